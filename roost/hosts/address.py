@@ -20,12 +20,12 @@ _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 @dataclass(frozen=True)
 class HostAddress:
-    """One address: its surface, its own public origin, and the agent whose address it is.
+    """An address: its kind, its own public origin, and the agent whose address it is.
 
     gateway: the name of the storage gateway whose address it is; `cid`, for the origin of one CID, as it is written.
     """
 
-    surface: HostKind
+    host_kind: HostKind
     origin: str
     agent_id: str | None = None
     gateway: str | None = None
@@ -35,7 +35,7 @@ class HostAddress:
 class HostAddresses:
     """The addresses under one domain.
 
-    The loopback names are always the local surface; a bare domain other than `localhost` is a management address.
+    The loopback names are always the local address; a bare domain other than `localhost` is a management address.
     """
 
     def __init__(self, domain: str = "localhost", public_port: int | None = None, scheme: str = "http") -> None:

@@ -1,6 +1,6 @@
 """Routes each request by its Host header and path to a row of the URL map, before anything else looks at it.
 
-`scope["state"]` gets `url_rule`, `surface`, `agent_host`, `gateway_host`, `cid_host` and `origin`; authentication and
+`scope["state"]` gets `url_rule`, `host_kind`, `agent_host`, `gateway_host`, `cid_host` and `origin`; authentication and
 handlers learn the address of a request from there only. On an agent's address the short paths of `/v0` mean that
 agent. A path that two readers could understand differently is 404. The local address is for programs of this machine;
 for everyone else it is the management address.
@@ -48,18 +48,18 @@ class HostRouter:
             return False
         if address.cid is not None:
             scope["state"]["url_rule"] = rule = url_map.CONTENT
-        if address.surface not in rule.hosts:
+        if address.host_kind not in rule.hosts:
             return False
         if rule.family is not UrlFamily.CONTENT and not is_plain(scope["raw_path"], path):
             return False  # names in folders may contain anything: storage gateways read their paths as sent
         scope["state"] |= {
-            "surface": address.surface,
+            "host_kind": address.host_kind,
             "agent_host": address.agent_id,
             "origin": address.origin,
             "gateway_host": address.gateway,
             "cid_host": address.cid,
         }
-        if address.surface is not HostKind.RELAY:
+        if address.host_kind is not HostKind.RELAY:
             self._clean_headers(scope)
         _resolve_alias(scope, rule, address)
         return True
@@ -69,8 +69,8 @@ class HostRouter:
             return HostAddress(HostKind.RELAY, "", relay_agent)
         hosts = _values(scope, b"host")
         address = self._addresses.parse(hosts[0]) if len(hosts) == 1 else None
-        if address is not None and address.surface is HostKind.LOCAL and not _is_local_client(scope):
-            return replace(address, surface=HostKind.MANAGEMENT)
+        if address is not None and address.host_kind is HostKind.LOCAL and not _is_local_client(scope):
+            return replace(address, host_kind=HostKind.MANAGEMENT)
         return address
 
     def _clean_headers(self, scope: Scope) -> None:
@@ -118,7 +118,7 @@ def _is_local_client(scope: Scope) -> bool:
 
 def _resolve_alias(scope: Scope, rule: UrlRule, address: HostAddress) -> None:
     """Replace a short path: `/v0/logs` on an agent's address is `/v0/agents/{agentId}/logs`."""
-    if (alias := rule.aliases.get(address.surface)) is not None:
+    if (alias := rule.aliases.get(address.host_kind)) is not None:
         short, full = alias[0], alias[1].format(agent=address.agent_id)
         scope["path"] = full + scope["path"].removeprefix(short)
         scope["raw_path"] = full.encode() + scope["raw_path"].removeprefix(short.encode())

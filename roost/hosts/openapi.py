@@ -87,8 +87,11 @@ def _add_messages(schema: dict[str, Any], path: str, shape: type[BaseModel]) -> 
     described = shape.model_json_schema(mode="serialization", ref_template="#/components/schemas/{model}")
     schema["components"]["schemas"] |= {**described.pop("$defs", {}), shape.__name__: described}
     content = {"application/json": {"schema": {"$ref": f"#/components/schemas/{shape.__name__}"}}}
-    told = {"description": "With `Upgrade: websocket`: a stream of text messages of this shape.", "content": content}
-    schema["paths"][path]["get"]["responses"]["101"] = told
+    response = {
+        "description": "With `Upgrade: websocket`: a stream of text messages of this shape.",
+        "content": content,
+    }
+    schema["paths"][path]["get"]["responses"]["101"] = response
 
 
 def _complete(described: dict[str, Any], operation: ApiOperation) -> None:

@@ -1,4 +1,4 @@
-"""The reference page: every operation with its fields and answers, written from the description at `/openapi`. Pure."""
+"""Render the API reference in Markdown from the OpenAPI description. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -41,7 +41,7 @@ def render_reference(app: FastAPI) -> str:
 
 
 class _ReferencePage:
-    """Collects the shapes that the operations name, so that each is told once."""
+    """Page that collects the referenced schemas, to describe each once."""
 
     def __init__(self, description: Json) -> None:
         self._paths: Json = description["paths"]
@@ -52,15 +52,15 @@ class _ReferencePage:
         if operation.method == WEBSOCKET:
             return self._stream(operation)
         described = self._paths[operation.path][operation.method.lower()]
-        return _section(operation, described, [*self._asked(described), *self._answers(described["responses"])])
+        return _section(operation, described, [*self._request(described), *self._responses(described["responses"])])
 
     def shapes(self) -> Iterator[str]:
-        """Every shape that was named, those that they name too, by name."""
-        told: dict[str, str] = {}
-        while missing := [name for name in self._named if name not in told]:
+        """Describe the referenced schemas and those they reference, sorted by name."""
+        sections: dict[str, str] = {}
+        while missing := [name for name in self._named if name not in sections]:
             for name in missing:
-                told[name] = "\n".join([f"### {name}\n", *self._shape(self._schemas[name])])
-        yield from (told[name] for name in sorted(told))
+                sections[name] = "\n".join([f"### {name}\n", *self._shape(self._schemas[name])])
+        yield from (sections[name] for name in sorted(sections))
 
     def _stream(self, operation: ApiOperation) -> str:
         described = self._paths[operation.path]["get"]
@@ -68,7 +68,7 @@ class _ReferencePage:
         lines = [f"Each message: {self._type(shape)}\n", *self._parameters(described)]
         return _section(operation, {"description": operation.handler.__doc__}, lines)
 
-    def _asked(self, described: Json) -> Iterator[str]:
+    def _request(self, described: Json) -> Iterator[str]:
         yield from self._parameters(described)
         if body := described.get("requestBody"):
             need = "" if body.get("required") else " (may be left out)"
@@ -76,15 +76,15 @@ class _ReferencePage:
             yield f"Body{need}: {', '.join(kinds)}\n"
 
     def _parameters(self, described: Json) -> Iterator[str]:
-        asked = [one for one in described.get("parameters", ()) if one["in"] != "path"]
-        if asked:
+        parameters = [one for one in described.get("parameters", ()) if one["in"] != "path"]
+        if parameters:
             yield from _table("parameter", "type", "")
-            for one in asked:
+            for one in parameters:
                 about = _limits(one["schema"], one.get("description", ""))
                 yield f"| `{one['name']}`{'*' if one.get('required') else ''} | {self._type(one['schema'])} | {about} |"
             yield ""
 
-    def _answers(self, responses: Json) -> Iterator[str]:
+    def _responses(self, responses: Json) -> Iterator[str]:
         good = [status for status in responses if status < "400"]
         for status in sorted(good, reverse=True):
             content: Json = responses[status].get("content") or {}
@@ -138,9 +138,9 @@ def _section(operation: ApiOperation, described: Json, lines: Sequence[str]) -> 
 def _limits(schema: Json, about: str) -> str:
     """Describe the bounds of a value, from all its branches, and its default."""
     branches: list[Json] = [schema, *schema.get("anyOf", ()), schema.get("items") or {}]
-    told = [text.format(branch[key]) for branch in branches for key, text in _LIMITS.items() if key in branch]
+    bounds = [text.format(branch[key]) for branch in branches for key, text in _LIMITS.items() if key in branch]
     default = [f"default `{schema['default']}`"] if schema.get("default") not in (None, "") else []
-    return "; ".join(filter(None, [_line(about), *dict.fromkeys(told), *default]))
+    return "; ".join(filter(None, [_line(about), *dict.fromkeys(bounds), *default]))
 
 
 def _kind(kind: str) -> str:

@@ -47,7 +47,7 @@ class Credential:
 class AuthRequest:
     """A request to authenticate. `agent_id` and `origin` belong to the agent's address or relay."""
 
-    surface: HostKind
+    host_kind: HostKind
     method: str
     headers: Mapping[str, str]
     query: str
@@ -72,14 +72,14 @@ class Authenticator:
 
     async def authenticate_any(self, request: AuthRequest) -> Caller:
         """Authenticate by any credential that the host accepts."""
-        if request.surface is HostKind.RELAY:
+        if request.host_kind is HostKind.RELAY:
             return await self._authenticate_relay(request)
-        if request.surface is HostKind.AGENT:
+        if request.host_kind is HostKind.AGENT:
             return await self.authenticate_gateway_token(request)
         credential = self._credential(request)
-        if request.surface in _STORAGE_HOSTS:
+        if request.host_kind in _STORAGE_HOSTS:
             raise self._rejection(request)
-        if request.surface is HostKind.LOCAL and _is_gateway_token(credential):
+        if request.host_kind is HostKind.LOCAL and _is_gateway_token(credential):
             return await self._authenticate_gateway(request, credential)
         return await self._authenticate_jwt(request, credential)
 
@@ -89,7 +89,7 @@ class Authenticator:
         Raises PermissionDenied without the scope.
         """
         verify = self._credential_verifier(request)
-        if request.surface not in {HostKind.STORAGE, HostKind.LOCAL} or verify is None:
+        if request.host_kind not in {HostKind.STORAGE, HostKind.LOCAL} or verify is None:
             raise self._rejection(request)
         try:
             caller = await verify()
@@ -131,7 +131,7 @@ class Authenticator:
 
     async def authenticate_model(self, request: AuthRequest) -> Caller:
         """Authenticate access to the model gateway: an agent by relay or token, a tenant by JWT."""
-        if request.surface is HostKind.RELAY:  # engines send a placeholder as their key
+        if request.host_kind is HostKind.RELAY:  # engines send a placeholder as their key
             return await self._relay_caller(request)
         return await self.authenticate(request, MODEL)
 
@@ -246,7 +246,7 @@ def auth_request_of(connection: HTTPConnection) -> AuthRequest:
     """Create the AuthRequest of a connection that the host router has classified."""
     state = connection.scope["state"]
     return AuthRequest(
-        surface=state["surface"],
+        host_kind=state["host_kind"],
         method=connection.scope.get("method", "GET"),
         headers=dict(reversed(connection.headers.items())),
         query=connection.scope["query_string"].decode("latin-1"),

@@ -11,7 +11,7 @@ from functools import cached_property
 
 from starlette.types import Scope
 
-from roost.web.json_tokens import MOST
+from roost.web.json_tokens import VALUES_LIMIT
 
 
 class HostKind(StrEnum):
@@ -58,7 +58,7 @@ class BodyLimit:
     """
 
     size: int | None = 1024**2
-    values: int | None = MOST
+    values: int | None = VALUES_LIMIT
     message: str = "Request body too large"
     grace: float = 30.0
     rate: int = 8 * 1024

@@ -204,7 +204,7 @@ async def test_faulty_content_is_not_stored(
     env, patience = open_storage_env(database, tmp_path), 0.5 if behavior is Behavior.DRIPS else 60.0
     async with (
         serve_cars({str(root): b"".join(car.write_car([root], blocks))}, behavior) as server,
-        open_pin_env(database, env, network=create_network(server.url), patience=patience) as pin_env,
+        open_pin_env(database, env, network=create_network(server.url), progress_timeout=patience) as pin_env,
     ):
         pin = await pin_env.pin(root)
         async with asyncio.timeout(30):
@@ -231,7 +231,7 @@ async def test_faulty_sources_do_not_prevent_a_correct_one(database: Database, t
         serve_cars(cars) as honest,
     ):
         network = trustless_network(slow.url, endless.url, honest.url)
-        async with open_pin_env(database, env, network=network, patience=3.0) as pin_env:
+        async with open_pin_env(database, env, network=network, progress_timeout=3.0) as pin_env:
             assert (
                 await pin_env.until(await pin_env.pin(FOLDER), PinState.PINNED, PinState.OVER_MAX_SIZE)
                 is PinState.PINNED

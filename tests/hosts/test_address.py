@@ -27,7 +27,7 @@ def test_loopback_names_are_local(host: str, origin: str) -> None:
 def test_the_addresses_of_the_storage_api(host: str) -> None:
     address = LAPTOP.parse(host)
     assert address is not None
-    assert (address.surface, address.gateway, address.agent_id) == (HostKind.STORAGE, None, None)
+    assert (address.host_kind, address.gateway, address.agent_id) == (HostKind.STORAGE, None, None)
     assert LAPTOP.uploads_url == "http://uploads.localhost:8642"
 
 

@@ -36,7 +36,7 @@ def test_nobody_is_believed_unless_named() -> None:
 @pytest.mark.parametrize(
     "address", ["127.0.0.1", "127.8.9.1", "::1", "::ffff:127.0.0.1", "", "0.0.0.0", "::", "nonsense", "/run/sock"]
 )
-def test_a_gateway_never_takes_a_client_for_its_own_box(address: str) -> None:
+def test_a_gateway_never_takes_a_client_for_its_own_container(address: str) -> None:
     assert forwarded_client_ip(address) == "192.0.0.8"
 
 

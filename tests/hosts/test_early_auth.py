@@ -13,11 +13,11 @@ from roost.identity.errors import Unauthorised
 from roost.web.url_rule import HostKind
 from tests.hosts.asgi import Sent, call, routed
 
-STATE = {"surface": HostKind.MANAGEMENT}
+STATE = {"host_kind": HostKind.MANAGEMENT}
 BODY = [("content-length", "5")]
 
 
-class Door:
+class FakeAuthenticator:
     """Admits those who are named; counts how often it was asked."""
 
     def __init__(self) -> None:
@@ -50,10 +50,10 @@ async def post(app: Any, path: str = "/v0/agents", *headers: tuple[str, str], bo
 
 @pytest.mark.parametrize("framing", [("content-length", "5"), ("transfer-encoding", "chunked")])
 async def test_a_strangers_body_is_not_read(framing: tuple[str, str]) -> None:
-    app, door = App(), Door()
-    answer = await post(EarlyAuthMiddleware(app, door), "/v0/agents", framing)
+    app, authenticator = App(), FakeAuthenticator()
+    answer = await post(EarlyAuthMiddleware(app, authenticator), "/v0/agents", framing)
     assert (answer.status, json.loads(answer.body)) == (401, {"error": "Unauthorized"})
-    assert (app.read, door.asked) == (0, 1)
+    assert (app.read, authenticator.asked) == (0, 1)
 
 
 @pytest.mark.parametrize(
@@ -62,29 +62,29 @@ async def test_a_strangers_body_is_not_read(framing: tuple[str, str]) -> None:
 async def test_nobody_is_asked_where_nothing_is_sent_or_it_is_not_ours(
     path: str, headers: list[tuple[str, str]]
 ) -> None:
-    app, door = App(), Door()
+    app, authenticator = App(), FakeAuthenticator()
     app.go.set()
-    assert (await post(EarlyAuthMiddleware(app, door), path, *headers)).status == 200
-    assert door.asked == 0
+    assert (await post(EarlyAuthMiddleware(app, authenticator), path, *headers)).status == 200
+    assert authenticator.asked == 0
 
 
 async def test_a_caller_has_so_many_at_once_and_others_are_not_in_the_way() -> None:
     app = App()
-    threshold = EarlyAuthMiddleware(app, Door())
+    early_auth = EarlyAuthMiddleware(app, FakeAuthenticator())
     mine, other = ("authorization", "a"), ("authorization", "b")
-    first = [asyncio.create_task(post(threshold, "/v0/agents", *BODY, mine)) for _ in range(64)]
+    first = [asyncio.create_task(post(early_auth, "/v0/agents", *BODY, mine)) for _ in range(64)]
     while app.read < 64 * 5:
         await asyncio.sleep(0)
-    refused = await post(threshold, "/v0/agents", *BODY, mine)
+    refused = await post(early_auth, "/v0/agents", *BODY, mine)
     assert (refused.status, refused.headers["retry-after"]) == (429, "1")
-    guest = asyncio.create_task(post(threshold, "/v0/agents", *BODY, other))
+    guest = asyncio.create_task(post(early_auth, "/v0/agents", *BODY, other))
     while app.read < 65 * 5:
         await asyncio.sleep(0)
     app.go.set()
     assert {answer.status for answer in await asyncio.gather(*first, guest)} == {200}
-    assert (await post(threshold, "/v0/agents", *BODY, mine)).status == 200
+    assert (await post(early_auth, "/v0/agents", *BODY, mine)).status == 200
 
 
 async def test_the_model_gateway_is_answered_in_its_own_form() -> None:
-    answer = await post(EarlyAuthMiddleware(App(), Door()), "/v0/llm/v1/chat/completions", *BODY)
+    answer = await post(EarlyAuthMiddleware(App(), FakeAuthenticator()), "/v0/llm/v1/chat/completions", *BODY)
     assert json.loads(answer.body)["error"]["type"] == "authentication_error"

@@ -21,7 +21,7 @@ async def reached(scope: Any, _receive: Any, send: Any) -> None:
     told = {
         "path": scope.get("path"),
         "raw": scope.get("raw_path", b"").decode(),
-        "surface": state.get("surface"),
+        "host_kind": state.get("host_kind"),
         "agent": state.get("agent_host"),
         "origin": state.get("origin"),
         "scheme": scope.get("scheme"),
@@ -42,25 +42,25 @@ async def told(target: str, app: Any = APP, **more: Any) -> dict[str, Any]:
 
 async def test_each_address_is_marked() -> None:
     local = await told("/v0/agents")
-    assert (local["surface"], local["agent"], local["origin"]) == (HostKind.LOCAL, None, "http://localhost:8642")
+    assert (local["host_kind"], local["agent"], local["origin"]) == (HostKind.LOCAL, None, "http://localhost:8642")
     management = await told("/v0/agents", host="agents.localhost:8642")
-    assert (management["surface"], management["agent"]) == (HostKind.MANAGEMENT, None)
+    assert (management["host_kind"], management["agent"]) == (HostKind.MANAGEMENT, None)
     agent = await told("/v0/agents/a1/logs", host="a1.agents.localhost")
-    assert (agent["surface"], agent["agent"]) == (HostKind.AGENT, "a1")
+    assert (agent["host_kind"], agent["agent"]) == (HostKind.AGENT, "a1")
     assert agent["origin"] == "http://a1.agents.localhost:8642"
 
 
 @pytest.mark.parametrize("client", [("192.0.2.1", 5), ("::ffff:192.0.2.1", 5), ("testclient", 5), None])
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1:8642", "[::1]"])
 async def test_who_comes_from_elsewhere_is_not_local(host: str, client: tuple[str, int] | None) -> None:
-    assert (await told("/v0/agents", host=host, client=client))["surface"] == HostKind.MANAGEMENT
+    assert (await told("/v0/agents", host=host, client=client))["host_kind"] == HostKind.MANAGEMENT
 
 
 @pytest.mark.parametrize("client", [("127.0.0.1", 5), ("127.1.2.3", 5), ("::1", 5), ("::ffff:127.0.0.1", 5)])
 async def test_local_is_who_asks_directly_from_here(client: tuple[str, int]) -> None:
-    assert (await told("/v0/agents", client=client))["surface"] == HostKind.LOCAL
+    assert (await told("/v0/agents", client=client))["host_kind"] == HostKind.LOCAL
     for name in ("X-Forwarded-For", "Forwarded", "Via"):  # a proxy on this machine speaks for somebody else
-        assert (await told("/v0/agents", client=client, headers=[(name, "x")]))["surface"] == HostKind.MANAGEMENT
+        assert (await told("/v0/agents", client=client, headers=[(name, "x")]))["host_kind"] == HostKind.MANAGEMENT
 
 
 @pytest.mark.parametrize("host", ["evil.example", "", None, "apis.localhost", "user@localhost"])
@@ -127,7 +127,7 @@ async def test_a_relay_is_its_agent_whatever_it_says() -> None:
     relay = {"relay_agent": "a1"}
     for host in ("localhost", "b2.agents.localhost", None):
         answer = await told("/v0/llm/v1/models", host=host, state=relay)
-        assert (answer["surface"], answer["agent"]) == (HostKind.RELAY, "a1")
+        assert (answer["host_kind"], answer["agent"]) == (HostKind.RELAY, "a1")
     closed = ("/", "/healthz", "/openapi", "/metrics", "/v0", "/v3/files", "/v1x", "/api/v1/models")
     for path in (*closed, "/v0/llm/../agents/a1", "/v0/llm/%2e%2e/agents", "/v1/../v0/agents"):
         assert (await call(APP, path, state=relay)).status == 404
@@ -144,7 +144,7 @@ async def test_a_relay_is_its_agent_whatever_it_says() -> None:
         ("/v1", "/v0/llm/v1"),
     ],
 )
-async def test_a_box_asks_for_its_agent_at_short_paths(path: str, full: str) -> None:
+async def test_a_container_asks_for_its_agent_at_short_paths(path: str, full: str) -> None:
     assert (await told(path, state={"relay_agent": "a1"}))["path"] == full
 
 

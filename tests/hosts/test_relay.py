@@ -96,7 +96,7 @@ class Rig:
 
     async def get(self, agent_id: str, target: str, fields: Mapping[str, str] | None = None) -> Any:
         lines = "".join(f"{name}: {value}\r\n" for name, value in (fields or {}).items())
-        head = f"GET {target} HTTP/1.1\r\nHost: box\r\nConnection: close\r\n{lines}\r\n"
+        head = f"GET {target} HTTP/1.1\r\nHost: agent\r\nConnection: close\r\n{lines}\r\n"
         status, _, rest = (await self.send(agent_id, "api", head.encode())).partition(b"\r\n")
         assert status == b"HTTP/1.1 200 OK"
         return json.loads(rest.split(b"\r\n")[-4])  # one chunk, and the last one
@@ -151,7 +151,7 @@ async def test_what_the_app_writes_into_its_state_stays_in_that_request(tmp_path
     try:
         reader, writer = await unix_socket.connect_unix(sockets.path("a1", "api"))
         for _ in range(2):
-            writer.write(b"GET / HTTP/1.1\r\nHost: box\r\n\r\n")
+            writer.write(b"GET / HTTP/1.1\r\nHost: agent\r\n\r\n")
             assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 204 ")
         writer.transport.abort()
     finally:
@@ -162,7 +162,7 @@ async def test_what_the_app_writes_into_its_state_stays_in_that_request(tmp_path
 async def test_bodies_reach_the_app_and_connections_are_kept(tmp_path: Path) -> None:
     async with rigged(tmp_path, "a1") as rig, rig.connected("a1", "api") as (reader, writer):
         for size in (0, 10, 500_000):
-            writer.write(b"POST /up HTTP/1.1\r\nHost: box\r\nContent-Length: %d\r\n\r\n" % size + b"x" * size)
+            writer.write(b"POST /up HTTP/1.1\r\nHost: agent\r\nContent-Length: %d\r\n\r\n" % size + b"x" * size)
             assert b'"body": %d,' % size in await reader.readuntil(b"\r\n0\r\n\r\n")
 
 
@@ -192,7 +192,7 @@ async def test_close_ends_requests_and_tunnels_of_that_agent_alone(tmp_path: Pat
         rig.connected("a1", "proxy") as (tunnel, tunnel_out),
         rig.connected("a2", "proxy") as (other, other_out),
     ):
-        request_out.write(b"GET /wait HTTP/1.1\r\nHost: box\r\n\r\n")
+        request_out.write(b"GET /wait HTTP/1.1\r\nHost: agent\r\n\r\n")
         assert (await request.readuntil(b"first\r\n")).startswith(b"HTTP/1.1 200 OK")
         for reader, writer in ((tunnel, tunnel_out), (other, other_out)):
             writer.write(connect % port)
@@ -315,7 +315,7 @@ async def eventually(rig: Rig, agent_id: str) -> Any:
 
 
 async def test_nonsense_and_upgrades_are_answered_quietly(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    upgrade = b"GET /x HTTP/1.1\r\nHost: box\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n"
+    upgrade = b"GET /x HTTP/1.1\r\nHost: agent\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n"
     async with rigged(tmp_path, "a1") as rig:
         assert (await rig.send("a1", "api", b"\x16\x03\x01 nonsense\r\n\r\n")).startswith(b"HTTP/1.1 400 ")
         async with rig.connected("a1", "api") as (reader, writer):

@@ -57,10 +57,10 @@ def env(database: Database) -> AuthEnv:
     return AuthEnv(database)
 
 
-def auth_request(surface: HostKind, token: str | None = None, **changes) -> AuthRequest:
+def auth_request(host_kind: HostKind, token: str | None = None, **changes) -> AuthRequest:
     headers = {} if token is None else {"authorization": f"Bearer {token}"}
-    agent = "agent-1" if surface in (HostKind.AGENT, HostKind.RELAY) else None
-    return replace(AuthRequest(surface, "GET", headers, "", "192.0.2.1", agent, OWN), **changes)
+    agent = "agent-1" if host_kind in (HostKind.AGENT, HostKind.RELAY) else None
+    return replace(AuthRequest(host_kind, "GET", headers, "", "192.0.2.1", agent, OWN), **changes)
 
 
 async def test_a_jwt_enters_the_management_address(env: AuthEnv) -> None:
@@ -84,14 +84,14 @@ async def test_a_gateway_token_enters_its_agents_address_by_three_ways(env: Auth
 
 
 async def test_without_a_credential_nobody_enters(env: AuthEnv) -> None:
-    for surface in (HostKind.MANAGEMENT, HostKind.LOCAL, HostKind.AGENT):
+    for host_kind in (HostKind.MANAGEMENT, HostKind.LOCAL, HostKind.AGENT):
         for ask in (
             lambda e: env.authenticator.authenticate(e, SERVICE),
             lambda e: env.authenticator.authenticate_agent(e, "agent-1"),
             env.authenticator.authenticate_model,
         ):
             with pytest.raises(MissingCredential):
-                await ask(auth_request(surface))
+                await ask(auth_request(host_kind))
 
 
 async def test_a_foreign_credential_is_refused(env: AuthEnv) -> None:

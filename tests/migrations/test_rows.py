@@ -36,7 +36,7 @@ from roost.storage.content.service import ContentService
 from roost.storage.files.model import FileFilter, PinFilter
 from roost.storage.files.service import FileService
 from roost.storage.gateways.errors import DomainTaken
-from roost.storage.gateways.model import Plugin, admits
+from roost.storage.gateways.model import Plugin, is_request_admitted
 from roost.storage.gateways.service import StorageGatewayService
 from roost.storage.groups.model import GroupFilter
 from roost.storage.groups.service import GroupService
@@ -209,7 +209,7 @@ async def test_groups_are_listed_and_let_go(grown: Database) -> None:
         assert group.name == name
         await groups.delete(TENANT, network, group.id)
     assert (await FileService(grown).get(TENANT, PRIVATE, "f1")).note.group_id is None
-    assert await grown.read(lambda connection: pins.get(connection, "p2").ask.group_id) is None
+    assert await grown.read(lambda connection: pins.get_pin(connection, "p2").request.group_id) is None
 
 
 async def test_what_was_kept_before_it_was_counted_is_counted_on(grown: Database) -> None:
@@ -224,24 +224,24 @@ async def test_gateways_admit_and_serve(grown: Database) -> None:
     gateways = StorageGatewayService(grown)
     page, count = await gateways.list(TENANT, 0, 10)
     assert (count, [gateway.id for gateway in page]) == (2, ["g1", "g2"])
-    gateway = await gateways.by_domain("gateway-g1")
+    gateway = await gateways.get_by_domain("gateway-g1")
     assert gateway.plugins == set(Plugin)
-    assert admits(gateway, storage_rows.TOKEN, None, None)
-    assert admits(gateway, None, "192.0.2.9", None)
-    assert admits(gateway, None, None, "https://a.example.org/page")
-    assert not admits(gateway, "another", "198.51.100.1", "https://example.com")
+    assert is_request_admitted(gateway, storage_rows.TOKEN, None, None)
+    assert is_request_admitted(gateway, None, "192.0.2.9", None)
+    assert is_request_admitted(gateway, None, None, "https://a.example.org/page")
+    assert not is_request_admitted(gateway, "another", "198.51.100.1", "https://example.com")
     with pytest.raises(DomainTaken):  # deleted, and never available again
         await gateways.create(OTHER, "gateway-g3")
     swaps = SwapService(grown, gateways)
     assert [swap.id for swap in await swaps.history(TENANT, PUBLIC, CID, None)] == ["x3", "x2", "x1"]
-    assert str(await swaps.served(gateway, PUBLIC, Cid.parse(CID))) == SMALL_CID
+    assert str(await swaps.find_served_cid(gateway, PUBLIC, Cid.parse(CID))) == SMALL_CID
     signature = await SignatureService(grown).get(TENANT, PUBLIC, SMALL_CID)
     assert (signature.file_id, signature.address) == ("f3", "0x" + "B" * 40)
 
 
 async def test_pins_go_on(grown: Database) -> None:
     def look(connection: Connection) -> list[tuple[str, PinState]]:
-        return [(pin.id, pin.status) for pin in pins.page(connection, TENANT, PinQuery(tuple(PinState)), None, 10)]
+        return [(pin.id, pin.status) for pin in pins.list_pins(connection, TENANT, PinQuery(tuple(PinState)), None, 10)]
 
     assert await grown.read(look) == [
         ("p4", PinState.EXPIRED),
@@ -254,8 +254,8 @@ async def test_pins_go_on(grown: Database) -> None:
     )
     assert retrievals == 2
     wanted = PinQuery(meta={"a": "b"})
-    (pin,) = await grown.read(lambda connection: pins.page(connection, TENANT, wanted, None, 10))
-    assert (pin.id, pin.ask.hosts, pin.ask.group_id) == ("p2", ("/dns4/a/tcp/4001",), "open")
+    (pin,) = await grown.read(lambda connection: pins.list_pins(connection, TENANT, wanted, None, 10))
+    assert (pin.id, pin.request.hosts, pin.request.group_id) == ("p2", ("/dns4/a/tcp/4001",), "open")
 
 
 async def test_uploads_in_parts_go_on(grown: Database, content: ContentService, tmp_path: Path) -> None:

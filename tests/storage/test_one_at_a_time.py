@@ -110,7 +110,7 @@ async def a_gateway_made(services: ServiceSet) -> Act:
 
 async def a_token_made(services: ServiceSet) -> Act:
     gateway = await services.gateways.create(services.tenant, "mine-gate")
-    return lambda: services.gateways.add_token(services.tenant, gateway.id)
+    return lambda: services.gateways.create_access_token(services.tenant, gateway.id)
 
 
 async def a_swap_made(services: ServiceSet) -> Act:
@@ -141,7 +141,7 @@ async def a_pin_let_go(services: ServiceSet) -> Act:
 
 async def a_pin_renewed(services: ServiceSet) -> Act:
     pin = await services.pin()
-    ask = (await services.pins.get(services.tenant, pin)).ask
+    ask = (await services.pins.get(services.tenant, pin)).request
     return lambda: services.pins.replace(services.tenant, pin, ask)
 
 

@@ -9,7 +9,7 @@ from roost.web.access_log import AccessRecord
 PASSED = AccessRecord("GET", "/v0/agents/{agentId}", 200, 0.0123, 5, 7, "r", "a1")
 
 
-def line(monkeypatch: pytest.MonkeyPatch, passage: AccessRecord) -> dict[str, Any]:
+def line(monkeypatch: pytest.MonkeyPatch, record: AccessRecord) -> dict[str, Any]:
     """What is logged of a request."""
     lines: list[dict[str, Any]] = []
 
@@ -18,7 +18,7 @@ def line(monkeypatch: pytest.MonkeyPatch, passage: AccessRecord) -> dict[str, An
             lines.append({"event": event, **fields})
 
     monkeypatch.setattr(access_log, "_log", Log())
-    access_log.write_access_log(passage)
+    access_log.write_access_log(record)
     (only,) = lines
     return only
 

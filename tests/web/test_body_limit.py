@@ -9,7 +9,7 @@ from pydantic import BaseModel
 
 from roost.web import errors
 from roost.web.body_limit import BodyLimitMiddleware
-from roost.web.json_tokens import MOST
+from roost.web.json_tokens import VALUES_LIMIT
 from roost.web.url_rule import BodyLimit, UrlRule
 from tests.hosts.asgi import Sent, call
 
@@ -183,7 +183,7 @@ async def test_bodies_that_are_no_json_are_400(body: bytes) -> None:
 
 async def test_more_values_than_may_be_are_refused_before_they_are_read() -> None:
     headers = (("content-type", "application/json"), *chunked())
-    few, many = (b'{"value": [' + b"[]," * number + b"[]]}" for number in (MOST // 2 - 3, MOST))
+    few, many = (b'{"value": [' + b"[]," * number + b"[]]}" for number in (VALUES_LIMIT // 2 - 3, VALUES_LIMIT))
     assert (await post(framework(), few, headers=headers)).status == 200
     refused = await post(framework(), many[:100_000], many[100_000:], headers=headers)
     assert refused.status == 413
@@ -191,5 +191,5 @@ async def test_more_values_than_may_be_are_refused_before_they_are_read() -> Non
 
 
 async def test_signs_in_texts_are_no_values() -> None:
-    body = json.dumps({"value": '"[{,' * MOST}).encode()
+    body = json.dumps({"value": '"[{,' * VALUES_LIMIT}).encode()
     assert (await post(framework(), body, headers=(("content-type", "application/json"), *chunked()))).status == 200

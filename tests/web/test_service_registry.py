@@ -6,33 +6,33 @@ import pytest
 from roost.web.service_registry import ServiceRegistry, provide_service
 
 
-class Kitchen:
+class Clock:
     pass
 
 
-class Hall:
+class Mailer:
     pass
 
 
-def connection(rooms: ServiceRegistry) -> Any:
-    return SimpleNamespace(app=SimpleNamespace(state=SimpleNamespace(services=rooms)))
+def connection(services: ServiceRegistry) -> Any:
+    return SimpleNamespace(app=SimpleNamespace(state=SimpleNamespace(services=services)))
 
 
-def test_a_handler_gets_the_room_of_its_type() -> None:
-    rooms, kitchen, hall = ServiceRegistry(), Kitchen(), Hall()
-    rooms.add(kitchen)
-    rooms.add(hall)
-    assert provide_service(Kitchen)(connection(rooms)) is kitchen
-    assert provide_service(Hall)(connection(rooms)) is hall
+def test_a_handler_gets_the_service_of_its_type() -> None:
+    services, clock, mailer = ServiceRegistry(), Clock(), Mailer()
+    services.add(clock)
+    services.add(mailer)
+    assert provide_service(Clock)(connection(services)) is clock
+    assert provide_service(Mailer)(connection(services)) is mailer
 
 
-def test_applications_have_rooms_of_their_own() -> None:
+def test_applications_have_services_of_their_own() -> None:
     first, second = ServiceRegistry(), ServiceRegistry()
-    first.add(Kitchen())
-    second.add(Kitchen())
-    assert provide_service(Kitchen)(connection(first)) is not provide_service(Kitchen)(connection(second))
+    first.add(Clock())
+    second.add(Clock())
+    assert provide_service(Clock)(connection(first)) is not provide_service(Clock)(connection(second))
 
 
-def test_a_room_that_is_not_there_is_a_mistake_of_ours() -> None:
+def test_a_missing_service_is_an_internal_error() -> None:
     with pytest.raises(KeyError):
-        provide_service(Kitchen)(connection(ServiceRegistry()))
+        provide_service(Clock)(connection(ServiceRegistry()))

@@ -28,7 +28,7 @@ from roost.core.problem import Problem
 from roost.drivers.model.chat import ChatRequest
 from roost.identity.authenticator import ModelCaller
 from roost.web.errors import STATUS
-from roost.web.json_tokens import MOST, JsonTokenCounter
+from roost.web.json_tokens import VALUES_LIMIT, JsonTokenCounter
 from roost.web.service_registry import provide_service
 
 T = TypeVar("T")
@@ -110,7 +110,7 @@ async def _body(request: Request, slot: ConcurrencySlot) -> bytes:
                 slot.reserve(len(chunk))
                 body += chunk
                 tokens.add(chunk)
-                if len(body) > MAX_BODY_BYTES or tokens.count > MOST:
+                if len(body) > MAX_BODY_BYTES or tokens.count > VALUES_LIMIT:
                     raise ModelBodyTooLarge
     except TimeoutError:
         raise ModelBodyTooSlow from None

@@ -26,7 +26,7 @@ class EdgeHttpProtocol(HttpConnection):
         fields = {name.decode(): value.decode("latin-1") for name, value in reversed(head.headers)}  # the first counts
         peer = self.client[0] if self.client else ""
         auth = AuthRequest(
-            surface=address.surface,
+            host_kind=address.host_kind,
             method=head.method.decode(),
             headers=fields,
             query=head.target.partition(b"?")[2].decode(),

@@ -1,6 +1,6 @@
-"""The addresses of storage gateways: reads the request, has it answered in bounded time, and tells errors as text.
+"""ASGI application of storage gateways; it passes every other request on.
 
-Everything may be read from pages of other origins, without credentials. What is not content goes on to the application.
+Pages of any origin may read the content, without credentials.
 """
 
 import asyncio
@@ -9,20 +9,19 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from roost.core.problem import Problem, ServiceUnavailable
 from roost.drivers.image.contract import UnsupportedImage
-from roost.hosts.storage_gateway import request as asking
 from roost.hosts.storage_gateway.content_responses import ContentResponses
 from roost.hosts.storage_gateway.errors import ContentNotServed
-from roost.hosts.storage_gateway.request import GatewayRequest
+from roost.hosts.storage_gateway.request import GatewayRequest, parse_request
 from roost.hosts.storage_gateway.resolver import GatewayResolver, ResolvedContent
-from roost.hosts.storage_gateway.response import GatewayResponse, ResponseOutput, deliver, text
+from roost.hosts.storage_gateway.response import GatewayResponse, ResponseOutput, send_response, text_response
 from roost.hosts.url_map import PUBLIC_CONTENT
 from roost.storage.analytics.hit_counter import GatewayHitCounter
 from roost.storage.content.errors import ContentNotFound
 from roost.web.errors import STATUS
 from roost.web.url_rule import UrlFamily, rule_of
 
-_PREPARE = 30.0
-"""Seconds until an answer begins."""
+_RESPONSE_TIMEOUT = 30.0
+"""Seconds until a response begins."""
 _INDEX = "ERR_ID:00004 - This is a storage gateway: content is at " + PUBLIC_CONTENT + "{cid}"
 _METHODS = "GET, HEAD, OPTIONS"
 _CORS = (
@@ -48,67 +47,67 @@ class ContentLookupTimeout(ServiceUnavailable):
 
 
 class StorageGatewayApp:
-    """others: whoever answers at all other addresses, and what is not content at these."""
-
     def __init__(
-        self, others: ASGIApp, serving: GatewayResolver, answers: ContentResponses, counter: GatewayHitCounter
+        self, next_app: ASGIApp, resolver: GatewayResolver, responses: ContentResponses, counter: GatewayHitCounter
     ) -> None:
-        self._others = others
-        self._serving = serving
-        self._answers = answers
+        self._next_app = next_app
+        self._resolver = resolver
+        self._responses = responses
         self._counter = counter
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or rule_of(scope).family not in {UrlFamily.CONTENT, UrlFamily.CONTENT_INDEX}:
-            await self._others(scope, receive, send)
+            await self._next_app(scope, receive, send)
             return
-        reply, served = await self._reply(scope)
-        outlet = ResponseOutput(send)
+        response, served = await self._respond(scope)
+        output = ResponseOutput(send)
         try:
-            await deliver(reply, _CORS, head=scope["method"] == "HEAD", receive=receive, send=outlet)
+            await send_response(response, _CORS, head=scope["method"] == "HEAD", receive=receive, send=output)
         finally:
-            if served is not None and reply.status < 400:
-                self._count(*served, reply.status, outlet.sent)
+            if served is not None and response.status < 400:
+                self._count(*served, response.status, output.sent)
 
-    async def _reply(self, scope: Scope) -> tuple[GatewayResponse, tuple[GatewayRequest, ResolvedContent] | None]:
-        """The answer, and what was found for whom."""
+    async def _respond(self, scope: Scope) -> tuple[GatewayResponse, tuple[GatewayRequest, ResolvedContent] | None]:
+        """Return the response, with the request and its content if content is served."""
         if scope["method"] == "OPTIONS":
             return GatewayResponse(204, _PREFLIGHT), None
         if scope["method"] not in {"GET", "HEAD"}:
-            return text(405, "Method not allowed", {"Allow": _METHODS}), None
+            return text_response(405, "Method not allowed", {"Allow": _METHODS}), None
         if rule_of(scope).family is UrlFamily.CONTENT_INDEX:
-            return text(404, _INDEX), None
-        asked = None
+            return text_response(404, _INDEX), None
+        request = None
         try:
-            asked = asking.read(scope)
-            async with asyncio.timeout(_PREPARE):
-                found = await self._find(asked)
-                return await self._answers.answer(asked, found), (asked, found)
+            request = parse_request(scope)
+            async with asyncio.timeout(_RESPONSE_TIMEOUT):
+                content = await self._resolve(request)
+                return await self._responses.create_response(request, content), (request, content)
         except TimeoutError:
-            return _told(ContentLookupTimeout(), asked), None
+            return _error_response(ContentLookupTimeout(), request), None
         except Problem as problem:
-            return _told(problem, asked), None
+            return _error_response(problem, request), None
 
-    async def _find(self, asked: GatewayRequest) -> ResolvedContent:
-        if asked.is_private:
-            return await self._serving.private(asked.gateway, asked.method, asked.url, asked.cid, asked.path)
-        return await self._serving.public(asked.gateway, asked.visitor, asked.cid, asked.path)
+    async def _resolve(self, request: GatewayRequest) -> ResolvedContent:
+        if request.is_private:
+            return await self._resolver.resolve_private(
+                request.gateway, request.method, request.url, request.cid, request.path
+            )
+        return await self._resolver.resolve_public(request.gateway, request.visitor, request.cid, request.path)
 
-    def _count(self, asked: GatewayRequest, found: ResolvedContent, status: int, sent: int) -> None:
-        gateway, network = found.gateway, found.scope.network
+    def _count(self, request: GatewayRequest, content: ResolvedContent, status: int, sent: int) -> None:
+        gateway, network = content.gateway, content.scope.network
         self._counter.record_response(
-            gateway.tenant_id, gateway.id, network, asked.cid, asked.name, status, asked.headers, sent
+            gateway.tenant_id, gateway.id, network, request.cid, request.name, status, request.headers, sent
         )
 
 
-def _told(problem: Problem, asked: GatewayRequest | None) -> GatewayResponse:
+def _error_response(problem: Problem, request: GatewayRequest | None) -> GatewayResponse:
     problem = ContentNotServed() if isinstance(problem, ContentNotFound) else problem
     status = 415 if isinstance(problem, UnsupportedImage) else STATUS[problem.kind]
     if (
         isinstance(problem, ContentNotServed)
-        and asked is not None
-        and "only-if-cached" in asked.headers.get("cache-control", "")
+        and request is not None
+        and "only-if-cached" in request.headers.get("cache-control", "")
     ):
         status = 412
-    again = {} if problem.retry_after is None else {"Retry-After": str(max(1, round(problem.retry_after)))}
-    return text(status, problem.message, again)
+    retry = {} if problem.retry_after is None else {"Retry-After": str(max(1, round(problem.retry_after)))}
+    return text_response(status, problem.message, retry)

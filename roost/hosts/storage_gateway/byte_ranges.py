@@ -8,23 +8,23 @@ from roost.hosts.storage_gateway.conditions import ByteRange
 
 
 class MultipartByteRanges:
-    def __init__(self, etag: str, mime: str, parts: Sequence[ByteRange], size: int) -> None:
-        # No content has its own CID in it, so none has this line; and the same request has the same answer.
-        boundary = hashlib.sha256(f"{etag} {parts}".encode()).hexdigest()[:32]
+    def __init__(self, etag: str, mime: str, ranges: Sequence[ByteRange], size: int) -> None:
+        # Derived from the ETag, so that repeated responses are equal; content cannot contain a hash of its own CID.
+        boundary = hashlib.sha256(f"{etag} {ranges}".encode()).hexdigest()[:32]
         self.content_type = f"multipart/byteranges; boundary={boundary}"
-        self._parts = parts
+        self._ranges = ranges
         self._heads = [
-            f"\r\n--{boundary}\r\nContent-Type: {mime}\r\nContent-Range: {content_range(part, size)}\r\n\r\n".encode()
-            for part in parts
+            f"\r\n--{boundary}\r\nContent-Type: {mime}\r\nContent-Range: {content_range(one, size)}\r\n\r\n".encode()
+            for one in ranges
         ]
         self._end = f"\r\n--{boundary}--\r\n".encode()
-        self.length = sum(part.end - part.begin for part in parts) + sum(map(len, self._heads)) + len(self._end)
+        self.length = sum(one.end - one.begin for one in ranges) + sum(map(len, self._heads)) + len(self._end)
 
-    async def body(self, read: Callable[[ByteRange], AsyncGenerator[bytes]]) -> AsyncGenerator[bytes]:
-        """The first piece comes with content in it, so that an answer begins only when there is some."""
-        for head, part in zip(self._heads, self._parts, strict=True):
+    async def stream(self, read: Callable[[ByteRange], AsyncGenerator[bytes]]) -> AsyncGenerator[bytes]:
+        """Stream the body; its first piece contains content, so that a failed read precedes the response."""
+        for head, one in zip(self._heads, self._ranges, strict=True):
             before = head
-            async with aclosing(read(part)) as pieces:
+            async with aclosing(read(one)) as pieces:
                 async for piece in pieces:
                     yield before + piece
                     before = b""

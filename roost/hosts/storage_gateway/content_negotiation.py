@@ -1,6 +1,4 @@
-"""Which form of content a request wants: what a browser shows, or a block, a CAR, a tar (ipfs/specs, path gateway and
-trustless gateway). Pure.
-"""
+"""Choice of a format: what browsers show, a block, a CAR or a tar (ipfs/specs, path and trustless gateway). Pure."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -11,17 +9,17 @@ from roost.hosts.storage_gateway.request import GatewayRequest
 RAW, CAR, TAR = "application/vnd.ipld.raw", "application/vnd.ipld.car", "application/x-tar"
 _MIMES = {"raw": RAW, "car": CAR, "tar": TAR}
 _NAMES = {mime: name for name, mime in _MIMES.items()}
-_CAR = {"version": ("1",), "order": ("dfs", "unk"), "dups": ("n", "y")}
-"""The parameters of CARs and what is served of each, what is meant by default first."""
-_MOST = 32
-"""Kinds of content that a client can list."""
+_CAR_PARAMETERS = {"version": ("1",), "order": ("dfs", "unk"), "dups": ("n", "y")}
+"""The supported values of each parameter of a CAR, the default first."""
+_MEDIA_RANGES_LIMIT = 32
+"""Media ranges of `Accept` that are read."""
 
 
 @dataclass(frozen=True)
 class ContentFormat:
-    """`raw`, `car` or `tar`. dups: whether a CAR has a block as often as a walk comes to it.
+    """`raw`, `car` or `tar`. dups: a CAR repeats a block each time the traversal reaches it.
 
-    location: the query that asks for the same without a header; None where the address says it all.
+    location: the query that selects the format without a header; None if the URL already does.
     """
 
     name: str
@@ -31,56 +29,55 @@ class ContentFormat:
 
 @dataclass(frozen=True)
 class _MediaRange:
-    """One of the kinds of content that a client takes: how much it likes it, and what it wants of it."""
-
     mime: str
     weight: float
     parameters: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
-def wanted(asked: GatewayRequest) -> ContentFormat | None:
-    """None for what a browser shows. The address counts before the header; of a signed link it alone counts, for the
-    header was not signed. Raises InvalidUrl.
+def negotiate_format(request: GatewayRequest) -> ContentFormat | None:
+    """Return the requested format; None for the one that browsers show. The URL has precedence over `Accept`.
+
+    A signed URL does not sign headers, so only its query counts. Raises InvalidGatewayUrl.
     """
-    named = asked.query.get("format")
-    if named is not None and named not in _MIMES:
+    name = request.query.get("format")
+    if name is not None and name not in _MIMES:
         raise InvalidGatewayUrl("ERR_ID:00004 - format is raw, car or tar")
-    accept = "" if asked.is_private else asked.headers.get("accept", "").lower()
-    if named is None and not any(mime in accept for mime in _NAMES):  # as nearly always
+    accept = "" if request.is_private else request.headers.get("accept", "").lower()
+    if name is None and not any(mime in accept for mime in _NAMES):  # as nearly always
         return None
-    accepted = list(_accepted(accept))
-    if named is not None:
-        return _form(asked, named, [one for one in accepted if one.mime == _MIMES[named]])
-    ours = [one for one in accepted if one.mime in _NAMES and one.weight > 0]
-    if not ours:
+    accepted = list(_parse_accept(accept))
+    if name is not None:
+        return _create_format(request, name, [one for one in accepted if one.mime == _MIMES[name]])
+    supported = [one for one in accepted if one.mime in _NAMES and one.weight > 0]
+    if not supported:
         return None
-    best = max(ours, key=lambda one: one.weight)
+    best = max(supported, key=lambda one: one.weight)
     if any(one.weight > best.weight for one in accepted):
         return None
-    return _form(asked, _NAMES[best.mime], [one for one in ours if one.mime == best.mime])
+    return _create_format(request, _NAMES[best.mime], [one for one in supported if one.mime == best.mime])
 
 
-def _form(asked: GatewayRequest, name: str, accepted: list[_MediaRange]) -> ContentFormat:
-    """accepted: in which variants of the form the header wants it."""
+def _create_format(request: GatewayRequest, name: str, accepted: list[_MediaRange]) -> ContentFormat:
+    """Return the first supported variant of a format; `accepted` are the variants in `Accept`."""
     if name != "car":
-        return ContentFormat(name, location=_location(asked, {"format": name}))
-    told = {key: value for key in _CAR if (value := asked.query.get(f"car-{key}")) is not None}
-    variants = [{**one.parameters, **told} for one in sorted(accepted, key=lambda one: -one.weight)] or [told]
+        return ContentFormat(name, location=_location(request, {"format": name}))
+    in_query = {key: value for key in _CAR_PARAMETERS if (value := request.query.get(f"car-{key}")) is not None}
+    variants = [{**one.parameters, **in_query} for one in sorted(accepted, key=lambda one: -one.weight)] or [in_query]
     for variant in variants:
-        if all(variant.get(key, served[0]) in served for key, served in _CAR.items()):
-            extra = {f"car-{key}": variant[key] for key in ("dups",) if key in variant}
-            return ContentFormat(name, variant.get("dups") == "y", _location(asked, {"format": name, **extra}))
+        if all(variant.get(key, values[0]) in values for key, values in _CAR_PARAMETERS.items()):
+            dups = {"car-dups": variant["dups"]} if "dups" in variant else {}
+            return ContentFormat(name, variant.get("dups") == "y", _location(request, {"format": name, **dups}))
     raise InvalidGatewayUrl("ERR_ID:00004 - CARs are served with version=1, order=dfs, dups=n or dups=y")
 
 
-def _location(asked: GatewayRequest, fields: Mapping[str, str]) -> str | None:
-    missing = [f"{name}={value}" for name, value in fields.items() if name not in asked.query]
-    return "&".join(filter(None, (asked.query_string, *missing))) if missing else None
+def _location(request: GatewayRequest, fields: Mapping[str, str]) -> str | None:
+    missing = [f"{name}={value}" for name, value in fields.items() if name not in request.query]
+    return "&".join(filter(None, (request.query_string, *missing))) if missing else None
 
 
-def _accepted(header: str) -> Iterable[_MediaRange]:
-    """What `Accept` lists, in lower case (RFC 9110, 12.5.1); what has no sense in it is not there."""
-    for item in header.split(",")[:_MOST]:
+def _parse_accept(header: str) -> Iterable[_MediaRange]:
+    """Parse a lower-case `Accept` (RFC 9110, 12.5.1); invalid media ranges are ignored."""
+    for item in header.split(",")[:_MEDIA_RANGES_LIMIT]:
         mime, *fields = (part.strip(" \t") for part in item.split(";"))
         parameters = {name.strip(): value.strip(' \t"') for name, _, value in (one.partition("=") for one in fields)}
         try:

@@ -1,4 +1,4 @@
-"""The page that lists a folder: plain HTML without scripts, every name escaped for where it stands. Pure."""
+"""HTML listing of a folder, without scripts; every name is escaped for its context. Pure."""
 
 from collections.abc import Sequence
 from html import escape
@@ -7,20 +7,22 @@ from urllib.parse import quote
 from roost.storage.unixfs.cid import Cid
 from roost.storage.unixfs.dagpb import PBLink
 
-MOST = 5_000
-"""Entries on the page; what is above is told, and has its addresses all the same."""
-MOST_SIGNS = 2 * 1024**2
-"""Of all names together: one block can be linked often, with a name in it as long as blocks are."""
+ENTRY_LIMIT = 5_000
+"""Maximum entries of a listing; it mentions that there are more, which have URLs like all others."""
+NAMES_LIMIT = 2 * 1024**2
+"""Maximum characters of all names together: a name can be as long as a block, and a block can occur repeatedly."""
 VERSION = "2"
-"""Another one for every change of the page, which caches keep by it."""
-POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+"""Part of the ETag; increase it with every change of the page."""
+SECURITY_POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
 _STYLE = (
     "body{font:15px/1.5 system-ui,sans-serif;margin:2rem}h1{font-size:1.1rem}h1,a{overflow-wrap:anywhere}"
     "td{padding:.1rem 1rem .1rem 0}.n{color:#666;text-align:right;white-space:nowrap}"
 )
 
 
-def page(cid: Cid, path: Sequence[str], entries: Sequence[PBLink], *, more: bool) -> bytes:
+def render_listing(cid: Cid, path: Sequence[str], entries: Sequence[PBLink], *, more: bool) -> bytes:
     title = escape("/".join((str(cid), *path)))
     rows = ['<tr><td><a href="../">..</a></td><td></td></tr>'] if path else []
     rows += [_row(link) for link in entries]
@@ -34,6 +36,6 @@ def page(cid: Cid, path: Sequence[str], entries: Sequence[PBLink], *, more: bool
 
 
 def _row(link: PBLink) -> str:
-    # A name may have a colon, which would begin a scheme, or what a browser takes for the end of a path.
+    # A name may contain a colon, which would begin a scheme, or a character that ends the path.
     target = "./" + quote(link.name.encode("utf-8", "replace"), safe="")
     return f'<tr><td><a href="{target}">{escape(link.name)}</a></td><td class="n">{link.size:,}</td></tr>'

@@ -1,7 +1,7 @@
 """Least-recently-used cache of resized images on disk.
 
-One file per image with a checksum, whose modification time is the time of last use. A library is no gain here: those
-that are maintained keep values in memory only, or unpickle what they find on disk.
+One file per image with a checksum, whose modification time is the time of last use. The maintained libraries keep
+values in memory only, or unpickle the files they read.
 """
 
 import asyncio
@@ -15,12 +15,12 @@ from roost.core import ids, log
 from roost.drivers.image.contract import RenderedImage
 
 _log = log.get_logger("images")
-_SHARE = 0.8
-"""Part of the bound that is in use after an eviction."""
+_EVICTION_TARGET = 0.8
+"""Fraction of the maximum size in use after an eviction."""
 
 
 class DiskCache:
-    """A folder of at most `max_bytes`. A folder that cannot be written caches nothing and fails no request."""
+    """A folder of at most `max_bytes`. Write errors are logged and fail no request."""
 
     def __init__(self, folder: Path, max_bytes: int) -> None:
         self._folder = folder
@@ -31,10 +31,10 @@ class DiskCache:
     async def get(self, key: str) -> RenderedImage | None:
         return await asyncio.to_thread(self._read, key)
 
-    async def put(self, key: str, made: RenderedImage) -> None:
+    async def put(self, key: str, image: RenderedImage) -> None:
         async with self._lock:
             try:
-                await asyncio.to_thread(self._write, key, made)
+                await asyncio.to_thread(self._write, key, image)
             except OSError as error:
                 _log.warning("image_cache.write_failed", reason=str(error))
 
@@ -51,8 +51,8 @@ class DiskCache:
         mime, _, image = content.partition(b"\n")
         return RenderedImage(mime.decode(), image)
 
-    def _write(self, key: str, made: RenderedImage) -> None:
-        content = made.mime.encode() + b"\n" + made.data
+    def _write(self, key: str, image: RenderedImage) -> None:
+        content = image.mime.encode() + b"\n" + image.data
         content = hashlib.sha256(content).digest() + content
         if len(content) > self._max_bytes // 10:
             return
@@ -69,10 +69,10 @@ class DiskCache:
             self._evict()
 
     def _evict(self) -> None:
-        kept = sorted(self._list_files())
-        size = sum(length for _, length, _ in kept)
-        for _, length, path in kept:
-            if size <= self._max_bytes * _SHARE:
+        files = sorted(self._list_files())
+        size = sum(length for _, length, _ in files)
+        for _, length, path in files:
+            if size <= self._max_bytes * _EVICTION_TARGET:
                 break
             path.unlink(missing_ok=True)
             size -= length
@@ -83,9 +83,9 @@ class DiskCache:
         found: list[tuple[float, int, Path]] = []
         for path in self._folder.rglob("*"):
             with suppress(OSError):
-                about = path.stat()
+                stat = path.stat()
                 if path.is_file():
-                    found.append((about.st_mtime, about.st_size, path))
+                    found.append((stat.st_mtime, stat.st_size, path))
         return found
 
     def _path(self, key: str) -> Path:

@@ -1,35 +1,34 @@
-"""What a browser is told to do with content: its type, its name, whether it may run. Pure but for a memory of types."""
+"""`Content-Type` and `Content-Disposition` of content that browsers show or save. Pure."""
 
 import re
 from urllib.parse import quote
 
-_SANE = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+-]{0,80}/[a-z0-9][a-z0-9!#$&^_.+-]{0,80}", re.ASCII)
-_RUNS = frozenset({"text/html", "text/xml", "text/xsl", "application/xml", "application/xml-dtd"})
+_VALID_MIME = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+-]{0,80}/[a-z0-9][a-z0-9!#$&^_.+-]{0,80}", re.ASCII)
+_SCRIPTABLE = frozenset({"text/html", "text/xml", "text/xsl", "application/xml", "application/xml-dtd"})
 _UNKNOWN = "application/octet-stream"
-_LONGEST_NAME = 255
+_NAME_LIMIT = 255
 SANDBOX = "sandbox"
-"""A policy under which a document has no scripts, no forms and an origin of its own."""
+"""Content security policy that denies scripts and forms, and isolates the document in its own origin."""
 
 
-def runs(mime: str) -> bool:
-    """Whether a browser may run scripts of content of that type."""
-    kind = mime.partition("/")[0]
-    return mime in _RUNS or mime.endswith("+xml") or kind in {"multipart", "message"}
+def can_run_scripts(mime: str) -> bool:
+    """Return whether a browser may run scripts of content of this type."""
+    return mime in _SCRIPTABLE or mime.endswith("+xml") or mime.startswith(("multipart/", "message/"))
 
 
 def content_type(mime: str) -> str:
-    """The header for a type that was found by looking at bytes and a name."""
+    """Return `Content-Type` for a detected type."""
     mime = mime.lower()
-    if _SANE.fullmatch(mime) is None:
+    if _VALID_MIME.fullmatch(mime) is None:
         return _UNKNOWN
     return f"{mime}; charset=utf-8" if mime.startswith("text/") else mime
 
 
-def disposition(kind: str, name: str) -> str:
-    """`inline` or `attachment` with a name that no reader misunderstands (RFC 6266, 4.3 and appendix D)."""
-    name = "".join(sign for sign in name[:_LONGEST_NAME] if sign.isprintable() and sign not in "/\\")
+def content_disposition(kind: str, name: str) -> str:
+    """Return `inline` or `attachment` with a file name that is safe for all clients (RFC 6266, 4.3, appendix D)."""
+    name = "".join(char for char in name[:_NAME_LIMIT] if char.isprintable() and char not in "/\\")
     if not name:
         return kind
-    plain = "".join(sign if sign.isascii() and sign not in '"%' else "_" for sign in name)
+    plain = "".join(char if char.isascii() and char not in '"%' else "_" for char in name)
     extended = "" if plain == name else f"; filename*=UTF-8''{quote(name.encode('utf-8', 'replace'), safe='')}"
     return f'{kind}; filename="{plain}"{extended}'

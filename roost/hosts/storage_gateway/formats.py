@@ -1,17 +1,16 @@
-"""Content in other forms than a browser shows: a block and a CAR, which their reader can check, and a tar. They are for
-programs: a browser saves them.
-"""
+"""Responses in formats for programs, which browsers save: a block, a CAR or a tar; clients verify blocks and CARs."""
 
 import hashlib
 
-from roost.hosts.storage_gateway import conditions, disposition, headers
+from roost.hosts.storage_gateway import conditions, disposition
 from roost.hosts.storage_gateway.byte_ranges import content_range
-from roost.hosts.storage_gateway.conditions import ByteRange, RangeNotSatisfiable
+from roost.hosts.storage_gateway.conditions import RangeNotSatisfiable
 from roost.hosts.storage_gateway.content_negotiation import CAR, RAW, TAR, ContentFormat
 from roost.hosts.storage_gateway.errors import InvalidGatewayUrl
+from roost.hosts.storage_gateway.headers import cache_control, check_preconditions, common_headers, encode_location
 from roost.hosts.storage_gateway.request import GatewayRequest
 from roost.hosts.storage_gateway.resolver import ResolvedContent
-from roost.hosts.storage_gateway.response import GatewayResponse, unsatisfiable
+from roost.hosts.storage_gateway.response import GatewayResponse, range_not_satisfiable
 from roost.storage.content import tar_archive
 from roost.storage.content.car_export import DagScope, EntityBytes, export_car
 from roost.storage.content.reader import ContentReader
@@ -22,81 +21,80 @@ class TrustlessFormats:
     def __init__(self, reader: ContentReader) -> None:
         self._reader = reader
 
-    async def answer(self, asked: GatewayRequest, found: ResolvedContent, form: ContentFormat) -> GatewayResponse:
-        """Raises InvalidUrl, Malformed, InvalidSpan, NotArchivable, TooManyMembers, ContentMissing, ContentDamaged."""
+    async def create_response(
+        self, request: GatewayRequest, content: ResolvedContent, form: ContentFormat
+    ) -> GatewayResponse:
+        """Create the response. Raises InvalidGatewayUrl, InvalidByteRange, and errors of archives and content."""
         match form.name:
             case "raw":
-                return await self._block(asked, found, form)
+                return await self._block(request, content, form)
             case "car":
-                return await self._car(asked, found, form)
+                return await self._car(request, content, form)
             case _:
-                return await self._tar(asked, found, form)
+                return await self._tar(request, content, form)
 
-    async def _block(self, asked: GatewayRequest, found: ResolvedContent, form: ContentFormat) -> GatewayResponse:
-        cid = found.end.cid
-        told = _told(asked, found, form, RAW, f"{cid}.bin") | {"ETag": f'"{cid}.raw"', "Accept-Ranges": "bytes"}
-        if (known := headers.settled(asked, told)) is not None:
-            return known
-        block = await self._reader.read_block(found.scope, cid)
+    async def _block(self, request: GatewayRequest, content: ResolvedContent, form: ContentFormat) -> GatewayResponse:
+        cid = content.end.cid
+        headers = _headers(request, content, form, RAW, f"{cid}.bin")
+        headers |= {"ETag": f'"{cid}.raw"', "Accept-Ranges": "bytes"}
+        if (response := check_preconditions(request, headers)) is not None:
+            return response
+        block = await self._reader.read_block(content.scope, cid)
         try:
-            parts = conditions.parts(
-                asked.headers.get("range"), asked.headers.get("if-range"), told["ETag"], len(block)
+            ranges = conditions.select_ranges(
+                request.headers.get("range"), request.headers.get("if-range"), headers["ETag"], len(block)
             )
         except RangeNotSatisfiable:
-            return unsatisfiable(len(block))
-        if len(parts) != 1:
-            return GatewayResponse(200, told, block, length=len(block))
-        return _part(told, block, parts[0])
+            return range_not_satisfiable(len(block))
+        if len(ranges) != 1:
+            return GatewayResponse(200, headers, block, length=len(block))
+        body = block[ranges[0].begin : ranges[0].end]
+        headers["Content-Range"] = content_range(ranges[0], len(block))
+        return GatewayResponse(206, headers, body, length=len(body))
 
-    async def _car(self, asked: GatewayRequest, found: ResolvedContent, form: ContentFormat) -> GatewayResponse:
-        scope, span = _chosen(asked)
-        what = f"{found.steps[0].cid}/{asked.path}/{scope}/{span}/{form.dups}"
-        cid = found.end.cid
+    async def _car(self, request: GatewayRequest, content: ResolvedContent, form: ContentFormat) -> GatewayResponse:
+        scope, entity_bytes = _parse_dag_scope(request)
+        selection = f"{content.steps[0].cid}/{request.path}/{scope}/{entity_bytes}/{form.dups}"
+        digest = hashlib.sha256(selection.encode()).hexdigest()[:16]
+        cid = content.end.cid
         mime = f"{CAR}; version=1; order=dfs; dups={'y' if form.dups else 'n'}"
-        told = _told(asked, found, form, mime, f"{cid}.car")
-        told |= {"ETag": f'W/"{cid}.car.{_digest(what)}"', "Accept-Ranges": "none"}
-        if (known := headers.settled(asked, told)) is not None:
-            return known
-        pieces = export_car(self._reader, found.scope, found.steps, scope, span, dups=form.dups)
-        return GatewayResponse(200, told, b"" if asked.head else await anext(pieces), pieces)
+        headers = _headers(request, content, form, mime, f"{cid}.car")
+        headers |= {"ETag": f'W/"{cid}.car.{digest}"', "Accept-Ranges": "none"}
+        if (response := check_preconditions(request, headers)) is not None:
+            return response
+        pieces = export_car(self._reader, content.scope, content.steps, scope, entity_bytes, dups=form.dups)
+        return GatewayResponse(200, headers, b"" if request.head else await anext(pieces), pieces)
 
-    async def _tar(self, asked: GatewayRequest, found: ResolvedContent, form: ContentFormat) -> GatewayResponse:
-        cid = found.end.cid
-        told = _told(asked, found, form, TAR, f"{cid}.tar")
-        told |= {"ETag": f'"{cid}.tar-{tar_archive.FORMAT_VERSION}"', "Accept-Ranges": "none"}
-        if (known := headers.settled(asked, told)) is not None:
-            return known
-        made = TarArchive(self._reader, found.scope, found.end)
-        await made.check()
-        pieces = made.stream()
-        return GatewayResponse(200, told, b"" if asked.head else await anext(pieces), pieces)
+    async def _tar(self, request: GatewayRequest, content: ResolvedContent, form: ContentFormat) -> GatewayResponse:
+        cid = content.end.cid
+        headers = _headers(request, content, form, TAR, f"{cid}.tar")
+        headers |= {"ETag": f'"{cid}.tar-{tar_archive.FORMAT_VERSION}"', "Accept-Ranges": "none"}
+        if (response := check_preconditions(request, headers)) is not None:
+            return response
+        archive = TarArchive(self._reader, content.scope, content.end)
+        await archive.check()
+        pieces = archive.stream()
+        return GatewayResponse(200, headers, b"" if request.head else await anext(pieces), pieces)
 
 
-def _chosen(asked: GatewayRequest) -> tuple[DagScope, EntityBytes | None]:
-    """What of a graph is asked for. Raises InvalidUrl, InvalidSpan."""
-    span = asked.query.get("entity-bytes")
+def _parse_dag_scope(request: GatewayRequest) -> tuple[DagScope, EntityBytes | None]:
+    """Parse `dag-scope` and `entity-bytes`. Raises InvalidGatewayUrl, InvalidByteRange."""
+    entity_bytes = request.query.get("entity-bytes")
     try:
-        scope = DagScope(asked.query.get("dag-scope", DagScope.ALL))
+        scope = DagScope(request.query.get("dag-scope", DagScope.ALL))
     except ValueError:
         raise InvalidGatewayUrl("ERR_ID:00004 - dag-scope is block, entity or all") from None
-    return scope, None if span is None else EntityBytes.parse(span)
+    return scope, None if entity_bytes is None else EntityBytes.parse(entity_bytes)
 
 
-def _part(told: dict[str, str], block: bytes, part: ByteRange) -> GatewayResponse:
-    body = block[part.begin : part.end]
-    return GatewayResponse(206, told | {"Content-Range": content_range(part, len(block))}, body, length=len(body))
-
-
-def _told(asked: GatewayRequest, found: ResolvedContent, form: ContentFormat, mime: str, name: str) -> dict[str, str]:
-    told = headers.common(asked, found) | {
-        "Cache-Control": headers.keep(found),
+def _headers(
+    request: GatewayRequest, content: ResolvedContent, form: ContentFormat, mime: str, name: str
+) -> dict[str, str]:
+    headers = common_headers(request, content) | {
+        "Cache-Control": cache_control(content),
         "Content-Type": mime,
-        "Content-Disposition": disposition.disposition("attachment", asked.query.get("filename") or name),
+        "Content-Disposition": disposition.content_disposition("attachment", request.query.get("filename") or name),
     }
     if form.location is not None:
-        told["Content-Location"] = headers.address(asked.target, form.location)
-    return told
-
-
-def _digest(what: str) -> str:
-    return hashlib.sha256(what.encode()).hexdigest()[:16]
+        headers["Content-Location"] = encode_location(request.target, form.location)
+    return headers

@@ -1,6 +1,4 @@
-"""The headers that answers have in common: where content is in its graph, how long it may be kept, and what a browser
-may do with it. Pure.
-"""
+"""Headers of content responses: position in the graph, caching, and what a browser may do with the content. Pure."""
 
 from functools import lru_cache
 from urllib.parse import quote
@@ -8,65 +6,66 @@ from urllib.parse import quote
 from roost.hosts.storage_gateway import conditions, disposition
 from roost.hosts.storage_gateway.request import GatewayRequest
 from roost.hosts.storage_gateway.resolver import ResolvedContent
-from roost.hosts.storage_gateway.response import GatewayResponse, text
+from roost.hosts.storage_gateway.response import GatewayResponse, text_response
 from roost.hosts.url_map import PUBLIC_CONTENT
 from roost.storage.unixfs.cid import Cid
 
-_ADDRESS = "/%?&=:@!$'()*+,;~-._"
-"""What stands in an address as it is."""
+_URL_CHARACTERS = "/%?&=:@!$'()*+,;~-._"
+"""Characters of a URL that need no escaping."""
 
 
 @lru_cache(maxsize=4096)
-def written(cid: Cid) -> str:
-    """A CID as text. It stands in an answer several times, and is no short work."""
+def cid_text(cid: Cid) -> str:
+    """Return a CID as text; encoding it for each of several headers would be slow."""
     return str(cid)
 
 
-def common(asked: GatewayRequest, found: ResolvedContent) -> dict[str, str]:
-    """Where the content is in its graph. The path is told as it was sent: decoded, it could end the header."""
-    if asked.is_private:
-        told = {"Referrer-Policy": "no-referrer"}
+def common_headers(request: GatewayRequest, content: ResolvedContent) -> dict[str, str]:
+    """Return the headers of all content; the path is quoted, because a decoded one could end its header."""
+    if request.is_private:
+        headers = {"Referrer-Policy": "no-referrer"}
     else:
-        told = {
-            "X-Ipfs-Path": PUBLIC_CONTENT + "/".join((written(asked.cid), *map(quote, asked.path))),
-            "X-Ipfs-Roots": ",".join([written(step.cid) for step in found.steps]),
+        headers = {
+            "X-Ipfs-Path": PUBLIC_CONTENT + "/".join((cid_text(request.cid), *map(quote, request.path))),
+            "X-Ipfs-Roots": ",".join([cid_text(step.cid) for step in content.steps]),
             "Vary": "Accept",
         }
-    if found.signature is not None:
-        told["pinata-signature"] = found.signature
-    return told
-
-
-def settled(asked: GatewayRequest, headers: dict[str, str]) -> GatewayResponse | None:
-    """The answer to a conditional request whose condition says that no content is to be sent."""
-    etag = headers["ETag"]
-    if conditions.is_another(asked.headers.get("if-match"), etag):
-        return text(412, "The content is another one", {"ETag": etag})
-    return GatewayResponse(304, headers) if conditions.is_known(asked.headers.get("if-none-match"), etag) else None
-
-
-def presented(asked: GatewayRequest, mime: str, name: str) -> dict[str, str]:
-    """The type, and what a browser may do with it. What could run scripts runs on the origin of its own CID only."""
-    runs = disposition.runs(mime) and not asked.own_origin
-    headers = {"Content-Type": disposition.content_type(mime)}
-    if runs:
-        headers["Content-Security-Policy"] = disposition.SANDBOX
-    if runs or asked.query.get("download") == "true":
-        headers["Content-Disposition"] = disposition.disposition("attachment", name)
-    elif asked.query.get("filename"):
-        headers["Content-Disposition"] = disposition.disposition("inline", name)
+    if content.signature is not None:
+        headers["pinata-signature"] = content.signature
     return headers
 
 
-def whose(found: ResolvedContent) -> str:
-    return "public" if found.shared else "private"
+def check_preconditions(request: GatewayRequest, headers: dict[str, str]) -> GatewayResponse | None:
+    """Return the response to a conditional request that needs no content: 304 or 412."""
+    etag = headers["ETag"]
+    if conditions.is_precondition_failed(request.headers.get("if-match"), etag):
+        return text_response(412, "The content is another one", {"ETag": etag})
+    is_current = conditions.is_not_modified(request.headers.get("if-none-match"), etag)
+    return GatewayResponse(304, headers) if is_current else None
 
 
-def keep(found: ResolvedContent) -> str:
-    """How long caches may keep what a CID names: for good, where the address will always lead to it."""
-    return f"{whose(found)}, max-age=29030400, immutable" if found.lasting else f"{whose(found)}, no-cache"
+def presentation_headers(request: GatewayRequest, mime: str, name: str) -> dict[str, str]:
+    """Return type and disposition. Content that can run scripts may do so only on the origin of its own CID."""
+    is_unsafe = disposition.can_run_scripts(mime) and not request.own_origin
+    headers = {"Content-Type": disposition.content_type(mime)}
+    if is_unsafe:
+        headers["Content-Security-Policy"] = disposition.SANDBOX
+    if is_unsafe or request.query.get("download") == "true":
+        headers["Content-Disposition"] = disposition.content_disposition("attachment", name)
+    elif request.query.get("filename"):
+        headers["Content-Disposition"] = disposition.content_disposition("inline", name)
+    return headers
 
 
-def address(path: str, query: str) -> str:
-    """A path and a query as they were sent, for a header."""
-    return quote(f"{path}?{query}" if query else path, safe=_ADDRESS)
+def cache_visibility(content: ResolvedContent) -> str:
+    return "public" if content.shared else "private"
+
+
+def cache_control(content: ResolvedContent) -> str:
+    """Return `Cache-Control`: immutable if the URL always leads to this CID."""
+    return f"{cache_visibility(content)}, {'max-age=29030400, immutable' if content.lasting else 'no-cache'}"
+
+
+def encode_location(path: str, query: str) -> str:
+    """Join a raw path and query for a header."""
+    return quote(f"{path}?{query}" if query else path, safe=_URL_CHARACTERS)

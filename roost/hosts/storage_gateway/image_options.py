@@ -1,4 +1,4 @@
-"""The `img-` parameters of an address: what image somebody wants of one. Pure."""
+"""Parse the `img-` query parameters into image options. Pure."""
 
 import re
 from collections.abc import Mapping
@@ -11,21 +11,21 @@ T = TypeVar("T", bound=StrEnum)
 _PREFIX = "img-"
 _NUMBER = re.compile(r"[0-9]{1,5}(?:\.[0-9]{1,4})?", re.ASCII)
 _POINT = re.compile(r"(0(?:\.[0-9]{1,4})?|1(?:\.0{1,4})?)x(0(?:\.[0-9]{1,4})?|1(?:\.0{1,4})?)", re.ASCII)
-_SIDES = {"auto": (0.5, 0.5), "left": (0.0, 0.5), "right": (1.0, 0.5), "top": (0.5, 0.0), "bottom": (0.5, 1.0)}
-_TRUTH = {"true": True, "false": False}
+_GRAVITIES = {"auto": (0.5, 0.5), "left": (0.0, 0.5), "right": (1.0, 0.5), "top": (0.5, 0.0), "bottom": (0.5, 1.0)}
+_BOOLEANS = {"true": True, "false": False}
 
 
-def is_wished(query: Mapping[str, str]) -> bool:
+def has_image_options(query: Mapping[str, str]) -> bool:
     return any(name.startswith(_PREFIX) for name in query)
 
 
-def original_instead(query: Mapping[str, str]) -> bool:
-    """Whether an image that cannot be made is to be the original."""
+def falls_back_to_original(query: Mapping[str, str]) -> bool:
+    """Return whether to serve the original if the image cannot be resized."""
     return query.get("img-onerror") == "redirect"
 
 
-def wanted(query: Mapping[str, str], accept: str) -> ImageOptions:
-    """accept: the header of that name, for `img-format=auto`. Raises InvalidImage."""
+def parse_image_options(query: Mapping[str, str], accept: str) -> ImageOptions:
+    """Parse the options; `accept` is the header, for `img-format=auto`. Raises InvalidImage."""
     dpr = _number(query, "img-dpr", 1, 1, 4)
     width, height = (_side(query, name, dpr) for name in ("img-width", "img-height"))
     form = query.get("img-format")
@@ -33,7 +33,7 @@ def wanted(query: Mapping[str, str], accept: str) -> ImageOptions:
         raise InvalidImage("img-format is auto or webp")
     if form == "auto":
         form = "webp" if "image/webp" in accept.lower() else None
-    if (anim := _TRUTH.get(query.get("img-anim", "true"))) is None:
+    if (anim := _BOOLEANS.get(query.get("img-anim", "true"))) is None:
         raise InvalidImage("img-anim is true or false")
     return ImageOptions(
         width,
@@ -57,12 +57,12 @@ def _side(query: Mapping[str, str], name: str, dpr: float) -> int | None:
     return side
 
 
-def _number(query: Mapping[str, str], name: str, default: float, least: float, most: float) -> float:
+def _number(query: Mapping[str, str], name: str, default: float, low: float, high: float) -> float:
     text = query.get(name)
     if text is None:
         return default
-    if _NUMBER.fullmatch(text) is None or not least <= float(text) <= most:
-        raise InvalidImage(f"{name} is a number from {least} to {most}")
+    if _NUMBER.fullmatch(text) is None or not low <= float(text) <= high:
+        raise InvalidImage(f"{name} is a number from {low} to {high}")
     return float(text)
 
 
@@ -75,9 +75,9 @@ def _one_of(query: Mapping[str, str], name: str, kind: type[T], default: T) -> T
 
 
 def _gravity(text: str) -> tuple[float, float]:
-    if text in _SIDES:
-        return _SIDES[text]
-    found = _POINT.fullmatch(text)
-    if found is None:
-        raise InvalidImage(f"img-gravity is one of {', '.join(_SIDES)}, or a point like 0.5x0.2")
-    return float(found[1]), float(found[2])
+    if text in _GRAVITIES:
+        return _GRAVITIES[text]
+    point = _POINT.fullmatch(text)
+    if point is None:
+        raise InvalidImage(f"img-gravity is one of {', '.join(_GRAVITIES)}, or a point like 0.5x0.2")
+    return float(point[1]), float(point[2])

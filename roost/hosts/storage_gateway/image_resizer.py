@@ -1,4 +1,4 @@
-"""Resized images: the wish and the CID are the name of the result, so what was made once is found again."""
+"""Resize images, with a cache whose keys are the CID and the options."""
 
 import asyncio
 import hashlib
@@ -16,45 +16,44 @@ from roost.storage.content.model import ContentScope
 from roost.storage.content.reader import ContentReader, ContentStat
 
 _VERSION = 1
-"""Another one for every change of how images are made."""
-_AT_ONCE, _WAITING = 4, 64
-"""Sources that are in memory, and requests that wait for one to be."""
+"""Part of the cache key; increase it with every change of the rendering."""
+_CONCURRENCY, _QUEUE_LIMIT = 4, 64
+"""Sources in memory at once, and requests that may wait for one."""
 
 
-def name_of(file: ContentStat, wanted: ImageOptions) -> str:
-    """What tells this image of that file from all others."""
-    return f"{file.cid.v1()}.img-{hashlib.sha256(f'{_VERSION} {wanted}'.encode()).hexdigest()[:16]}"
+def image_key(file: ContentStat, options: ImageOptions) -> str:
+    """Return the cache key of a resized image."""
+    return f"{file.cid.v1()}.img-{hashlib.sha256(f'{_VERSION} {options}'.encode()).hexdigest()[:16]}"
 
 
 class ImageResizer:
-    def __init__(self, reader: ContentReader, images: ImageRenderer, shelf: DiskCache) -> None:
+    def __init__(self, reader: ContentReader, renderer: ImageRenderer, cache: DiskCache) -> None:
         self._reader = reader
-        self._images = images
-        self._shelf = shelf
-        self._places = asyncio.Semaphore(_AT_ONCE)
-        self._asked = 0
+        self._renderer = renderer
+        self._cache = cache
+        self._slots = asyncio.Semaphore(_CONCURRENCY)
+        self._pending = 0
 
-    async def make(self, scope: ContentScope, file: ContentStat, wanted: ImageOptions) -> RenderedImage:
-        """Raises InvalidImage, ImageTooLarge, NotAnImage, TooManyImages, ContentDamaged, BlobFailed."""
-        name = name_of(file, wanted)
-        made = await self._shelf.get(name)
-        if made is not None:
-            return made
+    async def resize(self, scope: ContentScope, file: ContentStat, options: ImageOptions) -> RenderedImage:
+        """Return a resized image. Raises TooManyImages, and errors of the renderer and of content."""
+        key = image_key(file, options)
+        if (image := await self._cache.get(key)) is not None:
+            return image
         if (file.size or 0) > SOURCE_LIMIT:
             raise ImageTooLarge
-        if self._asked >= _AT_ONCE + _WAITING:
+        if self._pending >= _CONCURRENCY + _QUEUE_LIMIT:
             raise TooManyImages(retry_after=1)
-        self._asked += 1
+        self._pending += 1
         try:
-            async with self._places:
-                return await self._shelf.get(name) or await self._made(name, scope, file, wanted)
+            async with self._slots:
+                return await self._cache.get(key) or await self._render(key, scope, file, options)
         finally:
-            self._asked -= 1
+            self._pending -= 1
 
-    async def _made(self, name: str, scope: ContentScope, file: ContentStat, wanted: ImageOptions) -> RenderedImage:
+    async def _render(self, key: str, scope: ContentScope, file: ContentStat, options: ImageOptions) -> RenderedImage:
         source = b"".join([piece async for piece in self._reader.stream_file(scope, file)])
-        made = await self._images.render(source, wanted)
-        if len(made.data) > SOURCE_LIMIT:
+        image = await self._renderer.render(source, options)
+        if len(image.data) > SOURCE_LIMIT:
             raise ImageTooLarge
-        await self._shelf.put(name, made)
-        return made
+        await self._cache.put(key, image)
+        return image

@@ -1,4 +1,4 @@
-"""The type of files, found by their first bytes, and remembered: what a CID names never changes."""
+"""MIME types of files, detected by their first bytes and cached by CID."""
 
 from collections import OrderedDict
 
@@ -6,31 +6,31 @@ from roost.storage.content.model import ContentScope
 from roost.storage.content.reader import ContentReader, ContentStat
 from roost.storage.uploads import mime_sniffing
 
-_REMEMBERED = 50_000
+_CACHE_SIZE = 50_000
 
 
 class MimeTypes:
     def __init__(self, reader: ContentReader) -> None:
         self._reader = reader
-        self._known: OrderedDict[tuple[int, bytes, str], str] = OrderedDict()
+        self._cache: OrderedDict[tuple[int, bytes, str], str] = OrderedDict()
 
-    async def of(self, scope: ContentScope, file: ContentStat, name: str, beginning: bytes) -> str:
-        """The MIME type of a file under that name. beginning: its first bytes, where they are at hand."""
+    async def detect(self, scope: ContentScope, file: ContentStat, name: str, beginning: bytes) -> str:
+        """Return the MIME type of a file; `beginning` are its first bytes as far as they are read already."""
         extension = name.rpartition(".")[2].lower()[:16] if "." in name else ""
-        key = (file.cid.codec, file.cid.digest, extension)  # the bytes of a node are not those of its file
-        if (known := self._known.get(key)) is not None:
-            self._known.move_to_end(key)
+        key = (file.cid.codec, file.cid.digest, extension)  # a node and its file differ
+        if (known := self._cache.get(key)) is not None:
+            self._cache.move_to_end(key)
             return known
         if len(beginning) < min(mime_sniffing.SNIFFED_BYTES, file.size or 0):  # a range may be shorter
-            beginning = await self._begin(scope, file)
+            beginning = await self._read_beginning(scope, file)
         beginning = beginning[: mime_sniffing.SNIFFED_BYTES]
-        found = mime_sniffing.mime_type(beginning, f"file.{extension}" if extension else "")
-        self._known[key] = found
-        if len(self._known) > _REMEMBERED:
-            self._known.popitem(last=False)
-        return found
+        mime = mime_sniffing.mime_type(beginning, f"file.{extension}" if extension else "")
+        self._cache[key] = mime
+        if len(self._cache) > _CACHE_SIZE:
+            self._cache.popitem(last=False)
+        return mime
 
-    async def _begin(self, scope: ContentScope, file: ContentStat) -> bytes:
+    async def _read_beginning(self, scope: ContentScope, file: ContentStat) -> bytes:
         pieces = self._reader.stream_file(scope, file, 0, mime_sniffing.SNIFFED_BYTES)
         try:
             return await anext(pieces, b"")

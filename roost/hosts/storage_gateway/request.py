@@ -1,4 +1,4 @@
-"""What a request to a storage gateway asks for. Paths are read as they were sent, segment by segment. Pure."""
+"""Parse a request to a storage gateway. Paths are decoded segment by segment. Pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,14 +13,14 @@ from roost.hosts.url_map import PRIVATE_CONTENT, PUBLIC_CONTENT
 from roost.storage.unixfs.cid import Cid
 from roost.storage.unixfs.errors import MalformedContent
 
-_MOST_FIELDS = 64
+_FIELDS_LIMIT = 64
 
 
 @dataclass(frozen=True)
 class GatewayRequest:
-    """own_origin: whether the address belongs to this CID alone, so that what it brings may run there.
+    """A parsed request. own_origin: the host belongs to this CID alone, so its scripts may run.
 
-    path: names below the root. slash: whether a folder is meant. target: the path as it was sent.
+    path: names below the root. slash: the path ends with a slash. target: the raw path.
     """
 
     gateway: str
@@ -47,18 +47,18 @@ class GatewayRequest:
 
     @property
     def url(self) -> str:
-        """The whole address as it was asked, which is what a signed link signs."""
+        """The full URL, which a signed URL signs."""
         query = f"?{self.query_string}" if self.query_string else ""
         return f"http://{self.headers.get('host', '')}{self.target}{query}"
 
     @property
     def name(self) -> str:
-        """What the content is called here: `?filename=`, or the end of the path."""
+        """The file name: `?filename=`, or the last segment of the path."""
         return self.query.get("filename") or (self.path[-1] if self.path else "")
 
 
-def read(scope: Scope) -> GatewayRequest:
-    """Raises InvalidUrl."""
+def parse_request(scope: Scope) -> GatewayRequest:
+    """Parse an ASGI scope. Raises InvalidGatewayUrl."""
     state = scope["state"]
     target = (scope.get("raw_path") or scope["path"].encode()).decode("latin-1")
     cid, rest, is_private = state["cid_host"], target, False
@@ -92,7 +92,7 @@ def _cid(text: str) -> Cid:
 
 
 def _segments(rest: str) -> Sequence[str]:
-    """Names that a folder can hold. An empty one, a dot or two, and what is no text, is no name."""
+    """Decode the segments. Raises InvalidGatewayUrl for empty ones, `.`, `..` and invalid UTF-8."""
     body = rest.removeprefix("/").removesuffix("/")
     if not body:
         if rest not in {"", "/"}:
@@ -108,11 +108,11 @@ def _segments(rest: str) -> Sequence[str]:
 
 
 def _fields(query: str) -> Mapping[str, str]:
-    """The first of each name counts."""
+    """Parse a query; the first value of each name counts."""
     if not query:
         return {}
     try:
-        pairs = parse_qsl(query, keep_blank_values=True, max_num_fields=_MOST_FIELDS)
+        pairs = parse_qsl(query, keep_blank_values=True, max_num_fields=_FIELDS_LIMIT)
     except ValueError:
         raise InvalidGatewayUrl from None
     return dict(reversed(pairs))

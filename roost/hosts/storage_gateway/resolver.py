@@ -13,7 +13,7 @@ from roost.storage.content.model import ContentNetwork, ContentScope
 from roost.storage.content.reader import ContentReader, ContentStat
 from roost.storage.files.errors import FileNotFound
 from roost.storage.gateways.errors import GatewayNotFound
-from roost.storage.gateways.model import Plugin, StorageGateway, admits
+from roost.storage.gateways.model import Plugin, StorageGateway, is_request_admitted
 from roost.storage.gateways.service import StorageGatewayService
 from roost.storage.signatures.service import SignatureService
 from roost.storage.signed_urls.service import SignedUrlService
@@ -41,7 +41,7 @@ class GatewayVisitor:
 class ResolvedContent:
     """The content of a gateway request; `steps` are the root and the target of each path segment.
 
-    shared: everyone may have it, so public caches may keep it. lasting: the URL will always mean this content.
+    shared: public caches may store it. lasting: the URL always leads to this content.
     signature: the wallet signature of the root.
     """
 
@@ -72,29 +72,33 @@ class GatewayResolver:
         self._links = links
         self._reader = reader
 
-    async def public(self, name: str, visitor: GatewayVisitor, cid: Cid, path: Sequence[str]) -> ResolvedContent:
+    async def resolve_public(
+        self, name: str, visitor: GatewayVisitor, cid: Cid, path: Sequence[str]
+    ) -> ResolvedContent:
         """Resolve public content.
 
         Raises UnknownGateway, GatewayAccessDenied, ContentNotServed, PathNotFound.
         """
-        gateway = await self._admitted(name, visitor)
+        gateway = await self._find_gateway(name)
+        if not is_request_admitted(gateway, visitor.token, visitor.ip, visitor.origin):
+            raise GatewayAccessDenied
         scope = ContentScope(ContentNetwork.PUBLIC, gateway.tenant_id if gateway.is_restricted else None)
-        return await self._found(gateway, scope, cid, path, shared=gateway.is_restricted)
+        return await self._resolve(gateway, scope, cid, path, shared=gateway.is_restricted)
 
-    async def private(self, name: str, method: str, url: str, cid: Cid, path: Sequence[str]) -> ResolvedContent:
+    async def resolve_private(self, name: str, method: str, url: str, cid: Cid, path: Sequence[str]) -> ResolvedContent:
         """Resolve private content of the gateway's tenant by a signed URL, which is checked first.
 
         Raises UnknownGateway, SignedUrlRefused, SignedUrlExpired, ContentNotServed, PathNotFound.
         """
-        gateway = await self._named(name)
+        gateway = await self._find_gateway(name)
         await self._links.verify_download(gateway.tenant_id, method, url)
         scope = ContentScope(ContentNetwork.PRIVATE, gateway.tenant_id)
-        return replace(await self._found(gateway, scope, cid, path, shared=False), lasting=False)
+        return replace(await self._resolve(gateway, scope, cid, path, shared=False), lasting=False)
 
-    async def _found(
+    async def _resolve(
         self, gateway: StorageGateway, scope: ContentScope, cid: Cid, path: Sequence[str], *, shared: bool
     ) -> ResolvedContent:
-        served = await self._swaps.served(gateway, scope.network, cid)
+        served = await self._swaps.find_served_cid(gateway, scope.network, cid)
         steps = await self._walk(scope, served, path)
         signature = await self._signature(gateway, scope.network, served)
         return ResolvedContent(gateway, scope, steps, shared, Plugin.HOT_SWAPS not in gateway.plugins, signature)
@@ -104,21 +108,15 @@ class GatewayResolver:
             return None
         try:
             found = await self._signatures.find(gateway.tenant_id, network, cid)
-        except FileNotFound:  # served as a part of another file
+        except FileNotFound:  # only a part of another file
             return None
         return None if found is None else found.signature
 
-    async def _named(self, name: str) -> StorageGateway:
+    async def _find_gateway(self, name: str) -> StorageGateway:
         try:
-            return await self._gateways.by_domain(name)
+            return await self._gateways.get_by_domain(name)
         except GatewayNotFound:
             raise UnknownGateway from None
-
-    async def _admitted(self, name: str, visitor: GatewayVisitor) -> StorageGateway:
-        gateway = await self._named(name)
-        if not admits(gateway, visitor.token, visitor.ip, visitor.origin):
-            raise GatewayAccessDenied
-        return gateway
 
     async def _walk(self, scope: ContentScope, cid: Cid, path: Sequence[str]) -> Sequence[ContentStat]:
         if len(path) > PATH_DEPTH_LIMIT:

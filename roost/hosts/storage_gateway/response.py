@@ -1,4 +1,4 @@
-"""An answer, and how it goes out: in pieces as fast as the client takes them, and not to a client that has left."""
+"""Responses of gateways, sent in pieces at the pace of the client until it disconnects."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Iterable, Mapping
@@ -8,22 +8,22 @@ from starlette.types import Message, Receive, Send
 
 from roost.core.problem import Problem, TooManyRequests
 
-_STALL = 120.0
-"""Seconds that a client may take for one piece."""
-_PIECE = 1024**2
+_STALL_TIMEOUT = 120.0
+"""Seconds a client may take to receive one piece."""
+_PIECE_SIZE = 1024**2
 
 
 class ClientTooSlow(TooManyRequests):
-    message = "The client took nothing for too long"
+    message = "The client did not receive data in time"
 
 
-class ResponseAborted(Exception):  # noqa: N818 - what happened
-    """An answer that cannot be ended well; the connection is closed, so that nobody takes it for whole."""
+class ResponseAborted(Exception):  # noqa: N818 - an event
+    """A response that broke off; the server closes the connection, so that clients notice that it is incomplete."""
 
 
 @dataclass(frozen=True)
 class GatewayResponse:
-    """`first` is the body, or its beginning where there is a `rest`. length: None where it is not known before."""
+    """A response; `first` is the body, or its beginning if there is a `rest`. length: None if not known in advance."""
 
     status: int
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -33,7 +33,7 @@ class GatewayResponse:
 
 
 class ResponseOutput:
-    """Where an answer goes out; `sent` bytes of its body have."""
+    """ASGI `send` that counts the bytes of the body that were sent."""
 
     def __init__(self, send: Send) -> None:
         self._send = send
@@ -44,60 +44,60 @@ class ResponseOutput:
         self.sent += len(message.get("body", b""))
 
 
-def text(status: int, message: str, headers: Mapping[str, str] | None = None) -> GatewayResponse:
+def text_response(status: int, message: str, headers: Mapping[str, str] | None = None) -> GatewayResponse:
     body = f"{message}\n".encode()
-    own = {"Content-Type": "text/plain; charset=utf-8", "Cache-Control": "no-store"}
-    return GatewayResponse(status, own | dict(headers or {}), body, length=len(body))
+    defaults = {"Content-Type": "text/plain; charset=utf-8", "Cache-Control": "no-store"}
+    return GatewayResponse(status, defaults | dict(headers or {}), body, length=len(body))
 
 
-def unsatisfiable(size: int) -> GatewayResponse:
-    """To a range beyond the end of content of that size."""
-    return text(416, "Range not satisfiable", {"Content-Range": f"bytes */{size}"})
+def range_not_satisfiable(size: int) -> GatewayResponse:
+    return text_response(416, "Range not satisfiable", {"Content-Range": f"bytes */{size}"})
 
 
-async def deliver(
-    reply: GatewayResponse, besides: Iterable[tuple[bytes, bytes]] = (), *, head: bool, receive: Receive, send: Send
+async def send_response(
+    response: GatewayResponse, extra: Iterable[tuple[bytes, bytes]] = (), *, head: bool, receive: Receive, send: Send
 ) -> None:
-    """besides: headers of all answers. Raises BrokenOff when it began and cannot be ended."""
-    headers = [*besides, *((name.encode("latin-1"), value.encode("latin-1")) for name, value in reply.headers.items())]
-    if reply.length is not None:
-        headers.append((b"Content-Length", str(reply.length).encode()))
-    await send({"type": "http.response.start", "status": reply.status, "headers": headers})
-    if reply.rest is not None and not head:
-        await _stream(reply.first, reply.rest, receive, send)
-    elif len(reply.first) > _PIECE and not head:
-        await _stream(reply.first[:_PIECE], _beyond(reply.first), receive, send)
+    """Send a response with extra headers. Raises ResponseAborted if it cannot be completed."""
+    headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in response.headers.items()]
+    headers = [*extra, *headers]
+    if response.length is not None:
+        headers.append((b"Content-Length", str(response.length).encode()))
+    await send({"type": "http.response.start", "status": response.status, "headers": headers})
+    if response.rest is not None and not head:
+        await _stream(response.first, response.rest, receive, send)
+    elif len(response.first) > _PIECE_SIZE and not head:
+        await _stream(response.first[:_PIECE_SIZE], _split_rest(response.first), receive, send)
     else:
-        if reply.rest is not None:
-            await reply.rest.aclose()
-        await send({"type": "http.response.body", "body": b"" if head else reply.first})
+        if response.rest is not None:
+            await response.rest.aclose()
+        await send({"type": "http.response.body", "body": b"" if head else response.first})
 
 
-async def _beyond(body: bytes) -> AsyncGenerator[bytes]:
-    """What follows the first piece. At once, it would lie there for as long as the slowest client takes."""
-    for at in range(_PIECE, len(body), _PIECE):
-        yield body[at : at + _PIECE]
+async def _split_rest(body: bytes) -> AsyncGenerator[bytes]:
+    """Split the rest of a body; sent at once it would be buffered for as long as the slowest client takes."""
+    for at in range(_PIECE_SIZE, len(body), _PIECE_SIZE):
+        yield body[at : at + _PIECE_SIZE]
 
 
 async def _stream(first: bytes, rest: AsyncGenerator[bytes], receive: Receive, send: Send) -> None:
-    gone = asyncio.create_task(_left(receive))
+    disconnected = asyncio.create_task(_wait_for_disconnect(receive))
     piece: bytes | None = first
     try:
-        while piece is not None and not gone.done():
-            async with asyncio.timeout(_STALL):
+        while piece is not None and not disconnected.done():
+            async with asyncio.timeout(_STALL_TIMEOUT):
                 await send({"type": "http.response.body", "body": piece, "more_body": True})
             piece = await anext(rest, None)
-        if not gone.done():
+        if not disconnected.done():
             await send({"type": "http.response.body", "body": b""})
     except TimeoutError:
         raise ResponseAborted from ClientTooSlow()
     except Problem as problem:
         raise ResponseAborted from problem
     finally:
-        gone.cancel()
+        disconnected.cancel()
         await rest.aclose()
 
 
-async def _left(receive: Receive) -> None:
+async def _wait_for_disconnect(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass

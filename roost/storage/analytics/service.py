@@ -72,7 +72,7 @@ class AnalyticsService:
         filters = dict(query.filters)
         if query.gateway is not None:
             address = query.gateway.partition("://")[2] or query.gateway
-            gateway = await self._gateways.by_domain(address.partition(".")[0].lower())
+            gateway = await self._gateways.get_by_domain(address.partition(".")[0].lower())
             if gateway.tenant_id != tenant_id:
                 raise GatewayNotFound
             filters["gateway_id"] = [gateway.id]

@@ -87,7 +87,7 @@ async def unpin(caller: FilesWriter, cid: Annotated[str, Path()], legacy: Legacy
 @router.post("/pinning/pinByHash")
 async def pin_by_hash(caller: FilesWriter, body: schemas.PinByHashRequest, pins: Pins) -> schemas.PinByHashResponse:
     """Fetch a CID from the public network."""
-    return schemas.pin_by_hash_response(await pins.add(caller.tenant_id, body.ask()))
+    return schemas.pin_by_hash_response(await pins.add(caller.tenant_id, body.to_pin_request()))
 
 
 @router.get("/pinning/pinJobs")
@@ -95,7 +95,7 @@ async def list_pin_jobs(
     caller: FilesReader, chosen: Annotated[schemas.LegacyPinJobParameters, Query()], pins: Pins
 ) -> schemas.LegacyPinJobList:
     """List the queue of pins by CID, oldest first."""
-    found, total = await pins.slice(caller.tenant_id, chosen.wanted(), chosen.limit, chosen.offset)
+    found, total = await pins.list_slice(caller.tenant_id, chosen.to_pin_query(), chosen.limit, chosen.offset)
     return schemas.legacy_pin_jobs(found, total)
 
 

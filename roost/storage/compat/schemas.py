@@ -26,7 +26,7 @@ from roost.storage.groups.model import PAGE_LIMIT as GROUPS_LIMIT
 from roost.storage.groups.model import Group
 from roost.storage.groups.schemas import GroupName
 from roost.storage.pins.model import Pin, PinQuery, PinRequest, PinState
-from roost.storage.pins.schemas import HostNodes, PinByCidRequest, PinName, QueuedState, SortOrder, pin_query
+from roost.storage.pins.schemas import HostNodes, PinByCidRequest, PinName, QueuedState, SortOrder, parse_pin_query
 from roost.storage.unixfs.cid import Cid
 from roost.storage.uploads.model import UploadMetadata
 from roost.web.schemas import ApiSchema, Moment, StorageSchema, Text
@@ -168,11 +168,13 @@ class PinByHashRequest(StorageSchema):
     metadata: Annotated[_PinByHashMetadata | None, Field(alias="pinataMetadata")] = None
     options: Annotated[_PinByHashOptions | None, Field(alias="pinataOptions")] = None
 
-    def ask(self) -> PinRequest:
+    def to_pin_request(self) -> PinRequest:
         """Validate the request. Raises InvalidCid, InvalidFileMetadata."""
         note, options = self.metadata or _PinByHashMetadata(), self.options or _PinByHashOptions()
-        asked = PinByCidRequest(cid=self.hash, name=note.name, keyvalues=note.keyvalues)
-        return asked.model_copy(update={"group_id": options.group_id, "host_nodes": options.host_nodes}).ask()
+        request = PinByCidRequest(cid=self.hash, name=note.name, keyvalues=note.keyvalues)
+        return request.model_copy(
+            update={"group_id": options.group_id, "host_nodes": options.host_nodes}
+        ).to_pin_request()
 
 
 class LegacyPinJobParameters(StorageSchema):
@@ -182,9 +184,9 @@ class LegacyPinJobParameters(StorageSchema):
     limit: Annotated[int, Field(ge=1, le=PIN_JOBS_LIMIT)] = PIN_JOBS_DEFAULT
     offset: Annotated[int, Field(ge=0, le=1_000_000)] = 0
 
-    def wanted(self) -> PinQuery:
+    def to_pin_query(self) -> PinQuery:
         """Validate the CID. Raises InvalidCid."""
-        return pin_query(self.ipfs_pin_hash, self.status, self.sort)
+        return parse_pin_query(self.ipfs_pin_hash, self.status, self.sort)
 
 
 class PinByHashResponse(StorageSchema):
@@ -256,7 +258,7 @@ def pin_list(found: Sequence[File], count: int | None) -> PinList:
 
 
 def pin_by_hash_response(pin: Pin) -> PinByHashResponse:
-    return PinByHashResponse(id=pin.id, ipfs_hash=pin.ask.cid, status=pin.status, name=pin.ask.name)
+    return PinByHashResponse(id=pin.id, ipfs_hash=pin.request.cid, status=pin.status, name=pin.request.name)
 
 
 def legacy_pin_jobs(pins: Sequence[Pin], total: int) -> LegacyPinJobList:
@@ -266,12 +268,12 @@ def legacy_pin_jobs(pins: Sequence[Pin], total: int) -> LegacyPinJobList:
 def _pin_job_row(pin: Pin) -> LegacyPinJobRecord:
     return LegacyPinJobRecord(
         id=pin.id,
-        ipfs_pin_hash=pin.ask.cid,
+        ipfs_pin_hash=pin.request.cid,
         date_queued=pin.created_at,
-        name=pin.ask.name,
+        name=pin.request.name,
         status=pin.status,
-        keyvalues=pin.ask.keyvalues or None,
-        host_nodes=pin.ask.hosts or None,
+        keyvalues=pin.request.keyvalues or None,
+        host_nodes=pin.request.hosts or None,
     )
 
 

@@ -177,11 +177,11 @@ class CarReceiver:
         if node.kind in _FOLDERS:
             return _SubtreeSummary(size, min(_MOST_FILES, sum(part.files for part in parts)))
         depth = max((part.depth + 1 for part in parts), default=0)
-        told = node.data_size + size if node.declared_size is None else node.declared_size
+        declared = node.data_size + size if node.declared_size is None else node.declared_size
         if (
-            told != node.data_size + size
+            declared != node.data_size + size
             or [part.size for part in parts] != list(node.link_sizes)
             or depth > MAX_FILE_DEPTH
         ):
             raise MalformedContent(f"A file of the CAR declares a wrong size or is too deep: {cid}")
-        return _SubtreeSummary(told, depth=depth)
+        return _SubtreeSummary(declared, depth=depth)

@@ -29,7 +29,7 @@ class TarArchive:
         self._top = top
 
     async def check(self) -> None:
-        """Walk all folders, so that errors surface before the response begins.
+        """Walk all folders, so that errors are found before the response begins.
 
         Raises NotArchivable, TooManyArchiveMembers, TooDeep, MalformedContent, ContentNotFound, ContentDamaged,
         BlobStoreFailed.

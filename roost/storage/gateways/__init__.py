@@ -1,1 +1,1 @@
-"""Storage gateways: the addresses that serve content by CID, who may use them, and their plugins."""
+"""Storage gateways, which serve content by CID: names, access controls and plugins."""

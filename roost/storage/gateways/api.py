@@ -1,4 +1,4 @@
-"""Storage gateways over HTTP."""
+"""HTTP API of storage gateways."""
 
 from collections.abc import Sequence
 from typing import Annotated
@@ -27,7 +27,9 @@ async def list_gateways(
     """List gateways, oldest first; the first one is created on this call."""
     found, count = await gateways.list(caller.tenant_id, (page - 1) * size, size)
     return DataEnvelope(
-        data=schemas.GatewayList(count=count, rows=[schemas.gateway(one, gateways.origin(one.domain)) for one in found])
+        data=schemas.GatewayList(
+            count=count, rows=[schemas.gateway_record(one, gateways.origin(one.domain)) for one in found]
+        )
     )
 
 
@@ -36,26 +38,26 @@ async def create_gateway(
     caller: GatewaysWriter, body: schemas.CreateGatewayRequest, gateways: Service
 ) -> DataEnvelope[schemas.GatewayRecord]:
     """Create a gateway; `domain` is the first label of its address."""
-    made = await gateways.create(caller.tenant_id, body.domain)
-    return DataEnvelope(data=schemas.gateway(made, gateways.origin(made.domain)))
+    gateway = await gateways.create(caller.tenant_id, body.domain)
+    return DataEnvelope(data=schemas.gateway_record(gateway, gateways.origin(gateway.domain)))
 
 
 @router.get("/gateways/exists/{domain}")
 async def gateway_exists(_: GatewaysReader, domain: str, gateways: Service) -> DataEnvelope[schemas.GatewayExistence]:
     """Return whether a name is taken."""
-    return DataEnvelope(data=schemas.GatewayExistence(exists=await gateways.exists(domain)))
+    return DataEnvelope(data=schemas.GatewayExistence(exists=await gateways.is_domain_taken(domain)))
 
 
 @router.get("/gateways/plugins/marketplace")
 async def list_marketplace(_: GatewaysReader) -> DataEnvelope[Sequence[schemas.PluginRecord]]:
     """List the plugins."""
-    return DataEnvelope(data=list(schemas.MARKET.values()))
+    return DataEnvelope(data=list(schemas.PLUGIN_RECORDS.values()))
 
 
 @router.get("/gateways/plugins/marketplace/{plugin_id}")
 async def get_from_marketplace(_: GatewaysReader, plugin_id: int) -> DataEnvelope[schemas.PluginRecord]:
     """Return a plugin."""
-    return DataEnvelope(data=schemas.of_market(plugin_id))
+    return DataEnvelope(data=schemas.find_plugin_record(plugin_id))
 
 
 @router.get("/gateways/plugins")
@@ -64,7 +66,7 @@ async def list_all_plugins(
 ) -> DataEnvelope[Sequence[schemas.PluginInstallation]]:
     """List the installed plugins of all gateways."""
     found, _ = await gateways.list(caller.tenant_id, 0, PAGE_LIMIT)
-    return DataEnvelope(data=[each for one in found for each in schemas.installations(one)])
+    return DataEnvelope(data=[each for one in found for each in schemas.list_installations(one)])
 
 
 @router.get("/ipfs/gateway_plugins/{gateway_id}")
@@ -73,7 +75,7 @@ async def list_plugins(
     caller: GatewaysReader, gateway_id: str, gateways: Service
 ) -> DataEnvelope[Sequence[schemas.PluginInstallation]]:
     """List the installed plugins of a gateway."""
-    return DataEnvelope(data=schemas.installations(await gateways.get(caller.tenant_id, gateway_id)))
+    return DataEnvelope(data=schemas.list_installations(await gateways.get(caller.tenant_id, gateway_id)))
 
 
 @router.post("/gateways/plugins/{gateway_id}")
@@ -81,7 +83,7 @@ async def install_plugin(
     caller: GatewaysWriter, gateway_id: str, body: schemas.InstallPluginRequest, gateways: Service
 ) -> DataEnvelope[schemas.PluginInstallation]:
     """Install a plugin on a gateway."""
-    found = await gateways.install(caller.tenant_id, gateway_id, body.plugin_id)
+    found = await gateways.install_plugin(caller.tenant_id, gateway_id, body.plugin_id)
     return DataEnvelope(data=schemas.PluginInstallation(gateway_id=found.id, plugin_id=body.plugin_id))
 
 
@@ -90,7 +92,7 @@ async def uninstall_plugin(
     caller: GatewaysWriter, gateway_id: str, plugin_id: int, gateways: Service
 ) -> DataEnvelope[None]:
     """Uninstall a plugin."""
-    await gateways.uninstall(caller.tenant_id, gateway_id, plugin_id)
+    await gateways.uninstall_plugin(caller.tenant_id, gateway_id, plugin_id)
     return DataEnvelope(data=None)
 
 
@@ -100,12 +102,12 @@ async def get_gateway(
 ) -> DataEnvelope[schemas.GatewayRecord]:
     """Return a gateway with its access controls."""
     found = await gateways.get(caller.tenant_id, gateway_id)
-    return DataEnvelope(data=schemas.gateway(found, gateways.origin(found.domain)))
+    return DataEnvelope(data=schemas.gateway_record(found, gateways.origin(found.domain)))
 
 
 @router.delete("/gateways/{id}")
 async def delete_gateway(caller: GatewaysWriter, gateway_id: GatewayId, gateways: Service) -> DataEnvelope[None]:
-    """Delete a gateway. Its name is never given again."""
+    """Delete a gateway. Its name is not reused."""
     await gateways.delete(caller.tenant_id, gateway_id)
     return DataEnvelope(data=None)
 
@@ -114,9 +116,9 @@ async def delete_gateway(caller: GatewaysWriter, gateway_id: GatewayId, gateways
 async def add_access_token(
     caller: GatewaysWriter, gateway_id: GatewayId, gateways: Service
 ) -> DataEnvelope[schemas.AccessControlRecord]:
-    """Create an access token; `value` is shown only now."""
-    made, token = await gateways.add_token(caller.tenant_id, gateway_id)
-    return DataEnvelope(data=schemas.control(made, token))
+    """Create an access token; `value` is shown only once."""
+    control, token = await gateways.create_access_token(caller.tenant_id, gateway_id)
+    return DataEnvelope(data=schemas.control_record(control, token))
 
 
 @router.post("/gateways/{id}/ips")
@@ -125,7 +127,9 @@ async def add_address(
 ) -> DataEnvelope[schemas.AccessControlRecord]:
     """Allow an address or a CIDR range."""
     return DataEnvelope(
-        data=schemas.control(await gateways.allow(caller.tenant_id, gateway_id, AccessControlKind.ADDRESS, body.ip))
+        data=schemas.control_record(
+            await gateways.add_allowlist_entry(caller.tenant_id, gateway_id, AccessControlKind.ADDRESS, body.ip)
+        )
     )
 
 
@@ -135,7 +139,9 @@ async def add_host(
 ) -> DataEnvelope[schemas.AccessControlRecord]:
     """Allow pages of a host."""
     return DataEnvelope(
-        data=schemas.control(await gateways.allow(caller.tenant_id, gateway_id, AccessControlKind.HOST, body.host))
+        data=schemas.control_record(
+            await gateways.add_allowlist_entry(caller.tenant_id, gateway_id, AccessControlKind.HOST, body.host)
+        )
     )
 
 
@@ -145,7 +151,7 @@ async def list_controls(
 ) -> DataEnvelope[Sequence[schemas.AccessControlRecord]]:
     """List the access controls of one kind."""
     found = await gateways.get(caller.tenant_id, gateway_id)
-    return DataEnvelope(data=[schemas.control(one) for one in found.controls if one.kind is kind])
+    return DataEnvelope(data=[schemas.control_record(one) for one in found.controls if one.kind is kind])
 
 
 @router.delete("/gateways/{id}/{kind}/{control:path}")
@@ -153,5 +159,5 @@ async def remove_control(
     caller: GatewaysWriter, gateway_id: GatewayId, kind: AccessControlKind, control: ControlName, gateways: Service
 ) -> DataEnvelope[None]:
     """Delete an access control, by its id or value."""
-    await gateways.withdraw(caller.tenant_id, gateway_id, kind, control)
+    await gateways.remove_control(caller.tenant_id, gateway_id, kind, control)
     return DataEnvelope(data=None)

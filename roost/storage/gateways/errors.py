@@ -1,10 +1,10 @@
-"""What can go wrong with storage gateways, in the words that clients show."""
+"""Errors of storage gateways; clients show the messages."""
 
 from roost.core.problem import Problem, ProblemKind
 
 
 class GatewayNotFound(Problem):
-    """There is none of that id, or it is another tenant's: the answer does not tell which."""
+    """The gateway does not exist or belongs to another tenant; the response does not say which."""
 
     kind = ProblemKind.MISSING
     message = "Gateway not found"
@@ -41,7 +41,7 @@ class AccessControlNotFound(Problem):
 
 
 class PluginNotFound(Problem):
-    """There is no such plugin, or it is not installed."""
+    """The plugin does not exist or is not installed."""
 
     kind = ProblemKind.MISSING
     message = "Plugin not found"

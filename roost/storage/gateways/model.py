@@ -1,7 +1,7 @@
-"""A storage gateway: its name under the domain, the controls of who may use it, its plugins. All rules are pure.
+"""Rules of storage gateways: names, access controls and plugins. Pure.
 
-Without a control a gateway is restricted: everybody may ask it, and it serves what its tenant has on the public
-network. With controls it serves everything public, to those whom one of them lets in.
+A gateway without access controls is restricted: it serves its tenant's public content to all clients. With access
+controls it serves all public content to the clients that a control admits.
 """
 
 import hashlib
@@ -19,17 +19,17 @@ from roost.storage.gateways.errors import InvalidAccessControl, InvalidGatewayDo
 
 GATEWAY_LIMIT = 20
 CONTROL_LIMIT = 100
-"""Of each kind."""
+"""Maximum controls of each kind."""
 PAGE_DEFAULT, PAGE_LIMIT = 10, 100
-TOKEN_PREFIX = "rgw"  # noqa: S105 - the sign that tokens start with
+TOKEN_PREFIX = "rgw"  # noqa: S105 - the prefix of tokens
 
 _LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]{1,61}[a-z0-9])", re.ASCII)
 _HOST = re.compile(
     r"(?:\*\.)?(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)*[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?", re.ASCII
 )
-_LONGEST_HOST = 253
-_MAPPED = 96  # bits before an IPv4 address in an IPv6 one
-_SHOWN_OF_A_TOKEN = 12
+_HOST_LENGTH_LIMIT = 253
+_MAPPED_PREFIX_BITS = 96  # bits before the IPv4 address in an IPv4-mapped IPv6 address
+_ABBREVIATION_LENGTH = 12
 _RESERVED = frozenset(
     {
         *("admin", "administrator", "agents", "api", "app", "auth", "autoconfig", "autodiscover", "billing", "blog"),
@@ -47,44 +47,23 @@ _BRANDS = (
 
 
 class Plugin(IntEnum):
-    """What can be installed on a gateway; the numbers are those that clients know."""
+    """A plugin; the numbers are the ids in the API."""
 
     CONTENT_ADDRESSABLE = 1
     HOT_SWAPS = 2
 
 
-@dataclass(frozen=True)
-class PluginInfo:
-    """How the marketplace tells of a plugin."""
-
-    plugin: Plugin
-    name: str
-    description: str
-    tags: Sequence[str]
-
-
-MARKETPLACE: Sequence[PluginInfo] = (
-    PluginInfo(
-        Plugin.CONTENT_ADDRESSABLE,
-        "Content Addressable Attestation",
-        "Serves the wallet signature of a CID with it, in the header pinata-signature.",
-        ("verifiability", "security"),
-    ),
-    PluginInfo(Plugin.HOT_SWAPS, "Hot Swaps", "Serves another CID in place of one that was swapped.", ("files",)),
-)
-
-
 class AccessControlKind(StrEnum):
-    TOKEN = "access_tokens"  # noqa: S105 - what clients call the kind
+    TOKEN = "access_tokens"  # noqa: S105 - the API's name of the kind
     ADDRESS = "ips"
     HOST = "hosts"
 
 
 @dataclass(frozen=True)
 class AccessControl:
-    """One way to be let in. `value` is what is shown: an address range, a host, how a token begins.
+    """A rule that admits clients; `value` is an address range, a host or the beginning of a token.
 
-    proof: the digest of a token; the token itself is not kept.
+    proof: the digest of a token; the token itself is not stored.
     """
 
     id: str
@@ -96,7 +75,7 @@ class AccessControl:
 
 @dataclass(frozen=True)
 class StorageGateway:
-    """`domain` is its label: the address is `{domain}.gateways.D`."""
+    """A gateway at `{domain}.gateways.D`."""
 
     id: str
     tenant_id: str
@@ -107,35 +86,35 @@ class StorageGateway:
 
     @property
     def is_restricted(self) -> bool:
-        """Whether it serves its tenant's content only."""
+        """Whether the gateway serves only its tenant's content."""
         return not self.controls
 
 
-def admits(gateway: StorageGateway, token: str | None, ip: str | None, origin: str | None) -> bool:
-    """Whether a request may use the gateway: it has no controls, or one of them lets it in.
+def is_request_admitted(gateway: StorageGateway, token: str | None, ip: str | None, origin: str | None) -> bool:
+    """Return whether the gateway is restricted or one of its controls admits the client.
 
-    origin: the `Origin` header or the `Referer`, as it came. ip: the client's address.
+    origin: the `Origin` or `Referer` header. ip: the client's address.
     """
     if gateway.is_restricted:
         return True
-    proof = None if token is None else digest(token)
+    proof = None if token is None else hash_token(token)
     address, host = parse_address(ip or ""), _host_of(origin)
     return any(_matches(control, proof, address, host) for control in gateway.controls)
 
 
-def digest(token: str) -> bytes:
-    """What is kept of a token of 256 random bits."""
+def hash_token(token: str) -> bytes:
+    """Return the stored digest of a token; 256 random bits need no salt."""
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
 
 
-def shown(token: str) -> str:
-    """What lists show of a token, for its owner to know which it is."""
-    return f"{token[:_SHOWN_OF_A_TOKEN]}…"
+def abbreviate_token(token: str) -> str:
+    """Return the beginning of a token, which lists show."""
+    return f"{token[:_ABBREVIATION_LENGTH]}…"
 
 
-def checked_label(given: str) -> str:
-    """A DNS label that may be a gateway's name, in lower case. Raises InvalidDomain."""
-    label = given.strip().lower()
+def parse_label(text: str) -> str:
+    """Parse a DNS label that can be a gateway's name, to lower case. Raises InvalidGatewayDomain."""
+    label = text.strip().lower()
     if _LABEL.fullmatch(label) is None:
         raise InvalidGatewayDomain(
             "domain must be 3 to 63 letters, digits or hyphens, with a letter or digit at both ends"
@@ -145,27 +124,27 @@ def checked_label(given: str) -> str:
     return label
 
 
-def checked_host(given: str) -> str:
-    """A host name, also out of an origin, as `*.name` for all below it. Raises InvalidControl."""
-    host = given.strip().lower()
+def parse_host(text: str) -> str:
+    """Parse a host name, `*.name` for its subdomains, or an origin. Raises InvalidAccessControl."""
+    host = text.strip().lower()
     host = (_host_of(host) or "") if "://" in host else host.rstrip(".")
-    if len(host) > _LONGEST_HOST or _HOST.fullmatch(host) is None:
+    if len(host) > _HOST_LENGTH_LIMIT or _HOST.fullmatch(host) is None:
         raise InvalidAccessControl("host must be a host name")
     return host
 
 
-def checked_range(given: str) -> str:
-    """An address, or a range in CIDR form. Raises InvalidControl."""
+def parse_ip_range(text: str) -> str:
+    """Parse an address or a CIDR range. Raises InvalidAccessControl."""
     try:
-        found = ip_network(given.strip(), strict=False)
+        network = ip_network(text.strip(), strict=False)
     except ValueError:
-        found = None
-    if found is None or "%" in given:  # what follows that sign is a name of one machine's own
+        network = None
+    if network is None or "%" in text:  # zone ids are local to one machine
         raise InvalidAccessControl("ip must be an address or a range in CIDR form")
-    mapped = found.network_address.ipv4_mapped if isinstance(found, IPv6Network) else None
-    if mapped is not None:  # as clients' addresses are looked at; a shorter prefix leaves no mapped address
-        found = ip_network((mapped, found.prefixlen - _MAPPED))
-    return str(found.network_address) if found.num_addresses == 1 else str(found)
+    mapped = network.network_address.ipv4_mapped if isinstance(network, IPv6Network) else None
+    if mapped is not None:  # clients' addresses are unmapped, too; a shorter prefix leaves no mapped address
+        network = ip_network((mapped, network.prefixlen - _MAPPED_PREFIX_BITS))
+    return str(network.network_address) if network.num_addresses == 1 else str(network)
 
 
 def _matches(control: AccessControl, proof: bytes | None, address: Address | None, host: str | None) -> bool:

@@ -1,4 +1,4 @@
-"""Shapes of storage gateways. Access controls are in camelCase, as their clients read them."""
+"""Schemas of storage gateways. Access controls use camelCase, which clients expect."""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated
@@ -7,13 +7,7 @@ from pydantic import Field
 
 from roost.core.sensitive import Sensitive
 from roost.storage.gateways.errors import PluginNotFound
-from roost.storage.gateways.model import (
-    MARKETPLACE,
-    AccessControl,
-    AccessControlKind,
-    PluginInfo,
-    StorageGateway,
-)
+from roost.storage.gateways.model import AccessControl, AccessControlKind, Plugin, StorageGateway
 from roost.web.schemas import ApiSchema, Moment, StorageSchema, Text
 
 _Domain = Annotated[Text, Field(max_length=253)]
@@ -85,42 +79,51 @@ class PluginRecord(StorageSchema):
     tags: Sequence[str]
 
 
-def gateway(one: StorageGateway, url: str) -> GatewayRecord:
-    of_kind = {kind: [control(c) for c in one.controls if c.kind is kind] for kind in AccessControlKind}
+PLUGIN_RECORDS: Mapping[int, PluginRecord] = {
+    Plugin.CONTENT_ADDRESSABLE: PluginRecord(
+        id=Plugin.CONTENT_ADDRESSABLE,
+        name="Content Addressable Attestation",
+        description="Serves the wallet signature of a CID with it, in the header pinata-signature.",
+        tags=("verifiability", "security"),
+    ),
+    Plugin.HOT_SWAPS: PluginRecord(
+        id=Plugin.HOT_SWAPS,
+        name="Hot Swaps",
+        description="Serves another CID in place of one that was swapped.",
+        tags=("files",),
+    ),
+}
+
+
+def gateway_record(gateway: StorageGateway, url: str) -> GatewayRecord:
+    of_kind = {kind: [control_record(c) for c in gateway.controls if c.kind is kind] for kind in AccessControlKind}
     policies = RestrictionPolicies(
         access_tokens=of_kind[AccessControlKind.TOKEN],
         allowed_hosts=of_kind[AccessControlKind.HOST],
         allowed_ip_addresses=of_kind[AccessControlKind.ADDRESS],
     )
     return GatewayRecord(
-        id=one.id,
-        domain=one.domain,
+        id=gateway.id,
+        domain=gateway.domain,
         url=url,
-        restrict=one.is_restricted,
-        created_at=one.created_at,
+        restrict=gateway.is_restricted,
+        created_at=gateway.created_at,
         settings=GatewaySettings(restriction_policies=policies),
     )
 
 
-def control(one: AccessControl, token: Sensitive[str] | None = None) -> AccessControlRecord:
-    """Show an access control; `token` is a new access token, shown only now."""
-    value = one.value if token is None else token.reveal()
-    return AccessControlRecord(id=one.id, value=value, created_at=one.created_at)
+def control_record(control: AccessControl, token: Sensitive[str] | None = None) -> AccessControlRecord:
+    """Return the schema of an access control; `token` is a new access token, shown only once."""
+    value = control.value if token is None else token.reveal()
+    return AccessControlRecord(id=control.id, value=value, created_at=control.created_at)
 
 
-def installations(one: StorageGateway) -> Sequence[PluginInstallation]:
-    return [PluginInstallation(gateway_id=one.id, plugin_id=plugin) for plugin in sorted(one.plugins)]
+def list_installations(gateway: StorageGateway) -> Sequence[PluginInstallation]:
+    return [PluginInstallation(gateway_id=gateway.id, plugin_id=plugin) for plugin in sorted(gateway.plugins)]
 
 
-def plugin(info: PluginInfo) -> PluginRecord:
-    return PluginRecord(id=info.plugin, name=info.name, description=info.description, tags=info.tags)
-
-
-MARKET: Mapping[int, PluginRecord] = {int(info.plugin): plugin(info) for info in MARKETPLACE}
-
-
-def of_market(plugin_id: int) -> PluginRecord:
+def find_plugin_record(plugin_id: int) -> PluginRecord:
     """Return a plugin. Raises PluginNotFound."""
-    if (found := MARKET.get(plugin_id)) is None:
+    if plugin_id not in PLUGIN_RECORDS:
         raise PluginNotFound
-    return found
+    return PLUGIN_RECORDS[plugin_id]

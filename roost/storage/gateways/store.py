@@ -1,4 +1,4 @@
-"""The tables of storage gateways and every line of SQL about them."""
+"""Tables and SQL of storage gateways."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -32,7 +32,7 @@ controls = sa.Table(
     sa.Column("created_at", UtcTime, nullable=False),
 )
 
-# Rows of an earlier version, which noted custom domains and did not serve them.
+# Rows of an earlier version, which stored custom domains without serving them.
 custom_domains = sa.Table(
     "storage_gateway_domains",
     metadata,
@@ -52,8 +52,8 @@ plugins = sa.Table(
 )
 
 
-def add(connection: Connection, gateway: StorageGateway) -> bool:
-    """Whether it was added: not when the name was ever given to somebody."""
+def insert_gateway(connection: Connection, gateway: StorageGateway) -> bool:
+    """Insert a gateway unless its name was ever taken; return whether it was inserted."""
     row = {
         "id": gateway.id,
         "tenant_id": gateway.tenant_id,
@@ -63,29 +63,29 @@ def add(connection: Connection, gateway: StorageGateway) -> bool:
     return insert_or_ignore(connection, gateways.insert().values(row))
 
 
-def is_taken(connection: Connection, domain: str) -> bool:
-    """Whether the name is somebody's or ever was: links to it stay out there."""
+def is_domain_taken(connection: Connection, domain: str) -> bool:
+    """Return whether the name was ever taken; it is not reused, because old links to it exist."""
     return connection.execute(sa.select(gateways.c.id).where(gateways.c.domain == domain)).first() is not None
 
 
-def count(connection: Connection, tenant_id: str, *, deleted: bool = False) -> int:
-    """How many gateways the tenant has; `deleted`: how many it ever had."""
+def count_gateways(connection: Connection, tenant_id: str, *, deleted: bool = False) -> int:
+    """Count the tenant's gateways. deleted: include deleted ones."""
     query = sa.select(sa.func.count()).select_from(gateways).where(gateways.c.tenant_id == tenant_id)
     if not deleted:
         query = query.where(gateways.c.deleted_at.is_(None))
     return connection.execute(query).scalar_one()
 
 
-def get(connection: Connection, tenant_id: str, gateway_id: str) -> StorageGateway | None:
+def get_gateway(connection: Connection, tenant_id: str, gateway_id: str) -> StorageGateway | None:
     return _one(connection, gateways.c.tenant_id == tenant_id, gateways.c.id == gateway_id)
 
 
-def by_domain(connection: Connection, domain: str) -> StorageGateway | None:
+def get_gateway_by_domain(connection: Connection, domain: str) -> StorageGateway | None:
     return _one(connection, gateways.c.domain == domain)
 
 
-def page(connection: Connection, tenant_id: str, offset: int, limit: int) -> Sequence[StorageGateway]:
-    """The tenant's gateways, the oldest first."""
+def list_gateways(connection: Connection, tenant_id: str, offset: int, limit: int) -> Sequence[StorageGateway]:
+    """Return the tenant's gateways, oldest first."""
     mine = (gateways.c.tenant_id == tenant_id, gateways.c.deleted_at.is_(None))
     query = gateways.select().where(*mine).order_by(gateways.c.created_at, gateways.c.id).offset(offset).limit(limit)
     return [_gateway(connection, row) for row in connection.execute(query).all()]
@@ -97,7 +97,7 @@ def mark_deleted(connection: Connection, gateway_id: str, at: datetime) -> None:
         connection.execute(table.delete().where(table.c.gateway_id == gateway_id))
 
 
-def add_control(connection: Connection, gateway_id: str, control: AccessControl) -> None:
+def insert_control(connection: Connection, gateway_id: str, control: AccessControl) -> None:
     connection.execute(
         controls.insert().values(
             id=control.id,
@@ -110,17 +110,17 @@ def add_control(connection: Connection, gateway_id: str, control: AccessControl)
     )
 
 
-def remove_control(connection: Connection, gateway_id: str, control_id: str) -> None:
+def delete_control(connection: Connection, gateway_id: str, control_id: str) -> None:
     connection.execute(controls.delete().where(controls.c.gateway_id == gateway_id, controls.c.id == control_id))
 
 
-def install(connection: Connection, gateway_id: str, plugin: Plugin, at: datetime) -> bool:
-    """Whether it was not there before."""
+def insert_plugin(connection: Connection, gateway_id: str, plugin: Plugin, at: datetime) -> bool:
+    """Install a plugin; return whether it was not installed before."""
     row = {"gateway_id": gateway_id, "plugin_id": int(plugin), "created_at": at}
     return insert_or_ignore(connection, plugins.insert().values(row))
 
 
-def uninstall(connection: Connection, gateway_id: str, plugin: Plugin) -> bool:
+def delete_plugin(connection: Connection, gateway_id: str, plugin: Plugin) -> bool:
     query = plugins.delete().where(plugins.c.gateway_id == gateway_id, plugins.c.plugin_id == int(plugin))
     return connection.execute(query).rowcount == 1
 

@@ -1,1 +1,1 @@
-"""Pins by CID: content that others have, fetched from the public network until it is a file here."""
+"""Pins by CID: content retrieved from the public network and stored as public files."""

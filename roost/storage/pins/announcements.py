@@ -24,15 +24,15 @@ from roost.storage.files.service import FileService
 from roost.storage.unixfs.cid import Cid
 from roost.work import JSON, ClaimedOperation
 
-SETTLE, SURVEY = "offers.settle", "offers.survey"
+RECONCILE, SURVEY = "offers.settle", "offers.survey"
 """Kinds of operations; rows in the database have these names."""
 RETRIES = 10_000
 """With the pauses between attempts, enough for a network that is unreachable for a month."""
 _REFUSALS = 5
 """Refusals after which an operation fails; the next survey adds it again."""
 _SURVEY_EVERY = timedelta(days=1)
-_SURVEYED = "offers"
-_AT_ONCE, _PAGE = 4, 500
+_SURVEY_SUBJECT = "offers"
+_CONCURRENCY, _PAGE = 4, 500
 _PAUSE = timedelta(seconds=5)
 
 _log = log.get_logger("announcements")
@@ -51,7 +51,7 @@ class Announcements:
         self._reader = reader
         self._network = network
         self._running = 0
-        queue.handle(SETTLE, self.settle, retries=RETRIES)
+        queue.handle(RECONCILE, self.reconcile, retries=RETRIES)
         queue.handle(SURVEY, self.survey, retries=RETRIES)
         files.add_listener(_changed)
 
@@ -59,20 +59,20 @@ class Announcements:
         """Start the daily survey, unless it is queued already."""
 
         def begin(connection: Connection) -> None:
-            if not work.is_subject_busy(connection, _SURVEYED):
-                work.add_operation(connection, SURVEY, _SURVEYED)
+            if not work.is_subject_busy(connection, _SURVEY_SUBJECT):
+                work.add_operation(connection, SURVEY, _SURVEY_SUBJECT)
 
         await self._db.write(begin)
 
-    async def settle(self, claim: ClaimedOperation) -> JSON:
+    async def reconcile(self, claim: ClaimedOperation) -> JSON:
         """Announce or withdraw a CID. Raises SourceFailed, NetworkRefused, ContentNotFound, ContentDamaged."""
         cid = Cid.parse(claim.payload["cid"])
-        if self._running >= _AT_ONCE:
-            await claim.guard(lambda connection: _settle_later(connection, cid, clock.utc_now() + _PAUSE))
+        if self._running >= _CONCURRENCY:
+            await claim.guard(lambda connection: _add_reconciliation(connection, cid, clock.utc_now() + _PAUSE))
             return None
         self._running += 1
         try:
-            await self._settle(cid)
+            await self._reconcile(cid)
         except NetworkRefused as refused:
             if claim.failures >= _REFUSALS:
                 raise
@@ -89,13 +89,15 @@ class Announcements:
         ):
             for cid in dict.fromkeys(Cid.parse(text).v1() for text in page):
                 if not await self._network.has(str(cid)):
-                    await claim.guard(lambda connection, cid=cid: _settle_later(connection, cid))
+                    await claim.guard(lambda connection, cid=cid: _add_reconciliation(connection, cid))
             after = page[-1]
         next_time = clock.utc_now() + _SURVEY_EVERY
-        await claim.guard(lambda connection: work.add_operation(connection, SURVEY, _SURVEYED, run_after=next_time))
+        await claim.guard(
+            lambda connection: work.add_operation(connection, SURVEY, _SURVEY_SUBJECT, run_after=next_time)
+        )
         return None
 
-    async def _settle(self, cid: Cid) -> None:
+    async def _reconcile(self, cid: Cid) -> None:
         if await self._db.read(lambda connection: public_files.is_public(connection, cid)):
             await self._network.announce(str(cid), lambda: self._car(cid))
             _log.info("cid.announced", cid=str(cid))
@@ -113,8 +115,8 @@ class Announcements:
 
 def _changed(connection: Connection, change: FileEvent, file: File, _before: File | None) -> None:
     if file.network is ContentNetwork.PUBLIC and change is not FileEvent.UPDATED:
-        _settle_later(connection, Cid.parse(file.cid).v1())
+        _add_reconciliation(connection, Cid.parse(file.cid).v1())
 
 
-def _settle_later(connection: Connection, cid: Cid, at: datetime | None = None) -> None:
-    work.add_operation(connection, SETTLE, f"offer/{cid}", {"cid": str(cid)}, run_after=at)
+def _add_reconciliation(connection: Connection, cid: Cid, at: datetime | None = None) -> None:
+    work.add_operation(connection, RECONCILE, f"offer/{cid}", {"cid": str(cid)}, run_after=at)

@@ -1,4 +1,4 @@
-"""Pins by CID over HTTP."""
+"""HTTP API of pins by CID."""
 
 from typing import Annotated
 
@@ -20,15 +20,15 @@ async def pin_by_cid(
     caller: FilesWriter, body: schemas.PinByCidRequest, pins: Service
 ) -> DataEnvelope[schemas.PinJobRecord]:
     """Fetch a CID from the public network and store it as a public file."""
-    return DataEnvelope(data=schemas.pin_job(await pins.add(caller.tenant_id, body.ask())))
+    return DataEnvelope(data=schemas.pin_job_record(await pins.add(caller.tenant_id, body.to_pin_request())))
 
 
 @router.get("/v3/files/public/pin_by_cid")
 async def list_pins(
-    caller: FilesReader, chosen: Annotated[schemas.PinJobParameters, Query()], pins: Service
+    caller: FilesReader, parameters: Annotated[schemas.PinJobParameters, Query()], pins: Service
 ) -> DataEnvelope[schemas.PinJobList]:
     """List waiting and failed pins, newest first."""
-    page, token = await pins.list(caller.tenant_id, chosen.wanted(), chosen.page_token, chosen.limit)
+    page, token = await pins.list(caller.tenant_id, parameters.to_pin_query(), parameters.page_token, parameters.limit)
     return DataEnvelope(data=schemas.pin_job_list(page, token))
 
 

@@ -1,4 +1,4 @@
-"""What can go wrong with pins by CID, in the words that clients show."""
+"""Errors of pins by CID; clients show the messages."""
 
 from roost.core.problem import Problem, ProblemKind
 
@@ -19,7 +19,7 @@ class TooManyHostNodes(Problem):
 
 
 class ContentNotFoundYet(Problem):
-    """Nobody who was asked has it: it is looked for again."""
+    """No source has the content; the retrieval is retried."""
 
     kind = ProblemKind.UNAVAILABLE
     message = "The content was not found yet"

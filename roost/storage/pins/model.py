@@ -1,4 +1,4 @@
-"""A pin: the wish to have what a CID names, and how far it has come."""
+"""Pins: requests to store the content of a CID, and their progress."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,15 +8,15 @@ from enum import StrEnum
 from roost.storage.files.model import Keyvalues
 
 RETRIEVE = "pins.retrieve"
-"""The operation that looks for one pin's content and takes it in."""
-LIFE = timedelta(days=1)
-"""How long content is looked for."""
-KEPT = timedelta(days=30)
-"""How long a pin that came to nothing can be seen."""
+"""Kind of the operation that retrieves the content of a pin."""
+SEARCH_DURATION = timedelta(days=1)
+"""How long content is searched."""
+FAILURE_RETENTION = timedelta(days=30)
+"""How long failed pins are kept."""
 QUEUE_LIMIT = 250
-"""Pins of a tenant that are looked for; those beyond wait, backfilled."""
+"""Maximum active pins of a tenant; further ones wait in the state `backfilled`."""
 WAITING_LIMIT = 10_000
-"""Pins of a tenant that are not content, together."""
+"""Maximum waiting and failed pins of a tenant."""
 HOSTS_LIMIT = 20
 PAGE_DEFAULT, PAGE_LIMIT = 10, 250
 
@@ -26,7 +26,7 @@ class PinState(StrEnum):
     SEARCHING = "searching"
     RETRIEVING = "retrieving"
     BACKFILLED = "backfilled"
-    PINNED = "pinned"  # it is a file; no more in the queue
+    PINNED = "pinned"  # stored as a file, and no longer in the queue
     EXPIRED = "expired"
     OVER_FREE_LIMIT = "over_free_limit"
     OVER_MAX_SIZE = "over_max_size"
@@ -41,12 +41,12 @@ FAILED = (
     *(PinState.INVALID_OBJECT, PinState.BAD_HOST_NODE),
 )
 QUEUED = (*WAITING, *FAILED)
-"""What the queue shows."""
+"""States that the queue shows."""
 
 
 @dataclass(frozen=True)
 class PinRequest:
-    """What is wanted. cid: canonical. hosts: multiaddrs of nodes that have it. meta: the Pinning Service API's own."""
+    """A request; `cid` is canonical, `hosts` are multiaddrs of nodes, `meta` belongs to the Pinning Service API."""
 
     cid: str
     name: str | None = None
@@ -60,7 +60,7 @@ class PinRequest:
 class Pin:
     id: str
     tenant_id: str
-    ask: PinRequest
+    request: PinRequest
     status: PinState
     file_id: str | None
     created_at: datetime
@@ -68,7 +68,7 @@ class Pin:
 
 
 class NameMatch(StrEnum):
-    """How a name is compared: all of it or a part, minding capitals or not."""
+    """How names are compared: whole or in part, case-sensitive or not."""
 
     EXACT = "exact"
     IEXACT = "iexact"
@@ -78,7 +78,7 @@ class NameMatch(StrEnum):
 
 @dataclass(frozen=True)
 class PinQuery:
-    """Which pins a list has. cid: those that may be, each in all its spellings. meta: pairs that a pin's has."""
+    """Filters of a list. cid: all spellings of the accepted CIDs. meta: pairs that a pin must have."""
 
     statuses: Sequence[PinState] = QUEUED
     cid: Sequence[str] | None = None

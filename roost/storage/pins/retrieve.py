@@ -1,7 +1,7 @@
-"""Retrieval of a pin's content: from this server, then from each source of the network, until one has all of it.
+"""Retrieve the content of a pin from this server or a source of the network, and store it as a file.
 
-The content becomes a file only if it is complete, every block matches its CID, and its root is the requested one. A
-source that breaks off, sends wrong blocks or sends too much is left for the next one. A restart begins anew.
+The content must be complete, every block must match its CID, and the root must be the requested one. If a source
+breaks off, sends wrong blocks or too much, the next one is tried. A restart begins anew.
 """
 
 import asyncio
@@ -28,8 +28,8 @@ from roost.storage.files.model import File, FileFilter, FileMetadata
 from roost.storage.files.service import FileService, NewFile
 from roost.storage.pins import store
 from roost.storage.pins.errors import ContentNotFoundYet, PinNotFound
-from roost.storage.pins.model import LIFE, RETRIEVE, WAITING, Pin, PinState
-from roost.storage.pins.service import next_one
+from roost.storage.pins.model import RETRIEVE, SEARCH_DURATION, WAITING, Pin, PinState
+from roost.storage.pins.service import start_next_pin
 from roost.storage.unixfs.cid import DAG_PB, RAW, SHA2_256, Cid
 from roost.storage.unixfs.dagpb import UnixfsKind
 from roost.storage.unixfs.errors import MalformedContent
@@ -39,13 +39,13 @@ from roost.storage.uploads.model import DIRECTORY
 from roost.work import JSON, ClaimedOperation, OperationLimits
 
 RETRIES = 400
-"""With the pauses between them more than a day, after which the pin expires."""
-LONGEST = 2 * 3600.0
-"""Seconds that one source may take."""
-PATIENCE, LEAST = 90.0, 1024 * 1024
-"""Within so many seconds a source gives so many bytes more, or all that it has: 11.6 KiB/s, and time to begin."""
+"""Attempts over more than a day, after which the pin expires."""
+SOURCE_TIMEOUT = 2 * 3600.0
+"""Maximum seconds of a retrieval from one source."""
+PROGRESS_TIMEOUT, PROGRESS_BYTES = 90.0, 1024 * 1024
+"""A source must send this many bytes, or its last, within this many seconds: 11.4 KiB/s, including its start."""
 LIMITS = OperationLimits(total=4, per_tenant=2, per_subject=2)
-"""Pins that are retrieved at once."""
+"""Concurrent retrievals."""
 _FOLDERS = frozenset({UnixfsKind.DIRECTORY, UnixfsKind.SHARD})
 
 _log = log.get_logger("pins")
@@ -60,98 +60,97 @@ class PinRetrieval:
         files: FileService,
         network: PublicNetwork,
         limit: Callable[[str], Awaitable[int]],
-        most: int,
+        max_limit: int,
         *,
-        patience: float = PATIENCE,
+        progress_timeout: float = PROGRESS_TIMEOUT,
     ) -> None:
-        """`limit` returns the maximum bytes of an upload of a tenant, and so of a pin; `most` is that of any plan."""
+        """`limit` returns the maximum bytes of a tenant's upload or pin; `max_limit` is the highest of all plans."""
         self._db = db
         self._content = content
         self._files = files
         self._network = network
         self._limit = limit
-        self._most = most
-        self._patience = patience
-        queue.handle(RETRIEVE, self.handle, retries=RETRIES, limits=LIMITS)
+        self._max_limit = max_limit
+        self._progress_timeout = progress_timeout
+        queue.handle(RETRIEVE, self.retrieve, retries=RETRIES, limits=LIMITS)
 
-    async def handle(self, claim: ClaimedOperation) -> JSON:
-        """Ask all sources once. Raises ContentNotFoundYet."""
-        pin = await self._db.read(lambda connection: store.get(connection, claim.payload["pin"]))
+    async def retrieve(self, claim: ClaimedOperation) -> JSON:
+        """Try all sources once. Raises ContentNotFoundYet."""
+        pin = await self._db.read(lambda connection: store.get_pin(connection, claim.payload["pin"]))
         if pin is None or pin.status not in WAITING:
             return None
-        await self._round(pin)
-        return None
-
-    async def _round(self, pin: Pin) -> None:
-        if (wrong := _wrong(pin)) is not None:
-            await self._end(pin, wrong)
-        elif (file := await self._present(pin)) is not None:
-            await self._end(pin, PinState.PINNED, file.id)
+        if (failure := _find_failure(pin)) is not None:
+            await self._finish(pin, failure)
+        elif (file := await self._find_file(pin)) is not None:
+            await self._finish(pin, PinState.PINNED, file.id)
         else:
-            await self._set(pin, PinState.SEARCHING)
+            await self._set_status(pin, PinState.SEARCHING)
             await self._search(pin)
+        return None
 
     async def _search(self, pin: Pin) -> None:
         limit = await self._limit(pin.tenant_id)
-        over: PinState | None = None
-        for source in (_LocalSource(self._content.reader), *self._network.sources(pin.ask.hosts)):
+        failure: PinState | None = None
+        for source in (_LocalSource(self._content.reader), *self._network.sources(pin.request.hosts)):
             try:
-                async with asyncio.timeout(LONGEST):
-                    await self._take(pin, source, limit)
+                async with asyncio.timeout(SOURCE_TIMEOUT):
+                    await self._retrieve(pin, source, limit)
             except (PinNotFound, BlobStoreFailed):
                 raise
             except StorageQuotaExceeded:
-                over = PinState.OVER_FREE_LIMIT
+                failure = PinState.OVER_FREE_LIMIT
                 break
             except UploadTooLarge:
-                over = PinState.OVER_FREE_LIMIT if limit < self._most else PinState.OVER_MAX_SIZE
-            except (Problem, TimeoutError) as error:  # whatever is wrong with what one source gave
+                failure = PinState.OVER_FREE_LIMIT if limit < self._max_limit else PinState.OVER_MAX_SIZE
+            except (Problem, TimeoutError) as error:
                 reason = error.message if isinstance(error, Problem) else "too slow"
-                _log.info("pin.not_from_there", pin=pin.id, source=source.name, reason=reason)
+                _log.info("pin.source_failed", pin=pin.id, source=source.name, reason=reason)
             else:
                 return
-        if over is not None:
-            await self._end(pin, over)
+        if failure is not None:
+            await self._finish(pin, failure)
         else:
-            await self._set(pin, PinState.SEARCHING)
+            await self._set_status(pin, PinState.SEARCHING)
             raise ContentNotFoundYet
 
-    async def _take(self, pin: Pin, source: ContentSource, limit: int) -> None:
-        async with self._content.receive_car() as car, aclosing(source.car(pin.ask.cid)) as pieces:
+    async def _retrieve(self, pin: Pin, source: ContentSource, limit: int) -> None:
+        async with self._content.receive_car() as car, aclosing(source.car(pin.request.cid)) as pieces:
             await self._receive(pin, car, pieces, limit)
-            kept = await car.finish()
-            if kept.cid.v1() != Cid.parse(pin.ask.cid).v1():
-                raise MalformedContent("The CAR has another root than was asked for")
-            if kept.size > limit:  # few blocks, each of which is in it very often
+            contents = await car.finish()
+            if contents.cid.v1() != Cid.parse(pin.request.cid).v1():
+                raise MalformedContent("The root of the CAR is not the requested CID")
+            if contents.size > limit:  # a few blocks can be linked many times
                 raise UploadTooLarge
-            await self._publish(pin, car, kept)
+            await self._publish(pin, car, contents)
 
     async def _receive(self, pin: Pin, car: CarReceiver, pieces: AsyncGenerator[bytes, None], limit: int) -> None:
-        """All that a source gives. Raises TimeoutError for one that drips, UploadTooLarge, Malformed."""
-        async with asyncio.timeout(self._patience) as patience:
-            paid = 0
+        """Receive a CAR. Raises TimeoutError without progress, UploadTooLarge, MalformedContent."""
+        async with asyncio.timeout(self._progress_timeout) as deadline:
+            counted = 0
             async for piece in pieces:
                 if not car.size:
-                    await self._set(pin, PinState.RETRIEVING)
+                    await self._set_status(pin, PinState.RETRIEVING)
                 if car.size + len(piece) > limit:
-                    await car.flush()  # a liar is one, whatever the length of the lie
+                    await car.flush()  # raises if the blocks are wrong
                     raise UploadTooLarge
                 await car.write(piece)
-                if car.size - paid >= LEAST:
-                    paid = car.size
-                    patience.reschedule(asyncio.get_running_loop().time() + self._patience)
+                if car.size - counted >= PROGRESS_BYTES:
+                    counted = car.size
+                    deadline.reschedule(asyncio.get_running_loop().time() + self._progress_timeout)
 
-    async def _publish(self, pin: Pin, car: CarReceiver, kept: CarContents) -> None:
-        """The file, unless nobody wants it any more. Raises PinMissing, StorageFull; what came is gone then."""
+    async def _publish(self, pin: Pin, car: CarReceiver, contents: CarContents) -> None:
+        """Store the file, or discard the content. Raises PinNotFound, StorageQuotaExceeded."""
 
         def publish(connection: Connection) -> None:
             tenants.lock_tenant(connection, pin.tenant_id)
-            now = _waiting(connection, pin)
-            mime_type = DIRECTORY if kept.kind in _FOLDERS else mime_sniffing.UNKNOWN
-            note = FileMetadata(now.ask.name, now.ask.keyvalues, now.ask.group_id)
-            arrival = NewFile(pin.tenant_id, ContentNetwork.PUBLIC, pin.ask.cid, kept.size, mime_type, note, kept.files)
-            file = self._files.add(connection, arrival, car.pack_id)
-            _over(connection, pin, PinState.PINNED, file.id)
+            current = _lock_waiting_pin(connection, pin)
+            mime_type = DIRECTORY if contents.kind in _FOLDERS else mime_sniffing.UNKNOWN
+            request = current.request
+            metadata = FileMetadata(request.name, request.keyvalues, request.group_id)
+            network, size = ContentNetwork.PUBLIC, contents.size
+            new = NewFile(pin.tenant_id, network, request.cid, size, mime_type, metadata, contents.files)
+            file = self._files.add(connection, new, car.pack_id)
+            _set_final_status(connection, pin, PinState.PINNED, file.id)
 
         try:
             await car.commit(publish)
@@ -159,37 +158,37 @@ class PinRetrieval:
             await self._content.discard(car.pack_id)
             raise
 
-    async def _present(self, pin: Pin) -> File | None:
-        """The tenant's file of that CID, as it was written, unless it is to be mended."""
-        chosen = FileFilter(cid=[pin.ask.cid])
-        found, _ = await self._files.list(pin.tenant_id, ContentNetwork.PUBLIC, chosen, None, 1)
+    async def _find_file(self, pin: Pin) -> File | None:
+        """Return the tenant's undamaged file with this spelling of the CID, if any."""
+        selection = FileFilter(cid=[pin.request.cid])
+        found, _ = await self._files.list(pin.tenant_id, ContentNetwork.PUBLIC, selection, None, 1)
         for file in found:
             if not await self._db.read(lambda connection, file=file: is_damaged(connection, file)):
                 return file
         return None
 
-    async def _set(self, pin: Pin, status: PinState) -> None:
-        """Raises PinMissing."""
+    async def _set_status(self, pin: Pin, status: PinState) -> None:
+        """Set the state of a waiting pin. Raises PinNotFound."""
 
         def write(connection: Connection) -> None:
-            _waiting(connection, pin)
+            _lock_waiting_pin(connection, pin)
             store.set_status(connection, pin.id, status, clock.utc_now())
 
         await self._db.write(write)
 
-    async def _end(self, pin: Pin, status: PinState, file_id: str | None = None) -> None:
-        """Raises PinMissing."""
+    async def _finish(self, pin: Pin, status: PinState, file_id: str | None = None) -> None:
+        """Set the final state of a waiting pin. Raises PinNotFound."""
 
         def write(connection: Connection) -> None:
             tenants.lock_tenant(connection, pin.tenant_id)
-            _waiting(connection, pin)
-            _over(connection, pin, status, file_id)
+            _lock_waiting_pin(connection, pin)
+            _set_final_status(connection, pin, status, file_id)
 
         await self._db.write(write)
 
 
 class _LocalSource(ContentSource):
-    """What is public on this server, whoever pinned it."""
+    """Public content of this server, of any tenant."""
 
     def __init__(self, reader: ContentReader) -> None:
         super().__init__("here")
@@ -203,17 +202,17 @@ class _LocalSource(ContentSource):
                 yield piece
 
 
-def _wrong(pin: Pin) -> PinState | None:
-    """Why a pin is not looked for any further, if it is not."""
-    if clock.utc_now() >= pin.created_at + LIFE:
+def _find_failure(pin: Pin) -> PinState | None:
+    """Return the final state of a pin that cannot be retrieved any more, else None."""
+    if clock.utc_now() >= pin.created_at + SEARCH_DURATION:
         return PinState.EXPIRED
-    cid = Cid.parse(pin.ask.cid)
+    cid = Cid.parse(pin.request.cid)
     if cid.hash != SHA2_256 or cid.codec not in {RAW, DAG_PB}:
         return PinState.INVALID_OBJECT
-    return None if _are_hosts(pin.ask.hosts) else PinState.BAD_HOST_NODE
+    return None if _are_valid_hosts(pin.request.hosts) else PinState.BAD_HOST_NODE
 
 
-def _are_hosts(hosts: Sequence[str]) -> bool:
+def _are_valid_hosts(hosts: Sequence[str]) -> bool:
     try:
         for host in hosts:
             http_origin(host)
@@ -222,14 +221,14 @@ def _are_hosts(hosts: Sequence[str]) -> bool:
     return True
 
 
-def _waiting(connection: Connection, pin: Pin) -> Pin:
-    """The pin as it is now, locked. Raises PinMissing for one that was taken back, or that another attempt ended."""
-    now = store.get(connection, pin.id, lock=True)
-    if now is None or now.status not in WAITING:
+def _lock_waiting_pin(connection: Connection, pin: Pin) -> Pin:
+    """Lock and return the pin. Raises PinNotFound if it was deleted or another attempt finished it."""
+    current = store.get_pin(connection, pin.id, lock=True)
+    if current is None or current.status not in WAITING:
         raise PinNotFound
-    return now
+    return current
 
 
-def _over(connection: Connection, pin: Pin, status: PinState, file_id: str | None) -> None:
+def _set_final_status(connection: Connection, pin: Pin, status: PinState, file_id: str | None) -> None:
     store.set_status(connection, pin.id, status, clock.utc_now(), file_id)
-    next_one(connection, pin.tenant_id)
+    start_next_pin(connection, pin.tenant_id)

@@ -1,4 +1,4 @@
-"""Shapes of pins by CID."""
+"""Schemas of pins by CID."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
@@ -16,11 +16,11 @@ _Host = Annotated[Text, Field(max_length=512)]
 HostNodes = Annotated[Sequence[_Host], Field(max_length=HOSTS_LIMIT)]
 
 
-def _upper(text: object) -> object:
+def _to_upper(text: object) -> object:
     return text.upper() if isinstance(text, str) else text
 
 
-SortOrder = Annotated[Literal["ASC", "DESC", "DSC"], BeforeValidator(_upper)]
+SortOrder = Annotated[Literal["ASC", "DESC", "DSC"], BeforeValidator(_to_upper)]
 QueuedState = Literal[
     "prechecking",
     "searching",
@@ -34,8 +34,8 @@ QueuedState = Literal[
 ]
 
 
-def pin_query(cid: str | None, status: str | None, order: str | None) -> PinQuery:
-    """Raises InvalidCid."""
+def parse_pin_query(cid: str | None, status: str | None, order: str | None) -> PinQuery:
+    """Create a query of the queue. Raises InvalidCid."""
     return PinQuery(
         statuses=QUEUED if status is None else [one for one in QUEUED if one == status],
         cid=Cid.parse_spellings(cid) if cid else None,
@@ -50,13 +50,12 @@ class PinByCidRequest(StorageSchema):
     group_id: Text | None = None
     host_nodes: HostNodes | None = None
 
-    def ask(self) -> PinRequest:
-        """Raises InvalidCid, InvalidMetadata."""
-        pairs = metadata_parsing.parse_keyvalues(self.keyvalues or {})
+    def to_pin_request(self) -> PinRequest:
+        """Validate the request. Raises InvalidCid, InvalidFileMetadata."""
         return PinRequest(
             str(Cid.parse(self.cid)),
             metadata_parsing.parse_name(self.name),
-            pairs,
+            metadata_parsing.parse_keyvalues(self.keyvalues or {}),
             self.group_id or None,
             self.host_nodes or (),
         )
@@ -71,9 +70,9 @@ class PinJobParameters(StorageSchema):
     limit: Annotated[int, Field(ge=1, le=PAGE_LIMIT)] = PAGE_DEFAULT
     page_token: Annotated[str | None, Field(alias="pageToken", max_length=200)] = None
 
-    def wanted(self) -> PinQuery:
-        """Raises InvalidCid."""
-        return pin_query(self.cid, self.status, self.sort)
+    def to_pin_query(self) -> PinQuery:
+        """Validate the filters. Raises InvalidCid."""
+        return parse_pin_query(self.cid, self.status, self.sort)
 
 
 class PinJobRecord(StorageSchema):
@@ -94,19 +93,19 @@ class PinJobList(StorageSchema):
     next_page_token: str = ""
 
 
-def pin_job(pin: Pin) -> PinJobRecord:
-    ask = pin.ask
+def pin_job_record(pin: Pin) -> PinJobRecord:
+    request = pin.request
     return PinJobRecord(
         id=pin.id,
-        cid=ask.cid,
-        name=ask.name,
+        cid=request.cid,
+        name=request.name,
         status=pin.status,
-        keyvalues=ask.keyvalues or None,
-        host_nodes=ask.hosts or None,
-        group_id=ask.group_id,
+        keyvalues=request.keyvalues or None,
+        host_nodes=request.hosts or None,
+        group_id=request.group_id,
         date_queued=pin.created_at,
     )
 
 
 def pin_job_list(pins: Sequence[Pin], token: str | None) -> PinJobList:
-    return PinJobList(jobs=[pin_job(pin) for pin in pins], next_page_token=token or "")
+    return PinJobList(jobs=[pin_job_record(pin) for pin in pins], next_page_token=token or "")

@@ -1,4 +1,4 @@
-"""The table of pins and every line of SQL about it."""
+"""Table and SQL of pins."""
 
 import json
 from collections.abc import Sequence
@@ -32,17 +32,17 @@ pins = sa.Table(
 _p = pins.c
 
 
-def add(connection: Connection, pin: Pin) -> None:
+def insert_pin(connection: Connection, pin: Pin) -> None:
     connection.execute(
         pins.insert().values(
             id=pin.id,
             tenant_id=pin.tenant_id,
-            cid=pin.ask.cid,
-            name=pin.ask.name,
-            keyvalues=dict(pin.ask.keyvalues),
-            group_id=pin.ask.group_id,
-            hosts=list(pin.ask.hosts),
-            meta=dict(pin.ask.meta),
+            cid=pin.request.cid,
+            name=pin.request.name,
+            keyvalues=dict(pin.request.keyvalues),
+            group_id=pin.request.group_id,
+            hosts=list(pin.request.hosts),
+            meta=dict(pin.request.meta),
             status=pin.status,
             file_id=pin.file_id,
             created_at=pin.created_at,
@@ -51,7 +51,7 @@ def add(connection: Connection, pin: Pin) -> None:
     )
 
 
-def get(connection: Connection, pin_id: str, tenant_id: str | None = None, *, lock: bool = False) -> Pin | None:
+def get_pin(connection: Connection, pin_id: str, tenant_id: str | None = None, *, lock: bool = False) -> Pin | None:
     query = sa.select(pins).where(_p.id == pin_id)
     if tenant_id is not None:
         query = query.where(_p.tenant_id == tenant_id)
@@ -59,28 +59,27 @@ def get(connection: Connection, pin_id: str, tenant_id: str | None = None, *, lo
     return None if row is None else _pin(row)
 
 
-def page(
-    connection: Connection, tenant_id: str, wanted: PinQuery, after: PageCursor | None, limit: int, offset: int = 0
+def list_pins(
+    connection: Connection, tenant_id: str, query: PinQuery, after: PageCursor | None, limit: int, offset: int = 0
 ) -> Sequence[Pin]:
-    """Pins by their creation, those beyond `after`."""
-    query = sa.select(pins).where(*_conditions(tenant_id, wanted))
-    ordered = page_by_creation(query, _p.created_at, _p.id, after, ascending=wanted.ascending)
+    """Return pins by creation time, starting beyond `after`."""
+    select = sa.select(pins).where(*_conditions(tenant_id, query))
+    ordered = page_by_creation(select, _p.created_at, _p.id, after, ascending=query.ascending)
     return [_pin(row) for row in connection.execute(ordered.limit(limit).offset(offset))]
 
 
-def count(connection: Connection, tenant_id: str, wanted: PinQuery) -> int:
-    query = sa.select(sa.func.count()).where(*_conditions(tenant_id, wanted))
-    return connection.execute(query).scalar_one()
+def count_pins(connection: Connection, tenant_id: str, query: PinQuery) -> int:
+    return connection.execute(sa.select(sa.func.count()).where(*_conditions(tenant_id, query))).scalar_one()
 
 
-def oldest(connection: Connection, tenant_id: str, status: PinState) -> Pin | None:
+def get_oldest_pin(connection: Connection, tenant_id: str, status: PinState) -> Pin | None:
     query = sa.select(pins).where(_p.tenant_id == tenant_id, _p.status == status)
     row = connection.execute(query.order_by(_p.created_at, _p.id).limit(1)).first()
     return None if row is None else _pin(row)
 
 
-def latest(connection: Connection, tenant_id: str) -> datetime | None:
-    """When the newest of the tenant's pins was made."""
+def get_latest_creation(connection: Connection, tenant_id: str) -> datetime | None:
+    """Return the creation time of the tenant's newest pin."""
     return connection.execute(sa.select(sa.func.max(_p.created_at)).where(_p.tenant_id == tenant_id)).scalar()
 
 
@@ -88,60 +87,60 @@ def set_status(connection: Connection, pin_id: str, status: PinState, at: dateti
     connection.execute(pins.update().where(_p.id == pin_id).values(status=status, updated_at=at, file_id=file_id))
 
 
-def remove(connection: Connection, pin_id: str) -> None:
+def delete_pin(connection: Connection, pin_id: str) -> None:
     connection.execute(pins.delete().where(_p.id == pin_id))
 
 
-def is_shared(connection: Connection, pin: Pin) -> bool:
-    """Whether another pin stands for the same file."""
+def is_file_shared(connection: Connection, pin: Pin) -> bool:
+    """Return whether another pin has the same file."""
     query = sa.select(_p.id).where(_p.file_id == pin.file_id, _p.id != pin.id).limit(1)
     return connection.execute(query).first() is not None
 
 
-def remove_of_file(connection: Connection, file_id: str) -> None:
+def delete_pins_of_file(connection: Connection, file_id: str) -> None:
     connection.execute(pins.delete().where(_p.file_id == file_id))
 
 
-def forget(connection: Connection, tenant_id: str, before: datetime) -> None:
-    """Remove what came to nothing that long ago."""
+def delete_old_failures(connection: Connection, tenant_id: str, before: datetime) -> None:
+    """Delete failed pins that were last updated before a time."""
     query = pins.delete().where(_p.tenant_id == tenant_id, _p.status.in_(FAILED), _p.updated_at < before)
     connection.execute(query)
 
 
-def _conditions(tenant_id: str, wanted: PinQuery) -> list[Any]:
-    found: list[Any] = [_p.tenant_id == tenant_id, _p.status.in_(wanted.statuses)]
-    if wanted.cid is not None:
-        found.append(_p.cid.in_(wanted.cid))
-    if wanted.name is not None:
-        found.append(_named(wanted.name, wanted.match))
-    if wanted.before is not None:
-        found.append(_p.created_at < wanted.before)
-    if wanted.after is not None:
-        found.append(_p.created_at > wanted.after)
-    for key, value in wanted.meta.items():
-        pair = f"{json.dumps(key)}:{json.dumps(value)}"  # as it stands in the text, where it follows { or ,
+def _conditions(tenant_id: str, query: PinQuery) -> list[Any]:
+    conditions: list[Any] = [_p.tenant_id == tenant_id, _p.status.in_(query.statuses)]
+    if query.cid is not None:
+        conditions.append(_p.cid.in_(query.cid))
+    if query.name is not None:
+        conditions.append(_name_matches(query.name, query.match))
+    if query.before is not None:
+        conditions.append(_p.created_at < query.before)
+    if query.after is not None:
+        conditions.append(_p.created_at > query.after)
+    for key, value in query.meta.items():
+        pair = f"{json.dumps(key)}:{json.dumps(value)}"  # in the JSON text it follows { or ,
         text = sa.type_coerce(_p.meta, sa.Text)
-        found.append(sa.or_(_has(text, "{" + pair), _has(text, "," + pair)))
-    return found
+        conditions.append(sa.or_(_contains(text, "{" + pair), _contains(text, "," + pair)))
+    return conditions
 
 
-def _named(name: str, match: NameMatch) -> sa.ColumnElement[bool]:
+def _name_matches(name: str, match: NameMatch) -> sa.ColumnElement[bool]:
     match match:
         case NameMatch.EXACT:
             return _p.name == name
         case NameMatch.PARTIAL:
-            return _has(_p.name, name)
+            return _contains(_p.name, name)
         case NameMatch.IEXACT:
-            return sa.func.lower(_p.name) == sa.func.lower(name)  # what is a small letter is the database's to say
+            return sa.func.lower(_p.name) == sa.func.lower(name)  # the database decides what a lower-case letter is
         case NameMatch.IPARTIAL:
             return _p.name.icontains(name, autoescape=True)
 
 
-def _has(text: sa.ColumnElement[str], part: str) -> sa.ColumnElement[bool]:
-    """Whether a text has that part, minding capitals on every database."""
+def _contains(text: sa.ColumnElement[str], part: str) -> sa.ColumnElement[bool]:
+    """Return a case-sensitive substring test, which LIKE is not on every database."""
     return sa.func.replace(text, part, "") != text
 
 
 def _pin(row: Any) -> Pin:
-    ask = PinRequest(row.cid, row.name, row.keyvalues, row.group_id, tuple(row.hosts), row.meta)
-    return Pin(row.id, row.tenant_id, ask, PinState(row.status), row.file_id, row.created_at, row.updated_at)
+    request = PinRequest(row.cid, row.name, row.keyvalues, row.group_id, tuple(row.hosts), row.meta)
+    return Pin(row.id, row.tenant_id, request, PinState(row.status), row.file_id, row.created_at, row.updated_at)

@@ -21,7 +21,7 @@ async def upload_grant(
 ) -> UploadGrant:
     """Verify the signed URL of the request. Raises NotFound, SignedUrlRefused, SignedUrlExpired."""
     entry = auth_request_of(request)
-    if entry.surface not in _SURFACES:
+    if entry.host_kind not in _SURFACES:
         raise NotFound
     return await links.verify_upload(entry.method, f"/v3/files/{file_id}", entry.query)
 

@@ -11,7 +11,7 @@ HISTORY_LIMIT = 100
 
 @dataclass(frozen=True)
 class HotSwap:
-    """`cid` is the version 1 of what is asked for, so that every spelling finds it; `mapped_cid` None: itself again."""
+    """A swap; `cid` is the requested CID in version 1, for all spellings. mapped_cid: None ends the swap."""
 
     id: str
     tenant_id: str

@@ -1,4 +1,4 @@
-"""Hot swaps of a tenant's files. They count on those of its gateways that have the plugin, for one step."""
+"""Hot swaps of a tenant's files, which its gateways with the plugin apply; a replacement is not swapped again."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -27,25 +27,25 @@ class SwapService:
         self._gateways = gateways
 
     async def put(self, tenant_id: str, network: ContentNetwork, cid: str, mapped_cid: str) -> HotSwap:
-        """Serve `mapped_cid` in place of `cid`; the tenant has both. Raises InvalidCid, InvalidSwap, FileMissing."""
-        asked, served = Cid.parse(cid), Cid.parse(mapped_cid)
-        if asked.v1() == served.v1():
+        """Serve `mapped_cid` in place of `cid`; the tenant has both. Raises InvalidCid, InvalidSwap, FileNotFound."""
+        requested, served = Cid.parse(cid), Cid.parse(mapped_cid)
+        if requested.v1() == served.v1():
             raise InvalidSwap("a CID cannot be swapped for itself")
 
         def add(connection: Connection) -> HotSwap:
             tenants.lock_tenant(connection, tenant_id)
-            for one in (asked, served):
+            for one in (requested, served):
                 get_file(connection, tenant_id, network, one)
-            return _add(connection, tenant_id, network, asked, str(served))
+            return _add(connection, tenant_id, network, requested, str(served))
 
         return await self._db.write(add)
 
     async def history(self, tenant_id: str, network: ContentNetwork, cid: str, domain: str | None) -> Sequence[HotSwap]:
         """List swaps, newest first. domain: the name of one of the tenant's gateways.
 
-        Raises InvalidCid, GatewayMissing, SwapMissing.
+        Raises InvalidCid, GatewayNotFound, SwapNotFound.
         """
-        if domain is not None and (await self._gateways.by_domain(domain.partition(".")[0])).tenant_id != tenant_id:
+        if domain is not None and (await self._gateways.get_by_domain(domain.partition(".")[0])).tenant_id != tenant_id:
             raise GatewayNotFound
         swaps = await self._history(tenant_id, network, Cid.parse(cid))
         if not swaps:
@@ -53,19 +53,19 @@ class SwapService:
         return swaps
 
     async def delete(self, tenant_id: str, network: ContentNetwork, cid: str) -> None:
-        """Serve the CID itself again. Raises InvalidCid, SwapMissing."""
-        asked = Cid.parse(cid)
+        """Serve the CID itself again. Raises InvalidCid, SwapNotFound."""
+        requested = Cid.parse(cid)
 
         def end(connection: Connection) -> None:
             tenants.lock_tenant(connection, tenant_id)
-            newest = store.list_swaps(connection, tenant_id, network, str(asked.v1()), 1)
+            newest = store.list_swaps(connection, tenant_id, network, str(requested.v1()), 1)
             if not newest or newest[0].mapped_cid is None:
                 raise SwapNotFound
-            _add(connection, tenant_id, network, asked, None)
+            _add(connection, tenant_id, network, requested, None)
 
         await self._db.write(end)
 
-    async def served(self, gateway: StorageGateway, network: ContentNetwork, cid: Cid) -> Cid:
+    async def find_served_cid(self, gateway: StorageGateway, network: ContentNetwork, cid: Cid) -> Cid:
         """Return the CID that the gateway serves in place of a requested CID."""
         if Plugin.HOT_SWAPS not in gateway.plugins:
             return cid

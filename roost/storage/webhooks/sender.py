@@ -71,7 +71,7 @@ class WebhookSender:
         """Make one attempt at a delivery."""
         job = await claim.guard(lambda connection: _begin(connection, claim))
         if job is None:
-            return Settlement(lambda connection: _set_aside(connection, claim))
+            return Settlement(lambda connection: _defer_operation(connection, claim))
         outcome = await self._deliver(job)
         return Settlement(lambda connection: _record(connection, claim, job, outcome))
 
@@ -126,7 +126,7 @@ def _begin(connection: Connection, claim: ClaimedOperation) -> DeliveryJob | Non
     return store.begin_attempt(connection, webhook, claim.id, clock.utc_now())
 
 
-def _set_aside(connection: Connection, claim: ClaimedOperation) -> None:
+def _defer_operation(connection: Connection, claim: ClaimedOperation) -> None:
     """End an operation without an attempt; if its webhook is disabled it waits until the webhook is enabled."""
     webhook = store.find_receiver(connection, claim.id, lock=True)
     if webhook is None:

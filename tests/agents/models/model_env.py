@@ -55,10 +55,10 @@ class ModelEnv:
         await self.database.write(create_tenant)
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        await self.app({**scope, "state": {"surface": HostKind.LOCAL, **routed(scope["path"])}}, receive, send)
+        await self.app({**scope, "state": {"host_kind": HostKind.LOCAL, **routed(scope["path"])}}, receive, send)
 
     async def relayed(self, scope: Any, receive: Any, send: Any) -> None:
-        state = {"surface": HostKind.RELAY, "agent_host": AGENT, **routed(scope["path"])}
+        state = {"host_kind": HostKind.RELAY, "agent_host": AGENT, **routed(scope["path"])}
         await self.app({**scope, "state": state}, receive, send)
 
 

@@ -11,7 +11,7 @@ from roost.agents.models.model import MAX_BODY_BYTES, MAX_CONCURRENT_REQUESTS
 from roost.core.db import Database
 from roost.drivers.model.contract import UpstreamDenied, UpstreamLimited, UpstreamRefused, UpstreamUnavailable
 from roost.drivers.model.scripted import ScriptedUpstream
-from roost.web.json_tokens import MOST
+from roost.web.json_tokens import VALUES_LIMIT
 from tests.agents.models.model_env import ModelEnv, Puppet, open_model_env, piece
 from tests.drivers.model.local import serving, until
 
@@ -175,7 +175,7 @@ async def test_a_body_that_is_no_request_is_refused(rig: Rig, body: bytes, messa
 
 async def test_a_body_has_its_limits(rig: Rig) -> None:
     long = json.dumps({**BODY, "x": "y" * MAX_BODY_BYTES}).encode()
-    many = json.dumps({**BODY, "x": [0] * MOST}).encode()
+    many = json.dumps({**BODY, "x": [0] * VALUES_LIMIT}).encode()
     for body in (long, many):
         answer = await rig.client.post(CHAT, content=body)
         assert answer.status_code == 413

@@ -62,7 +62,7 @@ async def test_content_comes_from_a_peer_over_bitswap(database: Database, tmp_pa
             pin = await pin_env.pins.add(env.tenant_id, PinRequest(cid, hosts=(ELSEWHERE, theirs.address)))
             assert await pin_env.until(pin, PinState.PINNED, PinState.EXPIRED) is PinState.PINNED
             assert await pin_env.read(cid) == CONTENT
-            assert list(await pin_env.pins.delegates()) == [ours.address]
+            assert list(await pin_env.pins.list_delegates()) == [ours.address]
             assert not await ours.has(str(Cid.parse(cid).v1()))  # it was fetched, but not pinned
 
 

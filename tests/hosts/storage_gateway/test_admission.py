@@ -37,8 +37,8 @@ async def test_a_gateway_with_controls_is_open_to_those_whom_they_let_in(visit: 
     theirs = await visit.file(b"theirs", tenant=visit.open_storage_env.other_id)
     private = await visit.file(b"private", ContentNetwork.PRIVATE)
     tenant, gateway = visit.open_storage_env.tenant_id, visit.ids["mine-gate"]
-    _, token = await visit.gateways.add_token(tenant, gateway)
-    await visit.gateways.allow(tenant, gateway, AccessControlKind.HOST, "app.example.com")
+    _, token = await visit.gateways.create_access_token(tenant, gateway)
+    await visit.gateways.add_allowlist_entry(tenant, gateway, AccessControlKind.HOST, "app.example.com")
     refused = await visit.get(f"/ipfs/{theirs}")
     assert (refused.status, refused.body[:12]) == (401, b"ERR_ID:00024")
     for target, fields in (
@@ -56,11 +56,11 @@ async def test_a_gateway_with_controls_is_open_to_those_whom_they_let_in(visit: 
 async def test_addresses_can_be_let_in(visit: Visits) -> None:
     cid = await visit.file(b"hello")
     tenant, gateway = visit.open_storage_env.tenant_id, visit.ids["mine-gate"]
-    control = await visit.gateways.allow(tenant, gateway, AccessControlKind.ADDRESS, "192.0.2.0/24")
+    control = await visit.gateways.add_allowlist_entry(tenant, gateway, AccessControlKind.ADDRESS, "192.0.2.0/24")
     assert (await visit.get(f"/ipfs/{cid}")).status == 401
-    await visit.gateways.allow(tenant, gateway, AccessControlKind.ADDRESS, "127.0.0.0/8")
+    await visit.gateways.add_allowlist_entry(tenant, gateway, AccessControlKind.ADDRESS, "127.0.0.0/8")
     assert (await visit.get(f"/ipfs/{cid}")).status == 200
-    await visit.gateways.withdraw(tenant, gateway, AccessControlKind.ADDRESS, control.id)
+    await visit.gateways.remove_control(tenant, gateway, AccessControlKind.ADDRESS, control.id)
 
 
 async def test_a_gateway_that_is_not_there(visit: Visits) -> None:

@@ -1,6 +1,12 @@
 import pytest
 
-from roost.hosts.storage_gateway.conditions import ByteRange, RangeNotSatisfiable, is_another, is_known, parts
+from roost.hosts.storage_gateway.conditions import (
+    ByteRange,
+    RangeNotSatisfiable,
+    is_not_modified,
+    is_precondition_failed,
+    select_ranges,
+)
 
 ETAG = '"cid"'
 
@@ -42,11 +48,11 @@ ETAG = '"cid"'
     ],
 )
 def test_which_bytes(asked: str, wanted: list[tuple[int, int]]) -> None:
-    assert list(parts(asked, None, ETAG, 100)) == [ByteRange(*one) for one in wanted]
+    assert list(select_ranges(asked, None, ETAG, 100)) == [ByteRange(*one) for one in wanted]
 
 
 def test_as_many_as_are_served() -> None:
-    assert len(parts("bytes=" + ",".join(f"{n}-{n}" for n in range(16)), None, ETAG, 100)) == 16
+    assert len(select_ranges("bytes=" + ",".join(f"{n}-{n}" for n in range(16)), None, ETAG, 100)) == 16
 
 
 @pytest.mark.parametrize(
@@ -54,7 +60,7 @@ def test_as_many_as_are_served() -> None:
 )
 def test_beyond_the_end(asked: str, size: int) -> None:
     with pytest.raises(RangeNotSatisfiable):
-        parts(asked, None, ETAG, size)
+        select_ranges(asked, None, ETAG, size)
 
 
 @pytest.mark.parametrize(
@@ -71,9 +77,9 @@ def test_beyond_the_end(asked: str, size: int) -> None:
     ],
 )
 def test_a_range_of_what_is_here_only(tag: str | None, *, counts: bool) -> None:
-    assert bool(parts("bytes=0-0", tag, ETAG, 100)) is counts
+    assert bool(select_ranges("bytes=0-0", tag, ETAG, 100)) is counts
     if not counts:  # and never an error about it
-        assert parts("bytes=100-", tag, ETAG, 100) == ()
+        assert select_ranges("bytes=100-", tag, ETAG, 100) == ()
 
 
 @pytest.mark.parametrize(
@@ -92,5 +98,5 @@ def test_a_range_of_what_is_here_only(tag: str | None, *, counts: bool) -> None:
     ],
 )
 def test_tags_are_compared_weakly_and_strongly(tags: str | None, etag: str, *, known: bool, another: bool) -> None:
-    assert is_known(tags, etag) is known
-    assert is_another(tags, etag) is another
+    assert is_not_modified(tags, etag) is known
+    assert is_precondition_failed(tags, etag) is another

@@ -3,7 +3,7 @@ from urllib.parse import parse_qsl
 
 import pytest
 
-from roost.hosts.storage_gateway.content_negotiation import CAR, RAW, TAR, ContentFormat, wanted
+from roost.hosts.storage_gateway.content_negotiation import CAR, RAW, TAR, ContentFormat, negotiate_format
 from roost.hosts.storage_gateway.errors import InvalidGatewayUrl
 from roost.hosts.storage_gateway.request import GatewayRequest
 from roost.storage.unixfs.cid import RAW as RAW_CODEC
@@ -44,14 +44,14 @@ def asked(query: str = "", accept: str | None = None, *, is_private: bool = Fals
     ],
 )
 def test_the_address_counts_before_the_header(query: str, accept: str | None, name: str | None) -> None:
-    form = wanted(asked(query, accept))
+    form = negotiate_format(asked(query, accept))
     assert (form and form.name) == name
 
 
 @pytest.mark.parametrize("query", ["format=", "format=RAW", "format=zip", "format=dag-cbor", "format=ipns-record"])
 def test_forms_that_are_not_there(query: str) -> None:
     with pytest.raises(InvalidGatewayUrl):
-        wanted(asked(query))
+        negotiate_format(asked(query))
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_forms_that_are_not_there(query: str) -> None:
     ],
 )
 def test_a_car_as_it_is_wanted(query: str, accept: str | None, *, dups: bool) -> None:
-    form = wanted(asked(query, accept))
+    form = negotiate_format(asked(query, accept))
     assert form is not None
     assert (form.name, form.dups) == ("car", dups)
 
@@ -87,7 +87,7 @@ def test_a_car_as_it_is_wanted(query: str, accept: str | None, *, dups: bool) ->
 )
 def test_cars_that_are_not_made(query: str, accept: str | None) -> None:
     with pytest.raises(InvalidGatewayUrl):
-        wanted(asked(query, accept))
+        negotiate_format(asked(query, accept))
 
 
 @pytest.mark.parametrize(
@@ -102,11 +102,11 @@ def test_cars_that_are_not_made(query: str, accept: str | None) -> None:
     ],
 )
 def test_an_address_that_says_it_all(query: str, accept: str | None, location: str | None) -> None:
-    form = wanted(asked(query, accept))
+    form = negotiate_format(asked(query, accept))
     assert form is not None
     assert form.location == location
 
 
 def test_a_signed_link_gives_what_was_signed() -> None:
-    assert wanted(asked("", CAR, is_private=True)) is None
-    assert wanted(asked("format=tar", CAR, is_private=True)) == ContentFormat("tar")
+    assert negotiate_format(asked("", CAR, is_private=True)) is None
+    assert negotiate_format(asked("format=tar", CAR, is_private=True)) == ContentFormat("tar")

@@ -37,7 +37,7 @@ class Page(HTMLParser):
 
 
 def page(*names: str, path: tuple[str, ...] = (), more: bool = False) -> Page:
-    return Page(directory_listing.page(CID, path, [PBLink(CID, name, 1234) for name in names], more=more))
+    return Page(directory_listing.render_listing(CID, path, [PBLink(CID, name, 1234) for name in names], more=more))
 
 
 def test_a_folder() -> None:
@@ -91,4 +91,4 @@ def test_any_name_leads_to_itself(name: str) -> None:
 
 
 def test_names_that_are_no_text_break_nothing() -> None:
-    assert b"?" in directory_listing.page(CID, ["\udcff"], [PBLink(CID, "\udcff", 0)], more=False)
+    assert b"?" in directory_listing.render_listing(CID, ["\udcff"], [PBLink(CID, "\udcff", 0)], more=False)

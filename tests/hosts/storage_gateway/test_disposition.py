@@ -31,16 +31,16 @@ HEADER = re.compile(r"[\x20-\x7e]*", re.ASCII)
     ],
 )
 def test_names(name: str, wanted: str) -> None:
-    assert disposition.disposition("inline", name) == wanted
+    assert disposition.content_disposition("inline", name) == wanted
 
 
 def test_a_name_is_cut() -> None:
-    assert disposition.disposition("attachment", "n" * 1000) == f'attachment; filename="{"n" * 255}"'
+    assert disposition.content_disposition("attachment", "n" * 1000) == f'attachment; filename="{"n" * 255}"'
 
 
 @given(st.text(max_size=40))
 def test_any_name_is_one_header_that_others_read_alike(name: str) -> None:
-    header = disposition.disposition("attachment", name)
+    header = disposition.content_disposition("attachment", name)
     assert HEADER.fullmatch(header)
     read = Message()
     read["Content-Disposition"] = header
@@ -85,4 +85,4 @@ def test_types(mime: str, header: str) -> None:
     ],
 )
 def test_what_may_run_scripts(mime: str, runs: bool) -> None:
-    assert disposition.runs(mime) is runs
+    assert disposition.can_run_scripts(mime) is runs

@@ -11,7 +11,7 @@ NAMES = ("width", "height", "dpr", "fit", "gravity", "quality", "format", "anim"
 
 
 def wanted(accept: str = "*/*", **said: str) -> ImageOptions:
-    return image_options.wanted({f"img-{name}": text for name, text in said.items()}, accept)
+    return image_options.parse_image_options({f"img-{name}": text for name, text in said.items()}, accept)
 
 
 def test_nothing_said_is_the_original_made_anew() -> None:
@@ -121,12 +121,12 @@ def test_any_wish_is_within_its_bounds_or_refused(said: dict[str, str]) -> None:
 
 
 def test_whether_something_is_wished_at_all() -> None:
-    assert image_options.is_wished({"img-width": "5"})
-    assert image_options.is_wished({"a": "1", "img-unknown": ""})
-    assert not image_options.is_wished({"width": "5", "ximg-width": "5", "img": "5"})
+    assert image_options.has_image_options({"img-width": "5"})
+    assert image_options.has_image_options({"a": "1", "img-unknown": ""})
+    assert not image_options.has_image_options({"width": "5", "ximg-width": "5", "img": "5"})
 
 
 def test_what_is_served_when_it_cannot_be_made() -> None:
-    assert image_options.original_instead({"img-onerror": "redirect"})
-    assert not image_options.original_instead({"img-onerror": "true"})
-    assert not image_options.original_instead({})
+    assert image_options.falls_back_to_original({"img-onerror": "redirect"})
+    assert not image_options.falls_back_to_original({"img-onerror": "true"})
+    assert not image_options.falls_back_to_original({})

@@ -120,15 +120,15 @@ class Counting(ImageRenderer):
 
 async def test_what_was_made_once_is_found_again(visit: Visits) -> None:
     images = Counting()
-    shelf = DiskCache(visit.open_storage_env.folder / "shelf", 10_000)
-    pictures = ImageResizer(visit.open_storage_env.reader, images, shelf)
+    cache = DiskCache(visit.open_storage_env.folder / "cache", 10_000)
+    pictures = ImageResizer(visit.open_storage_env.reader, images, cache)
     _, trees = await visit.open_storage_env.keep(b"one", b"other!")
     one, other = [await visit.open_storage_env.reader.stat(visit.open_storage_env.scope, tree.cid) for tree in trees]
     for _ in range(2):
-        made = await pictures.make(visit.open_storage_env.scope, one, ImageOptions(width=5))
+        made = await pictures.resize(visit.open_storage_env.scope, one, ImageOptions(width=5))
         assert made == RenderedImage("image/png", b"3 5")
-    assert (await pictures.make(visit.open_storage_env.scope, one, ImageOptions(width=6))).data == b"3 6"
-    assert (await pictures.make(visit.open_storage_env.scope, other, ImageOptions(width=5))).data == b"6 5"
+    assert (await pictures.resize(visit.open_storage_env.scope, one, ImageOptions(width=6))).data == b"3 6"
+    assert (await pictures.resize(visit.open_storage_env.scope, other, ImageOptions(width=5))).data == b"6 5"
     assert images.count == 3
 
 
@@ -151,12 +151,12 @@ class Slow(Counting):
 async def test_only_so_many_sources_are_held(visit: Visits) -> None:
     images = Slow()
     pictures = ImageResizer(
-        visit.open_storage_env.reader, images, DiskCache(visit.open_storage_env.folder / "shelf", 100_000)
+        visit.open_storage_env.reader, images, DiskCache(visit.open_storage_env.folder / "cache", 100_000)
     )
     _, (tree,) = await visit.open_storage_env.keep(b"source")
     stat = await visit.open_storage_env.reader.stat(visit.open_storage_env.scope, tree.cid)
     wishes = [ImageOptions(width=number % 50 + 1) for number in range(200)]
-    tasks = [asyncio.create_task(pictures.make(visit.open_storage_env.scope, stat, wish)) for wish in wishes]
+    tasks = [asyncio.create_task(pictures.resize(visit.open_storage_env.scope, stat, wish)) for wish in wishes]
     async with asyncio.timeout(20):
         while images.now < 4 or sum(task.done() for task in tasks) < 200 - 68:  # those are told to come again
             await asyncio.sleep(0.01)
@@ -175,11 +175,11 @@ async def test_what_comes_out_too_large_is_not_served(visit: Visits) -> None:
             return RenderedImage("image/png", bytes(32 * 1024**2 + 1))
 
     pictures = ImageResizer(
-        visit.open_storage_env.reader, Large(), DiskCache(visit.open_storage_env.folder / "shelf", 10_000)
+        visit.open_storage_env.reader, Large(), DiskCache(visit.open_storage_env.folder / "cache", 10_000)
     )
     _, (tree,) = await visit.open_storage_env.keep(b"source")
     with pytest.raises(ImageTooLarge):
-        await pictures.make(
+        await pictures.resize(
             visit.open_storage_env.scope,
             await visit.open_storage_env.reader.stat(visit.open_storage_env.scope, tree.cid),
             ImageOptions(width=5),
@@ -190,6 +190,6 @@ async def test_who_comes_when_too_many_wait_is_told_when_to_come_again(
     visit: Visits, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cid = await visit.file(picture())
-    monkeypatch.setattr("roost.hosts.storage_gateway.image_resizer._WAITING", -4)
+    monkeypatch.setattr("roost.hosts.storage_gateway.image_resizer._QUEUE_LIMIT", -4)
     sent = await visit.get(f"/ipfs/{cid}?img-width=30")
     assert (sent.status, sent.headers["retry-after"], sent.headers["cache-control"]) == (429, "1", "no-store")

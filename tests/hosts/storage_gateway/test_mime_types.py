@@ -27,7 +27,7 @@ async def stats(env: StorageEnv, *files: bytes) -> list[ContentStat]:
 
 async def kind(env: StorageEnv, data: bytes, name: str = "", *, at_hand: bool = True) -> str:
     (file,) = await stats(env, data)
-    return await MimeTypes(env.reader).of(env.scope, file, name, data if at_hand else b"")
+    return await MimeTypes(env.reader).detect(env.scope, file, name, data if at_hand else b"")
 
 
 @pytest.mark.parametrize(
@@ -66,15 +66,17 @@ async def test_the_first_bytes_are_enough(env: StorageEnv) -> None:
     """A range that was asked for may begin with less than what is looked at."""
     (file,) = await stats(env, b"<!doctype html>" + bytes(5000))
     kinds = MimeTypes(env.reader)
-    assert await kinds.of(env.scope, file, "", b"<!doc") == await MimeTypes(env.reader).of(env.scope, file, "", b"")
+    assert await kinds.detect(env.scope, file, "", b"<!doc") == await MimeTypes(env.reader).detect(
+        env.scope, file, "", b""
+    )
 
 
 async def test_it_is_found_once_for_every_ending(env: StorageEnv) -> None:
     (file,) = await stats(env, b"hello")
     kinds, nowhere = MimeTypes(env.reader), ContentScope(ContentNetwork.PUBLIC)
-    assert await kinds.of(env.scope, file, "a.css", b"hello") == "text/css"
-    assert await kinds.of(nowhere, file, "b.CSS", b"") == "text/css"  # remembered: nothing was read
-    assert await kinds.of(env.scope, file, "a.txt", b"hello") == "text/plain"
+    assert await kinds.detect(env.scope, file, "a.css", b"hello") == "text/css"
+    assert await kinds.detect(nowhere, file, "b.CSS", b"") == "text/css"  # remembered: nothing was read
+    assert await kinds.detect(env.scope, file, "a.txt", b"hello") == "text/plain"
 
 
 async def test_a_node_and_its_bytes_are_two(env: StorageEnv) -> None:
@@ -83,5 +85,5 @@ async def test_a_node_and_its_bytes_are_two(env: StorageEnv) -> None:
     _, trees = await env.keep(b"hello", profile=V0)
     node = await env.reader.stat(env.scope, trees[0].cid)
     kinds = MimeTypes(env.reader)
-    assert await kinds.of(env.scope, node, "", b"hello") == "text/plain"
+    assert await kinds.detect(env.scope, node, "", b"hello") == "text/plain"
     assert node.size == 5

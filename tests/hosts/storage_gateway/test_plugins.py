@@ -9,7 +9,7 @@ from tests.wallet import Account, encode_defunct
 
 
 async def install(visit: Visits, plugin: Plugin) -> None:
-    await visit.gateways.install(visit.open_storage_env.tenant_id, visit.ids["mine-gate"], plugin)
+    await visit.gateways.install_plugin(visit.open_storage_env.tenant_id, visit.ids["mine-gate"], plugin)
 
 
 async def sign(visit: Visits, cid: Cid, network: ContentNetwork) -> str:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roost.hosts.storage_gateway.errors import InvalidGatewayUrl
-from roost.hosts.storage_gateway.request import GatewayRequest, read
+from roost.hosts.storage_gateway.request import GatewayRequest, parse_request
 from roost.hosts.storage_gateway.resolver import GatewayVisitor
 from roost.storage.unixfs.cid import Cid
 
@@ -33,7 +33,7 @@ def asked(
         "client": None if ip is None else (ip, 1),
         "state": {"cid_host": cid_host, "gateway_host": "shop"},
     }
-    return read(scope)
+    return parse_request(scope)
 
 
 @pytest.mark.parametrize(

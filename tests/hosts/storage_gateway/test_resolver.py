@@ -43,7 +43,7 @@ async def test_a_way_as_long_as_it_may_be(env: StorageEnv) -> None:
             tree = pack.add_folder([entry("d", tree)])
         hold = PackReference(pack.pack_id, "file/1", env.tenant_id, ContentNetwork.PUBLIC)
         await pack.commit(lambda connection: service.hold_pack(connection, hold))
-    found = await serving.public("mine-gate", ANYBODY, tree.cid, ["d"] * PATH_DEPTH_LIMIT)
+    found = await serving.resolve_public("mine-gate", ANYBODY, tree.cid, ["d"] * PATH_DEPTH_LIMIT)
     assert found.end.cid == file.cid
 
 
@@ -54,22 +54,22 @@ async def test_what_a_visitor_gets_depends_on_the_gateway(env: StorageEnv) -> No
     _, (public,) = await env.keep(b"public", network=ContentNetwork.PUBLIC)
     _, (private,) = await env.keep(b"private", holder="file/2")
 
-    found = await serving.public("mine-gate", ANYBODY, public.cid, ())
+    found = await serving.resolve_public("mine-gate", ANYBODY, public.cid, ())
     assert found.end.cid == public.cid
     assert found.shared
     for gateway, cid in (("their-gate", public.cid), ("mine-gate", private.cid)):
         for path in ((), ("x",)):
             with pytest.raises(ContentNotServed):
-                await serving.public(gateway, ANYBODY, cid, path)
+                await serving.resolve_public(gateway, ANYBODY, cid, path)
     with pytest.raises(PathNotFound):
-        await serving.public("mine-gate", ANYBODY, public.cid, ["x"])
+        await serving.resolve_public("mine-gate", ANYBODY, public.cid, ["x"])
     with pytest.raises(PathNotFound):
-        await serving.public("mine-gate", ANYBODY, public.cid, ["x"] * (PATH_DEPTH_LIMIT + 1))
+        await serving.resolve_public("mine-gate", ANYBODY, public.cid, ["x"] * (PATH_DEPTH_LIMIT + 1))
     with pytest.raises(UnknownGateway):
-        await serving.public("no-gate", ANYBODY, public.cid, ())
+        await serving.resolve_public("no-gate", ANYBODY, public.cid, ())
 
-    await gateways.allow(env.tenant_id, mine.id, AccessControlKind.ADDRESS, "198.51.100.1")
+    await gateways.add_allowlist_entry(env.tenant_id, mine.id, AccessControlKind.ADDRESS, "198.51.100.1")
     with pytest.raises(GatewayAccessDenied):
-        await serving.public("mine-gate", ANYBODY, public.cid, ())
-    opened = await serving.public("mine-gate", GatewayVisitor(None, "198.51.100.1", None), public.cid, ())
+        await serving.resolve_public("mine-gate", ANYBODY, public.cid, ())
+    opened = await serving.resolve_public("mine-gate", GatewayVisitor(None, "198.51.100.1", None), public.cid, ())
     assert not opened.shared

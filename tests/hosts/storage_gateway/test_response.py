@@ -12,7 +12,7 @@ from roost.hosts.storage_gateway.response import (
     GatewayResponse,
     ResponseAborted,
     ResponseOutput,
-    deliver,
+    send_response,
 )
 
 LARGE = bytes(range(256)) * 10_000
@@ -46,7 +46,7 @@ class Client:
 async def out(client: Client, reply: GatewayResponse, *, head: bool = False) -> int:
     outlet = ResponseOutput(client.send)
     try:
-        await deliver(reply, head=head, receive=client.receive, send=outlet)
+        await send_response(reply, head=head, receive=client.receive, send=outlet)
     finally:
         assert outlet.sent == sum(map(len, client.pieces))
     return outlet.sent
@@ -89,7 +89,7 @@ async def test_a_head_has_no_body(reply: GatewayResponse) -> None:
 
 @pytest.mark.parametrize("streamed", [True, False])
 async def test_a_client_that_takes_nothing_is_left(monkeypatch: pytest.MonkeyPatch, *, streamed: bool) -> None:
-    monkeypatch.setattr(replying, "_STALL", 0.05)
+    monkeypatch.setattr(replying, "_STALL_TIMEOUT", 0.05)
     client = Client(slow=True)
     with pytest.raises(ResponseAborted) as broken:
         await out(client, GatewayResponse(200, {}, b"one", rest()) if streamed else GatewayResponse(200, {}, LARGE))

@@ -144,7 +144,7 @@ async def test_tenants_are_isolated(served: AnalyticsEnv) -> None:
 
 
 async def test_hits_of_a_deleted_gateway_still_count(served: AnalyticsEnv) -> None:
-    gateway = await served.gateways.by_domain("gate-1")
+    gateway = await served.gateways.get_by_domain("gate-1")
     await served.gateways.delete(served.tenant, gateway.id)
     assert sum(count.requests for _, count in await served.top()) == 4
 

@@ -254,7 +254,7 @@ def test_how_lists_are_told() -> None:
 
 
 def by_hash(**body: Any) -> PinRequest:
-    return schemas.PinByHashRequest.model_validate({"hashToPin": NEW, **body}).ask()
+    return schemas.PinByHashRequest.model_validate({"hashToPin": NEW, **body}).to_pin_request()
 
 
 def test_pins_by_hash() -> None:
@@ -272,11 +272,11 @@ def test_pins_by_hash() -> None:
 
 
 def test_pin_jobs_begin_with_the_oldest() -> None:
-    assert schemas.LegacyPinJobParameters.model_validate({}).wanted() == PinQuery(ascending=True)
+    assert schemas.LegacyPinJobParameters.model_validate({}).to_pin_query() == PinQuery(ascending=True)
     chosen = schemas.LegacyPinJobParameters.model_validate({"sort": "DSC", "ipfs_pin_hash": OLD, "status": "expired"})
-    assert chosen.wanted() == PinQuery([PinState.EXPIRED], [NEW, OLD])
+    assert chosen.to_pin_query() == PinQuery([PinState.EXPIRED], [NEW, OLD])
     with pytest.raises(InvalidCid):
-        schemas.LegacyPinJobParameters(ipfs_pin_hash="x").wanted()
+        schemas.LegacyPinJobParameters(ipfs_pin_hash="x").to_pin_query()
 
 
 @pytest.mark.parametrize("query", [{"limit": "1001"}, {"offset": "-1"}, {"offset": "1000001"}, {"sort": "up"}])

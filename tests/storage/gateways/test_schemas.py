@@ -1,4 +1,4 @@
-"""Shapes of storage gateways."""
+"""Schemas of storage gateways."""
 
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -11,7 +11,6 @@ from roost.core.sensitive import Sensitive
 from roost.storage.gateways import schemas
 from roost.storage.gateways.errors import PluginNotFound
 from roost.storage.gateways.model import (
-    MARKETPLACE,
     AccessControl,
     AccessControlKind,
     Plugin,
@@ -25,7 +24,7 @@ GATEWAY = StorageGateway("g", "t", "shop", NOW, CONTROLS, frozenset(Plugin))
 
 
 def test_how_a_gateway_is_told() -> None:
-    told = schemas.gateway(GATEWAY, "https://shop.gateways.example").model_dump(mode="json", by_alias=True)
+    told = schemas.gateway_record(GATEWAY, "https://shop.gateways.example").model_dump(mode="json", by_alias=True)
     policies = told.pop("settings")["restriction_policies"]
     assert told == {
         "id": "g",
@@ -42,14 +41,14 @@ def test_how_a_gateway_is_told() -> None:
 
 
 def test_one_without_controls_is_restricted() -> None:
-    told = schemas.gateway(replace(GATEWAY, controls=()), "u").model_dump()
+    told = schemas.gateway_record(replace(GATEWAY, controls=()), "u").model_dump()
     assert told["restrict"] is True
     assert not any(told["settings"]["restriction_policies"].values())
 
 
 def test_a_token_is_shown_when_it_was_made() -> None:
-    assert schemas.control(CONTROLS[0], Sensitive("rgw_secret")).value == "rgw_secret"
-    assert schemas.control(CONTROLS[0]).value == "v-access_tokens"
+    assert schemas.control_record(CONTROLS[0], Sensitive("rgw_secret")).value == "rgw_secret"
+    assert schemas.control_record(CONTROLS[0]).value == "v-access_tokens"
 
 
 @pytest.mark.parametrize(
@@ -71,13 +70,13 @@ def test_bodies_that_are_refused(shape: Any, body: dict[str, Any]) -> None:
 
 
 def test_the_marketplace_has_every_plugin() -> None:
-    assert set(schemas.MARKET) == {int(plugin) for plugin in Plugin} == {int(info.plugin) for info in MARKETPLACE}
-    assert [schemas.of_market(int(plugin)).id for plugin in Plugin] == [int(plugin) for plugin in Plugin]
+    assert set(schemas.PLUGIN_RECORDS) == set(Plugin)
+    assert [schemas.find_plugin_record(int(plugin)).id for plugin in Plugin] == [int(plugin) for plugin in Plugin]
     for number in (0, -1, 99):
         with pytest.raises(PluginNotFound):
-            schemas.of_market(number)
+            schemas.find_plugin_record(number)
 
 
 def test_what_is_installed() -> None:
-    found = [one.model_dump() for one in schemas.installations(GATEWAY)]
+    found = [one.model_dump() for one in schemas.list_installations(GATEWAY)]
     assert found == [{"gateway_id": "g", "plugin_id": 1}, {"gateway_id": "g", "plugin_id": 2}]

@@ -15,7 +15,7 @@ from roost.storage.gateways.errors import (
     GatewayNotFound,
     PluginNotFound,
 )
-from roost.storage.gateways.model import AccessControlKind, Plugin, admits
+from roost.storage.gateways.model import AccessControlKind, Plugin, is_request_admitted
 from roost.storage.gateways.service import StorageGatewayService
 
 
@@ -31,24 +31,24 @@ def owners(database: Database) -> tuple[str, str]:
 
 
 async def test_a_tenant_has_one_at_first_use(gateways: StorageGatewayService, owners: tuple[str, str]) -> None:
-    firsts = await asyncio.gather(*(gateways.default(owners[0]) for _ in range(8)))
+    firsts = await asyncio.gather(*(gateways.get_default(owners[0]) for _ in range(8)))
     assert len({first.id for first in firsts}) == 1
-    assert await gateways.by_domain(firsts[0].domain) == firsts[0]
+    assert await gateways.get_by_domain(firsts[0].domain) == firsts[0]
     await gateways.delete(owners[0], firsts[0].id)
     assert await gateways.list(owners[0], 0, 10) == ([], 0)
     with pytest.raises(GatewayNotFound):
-        await gateways.default(owners[0])
+        await gateways.get_default(owners[0])
 
 
 async def test_a_name_is_given_once(gateways: StorageGatewayService, owners: tuple[str, str]) -> None:
     made = await gateways.create(owners[0], "Shop")
-    assert await gateways.exists("shop")
-    assert not await gateways.exists("shop-2")
+    assert await gateways.is_domain_taken("shop")
+    assert not await gateways.is_domain_taken("shop-2")
     await gateways.delete(owners[0], made.id)
     with pytest.raises(DomainTaken):
         await gateways.create(owners[1], "shop")
     with pytest.raises(GatewayNotFound):
-        await gateways.by_domain("shop")
+        await gateways.get_by_domain("shop")
 
 
 async def test_a_name_that_many_want_goes_to_one(gateways: StorageGatewayService, owners: tuple[str, str]) -> None:
@@ -58,16 +58,16 @@ async def test_a_name_that_many_want_goes_to_one(gateways: StorageGatewayService
 
 async def test_another_tenants_gateway_is_not_there(gateways: StorageGatewayService, owners: tuple[str, str]) -> None:
     made, other = await gateways.create(owners[0], "shop"), owners[1]
-    control, _ = await gateways.add_token(owners[0], made.id)
+    control, _ = await gateways.create_access_token(owners[0], made.id)
     before = await gateways.get(owners[0], made.id)
     for act in (
         gateways.get(other, made.id),
         gateways.delete(other, made.id),
-        gateways.add_token(other, made.id),
-        gateways.allow(other, made.id, AccessControlKind.HOST, "evil.example"),
-        gateways.withdraw(other, made.id, AccessControlKind.TOKEN, control.id),
-        gateways.install(other, made.id, 2),
-        gateways.uninstall(other, made.id, 2),
+        gateways.create_access_token(other, made.id),
+        gateways.add_allowlist_entry(other, made.id, AccessControlKind.HOST, "evil.example"),
+        gateways.remove_control(other, made.id, AccessControlKind.TOKEN, control.id),
+        gateways.install_plugin(other, made.id, 2),
+        gateways.uninstall_plugin(other, made.id, 2),
     ):
         with pytest.raises(GatewayNotFound):
             await act
@@ -77,19 +77,19 @@ async def test_another_tenants_gateway_is_not_there(gateways: StorageGatewayServ
 async def test_controls_open_and_close(gateways: StorageGatewayService, owners: tuple[str, str]) -> None:
     mine = owners[0]
     made = await gateways.create(mine, "shop")
-    control, token = await gateways.add_token(mine, made.id)
+    control, token = await gateways.create_access_token(mine, made.id)
     assert token.reveal() not in repr(await gateways.get(mine, made.id))
-    await gateways.allow(mine, made.id, AccessControlKind.ADDRESS, "10.0.0.1/8")
-    again = await gateways.allow(mine, made.id, AccessControlKind.ADDRESS, "10.0.0.0/8")
-    there = await gateways.by_domain("shop")
+    await gateways.add_allowlist_entry(mine, made.id, AccessControlKind.ADDRESS, "10.0.0.1/8")
+    again = await gateways.add_allowlist_entry(mine, made.id, AccessControlKind.ADDRESS, "10.0.0.0/8")
+    there = await gateways.get_by_domain("shop")
     assert [one.value for one in there.controls] == [control.value, "10.0.0.0/8"]
-    assert admits(there, token.reveal(), None, None)
-    assert not admits(there, control.value, None, None)
-    await gateways.withdraw(mine, made.id, AccessControlKind.TOKEN, control.id)
-    await gateways.withdraw(mine, made.id, AccessControlKind.ADDRESS, again.value)
+    assert is_request_admitted(there, token.reveal(), None, None)
+    assert not is_request_admitted(there, control.value, None, None)
+    await gateways.remove_control(mine, made.id, AccessControlKind.TOKEN, control.id)
+    await gateways.remove_control(mine, made.id, AccessControlKind.ADDRESS, again.value)
     assert (await gateways.get(mine, made.id)).is_restricted
     with pytest.raises(AccessControlNotFound):
-        await gateways.withdraw(mine, made.id, AccessControlKind.HOST, control.id)
+        await gateways.remove_control(mine, made.id, AccessControlKind.HOST, control.id)
 
 
 async def test_limits_are_exact(
@@ -101,20 +101,20 @@ async def test_limits_are_exact(
     assert sum(isinstance(one, GatewayLimitReached) for one in made) == 2
     shop, _ = await gateways.list(owners[0], 0, 1)
     for host in ("a.example", "b.example"):
-        await gateways.allow(owners[0], shop[0].id, AccessControlKind.HOST, host)
+        await gateways.add_allowlist_entry(owners[0], shop[0].id, AccessControlKind.HOST, host)
     with pytest.raises(AccessControlLimitReached):
-        await gateways.allow(owners[0], shop[0].id, AccessControlKind.HOST, "c.example")
-    await gateways.add_token(owners[0], shop[0].id)
+        await gateways.add_allowlist_entry(owners[0], shop[0].id, AccessControlKind.HOST, "c.example")
+    await gateways.create_access_token(owners[0], shop[0].id)
 
 
 async def test_plugins(gateways: StorageGatewayService, owners: tuple[str, str]) -> None:
     mine = owners[0]
     made = await gateways.create(mine, "shop")
     for _ in range(2):
-        await gateways.install(mine, made.id, 2)
+        await gateways.install_plugin(mine, made.id, 2)
     assert (await gateways.get(mine, made.id)).plugins == {Plugin.HOT_SWAPS}
-    await gateways.uninstall(mine, made.id, 2)
+    await gateways.uninstall_plugin(mine, made.id, 2)
     assert await gateways.get(mine, made.id) == made
     for number in (0, 1, 2, 3):
         with pytest.raises(PluginNotFound):
-            await gateways.uninstall(mine, made.id, number)
+            await gateways.uninstall_plugin(mine, made.id, number)

@@ -13,7 +13,7 @@ from roost.storage.content.model import ContentNetwork, ContentScope
 from roost.storage.files.model import File, FileFilter
 from roost.storage.files.service import FileService
 from roost.storage.pins.model import Pin, PinRequest, PinState
-from roost.storage.pins.retrieve import PATIENCE, PinRetrieval
+from roost.storage.pins.retrieve import PROGRESS_TIMEOUT, PinRetrieval
 from roost.storage.pins.service import PinService
 from roost.storage.unixfs.cid import Cid
 from tests.storage.storage_env import StorageEnv
@@ -22,18 +22,18 @@ LIMIT = 8_000_000
 
 
 class CarSource(ContentSource):
-    """Gives what lies on it. Closed, it lets go of half of a CAR and then waits until it is opened."""
+    """Serves its CARs; while closed it sends half of a CAR and then waits until it is opened."""
 
     def __init__(self, name: str, cars: Mapping[str, bytes], *, is_open: bool = True) -> None:
         super().__init__(name)
         self.cars = dict(cars)
-        self.asked: list[str] = []
+        self.requested: list[str] = []
         self.open = asyncio.Event()
         if is_open:
             self.open.set()
 
     async def car(self, cid: str) -> AsyncGenerator[bytes, None]:
-        self.asked.append(cid)
+        self.requested.append(cid)
         if cid not in self.cars:
             raise ContentNotAtSource
         data = self.cars[cid]
@@ -87,7 +87,7 @@ async def open_pin_env(
     network: PublicNetwork | None = None,
     most: int = LIMIT,
     capacity: int | None = None,
-    patience: float = PATIENCE,
+    progress_timeout: float = PROGRESS_TIMEOUT,
 ) -> AsyncIterator[PinEnv]:
     """`network` in place of shelves; `most` is the limit of the largest plan, `capacity` all that a tenant may have."""
     queue, network = work.OperationWorker(db, owner="test"), network or FakeNetwork(list(car_sources))
@@ -96,7 +96,7 @@ async def open_pin_env(
     async def limit(_: str) -> int:
         return LIMIT
 
-    PinRetrieval(db, queue, env.content, files, network, limit, most, patience=patience)
+    PinRetrieval(db, queue, env.content, files, network, limit, most, progress_timeout=progress_timeout)
     pins = PinService(db, files, network)
     await queue.start()
     try:

@@ -16,7 +16,7 @@ from roost.storage.content.model import ContentNetwork
 from roost.storage.files.model import File, FileMetadata
 from roost.storage.files.service import FileService, NewFile
 from roost.storage.pins import announcements
-from roost.storage.pins.announcements import SETTLE, SURVEY, Announcements
+from roost.storage.pins.announcements import RECONCILE, SURVEY, Announcements
 from roost.storage.unixfs.cid import Cid
 from roost.storage.unixfs.profile import V0, V1, ImportProfile
 from tests.storage.storage_env import CONTENT, StorageEnv
@@ -166,7 +166,7 @@ async def test_an_operation_alone_gives_nothing_private_away(env: StorageEnv, da
         private = await pin_env.keep(CONTENT, ContentNetwork.PRIVATE)
         pin_env.town.given[_v1(private)] = b"as if somebody had"
         await database.write(
-            lambda connection: work.add_operation(connection, SETTLE, f"offer/{private.cid}", {"cid": private.cid})
+            lambda connection: work.add_operation(connection, RECONCILE, f"offer/{private.cid}", {"cid": private.cid})
         )
         await pin_env.settled(private)
         assert pin_env.town.given == {}

@@ -74,7 +74,7 @@ async def test_a_source_that_lies_is_left_for_the_next(env: StorageEnv, database
     liar, honest = car_source(**{str(FOLDER): lie}), car_source(**{str(FOLDER): FOLDER_CAR})
     async with open_pin_env(database, env, liar, honest) as pin_env:
         await pin_env.until(await pin_env.pin(FOLDER), PinState.PINNED)
-        assert (liar.asked, honest.asked) == ([str(FOLDER)], [str(FOLDER)])
+        assert (liar.requested, honest.requested) == ([str(FOLDER)], [str(FOLDER)])
         assert await pin_env.read(str(FOLDER), "in", "big") == CONTENT
 
 
@@ -90,7 +90,7 @@ async def test_lies_alone_leave_nothing(env: StorageEnv, database: Database) -> 
 
 async def _asked(last: CarSource, times: int = 1) -> None:
     async with asyncio.timeout(30):
-        while len(last.asked) < times:
+        while len(last.requested) < times:
             await asyncio.sleep(0.02)
 
 
@@ -125,7 +125,7 @@ async def test_what_cannot_be_pinned(env: StorageEnv, database: Database, ask: P
     async with open_pin_env(database, env, last) as pin_env:
         pin = await pin_env.pins.add(env.tenant_id, ask)
         assert await pin_env.until(pin, *END) is expected
-        assert last.asked == []
+        assert last.requested == []
 
 
 async def test_what_is_too_large(env: StorageEnv, database: Database) -> None:
@@ -180,7 +180,7 @@ async def test_what_the_tenant_has_is_that_file(env: StorageEnv, database: Datab
         pins.append(await pin_env.pin(SMALL.cid, "two"))
         await pin_env.until(pins[1], PinState.PINNED)
         assert [file.note.name for file in await pin_env.all_files()] == ["one"]
-        assert len(first.asked) == 1
+        assert len(first.requested) == 1
 
 
 async def test_taken_back_while_it_comes(env: StorageEnv, database: Database) -> None:
@@ -236,7 +236,7 @@ async def test_a_slow_source_of_one_tenant_delays_no_other(
         theirs = await pin_env.pins.add(env.other_id, PinRequest(str(SMALL.cid)))
         await pin_env.until(theirs, PinState.RETRIEVING)
         assert await pin_env.status(second) is PinState.PRECHECKING
-        assert source.asked == [str(FOLDER), str(SMALL.cid)]
+        assert source.requested == [str(FOLDER), str(SMALL.cid)]
         source.open.set()
         for pin in (first, second, theirs):
             assert await pin_env.until(pin, *END) is PinState.PINNED
@@ -284,4 +284,4 @@ async def test_what_ends_meanwhile_is_not_looked_for_any_more(env: StorageEnv, d
             async with asyncio.timeout(30):
                 while not (await database.read(lambda connection: work.get_operation(connection, pin.id))).finished:
                     await asyncio.sleep(0.02)
-            assert (await pin_env.status(pin), source.asked) == (PinState.OVER_MAX_SIZE, [])
+            assert (await pin_env.status(pin), source.requested) == (PinState.OVER_MAX_SIZE, [])

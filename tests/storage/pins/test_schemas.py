@@ -20,7 +20,7 @@ PIN = Pin("p", "t", PinRequest(V0, "n", {"a": 1}, "g", [HOST]), PinState.SEARCHI
 
 
 def by_cid(**body: Any) -> PinRequest:
-    return schemas.PinByCidRequest.model_validate({"cid": V1, **body}).ask()
+    return schemas.PinByCidRequest.model_validate({"cid": V1, **body}).to_pin_request()
 
 
 def test_a_cid_is_enough() -> None:
@@ -92,7 +92,7 @@ def test_keyvalues_that_are_refused(keyvalues: dict[str, Any]) -> None:
     ],
 )
 def test_which_jobs(query: dict[str, str], wanted: PinQuery) -> None:
-    assert schemas.PinJobParameters.model_validate(query).wanted() == wanted
+    assert schemas.PinJobParameters.model_validate(query).to_pin_query() == wanted
 
 
 @pytest.mark.parametrize(
@@ -110,17 +110,17 @@ def test_lists_that_are_refused(query: dict[str, str]) -> None:
 
 def test_a_cid_that_is_none_is_told() -> None:
     with pytest.raises(InvalidCid):
-        schemas.PinJobParameters(cid="x").wanted()
+        schemas.PinJobParameters(cid="x").to_pin_query()
 
 
 def test_every_status_in_the_queue_can_be_asked_for() -> None:
-    assert [schemas.PinJobParameters(status=status.value).wanted().statuses for status in QUEUED] == [
+    assert [schemas.PinJobParameters(status=status.value).to_pin_query().statuses for status in QUEUED] == [
         [one] for one in QUEUED
     ]
 
 
 def test_how_a_job_is_told() -> None:
-    assert schemas.pin_job(PIN).model_dump(mode="json") == {
+    assert schemas.pin_job_record(PIN).model_dump(mode="json") == {
         "id": "p",
         "cid": V0,
         "name": "n",
@@ -133,7 +133,7 @@ def test_how_a_job_is_told() -> None:
 
 
 def test_what_was_not_said_is_null() -> None:
-    told = schemas.pin_job(replace(PIN, ask=PinRequest(V0))).model_dump()
+    told = schemas.pin_job_record(replace(PIN, request=PinRequest(V0))).model_dump()
     assert [told[name] for name in ("name", "keyvalues", "host_nodes", "group_id")] == [None] * 4
 
 

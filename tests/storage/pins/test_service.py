@@ -54,7 +54,7 @@ async def test_what_is_refused(pin_env: PinEnv) -> None:
         await pin_env.pins.add(pin_env.env.tenant_id, PinRequest(str(TREE.cid), hosts=("/dns4/a",) * 21))
     with pytest.raises(GroupNotFound):
         await pin_env.pins.add(pin_env.env.tenant_id, PinRequest(str(TREE.cid), group_id="g"))
-    assert await pin_env.pins.slice(pin_env.env.tenant_id, PinQuery(tuple(PinState)), 10) == ([], 0)
+    assert await pin_env.pins.list_slice(pin_env.env.tenant_id, PinQuery(tuple(PinState)), 10) == ([], 0)
 
 
 async def test_a_pin_goes_with_its_file(pin_env: PinEnv) -> None:
@@ -88,7 +88,7 @@ async def test_the_file_stays_for_another_pin_of_it(pin_env: PinEnv) -> None:
 
 async def test_the_file_stays_that_was_there_before(pin_env: PinEnv) -> None:
     await pin_env.until(await pin_env.pin(TREE.cid), PinState.PINNED)
-    (old,) = (await pin_env.pins.slice(pin_env.env.tenant_id, PinQuery((PinState.PINNED,)), 10))[0]
+    (old,) = (await pin_env.pins.list_slice(pin_env.env.tenant_id, PinQuery((PinState.PINNED,)), 10))[0]
     later = await pin_env.pin(TREE.cid)
     await pin_env.until(later, PinState.PINNED)
     await pin_env.pins.unpin(old.tenant_id, old.id)
@@ -108,7 +108,7 @@ async def test_replaced(pin_env: PinEnv) -> None:
     pin = await pin_env.pin(TREE.cid, "old")
     await pin_env.until(pin, PinState.PINNED)
     new = await pin_env.pins.replace(pin.tenant_id, pin.id, PinRequest(str(TREE.cid), "new"))
-    assert (new.status, new.ask.name, new.id != pin.id) == (PinState.PINNED, "new", True)
+    assert (new.status, new.request.name, new.id != pin.id) == (PinState.PINNED, "new", True)
     other = await pin_env.pins.replace(pin.tenant_id, new.id, PinRequest(str(NOWHERE[0])))
     assert await pin_env.status(other) in model.ACTIVE
     assert await pin_env.all_files() == []
@@ -131,7 +131,7 @@ async def test_replaced_by_the_same_under_another_spelling(env: StorageEnv, data
         car_source.cars.clear()
         (file,) = await pin_env.all_files()
         new = await pin_env.pins.replace(pin.tenant_id, pin.id, PinRequest(str(tree.cid.v1()), "new"))
-        assert (new.status, new.ask.cid, new.file_id) == (PinState.PINNED, str(tree.cid.v1()), file.id)
+        assert (new.status, new.request.cid, new.file_id) == (PinState.PINNED, str(tree.cid.v1()), file.id)
         assert await pin_env.all_files() == [file]
 
 
@@ -148,14 +148,12 @@ async def test_a_pin_is_replaced_or_stays_as_it_was(pin_env: PinEnv) -> None:
     pin_env.files.add_listener(fail)
     with pytest.raises(ConnectionError):
         await pin_env.pins.replace(pin.tenant_id, pin.id, PinRequest(str(NOWHERE[0])))
-    there, _ = await pin_env.pins.slice(pin.tenant_id, PinQuery(tuple(PinState)), 10)
+    there, _ = await pin_env.pins.list_slice(pin.tenant_id, PinQuery(tuple(PinState)), 10)
     assert [(one.id, one.status) for one in there] == [(pin.id, PinState.PINNED)]
     assert len(await pin_env.all_files()) == 1
 
 
-async def test_where_there_is_no_room_for_more_a_pin_can_be_replaced(
-    pin_env: PinEnv, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_pin_can_be_replaced_when_the_queue_is_full(pin_env: PinEnv, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(service, "WAITING_LIMIT", 1)
     pin = await pin_env.pin(NOWHERE[0])
     new = await pin_env.pins.replace(pin.tenant_id, pin.id, PinRequest(str(NOWHERE[1])))
@@ -194,8 +192,8 @@ async def test_filters(pin_env: PinEnv, wanted: PinQuery, found: list[str]) -> N
     await pin_env.pins.add(mine, PinRequest(str(NOWHERE[0]), "abc", meta={"ä": '"', "k": "v"}))
     await pin_env.pins.add(mine, PinRequest(str(NOWHERE[1]), "Ab%", meta={'a"k': "v", "x": '{"k":"v"'}))
     await pin_env.pins.add(pin_env.env.other_id, PinRequest(str(NOWHERE[0]), "abc", meta={"k": "v"}))
-    page, count = await pin_env.pins.slice(mine, wanted, 10)
-    assert (sorted(pin.ask.name or "" for pin in page), count) == (found, len(found))
+    page, count = await pin_env.pins.list_slice(mine, wanted, 10)
+    assert (sorted(pin.request.name or "" for pin in page), count) == (found, len(found))
 
 
 async def test_the_times_of_pins_are_all_different_and_whole_milliseconds(pin_env: PinEnv) -> None:
@@ -208,8 +206,12 @@ async def test_the_times_of_pins_are_all_different_and_whole_milliseconds(pin_en
 async def test_by_time(pin_env: PinEnv) -> None:
     first, second = [await pin_env.pin(cid) for cid in NOWHERE[:2]]
     mine = first.tenant_id
-    assert [one.id for one in (await pin_env.pins.slice(mine, PinQuery(after=first.created_at), 10))[0]] == [second.id]
-    assert [one.id for one in (await pin_env.pins.slice(mine, PinQuery(before=second.created_at), 10))[0]] == [first.id]
+    assert [one.id for one in (await pin_env.pins.list_slice(mine, PinQuery(after=first.created_at), 10))[0]] == [
+        second.id
+    ]
+    assert [one.id for one in (await pin_env.pins.list_slice(mine, PinQuery(before=second.created_at), 10))[0]] == [
+        first.id
+    ]
 
 
 async def test_one_that_came_to_nothing_begins_anew(pin_env: PinEnv, database: Database) -> None:

@@ -24,13 +24,13 @@ def keep(
     at = NOW + timedelta(seconds=number)
     made = Pin(f"p{number}", env.tenant_id, ask or PinRequest(f"cid{number}"), status, None, at, at)
     pin = replace(made, **more)
-    env.db.run(lambda connection: store.add(connection, pin))
+    env.db.run(lambda connection: store.insert_pin(connection, pin))
     return pin
 
 
 def found(env: StorageEnv, wanted: PinQuery, **more: Any) -> Sequence[str]:
-    page = env.db.run(lambda connection: store.page(connection, env.tenant_id, wanted, more.get("after"), 100))
-    count = env.db.run(lambda connection: store.count(connection, env.tenant_id, wanted))
+    page = env.db.run(lambda connection: store.list_pins(connection, env.tenant_id, wanted, more.get("after"), 100))
+    count = env.db.run(lambda connection: store.count_pins(connection, env.tenant_id, wanted))
     assert "after" in more or count == len(page)
     return [pin.id for pin in page]
 
@@ -45,10 +45,10 @@ def test_a_row_there_and_back(env: StorageEnv) -> None:
         "cid", "\u00fc\u6f22 'n'", {"a": 1, "b": True, "c": "\u0000"}, None, ("/dns4/a", "/dns4/b"), {"m": "\ud800"}
     )
     pin = keep(env, 1, ask, updated_at=NOW + timedelta(hours=1))
-    assert env.db.run(lambda connection: store.get(connection, "p1")) == pin
-    assert env.db.run(lambda connection: store.get(connection, "p1", env.tenant_id, lock=True)) == pin
-    assert env.db.run(lambda connection: store.get(connection, "p1", env.other_id)) is None
-    assert env.db.run(lambda connection: store.get(connection, "p2")) is None
+    assert env.db.run(lambda connection: store.get_pin(connection, "p1")) == pin
+    assert env.db.run(lambda connection: store.get_pin(connection, "p1", env.tenant_id, lock=True)) == pin
+    assert env.db.run(lambda connection: store.get_pin(connection, "p1", env.other_id)) is None
+    assert env.db.run(lambda connection: store.get_pin(connection, "p2")) is None
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_what_a_list_has(env: StorageEnv) -> None:
         (PinQuery(ALL, after=NOW + timedelta(seconds=1), before=third), ["p2"]),
     ):
         assert found(env, wanted) == ids
-    assert env.db.run(lambda connection: store.count(connection, env.other_id, PinQuery(ALL))) == 0
+    assert env.db.run(lambda connection: store.count_pins(connection, env.other_id, PinQuery(ALL))) == 0
 
 
 @pytest.mark.parametrize("ascending", [True, False])
@@ -133,7 +133,7 @@ def test_a_status_with_its_file(env: StorageEnv) -> None:
     env.db.run(lambda connection: files.insert_file(connection, file))
     at = NOW + timedelta(hours=1)
     env.db.run(lambda connection: store.set_status(connection, "p1", PinState.PINNED, at, "f"))
-    pin = env.db.run(lambda connection: store.get(connection, "p1"))
+    pin = env.db.run(lambda connection: store.get_pin(connection, "p1"))
     assert pin is not None
     assert (pin.status, pin.file_id, pin.updated_at, pin.created_at) == (
         PinState.PINNED,
@@ -141,10 +141,10 @@ def test_a_status_with_its_file(env: StorageEnv) -> None:
         at,
         NOW + timedelta(seconds=1),
     )
-    assert not env.db.run(lambda connection: store.is_shared(connection, pin))
+    assert not env.db.run(lambda connection: store.is_file_shared(connection, pin))
     keep(env, 2, status=PinState.PINNED, file_id="f")
-    assert env.db.run(lambda connection: store.is_shared(connection, pin))
-    env.db.run(lambda connection: store.remove_of_file(connection, "f"))
+    assert env.db.run(lambda connection: store.is_file_shared(connection, pin))
+    env.db.run(lambda connection: store.delete_pins_of_file(connection, "f"))
     assert found(env, PinQuery(ALL)) == []
 
 
@@ -152,10 +152,10 @@ def test_who_waits_longest_is_next(env: StorageEnv) -> None:
     keep(env, 3, status=PinState.BACKFILLED)
     keep(env, 1, status=PinState.SEARCHING)
     keep(env, 2, status=PinState.BACKFILLED)
-    oldest = env.db.run(lambda connection: store.oldest(connection, env.tenant_id, PinState.BACKFILLED))
+    oldest = env.db.run(lambda connection: store.get_oldest_pin(connection, env.tenant_id, PinState.BACKFILLED))
     assert oldest is not None
     assert oldest.id == "p2"
-    assert env.db.run(lambda connection: store.oldest(connection, env.other_id, PinState.BACKFILLED)) is None
+    assert env.db.run(lambda connection: store.get_oldest_pin(connection, env.other_id, PinState.BACKFILLED)) is None
 
 
 def test_what_came_to_nothing_is_forgotten(env: StorageEnv) -> None:
@@ -163,9 +163,9 @@ def test_what_came_to_nothing_is_forgotten(env: StorageEnv) -> None:
         keep(env, number, status=status, updated_at=NOW)
     keep(env, 100, status=PinState.EXPIRED, updated_at=NOW + timedelta(days=1))
     before = found(env, PinQuery(ALL))
-    env.db.run(lambda connection: store.forget(connection, env.other_id, NOW + timedelta(days=1)))
-    env.db.run(lambda connection: store.forget(connection, env.tenant_id, NOW))
+    env.db.run(lambda connection: store.delete_old_failures(connection, env.other_id, NOW + timedelta(days=1)))
+    env.db.run(lambda connection: store.delete_old_failures(connection, env.tenant_id, NOW))
     assert found(env, PinQuery(ALL)) == before
-    env.db.run(lambda connection: store.forget(connection, env.tenant_id, NOW + timedelta(seconds=1)))
+    env.db.run(lambda connection: store.delete_old_failures(connection, env.tenant_id, NOW + timedelta(seconds=1)))
     assert found(env, PinQuery(FAILED)) == ["p100"]
     assert len(found(env, PinQuery(ALL))) == len(PinState) - len(FAILED) + 1

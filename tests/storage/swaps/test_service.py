@@ -40,22 +40,22 @@ async def test_another_is_served_where_the_plugin_is(
 ) -> None:
     mine, one, two = env.tenant_id, await add(env, b"one"), await add(env, b"two")
     plain, swapping = await gateways.create(mine, "plain"), await gateways.create(mine, "swapping")
-    await gateways.install(mine, swapping.id, 2)
-    swapping, foreign = await gateways.by_domain("swapping"), await gateways.create(env.other_id, "foreign")
-    await gateways.install(env.other_id, foreign.id, 2)
-    foreign = await gateways.by_domain("foreign")
+    await gateways.install_plugin(mine, swapping.id, 2)
+    swapping, foreign = await gateways.get_by_domain("swapping"), await gateways.create(env.other_id, "foreign")
+    await gateways.install_plugin(env.other_id, foreign.id, 2)
+    foreign = await gateways.get_by_domain("foreign")
     await swaps.put(mine, PUBLIC, str(one.v1()), str(two))
-    assert await swaps.served(swapping, PUBLIC, one) == two
-    assert await swaps.served(swapping, PUBLIC, one.v1()) == two
+    assert await swaps.find_served_cid(swapping, PUBLIC, one) == two
+    assert await swaps.find_served_cid(swapping, PUBLIC, one.v1()) == two
     for gateway, network, cid in (
         (plain, PUBLIC, one),
         (foreign, PUBLIC, one),
         (swapping, ContentNetwork.PRIVATE, one),
         (swapping, PUBLIC, two),
     ):
-        assert await swaps.served(gateway, network, cid) == cid
+        assert await swaps.find_served_cid(gateway, network, cid) == cid
     await swaps.delete(mine, PUBLIC, str(one))
-    assert await swaps.served(swapping, PUBLIC, one) == one
+    assert await swaps.find_served_cid(swapping, PUBLIC, one) == one
     history = await swaps.history(mine, PUBLIC, str(one), "swapping.gateways.example")
     assert [line.mapped_cid for line in history] == [None, str(two)]
     with pytest.raises(GatewayNotFound):

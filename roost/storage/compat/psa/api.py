@@ -20,20 +20,20 @@ async def list_remote_pins(
     caller: FilesReader, chosen: Annotated[schemas.PinListQuery, Query()], pins: Service
 ) -> schemas.PinResults:
     """List pins by CID, newest first."""
-    found, count = await pins.slice(caller.tenant_id, chosen.wanted(), chosen.limit)
-    return schemas.pin_results(found, count, await pins.delegates())
+    found, count = await pins.list_slice(caller.tenant_id, chosen.wanted(), chosen.limit)
+    return schemas.pin_results(found, count, await pins.list_delegates())
 
 
 @router.post("", status_code=status.HTTP_202_ACCEPTED)
 async def add_remote_pin(caller: FilesWriter, body: schemas.PinObject, pins: Service) -> schemas.PinStatus:
     """Pin by CID."""
-    return schemas.pin_status(await pins.add(caller.tenant_id, body.ask()), await pins.delegates())
+    return schemas.pin_status(await pins.add(caller.tenant_id, body.ask()), await pins.list_delegates())
 
 
 @router.get("/{requestid}")
 async def get_remote_pin(caller: FilesReader, request_id: RequestId, pins: Service) -> schemas.PinStatus:
     """Return a pin."""
-    return schemas.pin_status(await pins.get(caller.tenant_id, request_id), await pins.delegates())
+    return schemas.pin_status(await pins.get(caller.tenant_id, request_id), await pins.list_delegates())
 
 
 @router.post("/{requestid}", status_code=status.HTTP_202_ACCEPTED)
@@ -42,7 +42,7 @@ async def replace_remote_pin(
 ) -> schemas.PinStatus:
     """Replace a pin."""
     new = await pins.replace(caller.tenant_id, request_id, body.ask())
-    return schemas.pin_status(new, await pins.delegates())
+    return schemas.pin_status(new, await pins.list_delegates())
 
 
 @router.delete("/{requestid}", status_code=status.HTTP_202_ACCEPTED, response_class=Response)

@@ -124,7 +124,7 @@ def _meta(text: str) -> dict[str, str]:
 
 
 def pin_status(pin: Pin, delegates: Sequence[str]) -> PinStatus:
-    ask = pin.ask
+    ask = pin.request
     return PinStatus(
         requestid=pin.id,
         status=_STATUS[pin.status],
