@@ -34,13 +34,13 @@ def deployment(tmp_path: Path, database_url: str) -> Iterator[Open]:
     """Open the deployment on one data folder and database, with changes of the environment."""
     opened: list[Database] = []
 
-    def make(**environment: str) -> tuple[Settings, Database]:
+    def open_deployment(**environment: str) -> tuple[Settings, Database]:
         source = {"ROOST_DATA": str(tmp_path / "data"), "ROOST_DATABASE_URL": database_url, **environment}
         settings = load_settings(source)
         opened.append(app.open_database(settings))
         return settings, opened[-1]
 
-    yield make
+    yield open_deployment
     for db in opened:
         db.close()
 

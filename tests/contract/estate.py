@@ -49,7 +49,7 @@ _DETAILS = (
 )
 
 
-async def settled(server: RunningServer, tenant: str) -> Estate:
+async def create_estate(server: RunningServer, tenant: str) -> Estate:
     """Create all objects through the API."""
     key = server.key(tenant)
     estate = Estate(server.client(key, "api.localhost"), server.client(key, "uploads.localhost"))

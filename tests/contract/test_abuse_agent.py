@@ -17,8 +17,8 @@ SECRET = "kept-from-agents-5d1c"
 
 
 @pytest.fixture(scope="module")
-async def villain(server: RunningServer) -> dict[str, Any]:
-    return await create(server, "villain")
+async def attacker(server: RunningServer) -> dict[str, Any]:
+    return await create(server, "attacker")
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +45,7 @@ async def program(server: RunningServer, agent: dict[str, Any], source: str, **b
 
 
 async def test_it_sees_no_file_of_the_host(
-    server: RunningServer, villain: dict[str, Any], victim: dict[str, Any]
+    server: RunningServer, attacker: dict[str, Any], victim: dict[str, Any]
 ) -> None:
     data = server.roost.core.settings.data
     (data / "host-file").write_text(SECRET)
@@ -65,26 +65,26 @@ async def test_it_sees_no_file_of_the_host(
         "/mnt",
     ]
     for place in places:
-        seen = await run(server, villain, f"ls -A {place} 2>/dev/null | head -5; cat {place} 2>/dev/null | head -c 99")
+        seen = await run(server, attacker, f"ls -A {place} 2>/dev/null | head -5; cat {place} 2>/dev/null | head -c 99")
         assert seen["stdout"] == "", place
     found = await run(
-        server, villain, f"grep -rIl --exclude-dir=proc --exclude-dir=sys {SECRET} / 2>/dev/null", timeoutSeconds=60
+        server, attacker, f"grep -rIl --exclude-dir=proc --exclude-dir=sys {SECRET} / 2>/dev/null", timeoutSeconds=60
     )
     assert found["stdout"] == ""
     other = victim["agentId"]  # so that the command itself does not match
     names = await run(
         server,
-        villain,
+        attacker,
         f"find / -xdev -name '*[{other[0]}]{other[1:]}*' 2>/dev/null; cat /proc/*/cmdline /proc/*/environ",
     )
     assert other not in names["stdout"]
 
 
-async def test_it_sees_no_process_but_its_own(server: RunningServer, villain: dict[str, Any]) -> None:
-    seen = await run(server, villain, "cat /proc/[0-9]*/cmdline | tr '\\0' ' '")
-    assert str(os.getpid()) not in (await run(server, villain, "ls /proc"))["stdout"].split()
+async def test_it_sees_no_process_but_its_own(server: RunningServer, attacker: dict[str, Any]) -> None:
+    seen = await run(server, attacker, "cat /proc/[0-9]*/cmdline | tr '\\0' ' '")
+    assert str(os.getpid()) not in (await run(server, attacker, "ls /proc"))["stdout"].split()
     assert "pytest" not in seen["stdout"]
-    killed = await run(server, villain, "kill -9 1; sleep 0.1; echo alive")
+    killed = await run(server, attacker, "kill -9 1; sleep 0.1; echo alive")
     assert killed["stdout"] == "alive\n"
 
 
@@ -97,16 +97,16 @@ async def test_it_sees_no_process_but_its_own(server: RunningServer, villain: di
         "strace -p 1", "head -c1 /proc/1/mem", "cat /proc/1/environ", "ls /proc/1/root", "head -c1 /proc/kcore",
     ],
 )  # fmt: skip
-async def test_it_gains_no_power(server: RunningServer, villain: dict[str, Any], attempt: str) -> None:
-    assert (await run(server, villain, attempt))["exitCode"] != 0
-    who = await run(server, villain, "id -u; grep -E '^(Cap(Eff|Prm|Bnd)|NoNewPrivs|Seccomp):' /proc/self/status")
+async def test_it_gains_no_power(server: RunningServer, attacker: dict[str, Any], attempt: str) -> None:
+    assert (await run(server, attacker, attempt))["exitCode"] != 0
+    who = await run(server, attacker, "id -u; grep -E '^(Cap(Eff|Prm|Bnd)|NoNewPrivs|Seccomp):' /proc/self/status")
     assert who["stdout"].split() == [
         *("1000", "CapPrm:", "0" * 16, "CapEff:", "0" * 16, "CapBnd:", "0" * 16, "NoNewPrivs:", "1", "Seccomp:", "2"),
     ]  # fmt: skip
 
 
 async def test_it_reaches_no_port_of_the_host_and_no_private_address(
-    server: RunningServer, villain: dict[str, Any], victim: dict[str, Any]
+    server: RunningServer, attacker: dict[str, Any], victim: dict[str, Any]
 ) -> None:
     """Without the proxy there is no network; the proxy refuses every spelling of such an address."""
     with socket.socket() as listener:
@@ -137,7 +137,7 @@ def direct(host, port):
 asked = [(host, port) for host in {hosts!r} for port in ({port}, {server.port})]
 print(json.dumps([[host, ask(host, port), direct(host, port)] for host, port in asked]))
 """
-        seen = await program(server, villain, source, timeoutSeconds=120)
+        seen = await program(server, attacker, source, timeoutSeconds=120)
         assert seen["exitCode"] == 0, seen["stderr"]
         for host, proxied, directly in json.loads(seen["stdout"]):
             assert set(proxied) <= {400, 403, 502}, host
@@ -147,7 +147,7 @@ print(json.dumps([[host, ask(host, port), direct(host, port)] for host, port in 
 
 
 async def test_its_socket_opens_the_model_gateway_and_nothing_else(
-    server: RunningServer, villain: dict[str, Any], victim: dict[str, Any]
+    server: RunningServer, attacker: dict[str, Any], victim: dict[str, Any]
 ) -> None:
     source = f"""
 import http.client, json
@@ -155,20 +155,20 @@ def ask(method, path, headers={{}}):
     api = http.client.HTTPConnection("127.0.0.1", 8799, timeout=10)
     api.request(method, path, headers=headers)
     return api.getresponse().status
-paths = ["/v0/agents", "/v0/agents/{victim["agentId"]}", "/v0/agents/{villain["agentId"]}/gateway-token", "/metrics",
+paths = ["/v0/agents", "/v0/agents/{victim["agentId"]}", "/v0/agents/{attacker["agentId"]}/gateway-token", "/metrics",
          "/v1/../agents", "/v0/llm/../agents", "/v0/llm/%2e%2e/agents", "//v0/agents", "/readyz", "/openapi",
          "http://localhost/v0/agents"]
 forged = {{"Host": "localhost", "X-Forwarded-For": "127.0.0.1", "X-Relay-Agent": "{victim["agentId"]}"}}
 refused = [ask("GET", path, headers) for path in paths for headers in ({{}}, forged)]
 print(json.dumps([*refused, ask("GET", "/v1/models", forged)]))
 """
-    seen = await program(server, villain, source)
+    seen = await program(server, attacker, source)
     *refused, models = json.loads(seen["stdout"])
     assert set(refused) <= {400, 404, 421}
     assert models == 200
 
 
-async def well(server: RunningServer, agent: dict[str, Any]) -> None:
+async def check_health(server: RunningServer, agent: dict[str, Any]) -> None:
     """Check that an agent and the API respond within their clients' timeouts."""
     own, api = server.agent_client(agent), server.client(server.key())
     chat = {"model": "scripted", "messages": [{"role": "user", "content": "/say well"}]}
@@ -232,23 +232,23 @@ while True:
 
 @pytest.mark.parametrize("flood", FLOODS)
 async def test_a_flood_is_its_own_trouble(
-    server: RunningServer, villain: dict[str, Any], victim: dict[str, Any], flood: str
+    server: RunningServer, attacker: dict[str, Any], victim: dict[str, Any], flood: str
 ) -> None:
     flooding = [
         asyncio.create_task(
-            _whatever(program(server, villain, "import os, socket, time\n" + FLOODS[flood], timeoutSeconds=4))
+            _ignore_errors(program(server, attacker, "import os, socket, time\n" + FLOODS[flood], timeoutSeconds=4))
         )
         for _ in range(2)
     ]
     while not all(task.done() for task in flooding):
-        await well(server, victim)
+        await check_health(server, victim)
     api = server.client(server.key())
     async with asyncio.timeout(60):  # processes that the flood killed are restarted
-        while (await api.get(f"/v0/agents/{villain['agentId']}")).json()["agent"]["status"] != "running":
+        while (await api.get(f"/v0/agents/{attacker['agentId']}")).json()["agent"]["status"] != "running":
             await asyncio.sleep(0.1)
 
 
-async def _whatever(work: Any) -> None:
+async def _ignore_errors(work: Any) -> None:
     try:
         await work
     except (AssertionError, httpx.HTTPError):
@@ -300,14 +300,14 @@ def lie(connection):
 while True:
     threading.Thread(target=lie, args=(server.accept()[0],), daemon=True).start()
 """
-        lying = asyncio.create_task(_whatever(program(server, liar, source, timeoutSeconds=60)))
+        lying = asyncio.create_task(_ignore_errors(program(server, liar, source, timeoutSeconds=60)))
         own = server.agent_client(liar)
         async with asyncio.timeout(30):
             while (await own.get("/v0/files?path=lying")).status_code != 200:
                 await asyncio.sleep(0.02)
         asked = [asyncio.create_task(_answer(own, "/v1/models")) for _ in range(20)]
         for _ in range(3):
-            await well(server, victim)
+            await check_health(server, victim)
         assert (await own.get("/v0/logs")).status_code == 200
         for task in asked:
             task.cancel()
@@ -317,7 +317,7 @@ while True:
         lying.cancel()
     finally:
         assert (await server.client(server.key()).delete(f"/v0/agents/{liar['agentId']}")).status_code == 200
-    await well(server, victim)
+    await check_health(server, victim)
 
 
 async def _answer(client: httpx.AsyncClient, path: str, seconds: float = 5.0) -> tuple[str, dict[str, Any]]:

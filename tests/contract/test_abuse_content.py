@@ -114,42 +114,47 @@ async def test_cids_that_are_none(server: RunningServer, api: httpx.AsyncClient,
 
 
 @pytest.fixture
-async def private(server: RunningServer) -> tuple[str, str, str]:
+async def private_file(server: RunningServer) -> tuple[str, str, str]:
     """Return a private file of three blocks, the CID of one of them, and the file's CID of version 0."""
     file = await keep(server, "content", ContentNetwork.PRIVATE, SECRET)
     old = await keep(server, "content", ContentNetwork.PRIVATE, SECRET, V0)
     return file.cid, str(Cid.for_block(RAW, SECRET[:262_144])), old.cid
 
 
-async def test_private_content_has_no_public_address(server: RunningServer, private: tuple[str, str, str]) -> None:
+async def test_private_content_has_no_public_address(server: RunningServer, private_file: tuple[str, str, str]) -> None:
     """Responses are those of missing content: by path, subdomain, format or range, also for the owner."""
     name, visitor = await gateway_of(server, server.key("content"))
     _, others = await gateway_of(server, server.key("another"))
     nowhere = str(Cid.for_block(DAG_PB, b"nowhere"))
     for form, headers, method in itertools.product(FORMS, HEADERS, ("GET", "HEAD")):
         absent = await visitor.request(method, f"/ipfs/{nowhere}{form}", headers=headers)
-        for client, cid in ((visitor, private[0]), (visitor, private[1]), (visitor, private[2]), (others, private[0])):
+        for client, cid in (
+            (visitor, private_file[0]),
+            (visitor, private_file[1]),
+            (visitor, private_file[2]),
+            (others, private_file[0]),
+        ):
             seen = await client.request(method, f"/ipfs/{cid}{form}", headers=headers)
             assert seen.status_code == 404, (form, headers, seen.status_code)
-            assert (seen.text, _told(seen)) == (absent.text, _told(absent))
-    for cid in private:
+            assert (seen.text, comparable_headers(seen)) == (absent.text, comparable_headers(absent))
+    for cid in private_file:
         unsigned = await visitor.get(f"/files/{cid}")
         assert (unsigned.status_code, SECRET[:20] in unsigned.content) == (403, False)
-    own = server.client(None, f"{private[0]}.ipfs.{name}.gateways.localhost")
+    own = server.client(None, f"{private_file[0]}.ipfs.{name}.gateways.localhost")
     for form in ("/", "/?format=raw", "/?format=tar"):
         assert (await own.get(form)).status_code == 404
 
 
-def _told(answer: httpx.Response) -> dict[str, str]:
+def comparable_headers(answer: httpx.Response) -> dict[str, str]:
     return {name: value for name, value in answer.headers.items() if name not in {"x-request-id", "date"}}
 
 
 async def test_nothing_public_can_be_made_of_what_one_does_not_have(
-    server: RunningServer, api: httpx.AsyncClient, private: tuple[str, str, str]
+    server: RunningServer, api: httpx.AsyncClient, private_file: tuple[str, str, str]
 ) -> None:
     """A folder or CAR that links a private CID or block does not make it public."""
     villain = server.client(server.key("villain"), "uploads.localhost")
-    for cid in private:
+    for cid in private_file:
         node = dagpb.encode_node([PBLink(Cid.parse(cid), "mine", 5)], UnixfsData(UnixfsKind.DIRECTORY))
         root = Cid.for_block(DAG_PB, node)
         for roots, blocks in (([root], [(root, node)]), ([Cid.parse(cid)], [])):
@@ -173,7 +178,7 @@ async def test_nothing_public_can_be_made_of_what_one_does_not_have(
             answer = await villain.request(method, path, json=body)
             assert SECRET[:20] not in answer.content
     name, visitor = await gateway_of(server, server.key("content"))
-    link = {"url": f"http://{name}.gateways.localhost:{server.port}/files/{private[0]}", "expires": 60}
+    link = {"url": f"http://{name}.gateways.localhost:{server.port}/files/{private_file[0]}", "expires": 60}
     forged = (await villain.post("/v3/files/private/download_link", json=link)).json()["data"]
     assert (
         await visitor.get(forged.partition(f":{server.port}")[2])
@@ -183,14 +188,14 @@ async def test_nothing_public_can_be_made_of_what_one_does_not_have(
 
 
 async def test_the_same_bytes_of_two_tenants_tell_neither_of_the_other(
-    server: RunningServer, api: httpx.AsyncClient, private: tuple[str, str, str]
+    server: RunningServer, api: httpx.AsyncClient, private_file: tuple[str, str, str]
 ) -> None:
     other = server.client(server.key("same"), "uploads.localhost")
     sent = (await other.post("/v3/files", data={"network": "private"}, files={"file": ("n", SECRET)})).json()["data"]
-    assert (sent["cid"], sent["is_duplicate"]) == (private[0], False)
+    assert (sent["cid"], sent["is_duplicate"]) == (private_file[0], False)
     assert (await other.delete(f"/v3/files/private/{sent['id']}")).status_code == 200
     name, visitor = await gateway_of(server, server.key("content"))
-    link = {"url": f"http://{name}.gateways.localhost:{server.port}/files/{private[0]}", "expires": 60}
+    link = {"url": f"http://{name}.gateways.localhost:{server.port}/files/{private_file[0]}", "expires": 60}
     mine = (await api.post("/v3/files/private/download_link", json=link)).json()["data"]
     assert (await visitor.get(mine.partition(f":{server.port}")[2])).content == SECRET
 

@@ -16,7 +16,7 @@ async def agent(server: RunningServer) -> dict[str, Any]:
     return (await server.client(server.key()).post("/v0/agents", json={"name": "a"})).json()["agent"]
 
 
-async def wire(
+async def send_raw(
     server: RunningServer, raw: bytes, *, host: str = "agents.localhost", token: str | None = None
 ) -> tuple[int, bytes]:
     """Send raw bytes; return status and body of the first response. `@` means a valid Host and Authorization."""
@@ -52,7 +52,7 @@ async def test_one_byte_too_many(
         raw = line + b"Transfer-Encoding: chunked\r\n\r\n%x\r\n%b\r\n0\r\n\r\n" % (len(body), body)
     else:
         raw = line + b"Content-Length: %d\r\n\r\n" % (len(body) - (framing == "short")) + body
-    status, answer = await wire(server, raw)
+    status, answer = await send_raw(server, raw)
     if framing == "short":
         assert status == 400
     else:
@@ -138,14 +138,16 @@ async def test_what_can_be_read_in_two_ways_is_refused_and_the_connection_closed
     server: RunningServer, agent: dict[str, Any], raw: bytes
 ) -> None:
     for host in ("agents.localhost", f"{agent['agentId']}.agents.localhost"):
-        status, _ = await wire(server, raw, host=host, token=None if host[0:7] == "agents." else agent["gatewayToken"])
+        status, _ = await send_raw(
+            server, raw, host=host, token=None if host[0:7] == "agents." else agent["gatewayToken"]
+        )
         assert status in {400, 404, 405, 505}
 
 
 async def test_a_giant_head_is_431_and_a_slow_one_408(server: RunningServer) -> None:
-    status, _ = await wire(server, b"GET /v0/agents HTTP/1.1\r\n@X: " + b"x" * 200_000 + b"\r\n\r\n")
+    status, _ = await send_raw(server, b"GET /v0/agents HTTP/1.1\r\n@X: " + b"x" * 200_000 + b"\r\n\r\n")
     assert status == 431
-    assert (await wire(server, b"GET /v0/agents HTTP/1.1\r\n@X: "))[0] == 408
+    assert (await send_raw(server, b"GET /v0/agents HTTP/1.1\r\n@X: "))[0] == 408
 
 
 async def test_a_thousand_idle_connections_hinder_nobody(server: RunningServer) -> None:
@@ -187,16 +189,18 @@ async def test_unknown_methods_and_overrides(server: RunningServer, agent: dict[
 )  # fmt: skip
 async def test_odd_paths_lead_nowhere(server: RunningServer, agent: dict[str, Any], target: str) -> None:
     raw = target.replace("{id}", agent["agentId"]).encode()
-    status, _ = await wire(server, b"GET " + raw + b" HTTP/1.1\r\n@\r\n")
+    status, _ = await send_raw(server, b"GET " + raw + b" HTTP/1.1\r\n@\r\n")
     assert status in {400, 404}
     own, token = f"{agent['agentId']}.agents.localhost", agent["gatewayToken"]
-    status, body = await wire(server, b"GET " + raw + b" HTTP/1.1\r\n@\r\n", host=own, token=token)
+    status, body = await send_raw(server, b"GET " + raw + b" HTTP/1.1\r\n@\r\n", host=own, token=token)
     assert status in {400, 401, 404}, body  # 401: it may be another agent's name
 
 
 async def test_addresses_are_what_the_configuration_says(server: RunningServer, agent: dict[str, Any]) -> None:
     for host in ("agents.localhost:1", "AGENTS.LocalHost.", "localhost:99999"):
-        status, body = await wire(server, f"GET /v0/agents/{agent['agentId']} HTTP/1.1\r\n@\r\n".encode(), host=host)
+        status, body = await send_raw(
+            server, f"GET /v0/agents/{agent['agentId']} HTTP/1.1\r\n@\r\n".encode(), host=host
+        )
         assert status == 200
         assert json.loads(body)["agent"]["url"] == f"http://{agent['agentId']}.agents.localhost:{server.port}"
 

@@ -43,7 +43,7 @@ def test_no_token_is_in_any_sink(server: Up) -> None:
     assert "request" in server.text()  # the output is not empty
 
 
-class Telling(FakeEngine):
+class LeakyEngine(FakeEngine):
     """Engine whose gateway prints its whole input, in colours and pieces, and fails."""
 
     def plan(self, version: str, setup: GatewaySetup) -> GatewayPlan:
@@ -56,7 +56,7 @@ class Telling(FakeEngine):
 async def test_what_a_failing_gateway_says_of_its_token_stays_with_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    async with running(tmp_path / "data", engines=[Telling()]) as server:
+    async with running(tmp_path / "data", engines=[LeakyEngine()]) as server:
         api = server.client(server.key())
         failed = await api.post("/v0/agents", json={"name": "a"})
         assert failed.status_code == 500

@@ -31,7 +31,7 @@ async def containers(server: RunningServer) -> set[str]:
     return {container.agent_id for container in await server.roost.drivers.runtime.list()}
 
 
-async def settled(server: RunningServer, api: httpx.AsyncClient) -> set[str]:
+async def wait_until_settled(server: RunningServer, api: httpx.AsyncClient) -> set[str]:
     """Return the agents once all are running; check that each container belongs to one of them."""
     async with asyncio.timeout(60):
         while True:
@@ -78,7 +78,7 @@ async def test_fifty_mixed_operations_on_three_agents(server: RunningServer, see
     deleted = {
         path.rsplit("/", 1)[1] for method, path, answer in answers if method == "DELETE" and answer.status_code == 200
     }
-    assert await settled(server, api) == (set(agents) | made) - deleted
+    assert await wait_until_settled(server, api) == (set(agents) | made) - deleted
     folders = {folder.name for folder in (server.roost.core.settings.data / "agents").iterdir()}
     assert folders == (set(agents) | made) - deleted
 
@@ -95,7 +95,7 @@ async def test_restarts_do_not_queue_up(server: RunningServer) -> None:
     assert {answer.status_code for answer in answers} == {200}
     logs = (await api.get(f"{path}/logs")).json()["logs"]
     assert logs.count("fake gateway 1.0.0 starts") < 10  # requests during a restart share the next one
-    assert await settled(server, api) == {agent["agentId"], other["agentId"]}
+    assert await wait_until_settled(server, api) == {agent["agentId"], other["agentId"]}
 
 
 async def test_a_delete_in_a_restart_storm_is_the_end_of_it(server: RunningServer) -> None:
@@ -108,7 +108,7 @@ async def test_a_delete_in_a_restart_storm_is_the_end_of_it(server: RunningServe
     for answer in await asyncio.gather(*storm):
         assert answer.status_code in {200, 404, 500}
         assert answer.status_code != 500 or answer.json() == {"error": "Restart failed"}
-    assert await settled(server, api) == set()
+    assert await wait_until_settled(server, api) == set()
 
 
 async def test_two_deletes_are_one(server: RunningServer) -> None:
@@ -165,4 +165,4 @@ async def test_a_container_that_is_lost_is_said_so_and_replaced(server: RunningS
     assert (await api.get(path)).status_code == 200
     assert (await api.get(f"{path}/logs")).status_code == 200
     assert (await server.client().get("/healthz")).status_code == 200
-    assert await settled(server, api) == {agent["agentId"]}
+    assert await wait_until_settled(server, api) == {agent["agentId"]}

@@ -11,7 +11,7 @@ import pytest
 from roost.storage.content.model import ContentNetwork
 from tests.contract.endpoints import routes
 from tests.contract.storage import keep
-from tests.contract.test_abuse_http import wire
+from tests.contract.test_abuse_http import send_raw
 from tests.contract.test_input import BODIES
 from tests.server import RunningServer
 
@@ -37,7 +37,7 @@ def targets(*methods: str) -> list[tuple[str, str]]:
     return found
 
 
-def well_told(answer: httpx.Response) -> bool:
+def is_well_formed_error(answer: httpx.Response) -> bool:
     """Return whether an error response has the form of its API, is short, and repeats no input."""
     error = answer.json()["error"]
     path = answer.request.url.path
@@ -58,7 +58,7 @@ async def test_a_body_that_is_none(api: httpx.AsyncClient, kind: str) -> None:
         told = f"{method} {target} {kind}: {answer.status_code} {answer.text[:200]}"
         assert answer.status_code < 500, told
         if answer.status_code >= 400:
-            assert well_told(answer), told
+            assert is_well_formed_error(answer), told
         if kind in {"nesting", "object nesting", "not JSON", "bad UTF-8"} and answer.status_code != 404:
             assert answer.status_code == 400 or not _reads_bodies(target), told
 
@@ -93,7 +93,7 @@ async def test_one_byte_too_many(server: RunningServer, path: str, framing: str)
         raw = line + b"Transfer-Encoding: chunked\r\n\r\n%x\r\n%b\r\n0\r\n\r\n" % (len(body), body)
     else:
         raw = line + b"Content-Length: %d\r\n\r\n" % (len(body) - (framing == "short")) + body
-    status, answer = await wire(server, raw, host="api.localhost", token=server.key("bent"))
+    status, answer = await send_raw(server, raw, host="api.localhost", token=server.key("bent"))
     assert status == (400 if framing == "short" else 413)
     assert json.loads(answer)["error"]
 
@@ -132,7 +132,7 @@ async def test_what_can_be_read_in_two_ways(
     server: RunningServer, api: httpx.AsyncClient, host: str, raw: bytes
 ) -> None:
     name = (await api.get("/v3/gateways")).json()["data"]["rows"][0]["domain"]
-    status, body = await wire(server, raw, host=host.format(gateway=name) + ".localhost", token=server.key("bent"))
+    status, body = await send_raw(server, raw, host=host.format(gateway=name) + ".localhost", token=server.key("bent"))
     assert status in {400, 404, 405}
     assert b"Traceback" not in body
 
@@ -151,7 +151,7 @@ async def test_a_giant_head_and_endless_names(server: RunningServer, api: httpx.
         (good + b" HTTP/1.1\r\n@If-None-Match: " + b'"a",' * 10_000 + b"\r\n\r\n", {200}),
         (good + b" HTTP/1.1\r\n@Accept: " + b"a/b;q=1," * 6_000 + b"\r\n\r\n", {200}),
     ):
-        status, body = await wire(server, raw, host=host)
+        status, body = await send_raw(server, raw, host=host)
         assert status in wanted, (raw[:100], status)
         assert len(body) < 1000
 
@@ -173,17 +173,17 @@ async def test_no_name_breaks_a_line(server: RunningServer, api: httpx.AsyncClie
     ):
         answer = await api.request(method, path, json=body)
         assert answer.status_code < 500, (path, answer.text)
-        _in_one_line(answer)
+        assert_on_one_line(answer)
     uploaded = await api.post("/v3/files", data={"name": name, "network": "public"}, files={"file": ("a", b"1")})
     assert uploaded.status_code in {200, 400}
-    _in_one_line(uploaded)
+    assert_on_one_line(uploaded)
     row = (await api.get("/v3/gateways")).json()["data"]["rows"][0]
     visitor = server.client(None, f"{row['domain']}.gateways.localhost")
     for query in ({"filename": name}, {"filename": name, "download": "true"}, {"filename": name, "format": "car"}):
-        _in_one_line(await visitor.get(f"/ipfs/{file.cid}", params=query))
+        assert_on_one_line(await visitor.get(f"/ipfs/{file.cid}", params=query))
 
 
-def _in_one_line(answer: httpx.Response) -> None:
+def assert_on_one_line(answer: httpx.Response) -> None:
     assert "set-cookie" not in answer.headers
     assert all(value.isprintable() for value in answer.headers.values()), answer.headers
 
@@ -222,10 +222,14 @@ async def test_addresses_are_what_the_configuration_says(
 async def test_odd_paths_lead_nowhere(server: RunningServer, api: httpx.AsyncClient, target: str) -> None:
     raw = b"GET " + target.encode() + b" HTTP/1.1\r\n@\r\n"
     for host in ("api.localhost", "uploads.localhost"):
-        status, body = await wire(server, raw, host=host, token=server.key("bent"))
+        status, body = await send_raw(server, raw, host=host, token=server.key("bent"))
         assert status in {400, 404}, body
     name = (await api.get("/v3/gateways")).json()["data"]["rows"][0]["domain"]
-    assert (await wire(server, raw, host=f"{name}.gateways.localhost", token=server.key("bent")))[0] in {400, 401, 404}
+    assert (await send_raw(server, raw, host=f"{name}.gateways.localhost", token=server.key("bent")))[0] in {
+        400,
+        401,
+        404,
+    }
 
 
 async def test_unknown_methods_and_overrides(server: RunningServer, api: httpx.AsyncClient) -> None:
@@ -236,7 +240,7 @@ async def test_unknown_methods_and_overrides(server: RunningServer, api: httpx.A
         assert answer.status_code in {400, 404, 405}, method
         assert answer.status_code != 405 or answer.headers.get("Allow"), (method, answer.text)
     lower = f"delete {path} HTTP/1.1\r\n@\r\n".encode()  # methods are case-sensitive
-    assert (await wire(server, lower, host="api.localhost", token=server.key("bent")))[0] in {400, 405}
+    assert (await send_raw(server, lower, host="api.localhost", token=server.key("bent")))[0] in {400, 405}
     for name in ("X-HTTP-Method-Override", "X-Method-Override", "X-HTTP-Method"):
         assert (await api.get(f"{path}?_method=DELETE", headers={name: "DELETE"})).status_code == 200
         assert (await api.post("/v3/groups/public?_method=GET", json={"name": "g"}, headers={name: "GET"})).json()[

@@ -12,7 +12,7 @@ import pytest
 from roost.storage.content.model import ContentNetwork
 from roost.storage.gateways.model import GATEWAY_LIMIT
 from tests.contract.endpoints import routes
-from tests.contract.estate import NOWHERE, Estate, settled
+from tests.contract.estate import NOWHERE, Estate, create_estate
 from tests.contract.storage import keep
 from tests.server import RunningServer
 from tests.storage.signatures.test_ethereum import account, sign_typed
@@ -39,12 +39,12 @@ BODIES: Mapping[str, Mapping[str, Any]] = {
 
 @pytest.fixture(scope="module")
 async def victim(server: RunningServer) -> Estate:
-    return await settled(server, "victim")
+    return await create_estate(server, "victim")
 
 
 @pytest.fixture
-def villain(server: RunningServer) -> httpx.AsyncClient:
-    return server.client(server.key("villain"), "api.localhost")
+def attacker(server: RunningServer) -> httpx.AsyncClient:
+    return server.client(server.key("attacker"), "api.localhost")
 
 
 def _kind(path: str) -> str:
@@ -87,7 +87,7 @@ def attempts(ids: Mapping[str, str]) -> list[tuple[str, str, str]]:
     return [(method, target, path) for (method, target), path in found.items()]
 
 
-def _said(method: str, path: str, mine: str) -> dict[str, Any]:
+def valid_body(method: str, path: str, mine: str) -> dict[str, Any]:
     """Return a valid body for an endpoint, from a tenant that owns the file `mine`."""
     if method == "PATCH":
         headers = {"Upload-Offset": "10", "Content-Type": "application/offset+octet-stream"}
@@ -98,10 +98,10 @@ def _said(method: str, path: str, mine: str) -> dict[str, Any]:
 
 
 async def test_what_is_another_s_is_not_there(
-    server: RunningServer, victim: Estate, villain: httpx.AsyncClient
+    server: RunningServer, victim: Estate, attacker: httpx.AsyncClient
 ) -> None:
     """The response is the same as for an object that does not exist."""
-    mine = (await keep(server, "villain", ContentNetwork.PUBLIC, b"a swap")).cid
+    mine = (await keep(server, "attacker", ContentNetwork.PUBLIC, b"a swap")).cid
     before = await victim.state()
     nobody = dict.fromkeys(victim.ids, UNKNOWN) | {"cid": STRANGER, "public_cid": STRANGER, "key": "0" * 20}
     tried = attempts(victim.ids)
@@ -109,9 +109,9 @@ async def test_what_is_another_s_is_not_there(
     wrong: list[Any] = []
     assert len(tried) > 80
     for method, target, path in tried:
-        said = _said(method, path, mine)
-        theirs = await villain.request(method, target, **said)
-        nobodys = await villain.request(method, unknown[path], **said)
+        said = valid_body(method, path, mine)
+        theirs = await attacker.request(method, target, **said)
+        nobodys = await attacker.request(method, unknown[path], **said)
         told = (method, target, theirs.status_code, theirs.text)
         if theirs.status_code != OTHERWISE.get((method, path), 404) or theirs.text != nobodys.text:
             wrong.append((*told, nobodys.status_code, nobodys.text))
@@ -120,37 +120,37 @@ async def test_what_is_another_s_is_not_there(
 
 
 async def test_nothing_of_another_s_gets_into_one_s_own(
-    server: RunningServer, victim: Estate, villain: httpx.AsyncClient
+    server: RunningServer, victim: Estate, attacker: httpx.AsyncClient
 ) -> None:
     before, theirs = await victim.state(), victim.ids
-    mine = await keep(server, "villain", ContentNetwork.PRIVATE, b"mine")
-    public = await keep(server, "villain", ContentNetwork.PUBLIC, b"mine too")
-    group = (await villain.post("/v3/groups/private", json={"name": "mine"})).json()["data"]["id"]
-    uploads = server.client(server.key("villain"), "uploads.localhost")
+    mine = await keep(server, "attacker", ContentNetwork.PRIVATE, b"mine")
+    public = await keep(server, "attacker", ContentNetwork.PUBLIC, b"mine too")
+    group = (await attacker.post("/v3/groups/private", json={"name": "mine"})).json()["data"]["id"]
+    uploads = server.client(server.key("attacker"), "uploads.localhost")
     form = {"files": {"file": b"x"}}
     for answer in (
-        await villain.put(f"/v3/groups/private/{group}/ids/{theirs['file']}"),
-        await villain.put(f"/v3/groups/private/{theirs['group']}/ids/{mine.id}"),
-        await villain.put(f"/groups/{group}/cids", json={"cids": [theirs["public_cid"]]}),
+        await attacker.put(f"/v3/groups/private/{group}/ids/{theirs['file']}"),
+        await attacker.put(f"/v3/groups/private/{theirs['group']}/ids/{mine.id}"),
+        await attacker.put(f"/groups/{group}/cids", json={"cids": [theirs["public_cid"]]}),
         await uploads.post("/v3/files", data={"group_id": theirs["group"]}, **form),
-        await villain.post(
+        await attacker.post(
             "/pinning/pinFileToIPFS", data={"pinataOptions": f'{{"groupId":"{theirs["group"]}"}}'}, **form
         ),
-        await villain.post("/v3/files/public/pin_by_cid", json={"cid": NOWHERE, "group_id": theirs["public_group"]}),
-        await villain.put(f"/v3/files/public/swap/{public.cid}", json={"swap_cid": theirs["cid"]}),
-        await villain.put(f"/v3/files/private/swap/{mine.cid}", json={"swap_cid": theirs["cid"]}),
-        await villain.post(f"/v3/gateways/plugins/{theirs['gateway']}", json={"plugin_id": 1}),
+        await attacker.post("/v3/files/public/pin_by_cid", json={"cid": NOWHERE, "group_id": theirs["public_group"]}),
+        await attacker.put(f"/v3/files/public/swap/{public.cid}", json={"swap_cid": theirs["cid"]}),
+        await attacker.put(f"/v3/files/private/swap/{mine.cid}", json={"swap_cid": theirs["cid"]}),
+        await attacker.post(f"/v3/gateways/plugins/{theirs['gateway']}", json={"plugin_id": 1}),
     ):
         assert answer.status_code in {400, 404}, (answer.request.url, answer.text)
-    assert (await villain.get(f"/v3/groups/private/{group}")).status_code == 200
-    listed = (await villain.get("/v3/files/private", params={"group": group})).json()["data"]["files"]
+    assert (await attacker.get(f"/v3/groups/private/{group}")).status_code == 200
+    listed = (await attacker.get("/v3/files/private", params={"group": group})).json()["data"]["files"]
     assert listed == []
     assert await victim.state() == before
 
 
 async def test_one_s_own_things_do_not_stand_for_each_other(server: RunningServer) -> None:
     """An object exists only under its own network, gateway and kind."""
-    own = await settled(server, "tidy")
+    own = await create_estate(server, "tidy")
     second = (await own.api.post("/v3/gateways", json={"domain": "tidy-second"})).json()["data"]["id"]
     before, ids = await own.state(), own.ids
     for method, target, body in (
@@ -237,7 +237,7 @@ async def test_ids_cannot_be_guessed(server: RunningServer, victim: Estate) -> N
 
 
 async def test_what_was_deleted_is_gone_by_its_id(server: RunningServer) -> None:
-    own = await settled(server, "gone")
+    own = await create_estate(server, "gone")
     ids = own.ids
     for target in (
         *(f"/v3/groups/private/{ids['group']}", f"/v3/files/private/{ids['file']}", f"/v3/gateways/{ids['gateway']}"),

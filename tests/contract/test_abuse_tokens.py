@@ -29,7 +29,7 @@ async def rotate(server: RunningServer, agent: dict[str, Any]) -> str:
     return answer.json()["token"]
 
 
-def shown(server: RunningServer, agent: dict[str, Any], token: str) -> list[tuple[httpx.AsyncClient, str]]:
+def clients_with_token(server: RunningServer, agent: dict[str, Any], token: str) -> list[tuple[httpx.AsyncClient, str]]:
     """Return each way to send a token: a client, and the query that it needs."""
     own, local = f"{agent['agentId']}.agents.localhost", "localhost"
     cookie = server.client(host=own)
@@ -50,11 +50,12 @@ async def test_an_old_token_opens_nothing_any_more(server: RunningServer, agent:
     async def statuses(token: str) -> set[int]:
         answers = [
             (await client.get(f"{path}?{query}")).status_code
-            for client, query in shown(server, agent, token)
+            for client, query in clients_with_token(server, agent, token)
             for path in paths
         ]
         proxied = [
-            (await client.get(f"/v1/models?{query}")).status_code for client, query in shown(server, agent, token)[:4]
+            (await client.get(f"/v1/models?{query}")).status_code
+            for client, query in clients_with_token(server, agent, token)[:4]
         ]
         return {*answers, *proxied}
 

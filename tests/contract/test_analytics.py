@@ -40,7 +40,7 @@ async def top(api: httpx.AsyncClient, **asked: Any) -> list[tuple[str, int, int]
     return [(one["value"], one["requests"], one["bandwidth"]) for one in answer.json()["data"]]
 
 
-async def becomes(api: httpx.AsyncClient, wanted: list[tuple[str, int, int]], **asked: Any) -> None:
+async def wait_for_top(api: httpx.AsyncClient, wanted: list[tuple[str, int, int]], **asked: Any) -> None:
     """Wait for a result: the server counts a response after its last byte, so perhaps after the client has it."""
     deadline = clock.monotonic_seconds() + 20
     while (found := await top(api, **asked)) != wanted and clock.monotonic_seconds() < deadline:
@@ -58,7 +58,7 @@ async def test_answers_count_as_they_went_out(server: RunningServer, api: httpx.
     known = await visitor.get(path, headers={"User-Agent": "four", "If-None-Match": whole.headers["etag"]})
     assert known.status_code == 304
     await visitor.get(f"{path}?format=raw", headers={"User-Agent": "five"})
-    await becomes(
+    await wait_for_top(
         api,
         [("five", 1, 15), ("four", 1, 0), ("one", 1, 15), ("three", 1, 5), ("two", 1, 0)],
         by="user_agent",
@@ -93,7 +93,7 @@ async def test_private_files_count_too(server: RunningServer, api: httpx.AsyncCl
     signed = (await api.post("/v3/files/private/download_link", json={**link, "method": "GET"})).json()["data"]
     fetched = await visitor.get("/files/" + signed.partition("/files/")[2], headers={"Referer": signed})
     assert fetched.content == b"a secret"
-    await becomes(api, [(cid, 1, 8)])
+    await wait_for_top(api, [(cid, 1, 8)])
     assert await top(api, by="referer") == [(f"http://{name}.gateways.localhost:{server.port}", 1, 8)]
 
 
@@ -121,7 +121,7 @@ async def test_both_paths_are_one(
     cid = (await keep(server, tenant, ContentNetwork.PUBLIC, TEXT)).cid
     name, visitor = await gateway(server, api)
     await visitor.get(f"/ipfs/{cid}")
-    await becomes(api, [(cid, 1, 15)])
+    await wait_for_top(api, [(cid, 1, 15)])
     asked = {"gateway_domain": f"{name}.gateways.localhost:{server.port}", "limit": 5}
     answers = [await api.get(path, params=asked) for path in (first, second)]
     assert [answer.status_code for answer in answers] == [200, 200]
@@ -132,7 +132,7 @@ async def test_days_and_weeks(server: RunningServer, api: httpx.AsyncClient, ten
     cid = (await keep(server, tenant, ContentNetwork.PUBLIC, TEXT)).cid
     _, visitor = await gateway(server, api)
     await visitor.get(f"/ipfs/{cid}")
-    await becomes(api, [(cid, 1, 15)])
+    await wait_for_top(api, [(cid, 1, 15)])
     today = clock.utc_now().date().isoformat()
     for asked in ({}, {"by": "day"}, {"date_interval": "day"}, {"date_interval": "day", "by": "week"}):
         data = (await api.get(SERIES[0], params=asked)).json()["data"]
@@ -170,7 +170,7 @@ async def test_tenants_are_kept_apart(server: RunningServer, api: httpx.AsyncCli
     cid = (await keep(server, tenant, ContentNetwork.PUBLIC, TEXT)).cid
     name, visitor = await gateway(server, api)
     await visitor.get(f"/ipfs/{cid}")
-    await becomes(api, [(cid, 1, 15)])
+    await wait_for_top(api, [(cid, 1, 15)])
     foreign = server.client(server.key("foreign"), "api.localhost")
     for path in (*TOP, *SERIES):
         refused = await foreign.get(path, params={"gateway_domain": name})
@@ -186,7 +186,7 @@ async def test_filters(server: RunningServer, api: httpx.AsyncClient, tenant: st
     for agent, referer in (("one", "https://a.example/x"), ("two", "https://b.example/y"), ("two", None)):
         headers = {"User-Agent": agent} | ({} if referer is None else {"Referer": referer})
         await visitor.get(f"/ipfs/{cid}?filename=called.txt", headers=headers)
-    await becomes(api, [("two", 2, 30), ("one", 1, 15)], by="user_agent")
+    await wait_for_top(api, [("two", 2, 30), ("one", 1, 15)], by="user_agent")
     assert await top(api, by="user_agent", referer="https://a.example/z") == [("one", 1, 15)]
     assert await top(api, by="user_agent", referrer="b.example") == [("two", 1, 15)]
     assert await top(api, by="referrer", user_agent="two") == [("https://b.example", 1, 15), ("unknown", 1, 15)]

@@ -16,7 +16,7 @@ TOKENS = (TELEGRAM_BOT, SLACK_BOT, SLACK_APP, DISCORD_BOT, REFUSED_BOT, UNWELL_B
 
 
 @pytest.fixture(scope="module")
-def outside() -> Iterator[Platforms]:
+def fake_platforms() -> Iterator[Platforms]:
     with platforms() as told:
         told.known |= set(TOKENS)
         yield told
@@ -24,10 +24,10 @@ def outside() -> Iterator[Platforms]:
 
 @pytest.fixture(scope="module", params=["hot", "restarted"])
 async def server(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, outside: Platforms
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, fake_platforms: Platforms
 ) -> AsyncIterator[RunningServer]:
     """Run two engines: one takes channels while it runs, the other has to be restarted."""
-    apis = {f"ROOST_{name}_API": outside.url for name in ("TELEGRAM", "SLACK", "DISCORD")}
+    apis = {f"ROOST_{name}_API": fake_platforms.url for name in ("TELEGRAM", "SLACK", "DISCORD")}
     engine = FakeEngine(hot_channels=request.param == "hot")
     async with running(tmp_path_factory.mktemp("c") / "data", engines=[engine], **apis) as server:
         yield server
@@ -102,13 +102,13 @@ async def test_slack_has_two_tokens_and_discord_one(agent: httpx.AsyncClient) ->
     assert set(await gateway(agent)) == {"slack", "discord"}
 
 
-async def test_what_is_not_said_stays(agent: httpx.AsyncClient, outside: Platforms) -> None:
+async def test_what_is_not_said_stays(agent: httpx.AsyncClient, fake_platforms: Platforms) -> None:
     first = {"botToken": TELEGRAM_BOT, "dmPolicy": "pairing", "allowFrom": ["12"]}
     await agent.post("/v0/channels/telegram", json=first)
-    asked = len(outside.asked)
+    asked = len(fake_platforms.asked)
     answer = await agent.post("/v0/channels/telegram", json={"botToken": "  ", "allowFrom": ["12", "13"]})
     assert (answer.status_code, answer.json()["botUsername"]) == (200, "weather_bot")
-    assert len(outside.asked) == asked  # a checked token is not checked again
+    assert len(fake_platforms.asked) == asked  # a checked token is not checked again
     assert (await gateway(agent))["telegram"] == {"dm_policy": "pairing", "allow_from": ["12", "13"], "error": None}
     await agent.post("/v0/channels/telegram", json={"enabled": False})
     assert await gateway(agent) == {}
@@ -166,12 +166,12 @@ async def test_a_token_that_the_platform_does_not_know_is_not_kept(agent: httpx.
     assert (await channels(agent))["telegram"] is None
 
 
-async def test_a_platform_in_trouble_is_a_warning(agent: httpx.AsyncClient, outside: Platforms) -> None:
-    outside.trouble = 503
+async def test_a_platform_in_trouble_is_a_warning(agent: httpx.AsyncClient, fake_platforms: Platforms) -> None:
+    fake_platforms.trouble = 503
     try:
         answer = await agent.post("/v0/channels/telegram", json={"botToken": TELEGRAM_BOT})
     finally:
-        outside.trouble = None
+        fake_platforms.trouble = None
     assert (answer.status_code, answer.json()["botUsername"]) == (200, None)
     assert "was not checked" in answer.json()["warning"]
     assert set(await gateway(agent)) == {"telegram"}

@@ -30,7 +30,7 @@ async def agent(server: RunningServer) -> AsyncIterator[httpx.AsyncClient]:
     await server.client(server.key()).delete(f"/v0/agents/{made['agentId']}")
 
 
-async def knock(agent: httpx.AsyncClient, name: str, **more: object) -> httpx.Response:
+async def connect_device(agent: httpx.AsyncClient, name: str, **more: object) -> httpx.Response:
     """Connect as a device does: to the agent's address, with the gateway token."""
     return await agent.post("/devices/connect", json={"deviceId": name, **more})
 
@@ -48,7 +48,7 @@ async def test_an_agent_that_no_device_has_met(agent: httpx.AsyncClient) -> None
 
 
 async def test_a_device_waits_is_approved_and_comes_in(agent: httpx.AsyncClient) -> None:
-    refused = await knock(agent, "phone", platform="ios", scopes=["operator.read"])
+    refused = await connect_device(agent, "phone", platform="ios", scopes=["operator.read"])
     assert refused.status_code == 403
     pending = (await devices(agent))["pending"]
     assert len(pending) == 1
@@ -66,7 +66,7 @@ async def test_a_device_waits_is_approved_and_comes_in(agent: httpx.AsyncClient)
     }
     approved = await agent.post(f"/v0/devices/{request_id}/approve")
     assert approved.json() == {"success": True, "requestId": request_id, "message": "Device approved"}
-    assert (await knock(agent, "phone")).status_code == 200
+    assert (await connect_device(agent, "phone")).status_code == 200
     found = await devices(agent)
     assert found["pending"] == []
     assert [(row["deviceId"], row["status"]) for row in found["paired"]] == [("phone", "paired")]
@@ -77,7 +77,7 @@ async def test_a_device_waits_is_approved_and_comes_in(agent: httpx.AsyncClient)
 
 @pytest.mark.parametrize("request_id", ["0" * 36, "x", "..", "-rf", "a b", "%2e%2e%2fx", "x" * 5000, "\u202ex", "a%00"])
 async def test_a_request_that_there_is_not(agent: httpx.AsyncClient, request_id: str) -> None:
-    await knock(agent, "phone")
+    await connect_device(agent, "phone")
     answer = await agent.post(f"/v0/devices/{request_id}/approve")
     assert answer.status_code in {400, 404}
     assert list(answer.json()) == ["error"]
@@ -85,7 +85,7 @@ async def test_a_request_that_there_is_not(agent: httpx.AsyncClient, request_id:
 
 
 async def test_a_request_of_another_agent(server: RunningServer, agent: httpx.AsyncClient) -> None:
-    request_id = (await knock(agent, "phone")).json()["requestId"]
+    request_id = (await connect_device(agent, "phone")).json()["requestId"]
     _, other = await new_agent(server)
     answer = await other.post(f"/v0/devices/{request_id}/approve")
     assert (answer.status_code, answer.json()) == (404, {"error": "Device request not found"})
@@ -93,9 +93,9 @@ async def test_a_request_of_another_agent(server: RunningServer, agent: httpx.As
 
 
 async def test_approve_all_takes_those_that_waited_at_the_call(agent: httpx.AsyncClient) -> None:
-    waiting = [(await knock(agent, f"d{number}")).json()["requestId"] for number in range(8)]
+    waiting = [(await connect_device(agent, f"d{number}")).json()["requestId"] for number in range(8)]
     answers = await asyncio.gather(
-        agent.post("/v0/devices/approve-all"), *(knock(agent, f"late{number}") for number in range(8))
+        agent.post("/v0/devices/approve-all"), *(connect_device(agent, f"late{number}") for number in range(8))
     )
     done = answers[0].json()
     assert set(waiting) <= set(done["approved"])
@@ -107,14 +107,14 @@ async def test_approve_all_takes_those_that_waited_at_the_call(agent: httpx.Asyn
 
 
 async def test_twice_at_once_is_once(agent: httpx.AsyncClient) -> None:
-    request_id = (await knock(agent, "phone")).json()["requestId"]
+    request_id = (await connect_device(agent, "phone")).json()["requestId"]
     answers = await asyncio.gather(*(agent.post(f"/v0/devices/{request_id}/approve") for _ in range(6)))
     assert sorted(answer.status_code for answer in answers) == [200, 404, 404, 404, 404, 404]
     assert len((await devices(agent))["paired"]) == 1
 
 
 async def test_who_comes_through_the_edge_approves_nobody_past_the_platform(agent: httpx.AsyncClient) -> None:
-    request_id = (await knock(agent, "phone")).json()["requestId"]
+    request_id = (await connect_device(agent, "phone")).json()["requestId"]
     for headers in ({}, {"X-Forwarded-For": "127.0.0.1"}, {"X-Forwarded-For": ""}):
         answer = await agent.post("/devices/approve", json={"requestId": request_id}, headers=headers)
         assert answer.status_code == 403
@@ -123,7 +123,7 @@ async def test_who_comes_through_the_edge_approves_nobody_past_the_platform(agen
 
 async def test_what_a_device_says_of_itself_is_made_plain(agent: httpx.AsyncClient) -> None:
     name = "\x1b[31m\u202eevil\n" + "x" * 5000
-    await knock(agent, "phone", displayName=name, platform=["x"], scopes=[1, "ok", None] * 1000, remoteIp=7)
+    await connect_device(agent, "phone", displayName=name, platform=["x"], scopes=[1, "ok", None] * 1000, remoteIp=7)
     pending = (await devices(agent))["pending"][0]
     assert pending["displayName"].startswith("\ufffdevil\ufffdxxx")
     assert len(pending["displayName"]) <= 200
@@ -133,7 +133,7 @@ async def test_what_a_device_says_of_itself_is_made_plain(agent: httpx.AsyncClie
 
 async def test_the_management_address_and_the_tenants_key_do_as_well(server: RunningServer) -> None:
     made, agent = await new_agent(server)
-    request_id = (await knock(agent, "phone")).json()["requestId"]
+    request_id = (await connect_device(agent, "phone")).json()["requestId"]
     api = server.client(server.key())
     path = f"/v0/agents/{made['agentId']}/devices"
     assert (await api.get(path)).json()["pending"][0]["requestId"] == request_id
@@ -142,7 +142,7 @@ async def test_the_management_address_and_the_tenants_key_do_as_well(server: Run
 
 async def test_a_gateway_that_is_gone_is_a_cli_error(server: RunningServer) -> None:
     made, agent = await new_agent(server)
-    request_id = (await knock(agent, "phone")).json()["requestId"]
+    request_id = (await connect_device(agent, "phone")).json()["requestId"]
     await server.roost.agents.runtimes.get_warden(made["agentId"]).stop("gateway")
     for answer in (
         await agent.get("/v0/devices"),

@@ -12,7 +12,7 @@ _FINE_FOR_RESTART = {"empty", "null", "NaN", "infinity", "huge float", "surrogat
 POSTS = ["/v0/agents", "/v0/agents/{id}/console/exec", "/v0/agents/{id}/files/upload", "/v0/agents/{id}/restart"]
 
 
-def everywhere(value: bytes) -> bytes:
+def body_with(value: bytes) -> bytes:
     """Return a body with one value in the fields of all these requests."""
     fields = (b"name", b"command", b"filename", b"version")
     return b'{%b, "contentBase64": ""}' % b", ".join(b'"%b": %b' % (field, value) for field in fields)
@@ -27,9 +27,9 @@ BODIES: dict[str, bytes] = {
     "huge number": b'{"name": 1' + b"0" * 5000 + b"}",
     "huge float": b'{"name": 1e999999}',
     "bad UTF-8": b'{"name": "\xff\xfe"}',
-    "lone surrogate": everywhere(b'"\\ud800"'),
+    "lone surrogate": body_with(b'"\\ud800"'),
     "surrogate elsewhere": b'{"name": "a", "description": "\\ud800", "command": "x", "cwd": "\\ud800"}',
-    "NUL": everywhere(b'"a\\u0000"'),
+    "NUL": body_with(b'"a\\u0000"'),
     "BOM": b"\xef\xbb\xbf{",
     "empty": b"",
     "a string": b'"name"',

@@ -36,7 +36,7 @@ async def server(tmp_path_factory: pytest.TempPathFactory, source: CarServer) ->
         yield server
 
 
-async def ask(api: httpx.AsyncClient, **body: Any) -> dict[str, Any]:
+async def pin_by_cid(api: httpx.AsyncClient, **body: Any) -> dict[str, Any]:
     answer = await api.post(PATH, json=body)
     assert answer.status_code == 200, answer.text
     return answer.json()["data"]
@@ -48,7 +48,7 @@ async def jobs(api: httpx.AsyncClient, **query: Any) -> list[dict[str, Any]]:
     return answer.json()["data"]["jobs"]
 
 
-async def gone(api: httpx.AsyncClient, pin_id: str) -> None:
+async def wait_until_removed(api: httpx.AsyncClient, pin_id: str) -> None:
     """Wait until a request has left the queue."""
     async with asyncio.timeout(30):
         while pin_id in [job["id"] for job in await jobs(api)]:
@@ -62,7 +62,7 @@ async def until(api: httpx.AsyncClient, pin_id: str, status: str) -> None:
 
 
 async def test_it_becomes_a_file(api: httpx.AsyncClient) -> None:
-    made = await ask(api, cid=HERE, name="theirs", keyvalues={"a": "b"}, host_nodes=None)
+    made = await pin_by_cid(api, cid=HERE, name="theirs", keyvalues={"a": "b"}, host_nodes=None)
     assert made == {
         "id": made["id"],
         "cid": HERE,
@@ -73,7 +73,7 @@ async def test_it_becomes_a_file(api: httpx.AsyncClient) -> None:
         "group_id": None,
         "date_queued": made["date_queued"],
     }
-    await gone(api, made["id"])
+    await wait_until_removed(api, made["id"])
     (file,) = (await api.get("/v3/files/public", params={"cid": HERE})).json()["data"]["files"]
     assert (file["name"], file["keyvalues"], file["size"]) == ("theirs", {"a": "b"}, 7000)
     assert (await api.get("/v3/files/private")).json()["data"]["files"] == []
@@ -81,13 +81,13 @@ async def test_it_becomes_a_file(api: httpx.AsyncClient) -> None:
 
 async def test_into_a_group(api: httpx.AsyncClient) -> None:
     group = (await api.post("/v3/groups/public", json={"name": "g"})).json()["data"]["id"]
-    await gone(api, (await ask(api, cid=MORE, group_id=group))["id"])
+    await wait_until_removed(api, (await pin_by_cid(api, cid=MORE, group_id=group))["id"])
     (file,) = (await api.get("/v3/files/public", params={"group": group})).json()["data"]["files"]
     assert file["cid"] == MORE
 
 
 async def test_the_queue_in_pages(api: httpx.AsyncClient) -> None:
-    made = [(await ask(api, cid=NOWHERE, name=str(number)))["id"] for number in range(3)]
+    made = [(await pin_by_cid(api, cid=NOWHERE, name=str(number)))["id"] for number in range(3)]
     first = (await api.get(PATH, params={"limit": 2, "sort": "ASC"})).json()["data"]
     assert [job["id"] for job in first["jobs"]] == made[:2]
     query = {"limit": 2, "sort": "ASC", "pageToken": first["next_page_token"]}
@@ -103,7 +103,7 @@ async def test_the_queue_in_pages(api: httpx.AsyncClient) -> None:
 
 
 async def test_taken_out(api: httpx.AsyncClient) -> None:
-    made = await ask(api, cid=NOWHERE)
+    made = await pin_by_cid(api, cid=NOWHERE)
     answer = await api.delete(f"{PATH}/{made['id']}")
     assert (answer.status_code, answer.json()) == (200, {"data": None})
     assert await jobs(api) == []
@@ -111,7 +111,7 @@ async def test_taken_out(api: httpx.AsyncClient) -> None:
 
 
 async def test_of_another_tenant_nothing_is_seen(api: httpx.AsyncClient, server: RunningServer) -> None:
-    made = await ask(api, cid=NOWHERE)
+    made = await pin_by_cid(api, cid=NOWHERE)
     other = server.client(server.key("somebody else"), "api.localhost")
     theirs, unknown = [await other.delete(f"{PATH}/{one}") for one in (made["id"], "0" * 36)]
     assert (theirs.status_code, theirs.json()) == (unknown.status_code, unknown.json())
@@ -120,8 +120,8 @@ async def test_of_another_tenant_nothing_is_seen(api: httpx.AsyncClient, server:
 
 
 async def test_what_comes_to_nothing_is_told(api: httpx.AsyncClient) -> None:
-    invalid = await ask(api, cid=str(Cid.for_block(DAG_CBOR, b"x")))
-    bad = await ask(api, cid=HERE, host_nodes=["peer.example"])
+    invalid = await pin_by_cid(api, cid=str(Cid.for_block(DAG_CBOR, b"x")))
+    bad = await pin_by_cid(api, cid=HERE, host_nodes=["peer.example"])
     await until(api, invalid["id"], "invalid_object")
     await until(api, bad["id"], "bad_host_node")
 
@@ -161,7 +161,7 @@ async def test_the_legacy_form(api: httpx.AsyncClient) -> None:
     body = {"hashToPin": THIRD, "pinataMetadata": {"name": "old", "keyvalues": {"k": "v"}}, "pinataOptions": {}}
     made = (await api.post("/pinning/pinByHash", json=body)).json()
     assert made == {"id": made["id"], "ipfsHash": THIRD, "status": "prechecking", "name": "old"}
-    await gone(api, made["id"])
+    await wait_until_removed(api, made["id"])
     assert (await api.get("/pinning/pinJobs")).json() == {"count": 0, "rows": []}
     for number in range(3):
         body = {"hashToPin": NOWHERE, "pinataMetadata": {"name": str(number)}}

@@ -25,16 +25,18 @@ class AgentEnv:
     other: dict[str, Any]
 
     @property
-    def own(self) -> httpx.AsyncClient:
+    def agent_client(self) -> httpx.AsyncClient:
         """Return a client of the agent's own address, with its gateway token."""
         return self.server.agent_client(self.agent)
 
     async def token(self) -> str:
-        answer = await self.own.post("/v0/platform/token")
+        answer = await self.agent_client.post("/v0/platform/token")
         assert answer.status_code == 200, answer.text
         return answer.json()["token"]
 
-    async def inside(self, method: str, path: str, token: str | None = None, body: Any = None) -> tuple[int, Any]:
+    async def request_from_container(
+        self, method: str, path: str, token: str | None = None, body: Any = None
+    ) -> tuple[int, Any]:
         """Request the platform API from a program in the container."""
         code = (
             "import json,sys,urllib.request as u,urllib.error as e\n"
@@ -62,12 +64,12 @@ async def env(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[AgentEn
 
 
 async def test_the_exchange(env: AgentEnv) -> None:
-    answer = (await env.own.post("/v0/platform/token")).json()
+    answer = (await env.agent_client.post("/v0/platform/token")).json()
     assert list(answer) == ["token", "expiresAt", "expiresIn"]
     assert 3500 < answer["expiresIn"] <= 3600
     assert answer["expiresAt"].endswith("Z")
     path = f"/v0/agents/{env.agent['agentId']}/platform/token"
-    assert (await env.own.post(path)).status_code == 200
+    assert (await env.agent_client.post(path)).status_code == 200
     assert (await env.server.client(env.agent["gatewayToken"], "localhost").post(path)).status_code == 200
 
 
@@ -88,7 +90,7 @@ async def test_only_the_header_counts_in_an_exchange(env: AgentEnv) -> None:
 
 
 async def test_who_an_agent_is(env: AgentEnv) -> None:
-    shown = (await env.own.get("/v0/platform/whoami")).json()
+    shown = (await env.agent_client.get("/v0/platform/whoami")).json()
     assert (shown["agentId"], shown["name"], shown["userId"]) == (
         env.agent["agentId"],
         "Ada",
@@ -96,27 +98,27 @@ async def test_who_an_agent_is(env: AgentEnv) -> None:
     )
     assert {"description", "vibe", "emoji", "engine", "agentVersion", "url", "status"} <= shown.keys()
     assert "gatewayToken" not in shown
-    assert await env.inside("GET", "/v0/platform/whoami") == (200, shown)
+    assert await env.request_from_container("GET", "/v0/platform/whoami") == (200, shown)
     path = f"/v0/agents/{env.agent['agentId']}/platform/whoami"
     assert (await env.server.client(await env.token()).get(path)).json() == shown
     assert (await env.server.client(env.server.key()).get(path)).status_code == 401
 
 
 async def test_metadata(env: AgentEnv) -> None:
-    changed = await env.own.patch("/v0/platform/metadata", json={"description": "helps", "emoji": "🦉"})
+    changed = await env.agent_client.patch("/v0/platform/metadata", json={"description": "helps", "emoji": "🦉"})
     assert changed.json()["agent"]["description"] == "helps"
-    _, answer = await env.inside("PATCH", "/v0/platform/metadata", body={"vibe": "calm", "emoji": None})
+    _, answer = await env.request_from_container("PATCH", "/v0/platform/metadata", body={"vibe": "calm", "emoji": None})
     agent = answer["agent"]
     assert (agent["name"], agent["description"], agent["vibe"], agent["emoji"]) == ("Ada", "helps", "calm", None)
     for bad in ({"name": ""}, {"name": None}, {"name": "x" * 101}, {"vibe": "x" * 201}, {"emoji": 3}, {"name": "<b>"}):
-        assert (await env.own.patch("/v0/platform/metadata", json=bad)).status_code == 400, bad
-    assert (await env.own.get("/v0/platform/whoami")).json()["name"] == "Ada"
+        assert (await env.agent_client.patch("/v0/platform/metadata", json=bad)).status_code == 400, bad
+    assert (await env.agent_client.get("/v0/platform/whoami")).json()["name"] == "Ada"
 
 
 async def test_status(env: AgentEnv) -> None:
-    shown = (await env.own.get("/v0/status")).json()
+    shown = (await env.agent_client.get("/v0/status")).json()
     assert (shown["status"], shown["processStatus"], shown["engine"]) == ("running", "running", "fake")
-    assert (await env.inside("GET", "/v0/status"))[0] == 200
+    assert (await env.request_from_container("GET", "/v0/status"))[0] == 200
 
 
 async def test_a_container_finds_nothing_else(env: AgentEnv) -> None:
@@ -125,10 +127,10 @@ async def test_a_container_finds_nothing_else(env: AgentEnv) -> None:
         path = row["path"].replace("{agentId}", agent_id)
         if "relay" in row["credentials"] or row["method"] == "WEBSOCKET":
             continue
-        status, _ = await env.inside(row["method"], re.sub(r"\{[^}]*\}", "x", path), body={})
+        status, _ = await env.request_from_container(row["method"], re.sub(r"\{[^}]*\}", "x", path), body={})
         assert status == 404, row
-    assert (await env.inside("GET", f"/v0/agents/{other}/platform/whoami"))[0] == 404
-    assert (await env.inside("POST", f"/v0/agents/{other}/platform/token"))[0] == 404
+    assert (await env.request_from_container("GET", f"/v0/agents/{other}/platform/whoami"))[0] == 404
+    assert (await env.request_from_container("POST", f"/v0/agents/{other}/platform/token"))[0] == 404
 
 
 async def test_a_platform_token_opens_what_names_it_and_nothing_else(env: AgentEnv) -> None:
@@ -172,12 +174,12 @@ async def test_it_opens_no_other_agent_and_no_other_address(env: AgentEnv) -> No
 
 async def test_it_works_from_its_own_container_only(env: AgentEnv) -> None:
     mine, path = await env.token(), f"/v0/agents/{env.agent['agentId']}"
-    assert (await env.inside("GET", path, mine))[0] == 200
-    assert (await env.inside("DELETE", path, mine))[0] == 403
+    assert (await env.request_from_container("GET", path, mine))[0] == 200
+    assert (await env.request_from_container("DELETE", path, mine))[0] == 403
     theirs = (await env.server.agent_client(env.other).post("/v0/platform/token")).json()["token"]
-    assert (await env.inside("GET", f"/v0/agents/{env.other['agentId']}", theirs))[0] == 401
-    assert (await env.inside("GET", path, mine[:-3]))[0] == 401
-    assert (await env.inside("GET", "/v1/models", "whatever an engine shows"))[0] == 200
+    assert (await env.request_from_container("GET", f"/v0/agents/{env.other['agentId']}", theirs))[0] == 401
+    assert (await env.request_from_container("GET", path, mine[:-3]))[0] == 401
+    assert (await env.request_from_container("GET", "/v1/models", "whatever an engine shows"))[0] == 200
 
 
 async def test_a_rotation_ends_it(env: AgentEnv) -> None:
@@ -193,8 +195,8 @@ async def test_when_the_signing_key_cannot_be_opened(env: AgentEnv) -> None:
     db = env.server.roost.core.db
     db.run(lambda c: store.add_signing_key(c, "strange", strange, clock.utc_now()))
     try:
-        answer = await env.own.post("/v0/platform/token")
+        answer = await env.agent_client.post("/v0/platform/token")
         assert (answer.status_code, answer.json()) == (500, {"error": "Token generation failed"})
     finally:
         db.run(lambda c: c.execute(store.signing_keys.delete().where(store.signing_keys.c.id == "strange")))
-    assert (await env.own.post("/v0/platform/token")).status_code == 200
+    assert (await env.agent_client.post("/v0/platform/token")).status_code == 200

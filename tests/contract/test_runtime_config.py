@@ -34,7 +34,7 @@ async def agent(server: RunningServer) -> httpx.AsyncClient:
     return (await new_agent(server))[1]
 
 
-async def shown(agent: httpx.AsyncClient) -> dict[str, Any]:
+async def get_config(agent: httpx.AsyncClient) -> dict[str, Any]:
     answer = await agent.get("/v0/config")
     assert answer.status_code == 200, answer.text
     return json.loads(answer.json()["config"])
@@ -61,8 +61,8 @@ async def test_what_is_written_is_worked_by(server: RunningServer, form: Any) ->
     agent_id, agent = await new_agent(server)
     answer = await put(agent, form({"greeting": "hello", "mine": {"a": [1]}, "my_key": "s3cret"}))
     assert (answer.status_code, answer.json()) == (200, WRITTEN)
-    assert (await shown(agent))["greeting"] == "hello"
-    assert (await shown(agent))["my_key"] == REDACTED
+    assert (await get_config(agent))["greeting"] == "hello"
+    assert (await get_config(agent))["my_key"] == REDACTED
     assert (await kept(server, agent_id))["mine"] == {"a": [1]}
     assert (await agent.post("/v0/config/validate")).json() == VALID
 
@@ -70,7 +70,7 @@ async def test_what_is_written_is_worked_by(server: RunningServer, form: Any) ->
 async def test_a_placeholder_that_comes_back_keeps_the_value(server: RunningServer) -> None:
     agent_id, agent = await new_agent(server)
     await put(agent, {"my_key": "s3cret"})
-    config = await shown(agent)
+    config = await get_config(agent)
     assert (await put(agent, {**config, "greeting": "hi"})).json() == WRITTEN
     assert (await kept(server, agent_id))["my_key"] == "s3cret"
     nothing = await put(agent, {"other_key": REDACTED})
@@ -94,7 +94,7 @@ async def test_what_takes_a_restart_gets_one(server: RunningServer) -> None:
     process = (await server.roost.agents.runtimes.get_warden(agent_id).processes())["gateway"].started_at
     assert (await put(agent, {"workers": 3})).json() == WRITTEN
     assert (await server.roost.agents.runtimes.get_warden(agent_id).processes())["gateway"].started_at > process
-    assert (await shown(agent))["workers"] == 3
+    assert (await get_config(agent))["workers"] == 3
     assert (await agent.get("/v1/models")).status_code == 200
 
 
@@ -103,7 +103,7 @@ async def test_a_config_that_no_gateway_starts_with_is_taken_back(server: Runnin
     await put(agent, {"workers": 2, "greeting": "before"})
     answer = await put(agent, {"workers": 0, "greeting": "after"})
     assert (answer.status_code, answer.json()) == (500, {"error": "Failed to write config"})
-    assert (await shown(agent))["greeting"] == "before"
+    assert (await get_config(agent))["greeting"] == "before"
     assert (await kept(server, agent_id))["workers"] == 2
     assert (await agent.get("/v1/models")).status_code == 200
 
@@ -114,25 +114,25 @@ async def test_a_write_survives_restarts_and_a_new_container(tmp_path: Path) -> 
         token = agent.headers["Authorization"].removeprefix("Bearer ")
         assert (await put(agent, {"greeting": "kept", "mine": 1, "my_key": "s3cret"})).json() == WRITTEN
         assert (await agent.post("/v0/restart")).status_code == 200
-        assert (await shown(agent))["greeting"] == "kept"
+        assert (await get_config(agent))["greeting"] == "kept"
         await server.roost.drivers.runtime.stop(agent_id)
         assert (await agent.post("/v0/restart")).status_code == 200
-        assert (await shown(agent))["mine"] == 1
+        assert (await get_config(agent))["mine"] == 1
     async with running(tmp_path / "data") as server:
         agent = server.agent_client({"agentId": agent_id, "gatewayToken": token})
         assert (await agent.post("/v0/restart")).status_code == 200  # joins the start that is in progress
-        assert (await shown(agent))["greeting"] == "kept"
+        assert (await get_config(agent))["greeting"] == "kept"
         assert (await kept(server, agent_id))["my_key"] == "s3cret"
 
 
 @pytest.mark.parametrize("config", ["{", "", "nonsense", '{"a": 1', 7, True, [], [{}], None, "\ud800", {"a": "\udc00"}])
 async def test_what_cannot_be_read_is_invalid_json(agent: httpx.AsyncClient, config: object) -> None:
-    before = await shown(agent)
+    before = await get_config(agent)
     paths = [("PUT", "/v0/config")] + [("POST", "/v0/config/validate")] * (config is not None)
     for method, path in paths:
         answer = await agent.request(method, path, content=json.dumps({"config": config}), headers=JSON)
         assert (answer.status_code, answer.json()) == (400, {"error": "Invalid JSON"})
-    assert await shown(agent) == before
+    assert await get_config(agent) == before
 
 
 @pytest.mark.parametrize("config", ["7", "[]", "null", '{"greeting": 7}', {"greeting": []}, {"port": "x"}])
@@ -159,10 +159,10 @@ async def test_sizes_and_depths_are_bounded(agent: httpx.AsyncClient) -> None:
 
 
 async def test_validating_applies_nothing(agent: httpx.AsyncClient) -> None:
-    before = await shown(agent)
+    before = await get_config(agent)
     answer = await agent.post("/v0/config/validate", json={"config": {"greeting": "only asked"}})
     assert (answer.status_code, answer.json()) == (200, VALID)
-    assert await shown(agent) == before
+    assert await get_config(agent) == before
     for body in ({}, {"config": None}, None):
         assert (await agent.post("/v0/config/validate", json=body)).json() == VALID
 

@@ -39,7 +39,7 @@ async def write(agent: httpx.AsyncClient, build: str, start: str) -> None:
     assert (await agent.post("/v0/console/exec", json={"command": command})).json()["exitCode"] == 0
 
 
-async def over(agent: httpx.AsyncClient, build: str) -> dict[str, Any]:
+async def wait_for_build(agent: httpx.AsyncClient, build: str) -> dict[str, Any]:
     """Return the scripts once the build is in that state and the start is not waiting for it."""
     deadline = time.monotonic() + 30
     while True:
@@ -61,7 +61,7 @@ async def test_a_retry_builds_and_starts(record: dict[str, Any], agent: httpx.As
     await write(agent, "echo for __AGENT_HOST__", "echo up; exec sleep 1000")
     answer = await agent.post("/v0/scripts/retry")
     assert (answer.status_code, answer.json()) == (200, {"success": True, "message": "Scripts launched"})
-    scripts = await over(agent, "success")
+    scripts = await wait_for_build(agent, "success")
     assert (scripts["build"]["exitCode"], scripts["start"]["state"]) == (0, "running")
     assert scripts["build"]["finishedAt"].endswith("Z")
     logs = (await agent.get("/v0/logs")).json()["logs"]
@@ -74,7 +74,7 @@ async def test_a_retry_builds_and_starts(record: dict[str, Any], agent: httpx.As
 async def test_a_build_that_fails_is_told(agent: httpx.AsyncClient) -> None:
     await write(agent, "exit 3", "exec sleep 1000")
     await agent.post("/v0/scripts/retry")
-    scripts = await over(agent, "failed")
+    scripts = await wait_for_build(agent, "failed")
     assert (scripts["build"]["exitCode"], scripts["build"]["reason"]) == (3, "It ended with code 3")
     assert scripts["start"]["state"] == "failed"
 

@@ -64,7 +64,7 @@ def test_the_contracts_table_is_whole() -> None:
     assert set(wanted) <= routes().keys()
 
 
-def told(answer: httpx.Response) -> tuple[int, Any]:
+def status_and_body(answer: httpx.Response) -> tuple[int, Any]:
     return answer.status_code, answer.json()
 
 
@@ -86,8 +86,8 @@ async def test_a_secret_comes_and_goes_and_is_never_shown(api: httpx.AsyncClient
     assert updated.status_code == 200
     assert updated.json()["secret"] == {**secret, "updatedAt": updated.json()["secret"]["updatedAt"]}
     assert updated.json()["secret"]["updatedAt"] > secret["updatedAt"]
-    assert told(await api.delete(f"/v0/secrets/{secret['id']}")) == (200, {"success": True})
-    assert told(await api.delete(f"/v0/secrets/{secret['id']}")) == UNKNOWN
+    assert status_and_body(await api.delete(f"/v0/secrets/{secret['id']}")) == (200, {"success": True})
+    assert status_and_body(await api.delete(f"/v0/secrets/{secret['id']}")) == UNKNOWN
     assert not any("hush" in one.text for one in (answer, listed, updated))
 
 
@@ -144,7 +144,7 @@ async def test_a_free_tenant_has_fewer(server: RunningServer) -> None:
     for number in range(10):
         await create(free, f"N{number}")
     answer = await free.post("/v0/secrets", json={"name": "MORE", "value": "x"})
-    assert told(answer) == (403, {"error": "Secret limit reached"})
+    assert status_and_body(answer) == (403, {"error": "Secret limit reached"})
     assert (await free.get("/v0/secrets")).json()["secretLimit"] == 10
 
 
@@ -165,7 +165,7 @@ async def test_an_agent_has_its_secrets_from_the_first_moment_and_new_ones_from_
 
     await api.put(f"/v0/secrets/{secret['id']}", json={"value": "hush-2"})
     later = await create(api, "LATER", "x")
-    assert told(await attach(api, made, later, variable)) == (200, {"success": True, "attached": 1})
+    assert status_and_body(await attach(api, made, later, variable)) == (200, {"success": True, "attached": 1})
     found = {one["name"]: one["synced"] for one in (await api.get(path)).json()["secrets"]}
     assert found == {"FIRST": False, "LATER": False, "OPENAI_API_KEY": True, "SHOWN": True}
     assert await gateway_sees(api, made) == seen
@@ -175,8 +175,8 @@ async def test_an_agent_has_its_secrets_from_the_first_moment_and_new_ones_from_
     seen = await gateway_sees(api, made)
     assert (seen["FIRST"], seen["LATER"]) == ("hush-2", "x")
 
-    assert told(await api.delete(f"{path}/{later['id']}")) == (200, {"success": True})
-    assert told(await api.delete(f"{path}/{later['id']}")) == UNKNOWN
+    assert status_and_body(await api.delete(f"{path}/{later['id']}")) == (200, {"success": True})
+    assert status_and_body(await api.delete(f"{path}/{later['id']}")) == UNKNOWN
     assert (await api.post(f"/v0/agents/{made['agentId']}/restart")).status_code == 200
     assert "LATER" not in await gateway_sees(api, made)
     having = {one["name"]: one["agents"] for one in (await api.get("/v0/secrets")).json()["secrets"]}
@@ -188,9 +188,9 @@ async def test_a_secret_that_is_in_use_stays_until_the_agent_goes(api: httpx.Asy
     secret = await create(api, "USED")
     made = await agent(api, secret)
     in_use = (409, {"error": "Secret is attached to an agent"})
-    assert told(await api.delete(f"/v0/secrets/{secret['id']}")) == in_use
+    assert status_and_body(await api.delete(f"/v0/secrets/{secret['id']}")) == in_use
     assert (await api.delete(f"/v0/agents/{made['agentId']}")).status_code == 200
-    assert told(await api.delete(f"/v0/secrets/{secret['id']}")) == (200, {"success": True})
+    assert status_and_body(await api.delete(f"/v0/secrets/{secret['id']}")) == (200, {"success": True})
 
 
 async def test_two_credentials_of_a_provider_are_a_conflict(api: httpx.AsyncClient) -> None:
@@ -198,21 +198,21 @@ async def test_two_credentials_of_a_provider_are_a_conflict(api: httpx.AsyncClie
     key, token = await create(api, "ANTHROPIC_API_KEY"), await create(api, "ANTHROPIC_OAUTH_TOKEN")
     general = [await create(api, "GH_TOKEN"), await create(api, "GITHUB_TOKEN")]
     refused = await api.post("/v0/agents", json={"name": "a", "secretIds": [key["id"], token["id"]]})
-    assert told(refused) == conflict
+    assert status_and_body(refused) == conflict
     assert (await api.get("/v0/agents")).json()["agents"] == []
     made = await agent(api, key, *general)
-    assert told(await attach(api, made, token)) == conflict
+    assert status_and_body(await attach(api, made, token)) == conflict
     assert len((await api.get(f"/v0/agents/{made['agentId']}/secrets")).json()["secrets"]) == 3
 
 
 async def test_of_another_tenant_there_is_nothing(server: RunningServer, api: httpx.AsyncClient) -> None:
     theirs = await create(server.client(server.key("neighbour")), "THEIRS")
     made, own = await agent(api), await create(api, "OWN")
-    assert told(await api.put(f"/v0/secrets/{theirs['id']}", json={"value": "x"})) == UNKNOWN
-    assert told(await api.delete(f"/v0/secrets/{theirs['id']}")) == UNKNOWN
-    assert told(await attach(api, made, own, theirs)) == UNKNOWN
+    assert status_and_body(await api.put(f"/v0/secrets/{theirs['id']}", json={"value": "x"})) == UNKNOWN
+    assert status_and_body(await api.delete(f"/v0/secrets/{theirs['id']}")) == UNKNOWN
+    assert status_and_body(await attach(api, made, own, theirs)) == UNKNOWN
     refused = await api.post("/v0/agents", json={"name": "b", "secretIds": [theirs["id"]]})
-    assert told(refused) == UNKNOWN
+    assert status_and_body(refused) == UNKNOWN
     assert len((await api.get("/v0/agents")).json()["agents"]) == 1
     assert (await api.get(f"/v0/agents/{made['agentId']}/secrets")).json() == {"secrets": []}
 
@@ -221,7 +221,7 @@ async def test_what_another_agent_has_is_not_on_this_one(api: httpx.AsyncClient)
     secret = await create(api, "ELSEWHERE")
     await agent(api, secret)
     made = await agent(api)
-    assert told(await api.delete(f"/v0/agents/{made['agentId']}/secrets/{secret['id']}")) == UNKNOWN
+    assert status_and_body(await api.delete(f"/v0/agents/{made['agentId']}/secrets/{secret['id']}")) == UNKNOWN
 
 
 @pytest.mark.parametrize("ids", [None, [], "x", ["x" * 300], [7], ["x\0"]])
@@ -237,16 +237,16 @@ async def test_the_holder_of_the_gateway_token_attaches_and_detaches(
 ) -> None:
     secret, made = await create(api, "A"), await agent(api)
     its_own = server.agent_client(made)
-    assert told(await its_own.post("/v0/secrets", json={"secretIds": [secret["id"]]})) == (
+    assert status_and_body(await its_own.post("/v0/secrets", json={"secretIds": [secret["id"]]})) == (
         200,
         {"success": True, "attached": 1},
     )
     assert [one["name"] for one in (await its_own.get("/v0/secrets")).json()["secrets"]] == ["A"]
-    assert told(await its_own.delete(f"/v0/secrets/{secret['id']}")) == (200, {"success": True})
+    assert status_and_body(await its_own.delete(f"/v0/secrets/{secret['id']}")) == (200, {"success": True})
     assert (await api.get("/v0/secrets")).json()["secrets"][0]["agents"] == []
 
 
-class Telling(FakeEngine):
+class LeakyEngine(FakeEngine):
     """Engine whose gateway prints a secret, in colours, and fails."""
 
     def plan(self, version: str, setup: GatewaySetup) -> GatewayPlan:
@@ -257,7 +257,7 @@ class Telling(FakeEngine):
 async def test_what_a_failing_gateway_says_of_a_secret_stays_with_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    async with running(tmp_path / "data", engines=[Telling()]) as server:
+    async with running(tmp_path / "data", engines=[LeakyEngine()]) as server:
         api = server.client(server.key())
         secret = await create(api, "TOLD", "hush-hush")
         failed = await api.post("/v0/agents", json={"name": "a", "secretIds": [secret["id"]]})
@@ -283,7 +283,7 @@ async def test_swapped_values_start_nothing(tmp_path: Path, capsys: pytest.Captu
                 database.execute("UPDATE secrets SET sealed = ? WHERE id = ?", (sealed[source["id"]], at["id"]))
             database.commit()
         answer = await api.post(f"/v0/agents/{made['agentId']}/restart")
-        assert told(answer) == (500, {"error": "Restart failed"})
+        assert status_and_body(answer) == (500, {"error": "Restart failed"})
         failed = (await api.get(f"/v0/agents/{made['agentId']}")).json()["agent"]
         assert (failed["status"], failed["statusReason"]) == (
             "failed",
@@ -306,8 +306,8 @@ async def test_without_its_key_a_server_keeps_nothing_and_says_so(tmp_path: Path
             key.unlink(missing_ok=True)
             if content is not None:
                 key.write_text(content)
-            assert told(await api.post("/v0/secrets", json={"name": "B", "value": "x"})) == refused
-            assert told(await api.put(f"/v0/secrets/{secret['id']}", json={"value": "x"})) == refused
+            assert status_and_body(await api.post("/v0/secrets", json={"name": "B", "value": "x"})) == refused
+            assert status_and_body(await api.put(f"/v0/secrets/{secret['id']}", json={"value": "x"})) == refused
             assert (await api.get("/v0/secrets")).status_code == 200
             assert await run(api, made, "echo $A") == "old\n"
         key.write_text(kept)

@@ -22,7 +22,7 @@ BIG = hashlib.shake_128(b"damage").digest(3_000_001)
 
 
 @dataclass
-class Stage:
+class DamageEnv:
     server: RunningServer
     folder: Path
     api: httpx.AsyncClient
@@ -41,7 +41,7 @@ class Stage:
             if path.is_file() and path.read_bytes() == content:
                 path.write_bytes(content[:at] + bytes((content[at] ^ 1,)) + content[at + 1 :])
 
-    async def got(self, path: str, **headers: str) -> tuple[int, bytes, bool]:
+    async def fetch(self, path: str, **headers: str) -> tuple[int, bytes, bool]:
         """Return the status, the received bytes, and whether the response was complete."""
         came = b""
         async with self.visitor.stream("GET", path, headers=headers) as answer:
@@ -61,13 +61,13 @@ class Stage:
 
 
 @pytest.fixture
-async def stage(tmp_path: Path) -> AsyncIterator[Stage]:
+async def env(tmp_path: Path) -> AsyncIterator[DamageEnv]:
     folder = tmp_path / "data"
     async with running(folder) as server:
         api = server.client(server.key(), "uploads.localhost")
         rows = (await server.client(server.key(), "api.localhost").get("/v3/gateways")).json()["data"]["rows"]
         name = rows[0]["domain"]
-        yield Stage(server, folder, api, server.client(None, f"{name}.gateways.localhost"), name)
+        yield DamageEnv(server, folder, api, server.client(None, f"{name}.gateways.localhost"), name)
 
 
 def picture() -> bytes:
@@ -76,12 +76,12 @@ def picture() -> bytes:
     return out.getvalue()
 
 
-async def test_no_way_out_gives_damaged_bytes(stage: Stage) -> None:
-    big, secret, photo = await stage.keep(BIG), await stage.keep(BIG, network="private"), await stage.keep(picture())
-    link = await stage.link(secret["cid"])
-    (photo_pack,) = [path.read_bytes() for path in (stage.folder / "blobs").rglob("*") if _is_png(path)]
-    stage.flip(BIG, 1_500_000)
-    stage.flip(photo_pack, len(photo_pack) // 2)
+async def test_no_way_out_gives_damaged_bytes(env: DamageEnv) -> None:
+    big, secret, photo = await env.keep(BIG), await env.keep(BIG, network="private"), await env.keep(picture())
+    link = await env.link(secret["cid"])
+    (photo_pack,) = [path.read_bytes() for path in (env.folder / "blobs").rglob("*") if _is_png(path)]
+    env.flip(BIG, 1_500_000)
+    env.flip(photo_pack, len(photo_pack) // 2)
     begin, end = 1_400_000, 1_600_000
     ways = {
         f"/ipfs/{big['cid']}": ({}, BIG),
@@ -89,73 +89,73 @@ async def test_no_way_out_gives_damaged_bytes(stage: Stage) -> None:
         link: ({}, BIG),
     }
     for path, (headers, content) in ways.items():
-        status, came, whole = await stage.got(path, **headers)
+        status, came, whole = await env.fetch(path, **headers)
         assert status >= 500 or not whole, path
         assert status >= 500 or (content.startswith(came) and came != content), path
     wrong = bytes((BIG[1_500_000] ^ 1,)) + BIG[1_500_001:1_500_064]
     for query in ("format=car", "format=car&entity-bytes=1400000:1600000", "format=tar", "download=true"):
-        status, came, whole = await stage.got(f"/ipfs/{big['cid']}?{query}")
+        status, came, whole = await env.fetch(f"/ipfs/{big['cid']}?{query}")
         assert status >= 400 or not whole, query
         assert wrong not in came, query
-    status, came, whole = await stage.got(f"/ipfs/{photo['cid']}?img-width=30")
+    status, came, whole = await env.fetch(f"/ipfs/{photo['cid']}?img-width=30")
     assert status >= 500 or not whole
     assert not came.startswith(b"\x89PNG")
-    assert (await stage.visitor.head(f"/ipfs/{big['cid']}")).status_code == 200
+    assert (await env.visitor.head(f"/ipfs/{big['cid']}")).status_code == 200
 
 
 def _is_png(path: Path) -> bool:
     return path.is_file() and path.read_bytes().startswith(b"\x89PNG")
 
 
-async def test_a_block_and_a_path_into_a_folder(stage: Stage) -> None:
+async def test_a_block_and_a_path_into_a_folder(env: DamageEnv) -> None:
     files = [("file", (f"d/{name}", content)) for name, content in (("a", b"first" * 99), ("b", b"second" * 99))]
-    folder = (await stage.api.post("/v3/files", files=files, data={"network": "public"})).json()["data"]["cid"]
-    stage.flip(b"first" * 99 + b"second" * 99, 5 * 99 + 7)
-    assert await stage.got(f"/ipfs/{folder}/a") == (200, b"first" * 99, True)
+    folder = (await env.api.post("/v3/files", files=files, data={"network": "public"})).json()["data"]["cid"]
+    env.flip(b"first" * 99 + b"second" * 99, 5 * 99 + 7)
+    assert await env.fetch(f"/ipfs/{folder}/a") == (200, b"first" * 99, True)
     for query in ("", "?format=raw", "?format=car"):
-        status, came, whole = await stage.got(f"/ipfs/{folder}/b{query}")
+        status, came, whole = await env.fetch(f"/ipfs/{folder}/b{query}")
         assert status >= 500 or not whole
         assert b"second" * 20 not in came
 
 
-async def test_who_is_hurt_is_named_and_the_same_upload_heals(stage: Stage) -> None:
+async def test_who_is_hurt_is_named_and_the_same_upload_heals(env: DamageEnv) -> None:
     content = b"precious" * 1000
-    file = await stage.keep(content, "precious.txt", "private")
-    other = stage.server.client(stage.server.key("other"), "uploads.localhost")
+    file = await env.keep(content, "precious.txt", "private")
+    other = env.server.client(env.server.key("other"), "uploads.localhost")
     theirs = (await other.post("/v3/files", files={"file": ("theirs.txt", content)})).json()["data"]
-    await stage.keep(b"whole" * 1000)
-    stage.flip(content, 4321)
-    assert await _scrub(stage, "--known") == (0, [])
-    code, rows = await _scrub(stage)
+    await env.keep(b"whole" * 1000)
+    env.flip(content, 4321)
+    assert await _scrub(env, "--known") == (0, [])
+    code, rows = await _scrub(env)
     assert code == 1
     told = {row["id"]: (row["tenant"], row["name"], row["cid"], row["network"]) for row in rows}
     assert told == {
         file["id"]: ("acme", "precious.txt", file["cid"], "private"),
         theirs["id"]: ("other", "theirs.txt", file["cid"], "private"),
     }
-    again = await stage.keep(content, "again.txt", "private")
+    again = await env.keep(content, "again.txt", "private")
     assert (again["id"], again["name"], again["is_duplicate"]) == (file["id"], "precious.txt", True)
-    assert await stage.got(await stage.link(file["cid"])) == (200, content, True)
-    code, rows = await _scrub(stage, "--known")
+    assert await env.fetch(await env.link(file["cid"])) == (200, content, True)
+    code, rows = await _scrub(env, "--known")
     assert [row["id"] for row in rows] == [theirs["id"]]
 
 
-async def test_a_pin_of_what_is_damaged_fetches_it_again(stage: Stage) -> None:
+async def test_a_pin_of_what_is_damaged_fetches_it_again(env: DamageEnv) -> None:
     content = b"pinned" * 1000
-    file = await stage.keep(content)
-    stage.flip(content, 99)
-    assert (await _scrub(stage))[0] == 1
-    other = stage.server.client(stage.server.key("other"), "uploads.localhost")
+    file = await env.keep(content)
+    env.flip(content, 99)
+    assert (await _scrub(env))[0] == 1
+    other = env.server.client(env.server.key("other"), "uploads.localhost")
     theirs = await other.post("/v3/files", files={"file": ("a.bin", content)}, data={"network": "public"})
     assert theirs.json()["data"]["cid"] == file["cid"]
-    answer = await stage.api.post("/v3/files/public/pin_by_cid", json={"cid": file["cid"]})
+    answer = await env.api.post("/v3/files/public/pin_by_cid", json={"cid": file["cid"]})
     assert answer.status_code == 200, answer.text
     async with asyncio.timeout(20):
-        while await stage.got(f"/ipfs/{file['cid']}") != (200, content, True):
+        while await env.fetch(f"/ipfs/{file['cid']}") != (200, content, True):
             await asyncio.sleep(0.02)
-    assert await _scrub(stage, "--known") == (0, [])
+    assert await _scrub(env, "--known") == (0, [])
 
 
-async def _scrub(stage: Stage, *arguments: str) -> tuple[int, list[dict[str, Any]]]:
-    done = await asyncio.to_thread(run, "scrub", *arguments, "--data", str(stage.folder), "-o", "json")
+async def _scrub(env: DamageEnv, *arguments: str) -> tuple[int, list[dict[str, Any]]]:
+    done = await asyncio.to_thread(run, "scrub", *arguments, "--data", str(env.folder), "-o", "json")
     return done.exit_code, json.loads(done.stdout)

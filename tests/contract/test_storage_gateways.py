@@ -21,7 +21,7 @@ def foreign(server: RunningServer) -> httpx.AsyncClient:
     return server.client(server.key("foreign"), "api.localhost")
 
 
-def told(answer: httpx.Response) -> tuple[int, Any]:
+def status_and_body(answer: httpx.Response) -> tuple[int, Any]:
     return answer.status_code, answer.json()
 
 
@@ -31,7 +31,7 @@ def refused(answer: httpx.Response) -> int:
     return answer.status_code
 
 
-async def first(api: httpx.AsyncClient) -> dict[str, Any]:
+async def first_gateway(api: httpx.AsyncClient) -> dict[str, Any]:
     return (await api.get("/v3/gateways")).json()["data"]["rows"][0]
 
 
@@ -39,7 +39,7 @@ async def test_gateways_come_and_go(server: RunningServer, api: httpx.AsyncClien
     name, prefix = "shop-0", "/v3/gateways"
     begun = (await api.get(prefix)).json()["data"]
     assert (begun["count"], len(begun["rows"])) == (1, 1)
-    assert told(await api.get(f"{prefix}/exists/{name}")) == (200, {"data": {"exists": False}})
+    assert status_and_body(await api.get(f"{prefix}/exists/{name}")) == (200, {"data": {"exists": False}})
     created = await api.post(prefix, json={"domain": name})
     made = created.json()["data"]
     assert made == {
@@ -50,13 +50,13 @@ async def test_gateways_come_and_go(server: RunningServer, api: httpx.AsyncClien
         "created_at": made["created_at"],
         "settings": {"restriction_policies": {"accessTokens": [], "allowedHosts": [], "allowedIPAddresses": []}},
     }
-    assert told(await api.get(f"{prefix}/{made['id']}")) == (200, {"data": made})
-    assert told(await api.get(prefix)) == (200, {"data": {"count": 2, "rows": [*begun["rows"], made]}})
+    assert status_and_body(await api.get(f"{prefix}/{made['id']}")) == (200, {"data": made})
+    assert status_and_body(await api.get(prefix)) == (200, {"data": {"count": 2, "rows": [*begun["rows"], made]}})
     second = await api.get(prefix, params={"pageSize": 1, "page": 2})
-    assert told(second) == (200, {"data": {"count": 2, "rows": [made]}})
+    assert status_and_body(second) == (200, {"data": {"count": 2, "rows": [made]}})
     assert refused(await api.post(prefix, json={"domain": name})) == 409
-    assert told(await api.get(f"{prefix}/exists/{name}")) == (200, {"data": {"exists": True}})
-    assert told(await api.delete(f"{prefix}/{made['id']}")) == (200, {"data": None})
+    assert status_and_body(await api.get(f"{prefix}/exists/{name}")) == (200, {"data": {"exists": True}})
+    assert status_and_body(await api.delete(f"{prefix}/{made['id']}")) == (200, {"data": None})
     assert refused(await api.get(f"{prefix}/{made['id']}")) == 404
     assert refused(await api.post(prefix, json={"domain": name})) == 409
 
@@ -67,7 +67,7 @@ async def test_names_that_nobody_gets(api: httpx.AsyncClient, domain: Any) -> No
 
 
 async def test_access_controls(api: httpx.AsyncClient) -> None:
-    made = await first(api)
+    made = await first_gateway(api)
     path = f"/v3/gateways/{made['id']}"
     token = (await api.post(f"{path}/access_tokens")).json()["data"]
     assert token["value"].startswith("rgw_")
@@ -96,7 +96,7 @@ async def test_access_controls(api: httpx.AsyncClient) -> None:
         ("ips", policies["allowedIPAddresses"][1]["id"]),
         ("hosts", "app.example"),
     ):
-        assert told(await api.delete(f"{path}/{kind}/{name}")) == (200, {"data": None})
+        assert status_and_body(await api.delete(f"{path}/{kind}/{name}")) == (200, {"data": None})
         assert refused(await api.delete(f"{path}/{kind}/{name}")) == 404
     assert (await api.get(path)).json()["data"]["restrict"]
 
@@ -110,30 +110,33 @@ async def test_access_controls(api: httpx.AsyncClient) -> None:
     ],
 )
 async def test_controls_that_are_none(api: httpx.AsyncClient, kind: str, body: dict[str, str]) -> None:
-    made = await first(api)
+    made = await first_gateway(api)
     assert refused(await api.post(f"/v3/gateways/{made['id']}/{kind}", json=body)) in {400, 405}
-    assert await first(api) == made
+    assert await first_gateway(api) == made
 
 
 async def test_plugins(api: httpx.AsyncClient) -> None:
-    gateway_id = (await first(api))["id"]
+    gateway_id = (await first_gateway(api))["id"]
     path = f"{PLUGINS}/{gateway_id}"
-    assert told(await api.get(path)) == (200, {"data": []})
+    assert status_and_body(await api.get(path)) == (200, {"data": []})
     for number in (2, 1, 2):
         added = await api.post(path, json={"plugin_id": number})
-        assert told(added) == (200, {"data": {"gateway_id": gateway_id, "plugin_id": number}})
+        assert status_and_body(added) == (200, {"data": {"gateway_id": gateway_id, "plugin_id": number}})
     both = [{"gateway_id": gateway_id, "plugin_id": number} for number in (1, 2)]
     listed = await api.get(path)
-    assert told(listed) == (200, {"data": both})
+    assert status_and_body(listed) == (200, {"data": both})
     assert listed.headers["content-type"] == "application/json; charset=utf-8"
     assert listed.headers["x-request-id"]
-    assert told(await api.get(PLUGINS)) == (200, {"data": both})
-    assert told(await api.get(f"/v3/ipfs/gateway_plugins/{gateway_id}")) == (200, {"data": both})  # the contract's path
-    assert told(await api.delete(f"{path}/plugin/1")) == (200, {"data": None})
+    assert status_and_body(await api.get(PLUGINS)) == (200, {"data": both})
+    assert status_and_body(await api.get(f"/v3/ipfs/gateway_plugins/{gateway_id}")) == (
+        200,
+        {"data": both},
+    )  # the contract's path
+    assert status_and_body(await api.delete(f"{path}/plugin/1")) == (200, {"data": None})
     assert refused(await api.delete(f"{path}/plugin/1")) == 404
     assert refused(await api.post(path, json={"plugin_id": 3})) == 404
     assert refused(await api.post(path, json={"plugin_id": "x"})) == 400
-    assert told(await api.get(path)) == (200, {"data": both[1:]})
+    assert status_and_body(await api.get(path)) == (200, {"data": both[1:]})
 
 
 async def test_the_marketplace(api: httpx.AsyncClient) -> None:
@@ -141,7 +144,7 @@ async def test_the_marketplace(api: httpx.AsyncClient) -> None:
     plugins = (await api.get(path)).json()["data"]
     assert [plugin["id"] for plugin in plugins] == [1, 2]
     assert all(plugin.keys() == {"id", "name", "description", "tags"} for plugin in plugins)
-    assert told(await api.get(f"{path}/2")) == (200, {"data": plugins[1]})
+    assert status_and_body(await api.get(f"{path}/2")) == (200, {"data": plugins[1]})
     assert refused(await api.get(f"{path}/3")) == 404
 
 
@@ -153,11 +156,11 @@ async def test_swaps(server: RunningServer, api: httpx.AsyncClient, foreign: htt
         put = await api.put(path, json={field: two})
         assert put.status_code == 200
         assert put.json()["data"] == {"mapped_cid": two, "created_at": put.json()["data"]["created_at"]}
-    domain = (await first(api))["domain"]
+    domain = (await first_gateway(api))["domain"]
     assert len((await api.get(path, params={"domain": domain})).json()["data"]) == 2
     assert refused(await api.get(path, params={"domain": "not-mine"})) == 404
     gone = await api.delete(path)
-    assert (told(gone), gone.reason_phrase) == ((200, {"data": None}), "OK")
+    assert (status_and_body(gone), gone.reason_phrase) == ((200, {"data": None}), "OK")
     assert [line["mapped_cid"] for line in (await api.get(path)).json()["data"]] == [None, two, two]
     for client, wrong in ((foreign, path), (api, path.replace("public", "private"))):
         assert refused(await client.put(wrong, json={"swap_cid": two})) == 404
@@ -175,17 +178,17 @@ async def test_signatures(
     body = {"signature": sign_typed(account(), file.cid, format_milliseconds(file.created_at)), "address": ME}
     assert refused(await api.get(path)) == 404
     added = await api.post(path, json=body)
-    assert told(added) == (200, {"data": {"cid": file.cid, "signature": body["signature"]}})
+    assert status_and_body(added) == (200, {"data": {"cid": file.cid, "signature": body["signature"]}})
     assert {"date", "content-length", "connection", "x-request-id"} <= added.headers.keys()
     assert added.headers["content-type"] == "application/json; charset=utf-8"
     assert re.fullmatch(r"max-age=\d+; includeSubDomains", added.headers["strict-transport-security"])
-    assert told(await api.get(path)) == (200, added.json())
+    assert status_and_body(await api.get(path)) == (200, added.json())
     assert refused(await api.post(path, json=body)) == 409
     for client, wrong in ((foreign, path), (api, path.replace("private", "public"))):
         assert refused(await client.post(wrong, json=body)) == 404
         assert refused(await client.get(wrong)) == 404
         assert refused(await client.delete(wrong)) == 404
-    assert told(await api.delete(path)) == (200, {"data": None})
+    assert status_and_body(await api.delete(path)) == (200, {"data": None})
     assert refused(await api.delete(path)) == 404
     wrong_signer = {**body, "address": account(2).address}
     for bad in (
@@ -198,9 +201,9 @@ async def test_signatures(
 
 
 async def test_another_tenants_gateway_is_not_there(api: httpx.AsyncClient, foreign: httpx.AsyncClient) -> None:
-    made = await first(api)
+    made = await first_gateway(api)
     token = (await api.post(f"/v3/gateways/{made['id']}/access_tokens")).json()["data"]
-    before = await first(api)
+    before = await first_gateway(api)
     path = f"/v3/gateways/{made['id']}"
     for method, where, body in (
         ("GET", path, None),
@@ -215,8 +218,8 @@ async def test_another_tenants_gateway_is_not_there(api: httpx.AsyncClient, fore
         ("DELETE", f"{PLUGINS}/{made['id']}/plugin/2", None),
     ):
         answer = await foreign.request(method, where, json=body)
-        assert told(answer) == (404, {"error": {"code": 404, "message": "Gateway not found"}})
-    assert await first(api) == before
+        assert status_and_body(answer) == (404, {"error": {"code": 404, "message": "Gateway not found"}})
+    assert await first_gateway(api) == before
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from tests.server import RunningServer
 UNKNOWN = (404, {"error": {"code": 404, "message": "Group not found"}})
 
 
-def told(answer: httpx.Response) -> tuple[int, Any]:
+def status_and_body(answer: httpx.Response) -> tuple[int, Any]:
     return answer.status_code, answer.json()
 
 
@@ -41,17 +41,17 @@ async def test_a_group_comes_and_goes(api: httpx.AsyncClient) -> None:
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z", made["created_at"])
     path = f"/v3/groups/private/{made['id']}"
     got = await api.get(path)
-    assert told(got) == (200, {"data": made})
+    assert status_and_body(got) == (200, {"data": made})
     assert got.headers["content-type"] == "application/json; charset=utf-8"
     assert got.headers["x-request-id"]
     renamed = await api.put(path, json={"name": "pictures"})
-    assert told(renamed) == (200, {"data": {**made, "name": "pictures"}})
+    assert status_and_body(renamed) == (200, {"data": {**made, "name": "pictures"}})
     listed = await api.get("/v3/groups/private")
-    assert told(listed) == (200, {"data": {"groups": [renamed.json()["data"]], "next_page_token": ""}})
+    assert status_and_body(listed) == (200, {"data": {"groups": [renamed.json()["data"]], "next_page_token": ""}})
     gone = await api.delete(path)
-    assert (told(gone), gone.reason_phrase) == ((200, {"data": None}), "OK")
-    assert told(await api.get(path)) == UNKNOWN
-    assert told(await api.delete(path)) == UNKNOWN
+    assert (status_and_body(gone), gone.reason_phrase) == ((200, {"data": None}), "OK")
+    assert status_and_body(await api.get(path)) == UNKNOWN
+    assert status_and_body(await api.delete(path)) == UNKNOWN
 
 
 async def test_pages_and_filters(api: httpx.AsyncClient) -> None:
@@ -99,11 +99,11 @@ async def test_files_in_a_group(server: RunningServer, api: httpx.AsyncClient, r
     async def group_of() -> str | None:
         return (await server.roost.storage.files.get(file.tenant_id, ContentNetwork.PRIVATE, file.id)).note.group_id
 
-    assert told(await api.put(path)) == (200, {"data": None})
+    assert status_and_body(await api.put(path)) == (200, {"data": None})
     assert await group_of() == made["id"]
     assert (await api.delete(path.replace(made["id"], other["id"]))).status_code == 404
     assert await group_of() == made["id"]
-    assert told(await api.delete(path)) == (200, {"data": None})
+    assert status_and_body(await api.delete(path)) == (200, {"data": None})
     assert await group_of() is None
     await api.put(path)
     assert (await api.delete(f"/v3/groups/private/{made['id']}")).status_code == 200
@@ -122,7 +122,7 @@ async def test_another_tenant_finds_nothing(server: RunningServer, api: httpx.As
         await foreign.delete(path),
         await api.get(path.replace("private", "public")),
     ):
-        assert told(answer) == UNKNOWN
+        assert status_and_body(answer) == UNKNOWN
     assert (await foreign.get("/v3/groups/private")).json()["data"]["groups"] == []
     assert (await api.get(path)).json()["data"] == made
 

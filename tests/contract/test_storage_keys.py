@@ -11,7 +11,7 @@ from tests.server import RunningServer
 GROUPS = "/v3/groups/private"
 
 
-async def make(api: httpx.AsyncClient, permissions: dict[str, Any] | None = None, **more: Any) -> dict[str, str]:
+async def create_key(api: httpx.AsyncClient, permissions: dict[str, Any] | None = None, **more: Any) -> dict[str, str]:
     body = {"keyName": "k", "permissions": permissions or {"admin": True}, **more}
     answer = await api.post("/v3/pinata/keys", json=body)
     assert answer.status_code == 200, answer.text
@@ -67,7 +67,7 @@ async def test_a_key_comes_and_goes(server: RunningServer, api: httpx.AsyncClien
 async def test_permissions_become_scopes(
     api: httpx.AsyncClient, permissions: dict[str, Any], scopes: list[str]
 ) -> None:
-    await make(api, permissions)
+    await create_key(api, permissions)
     row = (await api.get("/v3/pinata/keys")).json()["keys"][0]
     assert row["scopes"] == {"admin": False, "resources": scopes}
 
@@ -113,7 +113,7 @@ async def test_no_key_makes_one_that_may_more(
 
 
 async def test_a_key_is_good_for_as_many_requests(server: RunningServer, api: httpx.AsyncClient) -> None:
-    made = await make(api, {"resources": ["org:groups:read"]}, maxUses=5)
+    made = await create_key(api, {"resources": ["org:groups:read"]}, maxUses=5)
     client, pair = by_token(server, made), by_pair(server, made)
     answers = await asyncio.gather(*(one.get(GROUPS) for one in (client, pair) for _ in range(6)))
     assert sorted(answer.status_code for answer in answers) == [200] * 5 + [401] * 7
@@ -124,7 +124,7 @@ async def test_a_key_is_good_for_as_many_requests(server: RunningServer, api: ht
 
 
 async def test_a_counted_key_makes_no_uncounted_one(server: RunningServer, api: httpx.AsyncClient) -> None:
-    client = by_token(server, await make(api, maxUses=10))
+    client = by_token(server, await create_key(api, maxUses=10))
     body = {"keyName": "k", "permissions": {"resources": ["org:files:read"]}}
     assert (await client.post("/v3/pinata/keys", json=body)).status_code == 403
 
@@ -132,7 +132,7 @@ async def test_a_counted_key_makes_no_uncounted_one(server: RunningServer, api: 
 async def test_a_pair_has_to_match_and_stays_on_the_storage_addresses(
     server: RunningServer, api: httpx.AsyncClient
 ) -> None:
-    one, two = await make(api), await make(api)
+    one, two = await create_key(api), await create_key(api)
     for handle, secret in (
         (one["pinata_api_key"], two["pinata_api_secret"]),
         (one["pinata_api_key"], ""),
@@ -151,7 +151,7 @@ async def test_a_pair_has_to_match_and_stays_on_the_storage_addresses(
 
 
 async def test_another_tenants_keys_are_not_there(server: RunningServer, api: httpx.AsyncClient) -> None:
-    made, foreign = await make(api), server.client(server.key("foreign"), "api.localhost")
+    made, foreign = await create_key(api), server.client(server.key("foreign"), "api.localhost")
     answer = await foreign.put(f"/v3/pinata/keys/{made['pinata_api_key']}")
     assert (answer.status_code, answer.json()) == (404, {"error": {"code": 404, "message": "API key not found"}})
     assert made["pinata_api_key"] not in (await foreign.get("/v3/pinata/keys")).text

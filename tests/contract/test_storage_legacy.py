@@ -32,7 +32,7 @@ def tenant(request: pytest.FixtureRequest) -> str:
     return hashlib.sha256(request.node.nodeid.encode()).hexdigest()[:30]
 
 
-def told(answer: httpx.Response) -> tuple[int, Any]:
+def status_and_body(answer: httpx.Response) -> tuple[int, Any]:
     return answer.status_code, answer.json()
 
 
@@ -51,16 +51,16 @@ async def test_a_group_of_the_old_api(api: httpx.AsyncClient, tenant: str) -> No
     assert MOMENT.fullmatch(made["createdAt"])
     assert made["createdAt"] == made["updatedAt"]
     path = f"/groups/{made['id']}"
-    assert told(await api.get(path)) == (200, made)
-    assert told(await api.get(f"/v3/groups/public/{made['id']}"))[0] == 200
-    assert told(await api.get(f"/v3/groups/private/{made['id']}"))[0] == 404
+    assert status_and_body(await api.get(path)) == (200, made)
+    assert status_and_body(await api.get(f"/v3/groups/public/{made['id']}"))[0] == 200
+    assert status_and_body(await api.get(f"/v3/groups/private/{made['id']}"))[0] == 404
     renamed = (await api.put(path, json={"name": "owls"})).json()
     assert renamed == {**made, "name": "owls", "updatedAt": renamed["updatedAt"]}
     assert renamed["updatedAt"] > made["updatedAt"]
     gone = await api.delete(path)
     assert (gone.status_code, gone.text, gone.headers["content-type"]) == (200, "OK", "text/plain; charset=utf-8")
     for again in (await api.get(path), await api.put(path, json={"name": "x"}), await api.delete(path)):
-        assert told(again) == NO_GROUP
+        assert status_and_body(again) == NO_GROUP
 
 
 async def test_old_groups_are_listed_by_offset_and_name(api: httpx.AsyncClient) -> None:
@@ -76,7 +76,7 @@ async def test_old_groups_are_listed_by_offset_and_name(api: httpx.AsyncClient) 
     assert await names(nameContains="OWL") == ["night owls", "owls"]
     assert await names(offset=3) == []
     for wrong in ({"limit": 0}, {"limit": 1001}, {"offset": -1}, {"limit": "x"}):
-        status, body = told(await api.get("/groups", params=wrong))
+        status, body = status_and_body(await api.get("/groups", params=wrong))
         assert (status, body["error"]["reason"]) == (400, "INVALID_REQUEST")
 
 
@@ -90,21 +90,21 @@ async def test_pins_go_into_old_groups_and_out_all_or_none(
     path = f"/groups/{group['id']}/cids"
 
     for strange in (STRANGE, hidden):
-        assert told(await api.put(path, json={"cids": [one, strange]})) == NO_FILE
+        assert status_and_body(await api.put(path, json={"cids": [one, strange]})) == NO_FILE
     assert await members(api, group) == set()
     added = await api.put(path, json={"cids": [one, two, one]})
     assert (added.status_code, added.text) == (200, "OK")
     assert await members(api, group) == {one, two}
     await api.put(f"/groups/{other['id']}/cids", json={"cids": [two]})  # a file is in one group at most
     assert (await members(api, group), await members(api, other)) == ({one}, {two})
-    assert told(await api.request("DELETE", path, json={"cids": [one, two]})) == NO_FILE
+    assert status_and_body(await api.request("DELETE", path, json={"cids": [one, two]})) == NO_FILE
     assert await members(api, group) == {one}
     taken = await api.request("DELETE", path, json={"cids": [one]})
     assert (taken.status_code, taken.text) == (200, "OK")
     assert (await members(api, group), await members(api, other)) == (set(), {two})
-    assert told(await api.put("/groups/none/cids", json={"cids": [one]})) == NO_GROUP
+    assert status_and_body(await api.put("/groups/none/cids", json={"cids": [one]})) == NO_GROUP
     for wrong in ({"cids": []}, {"cids": [one] * 1001}, {"cids": "x"}, {}, {"cids": ["no cid"]}):
-        assert told(await api.put(path, json=wrong))[0] == 400
+        assert status_and_body(await api.put(path, json=wrong))[0] == 400
 
 
 async def test_old_groups_keep_to_their_tenant_and_scopes(
@@ -114,11 +114,11 @@ async def test_old_groups_keep_to_their_tenant_and_scopes(
     [file] = await public(server, f"{tenant}2", "theirs")
     other = server.client(server.key(f"{tenant}2"), "api.localhost")
     assert (await other.get("/groups")).json() == []
-    assert told(await other.get(f"/groups/{group['id']}")) == NO_GROUP
-    assert told(await other.put(f"/groups/{group['id']}/cids", json={"cids": [file.cid]})) == NO_GROUP
-    assert told(await other.delete(f"/groups/{group['id']}")) == NO_GROUP
+    assert status_and_body(await other.get(f"/groups/{group['id']}")) == NO_GROUP
+    assert status_and_body(await other.put(f"/groups/{group['id']}/cids", json={"cids": [file.cid]})) == NO_GROUP
+    assert status_and_body(await other.delete(f"/groups/{group['id']}")) == NO_GROUP
     reader = server.client(server.key(tenant, scopes=frozenset({"org:groups:read"})), "api.localhost")
-    assert told(await reader.get(f"/groups/{group['id']}"))[0] == 200
+    assert status_and_body(await reader.get(f"/groups/{group['id']}"))[0] == 200
     refused = await reader.post("/groups", json={"name": "x"})
     assert (refused.status_code, refused.json()["error"]["reason"]) == (403, "NO_SCOPES_FOUND")
     stranger = server.client(None, "api.localhost")
@@ -131,28 +131,30 @@ async def test_paths_without_a_network_are_of_private_files(
 ) -> None:
     private = await keep(server, tenant, ContentNetwork.PRIVATE, b"private")
     [shown] = await public(server, tenant, "public")
-    assert told(await api.get("/v3/files")) == told(await api.get("/v3/files/private"))
+    assert status_and_body(await api.get("/v3/files")) == status_and_body(await api.get("/v3/files/private"))
     assert [row["id"] for row in (await api.get("/v3/files", params={"cid": private.cid})).json()["data"]["files"]] == [
         private.id
     ]
-    assert told(await api.get(f"/v3/files/{private.id}")) == told(await api.get(f"/v3/files/private/{private.id}"))
-    assert told(await api.get(f"/v3/files/{shown.id}"))[0] == 404
+    assert status_and_body(await api.get(f"/v3/files/{private.id}")) == status_and_body(
+        await api.get(f"/v3/files/private/{private.id}")
+    )
+    assert status_and_body(await api.get(f"/v3/files/{shown.id}"))[0] == 404
     changed = await api.put(f"/v3/files/{private.id}", json={"name": "renamed"})
     assert changed.json()["data"]["name"] == "renamed"
     group = (await api.post("/v3/files/groups", json={"name": "g"})).json()["data"]
-    assert told(await api.get(f"/v3/groups/private/{group['id']}")) == (200, {"data": group})
+    assert status_and_body(await api.get(f"/v3/groups/private/{group['id']}")) == (200, {"data": group})
     assert [row["id"] for row in (await api.get("/v3/files/groups")).json()["data"]["groups"]] == [group["id"]]
-    assert told(await api.get(f"/v3/files/groups/{group['id']}")) == (200, {"data": group})
+    assert status_and_body(await api.get(f"/v3/files/groups/{group['id']}")) == (200, {"data": group})
     assert (await api.put(f"/v3/files/groups/{group['id']}", json={"name": "h"})).json()["data"]["name"] == "h"
     member = f"/v3/files/groups/{group['id']}/ids/{private.id}"
-    assert told(await api.put(member)) == (200, {"data": None})
+    assert status_and_body(await api.put(member)) == (200, {"data": None})
     assert (await api.get(f"/v3/files/{private.id}")).json()["data"]["group_id"] == group["id"]
-    assert told(await api.delete(member)) == (200, {"data": None})
+    assert status_and_body(await api.delete(member)) == (200, {"data": None})
     for path in (f"/v3/files/groups/{group['id']}", f"/v3/files/{private.id}"):
         gone = await api.delete(path)
-        assert (told(gone), gone.reason_phrase) == ((200, {"data": None}), "OK")
-        assert told(await api.get(path))[0] == 404
-    assert told(await api.get("/v3/files/neither"))[0] == 400
+        assert (status_and_body(gone), gone.reason_phrase) == ((200, {"data": None}), "OK")
+        assert status_and_body(await api.get(path))[0] == 404
+    assert status_and_body(await api.get("/v3/files/neither"))[0] == 400
 
 
 @pytest.mark.parametrize("path", ["/v3/files/{}", "/v3/files/private/{}", "/groups/{}/cids", "/groups/{}"])
@@ -177,15 +179,15 @@ async def test_swaps_under_their_old_paths(server: RunningServer, api: httpx.Asy
         made = await api.put(path + asked.cid, json={"swapCid": served.cid})
         assert made.status_code == 200
         assert made.json()["data"][field] == served.cid
-        assert told(await api.get(path + asked.cid)) == (200, {"data": [made.json()["data"]]})
+        assert status_and_body(await api.get(path + asked.cid)) == (200, {"data": [made.json()["data"]]})
         now = (await api.get(f"/v3/files/{network}/swap/{asked.cid}")).json()["data"]
         assert [row["mapped_cid"] for row in now] == [served.cid]
-        assert told(await api.get(path + asked.cid, params={"domain": "nobodys"}))[0] == 404
+        assert status_and_body(await api.get(path + asked.cid, params={"domain": "nobodys"}))[0] == 404
         gone = await api.delete(path + asked.cid)
-        assert (told(gone), gone.reason_phrase) == ((200, {"data": None}), "OK")
+        assert (status_and_body(gone), gone.reason_phrase) == ((200, {"data": None}), "OK")
         history = (await api.get(path + asked.cid)).json()["data"]
         assert [row[field] for row in history] == [None, served.cid]
-        assert told(await api.put(path + STRANGE, json={"swapCid": served.cid}))[0] == 404
+        assert status_and_body(await api.put(path + STRANGE, json={"swapCid": served.cid}))[0] == 404
 
 
 async def test_signatures_under_their_old_path_are_of_public_files(
@@ -195,10 +197,10 @@ async def test_signatures_under_their_old_path_are_of_public_files(
     old, now = f"/v3/ipfs/signature/{file.cid}", f"/v3/files/public/signature/{file.cid}"
     for method, body in (("GET", None), ("DELETE", None), ("POST", {"signature": "0x00", "address": "0x00"})):
         answers = [await api.request(method, path, json=body) for path in (old, now)]
-        assert told(answers[0]) == told(answers[1])
+        assert status_and_body(answers[0]) == status_and_body(answers[1])
         assert answers[0].status_code in {400, 404}
     bare = await api.post(old, json={"signature": "0x00"})
-    assert told(bare) == (400, {"error": {"code": 400, "message": "address: Field required"}})
+    assert status_and_body(bare) == (400, {"error": {"code": 400, "message": "address: Field required"}})
 
 
 PAIRS: Mapping[str, Mapping[str, Any]] = {
@@ -261,7 +263,7 @@ async def test_operators_of_the_old_list(
     ],
 )
 async def test_filters_that_are_none(api: httpx.AsyncClient, wrong: Mapping[str, Any]) -> None:
-    status, body = told(await api.get("/data/pinList", params=wrong))
+    status, body = status_and_body(await api.get("/data/pinList", params=wrong))
     assert (status, body["error"]["reason"]) == (400, "INVALID_REQUEST")
 
 
@@ -310,8 +312,11 @@ async def test_notes_by_cid(server: RunningServer, api: httpx.AsyncClient, tenan
     row = (await api.get("/data/pinList", params={"cid": file.cid})).json()["rows"][0]
     assert row["metadata"] == {"name": "new", "keyvalues": {"b": "x"}}
     assert (await api.get("/v3/files/private", params={"name": "new"})).json()["data"]["files"] == []
-    assert told(await api.put("/pinning/hashMetadata", json={"ipfsPinHash": STRANGE, "name": "x"})) == (400, NOT_PINNED)
-    assert told(await api.delete(f"/pinning/unpin/{STRANGE}")) == (400, NOT_PINNED)
+    assert status_and_body(await api.put("/pinning/hashMetadata", json={"ipfsPinHash": STRANGE, "name": "x"})) == (
+        400,
+        NOT_PINNED,
+    )
+    assert status_and_body(await api.delete(f"/pinning/unpin/{STRANGE}")) == (400, NOT_PINNED)
 
 
 async def test_totals_are_of_public_files(server: RunningServer, api: httpx.AsyncClient, tenant: str) -> None:
@@ -319,4 +324,4 @@ async def test_totals_are_of_public_files(server: RunningServer, api: httpx.Asyn
     await keep(server, tenant, ContentNetwork.PRIVATE, b"private")
     total = {"pin_count": 2, "pin_size_total": 3, "pin_size_with_replications_total": 3}
     for path in ("/data/userPinnedDataTotal", "/v3/data/userPinnedDataTotal"):
-        assert told(await api.get(path)) == (200, total)
+        assert status_and_body(await api.get(path)) == (200, total)

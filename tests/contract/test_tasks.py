@@ -47,7 +47,7 @@ async def show(agent: httpx.AsyncClient, task: dict[str, Any]) -> dict[str, Any]
     return (await agent.get(f"{TASKS}/{task['id']}")).json()["task"]
 
 
-async def ended(agent: httpx.AsyncClient, task: dict[str, Any], count: int = 1) -> list[dict[str, Any]]:
+async def wait_for_runs(agent: httpx.AsyncClient, task: dict[str, Any], count: int = 1) -> list[dict[str, Any]]:
     """Return the runs once there are that many and none is running."""
     end = time.monotonic() + 30
     while True:
@@ -186,7 +186,7 @@ async def test_run_now_a_hundred_times_is_one_run_at_a_time(agent: httpx.AsyncCl
     begun = [answer for answer in answers if answer.status_code == 200]
     assert {answer.text for answer in answers if answer.status_code != 200} == {'{"error":"Task is running"}'}
     assert {answer.status_code for answer in answers} == {200, 409}
-    assert len(await ended(agent, task)) == len(begun)
+    assert len(await wait_for_runs(agent, task)) == len(begun)
     runs = (await agent.get(f"{TASKS}/{task['id']}/runs?limit=1")).json()
     assert runs["runs"] == runs["entries"]
     assert len(runs["runs"]) == 1
@@ -197,11 +197,11 @@ async def test_a_run_leaves_its_outcome(agent: httpx.AsyncClient) -> None:
     for task in (good, bad):
         started = await agent.post(f"{TASKS}/{task['id']}/run")
         assert started.json() == {"success": True, "jobId": task["id"], "message": "Task started"}
-    (run,) = await ended(agent, good)
+    (run,) = await wait_for_runs(agent, good)
     assert set(run) == {"id", "status", "startedAt", "durationMs", "summary", "error"}
     assert (run["status"], run["error"]) == ("ok", None)
     assert run["summary"]
-    (run,) = await ended(agent, bad)
+    (run,) = await wait_for_runs(agent, bad)
     assert (run["status"], run["summary"], run["error"]) == ("error", None, "it was told to fail")
     after = await show(agent, bad)
     assert (after["lastStatus"], after["lastError"], after["running"]) == ("error", "it was told to fail", False)
@@ -210,7 +210,7 @@ async def test_a_run_leaves_its_outcome(agent: httpx.AsyncClient) -> None:
 
 async def test_a_time_that_was_is_not_turned_on_again(agent: httpx.AsyncClient) -> None:
     task = await create(agent, schedule=in_seconds(0.5))
-    await ended(agent, task)
+    await wait_for_runs(agent, task)
     over = await show(agent, task)
     assert (over["enabled"], over["nextRunAt"], over["lastStatus"]) == (False, None, "ok")
     again = await agent.post(f"{TASKS}/{task['id']}/toggle")

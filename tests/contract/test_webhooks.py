@@ -29,7 +29,7 @@ async def receiver() -> AsyncIterator[Receiver]:
         yield made
 
 
-def told(answer: httpx.Response) -> tuple[int, Any]:
+def status_and_body(answer: httpx.Response) -> tuple[int, Any]:
     return answer.status_code, answer.json()
 
 
@@ -54,15 +54,18 @@ async def test_a_webhook_comes_and_goes(api: httpx.AsyncClient) -> None:
         *("created_at", "updated_at"),
     }
     path = f"/v3/webhooks/{made['id']}"
-    assert told(await api.get(path)) == (200, {"data": made})
-    assert told(await api.get("/v3/webhooks")) == (200, {"data": {"webhooks": [made]}})
+    assert status_and_body(await api.get(path)) == (200, {"data": made})
+    assert status_and_body(await api.get("/v3/webhooks")) == (200, {"data": {"webhooks": [made]}})
     changed = (await api.put(path, json={"enabled": False, "events": []})).json()["data"]
     assert changed == {**made, "enabled": False, "events": [], "updated_at": changed["updated_at"]}
     rotated = (await api.post(f"{path}/rotate_secret")).json()["data"]
     assert rotated["secret"].startswith("whsec_")
-    assert told(await api.get(f"{path}/deliveries")) == (200, {"data": {"deliveries": [], "next_page_token": None}})
-    assert told(await api.delete(path)) == (200, {"data": None})
-    assert told(await api.get(path)) == UNKNOWN
+    assert status_and_body(await api.get(f"{path}/deliveries")) == (
+        200,
+        {"data": {"deliveries": [], "next_page_token": None}},
+    )
+    assert status_and_body(await api.delete(path)) == (200, {"data": None})
+    assert status_and_body(await api.get(path)) == UNKNOWN
 
 
 async def test_a_files_life_is_told(server: RunningServer, api: httpx.AsyncClient, receiver: Receiver) -> None:
@@ -115,8 +118,8 @@ async def test_what_comes_and_changes_in_other_ways_is_told_too(
         ),
     ]
     moved = [one.json["data"] for one in messages if one.event == "ipfs.private.file_updated"]
-    told = {(one["object"]["group_id"], one["previous_attributes"]["group_id"]) for one in moved}
-    assert told == {(group, None), (None, group)}
+    status_and_body = {(one["object"]["group_id"], one["previous_attributes"]["group_id"]) for one in moved}
+    assert status_and_body == {(group, None), (None, group)}
 
 
 async def test_what_became_of_it(server: RunningServer, api: httpx.AsyncClient, receiver: Receiver) -> None:
@@ -135,7 +138,7 @@ async def test_what_became_of_it(server: RunningServer, api: httpx.AsyncClient, 
     assert second.body == message.body
     assert (await api.get(f"{path}/deliveries", params={"state": "failed"})).json()["data"]["deliveries"] == []
     missing = await api.post(f"{path}/deliveries/{NOBODY}/redeliver")
-    assert told(missing) == (404, {"error": {"code": 404, "message": "Delivery not found"}})
+    assert status_and_body(missing) == (404, {"error": {"code": 404, "message": "Delivery not found"}})
 
 
 async def states(api: httpx.AsyncClient, path: str, state: str) -> list[dict[str, Any]]:
@@ -223,7 +226,7 @@ async def test_another_tenant_finds_nothing(server: RunningServer, api: httpx.As
         await foreign.post(f"{path}/test"),
         await api.get(f"/v3/webhooks/{NOBODY}"),
     ):
-        assert told(answer) == UNKNOWN
+        assert status_and_body(answer) == UNKNOWN
     assert (await foreign.get("/v3/webhooks")).json()["data"]["webhooks"] == []
     assert (await api.get("/v3/webhooks/x")).status_code == 404
 
@@ -232,7 +235,7 @@ async def test_there_are_twenty(api: httpx.AsyncClient) -> None:
     for _ in range(20):
         await create(api)
     answer = await api.post("/v3/webhooks", json={"url": "https://receiver.example/"})
-    assert told(answer) == (403, {"error": {"code": 403, "message": "Webhook limit reached"}})
+    assert status_and_body(answer) == (403, {"error": {"code": 403, "message": "Webhook limit reached"}})
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from roost.core.periodic import Backoff, PeriodicTask
 OFTEN, NEVER = 0.002, 1000.0
 
 
-class Job:
+class CountingJob:
     """Job that counts its runs; raises while `failing`, waits while `open` is not set."""
 
     def __init__(self) -> None:
@@ -41,7 +41,7 @@ async def tasks() -> AsyncIterator[list[PeriodicTask]]:
 
 
 async def test_it_runs_at_its_interval_and_again_after_a_stop(tasks: list[PeriodicTask]) -> None:
-    job = Job()
+    job = CountingJob()
     task = PeriodicTask("test", job, OFTEN)
     tasks.append(task)
     for goal in (3, 6):
@@ -58,7 +58,7 @@ async def test_it_runs_at_its_interval_and_again_after_a_stop(tasks: list[Period
 
 
 async def test_a_delay_comes_before_the_first_run_and_a_wake_ends_it(tasks: list[PeriodicTask]) -> None:
-    job = Job()
+    job = CountingJob()
     task = PeriodicTask("test", job, NEVER)
     tasks.append(task)
     task.start(delay=NEVER)
@@ -70,7 +70,7 @@ async def test_a_delay_comes_before_the_first_run_and_a_wake_ends_it(tasks: list
 
 
 async def test_a_wake_during_a_run_leads_to_another(tasks: list[PeriodicTask]) -> None:
-    job = Job()
+    job = CountingJob()
     job.open.clear()
     task = PeriodicTask("test", job, NEVER)
     tasks.append(task)
@@ -82,7 +82,7 @@ async def test_a_wake_during_a_run_leads_to_another(tasks: list[PeriodicTask]) -
 
 
 async def test_it_outlives_failures_and_logs_them(tasks: list[PeriodicTask]) -> None:
-    job = Job()
+    job = CountingJob()
     job.failing = True
     task = PeriodicTask("test", job, OFTEN)
     tasks.append(task)
@@ -96,7 +96,7 @@ async def test_it_outlives_failures_and_logs_them(tasks: list[PeriodicTask]) -> 
 
 @pytest.mark.parametrize(("grace", "ended"), [(0.0, 0), (10.0, 1)])
 async def test_a_stop_cancels_a_run_or_lets_it_finish(tasks: list[PeriodicTask], grace: float, ended: int) -> None:
-    job = Job()
+    job = CountingJob()
     job.open.clear()
     task = PeriodicTask("test", job, NEVER)
     tasks.append(task)
@@ -111,7 +111,7 @@ async def test_a_stop_cancels_a_run_or_lets_it_finish(tasks: list[PeriodicTask],
 
 @pytest.mark.parametrize("turns", range(6))
 async def test_it_can_be_stopped_at_every_moment(turns: int) -> None:
-    task = PeriodicTask("test", Job(), OFTEN)
+    task = PeriodicTask("test", CountingJob(), OFTEN)
     task.start()
     for _ in range(20):
         await asyncio.sleep(0)

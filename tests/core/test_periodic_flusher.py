@@ -7,7 +7,7 @@ from roost.core.periodic_flusher import PeriodicFlusher
 OFTEN, NEVER = 0.005, 1000.0
 
 
-class Counted(PeriodicFlusher):
+class CountingFlusher(PeriodicFlusher):
     """Flusher that counts calls of `add`; writes fail while `broken`, and wait for `open`."""
 
     def __init__(self, interval: float) -> None:
@@ -32,14 +32,14 @@ class Counted(PeriodicFlusher):
             self.writers -= 1
 
 
-async def _until_written(counted: Counted) -> None:
+async def _until_written(counted: CountingFlusher) -> None:
     async with asyncio.timeout(10):
         while not sum(counted.written):
             await asyncio.sleep(0.002)
 
 
 async def test_it_writes_by_itself_also_after_a_stop_and_another_start() -> None:
-    counted = Counted(OFTEN)
+    counted = CountingFlusher(OFTEN)
     for _ in range(2):
         counted.start()
         counted.pending, counted.written = 1, []
@@ -48,7 +48,7 @@ async def test_it_writes_by_itself_also_after_a_stop_and_another_start() -> None
 
 
 async def test_a_stop_loses_nothing_and_can_come_twice() -> None:
-    counted = Counted(NEVER)
+    counted = CountingFlusher(NEVER)
     counted.start()
     await asyncio.sleep(0)
     counted.pending = 3
@@ -58,14 +58,14 @@ async def test_a_stop_loses_nothing_and_can_come_twice() -> None:
 
 
 async def test_what_was_never_started_is_written_by_a_stop() -> None:
-    counted = Counted(NEVER)
+    counted = CountingFlusher(NEVER)
     counted.pending = 1
     await counted.stop()
     assert counted.written == [1]
 
 
 async def test_the_loop_outlives_failures_and_tells_of_them() -> None:
-    counted = Counted(OFTEN)
+    counted = CountingFlusher(OFTEN)
     counted.broken, counted.pending = True, 2
     counted.start()
     with capture_logs() as logs:
@@ -80,7 +80,7 @@ async def test_the_loop_outlives_failures_and_tells_of_them() -> None:
 
 
 async def test_a_caller_who_gives_up_cuts_nothing_off_and_the_next_takes_its_turn() -> None:
-    counted = Counted(NEVER)
+    counted = CountingFlusher(NEVER)
     counted.open.clear()
     counted.pending = 1
     given_up = asyncio.ensure_future(counted.flush())

@@ -10,7 +10,7 @@ from roost.identity.model import SCOPES
 ROOT = Caller(CallerKind.SERVICE, "t")
 
 
-def having(*scopes: str) -> Caller:
+def caller_with(*scopes: str) -> Caller:
     return replace(ROOT, scopes=frozenset(scopes))
 
 
@@ -36,7 +36,7 @@ def test_a_key_without_scopes_may_everything() -> None:
     ],
 )
 def test_scopes_allow_what_they_say(has: str, wanted: str, allowed: bool) -> None:
-    assert having(has).allows(wanted) is allowed
+    assert caller_with(has).allows(wanted) is allowed
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_scopes_allow_what_they_say(has: str, wanted: str, allowed: bool) -> Non
     ],
 )
 def test_nobody_makes_a_key_that_may_more(has: list[str], wanted: list[str], granted: bool) -> None:
-    assert having(*has).grants(frozenset(wanted)) is granted
+    assert caller_with(*has).grants(frozenset(wanted)) is granted
 
 
 @pytest.mark.parametrize("wanted", [frozenset[str](), frozenset({"org:files:read"}), SCOPES])
@@ -70,11 +70,11 @@ def test_a_key_that_is_counted_makes_none_without_bounds() -> None:
     counted = replace(ROOT, is_counted=True)
     assert not counted.grants(frozenset())
     assert not counted.grants(frozenset({"org:files:read"}))
-    assert not replace(having("org:files:read"), is_counted=True).grants(frozenset({"org:files:read"}))
+    assert not replace(caller_with("org:files:read"), is_counted=True).grants(frozenset({"org:files:read"}))
 
 
 @pytest.mark.parametrize("scope", sorted(SCOPES))
 def test_every_scope_grants_itself(scope: str) -> None:
-    assert having(scope).grants(frozenset({scope}))
-    others = {other for other in SCOPES if having(scope).grants(frozenset({other}))}
+    assert caller_with(scope).grants(frozenset({scope}))
+    others = {other for other in SCOPES if caller_with(scope).grants(frozenset({other}))}
     assert all(other.rpartition(":")[2] == "read" or scope.endswith("write") for other in others)

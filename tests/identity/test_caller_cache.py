@@ -7,7 +7,7 @@ from roost.identity.caller_cache import CallerCache, token_digest
 ME, OTHER = Caller(CallerKind.SERVICE, "t", key_id="me"), Caller(CallerKind.SERVICE, "t", key_id="other")
 
 
-class Watch:
+class FakeClock:
     """Clock that a test sets."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -16,15 +16,15 @@ class Watch:
 
 
 @pytest.fixture
-def watch(monkeypatch: pytest.MonkeyPatch) -> Watch:
-    return Watch(monkeypatch)
+def fake_clock(monkeypatch: pytest.MonkeyPatch) -> FakeClock:
+    return FakeClock(monkeypatch)
 
 
-def test_a_caller_is_known_for_a_moment(watch: Watch) -> None:
+def test_a_caller_is_known_for_a_moment(fake_clock: FakeClock) -> None:
     cache = CallerCache(lifetime=0.5)
     cache.put(b"a", ME)
     for later, found in ((0.0, ME), (0.4, ME), (0.2, None)):
-        watch.seconds += later
+        fake_clock.seconds += later
         assert cache.get(b"a") == found
     assert cache.get(b"b") is None
 

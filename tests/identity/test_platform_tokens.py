@@ -19,7 +19,7 @@ from roost.identity.gateway_tokens import GatewayTokens
 from roost.identity.platform_tokens import PlatformTokens, is_platform
 
 
-class Rig:
+class TokenEnv:
     def __init__(self, database: Database) -> None:
         self.db = database
         self.sealer = Sealer(Sensitive(bytes(32)))
@@ -42,38 +42,38 @@ class Rig:
 
 
 @pytest.fixture
-def rig(database: Database) -> Rig:
-    return Rig(database)
+def env(database: Database) -> TokenEnv:
+    return TokenEnv(database)
 
 
-async def test_a_token_names_its_agent_for_an_hour(rig: Rig) -> None:
-    issued = await rig.platform.issue("one")
+async def test_a_token_names_its_agent_for_an_hour(env: TokenEnv) -> None:
+    issued = await env.platform.issue("one")
     left = issued.expires_at - clock.utc_now()
     assert timedelta(minutes=59) < left <= timedelta(hours=1)
     for _ in range(2):
-        caller = await rig.platform.verify(issued.token.reveal())
-        assert (caller.kind, caller.tenant_id, caller.agent_id) == (CallerKind.PLATFORM, rig.tenant.id, "one")
+        caller = await env.platform.verify(issued.token.reveal())
+        assert (caller.kind, caller.tenant_id, caller.agent_id) == (CallerKind.PLATFORM, env.tenant.id, "one")
     assert "eyJ" not in repr(issued)
 
 
-async def test_it_ends_with_the_gateway_token(rig: Rig) -> None:
-    mine, other = await rig.token("one"), await rig.token("two")
-    await rig.platform.verify(mine)
-    await rig.gateways.rotate("one")
+async def test_it_ends_with_the_gateway_token(env: TokenEnv) -> None:
+    mine, other = await env.token("one"), await env.token("two")
+    await env.platform.verify(mine)
+    await env.gateways.rotate("one")
     with pytest.raises(Unauthorised):
-        await rig.platform.verify(mine)
-    await rig.platform.verify(other)
-    await rig.platform.verify(await rig.token("one"))
+        await env.platform.verify(mine)
+    await env.platform.verify(other)
+    await env.platform.verify(await env.token("one"))
 
 
-async def test_it_ends_with_the_agent(rig: Rig) -> None:
-    token = await rig.token()
-    rig.db.run(lambda c: rig.gateways.revoke(c, "one"))
-    rig.gateways.notify_changed("one")
+async def test_it_ends_with_the_agent(env: TokenEnv) -> None:
+    token = await env.token()
+    env.db.run(lambda c: env.gateways.revoke(c, "one"))
+    env.gateways.notify_changed("one")
     with pytest.raises(Unauthorised):
-        await rig.platform.verify(token)
+        await env.platform.verify(token)
     with pytest.raises(UnknownAgent):
-        await rig.platform.issue("one")
+        await env.platform.issue("one")
 
 
 @pytest.mark.parametrize(
@@ -96,15 +96,15 @@ async def test_it_ends_with_the_agent(rig: Rig) -> None:
         {"header": {"kid": "../x"}},
     ],
 )
-async def test_a_token_with_anything_else_in_it_is_none(rig: Rig, changes: dict[str, Any]) -> None:
-    token = await rig.token()
-    assert (await rig.platform.verify(rig.signed(token, iat=1))).agent_id == "one"
+async def test_a_token_with_anything_else_in_it_is_none(env: TokenEnv, changes: dict[str, Any]) -> None:
+    token = await env.token()
+    assert (await env.platform.verify(env.signed(token, iat=1))).agent_id == "one"
     with pytest.raises(Unauthorised):
-        await rig.platform.verify(rig.signed(token, **changes))
+        await env.platform.verify(env.signed(token, **changes))
 
 
-async def test_a_token_without_our_signature_is_none(rig: Rig) -> None:
-    token = await rig.token()
+async def test_a_token_without_our_signature_is_none(env: TokenEnv) -> None:
+    token = await env.token()
     claims = jwt.decode(token, options={"verify_signature": False})
     head = {"kid": jwt.get_unverified_header(token)["kid"], "typ": "platform+jwt"}
     for forged in (
@@ -117,35 +117,35 @@ async def test_a_token_without_our_signature_is_none(rig: Rig) -> None:
         "eyJhbGciOiJIUzI1NiIsInR5cCI6InBsYXRmb3JtK2p3dCJ9..",
     ):
         with pytest.raises(Unauthorised):
-            await rig.platform.verify(forged)
+            await env.platform.verify(forged)
 
 
-async def test_keys_and_platform_tokens_are_never_taken_for_each_other(rig: Rig) -> None:
-    key = rig.db.run(lambda c: rig.keys.issue(c, rig.tenant, "k").reveal())
-    token = await rig.token()
+async def test_keys_and_platform_tokens_are_never_taken_for_each_other(env: TokenEnv) -> None:
+    key = env.db.run(lambda c: env.keys.issue(c, env.tenant, "k").reveal())
+    token = await env.token()
     assert (is_platform(key), is_platform(token)) == (False, True)
     with pytest.raises(Unauthorised):
-        await rig.platform.verify(key)
+        await env.platform.verify(key)
     with pytest.raises(Unauthorised):
-        await rig.keys.verify(token)
+        await env.keys.verify(token)
 
 
-async def test_a_key_that_cannot_be_opened_signs_nothing(rig: Rig) -> None:
-    await rig.token()
-    other = PlatformTokens(rig.db, Sealer(Sensitive(ids.random_bytes(32))), rig.gateways)
+async def test_a_key_that_cannot_be_opened_signs_nothing(env: TokenEnv) -> None:
+    await env.token()
+    other = PlatformTokens(env.db, Sealer(Sensitive(ids.random_bytes(32))), env.gateways)
     with pytest.raises(UnsealFailed):
         await other.issue("one")
 
 
-async def test_many_rotations_among_many_requests_leave_no_old_token(rig: Rig) -> None:
-    tokens = [await rig.token() for _ in range(5)]
+async def test_many_rotations_among_many_requests_leave_no_old_token(env: TokenEnv) -> None:
+    tokens = [await env.token() for _ in range(5)]
 
     async def verified(token: str) -> bool:
         try:
-            await rig.platform.verify(token)
+            await env.platform.verify(token)
         except Unauthorised:
             return False
         return True
 
-    await asyncio.gather(*(verified(token) for token in tokens), rig.gateways.rotate("one"))
+    await asyncio.gather(*(verified(token) for token in tokens), env.gateways.rotate("one"))
     assert not any([await verified(token) for token in tokens])

@@ -32,7 +32,7 @@ APPROVE = {
 
 
 @dataclass
-class World:
+class ChannelsEnv:
     server: Up
     platforms: Platforms
     client: httpx.Client
@@ -44,7 +44,7 @@ class World:
     def standins(self) -> dict[str, Standin]:
         return {"telegram": self.telegram, "slack": self.slack, "discord": self.discord}
 
-    def reach(self, agent: str) -> None:
+    def wait_until_connected(self, agent: str) -> None:
         """Wait until every enabled channel is reported as connected."""
         url, told = f"/v0/agents/{agent}/channels", list[Any]()
 
@@ -57,7 +57,7 @@ class World:
         except AssertionError:
             pytest.fail(f"not connected: {told[-1]}")
 
-    def ask(self, name: str, user: str, words: str) -> None:
+    def send_message(self, name: str, user: str, words: str) -> None:
         self.standins[name].say(user, f"Kindly /say {words}")
 
     def answer(self, name: str, user: str, words: str) -> None:
@@ -76,7 +76,7 @@ class World:
 
 
 @pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+def env(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ChannelsEnv]:
     telegram, slack, discord = Telegram(), Slack(), Discord()
     folder = tmp_path_factory.mktemp("channels")
     with standing_in(telegram, slack, discord) as platforms:
@@ -93,81 +93,81 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
             made = server.roost("keys", "create", "--tenant", "team", "--plan", "paid")
             headers = {"Authorization": f"Bearer {made.stdout.strip()}"}
             with httpx.Client(base_url=server.url, headers=headers, timeout=150, trust_env=False) as client:
-                yield World(server, platforms, client, telegram, slack, discord)
+                yield ChannelsEnv(server, platforms, client, telegram, slack, discord)
 
 
 @pytest.mark.parametrize("engine", ["hermes", "openclaw"])
-def test_people_are_answered_where_they_write(world: World, engine: str) -> None:
-    body = {"name": engine, "engine": engine, "channels": _channels(world)}
-    created = world.client.post("/v0/agents", json=body)
+def test_people_are_answered_where_they_write(env: ChannelsEnv, engine: str) -> None:
+    body = {"name": engine, "engine": engine, "channels": _channels(env)}
+    created = env.client.post("/v0/agents", json=body)
     assert created.status_code == 201, created.text
     agent = created.json()["agent"]["agentId"]
     try:
-        world.reach(agent)
-        _talk(world, engine)
-        _change(world, agent, engine)
+        env.wait_until_connected(agent)
+        check_conversations(env, engine)
+        _change(env, agent, engine)
     finally:
-        world.client.delete(f"/v0/agents/{agent}")
-    _look_back(world, agent, engine)
-    for standin in world.standins.values():
+        env.client.delete(f"/v0/agents/{agent}")
+    check_calls(env, agent, engine)
+    for standin in env.standins.values():
         standin.posted.clear()
 
 
-def _channels(world: World) -> dict[str, Any]:
+def _channels(env: ChannelsEnv) -> dict[str, Any]:
     """Return channels with different policies: a list, a list with pairing codes for strangers, and open."""
     return {
-        "telegram": {"botToken": world.telegram.token, "allowFrom": [FRIEND["telegram"]]},
+        "telegram": {"botToken": env.telegram.token, "allowFrom": [FRIEND["telegram"]]},
         "slack": {
-            "botToken": world.slack.token,
-            "appToken": world.slack.app_token,
+            "botToken": env.slack.token,
+            "appToken": env.slack.app_token,
             "dmPolicy": "pairing",
             "allowFrom": [FRIEND["slack"]],
         },
-        "discord": {"botToken": world.discord.token},
+        "discord": {"botToken": env.discord.token},
     }
 
 
-def _talk(world: World, engine: str) -> None:
-    for name in world.standins:
-        world.ask(name, STRANGER[name], f"{engine} strangers by {name}")
-        world.ask(name, FRIEND[name], f"{engine} friends by {name}")
-    for name in world.standins:
-        world.answer(name, FRIEND[name], f"{engine} friends by {name}")
-    world.answer("discord", STRANGER["discord"], f"{engine} strangers by discord")
-    assert world.code("slack", STRANGER["slack"])
-    assert "strangers by" not in world.slack.said(STRANGER["slack"])
-    assert world.telegram.said(STRANGER["telegram"]) == ""  # it wrote before the friend, who got an answer
+def check_conversations(env: ChannelsEnv, engine: str) -> None:
+    for name in env.standins:
+        env.send_message(name, STRANGER[name], f"{engine} strangers by {name}")
+        env.send_message(name, FRIEND[name], f"{engine} friends by {name}")
+    for name in env.standins:
+        env.answer(name, FRIEND[name], f"{engine} friends by {name}")
+    env.answer("discord", STRANGER["discord"], f"{engine} strangers by discord")
+    assert env.code("slack", STRANGER["slack"])
+    assert "strangers by" not in env.slack.said(STRANGER["slack"])
+    assert env.telegram.said(STRANGER["telegram"]) == ""  # it wrote before the friend, who got an answer
 
 
-def _change(world: World, agent: str, engine: str) -> None:
+def _change(env: ChannelsEnv, agent: str, engine: str) -> None:
     """Change the policy without sending the token again; then the owner approves the stranger."""
-    changed = world.client.post(f"/v0/agents/{agent}/channels/telegram", json={"dmPolicy": "pairing"})
+    changed = env.client.post(f"/v0/agents/{agent}/channels/telegram", json={"dmPolicy": "pairing"})
     assert changed.status_code == 200, changed.text
-    world.reach(agent)
+    env.wait_until_connected(agent)
     stranger = STRANGER["telegram"]
-    world.ask("telegram", stranger, f"{engine} again")
-    code = world.code("telegram", stranger)
-    assert "again" not in world.telegram.said(stranger)
+    env.send_message("telegram", stranger, f"{engine} again")
+    code = env.code("telegram", stranger)
+    assert "again" not in env.telegram.said(stranger)
     order = APPROVE[engine].format("telegram", code)
-    ran = world.client.post(f"/v0/agents/{agent}/console/exec", json={"command": order})
+    ran = env.client.post(f"/v0/agents/{agent}/console/exec", json={"command": order})
     assert ran.json()["exitCode"] == 0, ran.text
-    world.ask("telegram", stranger, f"{engine} let in")
-    world.answer("telegram", stranger, f"{engine} let in")
+    env.send_message("telegram", stranger, f"{engine} let in")
+    env.answer("telegram", stranger, f"{engine} let in")
 
 
-def _look_back(world: World, agent: str, engine: str) -> None:
+def check_calls(env: ChannelsEnv, agent: str, engine: str) -> None:
     """Check that every call had its token, that no other host was called, and that no token is in the server's log."""
-    for standin in world.standins.values():
+    for standin in env.standins.values():
         assert standin.asked
         assert standin.refused == []
-    assert set(world.discord.identified) == {world.discord.token}
-    assert world.slack.acknowledged
-    assert world.platforms.strangers == []
-    platforms = {host for standin in world.standins.values() for host in standin.hosts}
-    until(lambda: _hosts(world.server, agent) >= platforms, 20)
-    assert _hosts(world.server, agent) - OWN_BUSINESS[engine] == platforms
-    for token in (world.telegram.token, world.slack.token, world.slack.app_token, world.discord.token):
-        assert token not in world.server.text()
+    assert set(env.discord.identified) == {env.discord.token}
+    assert env.slack.acknowledged
+    assert env.platforms.strangers == []
+    platforms = {host for standin in env.standins.values() for host in standin.hosts}
+    until(lambda: _hosts(env.server, agent) >= platforms, 20)
+    assert _hosts(env.server, agent) - OWN_BUSINESS[engine] == platforms
+    for token in (env.telegram.token, env.slack.token, env.slack.app_token, env.discord.token):
+        assert token not in env.server.text()
 
 
 def _hosts(server: Up, agent: str) -> set[str]:

@@ -35,7 +35,7 @@ def client(server: Up, agent: dict[str, Any]) -> Iterator[httpx.Client]:
         yield made
 
 
-def meet(server: Up, agent: dict[str, Any], device: Device, **headers: str) -> dict[str, Any]:
+def connect_device(server: Up, agent: dict[str, Any], device: Device, **headers: str) -> dict[str, Any]:
     """Return the gateway's response to a device that sends the gateway token in both places, as devices do."""
     host, token = f"{agent['agentId']}.agents.localhost", agent["gatewayToken"]
     address = ("127.0.0.1", int(httpx.URL(server.url).port or 0))
@@ -66,7 +66,7 @@ def test_no_device_is_let_in_because_of_our_proxy(
     server: Up, agent: dict[str, Any], client: httpx.Client, headers: dict[str, str]
 ) -> None:
     device = Device()
-    answer = meet(server, agent, device, **headers)
+    answer = connect_device(server, agent, device, **headers)
     assert (answer["ok"], answer["error"]["code"]) == (False, "NOT_PAIRED")
     (row,) = [row for row in listed(client)["pending"] if row["deviceId"] == device.id]
     assert row["requestId"] == answer["error"]["details"]["requestId"]
@@ -76,9 +76,9 @@ def test_no_device_is_let_in_because_of_our_proxy(
 
 def test_a_device_is_approved_and_comes_in(server: Up, agent: dict[str, Any], client: httpx.Client) -> None:
     device = Device()
-    request_id = meet(server, agent, device)["error"]["details"]["requestId"]
+    request_id = connect_device(server, agent, device)["error"]["details"]["requestId"]
     assert client.post(f"/v0/devices/{request_id}/approve").json()["success"] is True
-    answer = meet(server, agent, device)
+    answer = connect_device(server, agent, device)
     assert answer["ok"], answer
     assert answer["sessions"]["ok"], answer
     found = listed(client)
@@ -93,12 +93,12 @@ def test_a_device_is_approved_and_comes_in(server: Up, agent: dict[str, Any], cl
 
 def test_all_that_wait_are_approved_by_one_command(server: Up, agent: dict[str, Any]) -> None:
     devices = [Device(), Device(client="openclaw-android")]
-    waiting = {meet(server, agent, device)["error"]["details"]["requestId"] for device in devices}
+    waiting = {connect_device(server, agent, device)["error"]["details"]["requestId"] for device in devices}
     shown = json.loads(server.roost("devices", "list", "Owl", "-o", "json").stdout)
     assert waiting <= {row["requestId"] for row in shown["pending"]}
     done = server.roost("devices", "approve-all", "Owl", "-o", "json")
     assert waiting <= set(json.loads(done.stdout)["approved"])
-    assert all(meet(server, agent, device)["ok"] for device in devices)
+    assert all(connect_device(server, agent, device)["ok"] for device in devices)
     assert json.loads(server.roost("devices", "list", "Owl", "-o", "json").stdout)["pending"] == []
 
 
@@ -108,13 +108,13 @@ def test_the_engines_own_pages_are_a_device_too(server: Up, agent: dict[str, Any
     assert (page.status_code, "<html" in page.text.lower()) == (200, True)
     origin = f"http://{agent['agentId']}.agents.localhost:{httpx.URL(server.url).port}"
     browser = Device(client="openclaw-control-ui", mode="webchat")
-    stranger = meet(server, agent, browser, Origin="http://evil.example")
+    stranger = connect_device(server, agent, browser, Origin="http://evil.example")
     assert stranger["error"]["details"]["code"] == "CONTROL_UI_ORIGIN_NOT_ALLOWED"
-    waiting = meet(server, agent, browser, Origin=origin)
+    waiting = connect_device(server, agent, browser, Origin=origin)
     assert waiting["error"]["code"] == "NOT_PAIRED", waiting
     request_id = waiting["error"]["details"]["requestId"]
     assert client.post(f"/v0/devices/{request_id}/approve").status_code == 200
-    known = meet(server, agent, browser, Origin=origin)
+    known = connect_device(server, agent, browser, Origin=origin)
     assert known["error"]["code"] == "UNAVAILABLE", known  # the page must be of the gateway's own build
     assert browser.id in [row["deviceId"] for row in listed(client)["paired"]]
 
@@ -122,7 +122,7 @@ def test_the_engines_own_pages_are_a_device_too(server: Up, agent: dict[str, Any
 def test_a_wrong_token_waits_nowhere(server: Up, agent: dict[str, Any], client: httpx.Client) -> None:
     before = listed(client)
     with pytest.raises(Exception, match="401"):
-        meet(server, {**agent, "gatewayToken": "rst_gw_" + "0" * 64}, Device())
+        connect_device(server, {**agent, "gatewayToken": "rst_gw_" + "0" * 64}, Device())
     assert listed(client) == before
 
 
@@ -147,7 +147,7 @@ def test_the_owner_writes_the_configuration(server: Up, agent: dict[str, Any], c
     assert after["browser"] == {"enabled": False}
     assert after["models"]["providers"]["own"]["apiKey"] == REDACTED
     device = Device()
-    assert meet(server, agent, device)["error"]["code"] == "NOT_PAIRED"
+    assert connect_device(server, agent, device)["error"]["code"] == "NOT_PAIRED"
 
 
 def test_what_the_engine_does_not_take_is_said_in_its_words(client: httpx.Client) -> None:

@@ -32,7 +32,7 @@ async def secret(owner: httpx.AsyncClient, name: str, value: str) -> str:
     return answer.json()["secret"]["id"]
 
 
-async def asked(agent: httpx.AsyncClient, text: str) -> str:
+async def ask_agent(agent: httpx.AsyncClient, text: str) -> str:
     body = {"model": "openclaw", "messages": [{"role": "user", "content": text}]}  # Hermes takes any name
     answer = await agent.post("/v1/chat/completions", json=body)
     assert answer.status_code == 200, answer.text
@@ -65,7 +65,7 @@ async def test_both_engines_answer_by_their_owners_keys_and_never_have_them(serv
         )
         agents = [server.agent_client(answer.json()["agent"]) for answer in made]
         for agent, provider in zip(agents, (claude, gpt), strict=True):
-            assert "parrot says" in await asked(agent, "Do you know the grebe?")
+            assert "parrot says" in await ask_agent(agent, "Do you know the grebe?")
             assert "the grebe" in str(provider.bodies[-1]["messages"])
             assert provider.bodies[-1]["model"] == MODEL
             assert KEY.reveal() in str(provider.headers)

@@ -16,7 +16,7 @@ from tests.storage.storage_env import CONTENT
 
 
 @dataclass
-class World:
+class NetworkEnv:
     server: RunningServer
     api: httpx.AsyncClient
     ours: KuboNode
@@ -38,53 +38,53 @@ class World:
 
 
 @pytest.fixture
-async def world(tmp_path: Path) -> AsyncIterator[World]:
+async def env(tmp_path: Path) -> AsyncIterator[NetworkEnv]:
     async with run_kubo_node(tmp_path / "ours", "bearer:secret") as ours, run_kubo_node(tmp_path / "theirs") as theirs:
         settings = {"ROOST_KUBO_API": ours.url, "ROOST_KUBO_AUTH": "bearer:secret"}
         async with running(
             tmp_path / "data", ROOST_NETWORK="kubo", ROOST_EGRESS_ALLOW="127.0.0.0/8", **settings
         ) as server:
-            yield World(server, server.client(server.key(), "api.localhost"), ours, theirs)
+            yield NetworkEnv(server, server.client(server.key(), "api.localhost"), ours, theirs)
 
 
-async def test_what_is_public_is_for_everybody_while_it_is(world: World) -> None:
-    first = await world.upload(CONTENT, network="public")
-    folder = await world.api.post(
+async def test_what_is_public_is_for_everybody_while_it_is(env: NetworkEnv) -> None:
+    first = await env.upload(CONTENT, network="public")
+    folder = await env.api.post(
         "/v3/files",
         data={"network": "public"},
         files=[("file", ("f/a", b"a" * 300_000)), ("file", ("f/b", b"b"))],
     )
-    await world.until_offered(first["cid"])
-    await world.until_offered(folder.json()["data"]["cid"])
-    await world.theirs.call_json("swarm/connect", world.ours.address)
-    assert await world.theirs.cat(first["cid"]) == CONTENT
-    await world.api.delete(f"/v3/files/public/{first['id']}")
-    await world.until_offered(first["cid"], offered=False)
+    await env.until_offered(first["cid"])
+    await env.until_offered(folder.json()["data"]["cid"])
+    await env.theirs.call_json("swarm/connect", env.ours.address)
+    assert await env.theirs.cat(first["cid"]) == CONTENT
+    await env.api.delete(f"/v3/files/public/{first['id']}")
+    await env.until_offered(first["cid"], offered=False)
 
 
-async def test_what_is_private_never_leaves(world: World) -> None:
-    before = world.blocks()
-    secret = await world.upload(CONTENT, network="private")
-    other = world.server.client(world.server.key("other"), "api.localhost")
-    await world.api.put(f"/v3/files/private/{secret['id']}", json={"name": "b"})
+async def test_what_is_private_never_leaves(env: NetworkEnv) -> None:
+    before = env.blocks()
+    secret = await env.upload(CONTENT, network="private")
+    other = env.server.client(env.server.key("other"), "api.localhost")
+    await env.api.put(f"/v3/files/private/{secret['id']}", json={"name": "b"})
     wish = await other.post("/v3/files/public/pin_by_cid", json={"cid": secret["cid"], "host_nodes": []})
     assert wish.status_code == 200
-    public = await world.upload(b"public", network="public")
-    await world.until_offered(public["cid"])
-    await world.api.delete(f"/v3/files/private/{secret['id']}")
-    later = await world.upload(b"later", network="public")
-    await world.until_offered(later["cid"])
-    assert len(world.blocks() - before) == 2
+    public = await env.upload(b"public", network="public")
+    await env.until_offered(public["cid"])
+    await env.api.delete(f"/v3/files/private/{secret['id']}")
+    later = await env.upload(b"later", network="public")
+    await env.until_offered(later["cid"])
+    assert len(env.blocks() - before) == 2
 
 
-async def test_what_others_have_comes_over_bitswap(world: World) -> None:
-    cid = await world.theirs.add(CONTENT)
-    asked = await world.api.post("/psa/pins", json={"cid": cid, "origins": [world.theirs.address]})
+async def test_what_others_have_comes_over_bitswap(env: NetworkEnv) -> None:
+    cid = await env.theirs.add(CONTENT)
+    asked = await env.api.post("/psa/pins", json={"cid": cid, "origins": [env.theirs.address]})
     assert asked.status_code == 202
-    assert asked.json()["delegates"] == [world.ours.address]
+    assert asked.json()["delegates"] == [env.ours.address]
     async with asyncio.timeout(30):
-        while (await world.api.get("/psa/pins", params={"cid": cid})).json()["count"] == 0:
+        while (await env.api.get("/psa/pins", params={"cid": cid})).json()["count"] == 0:
             await asyncio.sleep(0.05)
-    (file,) = (await world.api.get("/v3/files/public", params={"cid": cid})).json()["data"]["files"]
+    (file,) = (await env.api.get("/v3/files/public", params={"cid": cid})).json()["data"]["files"]
     assert file["size"] == len(CONTENT)
-    await world.until_offered(cid)  # a public file, so it is announced too
+    await env.until_offered(cid)  # a public file, so it is announced too

@@ -28,7 +28,7 @@ def restart(server: Up, path: str) -> None:
         assert api.post(f"{path}/restart").status_code == 200
 
 
-def asked(server: Up, agent: str, command: str) -> str:
+def terminal_output(server: Up, agent: str, command: str) -> str:
     """Return the output of the agent's terminal tool, as the agent reports it."""
     said = server.roost("chat", agent, f'/tool terminal {{"command": "{command}"}}')
     assert said.returncode == 0, said.stderr
@@ -50,10 +50,12 @@ def test_from_the_first_secret_to_a_new_key(tmp_path: Path) -> None:
         assert "roost agents restart Ada" in attached.stdout
         restart(server, path)
 
-        seen = asked(server, "Ada", "echo variable=$MY_VARIABLE length=${#MY_SECRET} key=[$OPENROUTER_API_KEY]")
+        seen = terminal_output(
+            server, "Ada", "echo variable=$MY_VARIABLE length=${#MY_SECRET} key=[$OPENROUTER_API_KEY]"
+        )
         assert f"variable={SHOWN} length={len(SECRET)} key=[]" in seen, seen
 
-        _nowhere(server)
+        assert_no_leak(server)
         before = (server.data / "keys" / "kek").read_text().strip()
         rotated = server.roost("secrets", "rotate-key")
         assert rotated.returncode == 0, rotated.stderr
@@ -62,7 +64,7 @@ def test_from_the_first_secret_to_a_new_key(tmp_path: Path) -> None:
         keep(server, "LATER", "after the exchange")
         server.stop()
         server.start()
-        assert f"variable={SHOWN}" in asked(server, "Ada", "echo variable=$MY_VARIABLE")
+        assert f"variable={SHOWN}" in terminal_output(server, "Ada", "echo variable=$MY_VARIABLE")
 
 
 def test_a_server_whose_key_was_lost_does_not_start_and_makes_none(tmp_path: Path) -> None:
@@ -83,7 +85,7 @@ def test_a_server_whose_key_was_lost_does_not_start_and_makes_none(tmp_path: Pat
     assert not key.exists()
 
 
-def _nowhere(server: Up) -> None:
+def assert_no_leak(server: Up) -> None:
     """Check that no secret value is in a response, a log, a file, or a foreign process of the host."""
     with server.client() as api:
         agent = api.get("/v0/agents").json()["agents"][0]["agentId"]

@@ -32,7 +32,7 @@ def runs_of(server: Up, agent: dict[str, Any]) -> dict[str, list[dict[str, Any]]
         }
 
 
-def make(client: httpx.Client, agent: dict[str, Any], name: str, at: str) -> None:
+def create_task(client: httpx.Client, agent: dict[str, Any], name: str, at: str) -> None:
     body = {"name": name, "schedule": at, "payload": f"Say {name}."}
     made = client.post(f"/v0/agents/{agent['agentId']}/tasks", json=body)
     assert made.status_code == 201, made.text
@@ -51,7 +51,7 @@ def test_tasks_of_many_agents_run_once_and_in_time_though_the_server_is_killed(t
         due = datetime.now(UTC) + timedelta(seconds=AHEAD)
         with server.client() as client, ThreadPoolExecutor(AGENTS) as hands:
             names = [(agent, name) for agent in agents for name in NAMES]
-            for made in [hands.submit(make, client, agent, name, due.isoformat()) for agent, name in names]:
+            for made in [hands.submit(create_task, client, agent, name, due.isoformat()) for agent, name in names]:
                 made.result()
         assert datetime.now(UTC) < due, "the tasks were not made in time for their time"
         server.kill()
@@ -64,14 +64,14 @@ def test_tasks_of_many_agents_run_once_and_in_time_though_the_server_is_killed(t
                 assert [run["status"] for run in each] == ["ok"], (name, each)
                 late = datetime.fromisoformat(each[0]["startedAt"]) - due
                 assert timedelta(0) <= late < timedelta(seconds=5), (name, late)
-        misses(server, agents[0])
+        check_missed_task(server, agents[0])
 
 
-def misses(server: Up, agent: dict[str, Any]) -> None:
+def check_missed_task(server: Up, agent: dict[str, Any]) -> None:
     """A task that was due while the agent was down runs once after its start."""
     with server.client() as client:
-        make(client, agent, "missed", (datetime.now(UTC) + timedelta(seconds=2)).isoformat())
-        make(client, agent, "later", (datetime.now(UTC) + timedelta(hours=1)).isoformat())
+        create_task(client, agent, "missed", (datetime.now(UTC) + timedelta(seconds=2)).isoformat())
+        create_task(client, agent, "later", (datetime.now(UTC) + timedelta(hours=1)).isoformat())
         due = datetime.now(UTC) + timedelta(seconds=2)
     server.stop()
     until(lambda: datetime.now(UTC) > due)

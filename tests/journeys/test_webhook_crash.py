@@ -10,7 +10,7 @@ from pathlib import Path
 from tests.journeys.server_process import Up, until, up
 
 
-class Told:
+class FakeReceiver:
     """Responses of the receiver by event and file; it waits while `held` is not set."""
 
     def __init__(self) -> None:
@@ -22,8 +22,8 @@ class Told:
 
 
 @contextmanager
-def receiver() -> Iterator[Told]:
-    told = Told()
+def receiver() -> Iterator[FakeReceiver]:
+    told = FakeReceiver()
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:

@@ -64,23 +64,23 @@ REWRITTEN = {("file_keyvalues", "value"), ("operations", "subject")}
 
 
 @pytest.fixture(scope="module")
-def grown_sqlite(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("grown") / "roost.db"
-    _grow(f"sqlite:///{path}")
+def upgraded_sqlite(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("upgraded") / "roost.db"
+    _create_and_upgrade(f"sqlite:///{path}")
     return path
 
 
 @pytest.fixture(scope="module")
-def grown_postgresql(postgres_url: str) -> Iterator[str]:
+def upgraded_postgresql(postgres_url: str) -> Iterator[str]:
     for url in postgres_copy(postgres_url, "template0"):
-        _grow(url)
+        _create_and_upgrade(url)
         yield str(make_url(url).database)
 
 
 @pytest.fixture
-def grown(dialect: str, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Database]:
+def upgraded(dialect: str, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Database]:
     """Return a database with rows of each revision, upgraded to the newest."""
-    template = request.getfixturevalue(f"grown_{dialect}")
+    template = request.getfixturevalue(f"upgraded_{dialect}")
     if dialect == "sqlite":
         urls = iter([f"sqlite:///{shutil.copy(template, tmp_path / 'roost.db')}"])
     else:
@@ -91,7 +91,7 @@ def grown(dialect: str, request: pytest.FixtureRequest, tmp_path: Path) -> Itera
         database.close()
 
 
-def _grow(url: str) -> None:
+def _create_and_upgrade(url: str) -> None:
     database = Database(url)
     config = Config()
     config.set_main_option("script_location", str(Path(migrations.__file__).parent))
@@ -106,12 +106,12 @@ def _grow(url: str) -> None:
 
 
 @pytest.fixture
-def content(grown: Database, tmp_path: Path) -> ContentService:
+def content(upgraded: Database, tmp_path: Path) -> ContentService:
     for pack, data in ((storage_rows.PACK, CONTENT), (storage_rows.SMALL_PACK, SMALL)):
         path = tmp_path / "blobs" / pack[:2] / pack
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)
-    return ContentService(grown, FolderStore(tmp_path / "blobs"))
+    return ContentService(upgraded, FolderStore(tmp_path / "blobs"))
 
 
 def _revisions() -> list[str]:
@@ -123,13 +123,13 @@ def test_every_revision_is_told_of() -> None:
     assert sorted(ROWS) == _revisions()
 
 
-async def test_no_row_is_lost_and_every_table_has_some(grown: Database) -> None:
-    def look(connection: Connection) -> tuple[list[object], set[str]]:
+async def test_no_row_is_lost_and_every_table_has_some(upgraded: Database) -> None:
+    def read(connection: Connection) -> tuple[list[object], set[str]]:
         lost = [row for rows in ROWS.values() for row in rows if not _is_there(connection, *row)]
         tables = set(sa.inspect(connection).get_table_names()) - {"alembic_version"}
         return lost, {table for table in tables if not _is_there(connection, table, {})}
 
-    assert await grown.write(look) == ([], set())
+    assert await upgraded.write(read) == ([], set())
 
 
 def _is_there(connection: Connection, table: str, row: Mapping[str, Any]) -> bool:
@@ -139,8 +139,8 @@ def _is_there(connection: Connection, table: str, row: Mapping[str, Any]) -> boo
     return connection.execute(query).first() is not None
 
 
-async def test_keys_from_before_open_and_those_that_ended_do_not(grown: Database) -> None:
-    keys = ApiKeys(grown, SEALER)
+async def test_keys_from_before_open_and_those_that_ended_do_not(upgraded: Database) -> None:
+    keys = ApiKeys(upgraded, SEALER)
 
     def token(key_id: str) -> str:
         claims = {"iss": ISSUER, "aud": AUDIENCE, "sub": TENANT, "jti": key_id, "iat": 0, "exp": 4_102_444_800}
@@ -158,27 +158,27 @@ async def test_keys_from_before_open_and_those_that_ended_do_not(grown: Database
     assert (await keys.list(TENANT, KeyFilter(limited=False), 0))[1] == 4
 
 
-async def test_agents_and_what_they_have(grown: Database) -> None:
-    agents = AgentRepository(grown, SEALER, dict.fromkeys(Plan, 10))
+async def test_agents_and_what_they_have(upgraded: Database) -> None:
+    agents = AgentRepository(upgraded, SEALER, dict.fromkeys(Plan, 10))
     assert {agent.id for agent in await agents.list(TENANT)} == {"a1", "a2"}
-    (secret,), _ = await SecretService(grown, SEALER, agents).list(TENANT)
+    (secret,), _ = await SecretService(upgraded, SEALER, agents).list(TENANT)
     assert secret.value is not None
     assert secret.value.reveal() == "wört"
-    assert (await grown.read(lambda connection: scripts.list_scripts(connection, "a1")))["build"].exit_code == 1
-    counted = await grown.read(lambda connection: usage.list_usage(connection, TENANT, None, ""))
+    assert (await upgraded.read(lambda connection: scripts.list_scripts(connection, "a1")))["build"].exit_code == 1
+    counted = await upgraded.read(lambda connection: usage.list_usage(connection, TENANT, None, ""))
     assert [one.prompt_tokens for one in counted] == [2**40] * 2
 
 
-async def test_every_envelope_opens(grown: Database) -> None:
+async def test_every_envelope_opens(upgraded: Database) -> None:
     def open_all(connection: Connection) -> int:
         lost = [sealed.reseal_page(connection, SEALER, column).lost for column in sealed.sealed_columns()]
         return sum(lost)
 
-    assert await grown.write(open_all) == 0
+    assert await upgraded.write(open_all) == 0
 
 
-async def test_files_are_listed_found_and_read(grown: Database, content: ContentService) -> None:
-    files = FileService(grown)
+async def test_files_are_listed_found_and_read(upgraded: Database, content: ContentService) -> None:
+    files = FileService(upgraded)
 
     async def ids(network: ContentNetwork, **chosen: Any) -> list[str]:
         return [file.id for file in (await files.list(TENANT, network, FileFilter(**chosen), None, 100))[0]]
@@ -202,26 +202,26 @@ async def test_files_are_listed_found_and_read(grown: Database, content: Content
         assert b"".join([piece async for piece in content.reader.stream_file(scope, stat)]) == data
 
 
-async def test_groups_are_listed_and_let_go(grown: Database) -> None:
-    groups = GroupService(grown, FileService(grown))
+async def test_groups_are_listed_and_let_go(upgraded: Database) -> None:
+    groups = GroupService(upgraded, FileService(upgraded))
     for network, name in ((PRIVATE, "photos"), (PUBLIC, "ö" * 100)):
         (group,), _ = await groups.list(TENANT, network, GroupFilter(), None, 10)
         assert group.name == name
         await groups.delete(TENANT, network, group.id)
-    assert (await FileService(grown).get(TENANT, PRIVATE, "f1")).note.group_id is None
-    assert await grown.read(lambda connection: pins.get_pin(connection, "p2").request.group_id) is None
+    assert (await FileService(upgraded).get(TENANT, PRIVATE, "f1")).note.group_id is None
+    assert await upgraded.read(lambda connection: pins.get_pin(connection, "p2").request.group_id) is None
 
 
-async def test_what_was_kept_before_it_was_counted_is_counted_on(grown: Database) -> None:
-    files = FileService(grown)
+async def test_what_was_kept_before_it_was_counted_is_counted_on(upgraded: Database) -> None:
+    files = FileService(upgraded)
     assert [(await files.quota.usage(tenant))[0] for tenant in (TENANT, OTHER)] == [storage_rows.STORED, 0]
     await files.delete(TENANT, PRIVATE, "f6")
     await files.delete(OTHER, PRIVATE, "f7")
     assert [(await files.quota.usage(tenant))[0] for tenant in (TENANT, OTHER)] == [2 * len(CONTENT) + len(SMALL), 0]
 
 
-async def test_gateways_admit_and_serve(grown: Database) -> None:
-    gateways = StorageGatewayService(grown)
+async def test_gateways_admit_and_serve(upgraded: Database) -> None:
+    gateways = StorageGatewayService(upgraded)
     page, count = await gateways.list(TENANT, 0, 10)
     assert (count, [gateway.id for gateway in page]) == (2, ["g1", "g2"])
     gateway = await gateways.get_by_domain("gateway-g1")
@@ -232,50 +232,50 @@ async def test_gateways_admit_and_serve(grown: Database) -> None:
     assert not is_request_admitted(gateway, "another", "198.51.100.1", "https://example.com")
     with pytest.raises(DomainTaken):  # deleted, and never available again
         await gateways.create(OTHER, "gateway-g3")
-    swaps = SwapService(grown, gateways)
+    swaps = SwapService(upgraded, gateways)
     assert [swap.id for swap in await swaps.history(TENANT, PUBLIC, CID, None)] == ["x3", "x2", "x1"]
     assert str(await swaps.find_served_cid(gateway, PUBLIC, Cid.parse(CID))) == SMALL_CID
-    signature = await SignatureService(grown).get(TENANT, PUBLIC, SMALL_CID)
+    signature = await SignatureService(upgraded).get(TENANT, PUBLIC, SMALL_CID)
     assert (signature.file_id, signature.address) == ("f3", "0x" + "B" * 40)
 
 
-async def test_pins_go_on(grown: Database) -> None:
-    def look(connection: Connection) -> list[tuple[str, PinState]]:
+async def test_pins_go_on(upgraded: Database) -> None:
+    def read(connection: Connection) -> list[tuple[str, PinState]]:
         return [(pin.id, pin.status) for pin in pins.list_pins(connection, TENANT, PinQuery(tuple(PinState)), None, 10)]
 
-    assert await grown.read(look) == [
+    assert await upgraded.read(read) == [
         ("p4", PinState.EXPIRED),
         ("p3", PinState.BACKFILLED),
         ("p2", PinState.RETRIEVING),
         ("p1", PinState.PINNED),
     ]
-    retrievals = await grown.read(
+    retrievals = await upgraded.read(
         lambda connection: work.count_operations(connection, "pins.retrieve", f"pins/{TENANT}", *work.OperationState)
     )
     assert retrievals == 2
     wanted = PinQuery(meta={"a": "b"})
-    (pin,) = await grown.read(lambda connection: pins.list_pins(connection, TENANT, wanted, None, 10))
+    (pin,) = await upgraded.read(lambda connection: pins.list_pins(connection, TENANT, wanted, None, 10))
     assert (pin.id, pin.request.hosts, pin.request.group_id) == ("p2", ("/dns4/a/tcp/4001",), "open")
 
 
-async def test_uploads_in_parts_go_on(grown: Database, content: ContentService, tmp_path: Path) -> None:
-    uploads = UploadService(grown, content, FileService(grown), dict.fromkeys(Plan, 2**40))
+async def test_uploads_in_parts_go_on(upgraded: Database, content: ContentService, tmp_path: Path) -> None:
+    uploads = UploadService(upgraded, content, FileService(upgraded), dict.fromkeys(Plan, 2**40))
     drafts = DraftStore(tmp_path / "uploads", FolderStore(tmp_path / "blobs"))
-    service = TusUploadService(grown, drafts, content, uploads, "http://uploads.localhost")
+    service = TusUploadService(upgraded, drafts, content, uploads, "http://uploads.localhost")
     transfer = await service.find("file-of-t1", storage_rows.TRANSFER_TOKEN)
     assert (transfer.offset, transfer.length, transfer.cid) == (len(CONTENT) - 1, len(CONTENT), None)
-    kept = await grown.read(lambda connection: transfers.leaf_digests(connection, "t1"))
+    kept = await upgraded.read(lambda connection: transfers.leaf_digests(connection, "t1"))
     assert kept == storage_rows.tree(CONTENT).leaves[:32]
     assert (await service.find("file-of-t3", "3")).cid == CID
-    count, expected = await grown.read(
+    count, expected = await upgraded.read(
         lambda connection: transfers.count_unfinished(connection, TENANT, clock.utc_now())
     )
     assert (count, expected) == (2, len(CONTENT))
 
 
-async def test_webhooks_are_told_and_their_secrets_sign(grown: Database) -> None:
+async def test_webhooks_are_told_and_their_secrets_sign(upgraded: Database) -> None:
     sender: HttpSender = loopback_sender()
-    service, files = WebhookService(grown, SEALER, sender), FileService(grown)
+    service, files = WebhookService(upgraded, SEALER, sender), FileService(upgraded)
     files.add_listener(service.notice)
     assert [webhook.id for webhook in await service.list(TENANT)] == ["w1", "w2"]
     page, _ = await service.deliveries(TENANT, "w1", None, None, 10)
@@ -285,7 +285,7 @@ async def test_webhooks_are_told_and_their_secrets_sign(grown: Database) -> None
         ("v2", DeliveryState.SENDING),
         ("v1", DeliveryState.PENDING),
     ]
-    operations = [await grown.read(lambda c, name=name: work.get_operation(c, name)) for name in ("v1", "v2", "v5")]
+    operations = [await upgraded.read(lambda c, name=name: work.get_operation(c, name)) for name in ("v1", "v2", "v5")]
     assert [(one.kind, one.subject, one.tenant_id, one.state) for one in operations] == [
         ("webhooks.deliver", "webhook/w1", TENANT, "pending"),
         ("webhooks.deliver", "webhook/w1", TENANT, "pending"),
@@ -294,20 +294,20 @@ async def test_webhooks_are_told_and_their_secrets_sign(grown: Database) -> None
     assert operations[0].run_after == page[-1].next_at
     for absent in ("v3", "v4", "v6"):
         with pytest.raises(work.OperationNotFound):
-            await grown.read(lambda c, absent=absent: work.get_operation(c, absent))
+            await upgraded.read(lambda c, absent=absent: work.get_operation(c, absent))
     assert (await service.redeliver(TENANT, "w1", "v3")).state is DeliveryState.PENDING
-    assert (await grown.read(lambda c: work.get_operation(c, "v3"))).tenant_id == TENANT
-    held = await grown.read(lambda connection: webhooks.list_secrets(connection, "w1", clock.utc_now()))
+    assert (await upgraded.read(lambda c: work.get_operation(c, "v3"))).tenant_id == TENANT
+    held = await upgraded.read(lambda connection: webhooks.list_secrets(connection, "w1", clock.utc_now()))
     assert {SEALER.open(row.sealed, f"webhook_secrets/w1/{row.id}").reveal() for row in held} == {
         b"whs-new",
         b"whs-old",
     }
 
 
-async def test_analytics_include_old_hits(grown: Database) -> None:
+async def test_analytics_include_old_hits(upgraded: Database) -> None:
     retention_days = (clock.utc_now().date() - date(2025, 1, 1)).days
-    counter = GatewayHitCounter(grown, retention_days)
-    analytics = AnalyticsService(grown, StorageGatewayService(grown), counter, retention_days)
+    counter = GatewayHitCounter(upgraded, retention_days)
+    analytics = AnalyticsService(upgraded, StorageGatewayService(upgraded), counter, retention_days)
     days = date(2025, 11, 20), date(2025, 11, 21)
     query = AnalyticsQuery(*days, "gateway-g1", {}, AnalyticsMetric.BANDWIDTH, ascending=False, limit=10)
     total, _ = await analytics.list_periods(TENANT, query, AnalyticsInterval.DAY)

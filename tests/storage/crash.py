@@ -31,7 +31,7 @@ NOW = timedelta(0)
 LOOK_EVERY = 3
 
 
-class Place:
+class CrashEnv:
     def __init__(self, folder: Path, bucket: str | None) -> None:
         self.db = Database(f"sqlite:///{folder / 'roost.db'}")
         self.blobs = ObjectStore(bucket) if bucket else FolderStore(folder / "blobs")
@@ -45,7 +45,7 @@ def content_of(holder: str, size: int) -> bytes:
     return hashlib.shake_128(holder.encode()).digest(size)
 
 
-async def work(place: Place, say: Callable[[str], None], chance: random.Random, mark: int) -> None:
+async def work(place: CrashEnv, say: Callable[[str], None], chance: random.Random, mark: int) -> None:
     """Report each finished step: `+` stored, `-` may be deleted, `x` deleted."""
     mine: list[str] = []
     for number in range(10_000):
@@ -66,7 +66,7 @@ async def work(place: Place, say: Callable[[str], None], chance: random.Random, 
             await place.content.sweep(NOW)
 
 
-async def look(place: Place, said: Iterable[str]) -> None:
+async def check_content(place: CrashEnv, said: Iterable[str]) -> None:
     """Check that nothing is lost, unfinished, or left over."""
     kept: dict[str, tuple[int, Cid]] = {}
     gone: list[Cid] = []
@@ -113,7 +113,7 @@ def forked(run: Callable[[], None]) -> int:
         os._exit(1)
 
 
-def a_round(folder: Path, bucket: str | None, number: int, chance: random.Random, said: list[str]) -> None:
+def run_round(folder: Path, bucket: str | None, number: int, chance: random.Random, said: list[str]) -> None:
     ours, theirs = os.pipe()
     seed = chance.random()
 
@@ -121,7 +121,7 @@ def a_round(folder: Path, bucket: str | None, number: int, chance: random.Random
         def say(line: str) -> None:
             os.write(theirs, line.encode() + b"\n")
 
-        place = Place(folder, bucket)
+        place = CrashEnv(folder, bucket)
         say("ready")
         asyncio.run(work(place, say, random.Random(seed), number))
 
@@ -136,7 +136,7 @@ def a_round(folder: Path, bucket: str | None, number: int, chance: random.Random
         said += lines.read().splitlines()
     if number % LOOK_EVERY:
         return
-    _, status = os.waitpid(forked(lambda: asyncio.run(look(Place(folder, bucket), said))), 0)
+    _, status = os.waitpid(forked(lambda: asyncio.run(check_content(CrashEnv(folder, bucket), said))), 0)
     assert status == 0, f"round {number}"
 
 
@@ -145,7 +145,7 @@ def main(folder: Path, rounds: int, seed: int, bucket: str | None = None) -> Non
     chance = random.Random(seed)
     said: list[str] = []
     for number in range(rounds):
-        a_round(folder, bucket, number, chance, said)
+        run_round(folder, bucket, number, chance, said)
     print(sum(line.startswith("+") for line in said), sum(line.startswith("x") for line in said))
 
 

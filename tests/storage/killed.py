@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 
-def killed(program: str, folder: Path, rounds: int, *more: str) -> tuple[int, int]:
+def run_and_kill(program: str, folder: Path, rounds: int, *more: str) -> tuple[int, int]:
     """Run the program; return the two numbers that it prints. A failure shows the seed, which repeats it."""
     seed = secrets.randbelow(1 << 32)
     argv = [sys.executable, "-m", f"tests.storage.{program}", str(folder), str(rounds), str(seed), *more]

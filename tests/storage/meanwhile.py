@@ -16,7 +16,7 @@ ON_POSTGRESQL = pytest.mark.parametrize("dialect", [pytest.param("postgresql", m
 """SQLite has one writer: nothing happens at once there."""
 
 
-def meanwhile(
+def run_concurrently(
     db: Database, loop: asyncio.AbstractEventLoop, act: Coroutine[Any, Any, T]
 ) -> "concurrent.futures.Future[T]":
     """Inside a transaction, begin `act`; return when it is finished or waits for a lock."""

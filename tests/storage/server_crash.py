@@ -168,7 +168,7 @@ class Clients:
         _good(await self.api.post("/v3/files/public/pin_by_cid", json={"cid": cid, "name": name}))
         self._known.pinned.add(name)
 
-    async def look(self, *, whole: bool = False) -> None:
+    async def check(self, *, whole: bool = False) -> None:
         """Check that nothing is lost or half stored; resolve the requests without a response."""
         known = self._known
         found = await self._listed()
@@ -287,9 +287,9 @@ async def prepare(server: RunningServer) -> dict[str, Any]:
     return {"key": key, "gateway": rows[0]["domain"], "pinnable": files}
 
 
-async def a_life(port: int, known: Known, chance: random.Random, mark: int, kill: Callable[[], None]) -> None:
+async def run_server_once(port: int, known: Known, chance: random.Random, mark: int, kill: Callable[[], None]) -> None:
     clients = Clients(port, known, chance, mark)
-    await clients.look()
+    await clients.check()
     working = asyncio.create_task(clients.work())
     enough = asyncio.create_task(clients.done(chance.randrange(8)))
     await asyncio.wait({working, enough}, timeout=LONGEST, return_when=asyncio.FIRST_COMPLETED)
@@ -305,11 +305,11 @@ async def last_look(port: int, known: Known) -> None:
     """Check that acknowledged pins become files, and that all files are complete."""
     clients = Clients(port, known, random.Random(0), -1)
     async with asyncio.timeout(60):
-        await clients.look()
+        await clients.check()
         while known.pinned:
             await asyncio.sleep(0.1)
-            await clients.look()
-    await clients.look(whole=True)
+            await clients.check()
+    await clients.check(whole=True)
     await clients.close()
 
 
@@ -370,7 +370,7 @@ def main(folder: Path, rounds: int, seed: int, database: str | None = None) -> N
             known.parts.clear()
         child, port = servers.start()
         print(f"round {number}", file=sys.stderr)
-        asyncio.run(a_life(port, known, chance, number, lambda child=child: servers.kill(child)))
+        asyncio.run(run_server_once(port, known, chance, number, lambda child=child: servers.kill(child)))
     child, port = servers.start()
     asyncio.run(last_look(port, known))
     servers.kill(child)

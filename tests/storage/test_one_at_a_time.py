@@ -75,7 +75,7 @@ class ServiceSet:
         return await self.transfers.begin(NewTusUpload(self.tenant, ids.new_id(), None, {}))
 
 
-async def pieces(data: bytes) -> AsyncIterator[bytes]:
+async def chunks(data: bytes) -> AsyncIterator[bytes]:
     yield data
 
 
@@ -155,7 +155,7 @@ async def a_transfer_measured(services: ServiceSet) -> Act:
 
     async def measure() -> object:
         transfer, token = begun.pop()
-        return await services.transfers.append(transfer.file_id, token, 0, pieces(b""), 10)
+        return await services.transfers.append(transfer.file_id, token, 0, chunks(b""), 10)
 
     return measure
 
@@ -219,7 +219,7 @@ def services(env: StorageEnv, monkeypatch: pytest.MonkeyPatch) -> ServiceSet:
 @ON_POSTGRESQL
 @pytest.mark.parametrize("prepare", ACTS, ids=lambda prepare: prepare.__name__)
 async def test_of_two_at_once_one_is_the_second(services: ServiceSet, prepare: Prepare) -> None:
-    told, results = ACTS[prepare], await both(services, await prepare(services))
+    told, results = ACTS[prepare], await run_both(services, await prepare(services))
     errors = [type(result) for result in results if isinstance(result, BaseException)]
     assert errors == ([told] if told else []), results
 
@@ -227,7 +227,7 @@ async def test_of_two_at_once_one_is_the_second(services: ServiceSet, prepare: P
 @ON_POSTGRESQL
 async def test_of_two_swaps_at_once_the_second_counts(services: ServiceSet, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(swaps_service, "HISTORY_LIMIT", 1)
-    results = await both(services, await a_swap_made(services))
+    results = await run_both(services, await a_swap_made(services))
     first, second = sorted((swap for swap in results if isinstance(swap, HotSwap)), key=lambda swap: swap.created_at)
     kept = await services.env.db.read(
         lambda connection: list_swaps(connection, services.tenant, PRIVATE, first.cid, 10)
@@ -235,7 +235,7 @@ async def test_of_two_swaps_at_once_the_second_counts(services: ServiceSet, monk
     assert kept == [second]
 
 
-async def both(services: ServiceSet, act: Act) -> list[object]:
+async def run_both(services: ServiceSet, act: Act) -> list[object]:
     """Return the results of two acts that begin while the tenant is locked."""
     with services.env.db.writer.begin() as held:
         tenants.lock_tenant(held, services.tenant)

@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from tests.storage.killed import killed
+from tests.storage.killed import run_and_kill
 
 ROUNDS = {"sqlite": 10, "postgresql": 5}
 
 
 def test_killed_at_random_moments(quick_folder: Path, dialect: str, database_url: str) -> None:
-    acknowledged, _ = killed("server_crash", quick_folder, ROUNDS[dialect], database_url)
+    acknowledged, _ = run_and_kill("server_crash", quick_folder, ROUNDS[dialect], database_url)
     assert acknowledged

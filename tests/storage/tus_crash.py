@@ -49,7 +49,7 @@ class Known:
         return hashlib.shake_128(self.file_id.encode()).digest(self.size)
 
 
-class Place:
+class CrashEnv:
     def __init__(self, folder: Path) -> None:
         self.db = Database(f"sqlite:///{folder / 'roost.db'}")
         blobs = FolderStore(folder / "blobs")
@@ -60,7 +60,7 @@ class Place:
         self.tenant_id = self.db.run(lambda connection: tenants.ensure_tenant(connection, "a").id)
 
 
-async def check(place: Place, known: Sequence[Known]) -> None:
+async def check(place: CrashEnv, known: Sequence[Known]) -> None:
     """Check that acknowledged bytes are stored: all bytes of a file, the offset of an upload."""
     scope = ContentScope(ContentNetwork.PRIVATE, place.tenant_id)
     for one in known:
@@ -73,7 +73,7 @@ async def check(place: Place, known: Sequence[Known]) -> None:
             assert b"".join([piece async for piece in reader.stream_file(scope, found)]) == one.content, "other bytes"
 
 
-async def work(place: Place, say: Callable[[str], None], chance: random.Random, known: Sequence[Known]) -> None:
+async def work(place: CrashEnv, say: Callable[[str], None], chance: random.Random, known: Sequence[Known]) -> None:
     for one in [one for one in known if one.cid is None]:
         await go_on(place, say, chance, one)
     while True:
@@ -85,7 +85,7 @@ async def work(place: Place, say: Callable[[str], None], chance: random.Random, 
         await go_on(place, say, chance, Known(transfer.file_id, token, size))
 
 
-async def go_on(place: Place, say: Callable[[str], None], chance: random.Random, one: Known) -> None:
+async def go_on(place: CrashEnv, say: Callable[[str], None], chance: random.Random, one: Known) -> None:
     transfer = await place.transfers.find(one.file_id, one.token)
     while transfer.cid is None:
         part = one.content[transfer.offset : transfer.offset + chance.choice([1, 70_000, 400_000, 1_100_000])]
@@ -98,7 +98,7 @@ async def pieces(part: bytes) -> AsyncIterator[bytes]:
         yield part[at : at + 65_536]
 
 
-def a_round(folder: Path, chance: random.Random, known: dict[str, Known]) -> None:
+def run_round(folder: Path, chance: random.Random, known: dict[str, Known]) -> None:
     ours, theirs = os.pipe()
     seed = chance.random()
 
@@ -107,7 +107,7 @@ def a_round(folder: Path, chance: random.Random, known: dict[str, Known]) -> Non
             os.write(theirs, line.encode() + b"\n")
 
         async def live() -> None:
-            place = Place(folder)
+            place = CrashEnv(folder)
             await check(place, list(known.values()))
             say("ready")
             await work(place, say, random.Random(seed), list(known.values()))
@@ -124,10 +124,10 @@ def a_round(folder: Path, chance: random.Random, known: dict[str, Known]) -> Non
         os.waitpid(child, 0)
         said += lines.readlines()
     for line in said:
-        hear(known, line.split())
+        read_reports(known, line.split())
 
 
-def hear(known: dict[str, Known], words: Sequence[str]) -> None:
+def read_reports(known: dict[str, Known], words: Sequence[str]) -> None:
     match words:
         case ["begun", file_id, token, size]:
             known[file_id] = Known(file_id, token, int(size))
@@ -138,7 +138,7 @@ def hear(known: dict[str, Known], words: Sequence[str]) -> None:
             raise AssertionError(words)
 
 
-async def finish(place: Place, known: Sequence[Known]) -> None:
+async def finish(place: CrashEnv, known: Sequence[Known]) -> None:
     """Finish all uploads, and check that no drafts are left."""
     chance = random.Random()
     for one in known:
@@ -155,8 +155,8 @@ def main(folder: Path, rounds: int, seed: int) -> None:
     resumed = 0
     for _ in range(rounds):
         resumed += any(one.cid is None for one in known.values())
-        a_round(folder, chance, known)
-    assert os.waitpid(forked(lambda: asyncio.run(finish(Place(folder), list(known.values())))), 0)[1] == 0
+        run_round(folder, chance, known)
+    assert os.waitpid(forked(lambda: asyncio.run(finish(CrashEnv(folder), list(known.values())))), 0)[1] == 0
     print(sum(one.cid is not None for one in known.values()), resumed)
 
 

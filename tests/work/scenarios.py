@@ -36,7 +36,7 @@ async def echo(claim: ClaimedOperation) -> object:
     return {"got": claim.payload}
 
 
-class Held:
+class BlockingHandler:
     """Handler that records its calls and waits until it may go on."""
 
     def __init__(self) -> None:
@@ -54,7 +54,7 @@ class Held:
         return claim.attempts
 
 
-class Failing:
+class FailingHandler:
     """Handler that raises each of its errors once, and then succeeds."""
 
     def __init__(self, *errors: BaseException) -> None:

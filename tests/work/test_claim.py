@@ -7,11 +7,11 @@ from roost.core import clock
 from roost.core.db import Database
 from roost.core.problem import Problem
 from roost.work import ClaimedOperation, LeaseLost, OperationState, store
-from tests.work.scenarios import LONG, Add, Held, Start, until
+from tests.work.scenarios import LONG, Add, BlockingHandler, Start, until
 
 
 async def test_a_heartbeat_keeps_the_lease_while_the_handler_runs(start: Start, add: Add, database: Database) -> None:
-    held = Held()
+    held = BlockingHandler()
     loop = await start({"k": held}, lease=3)
     other = await start({"k": held}, owner="b", lease=3)
     added = await add()

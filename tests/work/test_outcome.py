@@ -5,7 +5,7 @@ import pytest
 
 from roost.core.problem import NotFound, Problem, ServiceUnavailable
 from roost.work import ClaimedOperation, OperationState
-from tests.work.scenarios import LONG, Add, Failing, Held, Start, once_failed, skip, until
+from tests.work.scenarios import LONG, Add, BlockingHandler, FailingHandler, Start, once_failed, skip, until
 
 
 class NoSuchThing(NotFound):
@@ -25,7 +25,7 @@ class NoSuchThing(NotFound):
 async def test_an_error_is_recorded_without_its_inside(
     start: Start, add: Add, error: BaseException, recorded: object
 ) -> None:
-    loop = await start({"k": Failing(error)})
+    loop = await start({"k": FailingHandler(error)})
     added = await add()
     loop.wake()
     end = await loop.wait(added.id, LONG)
@@ -36,7 +36,7 @@ async def test_an_error_is_recorded_without_its_inside(
 async def test_what_may_pass_is_tried_again(
     start: Start, add: Add, error: BaseException, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    handler = Failing(error)
+    handler = FailingHandler(error)
     loop = await start({"k": handler}, retries=1)
     added = await add()
     loop.wake()
@@ -50,7 +50,7 @@ async def test_what_may_pass_is_tried_again(
 
 
 async def test_retries_end(start: Start, add: Add, monkeypatch: pytest.MonkeyPatch) -> None:
-    handler = Failing(*[RuntimeError()] * 5)
+    handler = FailingHandler(*[RuntimeError()] * 5)
     loop = await start({"k": handler}, retries=1)
     added = await add()
     loop.wake()
@@ -62,7 +62,7 @@ async def test_retries_end(start: Start, add: Add, monkeypatch: pytest.MonkeyPat
 
 
 async def test_a_refusal_is_not_tried_again(start: Start, add: Add) -> None:
-    handler = Failing(NoSuchThing())
+    handler = FailingHandler(NoSuchThing())
     loop = await start({"k": handler}, retries=5)
     added = await add()
     loop.wake()
@@ -71,7 +71,7 @@ async def test_a_refusal_is_not_tried_again(start: Start, add: Add) -> None:
 
 
 async def test_a_retry_waits_as_long_as_the_problem_asks(start: Start, add: Add) -> None:
-    loop = await start({"k": Failing(ServiceUnavailable(retry_after=3600))}, retries=1)
+    loop = await start({"k": FailingHandler(ServiceUnavailable(retry_after=3600))}, retries=1)
     added = await add()
     loop.wake()
     waiting = await once_failed(loop, added.id)
@@ -92,7 +92,7 @@ async def test_a_result_that_is_not_json_is_a_failure(start: Start, add: Add) ->
 
 
 async def test_stopping_gives_back_what_did_not_finish(start: Start, add: Add) -> None:
-    held = Held()
+    held = BlockingHandler()
     loop = await start({"k": held})
     added = await add()
     loop.wake()

@@ -18,7 +18,7 @@ from roost.work import (
     store,
     worker,
 )
-from tests.work.scenarios import LONG, Add, Failing, Held, Start, echo, until
+from tests.work.scenarios import LONG, Add, BlockingHandler, FailingHandler, Start, echo, until
 
 
 async def test_an_operation_is_done_and_its_result_kept(start: Start, add: Add) -> None:
@@ -61,7 +61,7 @@ async def test_one_subject_runs_in_order_one_at_a_time_and_others_beside_it(star
 
 
 async def test_no_more_run_at_once_than_the_limit(start: Start, add: Add) -> None:
-    held = Held()
+    held = BlockingHandler()
     for number in range(5):
         await add(subject=str(number))
     loop = await start({"k": held}, limit=3)
@@ -90,7 +90,7 @@ async def test_two_loops_share_the_work_and_do_each_operation_once(start: Start,
 
 
 async def test_waiting_ends_with_the_time_and_knows_what_is_missing(start: Start, add: Add) -> None:
-    loop = await start({"k": Held()})
+    loop = await start({"k": BlockingHandler()})
     added = await add()
     assert not (await loop.wait(added.id, 0.05)).finished
     with pytest.raises(OperationNotFound):
@@ -100,7 +100,7 @@ async def test_waiting_ends_with_the_time_and_knows_what_is_missing(start: Start
 async def test_waiting_for_a_retry_does_not_read_all_the_time(start: Start, add: Add, database: Database) -> None:
     reads: list[object] = []
     sa.event.listen(database._reader, "begin", reads.append)
-    loop = await start({"k": Failing(ServiceUnavailable(retry_after=3600))}, retries=1)
+    loop = await start({"k": FailingHandler(ServiceUnavailable(retry_after=3600))}, retries=1)
     added = await add()
     waiting = asyncio.create_task(loop.wait(added.id, 0.5))
     await until(lambda: bool(reads))
@@ -118,7 +118,7 @@ async def test_another_loop_sees_the_end(start: Start, add: Add) -> None:
 
 
 async def test_stopping_lets_handlers_finish_within_the_grace(start: Start, add: Add) -> None:
-    held = Held()
+    held = BlockingHandler()
     loop = await start({"k": held})
     added = await add()
     loop.wake()
@@ -165,7 +165,7 @@ async def test_old_ends_are_swept(start: Start, add: Add, database: Database) ->
 
 
 async def test_a_tenant_whose_work_hangs_delays_no_other_tenant(start: Start, add: Add) -> None:
-    held = Held()
+    held = BlockingHandler()
 
     async def handler(claim: ClaimedOperation) -> object:
         return await held(claim) if claim.tenant_id == "slow" else "done"

@@ -26,17 +26,17 @@ CHANNEL = Channel(TELEGRAM, BOT, None, "open", ("1", "2"), True, "my_bot")
 STATE = ChannelState(True, True, None, "it broke")
 
 
-def told(*shown: ChannelStatus) -> dict[str, object]:
+def channel_list_json(*shown: ChannelStatus) -> dict[str, object]:
     overview = ChannelOverview({one.channel.name: one for one in shown}, "1.2.3")
     return schemas.channel_list(overview).model_dump(mode="json", by_alias=True)
 
 
 def test_what_is_not_configured_is_null() -> None:
-    assert told() == {**dict.fromkeys(CHANNELS), "version": "1.2.3"}
+    assert channel_list_json() == {**dict.fromkeys(CHANNELS), "version": "1.2.3"}
 
 
 def test_a_channel_with_what_its_gateway_says() -> None:
-    assert told(ChannelStatus(CHANNEL, STATE))["telegram"] == {
+    assert channel_list_json(ChannelStatus(CHANNEL, STATE))["telegram"] == {
         "configured": True,
         "enabled": True,
         "dmPolicy": "open",
@@ -53,33 +53,33 @@ def test_a_channel_with_what_its_gateway_says() -> None:
 
 
 def test_a_gateway_that_says_nothing() -> None:
-    found = told(ChannelStatus(replace(CHANNEL, bot_name=None), None))["telegram"]
+    found = channel_list_json(ChannelStatus(replace(CHANNEL, bot_name=None), None))["telegram"]
     assert isinstance(found, dict)
     assert [found[name] for name in ("running", "connected", "lastError", "botUsername")] == [None] * 4
 
 
 def test_slack_has_two_tokens() -> None:
-    found = told(ChannelStatus(replace(CHANNEL, name=SLACK, app_token=APP), None))["slack"]
+    found = channel_list_json(ChannelStatus(replace(CHANNEL, name=SLACK, app_token=APP), None))["slack"]
     assert isinstance(found, dict)
     assert (found["appTokenSet"], found["appTokenHint"]) == (True, "oken")
 
 
 @pytest.mark.parametrize(("state", "linked"), [(None, None), (STATE, None), (replace(STATE, linked=False), False)])
 def test_whatsapp_is_linked_or_not(state: ChannelState | None, linked: bool | None) -> None:
-    found = told(ChannelStatus(replace(CHANNEL, name=WHATSAPP), state))["whatsapp"]
+    found = channel_list_json(ChannelStatus(replace(CHANNEL, name=WHATSAPP), state))["whatsapp"]
     assert isinstance(found, dict)
     assert found["linked"] is linked
-    assert "linked" not in (told(ChannelStatus(CHANNEL, state))["telegram"] or {})
+    assert "linked" not in (channel_list_json(ChannelStatus(CHANNEL, state))["telegram"] or {})
 
 
 @pytest.mark.parametrize("name", CHANNELS)
 def test_no_token_is_told(name: str) -> None:
-    text = str(told(ChannelStatus(replace(CHANNEL, name=name, app_token=APP), STATE)))
+    text = str(channel_list_json(ChannelStatus(replace(CHANNEL, name=name, app_token=APP), STATE)))
     assert "very-secret" not in text
 
 
 def test_a_short_token_has_no_hint() -> None:
-    found = told(ChannelStatus(replace(CHANNEL, bot_token=Sensitive("short")), None))["telegram"]
+    found = channel_list_json(ChannelStatus(replace(CHANNEL, bot_token=Sensitive("short")), None))["telegram"]
     assert isinstance(found, dict)
     assert found["botTokenHint"] is None
 

@@ -27,7 +27,7 @@ class Proxy:
         await until(lambda: len(self.entries) >= count)
         return self.entries[count - 1]
 
-    async def ask(self, request: bytes) -> bytes:
+    async def send_raw(self, request: bytes) -> bytes:
         """Send bytes on one connection; return the whole response."""
         reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
         try:
@@ -39,7 +39,7 @@ class Proxy:
 
 
 @asynccontextmanager
-async def proxying(
+async def running_proxy(
     policy: EgressPolicy = OPEN, names: Names | None = None, limits: EgressLimits | None = None, agent_id: str = "a1"
 ) -> AsyncIterator[Proxy]:
     captured = LogCapture()
@@ -48,8 +48,8 @@ async def proxying(
     )
     egress = EgressProxy(PublicDialer(policy, names or Names()), log=log, limits=limits or EgressLimits())
 
-    async def attend(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def handle_connection(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await egress.serve(agent_id, reader, writer)
 
-    async with serving(attend) as port:
+    async with serving(handle_connection) as port:
         yield Proxy(port, captured.entries)

@@ -11,7 +11,7 @@ import pytest
 from roost.agents.egress.proxy import EgressLimits
 from roost.drivers.runtime.contract import Stream
 from roost.net.policy import EgressPolicy
-from tests.agents.egress.proxying import ESTABLISHED, Proxy, proxying
+from tests.agents.egress.proxying import ESTABLISHED, Proxy, running_proxy
 from tests.net.loopback import OPEN, Names, Origin, serving, until
 
 
@@ -57,7 +57,7 @@ async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> No
 async def test_curl_gets_and_posts() -> None:
     origin = Origin()
     names = Names({"x.example": ["127.0.0.1"]})
-    async with serving(origin, limit=1 << 20) as port, proxying(names=names) as proxy:
+    async with serving(origin, limit=1 << 20) as port, running_proxy(names=names) as proxy:
         assert await curl(proxy, f"http://x.example:{port}/path?q=1") == (0, b"hello")
         assert await curl(proxy, "-d", "a=b", f"http://x.example:{port}/form") == (0, b"hello")
         big = b"0123456789abcdef" * 20_000
@@ -84,7 +84,7 @@ def unchunked(body: bytes) -> bytes:
 
 
 async def test_curl_through_a_tunnel() -> None:
-    async with serving(Origin()) as port, proxying(names=Names({"x.example": ["127.0.0.1"]})) as proxy:
+    async with serving(Origin()) as port, running_proxy(names=Names({"x.example": ["127.0.0.1"]})) as proxy:
         assert await curl(proxy, "-p", f"http://x.example:{port}/") == (0, b"hello")
 
 
@@ -93,7 +93,7 @@ async def test_each_hop_of_a_redirect_is_checked() -> None:
     async with serving(inside, "127.0.0.2") as inner_port:
         away = b"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.2:%d/latest/meta-data\r\nContent-Length: 0\r\n\r\n"
         policy = EgressPolicy(allow_private=[ip_network("127.0.0.1/32")])
-        async with serving(Origin(away % inner_port)) as port, proxying(policy) as proxy:
+        async with serving(Origin(away % inner_port)) as port, running_proxy(policy) as proxy:
             code, output = await curl(proxy, "-L", "-w", "%{http_code}", f"http://127.0.0.1:{port}/")
             second = await proxy.entry(2)
     assert code == 0
@@ -103,7 +103,7 @@ async def test_each_hop_of_a_redirect_is_checked() -> None:
 
 
 async def test_a_tunnel_carries_both_directions_and_half_closes() -> None:
-    async with serving(echo) as port, proxying() as proxy, tunnel(proxy, port) as (reader, writer):
+    async with serving(echo) as port, running_proxy() as proxy, tunnel(proxy, port) as (reader, writer):
         for word in (b"one", b"two"):
             writer.write(word)
             assert await reader.readexactly(3) == word
@@ -126,7 +126,7 @@ async def test_a_tunnel_whose_far_end_closes_first_still_takes_what_the_client_s
         got.extend(await reader.read())
         writer.close()
 
-    async with serving(quiet) as port, proxying() as proxy, tunnel(proxy, port) as (reader, writer):
+    async with serving(quiet) as port, running_proxy() as proxy, tunnel(proxy, port) as (reader, writer):
         assert await reader.read() == b""
         writer.write(b"late")
         writer.write_eof()
@@ -136,7 +136,7 @@ async def test_a_tunnel_whose_far_end_closes_first_still_takes_what_the_client_s
 
 
 async def test_bytes_that_follow_the_head_at_once_are_carried() -> None:
-    async with serving(echo) as port, proxying() as proxy, connected(proxy) as (reader, writer):
+    async with serving(echo) as port, running_proxy() as proxy, connected(proxy) as (reader, writer):
         writer.write(b"CONNECT 127.0.0.1:%d HTTP/1.1\r\n\r\nearly" % port)
         writer.write_eof()
         assert await reader.read() == ESTABLISHED + b"early and good-bye"
@@ -153,7 +153,7 @@ async def test_a_slow_reader_slows_the_sender_and_nothing_piles_up() -> None:
             await writer.drain()
             sent += 1 << 16
 
-    async with serving(flood) as port, proxying() as proxy, tunnel(proxy, port) as (_, writer):
+    async with serving(flood) as port, running_proxy() as proxy, tunnel(proxy, port) as (_, writer):
         writer.transport.pause_reading()  # pyright: ignore[reportAttributeAccessIssue]
         await until(lambda: sent > 0)
         before = 0
@@ -172,7 +172,7 @@ async def test_a_slow_upstream_slows_an_upload(framing: bytes) -> None:
         await asyncio.Event().wait()
 
     sent = 0
-    async with serving(unwilling) as port, proxying() as proxy, connected(proxy) as (_, writer):
+    async with serving(unwilling) as port, running_proxy() as proxy, connected(proxy) as (_, writer):
         writer.write(b"PUT http://127.0.0.1:%d/ HTTP/1.1\r\n%b\r\n\r\nfffffff\r\n" % (port, framing))
         with suppress(TimeoutError):  # no buffer has space
             while sent < 64 << 20:
@@ -200,9 +200,9 @@ async def test_refusals(authority: str, status: int, reason: str, form: str) -> 
     origin = Origin()
     names = Names({"localhost": ["127.0.0.1", "::1"], "mixed.example": ["8.8.8.8", "127.0.0.1"]})
     policy = EgressPolicy(deny_hosts=["evil.example"])
-    async with serving(origin) as port, proxying(policy, names) as proxy:
+    async with serving(origin) as port, running_proxy(policy, names) as proxy:
         target = authority.format(port=port)
-        answer = await proxy.ask(form.format(target).encode())
+        answer = await proxy.send_raw(form.format(target).encode())
         entry = await proxy.entry()
     assert answer.startswith(b"HTTP/1.1 %d " % status)
     assert entry["reason"] == reason
@@ -214,8 +214,8 @@ async def test_refusals(authority: str, status: int, reason: str, form: str) -> 
 
 
 async def test_an_unreachable_host_is_a_bad_gateway() -> None:
-    async with proxying(names=Names({"down.example": ["127.0.0.66"]})) as proxy:
-        answer = await proxy.ask(b"CONNECT down.example:9 HTTP/1.1\r\n\r\n")
+    async with running_proxy(names=Names({"down.example": ["127.0.0.66"]})) as proxy:
+        answer = await proxy.send_raw(b"CONNECT down.example:9 HTTP/1.1\r\n\r\n")
     assert answer.startswith(b"HTTP/1.1 502 ")
     assert answer.endswith(b"\r\n\r\ndown.example could not be reached\n")
 
@@ -235,8 +235,8 @@ SMUGGLED = b"0\r\n\r\nGET /admin HTTP/1.1\r\nHost: x\r\n\r\n"
 )
 async def test_a_smuggled_request_never_leaves(fields: bytes) -> None:
     origin = Origin()
-    async with serving(origin) as port, proxying() as proxy:
-        answer = await proxy.ask(b"POST http://127.0.0.1:%d/ HTTP/1.1\r\n%b\r\n\r\n%b" % (port, fields, SMUGGLED))
+    async with serving(origin) as port, running_proxy() as proxy:
+        answer = await proxy.send_raw(b"POST http://127.0.0.1:%d/ HTTP/1.1\r\n%b\r\n\r\n%b" % (port, fields, SMUGGLED))
         assert (await proxy.entry())["reason"] == "bad_request"
     assert answer.startswith(b"HTTP/1.1 400 ")
     assert not origin.heads
@@ -261,8 +261,8 @@ async def test_what_follows_a_body_stays_behind() -> None:
         (b"GET http://127.0.0.1:%d/ HTTP/1.1\r\n\r\n", b""),
     ):
         seen.clear()
-        async with serving(listen) as port, proxying() as proxy:
-            assert (await proxy.ask(request % port + b"GET /admin HTTP/1.1\r\n\r\n")).endswith(b"bye")
+        async with serving(listen) as port, running_proxy() as proxy:
+            assert (await proxy.send_raw(request % port + b"GET /admin HTTP/1.1\r\n\r\n")).endswith(b"bye")
             await proxy.entry()
             await until(lambda body=body: bytes(seen).partition(b"\r\n\r\n")[2] == body)
 
@@ -281,9 +281,9 @@ async def test_what_follows_a_body_stays_behind() -> None:
     ],
 )
 async def test_a_malformed_chunk_ends_the_request(body: bytes) -> None:
-    async with serving(Origin()) as port, proxying() as proxy:
+    async with serving(Origin()) as port, running_proxy() as proxy:
         head = b"POST http://127.0.0.1:%d/ HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n" % port
-        assert (await proxy.ask(head + body)).startswith(b"HTTP/1.1 400 ")
+        assert (await proxy.send_raw(head + body)).startswith(b"HTTP/1.1 400 ")
         assert (await proxy.entry())["reason"] == "bad_request"
 
 
@@ -301,7 +301,7 @@ async def test_a_client_that_leaves_in_its_body_or_while_it_waits_takes_the_upst
     ):
         arrived: list[bytes] = []
         left: list[bytes] = []
-        async with serving(wait) as port, proxying() as proxy, connected(proxy) as (_, writer):
+        async with serving(wait) as port, running_proxy() as proxy, connected(proxy) as (_, writer):
             writer.write(request % port)
             await until(lambda seen=arrived: bool(seen))
             writer.close()
@@ -319,17 +319,20 @@ async def test_an_answer_before_the_end_of_the_body_is_delivered() -> None:
         await reader.read()
         writer.close()
 
-    async with serving(refuse) as port, proxying() as proxy:
-        assert await proxy.ask(b"PUT http://127.0.0.1:%d/ HTTP/1.1\r\nContent-Length: 99999\r\n\r\nab" % port) == early
+    async with serving(refuse) as port, running_proxy() as proxy:
+        assert (
+            await proxy.send_raw(b"PUT http://127.0.0.1:%d/ HTTP/1.1\r\nContent-Length: 99999\r\n\r\nab" % port)
+            == early
+        )
 
 
 async def test_a_head_that_is_slow_or_large_is_answered_and_closed() -> None:
-    async with proxying(limits=EgressLimits(head=0.1, close=0.1)) as proxy:
-        assert (await proxy.ask(b"CONNECT a.example:443 HT")).startswith(b"HTTP/1.1 408 ")
-        assert (await proxy.ask(b"")).startswith(b"HTTP/1.1 408 ")
+    async with running_proxy(limits=EgressLimits(head=0.1, close=0.1)) as proxy:
+        assert (await proxy.send_raw(b"CONNECT a.example:443 HT")).startswith(b"HTTP/1.1 408 ")
+        assert (await proxy.send_raw(b"")).startswith(b"HTTP/1.1 408 ")
         large = b"GET http://a.example/ HTTP/1.1\r\nX: " + b"x" * 40_000
-        assert (await proxy.ask(large + b"\r\n\r\n")).startswith(b"HTTP/1.1 431 ")
-        assert (await proxy.ask(large * 10)).startswith(b"HTTP/1.1 431 ")
+        assert (await proxy.send_raw(large + b"\r\n\r\n")).startswith(b"HTTP/1.1 431 ")
+        assert (await proxy.send_raw(large * 10)).startswith(b"HTTP/1.1 431 ")
         entries = [await proxy.entry(n) for n in range(1, 5)]
     assert [entry["reason"] for entry in entries] == ["head_too_slow"] * 2 + ["head_too_large"] * 2
 
@@ -337,7 +340,7 @@ async def test_a_head_that_is_slow_or_large_is_answered_and_closed() -> None:
 async def test_an_idle_tunnel_ends_and_a_busy_one_does_not() -> None:
     async with (
         serving(echo) as port,
-        proxying(limits=EgressLimits(idle=0.5)) as proxy,
+        running_proxy(limits=EgressLimits(idle=0.5)) as proxy,
         tunnel(proxy, port) as (idle, _),
         tunnel(proxy, port) as (reader, writer),
     ):
@@ -354,8 +357,8 @@ async def test_an_upstream_that_never_answers_is_a_gateway_timeout() -> None:
     async def never(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read()
 
-    async with serving(never) as port, proxying(limits=EgressLimits(idle=0.1)) as proxy:
-        answer = await proxy.ask(b"GET http://127.0.0.1:%d/ HTTP/1.1\r\n\r\n" % port)
+    async with serving(never) as port, running_proxy(limits=EgressLimits(idle=0.1)) as proxy:
+        answer = await proxy.send_raw(b"GET http://127.0.0.1:%d/ HTTP/1.1\r\n\r\n" % port)
     assert answer.startswith(b"HTTP/1.1 504 ")
 
 
@@ -370,19 +373,19 @@ async def test_an_upstream_that_leaves_without_an_answer_is_a_bad_gateway() -> N
         writer.transport.abort()
 
     for handler in (leave, reset):
-        async with serving(handler) as port, proxying() as proxy:
-            answer = await proxy.ask(b"GET http://127.0.0.1:%d/ HTTP/1.1\r\n\r\n" % port)
+        async with serving(handler) as port, running_proxy() as proxy:
+            answer = await proxy.send_raw(b"GET http://127.0.0.1:%d/ HTTP/1.1\r\n\r\n" % port)
             assert answer.startswith(b"HTTP/1.1 502 ")
             entry = await proxy.entry()
             assert (entry["decision"], entry["reason"]) == ("allowed", "unreachable")
 
 
 async def test_the_connections_of_an_agent_are_limited_and_come_free_again() -> None:
-    async with serving(echo) as port, proxying(limits=EgressLimits(connections=8)) as proxy:
+    async with serving(echo) as port, running_proxy(limits=EgressLimits(connections=8)) as proxy:
         async with AsyncExitStack() as stack:
             for _ in range(8):
                 await stack.enter_async_context(tunnel(proxy, port))
-            answer = await proxy.ask(b"CONNECT 127.0.0.1:%d HTTP/1.1\r\n\r\n" % port)
+            answer = await proxy.send_raw(b"CONNECT 127.0.0.1:%d HTTP/1.1\r\n\r\n" % port)
             assert answer.startswith(b"HTTP/1.1 429 Too Many Requests\r\nRetry-After: 1\r\n")
             assert (await proxy.entry())["reason"] == "too_many_connections"
         await until(lambda: len(proxy.entries) == 9)
@@ -391,7 +394,7 @@ async def test_the_connections_of_an_agent_are_limited_and_come_free_again() -> 
 
 
 async def test_connections_that_say_nothing_and_leave_are_logged_without_a_host() -> None:
-    async with proxying(OPEN) as proxy, connected(proxy) as (_, writer):
+    async with running_proxy(OPEN) as proxy, connected(proxy) as (_, writer):
         writer.close()
         entry = await proxy.entry()
     assert (entry["host"], entry["decision"], entry["reason"]) == (None, "failed", "broken")

@@ -11,7 +11,7 @@ from roost.drivers.runtime.warden_client import LogLine
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 
 
-def said(text: str, source: str = "gateway") -> tuple[str, str, str]:
+def parsed(text: str, source: str = "gateway") -> tuple[str, str, str]:
     message = parse_line(LogLine(NOW, source, text))
     assert message.timestamp == NOW
     return message.level.value, message.source, message.message
@@ -38,15 +38,15 @@ def said(text: str, source: str = "gateway") -> tuple[str, str, str]:
     ],
 )
 def test_written_lines(line: str, level: str, source: str, message: str) -> None:
-    assert said(line) == (level, source, message)
+    assert parsed(line) == (level, source, message)
 
 
 def test_the_console_of_openclaw_as_json() -> None:
     line = {"time": "2026-11-21T09:32:31Z", "level": "warn", "subsystem": "gateway/ws", "message": "slow"}
-    assert said(json.dumps(line)) == ("WARN", "gateway/ws", "slow")
-    assert said(json.dumps({**line, "error": "no"})) == ("WARN", "gateway/ws", 'slow {"error": "no"}')
+    assert parsed(json.dumps(line)) == ("WARN", "gateway/ws", "slow")
+    assert parsed(json.dumps({**line, "error": "no"})) == ("WARN", "gateway/ws", 'slow {"error": "no"}')
     del line["subsystem"]
-    assert said(json.dumps(line)) == ("WARN", "gateway", "slow")
+    assert parsed(json.dumps(line)) == ("WARN", "gateway", "slow")
 
 
 def test_the_file_of_openclaw() -> None:
@@ -57,7 +57,7 @@ def test_the_file_of_openclaw() -> None:
         "hostname": "agent",
         "message": "two\nlines",
     }
-    assert said(json.dumps(line)) == ("FATAL", "cron/runner", "two lines")
+    assert parsed(json.dumps(line)) == ("FATAL", "cron/runner", "two lines")
 
 
 @pytest.mark.parametrize(
@@ -75,21 +75,21 @@ def test_the_file_of_openclaw() -> None:
     ],
 )
 def test_json_that_is_no_line_of_a_log_is_shown_as_it_is(line: str) -> None:
-    level, source, message = said(line)
+    level, source, message = parsed(line)
     assert (level, source) == ("INFO", "gateway")
     assert message == line[: 16 * 1024 + 16]
 
 
 def test_nothing_hidden_in_json_steers_a_terminal() -> None:
     line = json.dumps({"level": "info", "subsystem": "\x1b[2J", "message": "\x1b[31mred\u202e \ud800", "k": "\x9b1m"})
-    _, source, message = said(line)
+    _, source, message = parsed(line)
     assert source == "gateway"
     assert not any(sign in message for sign in "\x1b\x9b\u202e\ud800")
 
 
 @pytest.mark.parametrize(("process", "source"), [("build", "script/build"), ("start", "script/start"), ("x", "x")])
 def test_scripts_have_a_source_of_their_own(process: str, source: str) -> None:
-    assert said("hello", process) == ("INFO", source, "hello")
+    assert parsed("hello", process) == ("INFO", source, "hello")
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from tests.drivers.model.local import until
 
 
 @dataclass
-class Bringing:
+class AgentKeys:
     """What agents have by their ids, and the upstreams that were made for it."""
 
     has: dict[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
@@ -44,98 +44,100 @@ class Bringing:
 
 
 @pytest.fixture
-def bringing() -> Bringing:
-    return Bringing({"a": ["mine"]})
+def keys() -> AgentKeys:
+    return AgentKeys({"a": ["mine"]})
 
 
 @pytest.fixture
-async def own(bringing: Bringing) -> AsyncIterator[AgentCatalogs]:
+async def catalogs(keys: AgentKeys) -> AsyncIterator[AgentCatalogs]:
     deployment = ModelCatalog([ModelListing(Puppet("near", ["n"]))])
-    made = AgentCatalogs(AgentProviders(bringing.settings, bringing.connect), deployment, max_agents=3)
+    made = AgentCatalogs(AgentProviders(keys.settings, keys.connect), deployment, max_agents=3)
     yield made
     await made.close()
 
 
-async def ids(own: AgentCatalogs, agent_id: str) -> Sequence[str]:
-    async with own.open_catalog(agent_id) as catalogue:
+async def ids(catalogs: AgentCatalogs, agent_id: str) -> Sequence[str]:
+    async with catalogs.open_catalog(agent_id) as catalogue:
         return (await catalogue.get_offer()).ids
 
 
-async def test_one_agents_providers_are_no_other_agents(own: AgentCatalogs) -> None:
-    assert await ids(own, "a") == ["m", "mine/m", "near/n"]
-    assert await ids(own, "b") == ["n", "near/n"]
-    async with own.open_catalog("b") as catalogue:
+async def test_one_agents_providers_are_no_other_agents(catalogs: AgentCatalogs) -> None:
+    assert await ids(catalogs, "a") == ["m", "mine/m", "near/n"]
+    assert await ids(catalogs, "b") == ["n", "near/n"]
+    async with catalogs.open_catalog("b") as catalogue:
         with pytest.raises(UnknownModel):
             await catalogue.find("mine/m")
 
 
-async def test_it_is_read_and_connected_once(own: AgentCatalogs, bringing: Bringing) -> None:
-    await asyncio.gather(*(ids(own, "a") for _ in range(10)))
-    await ids(own, "b")
-    await ids(own, "b")
-    assert (bringing.reads, len(bringing.made)) == (2, 1)
+async def test_it_is_read_and_connected_once(catalogs: AgentCatalogs, keys: AgentKeys) -> None:
+    await asyncio.gather(*(ids(catalogs, "a") for _ in range(10)))
+    await ids(catalogs, "b")
+    await ids(catalogs, "b")
+    assert (keys.reads, len(keys.made)) == (2, 1)
 
 
 async def test_after_a_change_the_next_request_begins_anew_and_the_old_connections_close(
-    own: AgentCatalogs, bringing: Bringing
+    catalogs: AgentCatalogs, keys: AgentKeys
 ) -> None:
-    await ids(own, "a")
-    bringing.has["a"] = ["other"]
-    own.forget("a")
-    assert await ids(own, "a") == ["m", "other/m", "near/n"]
-    await until(lambda: bringing.made[0][1].closed)
-    assert not bringing.made[1][1].closed
+    await ids(catalogs, "a")
+    keys.has["a"] = ["other"]
+    catalogs.forget("a")
+    assert await ids(catalogs, "a") == ["m", "other/m", "near/n"]
+    await until(lambda: keys.made[0][1].closed)
+    assert not keys.made[1][1].closed
 
 
 async def test_a_request_that_runs_keeps_its_connection_until_it_is_over(
-    own: AgentCatalogs, bringing: Bringing
+    catalogs: AgentCatalogs, keys: AgentKeys
 ) -> None:
-    async with own.open_catalog("a"):
-        async with own.open_catalog("a"):
-            own.forget("a")
-        await ids(own, "a")
-        assert not bringing.made[0][1].closed
-    await until(lambda: bringing.made[0][1].closed)
+    async with catalogs.open_catalog("a"):
+        async with catalogs.open_catalog("a"):
+            catalogs.forget("a")
+        await ids(catalogs, "a")
+        assert not keys.made[0][1].closed
+    await until(lambda: keys.made[0][1].closed)
 
 
-async def test_a_change_while_the_old_state_is_being_read_is_not_missed(own: AgentCatalogs, bringing: Bringing) -> None:
-    bringing.reading.clear()
-    early = asyncio.create_task(ids(own, "a"))
-    await until(lambda: bringing.reads)
-    bringing.has["a"] = []
-    own.forget("a")
-    bringing.reading.set()
+async def test_a_change_while_the_old_state_is_being_read_is_not_missed(
+    catalogs: AgentCatalogs, keys: AgentKeys
+) -> None:
+    keys.reading.clear()
+    early = asyncio.create_task(ids(catalogs, "a"))
+    await until(lambda: keys.reads)
+    keys.has["a"] = []
+    catalogs.forget("a")
+    keys.reading.set()
     await early
-    assert await ids(own, "a") == ["n", "near/n"]
-    await until(lambda: bringing.made[0][1].closed)
+    assert await ids(catalogs, "a") == ["n", "near/n"]
+    await until(lambda: keys.made[0][1].closed)
 
 
-async def test_only_so_many_agents_are_kept(own: AgentCatalogs, bringing: Bringing) -> None:
+async def test_only_so_many_agents_are_kept(catalogs: AgentCatalogs, keys: AgentKeys) -> None:
     for agent_id in ("a", "b", "c", "d"):
-        bringing.has[agent_id] = ["mine"]
-        await ids(own, agent_id)
-    await until(lambda: bringing.made[0][1].closed)
-    assert [puppet.closed for _, puppet in bringing.made] == [1, 0, 0, 0]
+        keys.has[agent_id] = ["mine"]
+        await ids(catalogs, agent_id)
+    await until(lambda: keys.made[0][1].closed)
+    assert [puppet.closed for _, puppet in keys.made] == [1, 0, 0, 0]
 
 
-async def test_only_so_many_providers_of_an_agent_count(own: AgentCatalogs, bringing: Bringing) -> None:
-    bringing.has["a"] = [f"p{number}" for number in range(MAX_PROVIDERS + 5)]
-    await ids(own, "a")
-    assert len(bringing.made) == MAX_PROVIDERS
+async def test_only_so_many_providers_of_an_agent_count(catalogs: AgentCatalogs, keys: AgentKeys) -> None:
+    keys.has["a"] = [f"p{number}" for number in range(MAX_PROVIDERS + 5)]
+    await ids(catalogs, "a")
+    assert len(keys.made) == MAX_PROVIDERS
 
 
-async def test_at_the_end_all_is_closed_even_what_runs(own: AgentCatalogs, bringing: Bringing) -> None:
-    bringing.has["b"] = ["mine"]
-    async with own.open_catalog("a"), own.open_catalog("b"):
-        own.forget("b")
-        await own.close()
-        await own.close()
-    assert [puppet.closed for _, puppet in bringing.made] == [1, 1]
+async def test_at_the_end_all_is_closed_even_what_runs(catalogs: AgentCatalogs, keys: AgentKeys) -> None:
+    keys.has["b"] = ["mine"]
+    async with catalogs.open_catalog("a"), catalogs.open_catalog("b"):
+        catalogs.forget("b")
+        await catalogs.close()
+        await catalogs.close()
+    assert [puppet.closed for _, puppet in keys.made] == [1, 1]
 
 
-async def test_what_cannot_be_read_is_tried_again(own: AgentCatalogs, bringing: Bringing) -> None:
-    bringing.fails = OSError("no disk")
+async def test_what_cannot_be_read_is_tried_again(catalogs: AgentCatalogs, keys: AgentKeys) -> None:
+    keys.fails = OSError("no disk")
     with pytest.raises(OSError, match="no disk"):
-        await ids(own, "a")
-    bringing.fails = None
-    assert (await ids(own, "a"))[0] == "m"
+        await ids(catalogs, "a")
+    keys.fails = None
+    assert (await ids(catalogs, "a"))[0] == "m"

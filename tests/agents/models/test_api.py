@@ -20,7 +20,7 @@ BODY = {"model": "one", "messages": [{"role": "user", "content": "hello"}]}
 STREAM = {**BODY, "stream": True}
 
 
-class Rig:
+class ApiEnv:
     def __init__(self, env: ModelEnv, puppet: Puppet, client: httpx2.AsyncClient, relay: httpx2.AsyncClient) -> None:
         self.env, self.puppet, self.client, self.relay = env, puppet, client, relay
 
@@ -30,7 +30,7 @@ class Rig:
 
 
 @pytest.fixture
-async def rig(database: Database) -> AsyncIterator[Rig]:
+async def api_env(database: Database) -> AsyncIterator[ApiEnv]:
     async with AsyncExitStack() as stack:
         puppet = Puppet()
         env = await stack.enter_async_context(open_model_env(database, [puppet, ScriptedUpstream()], idle=5.0))
@@ -44,7 +44,7 @@ async def rig(database: Database) -> AsyncIterator[Rig]:
             )
             for base, h in ((url, headers), (relay_url, {}))
         ]
-        yield Rig(env, puppet, *clients)
+        yield ApiEnv(env, puppet, *clients)
         await until(lambda: env.gateway.running_requests == {})
 
 
@@ -63,62 +63,62 @@ def _openai(response: httpx2.Response) -> dict[str, Any]:
     return error
 
 
-async def test_models_are_listed(rig: Rig) -> None:
-    answer = (await rig.client.get("/v0/llm/v1/models")).json()
+async def test_models_are_listed(api_env: ApiEnv) -> None:
+    answer = (await api_env.client.get("/v0/llm/v1/models")).json()
     assert answer["object"] == "list"
     assert answer["data"][0] == {"id": "one", "object": "model", "created": 0, "owned_by": "puppet"}
     assert [model["id"] for model in answer["data"]] == ["one", "two", "puppet/one", "puppet/two", "scripted/scripted"]
 
 
 @pytest.mark.parametrize("model", ["one", "puppet/one", "scripted/scripted", "scripted%2Fscripted"])
-async def test_a_model_is_shown(rig: Rig, model: str) -> None:
-    answer = await rig.client.get(f"/v0/llm/v1/models/{model}")
+async def test_a_model_is_shown(api_env: ApiEnv, model: str) -> None:
+    answer = await api_env.client.get(f"/v0/llm/v1/models/{model}")
     assert answer.status_code == 200
     assert answer.json()["id"] == model.replace("%2F", "/")
 
 
 @pytest.mark.parametrize("path", ["models/three", "models/x/y/z", "props", "", "chat", "models/"])
-async def test_what_is_not_there_is_not_found(rig: Rig, path: str) -> None:
-    answer = await rig.client.get(f"/v0/llm/v1/{path}")
+async def test_what_is_not_there_is_not_found(api_env: ApiEnv, path: str) -> None:
+    answer = await api_env.client.get(f"/v0/llm/v1/{path}")
     assert answer.status_code == 404
     assert _openai(answer)["type"] == "invalid_request_error"
-    assert rig.puppet.asked <= 1
+    assert api_env.puppet.asked <= 1
 
 
-async def test_an_unknown_model_has_the_code_that_clients_know(rig: Rig) -> None:
+async def test_an_unknown_model_has_the_code_that_clients_know(api_env: ApiEnv) -> None:
     for response in (
-        await rig.client.get("/v0/llm/v1/models/three"),
-        await rig.client.post(CHAT, json={**BODY, "model": "three"}),
-        await rig.client.post(CHAT, json={**STREAM, "model": "three"}),
+        await api_env.client.get("/v0/llm/v1/models/three"),
+        await api_env.client.post(CHAT, json={**BODY, "model": "three"}),
+        await api_env.client.post(CHAT, json={**STREAM, "model": "three"}),
     ):
         assert response.status_code == 404
         assert _openai(response)["code"] == "model_not_found"
 
 
-async def test_an_answer_in_one_piece(rig: Rig) -> None:
-    rig.puppet.answer = {"choices": [{"message": {"content": "half a pair: \ud83d"}}], "x": [1, None]}
-    answer = await rig.client.post(CHAT, json=BODY)
+async def test_an_answer_in_one_piece(api_env: ApiEnv) -> None:
+    api_env.puppet.answer = {"choices": [{"message": {"content": "half a pair: \ud83d"}}], "x": [1, None]}
+    answer = await api_env.client.post(CHAT, json=BODY)
     assert answer.status_code == 200
     assert answer.headers["content-type"] == "application/json"
-    assert json.loads(answer.content) == rig.puppet.answer
+    assert json.loads(answer.content) == api_env.puppet.answer
 
 
-async def test_an_answer_in_pieces(rig: Rig) -> None:
-    rig.puppet.chunks = [piece("half a pair: \ud83d"), piece("new\n\nline"), piece(finish="stop")]
-    answer = await rig.client.post(CHAT, json=STREAM)
+async def test_an_answer_in_pieces(api_env: ApiEnv) -> None:
+    api_env.puppet.chunks = [piece("half a pair: \ud83d"), piece("new\n\nline"), piece(finish="stop")]
+    answer = await api_env.client.post(CHAT, json=STREAM)
     assert answer.status_code == 200
     assert answer.headers["content-type"].startswith("text/event-stream")
     assert answer.headers["cache-control"] == "no-cache"
-    assert _events(answer.text) == [*rig.puppet.chunks, "[DONE]"]
+    assert _events(answer.text) == [*api_env.puppet.chunks, "[DONE]"]
 
 
-async def test_pieces_come_as_they_are_made(rig: Rig) -> None:
-    rig.puppet.holds = True
-    async with rig.client.stream("POST", CHAT, json=STREAM) as answer:
+async def test_pieces_come_as_they_are_made(api_env: ApiEnv) -> None:
+    api_env.puppet.holds = True
+    async with api_env.client.stream("POST", CHAT, json=STREAM) as answer:
         lines = answer.aiter_lines()
         assert json.loads((await anext(lines))[6:]) == piece("hello")
-        assert rig.puppet.holds
-        rig.puppet.holds = False
+        assert api_env.puppet.holds
+        api_env.puppet.holds = False
         assert [line async for line in lines][-2] == "data: [DONE]"
 
 
@@ -132,18 +132,20 @@ async def test_pieces_come_as_they_are_made(rig: Rig) -> None:
         (UpstreamDenied(), 503, "server_error"),
     ],
 )
-async def test_an_upstreams_refusal_is_passed_on(rig: Rig, body: Any, problem: Any, status: int, kind: str) -> None:
-    rig.puppet.chunks, rig.puppet.fails = [problem], problem
-    answer = await rig.client.post(CHAT, json=body)
+async def test_an_upstreams_refusal_is_passed_on(
+    api_env: ApiEnv, body: Any, problem: Any, status: int, kind: str
+) -> None:
+    api_env.puppet.chunks, api_env.puppet.fails = [problem], problem
+    answer = await api_env.client.post(CHAT, json=body)
     assert answer.status_code == status
     error = _openai(answer)
     assert (error["message"], error["type"], error["code"]) == (problem.message, kind, problem.extra.get("code"))
     assert answer.headers.get("retry-after") == ("7" if status == 429 else None)
 
 
-async def test_a_stream_that_breaks_ends_with_the_error(rig: Rig) -> None:
-    rig.puppet.chunks = [piece("a"), UpstreamUnavailable("gone", extra={"code": "server_error"})]
-    answer = await rig.client.post(CHAT, json=STREAM)
+async def test_a_stream_that_breaks_ends_with_the_error(api_env: ApiEnv) -> None:
+    api_env.puppet.chunks = [piece("a"), UpstreamUnavailable("gone", extra={"code": "server_error"})]
+    answer = await api_env.client.post(CHAT, json=STREAM)
     assert answer.status_code == 200
     first, last = _events(answer.text)
     assert first == piece("a")
@@ -164,8 +166,8 @@ async def test_a_stream_that_breaks_ends_with_the_error(rig: Rig) -> None:
         (b'{"model":"one","messages":[{"role":"secret"}]}', "messages.0.role: "),
     ],
 )
-async def test_a_body_that_is_no_request_is_refused(rig: Rig, body: bytes, message: str) -> None:
-    answer = await rig.client.post(CHAT, content=body, headers={"Content-Type": "application/json"})
+async def test_a_body_that_is_no_request_is_refused(api_env: ApiEnv, body: bytes, message: str) -> None:
+    answer = await api_env.client.post(CHAT, content=body, headers={"Content-Type": "application/json"})
     assert answer.status_code == 400
     error = _openai(answer)
     assert error["message"].startswith(message)
@@ -173,78 +175,78 @@ async def test_a_body_that_is_no_request_is_refused(rig: Rig, body: bytes, messa
     assert error["type"] == "invalid_request_error"
 
 
-async def test_a_body_has_its_limits(rig: Rig) -> None:
+async def test_a_body_has_its_limits(api_env: ApiEnv) -> None:
     long = json.dumps({**BODY, "x": "y" * MAX_BODY_BYTES}).encode()
     many = json.dumps({**BODY, "x": [0] * VALUES_LIMIT}).encode()
     for body in (long, many):
-        answer = await rig.client.post(CHAT, content=body)
+        answer = await api_env.client.post(CHAT, content=body)
         assert answer.status_code == 413
         assert _openai(answer)["message"] == "Request body too large"
     large = json.dumps({**BODY, "x": "y" * (MAX_BODY_BYTES - 1000)}).encode()
-    assert (await rig.client.post(CHAT, content=large)).status_code == 200
+    assert (await api_env.client.post(CHAT, content=large)).status_code == 200
 
 
-async def test_who_may_enter(rig: Rig) -> None:
+async def test_who_may_enter(api_env: ApiEnv) -> None:
     nobody: dict[str, str] = {"Authorization": ""}
     for method, path in (("GET", "/v0/llm/v1/models"), ("GET", "/v0/llm/v1/models/one"), ("POST", CHAT)):
         for headers in (nobody, {"Authorization": "Bearer wrong"}):
-            answer = await rig.client.request(method, path, headers=headers, content=b"not even JSON")
+            answer = await api_env.client.request(method, path, headers=headers, content=b"not even JSON")
             assert answer.status_code == 401
             assert _openai(answer)["type"] == "authentication_error"
-    assert rig.puppet.asked == 0
+    assert api_env.puppet.asked == 0
 
 
-async def test_requests_count_for_who_made_them(rig: Rig) -> None:
-    token = {"Authorization": f"Bearer {rig.env.token.reveal()}"}
-    await rig.client.post(CHAT, json=BODY)
-    await rig.client.post(CHAT, json=BODY, headers=token)
-    await rig.relay.post(CHAT, json=STREAM)
-    usage = await rig.env.gateway.list_usage(rig.env.tenant_id)
+async def test_requests_count_for_who_made_them(api_env: ApiEnv) -> None:
+    token = {"Authorization": f"Bearer {api_env.env.token.reveal()}"}
+    await api_env.client.post(CHAT, json=BODY)
+    await api_env.client.post(CHAT, json=BODY, headers=token)
+    await api_env.relay.post(CHAT, json=STREAM)
+    usage = await api_env.env.gateway.list_usage(api_env.env.tenant_id)
     assert [(one.agent_id, one.requests) for one in usage] == [("", 1), ("agent-1", 2)]
 
 
-async def test_one_agent_has_only_so_many_requests_running(rig: Rig) -> None:
-    rig.puppet.holds = True
-    rig.puppet.chunks = []
-    running = [asyncio.ensure_future(rig.relay.post(CHAT, json=STREAM)) for _ in range(MAX_CONCURRENT_REQUESTS)]
-    await until(lambda: rig.puppet.waiting == MAX_CONCURRENT_REQUESTS)
-    refused = await rig.relay.post(CHAT, json=STREAM)
+async def test_one_agent_has_only_so_many_requests_running(api_env: ApiEnv) -> None:
+    api_env.puppet.holds = True
+    api_env.puppet.chunks = []
+    running = [asyncio.ensure_future(api_env.relay.post(CHAT, json=STREAM)) for _ in range(MAX_CONCURRENT_REQUESTS)]
+    await until(lambda: api_env.puppet.waiting == MAX_CONCURRENT_REQUESTS)
+    refused = await api_env.relay.post(CHAT, json=STREAM)
     assert refused.status_code == 429
     assert refused.headers["retry-after"] == "1"
     assert _openai(refused)["type"] == "rate_limit_error"
-    assert (await rig.relay.get("/v0/llm/v1/models")).status_code == 200
-    other = asyncio.ensure_future(rig.client.post(CHAT, json=STREAM))
-    await until(lambda: rig.puppet.waiting == MAX_CONCURRENT_REQUESTS + 1)
-    rig.puppet.holds = False
+    assert (await api_env.relay.get("/v0/llm/v1/models")).status_code == 200
+    other = asyncio.ensure_future(api_env.client.post(CHAT, json=STREAM))
+    await until(lambda: api_env.puppet.waiting == MAX_CONCURRENT_REQUESTS + 1)
+    api_env.puppet.holds = False
     assert {answer.status_code for answer in await asyncio.gather(*running, other)} == {200}
-    assert (await rig.relay.post(CHAT, json=STREAM)).status_code == 200
+    assert (await api_env.relay.post(CHAT, json=STREAM)).status_code == 200
 
 
 @pytest.mark.parametrize("body", [BODY, STREAM], ids=["whole", "stream"])
 @pytest.mark.parametrize("chunks", [[], [piece("a")]], ids=["before the first piece", "after it"])
-async def test_a_client_who_goes_away_ends_the_request_upstream(rig: Rig, body: Any, chunks: Any) -> None:
-    rig.puppet.holds = True
-    rig.puppet.chunks = chunks
-    asking = asyncio.ensure_future(rig.client.post(CHAT, json=body))
-    await until(lambda: rig.puppet.waiting == 1)
+async def test_a_client_who_goes_away_ends_the_request_upstream(api_env: ApiEnv, body: Any, chunks: Any) -> None:
+    api_env.puppet.holds = True
+    api_env.puppet.chunks = chunks
+    asking = asyncio.ensure_future(api_env.client.post(CHAT, json=body))
+    await until(lambda: api_env.puppet.waiting == 1)
     asking.cancel()
     await asyncio.gather(asking, return_exceptions=True)
-    await until(lambda: rig.puppet.left == 1)
-    await rig.idle()
+    await until(lambda: api_env.puppet.left == 1)
+    await api_env.idle()
 
 
-async def test_a_body_that_never_comes_holds_nothing_after_its_client_went(rig: Rig) -> None:
-    url = rig.relay.base_url
+async def test_a_body_that_never_comes_holds_nothing_after_its_client_went(api_env: ApiEnv) -> None:
+    url = api_env.relay.base_url
     reader, writer = await asyncio.open_connection(url.host, url.port)
     writer.write(f"POST {CHAT} HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{{".encode())
-    await until(lambda: rig.env.gateway.running_requests == {"agent-1": 1})
+    await until(lambda: api_env.env.gateway.running_requests == {"agent-1": 1})
     writer.close()
-    await rig.idle()
+    await api_env.idle()
     assert await reader.read() == b""
 
 
-async def test_the_description_of_the_api_tells_bodies_and_answers(rig: Rig) -> None:
-    paths = rig.env.app.openapi()["paths"]
+async def test_the_description_of_the_api_tells_bodies_and_answers(api_env: ApiEnv) -> None:
+    paths = api_env.env.app.openapi()["paths"]
     chat = paths[CHAT]["post"]
     assert chat["requestBody"]["content"]["application/json"]["schema"]["required"] == ["model", "messages"]
     assert set(chat["responses"]["200"]["content"]) == {"application/json", "text/event-stream"}

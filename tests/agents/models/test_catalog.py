@@ -19,7 +19,7 @@ class Clock:
 
 
 @pytest.fixture
-def hands(monkeypatch: pytest.MonkeyPatch) -> Clock:
+def fake_clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return Clock(monkeypatch)
 
 
@@ -60,36 +60,36 @@ async def test_other_models_are_unknown(model: str) -> None:
         await catalogue.find(model)
 
 
-async def test_upstreams_are_asked_once_in_a_while(hands: Clock) -> None:
+async def test_upstreams_are_asked_once_in_a_while(fake_clock: Clock) -> None:
     near = Puppet("near", ["a"])
     catalogue = make_catalog(near)
     await asyncio.gather(*(catalogue.find("a") for _ in range(20)))
     assert near.asked == 1
     near.serves = ["b"]
-    hands.time += 29
+    fake_clock.time += 29
     assert await _ids(catalogue) == ["a", "near/a"]
-    hands.time += 2
+    fake_clock.time += 2
     assert await _ids(catalogue) == ["b", "near/b"]
 
 
-async def test_what_was_known_stays_when_an_upstream_goes(hands: Clock) -> None:
+async def test_what_was_known_stays_when_an_upstream_goes(fake_clock: Clock) -> None:
     near = Puppet("near", ["a"])
     catalogue = make_catalog(near)
     await catalogue.find("a")
     near.serves = UpstreamUnavailable()
-    hands.time += 31
+    fake_clock.time += 31
     assert await catalogue.find("a") == (near, "a")
     assert near.asked == 2
     with pytest.raises(UnknownModel):
         await catalogue.find("b")
     near.serves = ["b"]
-    hands.time += 6
+    fake_clock.time += 6
     assert await catalogue.find("b") == (near, "b")
 
 
 @pytest.mark.parametrize("problem", [UpstreamUnavailable("gone"), UpstreamRefused("no such page")])
 async def test_an_upstream_that_never_told_is_unavailable_and_not_asked_all_the_time(
-    hands: Clock, problem: UpstreamUnavailable | UpstreamRefused
+    fake_clock: Clock, problem: UpstreamUnavailable | UpstreamRefused
 ) -> None:
     near, far = Puppet("near"), Puppet("far", ["a"])
     near.serves = problem
@@ -100,7 +100,7 @@ async def test_an_upstream_that_never_told_is_unavailable_and_not_asked_all_the_
     assert await catalogue.find("far/a") == (far, "a")
     assert await _ids(catalogue) == ["far/a"]
     assert near.asked == 1
-    hands.time += 6
+    fake_clock.time += 6
     await _ids(catalogue)
     assert near.asked == 2
 

@@ -138,13 +138,13 @@ async def test_what_goes_wrong_later_comes_after_the_pieces(gateway: ModelGatewa
     seen: list[Any] = []
     answer = await gateway.stream(AGENT, _streamed())
     with pytest.raises(UpstreamUnavailable):
-        seen.extend([chunk async for chunk in _noting(answer, seen)])
+        seen.extend([chunk async for chunk in _record_usage(answer, seen)])
     await answer.aclose()
     assert len(seen) == 2
     assert (await _counted(gateway))[0][2] == 1
 
 
-async def _noting(answer: CompletionStream, seen: list[Any]) -> AsyncIterator[Any]:
+async def _record_usage(answer: CompletionStream, seen: list[Any]) -> AsyncIterator[Any]:
     async for chunk in answer:
         seen.append(chunk)
         yield chunk

@@ -24,17 +24,17 @@ async def run(env: LifecycleEnv, agent: Agent, manifest: object, *, rebuild: boo
     """Write the manifest and run its scripts; return their status when the operation is finished."""
     raw = manifest if isinstance(manifest, bytes) else json.dumps(manifest).encode()
     await env.warden(agent.id).write("manifest.json", raw)
-    return await again(env, agent, rebuild=rebuild)
+    return await retry(env, agent, rebuild=rebuild)
 
 
-async def again(env: LifecycleEnv, agent: Agent, *, rebuild: bool) -> Mapping[str, ScriptStatus]:
+async def retry(env: LifecycleEnv, agent: Agent, *, rebuild: bool) -> Mapping[str, ScriptStatus]:
     await env.db.write(lambda connection: env.services.scripts.enqueue(connection, agent.id, rebuild=rebuild))
     env.queue.wake()
     await env.quiet(agent)
     return await env.services.scripts.list(agent.id)
 
 
-async def said(env: LifecycleEnv, agent: Agent, source: str) -> list[str]:
+async def log_lines(env: LifecycleEnv, agent: Agent, source: str) -> list[str]:
     return [line.text for line in await env.warden(agent.id).logs(source=source)]
 
 
@@ -50,9 +50,9 @@ async def test_build_and_then_start(env: LifecycleEnv) -> None:
     assert seen["start"].state is RUNNING
     assert seen["build"].started_at is not None
     assert seen["build"].finished_at is not None
-    assert (await said(env, agent, "build"))[1] == "value of GIVEN"
-    await until(lambda: said(env, agent, "start"))
-    assert await said(env, agent, "start") == [f"{agent.id}.agents.localhost"]
+    assert (await log_lines(env, agent, "build"))[1] == "value of GIVEN"
+    await until(lambda: log_lines(env, agent, "start"))
+    assert await log_lines(env, agent, "start") == [f"{agent.id}.agents.localhost"]
 
 
 async def test_a_build_is_done_once_for_a_manifest(env: LifecycleEnv) -> None:
@@ -66,7 +66,7 @@ async def test_a_build_is_done_once_for_a_manifest(env: LifecycleEnv) -> None:
     assert (await env.warden(agent.id).processes())["start"].pid != first  # its environment may have changed
     await run(env, agent, {**manifest, "changed": True}, rebuild=False)
     assert await env.warden(agent.id).read("builds", limit=10) == b"x\nx\n"
-    await again(env, agent, rebuild=True)
+    await retry(env, agent, rebuild=True)
     assert await env.warden(agent.id).read("builds", limit=10) == b"x\nx\nx\n"
 
 
@@ -102,7 +102,7 @@ async def test_a_manifest_that_goes_takes_its_scripts_along(env: LifecycleEnv) -
     agent = await env.settled()
     await run(env, agent, scripts("true", "exec sleep 1000"))
     await env.warden(agent.id).exec(["rm", "manifest.json"])
-    seen = await again(env, agent, rebuild=False)
+    seen = await retry(env, agent, rebuild=False)
     assert {script.state for script in seen.values()} == {ScriptState.NOT_CONFIGURED}
     assert (await env.warden(agent.id).processes())["start"].state == "exited"
 
@@ -123,7 +123,7 @@ async def test_a_manifest_that_goes_takes_its_scripts_along(env: LifecycleEnv) -
 async def test_a_manifest_that_means_harm_is_a_reason(env: LifecycleEnv, make: str, reason: str) -> None:
     agent = await env.settled()
     assert (await env.warden(agent.id).exec(["sh", "-c", f"rm -rf manifest.json; {make}"])).exit_code == 0
-    seen = await again(env, agent, rebuild=True)
+    seen = await retry(env, agent, rebuild=True)
     assert {script.state for script in seen.values()} == {FAILED}
     assert reason in (seen["build"].reason or "")
 
@@ -155,7 +155,7 @@ async def test_a_build_that_ended_while_the_server_was_away(database: Database, 
         await until(lambda: _is(first, agent, "build", RUNNING))
         await first.queue.stop(grace=0)
         await first.warden(agent.id).write("go", b"")
-        await until(lambda: _over(first, agent))
+        await until(lambda: _is_finished(first, agent))
         async with open_lifecycle_env(database, folder) as second:
             await second.quiet(agent)
             seen = await second.services.scripts.list(agent.id)
@@ -171,5 +171,5 @@ async def _failed(env: LifecycleEnv, agent: Agent) -> bool:
     return await _is(env, agent, "start", FAILED)
 
 
-async def _over(env: LifecycleEnv, agent: Agent) -> bool:
+async def _is_finished(env: LifecycleEnv, agent: Agent) -> bool:
     return (await env.warden(agent.id).processes())["build"].state == "exited"

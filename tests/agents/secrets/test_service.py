@@ -63,7 +63,7 @@ class SecretsEnv:
     async def names(self, agent: str) -> list[str]:
         return [one.secret.name for one in await self.secrets.list_attached(agent)]
 
-    def dismiss(self, agent: str) -> None:
+    def delete_agent(self, agent: str) -> None:
         def go(connection) -> None:
             self.agents.mark_deleted(connection, agent)
             SecretService.detach_all(connection, agent)
@@ -174,7 +174,7 @@ async def test_an_agent_that_goes_lets_go_at_once(env: SecretsEnv) -> None:
     secret, agent = await env.add("A"), env.agent()
     await env.attach(agent, secret)
     assert await outcome(env.secrets.delete(env.tenant, secret.id)) is SecretAttached
-    env.dismiss(agent)  # it is purged later
+    env.delete_agent(agent)  # it is purged later
     assert await outcome(env.attach(agent, secret)) is AgentNotFound
     await env.secrets.delete(env.tenant, secret.id)
 
@@ -182,7 +182,7 @@ async def test_an_agent_that_goes_lets_go_at_once(env: SecretsEnv) -> None:
 async def test_nothing_stays_on_an_agent_that_is_deleted_meanwhile(env: SecretsEnv) -> None:
     for number in range(8):
         secret, agent = await env.add(f"N{number}"), env.agent()
-        await asyncio.gather(outcome(env.attach(agent, secret)), asyncio.to_thread(env.dismiss, agent))
+        await asyncio.gather(outcome(env.attach(agent, secret)), asyncio.to_thread(env.delete_agent, agent))
         await env.secrets.delete(env.tenant, secret.id)
 
 

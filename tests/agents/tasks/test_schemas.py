@@ -40,7 +40,7 @@ TASK = Task(
 )
 
 
-def told(task: Task) -> dict[str, Any]:
+def task_json(task: Task) -> dict[str, Any]:
     return schemas.task_record(task).model_dump(mode="json", by_alias=True)
 
 
@@ -66,7 +66,7 @@ def test_what_was_sent(body: dict[str, Any], fields: dict[str, Any]) -> None:
 
 
 def test_how_a_task_is_told() -> None:
-    assert told(TASK) == {
+    assert task_json(TASK) == {
         "id": "j",
         "jobId": "j",
         "name": "report",
@@ -109,17 +109,17 @@ def test_how_a_task_is_told() -> None:
     ],
 )
 def test_every_schedule(schedule: Schedule, shown: dict[str, Any]) -> None:
-    found = told(replace(TASK, schedule=schedule))["schedule"]
+    found = task_json(replace(TASK, schedule=schedule))["schedule"]
     assert {name: value for name, value in found.items() if value is not None} == shown
 
 
 def test_a_system_event_has_a_text() -> None:
-    found = told(replace(TASK, payload=TaskPayload("systemEvent", "Wake up.")))["payload"]
+    found = task_json(replace(TASK, payload=TaskPayload("systemEvent", "Wake up.")))["payload"]
     assert (found["message"], found["text"]) == (None, "Wake up.")
 
 
 def test_what_the_agent_made_itself() -> None:
-    found = told(replace(TASK, schedule=None, payload=None, created_at=None))
+    found = task_json(replace(TASK, schedule=None, payload=None, created_at=None))
     assert [found[name] for name in ("schedule", "payload", "createdAt")] == [None] * 3
 
 

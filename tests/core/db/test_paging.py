@@ -26,7 +26,7 @@ def filled(database: Database) -> Database:
     return database
 
 
-def look(database: Database, after: PageCursor | None, limit: int, *, ascending: bool) -> Sequence[sa.Row]:
+def read_page(database: Database, after: PageCursor | None, limit: int, *, ascending: bool) -> Sequence[sa.Row]:
     query = page_by_creation(sa.select(things), things.c.created_at, things.c.id, after, ascending=ascending).limit(
         limit
     )
@@ -39,12 +39,12 @@ def test_pages_follow_on_each_other_also_within_one_moment(filled: Database, asc
     token: str | None = ""
     while token is not None:
         after = PageCursor.parse(token) if token else None
-        rows, token = split_page(look(filled, after, 3, ascending=ascending), 2)
+        rows, token = split_page(read_page(filled, after, 3, ascending=ascending), 2)
         assert len(rows) <= 2
         seen += [row.id for row in rows]
     assert seen == (OLDEST_FIRST if ascending else OLDEST_FIRST[::-1])
 
 
 def test_a_place_whose_row_is_gone_leads_on_all_the_same(filled: Database) -> None:
-    rows = look(filled, PageCursor(NOW, "c"), 10, ascending=False)
+    rows = read_page(filled, PageCursor(NOW, "c"), 10, ascending=False)
     assert [row.id for row in rows] == ["b", "a", "e"]

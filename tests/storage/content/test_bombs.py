@@ -123,7 +123,7 @@ async def test_shards_of_another_width_are_no_folder(env: StorageEnv, fanout: in
         await env.reader.resolve(PUBLIC, root, ["a"])
 
 
-class Counting(FolderStore):
+class CountingStore(FolderStore):
     """Blob store that counts its reads."""
 
     count = 0
@@ -139,7 +139,7 @@ async def test_bytes_between_nothings_are_read(env: StorageEnv) -> None:
     inner = file([(one[0], 1), *[(nothing[0], 0)] * 1000, (one[0], 1)])
     outer = file([(inner[0], 2)] * 1000)
     root = await take(env, [one, nothing, inner, outer])
-    blobs = Counting(env.folder / "blobs")
+    blobs = CountingStore(env.folder / "blobs")
     reader = ContentReader(env.db, blobs)
     pieces = [piece async for piece in reader.stream_file(PUBLIC, await reader.stat(PUBLIC, root), 0, 21)]
     assert b"".join(pieces) == b"1" * 21

@@ -10,7 +10,7 @@ import pytest
 from roost.storage.content.chunk_pipeline import PIECE_SIZE, ChunkPipeline
 
 
-class Worker:
+class FakeWorker:
     """Hashes and writes chunks when the test allows it."""
 
     def __init__(self) -> None:
@@ -20,7 +20,7 @@ class Worker:
         self.pieces = ChunkPipeline(self.look, self.keep)
 
     @classmethod
-    def free(cls) -> "Worker":
+    def free(cls) -> "FakeWorker":
         self = cls()
         self.may_look.set()
         self.may_keep.set()
@@ -42,7 +42,7 @@ async def _soon() -> None:
 
 
 async def test_what_comes_in_any_size_is_worked_on_in_whole_pieces() -> None:
-    worker = Worker.free()
+    worker = FakeWorker.free()
     content = bytes(range(256)) * (PIECE_SIZE // 256 * 7) + b"the rest"
     sizes = [1, PIECE_SIZE - 1, PIECE_SIZE, PIECE_SIZE // 2, 7, len(content)]
     at = 0
@@ -57,7 +57,7 @@ async def test_what_comes_in_any_size_is_worked_on_in_whole_pieces() -> None:
 
 @pytest.mark.parametrize("slow", ["look", "keep"])
 async def test_two_are_worked_on_while_one_is_gathered_and_no_fourth(slow: str) -> None:
-    worker = Worker.free()
+    worker = FakeWorker.free()
     (worker.may_look if slow == "look" else worker.may_keep).clear()
     await worker.pieces.add(b"a" * PIECE_SIZE + b"b" * PIECE_SIZE + b"c" * (PIECE_SIZE - 1))
     more = asyncio.create_task(worker.pieces.add(b"c" + b"d" * PIECE_SIZE))
@@ -70,7 +70,7 @@ async def test_two_are_worked_on_while_one_is_gathered_and_no_fourth(slow: str) 
 
 
 async def test_more_may_be_added_after_an_end() -> None:
-    worker = Worker.free()
+    worker = FakeWorker.free()
     for word in (b"one", b"two"):
         await worker.pieces.add(word)
         await worker.pieces.flush()
@@ -79,7 +79,7 @@ async def test_more_may_be_added_after_an_end() -> None:
 
 
 async def test_what_is_taken_is_not_worked_on() -> None:
-    worker = Worker.free()
+    worker = FakeWorker.free()
     await worker.pieces.add(b"small")
     assert worker.pieces.take_buffered() == b"small"
     assert worker.pieces.take_buffered() == b""
@@ -98,7 +98,7 @@ def _stumbles(_: memoryview) -> None:
 @pytest.mark.parametrize("which", ["look", "keep"])
 @pytest.mark.parametrize("then", ["add", "end"])
 async def test_work_that_fails_is_told_to_whoever_comes_next_and_ends_all_other(which: str, then: str) -> None:
-    worker = Worker.free()
+    worker = FakeWorker.free()
     pieces = ChunkPipeline(_stumbles, worker.keep) if which == "look" else ChunkPipeline(worker.look, _fails)
     await pieces.add(b"x" * PIECE_SIZE)
     await pieces.close()
@@ -120,7 +120,7 @@ async def test_work_that_fails_after_it_was_given_up_disturbs_nobody() -> None:
 
 
 async def test_a_caller_who_is_cancelled_leaves_work_that_close_waits_for() -> None:
-    worker = Worker.free()
+    worker = FakeWorker.free()
     worker.may_keep.clear()
     await worker.pieces.add(b"x" * PIECE_SIZE)
     waiting = asyncio.create_task(worker.pieces.flush())
@@ -138,7 +138,7 @@ async def test_a_caller_who_is_cancelled_leaves_work_that_close_waits_for() -> N
 
 async def test_memory_is_used_again_only_when_both_have_returned() -> None:
     """One of them failed; the other one's buffer must not change while it works."""
-    worker = Worker()
+    worker = FakeWorker()
     pieces = ChunkPipeline(worker.look, _fails)
     await pieces.add(b"x" * PIECE_SIZE + b"y" * PIECE_SIZE)
     more = asyncio.create_task(pieces.add(b"z" * PIECE_SIZE))
@@ -155,7 +155,7 @@ async def test_memory_is_let_go_when_all_is_over() -> None:
     """At once, without a garbage collection: workers and pipeline may refer to each other."""
     gc.collect()  # garbage of other tests
     before = _mapped()
-    worker = Worker.free()
+    worker = FakeWorker.free()
     await worker.pieces.add(b"x" * (PIECE_SIZE + 1))
     await worker.pieces.flush()
     assert _mapped() - before == 3 * PIECE_SIZE

@@ -6,7 +6,7 @@ import pytest
 
 from tests.conformance import s3_server
 from tests.conformance.s3_server import s3_address
-from tests.storage.killed import killed
+from tests.storage.killed import run_and_kill
 
 __all__ = ["s3_address"]
 ROUNDS = 48
@@ -14,7 +14,7 @@ ROUNDS_OF_A_BUCKET = 9
 
 
 def test_killed_at_random_moments(quick_folder: Path) -> None:
-    kept, gone = killed("crash", quick_folder, ROUNDS)
+    kept, gone = run_and_kill("crash", quick_folder, ROUNDS)
     assert kept > 20
     assert gone > 0
 
@@ -23,5 +23,5 @@ def test_killed_while_objects_are_on_their_way(
     quick_folder: Path, s3_address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bucket = s3_server.use_bucket(monkeypatch, s3_address, "killed")
-    kept, _ = killed("crash", quick_folder, ROUNDS_OF_A_BUCKET, bucket)
+    kept, _ = run_and_kill("crash", quick_folder, ROUNDS_OF_A_BUCKET, bucket)
     assert kept > 5

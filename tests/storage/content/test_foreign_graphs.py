@@ -28,12 +28,12 @@ def dialect() -> str:
     return "sqlite"
 
 
-def grown(chance: random.Random, blocks: Graph, depth: int = 0) -> tuple[Cid, bytes]:
+def random_file(chance: random.Random, blocks: Graph, depth: int = 0) -> tuple[Cid, bytes]:
     """Build a random file; return its root and content, and add its blocks to the given ones."""
     own = chance.randbytes(chance.choice([0, 0, 1, 50, 700]))
     form = chance.choice(["raw", "raw", "node", "inline", "branch", "branch", "branch"])
     if depth == 0 or (form == "branch" and depth < 5):
-        below = [grown(chance, blocks, depth + 1) for _ in range(chance.randint(1 if depth else 2, 5))]
+        below = [random_file(chance, blocks, depth + 1) for _ in range(chance.randint(1 if depth else 2, 5))]
         if chance.random() < 0.3:
             below.append(below[0])
         sizes = [len(data) for _, data in below]
@@ -83,7 +83,7 @@ def read_out_of(blocks: Mapping[bytes, bytes], cid: Cid, begin: int, end: int) -
 @SEEDS
 async def test_every_range_is_the_file_s(env: StorageEnv, seed: int) -> None:
     chance, blocks = random.Random(seed), Graph()
-    root, data = grown(chance, blocks)
+    root, data = random_file(chance, blocks)
     kept = await take(env, b"".join(write_car([root], chance.sample(list(blocks.items()), len(blocks)))))
     assert (kept.cid, kept.kind, kept.size) == (root, UnixfsKind.FILE, len(data))
     for begin, end in ranges(chance, len(data)):
@@ -93,7 +93,7 @@ async def test_every_range_is_the_file_s(env: StorageEnv, seed: int) -> None:
 @SEEDS
 async def test_what_goes_out_for_a_range_is_enough_to_read_it(env: StorageEnv, seed: int) -> None:
     chance, blocks = random.Random(seed), Graph()
-    root, data = grown(chance, blocks)
+    root, data = random_file(chance, blocks)
     await take(env, b"".join(write_car([root], blocks.items())))
     steps = await env.reader.resolve(env.scope, root, [])
     for begin, end in ranges(chance, len(data)):
@@ -111,7 +111,7 @@ async def test_what_goes_out_for_a_range_is_enough_to_read_it(env: StorageEnv, s
 async def test_a_byte_that_changed_is_never_read(env: StorageEnv, seed: int) -> None:
     """With damage anywhere in the pack, a range is correct or refused."""
     chance, blocks = random.Random(seed), Graph()
-    root, data = grown(chance, blocks)
+    root, data = random_file(chance, blocks)
     await take(env, b"".join(write_car([root], blocks.items())))
     (blob,) = [blob async for blob in env.content._blobs.list()]
     path = env.blob(blob.key)

@@ -27,7 +27,7 @@ async def none_expired() -> int:
 
 
 @pytest.fixture(autouse=True)
-def often(monkeypatch: pytest.MonkeyPatch) -> None:
+def short_interval(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("SWEEP_INTERVAL", "EXPIRE_INTERVAL", "SCRUB_INTERVAL", "TOTALS_INTERVAL"):
         monkeypatch.setattr(module, name, timedelta(seconds=0.01))
 

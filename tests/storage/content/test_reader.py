@@ -17,7 +17,7 @@ from tests.storage.storage_env import CONTENT, StorageEnv, entry
 EVERY_PROFILE = pytest.mark.parametrize("profile", PROFILES.values(), ids=PROFILES)
 
 
-async def whole(
+async def read_whole(
     reader: ContentReader, scope: ContentScope, file: ContentStat, begin: int = 0, end: int | None = None
 ) -> bytes:
     return b"".join([piece async for piece in reader.stream_file(scope, file, begin, end)])
@@ -31,7 +31,7 @@ async def test_ranges_of_a_file(env: StorageEnv, profile: ImportProfile, begin: 
     _, (_, tree) = await env.keep(b"something before it", CONTENT, profile=profile)
     file = await env.reader.stat(env.scope, tree.cid)
     assert file.size == len(CONTENT)
-    assert await whole(env.reader, env.scope, file, begin, end) == CONTENT[begin:end]
+    assert await read_whole(env.reader, env.scope, file, begin, end) == CONTENT[begin:end]
 
 
 @EVERY_PROFILE
@@ -41,11 +41,11 @@ async def test_a_file_of_one_block(env: StorageEnv, profile: ImportProfile, data
     file = await env.reader.stat(env.scope, tree.cid)
     assert file.size == len(data)
     for begin, end in ((0, None), (2, 5), (6, 1 << 40), (5, 5), (50, None)):
-        assert await whole(env.reader, env.scope, file, begin, end) == data[begin:end]
+        assert await read_whole(env.reader, env.scope, file, begin, end) == data[begin:end]
     if data:
         env.blob(pack_id).write_bytes(data[:-1] + bytes((data[-1] ^ 1,)))
         with pytest.raises(ContentDamaged):
-            await whole(env.reader, env.scope, await env.reader.stat(env.scope, tree.cid))
+            await read_whole(env.reader, env.scope, await env.reader.stat(env.scope, tree.cid))
 
 
 async def test_the_way_goes_on_from_a_root_that_was_looked_up(env: StorageEnv) -> None:
@@ -75,7 +75,7 @@ async def test_no_more_is_read_than_a_node_says(env: StorageEnv) -> None:
         store.hold_pack(connection, PackReference(pack.id, "file/1", env.tenant_id, ContentNetwork.PRIVATE))
 
     await env.db.write(keep)
-    assert await whole(env.reader, env.scope, await env.reader.stat(env.scope, root)) == b"aa"
+    assert await read_whole(env.reader, env.scope, await env.reader.stat(env.scope, root)) == b"aa"
 
 
 @EVERY_PROFILE
@@ -99,7 +99,7 @@ async def test_a_folder_in_a_folder(env: StorageEnv, profile: ImportProfile) -> 
         await pack.commit(lambda connection: service.hold_pack(connection, hold))
     steps = await env.reader.resolve(env.scope, outer.cid, ["in", "h.txt"])
     assert [step.cid for step in steps] == [outer.cid, inner.cid, small.cid]
-    assert await whole(env.reader, env.scope, steps[-1]) == b"hello"
+    assert await read_whole(env.reader, env.scope, steps[-1]) == b"hello"
     names = {link.name async for link in env.reader.list_entries(env.scope, steps[0])}
     assert len(names) == 3001
     assert (await env.reader.resolve(env.scope, outer.cid, ["77".rjust(80, "n")]))[-1].cid == small.cid
@@ -108,7 +108,7 @@ async def test_a_folder_in_a_folder(env: StorageEnv, profile: ImportProfile) -> 
     with pytest.raises(ContentNotAFolder):
         await env.reader.resolve(env.scope, outer.cid, ["in", "h.txt", "x"])
     with pytest.raises(ContentNotAFile):
-        await whole(env.reader, env.scope, steps[0])
+        await read_whole(env.reader, env.scope, steps[0])
 
 
 async def test_nobody_sees_what_is_not_theirs(env: StorageEnv) -> None:
@@ -141,7 +141,7 @@ async def test_a_flipped_bit_is_never_served(env: StorageEnv, profile: ImportPro
     with pytest.raises(ContentDamaged):
         got.extend([piece async for piece in env.reader.stream_file(env.scope, stat)])
     begin = 3_000_000 // profile.chunk * profile.chunk
-    assert await whole(env.reader, env.scope, stat, 0, begin) == CONTENT[:begin]
+    assert await read_whole(env.reader, env.scope, stat, 0, begin) == CONTENT[:begin]
 
 
 async def test_a_whole_copy_is_preferred_to_a_damaged_one(env: StorageEnv) -> None:
@@ -150,9 +150,9 @@ async def test_a_whole_copy_is_preferred_to_a_damaged_one(env: StorageEnv) -> No
     stat = await env.reader.stat(env.scope, tree.cid)
     env.blob(stat.block.pack_id).write_bytes(b"")
     with pytest.raises(ContentDamaged):
-        await whole(env.reader, env.scope, stat)
+        await read_whole(env.reader, env.scope, stat)
     again = await env.reader.stat(env.scope, tree.cid)
-    assert await whole(env.reader, env.scope, again) == CONTENT
+    assert await read_whole(env.reader, env.scope, again) == CONTENT
 
 
 async def test_content_in_the_cid_itself(env: StorageEnv) -> None:

@@ -18,7 +18,7 @@ def scrub(env: StorageEnv) -> ContentScrubber:
     return ContentScrubber(env.db, env.reader, rate=1 << 40)
 
 
-async def everything(scrub: ContentScrubber) -> int:
+async def scrub_all(scrub: ContentScrubber) -> int:
     """Check all packs that are due; return their number."""
     count = 0
     while await scrub.scrub_next():
@@ -34,7 +34,7 @@ def flip(env: StorageEnv, pack_id: str, at: int) -> None:
         file.write(bytes((byte ^ 1,)))
 
 
-def later(monkeypatch: pytest.MonkeyPatch, by: timedelta) -> None:
+def advance_clock(monkeypatch: pytest.MonkeyPatch, by: timedelta) -> None:
     moment = clock.utc_now() + by
     monkeypatch.setattr(clock, "utc_now", lambda: moment)
 
@@ -46,11 +46,11 @@ async def test_each_pack_is_checked_once_in_a_while(
     await env.keep(CONTENT, b"small", b"", profile=profile)
     tree, blocks = blocks_of(profile, b"in a CAR")
     await take(env, b"".join(write_car([tree.cid], blocks)))
-    assert await everything(scrub) == 2
+    assert await scrub_all(scrub) == 2
     assert scrub.damaged_packs == 0
-    assert await everything(scrub) == 0
-    later(monkeypatch, RECHECK_AFTER + timedelta(seconds=1))
-    assert await everything(scrub) == 2
+    assert await scrub_all(scrub) == 0
+    advance_clock(monkeypatch, RECHECK_AFTER + timedelta(seconds=1))
+    assert await scrub_all(scrub) == 2
 
 
 @pytest.mark.parametrize("dialect", ["sqlite"])
@@ -62,7 +62,7 @@ async def test_a_flipped_bit_is_found_and_told(
     await env.keep(CONTENT[:9000], profile=profile, holder="file/whole")
     pack_id, _ = await env.keep(CONTENT, b"small", profile=profile, holder="file/broken")
     flip(env, pack_id, at)
-    await everything(scrub)
+    await scrub_all(scrub)
     assert scrub.damaged_packs == 1
     said = capsys.readouterr()
     assert pack_id in said.out + said.err
@@ -73,7 +73,7 @@ async def test_a_flipped_bit_is_found_and_told(
 async def test_a_lost_object_is_found(env: StorageEnv, scrub: ContentScrubber) -> None:
     pack_id, _ = await env.keep(CONTENT)
     env.blob(pack_id).unlink()
-    await everything(scrub)
+    await scrub_all(scrub)
     assert scrub.damaged_packs == 1
 
 
@@ -82,11 +82,11 @@ async def test_what_was_brought_back_is_whole_again(
 ) -> None:
     pack_id, (tree,) = await env.keep(CONTENT)
     flip(env, pack_id, 77)
-    await everything(scrub)
+    await scrub_all(scrub)
     stat = await env.reader.stat(env.scope, tree.cid)
     with pytest.raises(ContentDamaged):
         _ = [piece async for piece in env.reader.stream_file(env.scope, stat)]
     flip(env, pack_id, 77)
-    later(monkeypatch, RECHECK_AFTER + timedelta(seconds=1))
-    await everything(scrub)
+    advance_clock(monkeypatch, RECHECK_AFTER + timedelta(seconds=1))
+    await scrub_all(scrub)
     assert scrub.damaged_packs == 0

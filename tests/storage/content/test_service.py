@@ -13,7 +13,7 @@ from tests.storage.storage_env import CONTENT, StorageEnv
 
 
 @pytest.fixture
-def tomorrow(monkeypatch: pytest.MonkeyPatch) -> None:
+def next_day(monkeypatch: pytest.MonkeyPatch) -> None:
     later = clock.utc_now() + timedelta(days=1, minutes=1)
     monkeypatch.setattr(clock, "utc_now", lambda: later)
 
@@ -26,7 +26,7 @@ async def test_what_was_let_go_goes_with_a_sweep(env: StorageEnv, request: pytes
         await env.reader.stat(env.scope, tree.cid)
     assert await env.content.sweep() == 0
     assert env.blob(gone).exists()
-    request.getfixturevalue("tomorrow")
+    request.getfixturevalue("next_day")
     assert await env.content.sweep() == 1
     assert not env.blob(gone).exists()
     assert env.blob(kept).exists()
@@ -38,13 +38,13 @@ async def test_what_goes_while_it_is_read_is_gone_and_not_damaged(
     _, (tree,) = await env.keep(b"one block")
     found = await env.reader.stat(env.scope, tree.cid)
     await env.db.write(lambda connection: service.release_packs(connection, "file/1"))
-    request.getfixturevalue("tomorrow")
+    request.getfixturevalue("next_day")
     assert await env.content.sweep() == 1
     with pytest.raises(ContentNotFound):
         await anext(env.reader.stream_file(env.scope, found))
 
 
-@pytest.mark.usefixtures("tomorrow")
+@pytest.mark.usefixtures("next_day")
 async def test_one_sweep_removes_all_that_nobody_holds(env: StorageEnv) -> None:
     packs = [Pack(f"{number:032x}", 1, clock.utc_now() - timedelta(days=2)) for number in range(101)]
 
@@ -56,7 +56,7 @@ async def test_one_sweep_removes_all_that_nobody_holds(env: StorageEnv) -> None:
     assert await env.content.sweep() == len(packs)
 
 
-@pytest.mark.usefixtures("tomorrow")
+@pytest.mark.usefixtures("next_day")
 async def test_objects_that_are_in_no_index_go(env: StorageEnv) -> None:
     orphan = env.blob("ab" * 16)
     orphan.parent.mkdir(parents=True)

@@ -71,7 +71,7 @@ async def kept(env: StorageEnv, profile: ImportProfile, files: Mapping[str, byte
     return (await take(env, b"".join(write_car([made.cid], blocks)))).cid
 
 
-async def hostile(env: StorageEnv, links: Sequence[PBLink], kind: UnixfsKind = UnixfsKind.DIRECTORY) -> Cid:
+async def hostile_folder(env: StorageEnv, links: Sequence[PBLink], kind: UnixfsKind = UnixfsKind.DIRECTORY) -> Cid:
     """Build a folder of arbitrary links, one of which leads to one byte."""
     node = dagpb.encode_node(links, UnixfsData(kind))
     cid = Cid.for_block(DAG_PB, node)
@@ -135,7 +135,7 @@ async def test_it_goes_out_in_small_pieces(env: StorageEnv) -> None:
 
 
 async def test_content_in_cids_is_content(env: StorageEnv) -> None:
-    cid = await hostile(env, [PBLink(Cid(1, RAW, IDENTITY, b"tiny"), "a", 4), PBLink(LEAF, "b", 1)])
+    cid = await hostile_folder(env, [PBLink(Cid(1, RAW, IDENTITY, b"tiny"), "a", 4), PBLink(LEAF, "b", 1)])
     assert unpacked(await packed(env, cid)) == {str(cid): None, f"{cid}/a": b"tiny", f"{cid}/b": b"x"}
 
 
@@ -160,7 +160,7 @@ NAMES = [
 
 @pytest.mark.parametrize("name", NAMES)
 async def test_no_name_leads_elsewhere(env: StorageEnv, name: str) -> None:
-    cid = await hostile(env, [PBLink(LEAF, "before", 1), PBLink(LEAF, name, 1)])
+    cid = await hostile_folder(env, [PBLink(LEAF, "before", 1), PBLink(LEAF, name, 1)])
     with pytest.raises(NotArchivable):
         await (await made(env, cid)).check()
     out = bytearray()
@@ -170,7 +170,7 @@ async def test_no_name_leads_elsewhere(env: StorageEnv, name: str) -> None:
 
 
 async def test_no_name_is_there_twice(env: StorageEnv) -> None:
-    cid = await hostile(env, [PBLink(LEAF, "a", 1), PBLink(LEAF, "b", 1), PBLink(LEAF, "a", 1)])
+    cid = await hostile_folder(env, [PBLink(LEAF, "a", 1), PBLink(LEAF, "b", 1), PBLink(LEAF, "a", 1)])
     with pytest.raises(NotArchivable):
         await (await made(env, cid)).check()
 
@@ -193,7 +193,7 @@ async def test_links_between_files_do_not_go_out(env: StorageEnv) -> None:
         await (await made(env, cid)).check()
 
 
-async def tower(env: StorageEnv, height: int, names: Sequence[str]) -> Cid:
+async def nested_folders(env: StorageEnv, height: int, names: Sequence[str]) -> Cid:
     """Build nested folders; each has the next one under each of these names."""
     blocks: Blocks = [(LEAF, b"x")]
     for _ in range(height):
@@ -214,7 +214,7 @@ async def test_it_is_bounded(
 ) -> None:
     monkeypatch.setattr(tar_archive, "MAX_MEMBERS", 1000)
     with pytest.raises(problem):
-        await (await made(env, await tower(env, height, names))).check()
+        await (await made(env, await nested_folders(env, height, names))).check()
 
 
 async def test_damage_ends_it(env: StorageEnv) -> None:

@@ -17,7 +17,7 @@ from roost.storage.files.errors import FileNotFound
 from roost.storage.files.model import File, FileEvent, FileFilter, FileMetadata, PinFilter, check_keyvalues
 from roost.storage.files.service import FileService
 from roost.storage.unixfs.cid import Cid
-from tests.storage.meanwhile import ON_POSTGRESQL, meanwhile
+from tests.storage.meanwhile import ON_POSTGRESQL, run_concurrently
 from tests.storage.storage_env import StorageEnv
 
 PRIVATE, PUBLIC = ContentNetwork.PRIVATE, ContentNetwork.PUBLIC
@@ -168,7 +168,7 @@ async def test_of_two_changes_at_once_both_count(env: StorageEnv, files: FileSer
 
     def change(note: FileMetadata) -> FileMetadata:
         renamed = files.change(*mine, lambda note: replace(note, name="m"))
-        others.append(asyncio.wrap_future(meanwhile(env.db, loop, renamed), loop=loop))
+        others.append(asyncio.wrap_future(run_concurrently(env.db, loop, renamed), loop=loop))
         return replace(note, keyvalues={"a": 1})
 
     await files.change(*mine, change)
@@ -183,7 +183,7 @@ async def test_nothing_changes_after_a_delete(env: StorageEnv, files: FileServic
     files.add_listener(lambda _connection, change, _file, _before: told.append(change))
 
     def change(note: FileMetadata) -> FileMetadata:
-        others.append(asyncio.wrap_future(meanwhile(env.db, loop, files.delete(*mine)), loop=loop))
+        others.append(asyncio.wrap_future(run_concurrently(env.db, loop, files.delete(*mine)), loop=loop))
         return replace(note, name="m")
 
     await files.change(*mine, change)
@@ -198,7 +198,7 @@ async def test_time_that_is_given_in_the_last_moment_counts(env: StorageEnv, fil
     mine, others = (env.tenant_id, PRIVATE, file.id), []
 
     def change(note: FileMetadata) -> FileMetadata:
-        others.append(asyncio.wrap_future(meanwhile(env.db, loop, files.expire()), loop=loop))
+        others.append(asyncio.wrap_future(run_concurrently(env.db, loop, files.expire()), loop=loop))
         return replace(note, expires_at=now + timedelta(hours=1))
 
     await files.change(*mine, change)

@@ -37,7 +37,7 @@ def uploads(server: RunningServer, tenant: str) -> httpx.AsyncClient:
 
 
 @pytest.fixture
-def anybody(server: RunningServer) -> httpx.AsyncClient:
+def anonymous(server: RunningServer) -> httpx.AsyncClient:
     """Return a client with the headers of the storage clients without a key."""
     return server.client("undefined", "uploads.localhost")
 
@@ -63,13 +63,13 @@ async def listed(server: RunningServer, tenant: str, network: str) -> list[Mappi
 
 
 async def test_one_without_a_key_uploads_what_was_signed(
-    server: RunningServer, tenant: str, uploads: httpx.AsyncClient, anybody: httpx.AsyncClient
+    server: RunningServer, tenant: str, uploads: httpx.AsyncClient, anonymous: httpx.AsyncClient
 ) -> None:
     where = await signed(uploads, network="public", filename="b.png", keyvalues={"a": "b"}, cid_version="v0")
     said = dict(parse_qsl(urlsplit(where).query))
     assert said["X-Algorithm"] == "PINATA2"
     assert json.loads(said["X-Method"]) == ["HEAD", "PATCH", "POST"]
-    answer = await send(anybody, where, network="private", name="mine.png", keyvalues='{"c":"d"}', group_id="x")
+    answer = await send(anonymous, where, network="private", name="mine.png", keyvalues='{"c":"d"}', group_id="x")
     assert answer.status_code == 200, answer.text
     file = answer.json()["data"]
     assert urlsplit(where).path == f"/v3/files/{file['id']}"
@@ -78,8 +78,10 @@ async def test_one_without_a_key_uploads_what_was_signed(
     assert await listed(server, tenant, "private") == []
 
 
-async def test_what_was_not_signed_the_uploader_may_say(uploads: httpx.AsyncClient, anybody: httpx.AsyncClient) -> None:
-    file = (await send(anybody, await signed(uploads), name="mine.png", keyvalues='{"c":"d"}')).json()["data"]
+async def test_what_was_not_signed_the_uploader_may_say(
+    uploads: httpx.AsyncClient, anonymous: httpx.AsyncClient
+) -> None:
+    file = (await send(anonymous, await signed(uploads), name="mine.png", keyvalues='{"c":"d"}')).json()["data"]
     assert (file["network"], file["name"], file["keyvalues"]) == ("private", "mine.png", {"c": "d"})
 
 
@@ -110,39 +112,39 @@ async def test_an_address_that_was_changed_is_refused(uploads: httpx.AsyncClient
     assert (await send(server.client(None, "agents.localhost"), where)).status_code == 404
 
 
-async def test_it_counts_for_its_time(uploads: httpx.AsyncClient, anybody: httpx.AsyncClient) -> None:
+async def test_it_counts_for_its_time(uploads: httpx.AsyncClient, anonymous: httpx.AsyncClient) -> None:
     where = await signed(uploads, date=int(clock.utc_now().timestamp()) - 100, expires=50)
-    assert (await send(anybody, where)).status_code == 403
+    assert (await send(anonymous, where)).status_code == 403
 
 
-async def test_size_and_types_are_bounded(uploads: httpx.AsyncClient, anybody: httpx.AsyncClient) -> None:
+async def test_size_and_types_are_bounded(uploads: httpx.AsyncClient, anonymous: httpx.AsyncClient) -> None:
     where = await signed(uploads, max_file_size=len(PNG) - 1)
-    assert (await send(anybody, where)).status_code == 413
-    assert (await anybody.post(where, headers={"Upload-Length": str(len(PNG))})).status_code == 413
+    assert (await send(anonymous, where)).status_code == 413
+    assert (await anonymous.post(where, headers={"Upload-Length": str(len(PNG))})).status_code == 413
     images = await signed(uploads, allow_mime_types=["image/*"])
-    refused = await send(anybody, images, b"just text", "a.png")
+    refused = await send(anonymous, images, b"just text", "a.png")
     assert refused.status_code == 400
     assert "does not grant permissions to upload detected MIME type: " in refused.json()["error"]["message"]
-    assert (await send(anybody, images, PNG, "a.txt")).status_code == 200
+    assert (await send(anonymous, images, PNG, "a.txt")).status_code == 200
 
 
-async def test_a_folder_has_to_be_allowed(uploads: httpx.AsyncClient, anybody: httpx.AsyncClient) -> None:
-    assert (await send(anybody, await signed(uploads, allow_mime_types=["*/*"]), PNG, "f/a.png")).status_code == 400
+async def test_a_folder_has_to_be_allowed(uploads: httpx.AsyncClient, anonymous: httpx.AsyncClient) -> None:
+    assert (await send(anonymous, await signed(uploads, allow_mime_types=["*/*"]), PNG, "f/a.png")).status_code == 400
     allowed = await signed(uploads, allow_mime_types=["image/png", "directory"])
-    answer = await send(anybody, allowed, PNG, "f/a.png")
+    answer = await send(anonymous, allowed, PNG, "f/a.png")
     assert answer.json()["data"]["mime_type"] == "directory"
 
 
-async def test_it_takes_one_file(uploads: httpx.AsyncClient, anybody: httpx.AsyncClient) -> None:
+async def test_it_takes_one_file(uploads: httpx.AsyncClient, anonymous: httpx.AsyncClient) -> None:
     where = await signed(uploads)
-    assert (await send(anybody, where)).status_code == 200
-    again = await send(anybody, where, PNG + b"x")
+    assert (await send(anonymous, where)).status_code == 200
+    again = await send(anonymous, where, PNG + b"x")
     assert (again.status_code, again.json()["error"]["message"]) == (409, "The file was uploaded already")
-    assert (await send(anybody, where)).status_code == 200
+    assert (await send(anonymous, where)).status_code == 200
 
 
 async def test_the_bearer_is_not_told_that_content_was_there(
-    server: RunningServer, tenant: str, uploads: httpx.AsyncClient, anybody: httpx.AsyncClient
+    server: RunningServer, tenant: str, uploads: httpx.AsyncClient, anonymous: httpx.AsyncClient
 ) -> None:
     """The responses are the same for known and for new content."""
     other = server.client(server.key(f"{tenant} other"), "uploads.localhost")
@@ -151,7 +153,7 @@ async def test_the_bearer_is_not_told_that_content_was_there(
     told: list[list[Any]] = []
     for client in (uploads, other):
         where, began = await signed(client), clock.utc_now()
-        answers = [await send(anybody, where, content) for content in contents]
+        answers = [await send(anonymous, where, content) for content in contents]
         files = [answer.json().get("data", {}) for answer in answers]
         assert [answer.status_code for answer in answers] == [200, 200, 409, 409, 200]
         assert files[0]["id"] == urlsplit(where).path.rpartition("/")[2]
@@ -162,11 +164,11 @@ async def test_the_bearer_is_not_told_that_content_was_there(
 
 
 async def test_the_owner_finds_what_was_there_under_the_id_that_the_bearer_got(
-    server: RunningServer, tenant: str, uploads: httpx.AsyncClient, anybody: httpx.AsyncClient
+    server: RunningServer, tenant: str, uploads: httpx.AsyncClient, anonymous: httpx.AsyncClient
 ) -> None:
     api = server.client(server.key(tenant), "api.localhost")
     kept = (await send(uploads, "/v3/files", name="own.png")).json()["data"]
-    promised = (await send(anybody, await signed(uploads))).json()["data"]["id"]
+    promised = (await send(anonymous, await signed(uploads))).json()["data"]["id"]
     found = (await api.get(f"/v3/files/private/{promised}")).json()["data"]
     assert (found["id"], found["name"], found["created_at"]) == (kept["id"], "own.png", kept["created_at"])
     changed = await api.put(f"/v3/files/private/{promised}", json={"name": "new.png"})
@@ -219,9 +221,9 @@ async def test_only_who_may_write_files_signs(server: RunningServer) -> None:
             assert answer.status_code == status
 
 
-async def test_what_the_tenant_noted_is_not_told(uploads: httpx.AsyncClient, anybody: httpx.AsyncClient) -> None:
+async def test_what_the_tenant_noted_is_not_told(uploads: httpx.AsyncClient, anonymous: httpx.AsyncClient) -> None:
     fields = {"name": "for me alone", "keyvalues": '{"to":"nobody"}'}
     mine = await uploads.post("/v3/files", files={"file": ("a.png", PNG, "image/png")}, data=fields)
     assert mine.json()["data"]["keyvalues"] == {"to": "nobody"}
-    told = (await send(anybody, await signed(uploads))).json()["data"]
+    told = (await send(anonymous, await signed(uploads))).json()["data"]
     assert (told["is_duplicate"], told["name"], told["keyvalues"]) == (False, "a.png", {})

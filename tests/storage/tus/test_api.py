@@ -43,7 +43,7 @@ def uploads(server: RunningServer) -> httpx.AsyncClient:
 
 
 @pytest.fixture
-def anybody(server: RunningServer) -> httpx.AsyncClient:
+def anonymous(server: RunningServer) -> httpx.AsyncClient:
     return server.client(None, "uploads.localhost")
 
 
@@ -58,7 +58,7 @@ async def begin(
     return await client.post(path, headers={**said, "Upload-Metadata": metadata(**fields)}, content=content)
 
 
-def place(answer: httpx.Response) -> str:
+def upload_path(answer: httpx.Response) -> str:
     assert answer.status_code == 201, answer.text
     return urlsplit(answer.headers["Location"]).path
 
@@ -98,14 +98,14 @@ async def test_parts_of_any_size_become_the_file(
 
 
 async def test_a_version_may_be_in_the_address(server: RunningServer, uploads: httpx.AsyncClient) -> None:
-    path = place(await begin(uploads, 5, "/v3/files?X-Upload-Option-Cid-Version=v0", b"12345", network="public"))
+    path = upload_path(await begin(uploads, 5, "/v3/files?X-Upload-Option-Cid-Version=v0", b"12345", network="public"))
     told = await uploads.head(path)
     assert told.headers["upload-cid"] == cid_of(b"12345", "v0")
     assert len(await listed(server, cid_of(b"12345", "v0"), "public")) == 1
 
 
 async def test_a_blind_retry_is_told_where_the_upload_is(uploads: httpx.AsyncClient) -> None:
-    path = place(await begin(uploads, 10))
+    path = upload_path(await begin(uploads, 10))
     assert (await part(uploads, path, 0, b"01234")).status_code == 204
     again = await part(uploads, path, 0, b"01234")
     assert again.status_code == 409
@@ -120,21 +120,21 @@ async def test_a_blind_retry_is_told_where_the_upload_is(uploads: httpx.AsyncCli
 
 
 async def test_it_can_be_asked_about_by_whoever_has_its_address(
-    uploads: httpx.AsyncClient, anybody: httpx.AsyncClient
+    uploads: httpx.AsyncClient, anonymous: httpx.AsyncClient
 ) -> None:
-    path = place(await begin(uploads, 10, filename="x"))
-    told = await anybody.head(path)
+    path = upload_path(await begin(uploads, 10, filename="x"))
+    told = await anonymous.head(path)
     assert told.status_code == 200
     assert told.headers["Upload-Offset"] == "0"
     assert told.headers["Upload-Length"] == "10"
     assert told.headers["Upload-Metadata"] == metadata(filename="x")
     assert told.headers["Cache-Control"] == "no-store"
     for wrong in (path[:-1] + ("0" if path[-1] != "0" else "1"), path.replace("/v3/files/", "/v3/files/0")[:-1]):
-        assert (await anybody.head(wrong)).status_code == 404
+        assert (await anonymous.head(wrong)).status_code == 404
 
 
 async def test_one_that_was_ended_is_gone(uploads: httpx.AsyncClient) -> None:
-    path = place(await begin(uploads, 10))
+    path = upload_path(await begin(uploads, 10))
     assert (await uploads.delete(path)).status_code == 204
     assert (await uploads.head(path)).status_code == 404
     assert (await part(uploads, path, 0, b"x")).status_code == 404
@@ -142,7 +142,7 @@ async def test_one_that_was_ended_is_gone(uploads: httpx.AsyncClient) -> None:
 
 
 async def test_the_length_may_come_later(uploads: httpx.AsyncClient) -> None:
-    path = place(await begin(uploads, None))
+    path = upload_path(await begin(uploads, None))
     assert (await part(uploads, path, 0, b"0123")).status_code == 204
     assert (await uploads.head(path)).headers["Upload-Defer-Length"] == "1"
     assert (await part(uploads, path, 4, b"", **{"Upload-Length": "3"})).status_code == 400
@@ -156,7 +156,7 @@ async def test_an_empty_file_is_whole_at_once(server: RunningServer, uploads: ht
 
 
 async def test_more_than_was_said_is_refused_and_what_came_before_counts(uploads: httpx.AsyncClient) -> None:
-    path = place(await begin(uploads, 10))
+    path = upload_path(await begin(uploads, 10))
     assert (await part(uploads, path, 0, b"0123")).status_code == 204
     assert (await part(uploads, path, 4, b"x" * 100)).status_code == 400
     assert (await part(uploads, path, 4, b"456789")).headers["upload-cid"] == cid_of(b"0123456789")
@@ -187,14 +187,14 @@ async def test_what_cannot_be_is_refused_before_it_comes(
 
 
 async def test_a_part_says_what_it_is(uploads: httpx.AsyncClient) -> None:
-    path = place(await begin(uploads, 10))
+    path = upload_path(await begin(uploads, 10))
     assert (await uploads.patch(path, headers={"Upload-Offset": "0"}, content=b"x")).status_code == 415
     headers = {"Content-Type": "application/offset+octet-stream"}
     assert (await uploads.patch(path, headers=headers, content=b"x")).status_code == 400
 
 
-async def test_the_protocol_is_described(anybody: httpx.AsyncClient) -> None:
-    answer = await anybody.options("/v3/files")
+async def test_the_protocol_is_described(anonymous: httpx.AsyncClient) -> None:
+    answer = await anonymous.options("/v3/files")
     assert answer.status_code == 204
     assert answer.headers["Tus-Version"] == "1.0.0"
     assert "creation" in answer.headers["Tus-Extension"].split(",")
@@ -208,12 +208,12 @@ async def test_only_who_may_write_files_begins_one(server: RunningServer) -> Non
 async def test_a_plan_bounds_size(server: RunningServer) -> None:
     free = server.client(server.key("small", Plan.FREE), "uploads.localhost")
     assert (await begin(free, 64 * 1024**2 + 1)).status_code == 413
-    path = place(await begin(free, None))
+    path = upload_path(await begin(free, None))
     assert (await part(free, path, 0, b"x" * (64 * 1024**2 + 1))).status_code == 413
 
 
 async def test_a_file_that_cannot_be_ends_its_upload(uploads: httpx.AsyncClient) -> None:
-    path = place(await begin(uploads, 4, group_id="00000000-0000-4000-8000-000000000000"))
+    path = upload_path(await begin(uploads, 4, group_id="00000000-0000-4000-8000-000000000000"))
     answer = await part(uploads, path, 0, b"nope")
     assert (answer.status_code, answer.json()["error"]["message"]) == (404, "Group not found")
     assert (await uploads.head(path)).status_code == 404
@@ -228,7 +228,7 @@ async def test_unfinished_ones_have_a_bound(server: RunningServer) -> None:
 async def test_one_whose_time_is_over_is_gone(
     server: RunningServer, uploads: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = place(await begin(uploads, 10))
+    path = upload_path(await begin(uploads, 10))
     assert (await part(uploads, path, 0, b"x")).status_code == 204
     now = clock.utc_now()
     monkeypatch.setattr(clock, "utc_now", lambda: now + timedelta(hours=24, seconds=5))

@@ -2,12 +2,12 @@
 
 from pathlib import Path
 
-from tests.storage.killed import killed
+from tests.storage.killed import run_and_kill
 
 ROUNDS = 30
 
 
 def test_killed_at_random_moments(quick_folder: Path) -> None:
-    files, resumed = killed("tus_crash", quick_folder, ROUNDS)
+    files, resumed = run_and_kill("tus_crash", quick_folder, ROUNDS)
     assert files > 5
     assert resumed > 5

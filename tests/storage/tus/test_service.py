@@ -31,15 +31,15 @@ from tests.storage.storage_env import CONTENT, StorageEnv
 LIMIT = 6_000_000
 
 
-class Cut(Exception):  # noqa: N818 - an event, not an error
+class ConnectionCut(Exception):  # noqa: N818 - an event, not an error
     pass
 
 
-async def pieces(data: bytes, *, cut: bool = False) -> AsyncIterator[bytes]:
+async def chunks(data: bytes, *, cut: bool = False) -> AsyncIterator[bytes]:
     for at in range(0, len(data), 65_536):
         yield data[at : at + 65_536]
     if cut:
-        raise Cut
+        raise ConnectionCut
 
 
 @dataclass
@@ -51,7 +51,7 @@ class TusEnv:
         return await self.transfers.begin(NewTusUpload(self.env.tenant_id, ids.new_id(), length, fields, max_size))
 
     async def add(self, one: tuple[TusUpload, str], offset: int, data: bytes, length: int | None = None) -> TusUpload:
-        return await self.transfers.append(one[0].file_id, one[1], offset, pieces(data), length)
+        return await self.transfers.append(one[0].file_id, one[1], offset, chunks(data), length)
 
     async def find(self, one: tuple[TusUpload, str]) -> TusUpload:
         return await self.transfers.find(one[0].file_id, one[1])
@@ -108,8 +108,8 @@ async def test_any_parts_with_breaks_and_new_servers_in_between(env: StorageEnv,
                 transfer = await tus.add(one, at, part)
                 assert transfer.offset == at + len(part)
             case "cut":
-                with pytest.raises(Cut):
-                    await tus.transfers.append(transfer.file_id, token, at, pieces(part, cut=True))
+                with pytest.raises(ConnectionCut):
+                    await tus.transfers.append(transfer.file_id, token, at, chunks(part, cut=True))
                 transfer = await tus.find(one)
                 assert at <= transfer.offset <= at + len(part)
             case "wrong":
@@ -209,7 +209,7 @@ async def test_what_can_never_be_a_file_ends(env: StorageEnv, tus: TusEnv) -> No
     opening = NewTusUpload(env.tenant_id, ids.new_id(), 1, {}, mime_types=["image/*"])
     text, token = await tus.transfers.begin(opening)
     with pytest.raises(MimeTypeRefused):
-        await tus.transfers.append(text.file_id, token, 0, pieces(b"a"))
+        await tus.transfers.append(text.file_id, token, 0, chunks(b"a"))
     for one in (grouped, (text, token)):
         with pytest.raises(TusUploadNotFound):
             await tus.find(one)
@@ -222,7 +222,7 @@ async def test_who_has_another_address_has_nothing(tus: TusEnv) -> None:
         with pytest.raises(TusUploadNotFound):
             await tus.transfers.find(file_id, token)
         with pytest.raises(TusUploadNotFound):
-            await tus.transfers.append(file_id, token, 0, pieces(b"a"))
+            await tus.transfers.append(file_id, token, 0, chunks(b"a"))
         with pytest.raises(TusUploadNotFound):
             await tus.transfers.terminate(file_id, token)
 
@@ -295,8 +295,8 @@ async def test_the_profile_is_of_its_own(tus: TusEnv) -> None:
 async def test_a_server_without_the_draft_ends_nothing(env: StorageEnv) -> None:
     mine, other = opened(env), opened(env, drafts="elsewhere")
     transfer, token = one = await mine.begin(5)
-    with pytest.raises(Cut):
-        await mine.transfers.append(transfer.file_id, token, 0, pieces(b"hello", cut=True))
+    with pytest.raises(ConnectionCut):
+        await mine.transfers.append(transfer.file_id, token, 0, chunks(b"hello", cut=True))
     with pytest.raises(BlobNotFound):
         await other.find(one)
     assert (await mine.find(one)).cid == cid_of(b"hello")

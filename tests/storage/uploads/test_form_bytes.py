@@ -23,7 +23,7 @@ NOISE = st.sampled_from(
 
 
 @dataclass
-class Taken:
+class FakeUpload:
     """Upload that keeps its files in memory."""
 
     files: dict[str, bytes] = field(default_factory=dict)
@@ -48,7 +48,7 @@ def received(body: bytes, step: int = 1 << 16, kind: str = TYPE) -> tuple[dict[s
         for at in range(0, len(body), step):
             yield body[at : at + step]
 
-    taken = Taken()
+    taken = FakeUpload()
     fields = asyncio.run(multipart.receive_form(stream(), kind, cast("UploadInProgress", taken)))
     return dict(fields), taken.files
 

@@ -29,7 +29,7 @@ from roost.storage.uploads.errors import InvalidUpload, MimeTypeRefused, TooMany
 from roost.storage.uploads.model import UploadMetadata, UploadRequestLimits
 from roost.storage.uploads.service import UploadService
 from tests.storage.cars import blocks_of
-from tests.storage.meanwhile import ON_POSTGRESQL, meanwhile
+from tests.storage.meanwhile import ON_POSTGRESQL, run_concurrently
 from tests.storage.storage_env import CONTENT, StorageEnv, entry
 
 TREE, BLOCKS = blocks_of(V1, b"in a CAR")
@@ -182,7 +182,7 @@ async def test_a_group_that_goes_meanwhile(env: StorageEnv, uploads: UploadServi
     def remove(connection: Connection) -> "Future[File]":
         tenants.lock_tenant(connection, env.tenant_id)
         store.delete_group(connection, group.id)
-        return meanwhile(database, loop, sent)
+        return run_concurrently(database, loop, sent)
 
     waiting = await database.write(remove)
     with pytest.raises(GroupNotFound):

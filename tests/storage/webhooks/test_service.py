@@ -36,7 +36,7 @@ def webhook_env(env: StorageEnv, database: Database) -> WebhookEnv:
 
 
 async def test_one_comes_and_goes(webhook_env: WebhookEnv) -> None:
-    made = await webhook_env.make(events=[EVENTS[0]], description="mine")
+    made = await webhook_env.create(events=[EVENTS[0]], description="mine")
     assert made.secret.reveal().startswith("whsec_")
     webhook = made.webhook
     assert (webhook.url, webhook.description, webhook.enabled) == ("https://receiver.example/hook", "mine", True)
@@ -60,10 +60,10 @@ async def test_one_comes_and_goes(webhook_env: WebhookEnv) -> None:
 
 async def test_what_is_no_webhook(webhook_env: WebhookEnv) -> None:
     with pytest.raises(InvalidWebhookEvents):
-        await webhook_env.make(events=["file_added"])
+        await webhook_env.create(events=["file_added"])
     with pytest.raises(UrlRefused):
-        await webhook_env.make("https://receiver.example/" + "x" * 3000)
-    made = await webhook_env.make()
+        await webhook_env.create("https://receiver.example/" + "x" * 3000)
+    made = await webhook_env.create()
     with pytest.raises(UrlRefused):
         await webhook_env.webhooks.update(
             webhook_env.tenant, made.webhook.id, WebhookUpdate(url="https://a.example/ b")
@@ -74,16 +74,16 @@ async def test_what_is_no_webhook(webhook_env: WebhookEnv) -> None:
 
 async def test_the_limit_is_exact(webhook_env: WebhookEnv, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(service, "WEBHOOK_LIMIT", 3)
-    answers = await asyncio.gather(*(webhook_env.make() for _ in range(6)), return_exceptions=True)
+    answers = await asyncio.gather(*(webhook_env.create() for _ in range(6)), return_exceptions=True)
     assert sum(isinstance(answer, WebhookLimitReached) for answer in answers) == 3
     made = await webhook_env.webhooks.list(webhook_env.tenant)
     assert len(made) == 3
     await webhook_env.webhooks.delete(webhook_env.tenant, made[0].id)
-    await webhook_env.make()
+    await webhook_env.create()
 
 
 async def test_every_change_is_in_the_outbox(webhook_env: WebhookEnv) -> None:
-    webhook = (await webhook_env.make()).webhook
+    webhook = (await webhook_env.create()).webhook
     file = await webhook_env.add(note=FileMetadata("one"))
     await webhook_env.add()  # an unchanged value is not an event
     await webhook_env.files.set_metadata(webhook_env.tenant, PRIVATE, file.id, FileMetadata("two"))
@@ -92,7 +92,7 @@ async def test_every_change_is_in_the_outbox(webhook_env: WebhookEnv) -> None:
         b"brief", FileMetadata("brief", expires_at=clock.utc_now() - timedelta(seconds=1)), ContentNetwork.PUBLIC
     )
     assert await webhook_env.files.expire() == 1
-    told = await webhook_env.told(webhook)
+    told = await webhook_env.list_deliveries(webhook)
     assert [one.event_type for one in told] == [
         *("ipfs.private.file_added", "ipfs.private.file_updated", "ipfs.private.file_deleted"),
         *("ipfs.public.file_added", "ipfs.public.file_deleted"),
@@ -104,21 +104,21 @@ async def test_every_change_is_in_the_outbox(webhook_env: WebhookEnv) -> None:
 
 
 async def test_only_those_that_want_it_are_told(webhook_env: WebhookEnv) -> None:
-    wants = (await webhook_env.make(events=["ipfs.private.file_added"])).webhook
-    public = (await webhook_env.make(events=["ipfs.public.file_added"])).webhook
-    off = (await webhook_env.make(enabled=False)).webhook
-    gone = (await webhook_env.make()).webhook
+    wants = (await webhook_env.create(events=["ipfs.private.file_added"])).webhook
+    public = (await webhook_env.create(events=["ipfs.public.file_added"])).webhook
+    off = (await webhook_env.create(enabled=False)).webhook
+    gone = (await webhook_env.create()).webhook
     await webhook_env.webhooks.delete(webhook_env.tenant, gone.id)
     theirs = await webhook_env.webhooks.create(webhook_env.env.other_id, "https://other.example/", WebhookUpdate())
     await webhook_env.add()
-    assert len(await webhook_env.told(wants)) == 1
-    assert await webhook_env.told(public) == await webhook_env.told(off) == []
+    assert len(await webhook_env.list_deliveries(wants)) == 1
+    assert await webhook_env.list_deliveries(public) == await webhook_env.list_deliveries(off) == []
     page, _ = await webhook_env.webhooks.deliveries(webhook_env.env.other_id, theirs.webhook.id, None, None, 10)
     assert page == []
 
 
 async def test_a_change_that_is_undone_is_not_told(webhook_env: WebhookEnv) -> None:
-    webhook = (await webhook_env.make()).webhook
+    webhook = (await webhook_env.create()).webhook
     file = await webhook_env.add()
 
     def refuse(*_: Any) -> None:
@@ -127,13 +127,13 @@ async def test_a_change_that_is_undone_is_not_told(webhook_env: WebhookEnv) -> N
     webhook_env.files.add_listener(refuse)
     with pytest.raises(RuntimeError):
         await webhook_env.files.delete(webhook_env.tenant, PRIVATE, file.id)
-    assert [one.event_type for one in await webhook_env.told(webhook)] == ["ipfs.private.file_added"]
+    assert [one.event_type for one in await webhook_env.list_deliveries(webhook)] == ["ipfs.private.file_added"]
 
 
 async def test_nobody_else_finds_it(webhook_env: WebhookEnv) -> None:
-    webhook, other = (await webhook_env.make()).webhook, webhook_env.env.other_id
+    webhook, other = (await webhook_env.create()).webhook, webhook_env.env.other_id
     await webhook_env.add()
-    delivery = (await webhook_env.told(webhook))[0]
+    delivery = (await webhook_env.list_deliveries(webhook))[0]
     assert await webhook_env.webhooks.list(other) == []
     for foreign in (
         webhook_env.webhooks.get(other, webhook.id),
@@ -145,13 +145,13 @@ async def test_nobody_else_finds_it(webhook_env: WebhookEnv) -> None:
     ):
         with pytest.raises(WebhookNotFound):
             await foreign
-    mine = (await webhook_env.make()).webhook
+    mine = (await webhook_env.create()).webhook
     with pytest.raises(DeliveryNotFound):
         await webhook_env.webhooks.redeliver(webhook_env.tenant, mine.id, delivery.id)
 
 
 async def test_pages_of_deliveries(webhook_env: WebhookEnv) -> None:
-    webhook = (await webhook_env.make()).webhook
+    webhook = (await webhook_env.create()).webhook
     for number in range(5):
         await webhook_env.add(str(number).encode())
     seen: list[str] = []
@@ -163,12 +163,12 @@ async def test_pages_of_deliveries(webhook_env: WebhookEnv) -> None:
         seen += [one.id for one in page]
         if token is None:
             break
-    assert seen == [one.id for one in reversed(await webhook_env.told(webhook))]
-    assert await webhook_env.told(webhook, DeliveryState.DELIVERED) == []
+    assert seen == [one.id for one in reversed(await webhook_env.list_deliveries(webhook))]
+    assert await webhook_env.list_deliveries(webhook, DeliveryState.DELIVERED) == []
 
 
 async def test_secrets_are_sealed_and_can_be_sealed_anew(webhook_env: WebhookEnv) -> None:
-    made = await webhook_env.make()
+    made = await webhook_env.create()
     await webhook_env.webhooks.rotate_secret(webhook_env.tenant, made.webhook.id)
     rows = await webhook_env.db.read(lambda connection: connection.execute(store.webhook_secrets.select()).all())
     assert len(rows) == 2
@@ -182,7 +182,7 @@ async def test_secrets_are_sealed_and_can_be_sealed_anew(webhook_env: WebhookEnv
 
 
 async def test_the_secret_before_goes_on_for_a_day(webhook_env: WebhookEnv, monkeypatch: pytest.MonkeyPatch) -> None:
-    webhook = (await webhook_env.make()).webhook
+    webhook = (await webhook_env.create()).webhook
     start = clock.utc_now()
 
     async def count() -> int:
@@ -198,7 +198,7 @@ async def test_the_secret_before_goes_on_for_a_day(webhook_env: WebhookEnv, monk
 
 
 async def test_to_enable_one_forgives_it(webhook_env: WebhookEnv) -> None:
-    webhook = (await webhook_env.make()).webhook
+    webhook = (await webhook_env.create()).webhook
     failing = replace(webhook, enabled=False, disabled_reason=DisabledReason.FAILING, failing_since=clock.utc_now())
     await webhook_env.db.write(lambda connection: store.update_webhook(connection, failing))
     assert (await webhook_env.webhooks.get(webhook_env.tenant, webhook.id)).disabled_reason is DisabledReason.FAILING
@@ -209,7 +209,7 @@ async def test_to_enable_one_forgives_it(webhook_env: WebhookEnv) -> None:
 @pytest.mark.parametrize("dialect", [pytest.param("postgresql", marks=pytest.mark.postgres)])
 async def test_a_change_forgets_nothing_that_an_attempt_found_out_meanwhile(webhook_env: WebhookEnv) -> None:
     """SQLite has one writer at a time."""
-    webhook = (await webhook_env.make()).webhook
+    webhook = (await webhook_env.create()).webhook
     gone = replace(webhook, enabled=False, disabled_reason=DisabledReason.GONE)
 
     def waits(connection: Connection) -> bool:

@@ -49,7 +49,7 @@ class WebhookEnv:
     def tenant(self) -> str:
         return self.env.tenant_id
 
-    async def make(self, url: str = URL, **wish: object) -> WebhookWithNewSecret:
+    async def create(self, url: str = URL, **wish: object) -> WebhookWithNewSecret:
         return await self.webhooks.create(self.tenant, url, WebhookUpdate(**wish))  # type: ignore[arg-type] - literals of the tests
 
     async def add(
@@ -61,16 +61,18 @@ class WebhookEnv:
             arrival = NewFile(self.tenant, network, str(tree.cid), tree.size, "text/plain", note or FileMetadata("n"))
             return await pack.commit(lambda connection: self.files.add(connection, arrival, pack.pack_id))
 
-    async def told(self, webhook: Webhook, state: DeliveryState | None = None) -> list[WebhookDelivery]:
+    async def list_deliveries(self, webhook: Webhook, state: DeliveryState | None = None) -> list[WebhookDelivery]:
         """List the deliveries, oldest first."""
         page, _ = await self.webhooks.deliveries(self.tenant, webhook.id, state, None, 100)
         return list(reversed(page))
 
-    async def settled(self, webhook: Webhook, *states: DeliveryState, attempts: int = 1) -> list[WebhookDelivery]:
+    async def wait_for_deliveries(
+        self, webhook: Webhook, *states: DeliveryState, attempts: int = 1
+    ) -> list[WebhookDelivery]:
         """Wait until each delivery is in one of the states after that many attempts; return them."""
 
         async def look() -> list[WebhookDelivery] | None:
-            told = await self.told(webhook)
+            told = await self.list_deliveries(webhook)
             return told if all(one.state in states and one.attempts >= attempts for one in told) else None
 
         return await until(look)
@@ -87,7 +89,7 @@ class WebhookEnv:
             await queue.stop(grace=0)
 
 
-class Time:
+class FakeClock:
     """Clock that runs on, and that a test can advance."""
 
     def __init__(self) -> None:
@@ -97,7 +99,7 @@ class Time:
     def __call__(self) -> datetime:
         return self._real() + self._ahead
 
-    def leap(self, by: timedelta) -> None:
+    def advance(self, by: timedelta) -> None:
         self._ahead += by
 
 

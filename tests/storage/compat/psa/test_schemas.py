@@ -22,7 +22,7 @@ NOW = datetime(2026, 11, 21, 10, 29, 47, 355000, tzinfo=UTC)
 PIN = Pin("p", "t", PinRequest(V0, "n", hosts=[ORIGIN], meta={"a": "1"}), Progress.SEARCHING, None, NOW, NOW)
 
 
-def ask(**body: Any) -> PinRequest:
+def pin_request(**body: Any) -> PinRequest:
     return schemas.PinObject.model_validate({"cid": V1, **body}).ask()
 
 
@@ -31,11 +31,11 @@ def wanted(**query: str) -> PinQuery:
 
 
 def test_what_may_be_asked_for() -> None:
-    assert ask() == PinRequest(V1)
-    asked = ask(name="n", origins=[ORIGIN], meta={"a": "1", "b": ""})
+    assert pin_request() == PinRequest(V1)
+    asked = pin_request(name="n", origins=[ORIGIN], meta={"a": "1", "b": ""})
     assert asked == PinRequest(V1, "n", hosts=[ORIGIN], meta={"a": "1", "b": ""})
-    assert ask(cid=V0).cid == V0
-    assert ask(name="").name is None
+    assert pin_request(cid=V0).cid == V0
+    assert pin_request(name="").name is None
 
 
 @pytest.mark.parametrize(
@@ -48,12 +48,12 @@ def test_what_may_be_asked_for() -> None:
 )
 def test_what_may_not(body: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
-        ask(**body)
+        pin_request(**body)
 
 
 def test_what_is_no_cid() -> None:
     with pytest.raises(InvalidCid):
-        ask(cid="nonsense")
+        pin_request(cid="nonsense")
 
 
 @pytest.mark.parametrize(
