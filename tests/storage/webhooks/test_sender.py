@@ -203,9 +203,7 @@ async def test_a_tenant_takes_no_more_than_its_part(webhook_env: WebhookEnv, mon
     assert len(silent.messages) == 6
 
 
-async def test_one_whose_sender_died_is_sent_again(
-    webhook_env: WebhookEnv, receiver: Receiver, time: FakeClock
-) -> None:
+async def test_a_dead_senders_delivery_is_resent(webhook_env: WebhookEnv, receiver: Receiver, time: FakeClock) -> None:
     webhook = (await webhook_env.create(receiver.url)).webhook
     await webhook_env.add()
     lease = timedelta(minutes=1)
