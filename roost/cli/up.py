@@ -21,7 +21,7 @@ from roost.cli.output import console, error_console, print_field, print_line
 from roost.config import Settings
 from roost.core import clock, log
 from roost.core.problem import Problem
-from roost.hosts.server import only_one, open_listener, stop_on_signals
+from roost.hosts.server import lock_data_folder, open_listener, stop_on_signals
 from roost.identity import tenants
 from roost.identity.caller import Caller, CallerKind
 from roost.identity.model import DEFAULT_TENANT, Tenant
@@ -32,7 +32,7 @@ _FIRST_AGENT = "First agent"
 def run_server(settings: Settings, drivers: Drivers, *, first_agent: bool) -> None:
     """Run the server until SIGINT or SIGTERM."""
     log.configure_logging(settings.log_level or ("warning" if sys.stderr.isatty() else "info"))
-    with only_one(app.ensure_data_folder(settings)):
+    with lock_data_folder(app.ensure_data_folder(settings)):
         if not any(engine.installed() for engine in drivers.engines):
             install_version(settings, drivers.engines[0], drivers.engines[0].default_version)
         uvloop.run(_serve(settings, drivers, first_agent=first_agent))

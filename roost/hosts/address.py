@@ -1,7 +1,6 @@
-"""The addresses of this installation: which part of it a Host header names, and the public origin of each part.
+"""Addresses of this installation: the part that a Host header names, and the public origin of each part. Pure.
 
-Pure. What an address is comes from configuration alone; a request's Host only selects among the addresses that exist.
-Unknown names are no address here.
+Configuration alone defines the addresses; the Host of a request selects one of them. Unknown names have none.
 """
 
 import re
@@ -13,16 +12,16 @@ from roost.web.url_rule import HostKind
 
 _HOST = re.compile(r"(\[::1\]|[a-z0-9-]+(?:\.[a-z0-9-]+)*)\.?(?::[0-9]{1,5})?", re.IGNORECASE | re.ASCII)
 _LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?", re.ASCII)
-_LONGEST = 260  # a DNS name of 253 characters, a dot and a port
+_LENGTH_LIMIT = 260  # a DNS name of 253 characters, a dot and a port
 _LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
 @dataclass(frozen=True)
 class HostAddress:
-    """An address: its kind, its own public origin, and the agent whose address it is.
+    """An address with its kind, public origin and agent.
 
-    gateway: the name of the storage gateway whose address it is; `cid`, for the origin of one CID, as it is written.
+    gateway: the name of the storage gateway. cid: the raw CID, if the origin belongs to one CID.
     """
 
     host_kind: HostKind
@@ -61,7 +60,7 @@ class HostAddresses:
 
     @property
     def uploads_url(self) -> str:
-        """Where uploads go ({upload_url}); its paths start with `/v3`."""
+        """The address of uploads ({upload_url}); its paths start with `/v3`."""
         return self._origin(self._uploads)
 
     def gateway_origin(self, name: str) -> str:
@@ -74,7 +73,7 @@ class HostAddresses:
 
     def _parse(self, host: str) -> HostAddress | None:
         """Return the address that a Host header names; None for an unknown one (answer 404)."""
-        match = _HOST.fullmatch(host) if len(host) <= _LONGEST else None
+        match = _HOST.fullmatch(host) if len(host) <= _LENGTH_LIMIT else None
         if match is None:
             return None
         name = match[1].lower()
@@ -88,7 +87,7 @@ class HostAddresses:
         return HostAddress(HostKind.AGENT, self.agent_origin(label), label)
 
     def _gateway(self, host: str, labels: Sequence[str]) -> HostAddress | None:
-        """`name`, or for the origin of one CID `cid.ipfs.name`."""
+        """Parse `name`, or `cid.ipfs.name` for the origin of one CID."""
         if not all(map(_LABEL.fullmatch, labels)):
             return None
         match labels:

@@ -1,4 +1,4 @@
-"""The one application: every slice's routes, the error forms, health and description. The only importer of `api.py`."""
+"""Create the application from the routes of all slices. The only importer of `api.py` modules."""
 
 from collections.abc import Mapping
 
@@ -57,7 +57,7 @@ def create_application(
     app.include_router(logs.router)
     app.include_router(models.router)
     app.include_router(platform.router)
-    app.include_router(tus.creation_router)  # before forms, which come to the same path
+    app.include_router(tus.creation_router)  # before form uploads, which have the same path
     app.include_router(tus.router)
     app.include_router(links.router)
     app.include_router(uploads.router)
@@ -71,7 +71,7 @@ def create_application(
     app.include_router(swaps.router)
     app.include_router(webhooks.router)
     app.include_router(keys.router)
-    app.include_router(files.router)  # behind those that have words where it has ids
+    app.include_router(files.router)  # last, because its ids also match other routers' words
     app.include_router(health.health_router(checks, registry))
     openapi.install_openapi(app, agents_url)
     return app

@@ -1,4 +1,4 @@
-"""Who is at the other end: the address of the client, seen through the proxies that the operator trusts. Pure."""
+"""Determine the address of a client behind trusted proxies. Pure."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -11,8 +11,8 @@ _DUMMY = "192.0.0.8"  # RFC 7600
 def client_address(peer: str, forwarded_for: str, trusted: Sequence[Network]) -> str:
     """Return the rightmost address of the chain that is no trusted proxy.
 
-    peer: the address at the other end of the connection. forwarded_for: its `X-Forwarded-For`, believed only as far
-    as trusted proxies wrote it; the first thing that is no address ends the walk.
+    peer: the remote address of the connection. forwarded_for: `X-Forwarded-For`, trusted only as far as trusted
+    proxies wrote it, and up to the first invalid address.
     """
     address = peer
     hops = forwarded_for.split(",") if forwarded_for else []
@@ -26,10 +26,9 @@ def client_address(peer: str, forwarded_for: str, trusted: Sequence[Network]) ->
 
 @lru_cache(maxsize=4096)
 def forwarded_client_ip(address: str) -> str:
-    """Return the client's address for a gateway.
+    """Return the client's address for a gateway; a dummy for loopback, unspecified or invalid addresses.
 
-    What is loopback to us, or has no address, would mean the gateway's own container there, which it trusts.
-    It gets the dummy address instead.
+    A gateway would take a loopback address for its own container, which it trusts.
     """
     parsed = parse_address(address)
     return _DUMMY if parsed is None or parsed.is_loopback or parsed.is_unspecified else str(parsed)

@@ -1,4 +1,4 @@
-"""Authenticates before a request body is read, and limits concurrent uploads per caller.
+"""Authenticate before a request body is read, and limit concurrent uploads per caller.
 
 The framework reads a body before it resolves the caller, so an anonymous client could make the server buffer it. This
 check only identifies the caller; the handler's own dependency decides about permissions.
@@ -17,7 +17,7 @@ from roost.web import errors
 from roost.web.url_rule import rule_of
 
 Admit = Callable[[AuthRequest], Awaitable[Caller]]
-"""Returns the caller with a valid credential, else raises a Problem: `Authenticator.authenticate_any`."""
+"""Return the caller of a valid credential, else raise a Problem: `Authenticator.authenticate_any`."""
 
 _MAX_CONCURRENT = 64
 
@@ -27,7 +27,7 @@ class TooManyConcurrentRequests(TooManyRequests):
 
 
 class EarlyAuthMiddleware:
-    """Rejects bodies of unknown callers unread, where the URL map says so."""
+    """Middleware that rejects bodies of unknown callers unread, where the URL map requires it."""
 
     def __init__(self, app: ASGIApp, admit: Admit) -> None:
         self._app = app

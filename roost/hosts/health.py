@@ -11,7 +11,7 @@ from roost.core import log
 from roost.web.schemas import ErrorBody
 
 Check = Callable[[], Awaitable[None]]
-"""Raises when its part of the server cannot be used."""
+"""A function that raises if its part of the server is unavailable."""
 
 _log = log.get_logger("health")
 
@@ -29,9 +29,9 @@ def health_router(checks: Mapping[str, Check], registry: CollectorRegistry, dead
     async def ready() -> JSONResponse:
         """Check all dependencies; 503 names the failing ones."""
         parts = {name: await _passes(name, check, deadline) for name, check in checks.items()}
-        good = all(parts.values())
-        shown = {name: "ok" if passed else "failing" for name, passed in parts.items()}
-        return JSONResponse({"status": "ok" if good else "failing", "checks": shown}, 200 if good else 503)
+        is_ready = all(parts.values())
+        results = {name: "ok" if passed else "failing" for name, passed in parts.items()}
+        return JSONResponse({"status": "ok" if is_ready else "failing", "checks": results}, 200 if is_ready else 503)
 
     @routes.get("/metrics", response_class=Response, responses={404: {"model": ErrorBody}})
     async def metrics() -> Response:

@@ -1,9 +1,9 @@
-"""Routes each request by its Host header and path to a row of the URL map, before anything else looks at it.
+"""Route each request by its Host header and path to a row of the URL map, before any other processing.
 
 `scope["state"]` gets `url_rule`, `host_kind`, `agent_host`, `gateway_host`, `cid_host` and `origin`; authentication and
-handlers learn the address of a request from there only. On an agent's address the short paths of `/v0` mean that
-agent. A path that two readers could understand differently is 404. The local address is for programs of this machine;
-for everyone else it is the management address.
+handlers learn the address of a request from there only. On an agent's address the short paths of `/v0` refer to that
+agent. An ambiguous path is 404. The local address is for programs of this machine; for all other clients it is the
+management address.
 """
 
 from collections.abc import Sequence
@@ -22,10 +22,7 @@ _AMBIGUOUS = (b"%2e", b"%2f", b"%5c", b"%25", b"%3f", b"%23")
 
 
 class HostRouter:
-    """Answers 404 unless the address serves the path.
-
-    trusted: the proxies whose `X-Forwarded-For` is believed.
-    """
+    """Router that answers 404 unless the address serves the path; `trusted` proxies may set `X-Forwarded-For`."""
 
     def __init__(self, app: ASGIApp, addresses: HostAddresses, trusted: Sequence[Network] = ()) -> None:
         self._app = app
@@ -39,7 +36,7 @@ class HostRouter:
             await self._app(scope, receive, send)
 
     def _route(self, scope: Scope) -> bool:
-        """Mark the scope in place, so that outer middleware sees the marks too. Return whether the path is served."""
+        """Set the state of the scope in place, visible to outer middleware. Return whether the path is served."""
         path, state = scope["path"], scope.get("state", {})
         rule = url_map.find_rule(scope.get("method", "GET"), path)
         scope["state"] = {**state, "url_rule": rule}
@@ -91,9 +88,9 @@ _SCHEMES = {
 
 
 def is_plain(raw: bytes, path: str) -> bool:
-    """Return whether a path reads the same before and after decoding, for the purposes of routing.
+    """Return whether raw and decoded path are equivalent for routing.
 
-    raw: as it was sent. path: decoded. No empty segments, no dots, no encoded separators, no control characters.
+    The path has no empty segments, dot segments, encoded separators or control characters.
     """
     if "//" in path or "\\" in path or not path.isprintable():
         return False

@@ -23,6 +23,6 @@ def add_middleware(
     trusted: Sequence[Network] = (),
     observe: Observe = access_log.write_access_log,
 ) -> ASGIApp:
-    """Return the application as a server runs it."""
+    """Wrap the application in the middleware of a server."""
     limited = CorsMiddleware(EarlyAuthMiddleware(BodyLimitMiddleware(app), admit))
     return RequestContextMiddleware(HostRouter(limited, addresses, trusted), observe)

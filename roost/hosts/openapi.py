@@ -1,4 +1,4 @@
-"""The OpenAPI 3.1 description at `/openapi`, true to the last status: derived from the routes and their callers."""
+"""Generate the OpenAPI 3.1 description at `/openapi`, with all statuses, from the routes and their callers."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -48,7 +48,7 @@ _METHODS_WITH_BODY = {"POST", "PUT", "PATCH"}
 
 
 def install_openapi(app: FastAPI, agents_url: str) -> None:
-    """Serve the description of `app`; it is made once, on the first request."""
+    """Serve the description of `app`, which is generated on the first request."""
 
     def describe() -> dict[str, Any]:
         if app.openapi_schema is None:
@@ -95,7 +95,7 @@ def _add_messages(schema: dict[str, Any], path: str, shape: type[BaseModel]) -> 
 
 
 def _complete(described: dict[str, Any], operation: ApiOperation) -> None:
-    """Add who may call, and every error that the operation can answer with."""
+    """Add the accepted credentials and all error responses of an operation."""
     responses = described["responses"]
     responses.pop("422", None)
     statuses = {"400", "500"}

@@ -1,4 +1,4 @@
-"""Give the requests of supported clients at old paths the current path, before the router sees them."""
+"""Rewrite old paths of supported clients to the current ones, before routing."""
 
 import json
 from collections import defaultdict
@@ -36,7 +36,7 @@ class PathRewriteMiddleware:
 
 
 class _RenamingSend:
-    """Sends a JSON response with other field names. The API sends JSON as one message."""
+    """ASGI `send` that renames fields of a JSON response, which the API sends as one message."""
 
     def __init__(self, send: Send, names: Mapping[str, str]) -> None:
         self._send = send

@@ -33,10 +33,10 @@ _LIMITS = {
 
 
 def render_reference(app: FastAPI) -> str:
-    """Render the whole page."""
+    """Render the reference page."""
     page = _ReferencePage(app.openapi())
-    shown = [operation for operation in routes.list_operations(app) if operation.in_schema or operation.sends]
-    parts = [_HEAD, *(page.operation(one) for one in shown), "## Shapes\n", *page.shapes()]
+    operations = [operation for operation in routes.list_operations(app) if operation.in_schema or operation.sends]
+    parts = [_HEAD, *(page.operation(one) for one in operations), "## Shapes\n", *page.shapes()]
     return "\n".join(parts)
 
 

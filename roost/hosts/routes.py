@@ -59,7 +59,7 @@ class ApiOperation:
 
 
 def list_operations(app: FastAPI) -> Iterator[ApiOperation]:
-    """Every operation of the API, in the order of the routes."""
+    """List the operations of the API, in the order of the routes."""
     for context in iter_route_contexts(app.routes):
         route = context.original_route
         path = context.path_format or ""

@@ -1,4 +1,4 @@
-"""Runs the application on a port: one server per data folder, a clean stop on a signal."""
+"""Run the application on a port: one server per data folder, a clean stop on a signal."""
 
 import asyncio
 import contextlib
@@ -19,7 +19,7 @@ from roost.core.problem import Problem, ProblemKind
 from roost.hosts.websocket import MESSAGE_LIMIT, BoundedWebSocket
 
 _BACKLOG = 2048
-_GRACE = 5
+_GRACE_SECONDS = 5
 
 
 class CannotListen(Problem):
@@ -33,8 +33,8 @@ class ServerAlreadyRunning(Problem):
 
 
 @contextmanager
-def only_one(folder: Path) -> Generator[None]:
-    """Hold the data folder for this process; the lock goes with the process, however it ends. Raises AlreadyRunning."""
+def lock_data_folder(folder: Path) -> Generator[None]:
+    """Lock the data folder; the kernel releases the lock with the process. Raises ServerAlreadyRunning."""
     descriptor = os.open(folder / "server.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -50,7 +50,9 @@ def only_one(folder: Path) -> Generator[None]:
 def open_listener(host: str, port: int) -> socket.socket:
     """Open a listening socket; port 0 takes a free one. Raises CannotListen."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # named, else asyncio leaves Nagle on
+    listener = socket.socket(
+        family, socket.SOCK_STREAM, socket.IPPROTO_TCP
+    )  # explicit, else asyncio keeps Nagle's algorithm on
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((host, port))
@@ -72,7 +74,7 @@ class HttpServer(Server):
                 http=protocol,
                 ws=BoundedWebSocket,
                 ws_max_size=MESSAGE_LIMIT,
-                ws_per_message_deflate=False,  # it costs each connection memory and each line as often as it is sent
+                ws_per_message_deflate=False,  # it costs memory per connection, and CPU per message
                 interface="asgi3",
                 lifespan="off",
                 log_config=None,
@@ -81,7 +83,7 @@ class HttpServer(Server):
                 date_header=True,
                 proxy_headers=False,
                 timeout_keep_alive=75,
-                timeout_graceful_shutdown=_GRACE,
+                timeout_graceful_shutdown=_GRACE_SECONDS,
             )
         )
 
@@ -96,7 +98,7 @@ class HttpServer(Server):
             await stop.wait()
             self.should_exit = True
 
-        _want_descriptors()
+        _raise_descriptor_limit()
         watcher = asyncio.create_task(watch())
         try:
             await self.serve(sockets=[listener])
@@ -104,8 +106,8 @@ class HttpServer(Server):
             watcher.cancel()
 
 
-def _want_descriptors() -> None:
-    """As many open files as the system gives: each agent may hold some hundred connections, each client one."""
+def _raise_descriptor_limit() -> None:
+    """Raise the limit of open files to the maximum: an agent may hold hundreds of connections, a client one."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 

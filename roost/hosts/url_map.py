@@ -1,6 +1,6 @@
 """The URL map: one row for each family of paths. No other module compares a path with a prefix of an API.
 
-The first row that matches counts. What a row decides: `web/url_rule.py`.
+The first matching row counts; `web/url_rule.py` explains its fields.
 """
 
 from functools import partial
@@ -9,7 +9,7 @@ from roost.agents.workspace.errors import WorkspaceFileTooLarge
 from roost.web.url_rule import BodyLimit, ErrorForm, HostKind, UrlFamily, UrlRule
 
 PUBLIC_CONTENT, PRIVATE_CONTENT = "/ipfs/", "/files/"
-"""Where storage gateways serve content by CID."""
+"""Path prefixes of content on storage gateways."""
 
 _MIB = 1024**2
 _UPLOAD = BodyLimit(size=None, values=None)
@@ -31,7 +31,7 @@ _gateway = partial(UrlRule, hosts=frozenset({HostKind.STORAGE_GATEWAY}))
 
 CONTENT = _gateway("/(ipfs|files)/.*", UrlFamily.CONTENT)
 URL_MAP = (
-    UrlRule("/v0|/v0/issues(/.*)?", hosts=frozenset()),  # the contract closes issues to everyone
+    UrlRule("/v0|/v0/issues(/.*)?", hosts=frozenset()),  # the contract closes issues to all callers
     _models("/v1(/.*)?", hosts=frozenset({HostKind.RELAY}), aliases={HostKind.RELAY: ("/v1", "/v0/llm/v1")}),
     _models("/v0/llm(/.*)?"),
     _agents("/v0/agents/[^/]+/files/upload", body=_WORKSPACE_FILE),

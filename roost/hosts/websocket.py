@@ -1,4 +1,4 @@
-"""The WebSocket side of the server: uvicorn's protocol, bounded. Clients are listened to only for their leaving."""
+"""WebSocket protocol of uvicorn with bounded buffers; the server reads only the disconnect of clients."""
 
 import asyncio
 
@@ -6,7 +6,7 @@ from uvicorn._types import ASGISendEvent
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 MESSAGE_LIMIT = 16 * 1024
-_TAKING = 10.0  # seconds in which a client that is behind has to take what waits for it, at most some 64 KiB
+_DRAIN_TIMEOUT = 10.0  # seconds in which a slow client must receive the buffered data, about 64 KiB at most
 
 
 class BoundedWebSocket(WebSocketsSansIOProtocol):
@@ -15,21 +15,21 @@ class BoundedWebSocket(WebSocketsSansIOProtocol):
     async def send(self, message: ASGISendEvent) -> None:
         await super().send(message)
         if message["type"] == "websocket.http.response.body":
-            self.handshake_complete = True  # a refusal is an end, too, and no error of ours to log
+            self.handshake_complete = True  # a rejection is complete, too, and not an error to log
 
     def pause_writing(self) -> None:
         super().pause_writing()
-        self._expect(self.loop.call_later(_TAKING, self.transport.abort))
+        self._set_deadline(self.loop.call_later(_DRAIN_TIMEOUT, self.transport.abort))
 
     def resume_writing(self) -> None:
-        self._expect(None)
+        self._set_deadline(None)
         super().resume_writing()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._expect(None)
+        self._set_deadline(None)
         super().connection_lost(exc)
 
-    def _expect(self, deadline: asyncio.TimerHandle | None) -> None:
+    def _set_deadline(self, deadline: asyncio.TimerHandle | None) -> None:
         if self._deadline is not None:
             self._deadline.cancel()
         self._deadline = deadline

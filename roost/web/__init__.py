@@ -1,1 +1,1 @@
-"""HTTP without business: how errors look, what every response carries, how much a body may hold."""
+"""HTTP infrastructure: error bodies, common headers, body limits."""

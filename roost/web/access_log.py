@@ -1,6 +1,6 @@
 """Access record of a finished request, for the log and the metrics.
 
-It never holds a query, a header or a body; the path is that of the route where there is one.
+It never contains a query, a header or a body; the path is the route's template if there is one.
 """
 
 from collections.abc import Callable
@@ -12,7 +12,7 @@ _log = log.get_logger("access")
 _LONGEST_PATH = 256
 
 
-@dataclass(slots=True)  # to freeze it would double the time to make one
+@dataclass(slots=True)  # frozen ones take twice as long to create
 class AccessRecord:
     """One request. `status` 499: the client left before an answer began. Sizes are of bodies, in bytes."""
 
@@ -27,7 +27,7 @@ class AccessRecord:
 
 
 Observe = Callable[[AccessRecord], None]
-"""Told of each request; quick, and does not raise."""
+"""A function that receives the record of each request; it is fast and does not raise."""
 
 
 def write_access_log(record: AccessRecord) -> None:

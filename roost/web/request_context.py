@@ -1,6 +1,6 @@
-"""Adds a request id and security headers to each response, and writes the access log.
+"""Add a request id and security headers to each response, and write the access log.
 
-It logs unexpected exceptions with the request id and answers them with a plain 500.
+Unexpected exceptions are logged with the request id and answered with a plain 500.
 """
 
 from urllib.parse import quote
@@ -18,13 +18,13 @@ from roost.web.url_rule import UrlFamily, rule_of
 
 _log = log.get_logger(__name__)
 _HEADERS = (
-    (b"strict-transport-security", b"max-age=31536000; includeSubDomains"),  # browsers heed it over HTTPS only
+    (b"strict-transport-security", b"max-age=31536000; includeSubDomains"),  # browsers ignore it without HTTPS
     (b"x-content-type-options", b"nosniff"),
 )
 
 
 class RequestContextMiddleware:
-    """Wraps everything that answers a request."""
+    """Outermost middleware."""
 
     def __init__(self, app: ASGIApp, observe: Observe = write_access_log) -> None:
         self._app = app
@@ -40,7 +40,7 @@ class RequestContextMiddleware:
             await self._app(scope, state.receive, state.send)
         except ClientDisconnect:
             _log.debug("request.abandoned", path=state.path)
-        except Exception as error:  # noqa: BLE001 - the edge of a request: it logs and answers
+        except Exception as error:  # noqa: BLE001 - it logs any exception and answers
             if state.status and isinstance(error.__cause__, Problem):  # too late for an error: the response breaks off
                 _log.info("response.aborted", path=state.path, reason=error.__cause__.message)
             else:
@@ -71,7 +71,7 @@ class _RequestState:
 
     @property
     def path(self) -> str:
-        """The path of the route; without one the path as sent: decoded, it may hold control characters."""
+        """The route's path, else the raw path, because a decoded one may contain control characters."""
         target: bytes = self._scope.get("raw_path") or quote(self._scope["path"]).encode()
         return getattr(self._scope.get("route"), "path", None) or target.decode("latin-1")
 
@@ -97,7 +97,7 @@ class _RequestState:
         await self._send(message)
 
     def _add_explicit_headers(self, headers: MutableHeaders) -> None:
-        """Write out defaults that the contract of the storage API lists."""
+        """Set the default headers in the contract of the storage API."""
         if headers.get("content-type") == "application/json":
             headers["Content-Type"] = "application/json; charset=utf-8"
         if self._is_kept_open():

@@ -1,4 +1,4 @@
-"""The id under which a request can be found in the logs: the caller's own where it is a sane one, else a new one."""
+"""Request ids for the logs: the caller's own if it is valid, else a new one."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""The base of all request and response shapes: camelCase outside, snake_case inside, unknown fields ignored."""
+"""Base schemas of requests and responses: camelCase in JSON, snake_case in Python, unknown fields ignored."""
 
 from datetime import datetime
 from typing import Annotated, Generic, TypeVar
@@ -23,20 +23,20 @@ def _storable(text: str) -> str:
 
 
 Text = Annotated[str, AfterValidator(_storable)]
-"""Text that a person wrote and that is kept."""
+"""Stored text of users."""
 
 Moment = Annotated[datetime, PlainSerializer(clock.format_iso, return_type=str, when_used="json")]
 """A time, written as ISO 8601 UTC with fractional seconds."""
 
 
 class StorageSchema(BaseModel):
-    """The base of the storage API's shapes: snake_case as it stands, unknown fields ignored."""
+    """Base schema of the storage API: snake_case, unknown fields ignored."""
 
     model_config = ConfigDict(frozen=True)
 
 
 class DataEnvelope(StorageSchema, Generic[T]):
-    """The envelope of the storage API's answers."""
+    """Envelope of responses of the storage API."""
 
     data: T
 

@@ -1,4 +1,4 @@
-"""One row of the URL map (`hosts/url_map.py`): everything that a path decides before its handler runs.
+"""One row of the URL map (`hosts/url_map.py`): all settings of a path before its handler runs.
 
 `HostRouter` finds the row of a request once and puts it into the scope; every middleware reads it there.
 """
@@ -15,7 +15,7 @@ from roost.web.json_tokens import VALUES_LIMIT
 
 
 class HostKind(StrEnum):
-    """Kinds of addresses that a request can come to."""
+    """Kinds of addresses of the server."""
 
     MANAGEMENT = auto()
     AGENT = auto()
@@ -37,7 +37,7 @@ class UrlFamily(StrEnum):
 
 
 class ErrorForm(StrEnum):
-    """Forms of error bodies, as the clients of each API read them."""
+    """Formats of error bodies, one for each API."""
 
     AGENTS = auto()
     """`{"error": string}` (contract, Errors)."""

@@ -1,4 +1,4 @@
-"""A WebSocket on which only the server speaks: it is refused before the upgrade, and what ends it has a code.
+"""Send-only WebSockets: rejected before the upgrade, closed with a code.
 
 Codes are those of RFC 6455 and its registry: 1001 the subject is gone, 1008 the credential was revoked,
 1011 a failure here, 1013 the client was too slow and may try again.
@@ -26,7 +26,7 @@ _CLOSE_SECONDS = 0.5
 
 @dataclass(frozen=True)
 class MessageSchema:
-    """Stands beside the socket in a handler's signature: the shape of each message, for the description."""
+    """Annotation of a handler's socket with the schema of its messages, for the API description."""
 
     shape: type[BaseModel]
 
@@ -34,9 +34,9 @@ class MessageSchema:
 async def serve_messages(
     socket: WebSocket, admitted: AbstractAsyncContextManager[object], opened: AbstractContextManager[AsyncIterator[str]]
 ) -> None:
-    """Let in whom `admitted` admits, for as long as it does, and send what `opened` gives.
+    """Stream the texts of `opened` to an authenticated client until `admitted` ends.
 
-    A Problem is the answer when it comes before the upgrade, else the reason why the connection is closed.
+    A Problem is the response before the upgrade, else the close reason.
     """
     try:
         async with admitted:
@@ -50,7 +50,7 @@ async def serve_messages(
 
 
 async def _send(socket: WebSocket, texts: AsyncIterator[str]) -> None:
-    """Until the texts end or the client leaves; what the client says is not listened to."""
+    """Send until the texts end or the client disconnects; its messages are ignored."""
     sending, leaving = asyncio.create_task(_each(socket, texts)), asyncio.create_task(_until_left(socket))
     try:
         await asyncio.wait({sending, leaving}, return_when=asyncio.FIRST_COMPLETED)

@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry
 
 from roost.hosts import health
 from roost.hosts.application import create_application
-from roost.hosts.server import CannotListen, ServerAlreadyRunning, only_one, open_listener
+from roost.hosts.server import CannotListen, ServerAlreadyRunning, lock_data_folder, open_listener
 from roost.web.service_registry import ServiceRegistry
 from tests.server import running
 
@@ -27,9 +27,13 @@ def test_listening_works_for_both_families() -> None:
 
 
 def test_a_data_folder_has_one_server_at_a_time(tmp_path: Path) -> None:
-    with only_one(tmp_path), pytest.raises(ServerAlreadyRunning, match=str(tmp_path)), only_one(tmp_path):
+    with (
+        lock_data_folder(tmp_path),
+        pytest.raises(ServerAlreadyRunning, match=str(tmp_path)),
+        lock_data_folder(tmp_path),
+    ):
         raise AssertionError("two at once")
-    with only_one(tmp_path):
+    with lock_data_folder(tmp_path):
         pass
 
 

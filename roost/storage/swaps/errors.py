@@ -1,4 +1,4 @@
-"""What can go wrong with hot swaps, in the words that clients show."""
+"""Errors of hot swaps; clients show the messages."""
 
 from roost.core.problem import Problem, ProblemKind
 

@@ -1,4 +1,4 @@
-"""A line in the history of a CID: what is served in its place from then on."""
+"""Entries in the history of a CID, which name the CID served in its place."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -6,7 +6,7 @@ from datetime import datetime
 from roost.storage.content.model import ContentNetwork
 
 HISTORY_LIMIT = 100
-"""Lines that are kept of a CID, the newest."""
+"""Maximum entries of a CID; the oldest are deleted."""
 
 
 @dataclass(frozen=True)

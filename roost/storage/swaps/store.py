@@ -1,4 +1,4 @@
-"""The table of hot swaps and every line of SQL about it."""
+"""Table and SQL of hot swaps."""
 
 from collections.abc import Sequence
 

@@ -1,1 +1,1 @@
-"""Webhooks: what happens to files, told to addresses that the tenant names."""
+"""Webhooks: events of files, delivered to URLs of the tenant."""

@@ -1,10 +1,10 @@
-"""What can go wrong with webhooks, in the words that clients show."""
+"""Errors of webhooks; clients show the messages."""
 
 from roost.core.problem import Problem, ProblemKind
 
 
 class WebhookNotFound(Problem):
-    """There is none of that id, or it is another tenant's: the answer does not tell which."""
+    """The webhook does not exist or belongs to another tenant; the response does not say which."""
 
     kind = ProblemKind.MISSING
     message = "Webhook not found"
@@ -31,7 +31,7 @@ class EmptyWebhookUpdate(Problem):
 
 
 class WebhookQueueFull(Problem):
-    """As many messages are on their way to that webhook as may be."""
+    """The queue of the webhook is full."""
 
     kind = ProblemKind.LIMITED
     message = "Too many deliveries to this webhook at once"

@@ -1,4 +1,4 @@
-"""A webhook: where a tenant wants to be told of its files; a delivery: one message to one webhook. All rules are pure.
+"""Rules of webhooks, which receive events of files, and of deliveries of one message to one webhook. Pure.
 
 Messages are delivered at least once and in no particular order (Standard Webhooks 1.0).
 """
@@ -15,32 +15,32 @@ from roost.storage.webhooks.errors import InvalidWebhookEvents
 from roost.work import OperationLimits
 
 WEBHOOK_LIMIT = 20
-"""Of a tenant."""
+"""Maximum webhooks of a tenant."""
 DESCRIPTION_LIMIT = 500
 PAGE_DEFAULT, PAGE_LIMIT = 25, 100
 SECRET_BYTES = 32
-SECRET_PREFIX = "whsec_"  # noqa: S105 - the sign that secrets start with
+SECRET_PREFIX = "whsec_"  # noqa: S105 - the prefix of secrets
 SECRETS_LIMIT = 3
-"""Secrets that sign at once: the newest, and those before it whose time is not over."""
+"""Maximum secrets that sign: the newest, and older ones that have not expired."""
 OVERLAP = timedelta(hours=24)
-"""How long a secret goes on signing beside the one that took its place."""
+"""How long a replaced secret also signs."""
 KEPT = timedelta(days=7)
-"""How long events and what became of them can be seen."""
+"""How long events and their deliveries are kept."""
 DELIVER, SEND_TEST = "webhooks.deliver", "webhooks.test"
-"""The operations that send one message; a delivery has the id of its operation."""
+"""Kinds of operations that send one message; a delivery has the id of its operation."""
 LIMITS = OperationLimits(total=64, per_tenant=16, per_subject=4)
-"""Messages in flight of each of these kinds."""
+"""Concurrent messages of each kind."""
 GIVEN_UP_AFTER = timedelta(days=5)
-"""A webhook that takes nothing for so long is disabled."""
+"""A webhook is disabled after this time without a success."""
 TEST = "webhook.test"
 EVENTS: Sequence[str] = tuple(f"ipfs.{network}.{change}" for network in ContentNetwork for change in FileEvent)
-"""The types of events that a webhook can be told of."""
+"""The types of events."""
 
 _PAUSES: Sequence[timedelta] = (
     *(timedelta(seconds=5), timedelta(minutes=5), timedelta(minutes=30)),
     *(timedelta(hours=hours) for hours in (2, 5, 10, 14)),
 )
-"""After the first failure, the second, and so on."""
+"""Pauses after the first failure, the second, and so on."""
 _JITTER = 0.2
 ATTEMPTS = len(_PAUSES) + 1
 _GONE = 410
@@ -59,7 +59,7 @@ class DeliveryState(StrEnum):
 
 
 class DisabledReason(StrEnum):
-    """Reason for which the server disabled a webhook."""
+    """Reason why the server disabled a webhook."""
 
     GONE = "gone"
     FAILING = "failing"
@@ -67,7 +67,7 @@ class DisabledReason(StrEnum):
 
 @dataclass(frozen=True)
 class Webhook:
-    """`events` empty: all of them. failing_since: the first of the failures that no success came after."""
+    """`events` is empty for all types. failing_since: the first failure since the last success."""
 
     id: str
     tenant_id: str
@@ -86,7 +86,7 @@ class Webhook:
 
 @dataclass(frozen=True)
 class WebhookEvent:
-    """`body` is what receivers get, to the byte, at every attempt."""
+    """An event; every attempt sends exactly `body`."""
 
     id: str
     tenant_id: str
@@ -99,7 +99,7 @@ class WebhookEvent:
 class WebhookDelivery:
     """One message to one webhook.
 
-    attempts: how often it was begun. failures: of this round; a redelivery begins at zero.
+    attempts: number of attempts. failures: since the last redelivery.
     status, error: the result of the last attempt. next_at: time of the next attempt.
     """
 
@@ -120,7 +120,7 @@ class WebhookDelivery:
 
 @dataclass(frozen=True)
 class DeliveryJob:
-    """A delivery that this process has begun, with its webhook and message. secrets: id and envelope of each."""
+    """A delivery that this process has begun, with its webhook and message. secrets: their ids and envelopes."""
 
     delivery: WebhookDelivery
     webhook: Webhook
@@ -130,7 +130,7 @@ class DeliveryJob:
 
 @dataclass(frozen=True)
 class DeliveryOutcome:
-    """How an attempt ended: by a status, or by an error where there was no answer."""
+    """Result of an attempt: a status, or an error without a response."""
 
     status: int | None = None
     error: str | None = None
@@ -142,7 +142,7 @@ class DeliveryOutcome:
 
 @dataclass(frozen=True)
 class DeliveryVerdict:
-    """What an outcome means for the delivery and its webhook. next_at: None where it is over."""
+    """Consequence of an outcome for the delivery and its webhook. next_at: None for no further attempt."""
 
     state: DeliveryState
     next_at: datetime | None = None
@@ -150,7 +150,7 @@ class DeliveryVerdict:
 
 
 def judge_outcome(job: DeliveryJob, outcome: DeliveryOutcome, now: datetime, chance: float) -> DeliveryVerdict:
-    """`chance` between 0 and 1 spreads the attempts of those who failed together."""
+    """`chance` between 0 and 1 spreads the attempts of deliveries that failed together."""
     if outcome.taken:
         return DeliveryVerdict(DeliveryState.DELIVERED)
     if outcome.status == _GONE:
@@ -164,7 +164,7 @@ def judge_outcome(job: DeliveryJob, outcome: DeliveryOutcome, now: datetime, cha
 
 
 def checked_events(given: Sequence[str]) -> Sequence[str]:
-    """Types of events, each once, in the order of EVENTS. Raises InvalidEvents."""
+    """Deduplicate event types and sort them as in EVENTS. Raises InvalidWebhookEvents."""
     if not set(given) <= set(EVENTS):
         raise InvalidWebhookEvents(f"events are some of {', '.join(EVENTS)}")
     return tuple(event for event in EVENTS if event in given)
@@ -172,7 +172,7 @@ def checked_events(given: Sequence[str]) -> Sequence[str]:
 
 @dataclass(frozen=True)
 class WebhookWithNewSecret:
-    """A webhook with its newest secret, which is shown this once."""
+    """A webhook with its newest secret, shown only once."""
 
     webhook: Webhook
     secret: Sensitive[str]

@@ -34,7 +34,7 @@ from roost.storage.webhooks.service import add_deliveries, get_webhook, new_deli
 from roost.work import ClaimedOperation, OperationState, Settlement
 
 RETRIES: Final = 10_000
-"""With the pauses between them a month, in which the database cannot be written."""
+"""With their pauses, enough for a month without a writable database."""
 _SWEPT_AT_ONCE: Final = 500
 _TEST_SECONDS: Final = TIMEOUT + 5
 _ERROR_LIMIT = 255

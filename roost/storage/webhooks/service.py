@@ -1,6 +1,6 @@
 """Webhooks of a tenant, their deliveries, and the outbox of events.
 
-A tenant's row is locked while its webhooks change, so that the limit is exact under any number of parallel calls.
+Changes lock the tenant's row, so that concurrent calls cannot exceed the limit.
 """
 
 from collections.abc import Sequence
@@ -39,7 +39,7 @@ from roost.storage.webhooks.model import (
 
 @dataclass(frozen=True)
 class WebhookUpdate:
-    """What a tenant says of a webhook; None stays as it is."""
+    """Changes of a webhook; None keeps a value."""
 
     url: str | None = None
     events: Sequence[str] | None = None
@@ -72,7 +72,7 @@ class WebhookService:
         return await self._db.read(lambda connection: get_webhook(connection, tenant_id, webhook_id))
 
     async def create(self, tenant_id: str, url: str, wish: WebhookUpdate) -> WebhookWithNewSecret:
-        """Create a webhook. Raises UrlRefused, InvalidEvents, WebhookLimit."""
+        """Create a webhook. Raises UrlRefused, InvalidWebhookEvents, WebhookLimitReached."""
         self._http_sender.check(url)
         events = checked_events(wish.events or ())
 
@@ -88,7 +88,10 @@ class WebhookService:
         return await self._db.write(add)
 
     async def update(self, tenant_id: str, webhook_id: str, wish: WebhookUpdate) -> Webhook:
-        """To enable one forgives it all failures. Raises UrlRefused, InvalidEvents, NothingToChange, WebhookMissing."""
+        """Change a webhook; enabling it resets its failures.
+
+        Raises UrlRefused, InvalidWebhookEvents, EmptyWebhookUpdate, WebhookNotFound.
+        """
         if wish == WebhookUpdate():
             raise EmptyWebhookUpdate
         if wish.url is not None:
@@ -192,7 +195,7 @@ def add_deliveries(connection: Connection, kind: str, event: WebhookEvent, added
 
 
 def new_delivery(webhook_id: str, event: WebhookEvent, failures: int = 0) -> WebhookDelivery:
-    """Return a delivery that is due now. failures: as if so many attempts had failed."""
+    """Return a delivery that is due now, with a number of failures already counted."""
     return WebhookDelivery(
         id=ids.new_id(),
         webhook_id=webhook_id,

@@ -133,7 +133,7 @@ def retire_secrets(connection: Connection, webhook_id: str, at: datetime, until:
 
 
 def list_secrets(connection: Connection, webhook_id: str, at: datetime) -> Sequence[Any]:
-    """Those that count, the newest first."""
+    """Return the valid secrets, newest first."""
     counts = sa.or_(webhook_secrets.c.expires_at.is_(None), webhook_secrets.c.expires_at > at)
     query = webhook_secrets.select().where(webhook_secrets.c.webhook_id == webhook_id, counts)
     return connection.execute(query.order_by(webhook_secrets.c.created_at.desc(), webhook_secrets.c.id)).all()
