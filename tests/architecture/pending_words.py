@@ -3,7 +3,6 @@
 PENDING: dict[str, frozenset[str]] = {
     "metaphor": frozenset(
         {
-            "tests/agents",
             "tests/hosts",
         }
     ),

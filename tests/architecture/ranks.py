@@ -90,7 +90,7 @@ def room_of(module: str) -> str:
 
 
 def slice_of(module: str) -> str | None:
-    """`agents.roster` for a module of that slice."""
+    """`agents.registry` for a module of that slice."""
     parts = module.split(".")
     return ".".join(parts[1:3]) if parts[1:2] in (["agents"], ["storage"]) and len(parts) > 2 else None
 

@@ -77,21 +77,21 @@ class LifecycleEnv:
         self.db, self.runtime = db, runtime
         self.engine, self.relays = Engine(), OpenRelays()
         self.queue = OperationWorker(db, owner="server", lease=lease)
-        self.roster = AgentRepository(db, SEALER, {Plan.FREE: 1, Plan.PAID: 20})
+        self.agents = AgentRepository(db, SEALER, {Plan.FREE: 1, Plan.PAID: 20})
         self.gateways = GatewayTokens(db, SEALER)
-        self.secrets = SecretService(db, SEALER, self.roster)
-        self.book = ChannelRepository(db, SEALER, self.roster)
-        self.reach = AgentRuntimes(self.roster, runtime, [self.engine])
+        self.secrets = SecretService(db, SEALER, self.agents)
+        self.channels = ChannelRepository(db, SEALER, self.agents)
+        self.runtimes = AgentRuntimes(self.agents, runtime, [self.engine])
         self.services = build_lifecycle_services(
             db=db,
             operations=self.queue,
-            repository=self.roster,
-            runtimes=self.reach,
+            repository=self.agents,
+            runtimes=self.runtimes,
             runtime=runtime,
             relays=self.relays,
             gateway_tokens=self.gateways,
             secrets=self.secrets,
-            channels=self.book,
+            channels=self.channels,
             channel_validator=ChannelValidator([]),
             origin=_origin,
             startup_inputs=_equip,
@@ -108,10 +108,10 @@ class LifecycleEnv:
     async def create(self, name: str = "Ada", **fields: Any) -> Agent:
         return await self.services.launch.create(self.caller(), CreateAgent(AgentProfile(name), **fields))
 
-    async def admitted(self, name: str = "Ada") -> Agent:
+    async def create_row(self, name: str = "Ada") -> Agent:
         """Create only the row of an agent."""
         tenant = self.caller().tenant_id
-        return await self.db.write(lambda c: self.roster.create(c, tenant, AgentProfile(name), "fake", "1.0.0"))
+        return await self.db.write(lambda c: self.agents.create(c, tenant, AgentProfile(name), "fake", "1.0.0"))
 
     async def run(self, kind: str, agent_id: str, payload: Any = None) -> work.Operation:
         """Run an operation and return it once it has finished."""
@@ -119,7 +119,7 @@ class LifecycleEnv:
         return await self.queue.wait(added.id, DEADLINE)
 
     def warden(self, agent_id: str) -> WardenClient:
-        return self.reach.get_warden(agent_id)
+        return self.runtimes.get_warden(agent_id)
 
     async def containers(self) -> dict[str, int | None]:
         """Return the pids of the wardens by agent."""

@@ -38,7 +38,7 @@ async def test_the_process_state_is_current(env: LifecycleEnv) -> None:
 
 
 async def test_a_process_that_does_not_answer_yet_is_starting(env: LifecycleEnv) -> None:
-    agent = await env.admitted()
+    agent = await env.create_row()
     await env.runtime.start(ContainerSpec(agent.id))
     assert await env.services.details.get_process(agent) == ("not_running", None)
     await env.warden(agent.id).start("gateway", ["sleep", "1000"], env={})

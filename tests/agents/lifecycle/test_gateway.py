@@ -14,7 +14,7 @@ SETTINGS = ".roost/fake/settings.json"
 
 async def with_container(env: LifecycleEnv, name: str = "Ada") -> Agent:
     """Create an agent with a container but without a gateway."""
-    agent = await env.admitted(name)
+    agent = await env.create_row(name)
     await env.runtime.start(ContainerSpec(agent.id))
     return agent
 
@@ -28,7 +28,7 @@ async def test_the_gateway_accepts_the_internal_token(env: LifecycleEnv) -> None
     await env.services.starter.start(agent)
     assert await env.services.starter.is_up(agent)
     assert (
-        await env.engine.health(env.reach.port_dialer(agent.id), await env.roster.get_internal_token(agent.id))
+        await env.engine.health(env.runtimes.port_dialer(agent.id), await env.agents.get_internal_token(agent.id))
     ).version
     (entry,) = [e for e in await env.warden(agent.id).list(".roost/fake", root="home") if e.name == "settings.json"]
     assert entry.mode & 0o777 == 0o600
@@ -40,7 +40,7 @@ async def test_settings_of_users_are_kept_and_ours_are_restored(env: LifecycleEn
     await env.services.starter.start(agent)
     found = await settings(env, agent)
     assert found["mine"] == 1
-    assert found["token"] == (await env.roster.get_internal_token(agent.id)).reveal()
+    assert found["token"] == (await env.agents.get_internal_token(agent.id)).reveal()
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ async def test_a_gateway_that_does_not_answer_is_stopped_at_the_deadline(
 
 
 async def test_a_gateway_needs_a_container(env: LifecycleEnv) -> None:
-    agent = await env.admitted()
+    agent = await env.create_row()
     assert not await env.services.starter.is_up(agent)
     with pytest.raises(ContainerNotRunning):
         await env.services.starter.start(agent)

@@ -27,7 +27,7 @@ async def test_a_created_agent_answers_and_has_its_container_relays_and_tokens(e
     assert set(await env.containers()) == {agent.id} == env.relays.open_now
     token = await env.gateways.read(agent.id)
     assert token.reveal().startswith("rst_")
-    assert token != await env.roster.get_internal_token(agent.id)
+    assert token != await env.agents.get_internal_token(agent.id)
 
 
 async def test_concurrent_launches_create_several_agents(env: LifecycleEnv) -> None:
@@ -60,7 +60,7 @@ async def test_an_engine_has_to_be_installed(env: LifecycleEnv) -> None:
     env.engine.remove("1.0.0")
     with pytest.raises(EngineNotInstalled):
         await env.create()
-    assert await env.roster.list_all() == []
+    assert await env.agents.list_all() == []
 
 
 async def test_the_quota_is_checked_before_anything_starts(env: LifecycleEnv) -> None:
@@ -85,7 +85,7 @@ async def test_the_quota_is_checked_before_anything_starts(env: LifecycleEnv) ->
 async def test_invalid_requests_are_rejected(env: LifecycleEnv, fields: dict, problem: type[Problem]) -> None:
     with pytest.raises(problem):
         await env.create(**fields)
-    assert await env.roster.list_all() == []
+    assert await env.agents.list_all() == []
 
 
 async def test_channels_are_for_paid_plans(env: LifecycleEnv) -> None:

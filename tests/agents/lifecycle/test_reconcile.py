@@ -18,7 +18,7 @@ CRASH = ["sh", "-c", "exit 9"]
 
 
 async def state(env: LifecycleEnv, agent: Agent) -> AgentState:
-    return (await env.roster.get(agent.id)).state
+    return (await env.agents.get(agent.id)).state
 
 
 async def reaches(env: LifecycleEnv, agent: Agent, wanted: AgentState) -> None:
@@ -96,11 +96,11 @@ async def test_a_crashing_gateway_is_failed_until_it_recovers(database: Database
         await warden.stop("gateway")
         await warden.start("gateway", CRASH, env={})
         await reaches(env, agent, AgentState.FAILED)
-        assert "keeps crashing" in str((await env.roster.get(agent.id)).reason)
+        assert "keeps crashing" in str((await env.agents.get(agent.id)).reason)
         assert (await warden.processes())["gateway"].restarts >= 3
         await env.services.starter.start(agent)
         await reaches(env, agent, AgentState.RUNNING)
-        assert (await env.roster.get(agent.id)).reason is None
+        assert (await env.agents.get(agent.id)).reason is None
 
 
 async def test_an_agent_that_failed_to_start_is_not_started_again(database: Database, folder: Path) -> None:
@@ -124,7 +124,7 @@ async def test_a_stop_ends_all_containers_and_the_next_start_brings_them_back(da
         await first.services.reconciler.stop()
         assert await first.containers() == {}
         assert first.relays.open_now == set()
-        assert {agent.state for agent in await first.roster.list_all()} == {AgentState.NOT_RUNNING}
+        assert {agent.state for agent in await first.agents.list_all()} == {AgentState.NOT_RUNNING}
     async with open_lifecycle_env(database, folder, reconcile=True) as second:
         for agent in agents:
             await reaches(second, agent, AgentState.RUNNING)
@@ -138,7 +138,7 @@ async def test_an_unfinished_start_is_not_enqueued_twice(database: Database, fol
         await first.queue.stop(grace=0)
         starting.cancel()
     async with open_lifecycle_env(database, folder, reconcile=True) as second:
-        (agent,) = await second.roster.list_all()
+        (agent,) = await second.agents.list_all()
         await reaches(second, agent, AgentState.RUNNING)
         assert len(await second.containers()) == 1
         assert (await second.warden(agent.id).processes())["gateway"].restarts == 0
@@ -147,11 +147,11 @@ async def test_an_unfinished_start_is_not_enqueued_twice(database: Database, fol
 async def test_remains_of_a_deleted_agent_are_removed(database: Database, folder: Path) -> None:
     async with open_lifecycle_env(database, folder) as first:
         agent = await first.create()
-        await first.db.write(lambda c: first.roster.mark_deleted(c, agent.id))
+        await first.db.write(lambda c: first.agents.mark_deleted(c, agent.id))
     async with open_lifecycle_env(database, folder, reconcile=True) as second:
 
         async def purged() -> bool:
-            return not await second.roster.list_all()
+            return not await second.agents.list_all()
 
         await until(purged)
         assert await second.containers() == {}

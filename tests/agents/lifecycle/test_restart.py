@@ -37,8 +37,8 @@ async def test_another_version_gets_a_new_container(env: LifecycleEnv) -> None:
     env.engine.install("1.1.0", lambda *_: None)
     await env.services.restart(agent.id, "1.1.0")
     assert (await env.containers())[agent.id] != container[agent.id]
-    assert (await env.roster.get(agent.id)).engine_version == "1.1.0"
-    health = await env.engine.health(env.reach.port_dialer(agent.id), await env.roster.get_internal_token(agent.id))
+    assert (await env.agents.get(agent.id)).engine_version == "1.1.0"
+    health = await env.engine.health(env.runtimes.port_dialer(agent.id), await env.agents.get_internal_token(agent.id))
     assert health.version == "1.1.0"
 
 
@@ -46,7 +46,7 @@ async def test_a_version_that_is_missing_is_installed_first(env: LifecycleEnv) -
     agent = await env.create()
     await env.services.restart(agent.id, "1.1.0")
     assert "1.1.0" in env.engine.installed()
-    assert (await env.roster.get(agent.id)).engine_version == "1.1.0"
+    assert (await env.agents.get(agent.id)).engine_version == "1.1.0"
 
 
 async def test_an_install_that_fails_changes_nothing(env: LifecycleEnv, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -58,7 +58,7 @@ async def test_an_install_that_fails_changes_nothing(env: LifecycleEnv, monkeypa
     monkeypatch.setattr(env.engine, "install", broken)
     with pytest.raises(AgentRestartFailed):
         await env.services.restart(agent.id, "1.1.0")
-    kept = await env.roster.get(agent.id)
+    kept = await env.agents.get(agent.id)
     assert (kept.state, kept.engine_version, kept.reason) == (AgentState.RUNNING, "1.0.0", None)
     assert await env.gateway_pid(agent) == gateway
 
@@ -67,11 +67,11 @@ async def test_a_version_that_does_not_start_is_reported(env: LifecycleEnv) -> N
     agent = await env.create()
     with pytest.raises(AgentRestartFailed):
         await env.services.restart(agent.id, BROKEN)
-    failed = await env.roster.get(agent.id)
+    failed = await env.agents.get(agent.id)
     assert (failed.state, failed.engine_version) == (AgentState.FAILED, BROKEN)
     assert "exited with code 3" in (failed.reason or "")
     await env.services.restart(agent.id, "1.0.0")
-    assert (await env.roster.get(agent.id)).state is AgentState.RUNNING
+    assert (await env.agents.get(agent.id)).state is AgentState.RUNNING
 
 
 @pytest.mark.parametrize("version", ["1.2.0", "0", "../1.0.0", "1.0.0\n", "", "--help"])
@@ -81,7 +81,7 @@ async def test_unknown_versions_are_rejected(env: LifecycleEnv, version: str) ->
     with pytest.raises(InvalidEngineVersion):
         await env.services.restart(agent.id, version)
     assert await env.gateway_pid(agent) == gateway
-    assert (await env.roster.get(agent.id)).engine_version == "1.0.0"
+    assert (await env.agents.get(agent.id)).engine_version == "1.0.0"
 
 
 async def test_a_restart_that_fails_can_be_repeated(env: LifecycleEnv) -> None:
@@ -89,10 +89,10 @@ async def test_a_restart_that_fails_can_be_repeated(env: LifecycleEnv) -> None:
     env.engine.remove("1.0.0")
     with pytest.raises(AgentRestartFailed):
         await env.services.restart(agent.id)
-    assert (await env.roster.get(agent.id)).state is AgentState.FAILED
+    assert (await env.agents.get(agent.id)).state is AgentState.FAILED
     env.engine.install("1.0.0", lambda *_: None)
     await env.services.restart(agent.id)
-    assert (await env.roster.get(agent.id)).state is AgentState.RUNNING
+    assert (await env.agents.get(agent.id)).state is AgentState.RUNNING
 
 
 async def test_a_lost_container_is_created_again(env: LifecycleEnv) -> None:
@@ -105,7 +105,7 @@ async def test_a_lost_container_is_created_again(env: LifecycleEnv) -> None:
 async def test_concurrent_restarts_end_with_one_gateway(env: LifecycleEnv) -> None:
     agent = await env.create()
     await asyncio.gather(*(env.services.restart(agent.id) for _ in range(3)))
-    assert (await env.roster.get(agent.id)).state is AgentState.RUNNING
+    assert (await env.agents.get(agent.id)).state is AgentState.RUNNING
     assert await env.services.starter.is_up(agent)
 
 

@@ -13,9 +13,9 @@ from tests.agents.lifecycle.lifecycle_env import LifecycleEnv, open_lifecycle_en
 
 
 async def test_from_a_row_to_a_running_agent(env: LifecycleEnv) -> None:
-    agent = await env.admitted()
+    agent = await env.create_row()
     assert (await env.run(START, agent.id)).state is OperationState.DONE
-    assert (await env.roster.get(agent.id)).state is AgentState.RUNNING
+    assert (await env.agents.get(agent.id)).state is AgentState.RUNNING
     assert await env.services.starter.is_up(agent)
 
 
@@ -42,32 +42,32 @@ async def test_a_missing_agent_is_ignored(env: LifecycleEnv) -> None:
 
 
 async def test_a_missing_engine_is_reported(env: LifecycleEnv) -> None:
-    agent = await env.admitted()
+    agent = await env.create_row()
     env.engine.remove("1.0.0")
     assert (await env.run(START, agent.id)).state is OperationState.FAILED
-    failed = await env.roster.get(agent.id)
+    failed = await env.agents.get(agent.id)
     assert (failed.state, failed.reason) == (AgentState.FAILED, "fake 1.0.0 is not installed")
 
 
 async def test_unexpected_errors_are_not_shown(env: LifecycleEnv) -> None:
-    agent = await env.admitted()
+    agent = await env.create_row()
     env.relays.broken.add(agent.id)
     assert (await env.run(START, agent.id)).state is OperationState.FAILED
-    assert (await env.roster.get(agent.id)).reason == "Internal error"
+    assert (await env.agents.get(agent.id)).reason == "Internal error"
     env.relays.broken.clear()
     assert (await env.run(START, agent.id)).state is OperationState.DONE
-    assert (await env.roster.get(agent.id)).reason is None
+    assert (await env.agents.get(agent.id)).reason is None
 
 
 async def test_an_agent_that_is_deleted_meanwhile_does_not_come_back(env: LifecycleEnv) -> None:
     env.engine.let = False
-    agent = await env.admitted()
+    agent = await env.create_row()
     starting = asyncio.create_task(env.run(START, agent.id))
     await until(lambda: _has_gateway(env, agent.id))
     await env.services.delete.delete(agent.id)
     assert (await starting).state is OperationState.FAILED
     assert await env.containers() == {}
-    assert await env.roster.list_all() == []
+    assert await env.agents.list_all() == []
 
 
 @pytest.mark.parametrize("clean", [True, False], ids=["given back", "taken over"])
@@ -77,7 +77,7 @@ async def test_a_start_that_is_cut_off_is_finished_by_the_next_process(
     """The second process finishes, whether the first gave its work back or lives on without its lease."""
     async with open_lifecycle_env(database, folder, lease=1.5) as first:
         first.engine.let = False
-        agent = await first.admitted()
+        agent = await first.create_row()
         cut_off = asyncio.create_task(first.run(START, agent.id))
         await until(lambda: _has_gateway(first, agent.id))
         if clean:
@@ -85,7 +85,7 @@ async def test_a_start_that_is_cut_off_is_finished_by_the_next_process(
         async with open_lifecycle_env(database, folder) as second:
             done = await cut_off
             assert (done.state, done.attempts) == (OperationState.DONE, 2)
-            assert (await second.roster.get(agent.id)).state is AgentState.RUNNING
+            assert (await second.agents.get(agent.id)).state is AgentState.RUNNING
             assert await second.services.starter.is_up(agent)
             assert len(await second.containers()) == 1
 

@@ -33,8 +33,8 @@ async def memory(env: LifecycleEnv, agent: Agent) -> bytes:
 
 async def version(env: LifecycleEnv, agent: Agent) -> str:
     """Return the version that the running gateway reports."""
-    token = await env.roster.get_internal_token(agent.id)
-    return (await env.engine.health(env.reach.port_dialer(agent.id), token)).version
+    token = await env.agents.get_internal_token(agent.id)
+    return (await env.engine.health(env.runtimes.port_dialer(agent.id), token)).version
 
 
 @pytest.mark.parametrize("tag", [None, "", "latest", "1.1.0"])
@@ -42,7 +42,7 @@ async def test_update_to_the_newest_version(env: LifecycleEnv, tag: str | None) 
     agent = await with_memory(env)
     updated = await env.services.update(agent.id, tag)
     assert updated == UpdateResult(True, "1.0.0", "1.1.0", "Updated from 1.0.0 to 1.1.0")
-    after = await env.roster.get(agent.id)
+    after = await env.agents.get(agent.id)
     assert (after.state, after.engine_version) == (AgentState.RUNNING, "1.1.0")
     assert await version(env, agent) == "1.1.0"
     assert await memory(env, agent) == b"remembered"
@@ -61,7 +61,7 @@ async def test_a_broken_version_is_rolled_back_with_its_state(env: LifecycleEnv)
     updated = await env.services.update(agent.id, BROKEN)
     assert (updated.success, updated.previous_version, updated.new_version) == (False, "1.0.0", "1.0.0")
     assert "exited with code 3" in updated.output
-    after = await env.roster.get(agent.id)
+    after = await env.agents.get(agent.id)
     assert (after.state, after.engine_version, after.reason) == (AgentState.RUNNING, "1.0.0", None)
     assert await version(env, agent) == "1.0.0"
     assert await memory(env, agent) == b"remembered"
@@ -151,7 +151,7 @@ async def test_the_next_process_finishes_an_interrupted_update(database: Databas
             second.engine.unfit = frozenset() if holds else frozenset({"1.1.0"})
             done = await updating
             assert done.success is holds
-            after = await second.roster.get(agent.id)
+            after = await second.agents.get(agent.id)
             assert (after.state, after.engine_version) == (AgentState.RUNNING, done.new_version)
             assert await version(second, agent) == ("1.1.0" if holds else "1.0.0")
             assert await memory(second, agent) == (b"spoiled" if holds else b"remembered")
@@ -180,7 +180,7 @@ async def test_a_failed_rollback_leaves_a_failed_agent(env: LifecycleEnv) -> Non
     done = asyncio.create_task(env.run(UPDATE, agent.id, {"to": BROKEN}))
     env.engine.unfit = frozenset({"1.0.0"})
     assert (await done).state is OperationState.FAILED
-    failed = await env.roster.get(agent.id)
+    failed = await env.agents.get(agent.id)
     assert (failed.state, failed.engine_version) == (AgentState.FAILED, "1.0.0")
     assert "did not work" in (failed.reason or "")
     assert "failed too" in (failed.reason or "")
@@ -188,7 +188,7 @@ async def test_a_failed_rollback_leaves_a_failed_agent(env: LifecycleEnv) -> Non
 
 async def _runs_at(env: LifecycleEnv, agent: Agent, wanted: str) -> bool:
     """Return whether the agent's gateway answers at that version, even if the server does not know it yet."""
-    if (await env.roster.get(agent.id)).engine_version != wanted:
+    if (await env.agents.get(agent.id)).engine_version != wanted:
         return False
     try:
         return await version(env, agent) == wanted
