@@ -5,7 +5,7 @@ import pytest
 
 from roost.core.db import Database
 from roost.drivers.image.pillow import PillowRenderer
-from tests.hosts.storage_gateway.visits import Visits, visits
+from tests.hosts.storage_gateway.gateway_env import GatewayEnv, open_gateway_env
 from tests.storage.storage_env import open_storage_env
 
 
@@ -16,7 +16,7 @@ def dialect() -> str:
 
 
 @pytest.fixture
-async def visit(database: Database, tmp_path: Path) -> AsyncIterator[Visits]:
+async def env(database: Database, tmp_path: Path) -> AsyncIterator[GatewayEnv]:
     images = PillowRenderer()
-    yield await visits(database, open_storage_env(database, tmp_path), images)
+    yield await open_gateway_env(database, open_storage_env(database, tmp_path), images)
     await images.close()

@@ -12,7 +12,7 @@ ETAG = '"cid"'
 
 
 @pytest.mark.parametrize(
-    ("asked", "wanted"),
+    ("range_header", "wanted"),
     [
         ("bytes=0-0", [(0, 1)]),
         ("bytes=7-", [(7, 100)]),
@@ -47,8 +47,8 @@ ETAG = '"cid"'
         ("bytes=" + ",".join(f"{n}-{n}" for n in range(17)), []),
     ],
 )
-def test_which_bytes(asked: str, wanted: list[tuple[int, int]]) -> None:
-    assert list(select_ranges(asked, None, ETAG, 100)) == [ByteRange(*one) for one in wanted]
+def test_which_bytes(range_header: str, wanted: list[tuple[int, int]]) -> None:
+    assert list(select_ranges(range_header, None, ETAG, 100)) == [ByteRange(*one) for one in wanted]
 
 
 def test_as_many_as_are_served() -> None:
@@ -56,11 +56,11 @@ def test_as_many_as_are_served() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "size"), [("bytes=100-", 100), ("bytes=-0", 100), ("bytes=100-,200-300", 100), ("bytes=0-", 0)]
+    ("range_header", "size"), [("bytes=100-", 100), ("bytes=-0", 100), ("bytes=100-,200-300", 100), ("bytes=0-", 0)]
 )
-def test_beyond_the_end(asked: str, size: int) -> None:
+def test_beyond_the_end(range_header: str, size: int) -> None:
     with pytest.raises(RangeNotSatisfiable):
-        select_ranges(asked, None, ETAG, size)
+        select_ranges(range_header, None, ETAG, size)
 
 
 @pytest.mark.parametrize(

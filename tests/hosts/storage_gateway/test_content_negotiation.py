@@ -10,7 +10,7 @@ from roost.storage.unixfs.cid import RAW as RAW_CODEC
 from roost.storage.unixfs.cid import Cid
 
 
-def asked(query: str = "", accept: str | None = None, *, is_private: bool = False) -> GatewayRequest:
+def create_request(query: str = "", accept: str | None = None, *, is_private: bool = False) -> GatewayRequest:
     headers: Mapping[str, str] = {} if accept is None else {"accept": accept}
     cid = Cid.for_block(RAW_CODEC, b"")
     fields = dict(parse_qsl(query, keep_blank_values=True))
@@ -44,14 +44,14 @@ def asked(query: str = "", accept: str | None = None, *, is_private: bool = Fals
     ],
 )
 def test_the_address_counts_before_the_header(query: str, accept: str | None, name: str | None) -> None:
-    form = negotiate_format(asked(query, accept))
+    form = negotiate_format(create_request(query, accept))
     assert (form and form.name) == name
 
 
 @pytest.mark.parametrize("query", ["format=", "format=RAW", "format=zip", "format=dag-cbor", "format=ipns-record"])
 def test_forms_that_are_not_there(query: str) -> None:
     with pytest.raises(InvalidGatewayUrl):
-        negotiate_format(asked(query))
+        negotiate_format(create_request(query))
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_forms_that_are_not_there(query: str) -> None:
     ],
 )
 def test_a_car_as_it_is_wanted(query: str, accept: str | None, *, dups: bool) -> None:
-    form = negotiate_format(asked(query, accept))
+    form = negotiate_format(create_request(query, accept))
     assert form is not None
     assert (form.name, form.dups) == ("car", dups)
 
@@ -87,7 +87,7 @@ def test_a_car_as_it_is_wanted(query: str, accept: str | None, *, dups: bool) ->
 )
 def test_cars_that_are_not_made(query: str, accept: str | None) -> None:
     with pytest.raises(InvalidGatewayUrl):
-        negotiate_format(asked(query, accept))
+        negotiate_format(create_request(query, accept))
 
 
 @pytest.mark.parametrize(
@@ -102,11 +102,11 @@ def test_cars_that_are_not_made(query: str, accept: str | None) -> None:
     ],
 )
 def test_an_address_that_says_it_all(query: str, accept: str | None, location: str | None) -> None:
-    form = negotiate_format(asked(query, accept))
+    form = negotiate_format(create_request(query, accept))
     assert form is not None
     assert form.location == location
 
 
 def test_a_signed_link_gives_what_was_signed() -> None:
-    assert negotiate_format(asked("", CAR, is_private=True)) is None
-    assert negotiate_format(asked("format=tar", CAR, is_private=True)) == ContentFormat("tar")
+    assert negotiate_format(create_request("", CAR, is_private=True)) is None
+    assert negotiate_format(create_request("format=tar", CAR, is_private=True)) == ContentFormat("tar")

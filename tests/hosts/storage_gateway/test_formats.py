@@ -12,9 +12,9 @@ from roost.storage.unixfs import car
 from roost.storage.unixfs.cid import RAW, Cid
 from roost.storage.unixfs.dagpb import PBLink
 from tests.hosts.asgi import Sent
-from tests.hosts.storage_gateway import crafted
+from tests.hosts.storage_gateway import crafted_content
+from tests.hosts.storage_gateway.gateway_env import BIG, NAMES, GatewayEnv
 from tests.hosts.storage_gateway.test_admission import linked
-from tests.hosts.storage_gateway.visits import BIG, NAMES, Visits
 
 FOR_GOOD = "public, max-age=29030400, immutable"
 FORMS = {"raw": "application/vnd.ipld.raw", "car": "application/vnd.ipld.car", "tar": "application/x-tar"}
@@ -38,10 +38,10 @@ def unpacked(sent: Sent) -> dict[str, bytes | None]:
 
 
 @pytest.mark.parametrize("form", FORMS)
-async def test_what_all_forms_tell(visit: Visits, form: str) -> None:
-    root = await visit.folder(NAMES)
+async def test_what_all_forms_tell(env: GatewayEnv, form: str) -> None:
+    root = await env.folder(NAMES)
     for target, fields in ((f"/ipfs/{root}?format={form}", {}), (f"/ipfs/{root}", {"accept": FORMS[form]})):
-        sent = await visit.get(target, **fields)
+        sent = await env.get(target, **fields)
         assert sent.status == 200
         assert sent.headers["content-type"].partition(";")[0] == FORMS[form]
         suffix = "bin" if form == "raw" else form
@@ -54,134 +54,134 @@ async def test_what_all_forms_tell(visit: Visits, form: str) -> None:
         assert sent.headers["etag"] != f'"{root}"'
         location = None if "?" in target else f"/ipfs/{root}?format={form}"
         assert sent.headers.get("content-location") == location
-        head = await visit.get(target, method="HEAD", **fields)
+        head = await env.get(target, method="HEAD", **fields)
         assert (head.status, head.headers, head.body) == (200, sent.headers, b"")
-        again = await visit.get(target, if_none_match=sent.headers["etag"], **fields)
+        again = await env.get(target, if_none_match=sent.headers["etag"], **fields)
         assert (again.status, again.body) == (304, b"")
 
 
 @pytest.mark.parametrize("form", FORMS)
-async def test_a_name_for_what_is_saved(visit: Visits, form: str) -> None:
-    cid = await visit.file(b"hello")
-    sent = await visit.get(f"/ipfs/{cid}?format={form}&filename=%0D%0Aa%22/..%5C%E2%82%AC&download=false")
+async def test_a_name_for_what_is_saved(env: GatewayEnv, form: str) -> None:
+    cid = await env.file(b"hello")
+    sent = await env.get(f"/ipfs/{cid}?format={form}&filename=%0D%0Aa%22/..%5C%E2%82%AC&download=false")
     assert sent.headers["content-disposition"] == "attachment; filename=\"a_.._\"; filename*=UTF-8''a%22..%E2%82%AC"
 
 
 @pytest.mark.parametrize("form", FORMS)
-async def test_a_path_that_leads_nowhere(visit: Visits, form: str) -> None:
-    root = await visit.folder(NAMES)
+async def test_a_path_that_leads_nowhere(env: GatewayEnv, form: str) -> None:
+    root = await env.folder(NAMES)
     for path in ("nothing", "plain.txt/x"):
-        sent = await visit.get(f"/ipfs/{root}/{path}?format={form}")
+        sent = await env.get(f"/ipfs/{root}/{path}?format={form}")
         assert (sent.status, sent.body[:12]) == (404, b"ERR_ID:00006")
 
 
 @pytest.mark.parametrize("form", FORMS)
-async def test_a_probe(visit: Visits, form: str) -> None:
+async def test_a_probe(env: GatewayEnv, form: str) -> None:
     """`bafkqaaa`, by which clients find out whether this is a gateway."""
     for method in ("GET", "HEAD"):
-        sent = await visit.get(f"/ipfs/bafkqaaa?format={form}", method=method)
+        sent = await env.get(f"/ipfs/bafkqaaa?format={form}", method=method)
         assert sent.status == 200
         if form == "raw":
             assert sent.body == b""
-    assert (await visit.get("/ipfs/bafkqaaa")).body == b""
-    got = await visit.get("/ipfs/bafkqaaa?format=car")
+    assert (await env.get("/ipfs/bafkqaaa")).body == b""
+    got = await env.get("/ipfs/bafkqaaa?format=car")
     assert got.body == car.encode_header([Cid.parse("bafkqaaa")])
 
 
 @pytest.mark.parametrize("form", ["", *(f"?format={form}" for form in FORMS)])
-async def test_content_that_is_in_its_cid_is_nobody_s(visit: Visits, form: str) -> None:
+async def test_content_that_is_in_its_cid_is_nobody_s(env: GatewayEnv, form: str) -> None:
     cid = Cid(1, RAW, 0, b"<script>alert(1)</script>")
-    assert (await visit.get(f"/ipfs/{cid}{form}")).status == 404
-    assert (await visit.get(f"/{form}", f"{cid}.ipfs.mine-gate")).status == 404
+    assert (await env.get(f"/ipfs/{cid}{form}")).status == 404
+    assert (await env.get(f"/{form}", f"{cid}.ipfs.mine-gate")).status == 404
 
 
 # CARs
 
 
-async def test_a_car_with_what_is_there_twice(visit: Visits) -> None:
-    root = await visit.folder({"a": b"same", "b": b"same"})
+async def test_a_car_with_what_is_there_twice(env: GatewayEnv) -> None:
+    root = await env.folder({"a": b"same", "b": b"same"})
     leaf = Cid.for_block(RAW, b"same")
-    once = await visit.get(f"/ipfs/{root}?format=car")
+    once = await env.get(f"/ipfs/{root}?format=car")
     assert blocks(once) == [root, leaf]
-    twice = await visit.get(f"/ipfs/{root}", accept="application/vnd.ipld.car; version=1; order=dfs; dups=y")
+    twice = await env.get(f"/ipfs/{root}", accept="application/vnd.ipld.car; version=1; order=dfs; dups=y")
     assert blocks(twice) == [root, leaf, leaf]
     assert once.headers["content-type"].endswith("; version=1; order=dfs; dups=n")
     assert twice.headers["content-type"].endswith("; version=1; order=dfs; dups=y")
     assert once.headers["etag"] != twice.headers["etag"]
     assert twice.headers["content-location"] == f"/ipfs/{root}?format=car&car-dups=y"
-    assert (await visit.get(twice.headers["content-location"])).body == twice.body
+    assert (await env.get(twice.headers["content-location"])).body == twice.body
 
 
-async def test_a_car_of_everything_many_times_ends(visit: Visits, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_car_of_everything_many_times_ends(env: GatewayEnv, monkeypatch: pytest.MonkeyPatch) -> None:
     """2^50 blocks by 51: they come as long as the client takes them, and not for ever."""
     monkeypatch.setattr("roost.storage.content.car_export.MAX_BLOCKS", 500)
-    root = await crafted.tower(visit, 50, ["a", "b"])
-    assert len(blocks(await visit.get(f"/ipfs/{root}?format=car"))) == 51
+    root = await crafted_content.nested_folders(env, 50, ["a", "b"])
+    assert len(blocks(await env.get(f"/ipfs/{root}?format=car"))) == 51
     with pytest.raises(ResponseAborted) as broken:
-        await visit.get(f"/ipfs/{root}?format=car&car-dups=y")
+        await env.get(f"/ipfs/{root}?format=car&car-dups=y")
     assert isinstance(broken.value.__cause__, TooManyBlocks)
 
 
-async def test_each_part_of_a_graph_has_its_own_tag(visit: Visits) -> None:
-    root = await visit.folder({"big": BIG})
+async def test_each_part_of_a_graph_has_its_own_tag(env: GatewayEnv) -> None:
+    root = await env.folder({"big": BIG})
     queries = ["", "&dag-scope=entity", "&dag-scope=block", "&entity-bytes=0:10", "&entity-bytes=0:11", "&car-dups=y"]
-    tags = [(await visit.get(f"/ipfs/{root}/big?format=car{query}")).headers["etag"] for query in queries]
+    tags = [(await env.get(f"/ipfs/{root}/big?format=car{query}")).headers["etag"] for query in queries]
     assert len(set(tags)) == len(tags)
-    assert (await visit.get(f"/ipfs/{root}/big?format=car", range="bytes=0-9")).status == 200
+    assert (await env.get(f"/ipfs/{root}/big?format=car", range="bytes=0-9")).status == 200
 
 
 @pytest.mark.parametrize(
     ("span", "leaves"), [("0:*", 12), ("0:0", 1), ("-1:*", 1), ("499:-2999000", 1), ("9999999:*", 0), ("5:4", 0)]
 )
-async def test_a_car_of_some_bytes(visit: Visits, span: str, leaves: int) -> None:
-    cid = await visit.file(BIG)
-    found = blocks(await visit.get(f"/ipfs/{cid}?format=car&entity-bytes={span}&dag-scope=block"))
+async def test_a_car_of_some_bytes(env: GatewayEnv, span: str, leaves: int) -> None:
+    cid = await env.file(BIG)
+    found = blocks(await env.get(f"/ipfs/{cid}?format=car&entity-bytes={span}&dag-scope=block"))
     assert found[0] == cid
     assert len(found) == leaves + 1
 
 
-async def test_bytes_of_a_folder_are_its_list(visit: Visits) -> None:
-    root = await visit.folder(NAMES)
-    assert blocks(await visit.get(f"/ipfs/{root}?format=car&entity-bytes=0:3")) == [root]
-    assert (await visit.get(f"/ipfs/{root}?format=car&entity-bytes=x")).status == 400
+async def test_bytes_of_a_folder_are_its_list(env: GatewayEnv) -> None:
+    root = await env.folder(NAMES)
+    assert blocks(await env.get(f"/ipfs/{root}?format=car&entity-bytes=0:3")) == [root]
+    assert (await env.get(f"/ipfs/{root}?format=car&entity-bytes=x")).status == 400
 
 
 # Tars
 
 
-async def test_a_folder_as_a_tar(visit: Visits) -> None:
-    sub, root = await visit.nested({"sub dir": NAMES, "": {"big": BIG}})
-    sent = await visit.get(f"/ipfs/{root}?format=tar")
+async def test_a_folder_as_a_tar(env: GatewayEnv) -> None:
+    sub, root = await env.nested({"sub dir": NAMES, "": {"big": BIG}})
+    sent = await env.get(f"/ipfs/{root}?format=tar")
     below = {f"{root}/sub dir/{name}": data for name, data in NAMES.items()}
     assert unpacked(sent) == {str(root): None, f"{root}/sub dir": None, f"{root}/big": BIG, **below}
     assert sent.headers["accept-ranges"] == "none"
     assert "content-length" not in sent.headers
-    part = await visit.get(f"/ipfs/{root}/sub%20dir?format=tar", range="bytes=0-9")
+    part = await env.get(f"/ipfs/{root}/sub%20dir?format=tar", range="bytes=0-9")
     assert part.status == 200
     assert unpacked(part) == {str(sub): None} | {f"{sub}/{name}": data for name, data in NAMES.items()}
-    assert part.headers["etag"] == (await visit.get(f"/ipfs/{sub}?format=tar")).headers["etag"]
+    assert part.headers["etag"] == (await env.get(f"/ipfs/{sub}?format=tar")).headers["etag"]
     assert max(len(message.get("body", b"")) for message in sent.messages) <= 1024 * 1024
 
 
 @pytest.mark.parametrize("name", ["..", "../../x", "/etc/passwd", "a\0b", "n" * 300, "..\\x", ""])
-async def test_no_tar_of_a_folder_that_would_do_harm(visit: Visits, name: str) -> None:
-    cid = await crafted.folder(visit, [PBLink(crafted.LEAF, name, 1)])
+async def test_no_tar_of_a_folder_that_would_do_harm(env: GatewayEnv, name: str) -> None:
+    cid = await crafted_content.folder(env, [PBLink(crafted_content.LEAF, name, 1)])
     for method in ("GET", "HEAD"):
-        sent = await visit.get(f"/ipfs/{cid}?format=tar", method=method)
+        sent = await env.get(f"/ipfs/{cid}?format=tar", method=method)
         assert sent.status == 400
         assert sent.headers["content-type"] == "text/plain; charset=utf-8"
         assert "etag" not in sent.headers
-    assert blocks(await visit.get(f"/ipfs/{cid}?format=car"))[0] == cid  # whoever wants to look at it can
+    assert blocks(await env.get(f"/ipfs/{cid}?format=car"))[0] == cid  # whoever wants to look at it can
 
 
-async def test_a_signed_link_gives_a_folder_if_that_was_signed(visit: Visits) -> None:
-    cid = await visit.folder(NAMES, ContentNetwork.PRIVATE)
-    sent = await visit.get(await linked(visit, f"/files/{cid}?format=tar"))
+async def test_a_signed_link_gives_a_folder_if_that_was_signed(env: GatewayEnv) -> None:
+    cid = await env.folder(NAMES, ContentNetwork.PRIVATE)
+    sent = await env.get(await linked(env, f"/files/{cid}?format=tar"))
     assert unpacked(sent) == {str(cid): None} | {f"{cid}/{name}": data for name, data in NAMES.items()}
     assert sent.headers["cache-control"] == "private, no-cache"
     assert "x-ipfs-path" not in sent.headers
-    plain = await linked(visit, f"/files/{cid}")
+    plain = await linked(env, f"/files/{cid}")
     for accept in FORMS.values():  # what a header wants was not signed
-        assert (await visit.get(plain, accept=accept)).status == 404
-    inside = await linked(visit, f"/files/{cid}/plain.txt")
-    assert (await visit.get(inside, accept=FORMS["car"])).body == NAMES["plain.txt"]
+        assert (await env.get(plain, accept=accept)).status == 404
+    inside = await linked(env, f"/files/{cid}/plain.txt")
+    assert (await env.get(inside, accept=FORMS["car"])).body == NAMES["plain.txt"]

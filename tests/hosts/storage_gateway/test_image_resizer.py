@@ -8,8 +8,8 @@ from roost.drivers.image.contract import ImageOptions, ImageRenderer, ImageTooLa
 from roost.hosts.storage_gateway.disk_cache import DiskCache
 from roost.hosts.storage_gateway.image_resizer import ImageResizer
 from roost.storage.content.model import ContentNetwork
+from tests.hosts.storage_gateway.gateway_env import GatewayEnv
 from tests.hosts.storage_gateway.test_admission import linked
-from tests.hosts.storage_gateway.visits import Visits
 
 
 def picture(form: str = "PNG") -> bytes:
@@ -22,32 +22,32 @@ def size(data: bytes) -> tuple[int, int]:
     return Image.open(io.BytesIO(data)).size
 
 
-async def test_an_image_is_resized(visit: Visits) -> None:
-    cid = await visit.file(picture())
-    sent = await visit.get(f"/ipfs/{cid}?img-width=15&img-dpr=2")
+async def test_an_image_is_resized(env: GatewayEnv) -> None:
+    cid = await env.file(picture())
+    sent = await env.get(f"/ipfs/{cid}?img-width=15&img-dpr=2")
     assert (sent.status, size(sent.body)) == (200, (30, 20))
     assert sent.headers["content-type"] == "image/png"
     assert sent.headers["etag"].startswith(f'"{cid}.img-')
     assert sent.headers["cache-control"] == "public, max-age=29030400, immutable"
-    again = await visit.get(f"/ipfs/{cid}?img-width=30", if_none_match=sent.headers["etag"])
+    again = await env.get(f"/ipfs/{cid}?img-width=30", if_none_match=sent.headers["etag"])
     assert (again.status, again.body) == (304, b"")
-    head = await visit.get(f"/ipfs/{cid}?img-width=30", method="HEAD")
+    head = await env.get(f"/ipfs/{cid}?img-width=30", method="HEAD")
     assert (head.headers, head.body) == (sent.headers, b"")
 
 
-async def test_the_format_is_the_client_s_choice(visit: Visits) -> None:
-    cid = await visit.file(picture())
+async def test_the_format_is_the_client_s_choice(env: GatewayEnv) -> None:
+    cid = await env.file(picture())
     for accept, mime in (("image/avif,image/webp,*/*", "image/webp"), ("*/*", "image/png")):
-        sent = await visit.get(f"/ipfs/{cid}?img-format=auto", accept=accept)
+        sent = await env.get(f"/ipfs/{cid}?img-format=auto", accept=accept)
         assert sent.headers["content-type"] == mime
         assert "Accept" in sent.headers["vary"]
 
 
-async def test_private_images_are_resized_by_their_links(visit: Visits) -> None:
-    cid = await visit.file(picture(), ContentNetwork.PRIVATE)
-    sent = await visit.get(await linked(visit, f"/files/{cid}?img-width=30"))
+async def test_private_images_are_resized_by_their_links(env: GatewayEnv) -> None:
+    cid = await env.file(picture(), ContentNetwork.PRIVATE)
+    sent = await env.get(await linked(env, f"/files/{cid}?img-width=30"))
     assert size(sent.body) == (30, 20)
-    assert (await visit.get(f"/ipfs/{cid}?img-width=30")).status == 404
+    assert (await env.get(f"/ipfs/{cid}?img-width=30")).status == 404
 
 
 @pytest.mark.parametrize(
@@ -58,8 +58,8 @@ async def test_private_images_are_resized_by_their_links(visit: Visits) -> None:
         *("img-anim=yes", "img-sharpen=11", "img-metadata=all", "img-dpr=9"),
     ],
 )
-async def test_wishes_that_cannot_be_granted(visit: Visits, query: str) -> None:
-    sent = await visit.get(f"/ipfs/{await visit.file(picture())}?{query}")
+async def test_wishes_that_cannot_be_granted(env: GatewayEnv, query: str) -> None:
+    sent = await env.get(f"/ipfs/{await env.file(picture())}?{query}")
     assert sent.status == 400
     assert sent.headers["content-type"].startswith("text/plain")
 
@@ -89,18 +89,18 @@ async def test_wishes_that_cannot_be_granted(visit: Visits, query: str) -> None:
         ("img-onerror=redirect", (60, 40)),
     ],
 )
-async def test_each_wish_is_granted(visit: Visits, query: str, expected: tuple[int, int]) -> None:
-    sent = await visit.get(f"/ipfs/{await visit.file(picture())}?{query}")
+async def test_each_wish_is_granted(env: GatewayEnv, query: str, expected: tuple[int, int]) -> None:
+    sent = await env.get(f"/ipfs/{await env.file(picture())}?{query}")
     assert (sent.status, size(sent.body)) == (200, expected)
 
 
-async def test_what_cannot_be_resized(visit: Visits) -> None:
-    text, broken = await visit.file(b"text"), await visit.file(picture()[:60])
-    assert (await visit.get(f"/ipfs/{text}?img-width=5")).status == 415
-    assert (await visit.get(f"/ipfs/{broken}?img-width=5")).status == 400
-    huge = await visit.file(b"\x89PNG\r\n\x1a\n" + bytes(33 * 1024**2))
-    assert (await visit.get(f"/ipfs/{huge}?img-width=5")).status == 413
-    instead = await visit.get(f"/ipfs/{text}?img-width=5&img-onerror=redirect")
+async def test_what_cannot_be_resized(env: GatewayEnv) -> None:
+    text, broken = await env.file(b"text"), await env.file(picture()[:60])
+    assert (await env.get(f"/ipfs/{text}?img-width=5")).status == 415
+    assert (await env.get(f"/ipfs/{broken}?img-width=5")).status == 400
+    huge = await env.file(b"\x89PNG\r\n\x1a\n" + bytes(33 * 1024**2))
+    assert (await env.get(f"/ipfs/{huge}?img-width=5")).status == 413
+    instead = await env.get(f"/ipfs/{text}?img-width=5&img-onerror=redirect")
     assert (instead.status, instead.body) == (200, b"text")
 
 
@@ -118,17 +118,17 @@ class Counting(ImageRenderer):
         """Nothing runs."""
 
 
-async def test_what_was_made_once_is_found_again(visit: Visits) -> None:
+async def test_what_was_made_once_is_found_again(env: GatewayEnv) -> None:
     images = Counting()
-    cache = DiskCache(visit.open_storage_env.folder / "cache", 10_000)
-    pictures = ImageResizer(visit.open_storage_env.reader, images, cache)
-    _, trees = await visit.open_storage_env.keep(b"one", b"other!")
-    one, other = [await visit.open_storage_env.reader.stat(visit.open_storage_env.scope, tree.cid) for tree in trees]
+    cache = DiskCache(env.storage.folder / "cache", 10_000)
+    resizer = ImageResizer(env.storage.reader, images, cache)
+    _, trees = await env.storage.keep(b"one", b"other!")
+    one, other = [await env.storage.reader.stat(env.storage.scope, tree.cid) for tree in trees]
     for _ in range(2):
-        made = await pictures.resize(visit.open_storage_env.scope, one, ImageOptions(width=5))
+        made = await resizer.resize(env.storage.scope, one, ImageOptions(width=5))
         assert made == RenderedImage("image/png", b"3 5")
-    assert (await pictures.resize(visit.open_storage_env.scope, one, ImageOptions(width=6))).data == b"3 6"
-    assert (await pictures.resize(visit.open_storage_env.scope, other, ImageOptions(width=5))).data == b"6 5"
+    assert (await resizer.resize(env.storage.scope, one, ImageOptions(width=6))).data == b"3 6"
+    assert (await resizer.resize(env.storage.scope, other, ImageOptions(width=5))).data == b"6 5"
     assert images.count == 3
 
 
@@ -148,15 +148,13 @@ class Slow(Counting):
         return await super().render(source, wanted)
 
 
-async def test_only_so_many_sources_are_held(visit: Visits) -> None:
+async def test_only_so_many_sources_are_held(env: GatewayEnv) -> None:
     images = Slow()
-    pictures = ImageResizer(
-        visit.open_storage_env.reader, images, DiskCache(visit.open_storage_env.folder / "cache", 100_000)
-    )
-    _, (tree,) = await visit.open_storage_env.keep(b"source")
-    stat = await visit.open_storage_env.reader.stat(visit.open_storage_env.scope, tree.cid)
+    resizer = ImageResizer(env.storage.reader, images, DiskCache(env.storage.folder / "cache", 100_000))
+    _, (tree,) = await env.storage.keep(b"source")
+    stat = await env.storage.reader.stat(env.storage.scope, tree.cid)
     wishes = [ImageOptions(width=number % 50 + 1) for number in range(200)]
-    tasks = [asyncio.create_task(pictures.resize(visit.open_storage_env.scope, stat, wish)) for wish in wishes]
+    tasks = [asyncio.create_task(resizer.resize(env.storage.scope, stat, wish)) for wish in wishes]
     async with asyncio.timeout(20):
         while images.now < 4 or sum(task.done() for task in tasks) < 200 - 68:  # those are told to come again
             await asyncio.sleep(0.01)
@@ -169,27 +167,25 @@ async def test_only_so_many_sources_are_held(visit: Visits) -> None:
     assert images.count <= 50  # what one made is there for the others who wait for the same
 
 
-async def test_what_comes_out_too_large_is_not_served(visit: Visits) -> None:
+async def test_what_comes_out_too_large_is_not_served(env: GatewayEnv) -> None:
     class Large(Counting):
         async def render(self, source: bytes, wanted: ImageOptions) -> RenderedImage:
             return RenderedImage("image/png", bytes(32 * 1024**2 + 1))
 
-    pictures = ImageResizer(
-        visit.open_storage_env.reader, Large(), DiskCache(visit.open_storage_env.folder / "cache", 10_000)
-    )
-    _, (tree,) = await visit.open_storage_env.keep(b"source")
+    resizer = ImageResizer(env.storage.reader, Large(), DiskCache(env.storage.folder / "cache", 10_000))
+    _, (tree,) = await env.storage.keep(b"source")
     with pytest.raises(ImageTooLarge):
-        await pictures.resize(
-            visit.open_storage_env.scope,
-            await visit.open_storage_env.reader.stat(visit.open_storage_env.scope, tree.cid),
+        await resizer.resize(
+            env.storage.scope,
+            await env.storage.reader.stat(env.storage.scope, tree.cid),
             ImageOptions(width=5),
         )
 
 
 async def test_who_comes_when_too_many_wait_is_told_when_to_come_again(
-    visit: Visits, monkeypatch: pytest.MonkeyPatch
+    env: GatewayEnv, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    cid = await visit.file(picture())
+    cid = await env.file(picture())
     monkeypatch.setattr("roost.hosts.storage_gateway.image_resizer._QUEUE_LIMIT", -4)
-    sent = await visit.get(f"/ipfs/{cid}?img-width=30")
+    sent = await env.get(f"/ipfs/{cid}?img-width=30")
     assert (sent.status, sent.headers["retry-after"], sent.headers["cache-control"]) == (429, "1", "no-store")

@@ -15,7 +15,7 @@ TEXT = "bafkreifzjut3te2nhyekklss27nh3k72ysco7y32koao5eei66wof36n5e"
 CID = Cid.parse(TEXT)
 
 
-def asked(
+def create_request(
     target: str,
     *headers: tuple[str, str],
     cid_host: str | None = None,
@@ -55,7 +55,7 @@ def asked(
 )
 @pytest.mark.parametrize("own_origin", [False, True])
 def test_paths(rest: str, path: list[str], slash: bool, own_origin: bool) -> None:
-    found = asked(rest or "/", cid_host=TEXT) if own_origin else asked(f"/ipfs/{TEXT}{rest}")
+    found = create_request(rest or "/", cid_host=TEXT) if own_origin else create_request(f"/ipfs/{TEXT}{rest}")
     assert (found.cid, list(found.path), found.own_origin) == (CID, path, own_origin)
     assert found.slash is (slash or (own_origin and not rest))
 
@@ -72,31 +72,31 @@ def test_paths(rest: str, path: list[str], slash: bool, own_origin: bool) -> Non
 )
 def test_addresses_that_are_refused(target: str) -> None:
     with pytest.raises(InvalidGatewayUrl):
-        asked(target)
+        create_request(target)
 
 
 @given(st.text(st.characters(min_codepoint=33, max_codepoint=255), max_size=30))
 def test_no_path_leads_up(rest: str) -> None:
     try:
-        found = asked(f"/ipfs/{TEXT}/{rest.replace('?', '')}")
+        found = create_request(f"/ipfs/{TEXT}/{rest.replace('?', '')}")
     except InvalidGatewayUrl:
         return
     assert not {"", ".", ".."} & set(found.path)
 
 
 def test_private_and_public_addresses() -> None:
-    assert asked(f"/files/{TEXT}/a").is_private
-    assert not asked(f"/ipfs/{TEXT}/files/a").is_private
-    assert not asked("/files/x", cid_host=TEXT).is_private
-    assert list(asked("/files/x", cid_host=TEXT).path) == ["files", "x"]
+    assert create_request(f"/files/{TEXT}/a").is_private
+    assert not create_request(f"/ipfs/{TEXT}/files/a").is_private
+    assert not create_request("/files/x", cid_host=TEXT).is_private
+    assert list(create_request("/files/x", cid_host=TEXT).path) == ["files", "x"]
 
 
 def test_methods() -> None:
-    assert [asked(f"/ipfs/{TEXT}", method=method).method for method in ("GET", "HEAD")] == ["GET", "HEAD"]
+    assert [create_request(f"/ipfs/{TEXT}", method=method).method for method in ("GET", "HEAD")] == ["GET", "HEAD"]
 
 
 def test_the_first_of_several_counts() -> None:
-    found = asked(f"/ipfs/{TEXT}?a=1&b=&a=2&c", ("accept", "one"), ("accept", "two"))
+    found = create_request(f"/ipfs/{TEXT}?a=1&b=&a=2&c", ("accept", "one"), ("accept", "two"))
     assert found.query == {"a": "1", "b": "", "c": ""}
     assert found.headers["accept"] == "one"
     assert found.query_string == "a=1&b=&a=2&c"
@@ -113,7 +113,7 @@ def test_the_first_of_several_counts() -> None:
     ],
 )
 def test_what_the_content_is_called(target: str, name: str) -> None:
-    assert asked(target).name == name
+    assert create_request(target).name == name
 
 
 @pytest.mark.parametrize(
@@ -129,14 +129,17 @@ def test_what_the_content_is_called(target: str, name: str) -> None:
     ],
 )
 def test_who_asks(query: str, headers: list[tuple[str, str]], visitor: GatewayVisitor) -> None:
-    assert asked(f"/ipfs/{TEXT}{query}", *headers).visitor == visitor
+    assert create_request(f"/ipfs/{TEXT}{query}", *headers).visitor == visitor
 
 
 def test_nobody_knows_who_asks() -> None:
-    assert asked(f"/ipfs/{TEXT}", ip=None).visitor == GatewayVisitor(None, None, None)
+    assert create_request(f"/ipfs/{TEXT}", ip=None).visitor == GatewayVisitor(None, None, None)
 
 
 @pytest.mark.parametrize("query", ["", "?X-Signature=1&a=%2F"])
 def test_the_whole_address_as_it_was_signed(query: str) -> None:
     target = f"/files/{TEXT}/a%2fb{query}"
-    assert asked(target, ("host", "shop.gateways.example:8443")).url == f"http://shop.gateways.example:8443{target}"
+    assert (
+        create_request(target, ("host", "shop.gateways.example:8443")).url
+        == f"http://shop.gateways.example:8443{target}"
+    )

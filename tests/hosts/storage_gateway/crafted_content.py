@@ -1,4 +1,4 @@
-"""Content that a stranger made block by block, public on a gateway."""
+"""Content built block by block, public on a gateway."""
 
 from collections.abc import Sequence
 
@@ -7,36 +7,34 @@ from roost.storage.content.model import ContentNetwork, PackReference
 from roost.storage.unixfs import car, dagpb
 from roost.storage.unixfs.cid import DAG_PB, RAW, Cid
 from roost.storage.unixfs.dagpb import PBLink, UnixfsData, UnixfsKind
-from tests.hosts.storage_gateway.visits import Visits
+from tests.hosts.storage_gateway.gateway_env import GatewayEnv
 from tests.storage.cars import Blocks
 
 LEAF = Cid.for_block(RAW, b"x")
 
 
-async def put(visit: Visits, root: Cid, blocks: Blocks) -> Cid:
+async def put(env: GatewayEnv, root: Cid, blocks: Blocks) -> Cid:
     """The tenant's, as the CAR of these blocks."""
-    async with visit.open_storage_env.content.receive_car() as pack:
+    async with env.storage.content.receive_car() as pack:
         await pack.write(b"".join(car.write_car([root], blocks)))
         kept = await pack.finish()
-        hold = PackReference(
-            pack.pack_id, f"file/{pack.pack_id}", visit.open_storage_env.tenant_id, ContentNetwork.PUBLIC
-        )
+        hold = PackReference(pack.pack_id, f"file/{pack.pack_id}", env.storage.tenant_id, ContentNetwork.PUBLIC)
         await pack.commit(lambda connection: service.hold_pack(connection, hold))
     return kept.cid
 
 
-async def folder(visit: Visits, links: Sequence[PBLink]) -> Cid:
+async def folder(env: GatewayEnv, links: Sequence[PBLink]) -> Cid:
     """A folder of these links, which lead to `LEAF`."""
     node = dagpb.encode_node(links, UnixfsData(UnixfsKind.DIRECTORY))
     cid = Cid.for_block(DAG_PB, node)
-    return await put(visit, cid, [(cid, node), (LEAF, b"x")])
+    return await put(env, cid, [(cid, node), (LEAF, b"x")])
 
 
-async def tower(visit: Visits, height: int, names: Sequence[str]) -> Cid:
+async def nested_folders(env: GatewayEnv, height: int, names: Sequence[str]) -> Cid:
     """Folders in folders, each with the one below it under each of these names."""
     blocks: Blocks = [(LEAF, b"x")]
     for _ in range(height):
         below = blocks[-1][0]
         node = dagpb.encode_node([PBLink(below, name, 1) for name in names], UnixfsData(UnixfsKind.DIRECTORY))
         blocks.append((Cid.for_block(DAG_PB, node), node))
-    return await put(visit, blocks[-1][0], blocks)
+    return await put(env, blocks[-1][0], blocks)

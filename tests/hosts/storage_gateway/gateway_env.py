@@ -1,4 +1,4 @@
-"""Gateways over real content, asked the way the dispatcher hands requests on."""
+"""Gateways over real content, called through the host router."""
 
 import hashlib
 from collections.abc import Mapping
@@ -38,17 +38,17 @@ NAMES = {
 BIG = hashlib.shake_128(b"gateway").digest(3_000_001)
 
 
-async def others(scope: Any, _receive: Any, send: Any) -> None:
-    """The application behind."""
+async def next_app(scope: Any, _receive: Any, send: Any) -> None:
+    """The application behind the gateway."""
     await send({"type": "http.response.start", "status": 200, "headers": [(b"x-others", b"1")]})
     await send({"type": "http.response.body", "body": scope["path"].encode()})
 
 
 @dataclass
-class Visits:
+class GatewayEnv:
     """A server with two tenants, each with a gateway: `mine-gate` and `their-gate`."""
 
-    open_storage_env: StorageEnv
+    storage: StorageEnv
     gateways: StorageGatewayService
     swaps: SwapService
     signatures: SignatureService
@@ -77,7 +77,7 @@ class Visits:
         """The folders' CIDs; the last holds those before it, under their names."""
         below: list[Any] = []
         cids: list[Cid] = []
-        async with self.open_storage_env.content.receive(profile) as pack:
+        async with self.storage.content.receive(profile) as pack:
             for number, (name, files) in enumerate(folders.items()):
                 entries = [] if number < len(folders) - 1 else below
                 for file, data in files.items():
@@ -86,32 +86,28 @@ class Visits:
                 tree = pack.add_folder(entries)
                 below.append(entry(name, tree))
                 cids.append(tree.cid)
-            hold = PackReference(
-                pack.pack_id, f"file/{pack.pack_id}", tenant or self.open_storage_env.tenant_id, network
-            )
+            hold = PackReference(pack.pack_id, f"file/{pack.pack_id}", tenant or self.storage.tenant_id, network)
             await pack.commit(lambda connection: service.hold_pack(connection, hold))
         return cids
 
     async def file(
         self, data: bytes, network: ContentNetwork = ContentNetwork.PUBLIC, tenant: str | None = None
     ) -> Cid:
-        file = await self.open_storage_env.file(data, FileMetadata(), network=network, tenant_id=tenant)
+        file = await self.storage.file(data, FileMetadata(), network=network, tenant_id=tenant)
         return Cid.parse(file.cid)
 
 
-async def visits(db: Database, open_storage_env: StorageEnv, images: ImageRenderer) -> Visits:
+async def open_gateway_env(db: Database, storage: StorageEnv, renderer: ImageRenderer) -> GatewayEnv:
     gateways = StorageGatewayService(db, lambda name: f"http://{name}.gateways.localhost:8642")
     made = [
-        await gateways.create(open_storage_env.tenant_id, "mine-gate"),
-        await gateways.create(open_storage_env.other_id, "their-gate"),
+        await gateways.create(storage.tenant_id, "mine-gate"),
+        await gateways.create(storage.other_id, "their-gate"),
     ]
     links = SignedUrlService(db, Sealer(Sensitive(bytes(32))), "http://uploads.localhost:8642")
     swaps, signatures = SwapService(db, gateways), SignatureService(db)
-    pictures = ImageResizer(open_storage_env.reader, images, DiskCache(open_storage_env.folder / "images", 10_000_000))
+    resizer = ImageResizer(storage.reader, renderer, DiskCache(storage.folder / "images", 10_000_000))
     counter = GatewayHitCounter(db, 90)
-    serving = GatewayResolver(gateways, swaps, signatures, links, open_storage_env.reader)
-    host = StorageGatewayApp(others, serving, ContentResponses(open_storage_env.reader, pictures), counter)
+    resolver = GatewayResolver(gateways, swaps, signatures, links, storage.reader)
+    host = StorageGatewayApp(next_app, resolver, ContentResponses(storage.reader, resizer), counter)
     app = HostRouter(host, HostAddresses("localhost", 8642))
-    return Visits(
-        open_storage_env, gateways, swaps, signatures, links, app, {one.domain: one.id for one in made}, counter
-    )
+    return GatewayEnv(storage, gateways, swaps, signatures, links, app, {one.domain: one.id for one in made}, counter)
