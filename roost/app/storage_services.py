@@ -67,7 +67,7 @@ def build_storage_services(core: CoreServices, blobs: BlobStore) -> StorageServi
     uploads = UploadService(db, content, files, {Plan.FREE: settings.upload_free, Plan.PAID: settings.upload_paid})
     sender = create_http_sender(core.dialer.policy, core.transports)
     webhooks = WebhookService(db, core.sealer, sender)
-    files.add_listener(webhooks.notice)
+    files.add_listener(webhooks.add_file_event)
     gateways = StorageGatewayService(db, addresses.gateway_origin)
     hit_counter = GatewayHitCounter(db, settings.analytics_days)
     public = create_network(settings, core.dialer, core.transports)

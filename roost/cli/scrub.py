@@ -71,5 +71,5 @@ def _damaged_row(db: "Database", file: "File") -> Mapping[str, Any]:
     from roost.identity import tenants
 
     tenant = db.run(lambda connection: tenants.get_tenant(connection, file.tenant_id).name)
-    name, network = file.note.name, file.network
+    name, network = file.metadata.name, file.network
     return {"tenant": tenant, "network": network, "id": file.id, "name": name, "cid": file.cid, "size": file.size}

@@ -64,7 +64,7 @@ def test_what_is_damaged_is_named_until_it_is_brought_back(data: Path) -> None:
     path = pack_of(data, BAD)
     path.write_bytes(BAD[:-1] + b"?")
     assert scrub(data, "--known").exit_code == 0
-    row = {"tenant": "acme", "network": "private", "id": bad.id, "name": bad.note.name, "cid": bad.cid}
+    row = {"tenant": "acme", "network": "private", "id": bad.id, "name": bad.metadata.name, "cid": bad.cid}
     for arguments in ((), ("--known",)):
         done = scrub(data, "-o", "json", *arguments)
         assert (done.exit_code, json.loads(done.stdout)) == (1, [row | {"size": len(BAD)}])

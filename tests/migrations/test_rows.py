@@ -208,7 +208,7 @@ async def test_groups_are_listed_and_let_go(upgraded: Database) -> None:
         (group,), _ = await groups.list(TENANT, network, GroupFilter(), None, 10)
         assert group.name == name
         await groups.delete(TENANT, network, group.id)
-    assert (await FileService(upgraded).get(TENANT, PRIVATE, "f1")).note.group_id is None
+    assert (await FileService(upgraded).get(TENANT, PRIVATE, "f1")).metadata.group_id is None
     assert await upgraded.read(lambda connection: pins.get_pin(connection, "p2").request.group_id) is None
 
 
@@ -276,7 +276,7 @@ async def test_uploads_in_parts_go_on(upgraded: Database, content: ContentServic
 async def test_webhooks_are_told_and_their_secrets_sign(upgraded: Database) -> None:
     sender: HttpSender = loopback_sender()
     service, files = WebhookService(upgraded, SEALER, sender), FileService(upgraded)
-    files.add_listener(service.notice)
+    files.add_listener(service.add_file_event)
     assert [webhook.id for webhook in await service.list(TENANT)] == ["w1", "w2"]
     page, _ = await service.deliveries(TENANT, "w1", None, None, 10)
     assert [(one.id, one.state) for one in page] == [

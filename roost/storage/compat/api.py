@@ -145,7 +145,7 @@ async def add_cids_to_group(
     caller: GroupsWriter, group_id: GroupId, body: schemas.CidListRequest, groups: Groups
 ) -> str:
     """Move the public files of some CIDs into a group, all or none."""
-    await groups.add_files(caller.tenant_id, _PUBLIC, group_id, body.parsed())
+    await groups.add_files(caller.tenant_id, _PUBLIC, group_id, body.to_cids())
     return "OK"
 
 
@@ -154,5 +154,5 @@ async def remove_cids_from_group(
     caller: GroupsWriter, group_id: GroupId, body: schemas.CidListRequest, groups: Groups
 ) -> str:
     """Take the public files of some CIDs out of a group, all or none. The files stay."""
-    await groups.remove_files(caller.tenant_id, _PUBLIC, group_id, body.parsed())
+    await groups.remove_files(caller.tenant_id, _PUBLIC, group_id, body.to_cids())
     return "OK"

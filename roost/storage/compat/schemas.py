@@ -140,11 +140,13 @@ class HashMetadataRequest(StorageSchema):
     name: Text | None = None
     keyvalues: dict[str, str | int | float | bool | None] | None = None
 
-    def apply(self, note: FileMetadata) -> FileMetadata:
+    def apply(self, metadata: FileMetadata) -> FileMetadata:
         """Validate the metadata. Raises InvalidFileMetadata."""
-        name = note.name if self.name is None else metadata_parsing.parse_name(self.name)
+        name = metadata.name if self.name is None else metadata_parsing.parse_name(self.name)
         return replace(
-            note, name=name, keyvalues=metadata_parsing.parse_keyvalues({**note.keyvalues, **(self.keyvalues or {})})
+            metadata,
+            name=name,
+            keyvalues=metadata_parsing.parse_keyvalues({**metadata.keyvalues, **(self.keyvalues or {})}),
         )
 
 
@@ -170,8 +172,8 @@ class PinByHashRequest(StorageSchema):
 
     def to_pin_request(self) -> PinRequest:
         """Validate the request. Raises InvalidCid, InvalidFileMetadata."""
-        note, options = self.metadata or _PinByHashMetadata(), self.options or _PinByHashOptions()
-        request = PinByCidRequest(cid=self.hash, name=note.name, keyvalues=note.keyvalues)
+        metadata, options = self.metadata or _PinByHashMetadata(), self.options or _PinByHashOptions()
+        request = PinByCidRequest(cid=self.hash, name=metadata.name, keyvalues=metadata.keyvalues)
         return request.model_copy(
             update={"group_id": options.group_id, "host_nodes": options.host_nodes}
         ).to_pin_request()
@@ -233,7 +235,7 @@ class LegacyGroupRecord(ApiSchema):
 class CidListRequest(StorageSchema):
     cids: Annotated[Sequence[Annotated[str, Field(max_length=512)]], Field(min_length=1, max_length=_CIDS_LIMIT)]
 
-    def parsed(self) -> Sequence[Cid]:
+    def to_cids(self) -> Sequence[Cid]:
         """Validate the CID. Raises InvalidCid."""
         return [Cid.parse(cid) for cid in self.cids]
 
@@ -244,11 +246,11 @@ def pin_file_response(file: File) -> PinFileResponse:
         pin_size=file.size,
         timestamp=file.created_at,
         id=file.id,
-        name=file.note.name,
+        name=file.metadata.name,
         number_of_files=file.number_of_files,
         mime_type=file.mime_type,
-        group_id=file.note.group_id,
-        keyvalues=file.note.keyvalues,
+        group_id=file.metadata.group_id,
+        keyvalues=file.metadata.keyvalues,
         is_duplicate=file.is_duplicate,
     )
 
@@ -295,7 +297,7 @@ def _pin_list_row(file: File) -> PinListRow:
         user_id=file.tenant_id,
         date_pinned=file.created_at,
         date_unpinned=file.deleted_at,
-        metadata=PinMetadata(name=file.note.name, keyvalues=file.note.keyvalues),
+        metadata=PinMetadata(name=file.metadata.name, keyvalues=file.metadata.keyvalues),
         mime_type=file.mime_type,
         number_of_files=file.number_of_files,
     )
@@ -319,7 +321,7 @@ def upload_metadata(metadata: object, options: object) -> UploadMetadata:
     name = about.get("name")
     return UploadMetadata(
         network=ContentNetwork.PUBLIC,
-        note=FileMetadata(
+        file_metadata=FileMetadata(
             name=metadata_parsing.parse_name(None if name is None else str(name)),
             keyvalues=metadata_parsing.parse_keyvalues(about.get("keyvalues") or {}),
             group_id=metadata_parsing.parse_group_id(str(group)) if group else None,

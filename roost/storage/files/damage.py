@@ -35,4 +35,4 @@ def describe_holders(connection: Connection, holders: Sequence[str]) -> Sequence
 
 
 def _describe_file(file: File) -> str:
-    return f"file {file.id} {file.note.name!r} {file.cid} ({file.network}) of tenant {file.tenant_id}"
+    return f"file {file.id} {file.metadata.name!r} {file.cid} ({file.network}) of tenant {file.tenant_id}"

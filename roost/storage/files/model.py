@@ -55,7 +55,7 @@ class File:
     size: int
     number_of_files: int
     mime_type: str
-    note: FileMetadata
+    metadata: FileMetadata
     created_at: datetime
     updated_at: datetime
     deleted_at: datetime | None = None

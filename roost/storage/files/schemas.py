@@ -34,7 +34,7 @@ class FileFields(StorageSchema):
     @classmethod
     def from_file(cls, file: File, **more: Any) -> Self:
         """Build the record of a file. more: additional fields of the subclass."""
-        return cls(**{**vars(file), **vars(file.note), **more}, user_id=file.tenant_id)
+        return cls(**{**vars(file), **vars(file.metadata), **more}, user_id=file.tenant_id)
 
 
 _PAIR = re.compile(r"(?:keyvalues|metadata)\[(?!keyvalues\]|name\])(.+)\]")
@@ -80,17 +80,19 @@ class UpdateFileRequest(StorageSchema):
     keyvalues: dict[str, str | int | float | bool | None] | None = None
     expires_at: int | None = None
 
-    def apply(self, note: FileMetadata) -> FileMetadata:
+    def apply(self, metadata: FileMetadata) -> FileMetadata:
         """Apply the update. Raises InvalidFileMetadata, EmptyFileUpdate."""
         if not self.model_fields_set & {"name", "keyvalues", "expires_at"}:
             raise EmptyFileUpdate
         if self.name is not None:
-            note = replace(note, name=metadata_parsing.parse_name(self.name))
+            metadata = replace(metadata, name=metadata_parsing.parse_name(self.name))
         if self.keyvalues is not None:
-            note = replace(note, keyvalues=metadata_parsing.parse_keyvalues({**note.keyvalues, **self.keyvalues}))
+            metadata = replace(
+                metadata, keyvalues=metadata_parsing.parse_keyvalues({**metadata.keyvalues, **self.keyvalues})
+            )
         if "expires_at" in self.model_fields_set:
-            note = replace(note, expires_at=metadata_parsing.parse_expiry(self.expires_at))
-        return note
+            metadata = replace(metadata, expires_at=metadata_parsing.parse_expiry(self.expires_at))
+        return metadata
 
 
 class FileItem(FileFields):

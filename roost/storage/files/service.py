@@ -33,7 +33,7 @@ class NewFile:
     cid: str
     size: int
     mime_type: str
-    note: FileMetadata
+    metadata: FileMetadata
     number_of_files: int = 1
 
     def to_file(self, file_id: str) -> File:
@@ -47,7 +47,7 @@ class NewFile:
             size=self.size,
             number_of_files=self.number_of_files,
             mime_type=self.mime_type,
-            note=self.note,
+            metadata=self.metadata,
             created_at=now,
             updated_at=now,
         )
@@ -122,9 +122,9 @@ class FileService:
             lambda connection: store.count_files(connection, tenant_id, network, FileFilter())
         )
 
-    async def set_metadata(self, tenant_id: str, network: ContentNetwork, file_id: str, note: FileMetadata) -> File:
+    async def set_metadata(self, tenant_id: str, network: ContentNetwork, file_id: str, metadata: FileMetadata) -> File:
         """Replace the metadata of a file. Raises FileNotFound."""
-        return await self.change(tenant_id, network, file_id, lambda _: note)
+        return await self.change(tenant_id, network, file_id, lambda _: metadata)
 
     async def change(
         self, tenant_id: str, network: ContentNetwork, file_id: str, to: Callable[[FileMetadata], FileMetadata]
@@ -134,9 +134,9 @@ class FileService:
         def change(connection: Connection) -> File:
             tenants.lock_tenant(connection, tenant_id)  # serializes changes of the file and its group
             file = get_file(connection, tenant_id, network, file_id)
-            note, now = to(file.note), clock.utc_now()
-            store.set_metadata(connection, file.id, note, now)
-            changed = replace(file, note=note, updated_at=now)
+            metadata, now = to(file.metadata), clock.utc_now()
+            store.set_metadata(connection, file.id, metadata, now)
+            changed = replace(file, metadata=metadata, updated_at=now)
             self._notify(connection, FileEvent.UPDATED, changed, file)
             return changed
 
@@ -146,7 +146,7 @@ class FileService:
         """Move a file into a group of its tenant and network, or out of its group, in the caller's transaction."""
         now = clock.utc_now()
         store.set_group(connection, file.id, group_id, now)
-        changed = replace(file, note=replace(file.note, group_id=group_id), updated_at=now)
+        changed = replace(file, metadata=replace(file.metadata, group_id=group_id), updated_at=now)
         self._notify(connection, FileEvent.UPDATED, changed, file)
 
     async def delete(self, tenant_id: str, network: ContentNetwork, file_id: str) -> File:

@@ -70,8 +70,8 @@ id_aliases = sa.Table(
 
 
 def insert_file(connection: Connection, file: File) -> None:
-    connection.execute(files.insert().values(record_values(files, file, **_metadata_values(file.note))))
-    _set_keyvalues(connection, file.id, file.note)
+    connection.execute(files.insert().values(record_values(files, file, **_metadata_values(file.metadata))))
+    _set_keyvalues(connection, file.id, file.metadata)
 
 
 def find_file(connection: Connection, tenant_id: str, network: ContentNetwork, file_id: str) -> File | None:
@@ -145,10 +145,10 @@ def list_pins(
     return [_file(row) for row in connection.execute(query.limit(limit).offset(offset))], count
 
 
-def set_metadata(connection: Connection, file_id: str, note: FileMetadata, at: datetime) -> None:
-    connection.execute(files.update().where(files.c.id == file_id).values(updated_at=at, **_metadata_values(note)))
+def set_metadata(connection: Connection, file_id: str, metadata: FileMetadata, at: datetime) -> None:
+    connection.execute(files.update().where(files.c.id == file_id).values(updated_at=at, **_metadata_values(metadata)))
     connection.execute(file_keyvalues.delete().where(file_keyvalues.c.file_id == file_id))
-    _set_keyvalues(connection, file_id, note)
+    _set_keyvalues(connection, file_id, metadata)
 
 
 def set_group(connection: Connection, file_id: str, group_id: str | None, at: datetime) -> None:
@@ -253,21 +253,23 @@ _NUMBER = sa.case(  # a cast of something else is an error in PostgreSQL
 )
 
 
-def _metadata_values(note: FileMetadata) -> dict[str, Any]:
+def _metadata_values(metadata: FileMetadata) -> dict[str, Any]:
     return {
-        "name": note.name,
-        "keyvalues": dict(note.keyvalues),
-        "group_id": note.group_id,
-        "expires_at": note.expires_at,
+        "name": metadata.name,
+        "keyvalues": dict(metadata.keyvalues),
+        "group_id": metadata.group_id,
+        "expires_at": metadata.expires_at,
     }
 
 
-def _set_keyvalues(connection: Connection, file_id: str, note: FileMetadata) -> None:
-    if note.keyvalues:
-        rows = [{"file_id": file_id, "key": key, "value": format_value(value)} for key, value in note.keyvalues.items()]
+def _set_keyvalues(connection: Connection, file_id: str, metadata: FileMetadata) -> None:
+    if metadata.keyvalues:
+        rows = [
+            {"file_id": file_id, "key": key, "value": format_value(value)} for key, value in metadata.keyvalues.items()
+        ]
         connection.execute(file_keyvalues.insert(), rows)
 
 
 def _file(row: Any) -> File:
-    note = FileMetadata(row.name, row.keyvalues, row.group_id, row.expires_at)
-    return read_record(File, row, network=ContentNetwork(row.network), note=note)
+    metadata = FileMetadata(row.name, row.keyvalues, row.group_id, row.expires_at)
+    return read_record(File, row, network=ContentNetwork(row.network), metadata=metadata)

@@ -110,7 +110,7 @@ class GroupService:
             _found(connection, tenant_id, network, group_id)
             for which in dict.fromkeys(files):
                 file = get_file(connection, tenant_id, network, which)
-                if into is None and file.note.group_id != group_id:
+                if into is None and file.metadata.group_id != group_id:
                     raise FileNotFound
                 self._files.set_group(connection, file, into)
 

@@ -16,7 +16,7 @@ def parse_upload_metadata(fields: Mapping[str, str]) -> UploadMetadata:
     version = fields.get("cid_version")
     return UploadMetadata(
         network=metadata_parsing.parse_network(fields.get("network") or ContentNetwork.PRIVATE),
-        note=FileMetadata(
+        file_metadata=FileMetadata(
             name=metadata_parsing.parse_name(fields.get("name")),
             keyvalues=metadata_parsing.parse_keyvalues(fields.get("keyvalues", "")),
             group_id=metadata_parsing.parse_group_id(fields.get("group_id") or fields.get("group")),

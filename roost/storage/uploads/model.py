@@ -42,7 +42,7 @@ class UploadMetadata:
     """
 
     network: ContentNetwork = ContentNetwork.PRIVATE
-    note: FileMetadata = field(default_factory=FileMetadata)
+    file_metadata: FileMetadata = field(default_factory=FileMetadata)
     profile: ImportProfile | None = None
     wrap: bool = False
     car: bool = False

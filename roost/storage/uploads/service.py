@@ -138,7 +138,7 @@ class UploadService:
 
     def _add(self, connection: Connection, limits: UploadRequestLimits, new_file: NewFile, pack_id: str) -> File:
         tenants.lock_tenant(connection, limits.tenant_id)  # keeps the group until the transaction ends
-        group_id = new_file.note.group_id
+        group_id = new_file.metadata.group_id
         if group_id and not GroupService.find(connection, limits.tenant_id, new_file.network, group_id):
             raise GroupNotFound
         return self._files.add(connection, new_file, pack_id, limits.file_id)
@@ -199,8 +199,10 @@ def _new_file(
     """Build the new file. Raises MimeTypeRefused."""
     if limits.mime_types and not mime_sniffing.matches_types(limits.mime_types, kind):
         raise MimeTypeRefused(f"{MimeTypeRefused.message}: {kind}")
-    note = metadata.note if metadata.note.name else replace(metadata.note, name=name[:NAME_LIMIT])
-    return NewFile(limits.tenant_id, metadata.network, str(cid), size, kind, note, files)
+    file_metadata = metadata.file_metadata
+    if not file_metadata.name:
+        file_metadata = replace(file_metadata, name=name[:NAME_LIMIT])
+    return NewFile(limits.tenant_id, metadata.network, str(cid), size, kind, file_metadata, files)
 
 
 def _build_root(receiver: ContentReceiver, parts: Sequence[UploadedPart], *, wrap: bool) -> tuple[DagTree, str]:

@@ -56,11 +56,11 @@ def _attributes(file: File) -> dict[str, JSON]:
     return {
         "id": file.id,
         "cid": file.cid,
-        "name": file.note.name,
+        "name": file.metadata.name,
         "size": file.size,
         "mime_type": file.mime_type,
         "number_of_files": file.number_of_files,
-        "group_id": file.note.group_id,
-        "keyvalues": dict(file.note.keyvalues),
+        "group_id": file.metadata.group_id,
+        "keyvalues": dict(file.metadata.keyvalues),
         "created_at": clock.format_iso(file.created_at),
     }

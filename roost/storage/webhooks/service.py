@@ -53,7 +53,7 @@ class WebhookService:
         self._sealer = sealer
         self._http_sender = http_sender
 
-    def notice(self, connection: Connection, change: FileEvent, file: File, before: File | None) -> None:
+    def add_file_event(self, connection: Connection, change: FileEvent, file: File, before: File | None) -> None:
         """Add an event of a file and its deliveries to every webhook that wants it, in the caller's transaction."""
         kind = message.event_type(change, file)
         wanting = [one for one in store.of_tenant(connection, file.tenant_id) if one.wants(kind)]
@@ -71,46 +71,46 @@ class WebhookService:
         """Return one webhook. Raises WebhookNotFound."""
         return await self._db.read(lambda connection: get_webhook(connection, tenant_id, webhook_id))
 
-    async def create(self, tenant_id: str, url: str, wish: WebhookUpdate) -> WebhookWithNewSecret:
+    async def create(self, tenant_id: str, url: str, update: WebhookUpdate) -> WebhookWithNewSecret:
         """Create a webhook. Raises UrlRefused, InvalidWebhookEvents, WebhookLimitReached."""
         self._http_sender.check(url)
-        events = checked_events(wish.events or ())
+        events = checked_events(update.events or ())
 
         def add(connection: Connection) -> WebhookWithNewSecret:
             tenants.lock_tenant(connection, tenant_id)
             if len(store.of_tenant(connection, tenant_id)) >= WEBHOOK_LIMIT:
                 raise WebhookLimitReached
-            now, on = clock.utc_now(), wish.enabled is not False
-            made = Webhook(ids.new_id(), tenant_id, url, wish.description or "", events, on, None, None, now, now)
+            now, on = clock.utc_now(), update.enabled is not False
+            made = Webhook(ids.new_id(), tenant_id, url, update.description or "", events, on, None, None, now, now)
             store.insert_webhook(connection, made)
             return self._renewed(connection, made, now)
 
         return await self._db.write(add)
 
-    async def update(self, tenant_id: str, webhook_id: str, wish: WebhookUpdate) -> Webhook:
+    async def update(self, tenant_id: str, webhook_id: str, update: WebhookUpdate) -> Webhook:
         """Change a webhook; enabling it resets its failures.
 
         Raises UrlRefused, InvalidWebhookEvents, EmptyWebhookUpdate, WebhookNotFound.
         """
-        if wish == WebhookUpdate():
+        if update == WebhookUpdate():
             raise EmptyWebhookUpdate
-        if wish.url is not None:
-            self._http_sender.check(wish.url)
-        events = None if wish.events is None else checked_events(wish.events)
+        if update.url is not None:
+            self._http_sender.check(update.url)
+        events = None if update.events is None else checked_events(update.events)
 
         def change(connection: Connection) -> Webhook:
             tenants.lock_tenant(connection, tenant_id)
             old = get_webhook(connection, tenant_id, webhook_id, lock=True)
             new = replace(
                 old,
-                url=old.url if wish.url is None else wish.url,
+                url=old.url if update.url is None else update.url,
                 events=old.events if events is None else events,
-                description=old.description if wish.description is None else wish.description,
+                description=old.description if update.description is None else update.description,
                 updated_at=clock.utc_now(),
             )
-            if wish.enabled is not None:
-                new = replace(new, enabled=wish.enabled, disabled_reason=None, failing_since=None)
-                move = work.resume_operations if wish.enabled else work.pause_operations
+            if update.enabled is not None:
+                new = replace(new, enabled=update.enabled, disabled_reason=None, failing_since=None)
+                move = work.resume_operations if update.enabled else work.pause_operations
                 move(connection, DELIVER, operation_subject(webhook_id))
             store.update_webhook(connection, new)
             return new

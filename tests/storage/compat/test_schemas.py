@@ -66,7 +66,7 @@ def test_options(options: dict[str, Any], label: UploadMetadata) -> None:
 
 @pytest.mark.parametrize(("given", "name"), [(7, "7"), (None, None), ("", None), ("\u6f22", "\u6f22"), (True, "True")])
 def test_names_are_texts(given: object, name: str | None) -> None:
-    assert schemas.upload_metadata({"name": given}, None).note.name == name
+    assert schemas.upload_metadata({"name": given}, None).file_metadata.name == name
 
 
 @pytest.mark.parametrize(

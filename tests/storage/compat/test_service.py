@@ -37,7 +37,11 @@ async def content(env: StorageEnv, cid: str) -> bytes:
 
 async def test_json_is_kept_as_a_file(env: StorageEnv, legacy: LegacyPinService) -> None:
     file = await legacy.pin_json(env.tenant_id, b'{"a":1}', PUBLIC)
-    assert (file.network, file.mime_type, file.note.name) == (ContentNetwork.PUBLIC, "application/json", "data.json")
+    assert (file.network, file.mime_type, file.metadata.name) == (
+        ContentNetwork.PUBLIC,
+        "application/json",
+        "data.json",
+    )
     assert await content(env, file.cid) == b'{"a":1}'
 
 
@@ -68,4 +72,4 @@ async def test_a_note_is_changed(env: StorageEnv, legacy: LegacyPinService) -> N
     file = await legacy.pin_json(env.tenant_id, b"{}", PUBLIC)
     await legacy.update_metadata(env.tenant_id, file.cid, lambda note: FileMetadata("m", {**note.keyvalues, "a": 1}))
     (changed,), _ = await FileService(env.db).list_pins(env.tenant_id, PinFilter(), 10, 0)
-    assert changed.note == FileMetadata("m", {"a": 1})
+    assert changed.metadata == FileMetadata("m", {"a": 1})

@@ -38,7 +38,7 @@ async def test_conditions(env: StorageEnv, files: FileService) -> None:
         condition = KeyvalueCondition("n", operator, value, until, negated)
         pins, count = await files.list_pins(env.tenant_id, PinFilter(conditions=[condition]), 100, 0)
         assert count == len(pins)
-        return {str(pin.note.name) for pin in pins}
+        return {str(pin.metadata.name) for pin in pins}
 
     for operator, value, until, wanted, whole in (
         ("gt", 9.0, None, {"10.5", "'11'", "'1e2'"}, numbers),

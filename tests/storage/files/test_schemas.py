@@ -167,7 +167,7 @@ def test_how_a_file_is_told() -> None:
 
 
 def test_pages_of_files() -> None:
-    told = schemas.file_list([replace(FILE, note=FileMetadata())], None).model_dump(mode="json")
+    told = schemas.file_list([replace(FILE, metadata=FileMetadata())], None).model_dump(mode="json")
     assert told["next_page_token"] is None
     assert [told["files"][0][name] for name in ("name", "group_id", "expires_at")] == [None] * 3
     assert schemas.file_list([], "next").next_page_token == "next"

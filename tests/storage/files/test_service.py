@@ -62,7 +62,7 @@ async def test_another_tenant_or_network_has_no_such_file(env: StorageEnv, files
 async def test_the_same_content_again_is_the_same_file(env: StorageEnv, files: FileService) -> None:
     first = await add(env, files, b"one", FileMetadata("first"))
     second = await add(env, files, b"one", FileMetadata("second"))
-    assert (second.id, second.note.name, second.is_duplicate, second.created_at) == (
+    assert (second.id, second.metadata.name, second.is_duplicate, second.created_at) == (
         first.id,
         "first",
         True,
@@ -108,7 +108,11 @@ async def test_filters(env: StorageEnv, files: FileService) -> None:
 async def test_a_note_can_be_changed(env: StorageEnv, files: FileService) -> None:
     file = await add(env, files, b"1", FileMetadata("old", {"a": "1"}))
     changed = await files.set_metadata(env.tenant_id, PRIVATE, file.id, FileMetadata("new", {"b": "2"}))
-    assert (await files.get(env.tenant_id, PRIVATE, file.id)).note == changed.note == FileMetadata("new", {"b": "2"})
+    assert (
+        (await files.get(env.tenant_id, PRIVATE, file.id)).metadata
+        == changed.metadata
+        == FileMetadata("new", {"b": "2"})
+    )
     page, _ = await files.list(env.tenant_id, PRIVATE, FileFilter(keyvalues={"a": "1"}), None, 10)
     assert page == []
     with pytest.raises(FileNotFound):
@@ -128,7 +132,7 @@ async def test_who_watches_is_told_inside_the_transaction(env: StorageEnv, files
     told: list[tuple[FileEvent, str, str | None, str | None]] = []
     files.add_listener(
         lambda _, change, file, before: told.append(
-            (change, file.id, file.note.name, None if before is None else before.note.name)
+            (change, file.id, file.metadata.name, None if before is None else before.metadata.name)
         )
     )
     file = await add(env, files, b"one", FileMetadata("one"))
@@ -173,7 +177,7 @@ async def test_of_two_changes_at_once_both_count(env: StorageEnv, files: FileSer
 
     await files.change(*mine, change)
     await asyncio.gather(*others)
-    assert (await files.get(*mine)).note == FileMetadata("m", {"a": 1})
+    assert (await files.get(*mine)).metadata == FileMetadata("m", {"a": 1})
 
 
 @ON_POSTGRESQL
@@ -203,13 +207,13 @@ async def test_time_that_is_given_in_the_last_moment_counts(env: StorageEnv, fil
 
     await files.change(*mine, change)
     assert await asyncio.gather(*others) == [0]
-    assert (await files.get(*mine)).note.expires_at == now + timedelta(hours=1)
+    assert (await files.get(*mine)).metadata.expires_at == now + timedelta(hours=1)
 
 
 async def test_the_longest_pairs_are_kept(env: StorageEnv, files: FileService) -> None:
     wide = "".join(map(chr, range(0x20000, 0x20000 + 649)))  # repetitive texts would be compressed
     file = await add(env, files, b"one", FileMetadata("n", check_keyvalues({wide[:255]: wide[:395]})))
-    found, _ = await files.list(env.tenant_id, PRIVATE, FileFilter(keyvalues=file.note.keyvalues), None, 10)
+    found, _ = await files.list(env.tenant_id, PRIVATE, FileFilter(keyvalues=file.metadata.keyvalues), None, 10)
     assert found == [file]
 
 

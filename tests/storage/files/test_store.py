@@ -156,7 +156,7 @@ def test_another_note_replaces_all_keyvalues(database: Database, tenant: str) ->
     assert found(database, tenant, FileFilter(keyvalues={"a": "1"})) == []
     file = database.run(lambda connection: store.find_file(connection, tenant, PUBLIC, "f1"))
     assert file is not None
-    assert (file.note, file.updated_at, file.created_at) == (
+    assert (file.metadata, file.updated_at, file.created_at) == (
         FileMetadata("new", {"b": "3"}),
         at,
         NOW + timedelta(seconds=1),

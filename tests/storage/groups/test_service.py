@@ -84,9 +84,9 @@ async def test_files_outlive_their_group(env: StorageEnv, database: Database, gr
         file = await pack.commit(lambda connection: files.add(connection, arrival, pack.pack_id))
     made = await groups.create(env.tenant_id, PRIVATE, "photos", is_public=False)
     await groups.add_files(env.tenant_id, PRIVATE, made.id, [file.id])
-    assert (await files.get(env.tenant_id, PRIVATE, file.id)).note.group_id == made.id
+    assert (await files.get(env.tenant_id, PRIVATE, file.id)).metadata.group_id == made.id
     await groups.delete(env.tenant_id, PRIVATE, made.id)
-    assert (await files.get(env.tenant_id, PRIVATE, file.id)).note.group_id is None
+    assert (await files.get(env.tenant_id, PRIVATE, file.id)).metadata.group_id is None
 
 
 async def test_files_are_moved_together_or_not_at_all(

@@ -86,5 +86,5 @@ def test_files_stay_in_no_group(env: StorageEnv) -> None:
     env.db.run(lambda connection: store.delete_group(connection, "g1"))
     left = env.db.run(lambda connection: files.find_file(connection, env.tenant_id, PUBLIC, "f"))
     assert left is not None
-    assert left.note.group_id is None
+    assert left.metadata.group_id is None
     assert env.db.run(lambda connection: store.find_group(connection, env.tenant_id, PUBLIC, "g1")) is None

@@ -44,7 +44,12 @@ async def test_a_folder_is_retrieved(env: StorageEnv, database: Database) -> Non
         pin = await pin_env.pin(FOLDER, "mine")
         assert await pin_env.until(pin, *END) is PinState.PINNED
         (file,) = await pin_env.all_files()
-        assert (file.cid, file.note.name, file.mime_type, file.number_of_files) == (str(FOLDER), "mine", "directory", 3)
+        assert (file.cid, file.metadata.name, file.mime_type, file.number_of_files) == (
+            str(FOLDER),
+            "mine",
+            "directory",
+            3,
+        )
         assert (await pin_env.pins.get(pin.tenant_id, pin.id)).file_id == file.id
         assert await pin_env.read(file.cid, "in", "big") == CONTENT
 
@@ -52,7 +57,7 @@ async def test_a_folder_is_retrieved(env: StorageEnv, database: Database) -> Non
 async def test_a_cid_stays_as_it_was_written(env: StorageEnv, database: Database) -> None:
     async with open_pin_env(database, env, car_source(**{str(SMALL.cid): SMALL_CAR})) as pin_env:
         await pin_env.until(await pin_env.pin(SMALL.cid), PinState.PINNED)
-        assert [(file.cid, file.size, file.note.name) for file in await pin_env.all_files()] == [
+        assert [(file.cid, file.size, file.metadata.name) for file in await pin_env.all_files()] == [
             (str(SMALL.cid), 5, None)
         ]
 
@@ -179,7 +184,7 @@ async def test_what_the_tenant_has_is_that_file(env: StorageEnv, database: Datab
         await pin_env.until(pins[0], PinState.PINNED)
         pins.append(await pin_env.pin(SMALL.cid, "two"))
         await pin_env.until(pins[1], PinState.PINNED)
-        assert [file.note.name for file in await pin_env.all_files()] == ["one"]
+        assert [file.metadata.name for file in await pin_env.all_files()] == ["one"]
         assert len(first.requested) == 1
 
 

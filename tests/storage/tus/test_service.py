@@ -284,7 +284,7 @@ async def test_a_file_that_is_there_already(env: StorageEnv, tus: TusEnv) -> Non
     first, second = await tus.begin(1, name="first"), await tus.begin(1, name="second")
     assert (await tus.add(first, 0, b"a")).cid == (await tus.add(second, 0, b"a")).cid
     file = await FileService(env.db).get(env.tenant_id, ContentNetwork.PRIVATE, first[0].file_id)
-    assert file.note.name == "first"
+    assert file.metadata.name == "first"
 
 
 async def test_the_profile_is_of_its_own(tus: TusEnv) -> None:

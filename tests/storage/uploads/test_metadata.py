@@ -48,7 +48,7 @@ def test_all_of_it() -> None:
     [({"group": "g"}, "g"), ({"group_id": "g"}, "g"), ({"group_id": "g", "group": "h"}, "g"), ({"group_id": ""}, None)],
 )
 def test_both_names_of_a_group(said: dict[str, str], group_id: str | None) -> None:
-    assert parse_upload_metadata(said).note.group_id == group_id
+    assert parse_upload_metadata(said).file_metadata.group_id == group_id
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,7 @@ async def send(env: StorageEnv, uploads: UploadService, body: bytes, piece: int 
 async def test_a_form_in_pieces(env: StorageEnv, uploads: UploadService, piece: int) -> None:
     fields = part("network", b"public") + part("keyvalues", b'{"a":"1"}')
     file = await send(env, uploads, part("file", b"\r\n--edg\r\n", "a.txt") + fields + END + b"epilogue", piece)
-    assert (file.size, file.note.name, file.network, file.note.keyvalues) == (9, "a.txt", "public", {"a": "1"})
+    assert (file.size, file.metadata.name, file.network, file.metadata.keyvalues) == (9, "a.txt", "public", {"a": "1"})
 
 
 async def test_the_version_may_come_after_the_file(env: StorageEnv, uploads: UploadService) -> None:

@@ -60,14 +60,16 @@ async def read(env: StorageEnv, cid: str, *path: str) -> bytes:
 
 async def test_a_file(env: StorageEnv, uploads: UploadService) -> None:
     file = await send(uploads, UploadRequestLimits(env.tenant_id), {"a.bin": CONTENT})
-    assert (file.size, file.number_of_files, file.note.name, file.network) == (len(CONTENT), 1, "a.bin", "private")
+    assert (file.size, file.number_of_files, file.metadata.name, file.network) == (len(CONTENT), 1, "a.bin", "private")
     assert await read(env, file.cid) == CONTENT
 
 
 async def test_a_folder(env: StorageEnv, uploads: UploadService) -> None:
     files = {"top/a.txt": b"a", "top/below/b.txt": b"b", "top/below/c/d.txt": b"", "top/e.bin": CONTENT}
-    file = await send(uploads, UploadRequestLimits(env.tenant_id), files, UploadMetadata(note=FileMetadata("mine")))
-    assert (file.mime_type, file.number_of_files, file.note.name) == ("directory", 4, "mine")
+    file = await send(
+        uploads, UploadRequestLimits(env.tenant_id), files, UploadMetadata(file_metadata=FileMetadata("mine"))
+    )
+    assert (file.mime_type, file.number_of_files, file.metadata.name) == ("directory", 4, "mine")
     assert file.size == 2 + len(CONTENT)
     for path, data in files.items():
         assert await read(env, file.cid, *path.split("/")[1:]) == data
@@ -126,7 +128,7 @@ async def test_a_group_that_is_not_there(env: StorageEnv, uploads: UploadService
             uploads,
             UploadRequestLimits(env.tenant_id),
             {"a": b"a"},
-            UploadMetadata(note=FileMetadata(group_id="none")),
+            UploadMetadata(file_metadata=FileMetadata(group_id="none")),
         )
     assert await FileService(database).list(env.tenant_id, ContentNetwork.PRIVATE, FileFilter(), None, 10) == (
         [],
@@ -140,7 +142,7 @@ async def test_a_promised_id(env: StorageEnv, uploads: UploadService) -> None:
     own = await send(uploads, UploadRequestLimits(env.tenant_id), {"a": b"a"})
     for _ in range(2):
         told = await send(uploads, order, {"b": b"a"})
-        assert (told.id, told.note.name, told.is_duplicate) == ("promised", "b", False)
+        assert (told.id, told.metadata.name, told.is_duplicate) == ("promised", "b", False)
     assert (await files.get(env.tenant_id, ContentNetwork.PRIVATE, "promised")).id == own.id
     other = await send(uploads, UploadRequestLimits(env.tenant_id), {"a": b"other"})
     for content in (b"new", b"other"):
@@ -176,7 +178,10 @@ async def test_a_group_that_goes_meanwhile(env: StorageEnv, uploads: UploadServi
         asyncio.get_running_loop(),
     )
     sent = send(
-        uploads, UploadRequestLimits(env.tenant_id), {"a": b"a"}, UploadMetadata(note=FileMetadata(group_id=group.id))
+        uploads,
+        UploadRequestLimits(env.tenant_id),
+        {"a": b"a"},
+        UploadMetadata(file_metadata=FileMetadata(group_id=group.id)),
     )
 
     def remove(connection: Connection) -> "Future[File]":
@@ -205,8 +210,8 @@ async def test_what_is_nobody_s_goes_at_once(env: StorageEnv, uploads: UploadSer
     first = await send(uploads, order, {"a": b"same"})
     assert (await send(uploads, order, {"a": b"same"})).is_duplicate
     for label in (
-        UploadMetadata(note=FileMetadata(group_id="none")),
-        UploadMetadata(note=FileMetadata(group_id="none"), car=True),
+        UploadMetadata(file_metadata=FileMetadata(group_id="none")),
+        UploadMetadata(file_metadata=FileMetadata(group_id="none"), car=True),
     ):
         with pytest.raises(GroupNotFound):
             await send(uploads, order, {"a": b"other" if not label.car else TREE_CAR}, label)

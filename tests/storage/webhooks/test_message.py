@@ -24,7 +24,7 @@ FILE = File(
     size=11,
     number_of_files=1,
     mime_type="text/plain",
-    note=FileMetadata("größe 🐦.txt", {"a": 1, "b": "x"}, "g"),
+    metadata=FileMetadata("größe 🐦.txt", {"a": 1, "b": "x"}, "g"),
     created_at=AT,
     updated_at=AT,
 )
@@ -52,7 +52,7 @@ def test_a_file_that_came() -> None:
             "object": {
                 "id": "f",
                 "cid": FILE.cid,
-                "name": FILE.note.name,
+                "name": FILE.metadata.name,
                 "size": 11,
                 "mime_type": "text/plain",
                 "number_of_files": 1,
@@ -65,11 +65,11 @@ def test_a_file_that_came() -> None:
 
 
 def test_an_update_tells_what_was_otherwise() -> None:
-    changed = replace(FILE, network=ContentNetwork.PRIVATE, note=FileMetadata("new.txt", {"a": 1, "b": "x"}, None))
+    changed = replace(FILE, network=ContentNetwork.PRIVATE, metadata=FileMetadata("new.txt", {"a": 1, "b": "x"}, None))
     told = read(message.of_file(FileEvent.UPDATED, changed, replace(FILE, network=ContentNetwork.PRIVATE), AT))
     assert told["event_type"] == "ipfs.private.file_updated"
     assert told["data"]["object"]["name"] == "new.txt"
-    assert told["data"]["previous_attributes"] == {"name": FILE.note.name, "group_id": "g"}
+    assert told["data"]["previous_attributes"] == {"name": FILE.metadata.name, "group_id": "g"}
 
 
 def test_signatures_by_two_secrets() -> None:

@@ -43,7 +43,7 @@ class WebhookEnv:
     def __post_init__(self) -> None:
         self.files = FileService(self.db)
         self.webhooks = WebhookService(self.db, self.sealer, loopback_sender())
-        self.files.add_listener(self.webhooks.notice)
+        self.files.add_listener(self.webhooks.add_file_event)
 
     @property
     def tenant(self) -> str:

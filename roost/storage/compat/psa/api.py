@@ -20,14 +20,14 @@ async def list_remote_pins(
     caller: FilesReader, chosen: Annotated[schemas.PinListQuery, Query()], pins: Service
 ) -> schemas.PinResults:
     """List pins by CID, newest first."""
-    found, count = await pins.list_slice(caller.tenant_id, chosen.wanted(), chosen.limit)
+    found, count = await pins.list_slice(caller.tenant_id, chosen.to_query(), chosen.limit)
     return schemas.pin_results(found, count, await pins.list_delegates())
 
 
 @router.post("", status_code=status.HTTP_202_ACCEPTED)
 async def add_remote_pin(caller: FilesWriter, body: schemas.PinObject, pins: Service) -> schemas.PinStatus:
     """Pin by CID."""
-    return schemas.pin_status(await pins.add(caller.tenant_id, body.ask()), await pins.list_delegates())
+    return schemas.pin_status(await pins.add(caller.tenant_id, body.to_pin_request()), await pins.list_delegates())
 
 
 @router.get("/{requestid}")
@@ -41,7 +41,7 @@ async def replace_remote_pin(
     caller: FilesWriter, request_id: RequestId, body: schemas.PinObject, pins: Service
 ) -> schemas.PinStatus:
     """Replace a pin."""
-    new = await pins.replace(caller.tenant_id, request_id, body.ask())
+    new = await pins.replace(caller.tenant_id, request_id, body.to_pin_request())
     return schemas.pin_status(new, await pins.list_delegates())
 
 

@@ -51,7 +51,7 @@ class PinObject(StorageSchema):
     origins: Annotated[Sequence[Annotated[Text, Field(max_length=512)]], Field(max_length=HOSTS_LIMIT)] = ()
     meta: Annotated[dict[Text, Text], Field(max_length=_META)] = Field(default_factory=dict[str, str])
 
-    def ask(self) -> PinRequest:
+    def to_pin_request(self) -> PinRequest:
         """Validate the pin. Raises InvalidCid, InvalidFileMetadata."""
         cid = str(Cid.parse(self.cid))
         return PinRequest(
@@ -87,7 +87,7 @@ class PinListQuery(StorageSchema):
     limit: Annotated[int, Field(ge=1, le=LIMIT_MOST)] = LIMIT_DEFAULT
     meta: str | None = None
 
-    def wanted(self) -> PinQuery:
+    def to_query(self) -> PinQuery:
         """Validate the query. Raises InvalidCid, InvalidPinQuery."""
         cids = self.cid.split(",") if self.cid else []
         if len(cids) > _CIDS:

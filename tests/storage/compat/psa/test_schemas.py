@@ -23,11 +23,11 @@ PIN = Pin("p", "t", PinRequest(V0, "n", hosts=[ORIGIN], meta={"a": "1"}), Progre
 
 
 def pin_request(**body: Any) -> PinRequest:
-    return schemas.PinObject.model_validate({"cid": V1, **body}).ask()
+    return schemas.PinObject.model_validate({"cid": V1, **body}).to_pin_request()
 
 
 def wanted(**query: str) -> PinQuery:
-    return schemas.PinListQuery.model_validate(query).wanted()
+    return schemas.PinListQuery.model_validate(query).to_query()
 
 
 def test_what_may_be_asked_for() -> None:
@@ -153,4 +153,4 @@ def test_how_pins_are_told() -> None:
 def test_names_are_checked_where_no_shape_is(name: str) -> None:
     asked = schemas.PinObject.model_construct(cid=V1, name=name, origins=(), meta={})
     with pytest.raises(InvalidFileMetadata):
-        asked.ask()
+        asked.to_pin_request()
