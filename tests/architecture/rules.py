@@ -1,4 +1,4 @@
-"""What a line may say, and in which room. Each rule brings an example that breaks it, so that it is known to bite."""
+"""Kinds of lines and the files where they belong. Each rule has an example that breaks it, as its own test."""
 
 import ast
 import re
@@ -12,11 +12,11 @@ Find = Callable[[Module], Iterator[int]]
 
 @dataclass(frozen=True)
 class Rule:
-    """`find` gives the lines that say it; `rooms` are the paths where that is right; `advice` names the right room."""
+    """`find` returns the matching lines; `paths` are the files that may have them; `advice` says where they belong."""
 
     name: str
     find: Find
-    rooms: tuple[str, ...]
+    paths: tuple[str, ...]
     advice: str
     example: str
 
@@ -138,7 +138,7 @@ RULES: tuple[Rule, ...] = (
         "SQL",
         imports_from("sqlalchemy", "Connection"),
         ("roost/core/db/*", "roost/migrations/*", "*/store.py"),
-        "SQL belongs in the room's store.py; elsewhere only the type Connection is known",
+        "SQL belongs in a package's store.py; elsewhere only the type Connection is known",
         "from sqlalchemy import select",
     ),
     Rule(
@@ -152,21 +152,21 @@ RULES: tuple[Rule, ...] = (
         "HTTP frameworks",
         imports_from("fastapi"),
         (*_HTTP, "roost/identity/authenticator.py", "roost/storage/signed_urls/authenticator.py"),
-        "FastAPI and its responses belong in web/, hosts/, an api.py, and the door",
+        "FastAPI and its responses belong in web/, hosts/, an api.py, and the authenticator",
         "from fastapi.responses import JSONResponse",
     ),
     Rule(
         "ASGI",
         imports_from("starlette", "ASGIApp", "Receive", "Scope", "Send"),
         (*_HTTP, "roost/identity/authenticator.py", "roost/storage/signed_urls/authenticator.py"),
-        "requests and responses belong in web/, hosts/, an api.py, and the door; elsewhere only ASGI's types",
+        "requests and responses belong in web/, hosts/, an api.py, and the authenticator; elsewhere only ASGI's types",
         "from starlette.responses import Response",
     ),
     Rule(
         "HTTP statuses",
         _status_numbers,
         _HTTP,
-        "raise a Problem of your room with a kind; web/errors.py knows the status",
+        "raise a Problem of your package with a kind; web/errors.py knows the status",
         "refuse(status_code=404)",
     ),
     Rule(
@@ -274,7 +274,7 @@ RULES: tuple[Rule, ...] = (
             "roost/hosts/*",  # connections live as long as their peer
             "roost/drivers/*",  # streams and child processes
             "roost/warden/*",  # the same, in the container
-            "roost/agents/logs/feed.py",  # one reader of a box's log for all who follow it
+            "roost/agents/logs/feed.py",  # one reader of a container's log for all who follow it
             "roost/web/websocket.py",  # what is sent races the client's leaving
             "roost/storage/content/chunk_pipeline.py",  # one piece is worked on while the next is gathered
             "roost/agents/egress/*",  # two directions of a tunnel

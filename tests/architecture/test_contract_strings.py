@@ -1,4 +1,4 @@
-"""The contract's error messages stand once, where the room that raises them names its problems."""
+"""Error messages of the contract stand once, in the `errors.py` of the package that raises them."""
 
 import re
 

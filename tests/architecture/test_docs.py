@@ -23,11 +23,6 @@ PIECES = (  # the names of package registries, in pieces, so that this file name
     ("proxy.golang", "org"),
 )
 _MACHINE = re.compile(r"(?<![\w.~-])/(?:root|work|farm)/|(?<![\w.~-])/home/(?!agent\b)\w+/|/Users/\w+/")
-_PRIVATE_WORDS = re.compile(r"\b(?:box(?:es)?|rooms?|wings?|whoever)\b", re.IGNORECASE)
-_WORDED_ELSEWHERE = (  # generated from docstrings; a table of words to avoid
-    "docs/reference/agents-api.md",
-    "docs/builders/style.md",
-)
 HOSTILE = ("tests/",)  # tests try to reach such paths
 
 
@@ -114,16 +109,6 @@ def test_troubleshooting_quotes_messages_of_the_code() -> None:
     unknown = [text for text in quoted for part in text.split("...") if part.strip(" .,") not in code]
     assert len(quoted) > 100
     assert not unknown, "docs/troubleshooting.md quotes what no message says:\n" + "\n".join(unknown)
-
-
-def test_pages_use_the_words_of_the_field() -> None:
-    found = [
-        f"{name}: {word}"
-        for name, text in _pages().items()
-        if name not in _WORDED_ELSEWHERE
-        for word in _PRIVATE_WORDS.findall(text)
-    ]
-    assert not found, "say container, package, or who it is:\n" + "\n".join(found)
 
 
 def test_no_file_names_a_package_registry() -> None:

@@ -46,13 +46,13 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
     "roost/web/websocket.py": "tests/contract/test_log_stream.py",  # needs a server and clients
     "roost/agents/egress/streams.py": "tests/agents/egress/test_proxy.py",  # needs both ends
     "roost/net/errors.py": "tests/net/test_dialer.py",  # raised there
-    "roost/hosts/storage_gateway/*.py": "tests/hosts/storage_gateway/test_application.py",  # asked and answered
-    "roost/hosts/edge/*.py": "tests/hosts/edge/test_*.py",  # one machine in parts, tested on the wire
+    "roost/hosts/storage_gateway/*.py": "tests/hosts/storage_gateway/test_application.py",  # tested over HTTP
+    "roost/hosts/edge/*.py": "tests/hosts/edge/test_*.py",  # one state machine, tested over connections
     "roost/warden/*.py": "tests/warden/test_*.py",  # one program, tested through its socket
     "roost/drivers/image/*.py": "tests/conformance/test_image.py",  # a program and who speaks to it
     "roost/drivers/blob/memory_store.py": "tests/conformance/test_blob.py",  # the fake does what every store does
     "roost/storage/content/model.py": "tests/storage/content/test_reader.py",  # rows, there and back
-    "roost/storage/tus/*.py": "tests/storage/tus/test_api.py",  # one machine in parts, asked over HTTP
+    "roost/storage/tus/*.py": "tests/storage/tus/test_api.py",  # one state machine, tested over HTTP
     "roost/storage/pins/model.py": "tests/storage/pins/test_service.py",
     "roost/storage/compat/psa/*.py": "tests/contract/test_psa.py",
     "roost/storage/webhooks/api.py": "tests/contract/test_webhooks.py",

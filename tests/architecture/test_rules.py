@@ -1,4 +1,4 @@
-"""Every kind of line has one room; `rules.py` has the table."""
+"""Every kind of line has its files; `rules.py` has the table."""
 
 import pytest
 
@@ -9,9 +9,9 @@ named = pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name.replac
 
 
 @named
-def test_lines_stand_in_their_room(rule: Rule) -> None:
+def test_lines_stand_where_they_belong(rule: Rule) -> None:
     wrong = sorted(
-        {(module.path, line) for module in modules() if not module.within(*rule.rooms) for line in rule.find(module)}
+        {(module.path, line) for module in modules() if not module.within(*rule.paths) for line in rule.find(module)}
     )
     assert not wrong, "\n" + "\n".join(f"{path}:{line}: {rule.name}: {rule.advice}" for path, line in wrong)
 
@@ -23,6 +23,6 @@ def test_the_rule_bites(rule: Rule) -> None:
 
 @named
 def test_no_single_file_is_let_in_without_need(rule: Rule) -> None:
-    files = [room for room in rule.rooms if "*" not in room]
+    files = [path for path in rule.paths if "*" not in path]
     idle = [file for file in files if not any(set(rule.find(module)) for module in modules() if module.within(file))]
     assert not idle, f"rules.py lets {rule.name} stand in {', '.join(idle)}, where there is none: take it out"

@@ -3,13 +3,11 @@
 import ast
 import re
 from collections.abc import Callable, Iterator
-from functools import cache
 from pathlib import PurePath
 
 import pytest
 
 from tests.architecture.code import Module, modules
-from tests.architecture.pending_words import PENDING
 from tests.architecture.test_docs import committed
 
 
@@ -40,7 +38,7 @@ _PROSE = frozenset({".py", ".md", ".mjs", ".js", ".toml", ".html"})
 _PART = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _EVENT = re.compile(r"[a-z][a-z_]*\.[a-z]+(_[a-z]+)*")
 _LOG = frozenset({"debug", "info", "warning", "error", "exception", "critical"})
-_HERE = ("tests/architecture/", "docs/builders/style.md")
+_HERE = ("tests/architecture/test_words.py", "docs/builders/style.md")
 
 
 def test_a_class_name_is_defined_once() -> None:
@@ -53,32 +51,32 @@ def test_a_class_name_is_defined_once() -> None:
     assert not doubled, "a reader who searches for one class finds several; rename all but one:\n" + "\n".join(doubled)
 
 
-def _metaphors() -> Iterator[tuple[str, str]]:
+def _metaphors() -> Iterator[str]:
     for path, text in committed().items():
         if PurePath(path).suffix in _PROSE and not path.startswith(_HERE):
             banned = METAPHORS if path.startswith("tests/") else METAPHORS | INVERSIONS
             for number, line in enumerate(text.splitlines(), 1):
                 if found := banned.intersection(part.lower() for part in _PART.findall(FOREIGN_WORDS.sub("", line))):
-                    yield path, f"{path}:{number}: {', '.join(sorted(found))}"
+                    yield f"{path}:{number}: {', '.join(sorted(found))}"
 
 
-def _riddles() -> Iterator[tuple[str, str]]:
+def _riddles() -> Iterator[str]:
     for module in modules():
         for line, name in _names(module):
             if found := RIDDLES.intersection(part.lower() for part in _PART.findall(name)):
-                yield module.path, f"{module.path}:{line}: {name} ({', '.join(sorted(found))})"
+                yield f"{module.path}:{line}: {name} ({', '.join(sorted(found))})"
 
 
-def _short_functions() -> Iterator[tuple[str, str]]:
+def _short_functions() -> Iterator[str]:
     for module in modules():
         for node in module.tree.body:
             if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) or _is_command(node):
                 continue
             if "_" not in node.name and node.name not in WELL_KNOWN:
-                yield module.path, f"{module.path}:{node.lineno}: {node.name}"
+                yield f"{module.path}:{node.lineno}: {node.name}"
 
 
-def _log_events() -> Iterator[tuple[str, str]]:
+def _log_events() -> Iterator[str]:
     for module in modules():
         for node in module.nodes:
             if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _LOG):
@@ -86,10 +84,10 @@ def _log_events() -> Iterator[tuple[str, str]]:
             if node.args and "log" in ast.unparse(node.func.value).lower():
                 event = node.args[0]
                 if not (isinstance(event, ast.Constant) and _EVENT.fullmatch(str(event.value))):
-                    yield module.path, f"{module.path}:{node.lineno}: {ast.unparse(event)}"
+                    yield f"{module.path}:{node.lineno}: {ast.unparse(event)}"
 
 
-_RULES: dict[str, tuple[Callable[[], Iterator[tuple[str, str]]], str]] = {
+_RULES: dict[str, tuple[Callable[[], Iterator[str]], str]] = {
     "metaphor": (_metaphors, "say it with the field's standard term, or in plain English"),
     "riddle": (_riddles, "a name tells what the thing is"),
     "short function": (_short_functions, "a public function has two words, so that a search finds it"),
@@ -102,30 +100,9 @@ _RULES: dict[str, tuple[Callable[[], Iterator[tuple[str, str]]], str]] = {
 
 @pytest.mark.parametrize("rule", _RULES)
 def test_words(rule: str) -> None:
-    _, advice = _RULES[rule]
-    found = [line for path, line in _found(rule) if _folder(path) not in PENDING[rule]]
+    find, advice = _RULES[rule]
+    found = list(find())
     assert not found, f"{advice}:\n" + "\n".join(found)
-
-
-@pytest.mark.parametrize("rule", _RULES)
-def test_what_is_pending_breaks_the_rule(rule: str) -> None:
-    """Folders leave the list when they are clean, and never come back."""
-    clean = PENDING[rule] - {_folder(path) for path, _ in _found(rule)}
-    assert not clean, f"take these out of PENDING[{rule!r}] in tests/architecture/pending_words.py: {sorted(clean)}"
-
-
-@cache
-def _found(rule: str) -> tuple[tuple[str, str], ...]:
-    return tuple(_RULES[rule][0]())
-
-
-def _folder(path: str) -> str:
-    """Return the first two folders of a path, three for storage, agents, drivers and hosts."""
-    parts = path.split("/")[:-1]
-    depth = (
-        3 if parts[:2] in (["roost", "storage"], ["roost", "agents"], ["roost", "drivers"], ["roost", "hosts"]) else 2
-    )
-    return "/".join(parts[:depth])
 
 
 def _names(module: Module) -> Iterator[tuple[int, str]]:

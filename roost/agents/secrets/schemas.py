@@ -104,14 +104,7 @@ def agent_secret_list(found: Sequence[AttachedSecret]) -> AgentSecretList:
 
 
 def _record(secret: Secret) -> SecretRecord:
-    return SecretRecord(
-        id=secret.id,
-        user_id=secret.tenant_id,
-        name=secret.name,
-        type=secret.kind,
-        created_at=secret.created_at,
-        updated_at=secret.updated_at,
-    )
+    return SecretRecord(**vars(secret), user_id=secret.tenant_id, type=secret.kind)
 
 
 def _list_item(one: SecretWithAgents) -> SecretListItem:

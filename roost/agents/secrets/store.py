@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from sqlalchemy import Connection
 
 from roost.agents.secrets.model import Secret, SecretKind
-from roost.core.db import UtcTime, metadata
+from roost.core.db import UtcTime, metadata, read_record, record_values
 from roost.core.db.sealed import sealed_column
 
 ASSOCIATED_DATA = "secrets/{tenant_id}/{id}/{version}"
@@ -48,18 +48,7 @@ class SecretRow:
 
 
 def insert_secret(connection: Connection, secret: Secret, envelope: bytes) -> None:
-    connection.execute(
-        secrets.insert().values(
-            id=secret.id,
-            tenant_id=secret.tenant_id,
-            name=secret.name,
-            kind=secret.kind.value,
-            sealed=envelope,
-            version=secret.version,
-            created_at=secret.created_at,
-            updated_at=secret.updated_at,
-        )
-    )
+    connection.execute(secrets.insert().values(record_values(secrets, secret, sealed=envelope)))
 
 
 def get_secret(connection: Connection, tenant_id: str, secret_id: str) -> Secret | None:
@@ -132,4 +121,4 @@ def set_synced_versions(connection: Connection, agent_id: str, versions: Mapping
 
 
 def _secret(row: Any) -> Secret:
-    return Secret(row.id, row.tenant_id, row.name, SecretKind(row.kind), row.version, row.created_at, row.updated_at)
+    return read_record(Secret, row, kind=SecretKind(row.kind))

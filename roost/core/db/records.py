@@ -9,7 +9,7 @@ import sqlalchemy as sa
 T = TypeVar("T")
 
 
-def read_record(kind: type[T], row: Any, **converted: Any) -> T:
+def read_record(kind: type[T], row: Any, /, **converted: Any) -> T:
     """Build a dataclass from a row's columns with the names of its fields; `converted` replaces or adds fields.
 
     Fields that have neither keep their default.
@@ -18,7 +18,7 @@ def read_record(kind: type[T], row: Any, **converted: Any) -> T:
     return kind(**{name: columns[name] for name in _field_names(kind) if name in columns} | converted)
 
 
-def record_values(table: sa.Table, record: object, **converted: Any) -> dict[str, Any]:
+def record_values(table: sa.Table, record: object, /, **converted: Any) -> dict[str, Any]:
     """Return a record's attributes with the names of the table's columns; `converted` replaces or adds values."""
     return {name: getattr(record, name) for name in table.columns.keys() if hasattr(record, name)} | converted  # noqa: SIM118 - a collection of columns, no dict
 

@@ -39,18 +39,7 @@ class NewFile:
     def to_file(self, file_id: str) -> File:
         """Build the file for content that the tenant does not have yet."""
         now = clock.utc_now()
-        return File(
-            id=file_id,
-            tenant_id=self.tenant_id,
-            network=self.network,
-            cid=self.cid,
-            size=self.size,
-            number_of_files=self.number_of_files,
-            mime_type=self.mime_type,
-            metadata=self.metadata,
-            created_at=now,
-            updated_at=now,
-        )
+        return File(id=file_id, **vars(self), created_at=now, updated_at=now)
 
 
 class FileService:
@@ -99,7 +88,7 @@ class FileService:
     async def list(
         self, tenant_id: str, network: ContentNetwork, filters: FileFilter, token: str | None, limit: int
     ) -> tuple[Sequence[File], str | None]:
-        """Return a page of files and the token of the next page. Raises InvalidPage."""
+        """Return a page of files and the token of the next page. Raises InvalidPageToken."""
         after = PageCursor.parse(token) if token else None
         limit = min(max(limit, 1), PAGE_LIMIT)
         read = self._db.read_long if filters.is_search else self._db.read

@@ -7,7 +7,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
-from roost.core.db import UtcTime, insert_or_ignore, metadata
+from roost.core.db import UtcTime, insert_or_ignore, metadata, read_record, record_values
 from roost.storage.gateways.model import AccessControl, AccessControlKind, Plugin, StorageGateway
 
 gateways = sa.Table(
@@ -98,16 +98,7 @@ def mark_deleted(connection: Connection, gateway_id: str, at: datetime) -> None:
 
 
 def insert_control(connection: Connection, gateway_id: str, control: AccessControl) -> None:
-    connection.execute(
-        controls.insert().values(
-            id=control.id,
-            gateway_id=gateway_id,
-            kind=control.kind,
-            value=control.value,
-            proof=control.proof,
-            created_at=control.created_at,
-        )
-    )
+    connection.execute(controls.insert().values(record_values(controls, control, gateway_id=gateway_id)))
 
 
 def delete_control(connection: Connection, gateway_id: str, control_id: str) -> None:
@@ -131,15 +122,11 @@ def _one(connection: Connection, *conditions: Any) -> StorageGateway | None:
 
 
 def _gateway(connection: Connection, row: Any) -> StorageGateway:
-    return StorageGateway(
-        id=row.id,
-        tenant_id=row.tenant_id,
-        domain=row.domain,
-        created_at=row.created_at,
-        controls=tuple(
-            AccessControl(one.id, AccessControlKind(one.kind), one.value, one.created_at, one.proof)
-            for one in _of(connection, controls, row.id)
-        ),
+    found = _of(connection, controls, row.id)
+    return read_record(
+        StorageGateway,
+        row,
+        controls=tuple(read_record(AccessControl, one, kind=AccessControlKind(one.kind)) for one in found),
         plugins=frozenset(Plugin(one.plugin_id) for one in _of(connection, plugins, row.id)),
     )
 

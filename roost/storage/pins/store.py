@@ -8,7 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
-from roost.core.db import JsonText, UtcTime, metadata, page_by_creation
+from roost.core.db import JsonText, UtcTime, metadata, page_by_creation, record_values
 from roost.core.page_cursor import PageCursor
 from roost.storage.pins.model import FAILED, NameMatch, Pin, PinQuery, PinRequest, PinState
 
@@ -33,22 +33,7 @@ _p = pins.c
 
 
 def insert_pin(connection: Connection, pin: Pin) -> None:
-    connection.execute(
-        pins.insert().values(
-            id=pin.id,
-            tenant_id=pin.tenant_id,
-            cid=pin.request.cid,
-            name=pin.request.name,
-            keyvalues=dict(pin.request.keyvalues),
-            group_id=pin.request.group_id,
-            hosts=list(pin.request.hosts),
-            meta=dict(pin.request.meta),
-            status=pin.status,
-            file_id=pin.file_id,
-            created_at=pin.created_at,
-            updated_at=pin.updated_at,
-        )
-    )
+    connection.execute(pins.insert().values(record_values(pins, pin, **vars(pin.request))))
 
 
 def get_pin(connection: Connection, pin_id: str, tenant_id: str | None = None, *, lock: bool = False) -> Pin | None:

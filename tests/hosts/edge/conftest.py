@@ -37,7 +37,7 @@ def _fresh(edge: EdgeServer) -> EdgeServer:
     edge.tokens = {AGENT: TOKEN}
     edge.dial = None
     edge.tell(AGENT)
-    edge.passages.clear()
+    edge.records.clear()
     edge.dials = 0
     return edge
 

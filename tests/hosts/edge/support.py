@@ -61,7 +61,7 @@ class EdgeServer:
     """One running server. What the gate does can be changed while it runs."""
 
     port: int = 0
-    passages: list[AccessRecord] = field(default_factory=list)
+    records: list[AccessRecord] = field(default_factory=list)
     tokens: dict[str, str] = field(default_factory=lambda: {AGENT: TOKEN})
     upstreams: dict[str, tuple[str, int]] = field(default_factory=dict)
     dial: Callable[[str], Awaitable[Any]] | None = None
@@ -155,7 +155,7 @@ class EdgeServer:
             dial=self._dial,
             credential=self._credential,
             subscribe=self._subscribe,
-            observe=self.passages.append,
+            observe=self.records.append,
             limits=limits,
             **more,
         )

@@ -28,8 +28,8 @@ def test_rotation_closes_a_live_stream_within_a_second(edge: EdgeServer, wire: W
     began = time.monotonic()
     assert wire.closed()
     assert time.monotonic() - began < 1
-    (passage,) = edge.passages
-    assert passage.status == 200
+    (record,) = edge.records
+    assert record.status == 200
 
 
 def test_rotation_closes_a_request_that_waits_for_its_answer(edge: EdgeServer, wire: Wire) -> None:

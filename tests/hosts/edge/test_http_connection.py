@@ -347,7 +347,7 @@ def test_uvicorns_own_access_log_is_off(edge: EdgeServer) -> None:
         wire = Wire(sock)
         wire.send(request("/v0/x?token=SECRET", host="localhost"))
         assert wire.reply().status == 200
-    assert "SECRET" not in repr(edge.passages)
+    assert "SECRET" not in repr(edge.records)
 
 
 @pytest.mark.parametrize("takes", [False, True])

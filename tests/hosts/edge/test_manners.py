@@ -123,7 +123,7 @@ def test_a_client_that_leaves_ends_the_request_at_the_gateway(edge: EdgeServer) 
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\0\0\0\0\0\0\0")
     sock.close()
     assert ended.wait(10)
-    eventually(lambda: [passage.status for passage in edge.passages] == [499])
+    eventually(lambda: [record.status for record in edge.records] == [499])
 
 
 def test_a_client_that_ends_its_side_has_left(edge: EdgeServer, wire: Wire) -> None:

@@ -1,4 +1,4 @@
-"""The whole edge in a whole server: large streams in little memory, the real door, other clients, other loops."""
+"""The whole edge in a whole server: large streams in little memory, real authentication, other clients, other loops."""
 
 import asyncio
 import hashlib
@@ -199,29 +199,32 @@ def test_a_trusted_proxy_is_believed_about_the_client() -> None:
             assert dict(wire.json()["headers"])["x-forwarded-for"] == "203.0.113.9"
 
 
-# The real door
+# Real authentication
 
 
 @pytest.fixture
 def auth_edge(database: Database) -> Iterator[tuple[EdgeServer, GatewayTokens, str]]:
-    """A server whose gate is the real door over a real database."""
+    """A server that authenticates against a real database."""
     sealer = Sealer(Sensitive(bytes(32)))
     gateways = GatewayTokens(database, sealer)
     tenant = database.run(lambda connection: tenants.ensure_tenant(connection, "acme").id)
     token = database.run(lambda connection: gateways.mint(connection, AGENT, tenant)).reveal()
-    door = Authenticator(ApiKeys(database, sealer), gateways, PlatformTokens(database, sealer, gateways))
+    authenticator = Authenticator(ApiKeys(database, sealer), gateways, PlatformTokens(database, sealer, gateways))
 
     class Guarded(EdgeServer):
         def gate(self, limits: ProxyLimits, **more: Any) -> ProxyDependencies:
             return replace(
-                super().gate(limits, **more), admit=door.authenticate_gateway_token, subscribe=gateways.subscribe
+                super().gate(limits, **more),
+                recall=authenticator.recall_gateway_token,
+                admit=authenticator.authenticate_gateway_token,
+                subscribe=gateways.subscribe,
             )
 
     with running_edge(make=Guarded) as edge:
         yield edge, gateways, token
 
 
-def test_the_door_decides(auth_edge: tuple[EdgeServer, GatewayTokens, str]) -> None:
+def test_a_rotated_token_is_refused(auth_edge: tuple[EdgeServer, GatewayTokens, str]) -> None:
     edge, gateways, token = auth_edge
     with edge.connect() as sock:
         wire = Wire(sock)
@@ -235,7 +238,7 @@ def test_the_door_decides(auth_edge: tuple[EdgeServer, GatewayTokens, str]) -> N
         assert wire.reply().status == 200
 
 
-def test_the_doors_rotation_closes_a_live_tunnel(auth_edge: tuple[EdgeServer, GatewayTokens, str]) -> None:
+def test_the_rotation_closes_a_live_tunnel(auth_edge: tuple[EdgeServer, GatewayTokens, str]) -> None:
     edge, gateways, token = auth_edge
 
     async def gateway(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -297,7 +300,7 @@ def fronted() -> Iterator[EdgeServer]:
         edge = edges[0]
         assert edge.protocol is not None
         addresses = edge.protocol.pool.dependencies.addresses
-        await add_middleware(hello_app, addresses, admitted, observe=edge.passages.append)(scope, receive, send)
+        await add_middleware(hello_app, addresses, admitted, observe=edge.records.append)(scope, receive, send)
 
     with running_edge(app=app) as edge:
         edges.append(edge)
@@ -318,7 +321,7 @@ def test_every_response_of_the_platform_carries_the_envelope(fronted: EdgeServer
         assert wire.error(404) == "Not found"
         wire.send(request("/v0/agents/%2e%2e/secrets", host="localhost"))
         assert wire.error(404)
-    assert eventually(lambda: len(fronted.passages) >= 3)
+    assert eventually(lambda: len(fronted.records) >= 3)
 
 
 def test_a_body_over_the_limit_is_refused_and_the_connection_lives(fronted: EdgeServer) -> None:

@@ -223,7 +223,7 @@ def test_a_thousand_requests_over_thirty_two_connections(edge: EdgeServer) -> No
     for thread in threads:
         thread.join(60)
     assert not failures
-    assert len([passage for passage in edge.passages if passage.status == 200]) == 32 * 28
+    assert len([record for record in edge.records if record.status == 200]) == 32 * 28
     assert edge.dials <= 64
 
 
@@ -234,9 +234,9 @@ def test_each_request_is_told_of_once_and_without_its_query(edge: EdgeServer, wi
     told = wire.reply()
     wire.send(request("/y", host=edge.host, token="wrong"))
     wire.reply()
-    first, second = edge.passages
+    first, second = edge.records
     assert (first.agent_id, first.method, first.path, first.status) == (AGENT, "POST", "/x", 200)
     assert (first.received, first.request_id) == (5, "rq-1")
     assert first.sent > len(told.body)
     assert (second.path, second.status) == ("/y", 401)
-    assert "SECRET" not in repr(edge.passages)
+    assert "SECRET" not in repr(edge.records)

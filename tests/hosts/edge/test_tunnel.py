@@ -76,10 +76,10 @@ def test_a_closed_websocket_is_told_of_once(echoing: EdgeServer) -> None:
     with dial(echoing) as websocket:
         websocket.send("hello")
         websocket.recv()
-    (passage,) = eventually(lambda: echoing.passages)
-    assert (passage.status, passage.path) == (101, "/ws")
-    assert passage.received > 5
-    assert passage.sent > 5
+    (record,) = eventually(lambda: echoing.records)
+    assert (record.status, record.path) == (101, "/ws")
+    assert record.received > 5
+    assert record.sent > 5
 
 
 def test_many_at_once(echoing: EdgeServer) -> None:

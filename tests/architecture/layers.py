@@ -1,9 +1,9 @@
-"""The order of the rooms. A new edge or a higher rank is a line here, with its reason, for a reviewer to weigh."""
+"""Order of the layers. A new edge or a higher rank is a line here, with its reason, for a reviewer to weigh."""
 
 from collections.abc import Mapping
 
-ROOMS: Mapping[str, tuple[str, ...]] = {
-    # room: the rooms that it may import beside itself
+LAYERS: Mapping[str, tuple[str, ...]] = {
+    # layer: the layers that it may import besides itself
     "core": (),
     "warden": (),  # mounted alone into containers: the standard library and itself
     "net": ("core",),
@@ -60,9 +60,9 @@ RANKS: Mapping[str, int] = {
 }
 
 PRIVATE = ("store", "api")
-"""Modules that only their own room imports. `hosts/` imports every `api`, because mounting them is what it is for."""
+"""Modules that only their own package imports. `hosts/` imports every `api`, because it mounts them."""
 
-WEB_OF_A_ROOM = ("api", "schemas", "authenticator")
+HTTP_MODULES = ("api", "schemas", "authenticator")
 """Modules of a slice or of identity that may know HTTP."""
 
 SHARED_BY_DRIVERS: Mapping[str, str] = {
@@ -75,8 +75,8 @@ SHARED_BY_DRIVERS: Mapping[str, str] = {
 }
 
 
-def room_of(module: str) -> str:
-    """The key of `ROOMS` for a module of the package."""
+def layer_of(module: str) -> str:
+    """Return the key of `LAYERS` for a module."""
     parts = module.split(".")
     if len(parts) == 1:
         return "package"

@@ -1,16 +1,16 @@
-"""Who may import whom. `ranks.py` holds the tables; every failure names the import and the way round it."""
+"""Who may import whom. `layers.py` holds the tables; every failure names the import and the way round it."""
 
 from collections.abc import Iterable, Mapping
 
 from tests.architecture.code import STDLIB, Import, imports, modules, names
-from tests.architecture.ranks import (
+from tests.architecture.layers import (
+    HTTP_MODULES,
+    LAYERS,
     PRIVATE,
     RANKS,
-    ROOMS,
     SHARED_BY_DRIVERS,
-    WEB_OF_A_ROOM,
     driver_kind,
-    room_of,
+    layer_of,
     slice_of,
 )
 
@@ -24,26 +24,26 @@ def fail_with(lines: Iterable[str]) -> None:
     assert not found, "\n" + "\n".join(found)
 
 
-def test_every_module_has_a_room_and_every_slice_a_rank() -> None:
-    fail_with(f"{name}: no such room; give it a line in ranks.ROOMS" for name in names() if room_of(name) not in ROOMS)
+def test_every_module_has_a_layer_and_every_slice_a_rank() -> None:
+    fail_with(f"{name}: no layer; add it to layers.LAYERS" for name in names() if layer_of(name) not in LAYERS)
     slices = {found for name in names() if (found := slice_of(name))}
-    fail_with(f"{found}: a slice without a rank; give it a line in ranks.RANKS" for found in slices - set(RANKS))
+    fail_with(f"{found}: a slice without a rank; give it a line in layers.RANKS" for found in slices - set(RANKS))
 
 
 def test_the_tables_name_only_what_is_there() -> None:
     slices = {slice_of(name) for name in names()}
-    fail_with(f"ranks.RANKS names {found}, which is gone" for found in set(RANKS) - slices)
-    fail_with(f"ranks.SHARED_BY_DRIVERS names {found}, which is gone" for found in set(SHARED_BY_DRIVERS) - names())
+    fail_with(f"layers.RANKS names {found}, which is gone" for found in set(RANKS) - slices)
+    fail_with(f"layers.SHARED_BY_DRIVERS names {found}, which is gone" for found in set(SHARED_BY_DRIVERS) - names())
 
 
-def test_rooms_import_lower_rooms() -> None:
+def test_layers_import_lower_layers() -> None:
     def wrong(found: Import) -> bool:
-        here, there = room_of(found.module.name), room_of(found.target)
-        return here != there and there not in ROOMS[here]
+        here, there = layer_of(found.module.name), layer_of(found.target)
+        return here != there and there not in LAYERS[here]
 
     fail_with(
-        f"{found.place}: {room_of(found.module.name)} imports {found.target}; it may import {_may(found)} only."
-        + (" Know the contract; app/ picks the implementation." if room_of(found.target) == "drivers" else "")
+        f"{found.place}: {layer_of(found.module.name)} imports {found.target}; it may import {_may(found)} only."
+        + (" Know the contract; app/ picks the implementation." if layer_of(found.target) == "drivers" else "")
         for found in ours()
         if wrong(found)
     )
@@ -74,30 +74,30 @@ def test_a_driver_imports_its_own_kind() -> None:
         f"{found.place}: a driver of kind {driver_kind(found.module.name)} imports {found.target}; between kinds only "
         "contracts are known"
         for found in ours()
-        if room_of(found.module.name) in ("drivers", "contracts")
-        and room_of(found.target) == "drivers"
+        if layer_of(found.module.name) in ("drivers", "contracts")
+        and layer_of(found.target) == "drivers"
         and driver_kind(found.module.name) != driver_kind(found.target)
     )
 
 
-def test_private_modules_stay_in_their_room() -> None:
+def test_private_modules_are_imported_by_their_own_package_only() -> None:
     fail_with(
-        f"{found.place}: imports {found.target}; {part}.py is private to its room. Call the room's service, "
+        f"{found.place}: imports {found.target}; {part}.py is private to its package. Call its service, "
         "or let the service offer what is missing"
         for found in ours()
         if (part := _private_part(found.target))
         and not found.module.name.startswith(found.target.rsplit(".", 1)[0])
-        and not (part == "api" and room_of(found.module.name) == "hosts")
+        and not (part == "api" and layer_of(found.module.name) == "hosts")
     )
 
 
-def test_http_is_known_by_few_modules_of_a_room() -> None:
+def test_few_modules_of_a_package_know_http() -> None:
     fail_with(
-        f"{found.place}: imports {found.target}; in a slice only {', '.join(WEB_OF_A_ROOM)} know HTTP"
+        f"{found.place}: imports {found.target}; in a slice only {', '.join(HTTP_MODULES)} know HTTP"
         for found in ours()
-        if room_of(found.module.name) in ("slices", "identity")
-        and room_of(found.target) == "web"
-        and found.module.name.rpartition(".")[2] not in WEB_OF_A_ROOM
+        if layer_of(found.module.name) in ("slices", "identity")
+        and layer_of(found.target) == "web"
+        and found.module.name.rpartition(".")[2] not in HTTP_MODULES
     )
 
 
@@ -105,7 +105,7 @@ def test_the_warden_imports_the_standard_library_alone() -> None:
     fail_with(
         f"{found.place}: imports {found.target}; the warden is mounted alone into containers"
         for found in imports()
-        if room_of(found.module.name) == "warden"
+        if layer_of(found.module.name) == "warden"
         and found.target.partition(".")[0] not in STDLIB
         and not found.target.startswith("roost.warden")
     )
@@ -124,12 +124,12 @@ def test_the_search_for_cycles_finds_one() -> None:
 
 
 def _may(found: Import) -> str:
-    return ", ".join(ROOMS[room_of(found.module.name)]) or "nothing else of Roost"
+    return ", ".join(LAYERS[layer_of(found.module.name)]) or "nothing else of Roost"
 
 
 def _private_part(target: str) -> str | None:
     parts = target.split(".")
-    if room_of(target) in ("slices", "identity", "work") and parts[-1] in PRIVATE:
+    if layer_of(target) in ("slices", "identity", "work") and parts[-1] in PRIVATE:
         return parts[-1]
     return None
 
