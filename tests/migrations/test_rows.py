@@ -278,7 +278,7 @@ async def test_webhooks_are_told_and_their_secrets_sign(upgraded: Database) -> N
     service, files = WebhookService(upgraded, SEALER, sender), FileService(upgraded)
     files.add_listener(service.add_file_event)
     assert [webhook.id for webhook in await service.list(TENANT)] == ["w1", "w2"]
-    page, _ = await service.deliveries(TENANT, "w1", None, None, 10)
+    page, _ = await service.list_deliveries(TENANT, "w1", None, None, 10)
     assert [(one.id, one.state) for one in page] == [
         ("v4", DeliveryState.DELIVERED),
         ("v3", DeliveryState.FAILED),

@@ -22,7 +22,7 @@ class WebhookLimitReached(Problem):
 
 class InvalidWebhookEvents(Problem):
     kind = ProblemKind.INVALID
-    message = "events are types of events"
+    message = "events must be event types"
 
 
 class EmptyWebhookUpdate(Problem):
@@ -31,7 +31,5 @@ class EmptyWebhookUpdate(Problem):
 
 
 class WebhookQueueFull(Problem):
-    """The queue of the webhook is full."""
-
     kind = ProblemKind.LIMITED
     message = "Too many deliveries to this webhook at once"

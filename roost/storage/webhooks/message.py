@@ -11,7 +11,7 @@ from standardwebhooks import Webhook as WebhookSigner
 from roost.core import clock
 from roost.core.sensitive import Sensitive
 from roost.storage.files.model import File, FileEvent
-from roost.storage.webhooks.model import SECRET_PREFIX, TEST
+from roost.storage.webhooks.model import SECRET_PREFIX, TEST_EVENT
 
 JSON = Any
 
@@ -20,30 +20,33 @@ def event_type(change: FileEvent, file: File) -> str:
     return f"ipfs.{file.network}.{change}"
 
 
-def of_file(change: FileEvent, file: File, before: File | None, at: datetime) -> str:
-    """Return the body of a message about a file; that of an update has the previous values of changed attributes."""
-    data: dict[str, JSON] = {"object": (now := _attributes(file))}
-    if before is not None:
-        data["previous_attributes"] = {name: value for name, value in _attributes(before).items() if value != now[name]}
+def file_event_body(change: FileEvent, file: File, previous: File | None, at: datetime) -> str:
+    """Return the body of a message about a file, with the previous values of attributes that an update changed."""
+    attributes = _attributes(file)
+    data: dict[str, JSON] = {"object": attributes}
+    if previous is not None:
+        changed = {name: value for name, value in _attributes(previous).items() if value != attributes[name]}
+        data["previous_attributes"] = changed
     return _body(event_type(change, file), file.tenant_id, data, at)
 
 
-def of_test(tenant_id: str, webhook_id: str, at: datetime) -> str:
-    return _body(TEST, tenant_id, {"object": {"id": webhook_id}}, at)
+def test_event_body(tenant_id: str, webhook_id: str, at: datetime) -> str:
+    return _body(TEST_EVENT, tenant_id, {"object": {"id": webhook_id}}, at)
 
 
 def message_headers(event_id: str, body: bytes, secrets: Sequence[Sensitive[bytes]], at: datetime) -> Mapping[str, str]:
-    """Return the headers of a message sent at a given time, with one signature for each secret."""
+    """Return the headers of a message sent at a time, with one signature per secret."""
+    signatures = [WebhookSigner(secret.reveal()).sign(event_id, at, body.decode()) for secret in secrets]
     return {
         "Content-Type": "application/json",
         "webhook-id": event_id,
         "webhook-timestamp": str(int(at.timestamp())),
-        "webhook-signature": " ".join(WebhookSigner(one.reveal()).sign(event_id, at, body.decode()) for one in secrets),
+        "webhook-signature": " ".join(signatures),
     }
 
 
 def format_secret(secret: Sensitive[bytes]) -> Sensitive[str]:
-    """Return the secret in the form that its owner receives."""
+    """Format a secret as its owner receives it."""
     return Sensitive(SECRET_PREFIX + base64.b64encode(secret.reveal()).decode())
 
 

@@ -1,4 +1,4 @@
-"""Rules of webhooks, which receive events of files, and of deliveries of one message to one webhook. Pure.
+"""Rules of webhooks, which receive the events of files, and of deliveries of one message to one webhook. Pure.
 
 Messages are delivered at least once and in no particular order (Standard Webhooks 1.0).
 """
@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
+from http import HTTPStatus
 
 from roost.core.sensitive import Sensitive
 from roost.storage.content.model import ContentNetwork
@@ -15,35 +16,34 @@ from roost.storage.webhooks.errors import InvalidWebhookEvents
 from roost.work import OperationLimits
 
 WEBHOOK_LIMIT = 20
-"""Maximum webhooks of a tenant."""
+"""Maximum number of webhooks of a tenant."""
 DESCRIPTION_LIMIT = 500
 PAGE_DEFAULT, PAGE_LIMIT = 25, 100
 SECRET_BYTES = 32
 SECRET_PREFIX = "whsec_"  # noqa: S105 - the prefix of secrets
 SECRETS_LIMIT = 3
-"""Maximum secrets that sign: the newest, and older ones that have not expired."""
-OVERLAP = timedelta(hours=24)
-"""How long a replaced secret also signs."""
-KEPT = timedelta(days=7)
-"""How long events and their deliveries are kept."""
+"""Maximum number of signing secrets of a webhook: the newest, and older ones that have not expired."""
+SECRET_OVERLAP = timedelta(hours=24)
+"""Time after a rotation in which the replaced secret still signs messages."""
+RETENTION = timedelta(days=7)
+"""Age at which events and their deliveries are deleted."""
 DELIVER, SEND_TEST = "webhooks.deliver", "webhooks.test"
-"""Kinds of operations that send one message; a delivery has the id of its operation."""
-LIMITS = OperationLimits(total=64, per_tenant=16, per_subject=4)
-"""Concurrent messages of each kind."""
-GIVEN_UP_AFTER = timedelta(days=5)
-"""A webhook is disabled after this time without a success."""
-TEST = "webhook.test"
-EVENTS: Sequence[str] = tuple(f"ipfs.{network}.{change}" for network in ContentNetwork for change in FileEvent)
-"""The types of events."""
+"""Kinds of operations that send one message. A delivery has the id of its operation."""
+SENDING_LIMITS = OperationLimits(total=64, per_tenant=16, per_subject=4)
+"""Maximum concurrent messages of each kind."""
+DISABLE_AFTER = timedelta(days=5)
+"""A webhook is disabled if the last attempt at a delivery fails and none has succeeded for this long."""
+TEST_EVENT = "webhook.test"
+EVENT_TYPES: Sequence[str] = tuple(f"ipfs.{network}.{change}" for network in ContentNetwork for change in FileEvent)
 
-_PAUSES: Sequence[timedelta] = (
+_RETRY_DELAYS: Sequence[timedelta] = (
     *(timedelta(seconds=5), timedelta(minutes=5), timedelta(minutes=30)),
     *(timedelta(hours=hours) for hours in (2, 5, 10, 14)),
 )
-"""Pauses after the first failure, the second, and so on."""
+"""Delays after the first failure, the second, and so on."""
 _JITTER = 0.2
-ATTEMPTS = len(_PAUSES) + 1
-_GONE = 410
+"""Maximum share that is added to a delay, so that deliveries that failed together are not retried together."""
+MAX_ATTEMPTS = len(_RETRY_DELAYS) + 1
 
 
 def operation_subject(webhook_id: str) -> str:
@@ -67,7 +67,10 @@ class DisabledReason(StrEnum):
 
 @dataclass(frozen=True)
 class Webhook:
-    """`events` is empty for all types. failing_since: the first failure since the last success."""
+    """URL that receives events.
+
+    events: the types that it receives, empty for all. failing_since: time of the first failure after the last success.
+    """
 
     id: str
     tenant_id: str
@@ -80,13 +83,13 @@ class Webhook:
     created_at: datetime
     updated_at: datetime
 
-    def wants(self, event_type: str) -> bool:
+    def accepts(self, event_type: str) -> bool:
         return self.enabled and (not self.events or event_type in self.events)
 
 
 @dataclass(frozen=True)
 class WebhookEvent:
-    """An event; every attempt sends exactly `body`."""
+    """Event of a file, with the exact body that every attempt sends."""
 
     id: str
     tenant_id: str
@@ -99,8 +102,8 @@ class WebhookEvent:
 class WebhookDelivery:
     """One message to one webhook.
 
-    attempts: number of attempts. failures: since the last redelivery.
-    status, error: the result of the last attempt. next_at: time of the next attempt.
+    failures: failed attempts since the last redelivery. status, error: result of the last attempt.
+    next_at: time of the next attempt.
     """
 
     id: str
@@ -120,7 +123,7 @@ class WebhookDelivery:
 
 @dataclass(frozen=True)
 class DeliveryJob:
-    """A delivery that this process has begun, with its webhook and message. secrets: their ids and envelopes."""
+    """Delivery whose attempt has begun, with its webhook and message. secrets: pairs of an id and an envelope."""
 
     delivery: WebhookDelivery
     webhook: Webhook
@@ -130,49 +133,49 @@ class DeliveryJob:
 
 @dataclass(frozen=True)
 class DeliveryOutcome:
-    """Result of an attempt: a status, or an error without a response."""
+    """Result of an attempt: the status of a response, or an error if there was none."""
 
     status: int | None = None
     error: str | None = None
 
     @property
-    def taken(self) -> bool:
+    def succeeded(self) -> bool:
         return self.status is not None and 200 <= self.status < 300
 
 
 @dataclass(frozen=True)
 class DeliveryVerdict:
-    """Consequence of an outcome for the delivery and its webhook. next_at: None for no further attempt."""
+    """New state of a delivery and its webhook after an attempt. next_at: None for no further attempt."""
 
     state: DeliveryState
     next_at: datetime | None = None
     disable: DisabledReason | None = None
 
 
-def judge_outcome(job: DeliveryJob, outcome: DeliveryOutcome, now: datetime, chance: float) -> DeliveryVerdict:
-    """`chance` between 0 and 1 spreads the attempts of deliveries that failed together."""
-    if outcome.taken:
+def judge_outcome(job: DeliveryJob, outcome: DeliveryOutcome, now: datetime, jitter: float) -> DeliveryVerdict:
+    """Decide how a delivery continues after an attempt; `jitter` is a random number between 0 and 1."""
+    if outcome.succeeded:
         return DeliveryVerdict(DeliveryState.DELIVERED)
-    if outcome.status == _GONE:
+    if outcome.status == HTTPStatus.GONE:
         return DeliveryVerdict(DeliveryState.FAILED, disable=DisabledReason.GONE)
     failures = job.delivery.failures
-    if failures < len(_PAUSES):
-        return DeliveryVerdict(DeliveryState.PENDING, now + _PAUSES[failures] * (1 + _JITTER * chance))
-    since = job.webhook.failing_since
-    too_long = since is not None and now - since >= GIVEN_UP_AFTER
-    return DeliveryVerdict(DeliveryState.FAILED, disable=DisabledReason.FAILING if too_long else None)
+    if failures < len(_RETRY_DELAYS):
+        return DeliveryVerdict(DeliveryState.PENDING, now + _RETRY_DELAYS[failures] * (1 + _JITTER * jitter))
+    failing_since = job.webhook.failing_since
+    is_expired = failing_since is not None and now - failing_since >= DISABLE_AFTER
+    return DeliveryVerdict(DeliveryState.FAILED, disable=DisabledReason.FAILING if is_expired else None)
 
 
-def checked_events(given: Sequence[str]) -> Sequence[str]:
-    """Deduplicate event types and sort them as in EVENTS. Raises InvalidWebhookEvents."""
-    if not set(given) <= set(EVENTS):
-        raise InvalidWebhookEvents(f"events are some of {', '.join(EVENTS)}")
-    return tuple(event for event in EVENTS if event in given)
+def normalize_events(names: Sequence[str]) -> Sequence[str]:
+    """Deduplicate event types and sort them as in EVENT_TYPES. Raises InvalidWebhookEvents."""
+    if not set(names) <= set(EVENT_TYPES):
+        raise InvalidWebhookEvents(f"events must be some of {', '.join(EVENT_TYPES)}")
+    return tuple(event for event in EVENT_TYPES if event in names)
 
 
 @dataclass(frozen=True)
 class WebhookWithNewSecret:
-    """A webhook with its newest secret, shown only once."""
+    """Webhook with its new secret, which is shown only once."""
 
     webhook: Webhook
     secret: Sensitive[str]

@@ -1,4 +1,4 @@
-"""Shapes of webhooks and their deliveries."""
+"""Schemas of webhooks and their deliveries."""
 
 from collections.abc import Sequence
 from typing import Annotated
@@ -7,7 +7,7 @@ from pydantic import Field
 
 from roost.storage.webhooks.model import (
     DESCRIPTION_LIMIT,
-    EVENTS,
+    EVENT_TYPES,
     PAGE_DEFAULT,
     PAGE_LIMIT,
     DeliveryState,
@@ -15,7 +15,6 @@ from roost.storage.webhooks.model import (
     WebhookDelivery,
     WebhookWithNewSecret,
 )
-from roost.storage.webhooks.service import WebhookUpdate
 from roost.web.schemas import Moment, StorageSchema, Text
 
 _Url = Annotated[Text, Field(max_length=4096)]
@@ -31,9 +30,6 @@ class CreateWebhookRequest(StorageSchema):
     description: _Description = ""
     enabled: bool = True
 
-    def wish(self) -> WebhookUpdate:
-        return WebhookUpdate(None, self.events, self.description, self.enabled)
-
 
 class UpdateWebhookRequest(StorageSchema):
     """Omitted fields keep their values."""
@@ -42,9 +38,6 @@ class UpdateWebhookRequest(StorageSchema):
     events: _Events | None = None
     description: _Description | None = None
     enabled: bool | None = None
-
-    def wish(self) -> WebhookUpdate:
-        return WebhookUpdate(self.url, self.events, self.description, self.enabled)
 
 
 class DeliveryListParameters(StorageSchema):
@@ -59,7 +52,7 @@ class WebhookRecord(StorageSchema):
     id: str
     url: str
     description: str
-    events: Annotated[Sequence[str], Field(json_schema_extra={"items": {"enum": list(EVENTS)}})]
+    events: Annotated[Sequence[str], Field(json_schema_extra={"items": {"enum": list(EVENT_TYPES)}})]
     enabled: bool
     disabled_reason: str | None
     failing_since: Moment | None
@@ -68,7 +61,7 @@ class WebhookRecord(StorageSchema):
 
 
 class WebhookWithSecret(WebhookRecord):
-    """`secret` is shown only now."""
+    """`secret` is shown only in this response."""
 
     secret: str
 
@@ -78,7 +71,7 @@ class WebhookList(StorageSchema):
 
 
 class DeliveryRecord(StorageSchema):
-    """`status` is the last HTTP status, `error` the reason if there was none. `event_id` is the header `webhook-id`."""
+    """`status` is the last HTTP status, `error` the reason if there was none. `event_id` is the `webhook-id` header."""
 
     id: str
     event_id: str
@@ -111,7 +104,3 @@ def created_webhook_record(created: WebhookWithNewSecret) -> WebhookWithSecret:
 def delivery_record(delivery: WebhookDelivery) -> DeliveryRecord:
     is_pending = delivery.state is DeliveryState.PENDING
     return DeliveryRecord(**vars(delivery), next_attempt_at=delivery.next_at if is_pending else None)
-
-
-def delivery_list(page: Sequence[WebhookDelivery], token: str | None) -> DeliveryList:
-    return DeliveryList(deliveries=[delivery_record(one) for one in page], next_page_token=token)

@@ -1,7 +1,7 @@
-"""Sending of webhook messages: each delivery is an operation, which ends when it is delivered or given up.
+"""Send webhook messages: each delivery is an operation, which ends with a success or after the last attempt.
 
 Deliveries are unordered operations with limits for a tenant and for a webhook, so that a slow receiver delays only
-itself. A delivery has the id of its operation; an attempt that was cut off is made again.
+itself. A delivery has the id of its operation; an interrupted attempt is made again.
 """
 
 from contextlib import suppress
@@ -17,11 +17,12 @@ from roost.drivers.http_sender.contract import TIMEOUT, DeliveryFailed, HttpSend
 from roost.storage.webhooks import message, store
 from roost.storage.webhooks.errors import WebhookQueueFull
 from roost.storage.webhooks.model import (
-    ATTEMPTS,
     DELIVER,
-    KEPT,
-    LIMITS,
+    MAX_ATTEMPTS,
+    RETENTION,
     SEND_TEST,
+    SENDING_LIMITS,
+    TEST_EVENT,
     DeliveryJob,
     DeliveryOutcome,
     WebhookDelivery,
@@ -29,14 +30,13 @@ from roost.storage.webhooks.model import (
     judge_outcome,
     operation_subject,
 )
-from roost.storage.webhooks.model import TEST as TEST_EVENT
 from roost.storage.webhooks.service import add_deliveries, get_webhook, new_delivery
 from roost.work import ClaimedOperation, OperationState, Settlement
 
 RETRIES: Final = 10_000
-"""With their pauses, enough for a month without a writable database."""
-_SWEPT_AT_ONCE: Final = 500
-_TEST_SECONDS: Final = TIMEOUT + 5
+"""Retries of an operation whose outcome was not recorded: enough for a month without a writable database."""
+_SWEEP_BATCH: Final = 500
+_TEST_TIMEOUT_SECONDS: Final = TIMEOUT + 5
 _ERROR_LIMIT = 255
 
 _log = log.get_logger("webhooks")
@@ -51,52 +51,53 @@ class WebhookSender:
         self._sealer = sealer
         self._http_sender = http_sender
         for kind in (DELIVER, SEND_TEST):
-            queue.handle(kind, self.attempt, retries=RETRIES, limits=LIMITS)
+            queue.handle(kind, self.attempt_delivery, retries=RETRIES, limits=SENDING_LIMITS)
 
-    async def test(self, tenant_id: str, webhook_id: str) -> WebhookDelivery:
+    async def send_test(self, tenant_id: str, webhook_id: str) -> WebhookDelivery:
         """Send one test message once and return its delivery. Raises WebhookNotFound, WebhookQueueFull."""
-        delivery = await self._db.write(lambda connection: _add_test(connection, tenant_id, webhook_id))
-        with suppress(work.OperationNotFound):  # the webhook was deleted meanwhile
-            await self._queue.wait(delivery.id, _TEST_SECONDS)
-        sent = await self._db.read(lambda connection: store.find_delivery(connection, webhook_id, delivery.id))
-        return sent or delivery
+        delivery = await self._db.write(lambda connection: _add_test_delivery(connection, tenant_id, webhook_id))
+        with suppress(work.OperationNotFound):  # the webhook was deleted in the meantime
+            await self._queue.wait(delivery.id, _TEST_TIMEOUT_SECONDS)
+        delivered = await self._db.read(lambda connection: store.find_delivery(connection, webhook_id, delivery.id))
+        return delivered or delivery
 
     async def expire(self) -> int:
-        """Delete some events that are too old, with their deliveries, and return the number of rows."""
+        """Delete a batch of expired events with their deliveries; return the number of rows."""
         return await self._db.write(
-            lambda connection: store.sweep_events(connection, clock.utc_now() - KEPT, _SWEPT_AT_ONCE)
+            lambda connection: store.sweep_events(connection, clock.utc_now() - RETENTION, _SWEEP_BATCH)
         )
 
-    async def attempt(self, claim: ClaimedOperation) -> Settlement:
+    async def attempt_delivery(self, claim: ClaimedOperation) -> Settlement:
         """Make one attempt at a delivery."""
-        job = await claim.guard(lambda connection: _begin(connection, claim))
+        job = await claim.guard(lambda connection: _begin_attempt(connection, claim))
         if job is None:
             return Settlement(lambda connection: _defer_operation(connection, claim))
         outcome = await self._deliver(job)
-        return Settlement(lambda connection: _record(connection, claim, job, outcome))
+        return Settlement(lambda connection: _write_outcome(connection, claim, job, outcome))
 
     async def _deliver(self, job: DeliveryJob) -> DeliveryOutcome:
         body = job.body.encode()
         try:
-            places = [(store.PLACE.format(webhook_id=job.webhook.id, id=name), sealed) for name, sealed in job.secrets]
-            secrets = [self._sealer.open(sealed, place) for place, sealed in places]
+            secrets = [
+                self._sealer.open(envelope, store.ASSOCIATED_DATA.format(webhook_id=job.webhook.id, id=secret_id))
+                for secret_id, envelope in job.secrets
+            ]
             headers = message.message_headers(job.delivery.event_id, body, secrets, clock.utc_now())
-            outcome = DeliveryOutcome(
-                await self._http_sender.deliver(job.webhook.tenant_id, job.webhook.url, body, headers)
-            )
+            status = await self._http_sender.deliver(job.webhook.tenant_id, job.webhook.url, body, headers)
+            outcome = DeliveryOutcome(status)
         except DeliveryFailed as problem:
             outcome = DeliveryOutcome(error=problem.message[:_ERROR_LIMIT])
         except UnsealFailed:
             _log.error("webhook.secret_unreadable", webhook=job.webhook.id)
             outcome = DeliveryOutcome(error="The secret of this webhook could not be opened")
-        except Exception:  # noqa: BLE001 - the edge of an attempt: an unexpected failure counts like any other
+        except Exception:  # noqa: BLE001 - the edge of an attempt: an unexpected error is a failed attempt
             _log.exception("webhook.crashed", webhook=job.webhook.id, delivery=job.delivery.id)
             outcome = DeliveryOutcome(error="The attempt failed")
         _log.info(
             "delivery.attempted",
             webhook=job.webhook.id,
             delivery=job.delivery.id,
-            delivered=outcome.taken,
+            delivered=outcome.succeeded,
             status=outcome.status,
             error=outcome.error,
             attempt=job.delivery.attempts,
@@ -104,22 +105,22 @@ class WebhookSender:
         return outcome
 
 
-def _add_test(connection: Connection, tenant_id: str, webhook_id: str) -> WebhookDelivery:
-    """Add a delivery that has one attempt. Raises WebhookNotFound, WebhookQueueFull."""
+def _add_test_delivery(connection: Connection, tenant_id: str, webhook_id: str) -> WebhookDelivery:
+    """Add a test delivery with a single attempt. Raises WebhookNotFound, WebhookQueueFull."""
     webhook, now = get_webhook(connection, tenant_id, webhook_id, lock=True), clock.utc_now()
     subject = operation_subject(webhook_id)
-    sending = work.count_operations(connection, DELIVER, subject, OperationState.RUNNING)
-    sending += work.count_operations(connection, SEND_TEST, subject, OperationState.PENDING, OperationState.RUNNING)
-    if sending >= LIMITS.per_subject:
+    count = work.count_operations(connection, DELIVER, subject, OperationState.RUNNING)
+    count += work.count_operations(connection, SEND_TEST, subject, OperationState.PENDING, OperationState.RUNNING)
+    if count >= SENDING_LIMITS.per_subject:
         raise WebhookQueueFull
-    event = WebhookEvent(ids.new_id(), tenant_id, TEST_EVENT, message.of_test(tenant_id, webhook.id, now), now)
-    delivery = new_delivery(webhook_id, event, failures=ATTEMPTS - 1)
+    event = WebhookEvent(ids.new_id(), tenant_id, TEST_EVENT, message.test_event_body(tenant_id, webhook.id, now), now)
+    delivery = new_delivery(webhook_id, event, failures=MAX_ATTEMPTS - 1)
     add_deliveries(connection, SEND_TEST, event, [delivery])
     return delivery
 
 
-def _begin(connection: Connection, claim: ClaimedOperation) -> DeliveryJob | None:
-    """Return the delivery that is to be sent; None if it is finished or its webhook takes no messages."""
+def _begin_attempt(connection: Connection, claim: ClaimedOperation) -> DeliveryJob | None:
+    """Begin an attempt and return its delivery; None if that is finished or its webhook is disabled."""
     webhook = store.find_receiver(connection, claim.id)
     if webhook is None or not (webhook.enabled or claim.kind == SEND_TEST):
         return None
@@ -127,7 +128,7 @@ def _begin(connection: Connection, claim: ClaimedOperation) -> DeliveryJob | Non
 
 
 def _defer_operation(connection: Connection, claim: ClaimedOperation) -> None:
-    """End an operation without an attempt; if its webhook is disabled it waits until the webhook is enabled."""
+    """End an operation without an attempt; pause it if its webhook is disabled."""
     webhook = store.find_receiver(connection, claim.id, lock=True)
     if webhook is None:
         work.finish_operation(connection, claim, None)
@@ -137,9 +138,9 @@ def _defer_operation(connection: Connection, claim: ClaimedOperation) -> None:
             work.pause_operations(connection, claim.kind, claim.subject)
 
 
-def _record(connection: Connection, claim: ClaimedOperation, job: DeliveryJob, outcome: DeliveryOutcome) -> None:
-    now, chance = clock.utc_now(), int.from_bytes(ids.random_bytes(2)) / 0xFFFF
-    verdict = judge_outcome(job, outcome, now, chance)
+def _write_outcome(connection: Connection, claim: ClaimedOperation, job: DeliveryJob, outcome: DeliveryOutcome) -> None:
+    now, jitter = clock.utc_now(), int.from_bytes(ids.random_bytes(2)) / 0xFFFF
+    verdict = judge_outcome(job, outcome, now, jitter)
     store.record_attempt(connection, job, outcome, verdict, now)
     if verdict.disable is not None:
         work.pause_operations(connection, DELIVER, claim.subject)

@@ -1,6 +1,6 @@
 """Webhooks of a tenant, their deliveries, and the outbox of events.
 
-Changes lock the tenant's row, so that concurrent calls cannot exceed the limit.
+Changes lock the tenant's row, so that concurrent calls cannot exceed the limit of webhooks.
 """
 
 from collections.abc import Sequence
@@ -22,9 +22,9 @@ from roost.storage.webhooks import message, store
 from roost.storage.webhooks.errors import DeliveryNotFound, EmptyWebhookUpdate, WebhookLimitReached, WebhookNotFound
 from roost.storage.webhooks.model import (
     DELIVER,
-    OVERLAP,
     PAGE_LIMIT,
     SECRET_BYTES,
+    SECRET_OVERLAP,
     SECRETS_LIMIT,
     WEBHOOK_LIMIT,
     DeliveryState,
@@ -32,7 +32,7 @@ from roost.storage.webhooks.model import (
     WebhookDelivery,
     WebhookEvent,
     WebhookWithNewSecret,
-    checked_events,
+    normalize_events,
     operation_subject,
 )
 
@@ -53,19 +53,20 @@ class WebhookService:
         self._sealer = sealer
         self._http_sender = http_sender
 
-    def add_file_event(self, connection: Connection, change: FileEvent, file: File, before: File | None) -> None:
-        """Add an event of a file and its deliveries to every webhook that wants it, in the caller's transaction."""
+    def add_file_event(self, connection: Connection, change: FileEvent, file: File, previous: File | None) -> None:
+        """Add a file's event and its deliveries to the webhooks that accept it, in the caller's transaction."""
         kind = message.event_type(change, file)
-        wanting = [one for one in store.of_tenant(connection, file.tenant_id) if one.wants(kind)]
-        if not wanting:
+        receivers = [hook for hook in store.list_webhooks(connection, file.tenant_id) if hook.accepts(kind)]
+        if not receivers:
             return
         now = clock.utc_now()
-        event = WebhookEvent(ids.new_id(), file.tenant_id, kind, message.of_file(change, file, before, now), now)
-        add_deliveries(connection, DELIVER, event, [new_delivery(one.id, event) for one in wanting])
+        body = message.file_event_body(change, file, previous, now)
+        event = WebhookEvent(ids.new_id(), file.tenant_id, kind, body, now)
+        add_deliveries(connection, DELIVER, event, [new_delivery(webhook.id, event) for webhook in receivers])
 
     async def list(self, tenant_id: str) -> Sequence[Webhook]:
         """List webhooks, oldest first."""
-        return await self._db.read(lambda connection: store.of_tenant(connection, tenant_id))
+        return await self._db.read(lambda connection: store.list_webhooks(connection, tenant_id))
 
     async def get(self, tenant_id: str, webhook_id: str) -> Webhook:
         """Return one webhook. Raises WebhookNotFound."""
@@ -74,16 +75,16 @@ class WebhookService:
     async def create(self, tenant_id: str, url: str, update: WebhookUpdate) -> WebhookWithNewSecret:
         """Create a webhook. Raises UrlRefused, InvalidWebhookEvents, WebhookLimitReached."""
         self._http_sender.check(url)
-        events = checked_events(update.events or ())
+        events = normalize_events(update.events or ())
 
         def add(connection: Connection) -> WebhookWithNewSecret:
             tenants.lock_tenant(connection, tenant_id)
-            if len(store.of_tenant(connection, tenant_id)) >= WEBHOOK_LIMIT:
+            if len(store.list_webhooks(connection, tenant_id)) >= WEBHOOK_LIMIT:
                 raise WebhookLimitReached
-            now, on = clock.utc_now(), update.enabled is not False
-            made = Webhook(ids.new_id(), tenant_id, url, update.description or "", events, on, None, None, now, now)
-            store.insert_webhook(connection, made)
-            return self._renewed(connection, made, now)
+            now, text, is_enabled = clock.utc_now(), update.description or "", update.enabled is not False
+            webhook = Webhook(ids.new_id(), tenant_id, url, text, events, is_enabled, None, None, now, now)
+            store.insert_webhook(connection, webhook)
+            return self._add_secret(connection, webhook, now)
 
         return await self._db.write(add)
 
@@ -96,7 +97,7 @@ class WebhookService:
             raise EmptyWebhookUpdate
         if update.url is not None:
             self._http_sender.check(update.url)
-        events = None if update.events is None else checked_events(update.events)
+        events = None if update.events is None else normalize_events(update.events)
 
         def change(connection: Connection) -> Webhook:
             tenants.lock_tenant(connection, tenant_id)
@@ -110,15 +111,15 @@ class WebhookService:
             )
             if update.enabled is not None:
                 new = replace(new, enabled=update.enabled, disabled_reason=None, failing_since=None)
-                move = work.resume_operations if update.enabled else work.pause_operations
-                move(connection, DELIVER, operation_subject(webhook_id))
+                resume_or_pause = work.resume_operations if update.enabled else work.pause_operations
+                resume_or_pause(connection, DELIVER, operation_subject(webhook_id))
             store.update_webhook(connection, new)
             return new
 
         return await self._db.write(change)
 
     async def delete(self, tenant_id: str, webhook_id: str) -> None:
-        """Delete a webhook and its waiting deliveries. Raises WebhookNotFound."""
+        """Delete a webhook and its pending deliveries. Raises WebhookNotFound."""
 
         def remove(connection: Connection) -> None:
             tenants.lock_tenant(connection, tenant_id)
@@ -128,17 +129,17 @@ class WebhookService:
         await self._db.write(remove)
 
     async def rotate_secret(self, tenant_id: str, webhook_id: str) -> WebhookWithNewSecret:
-        """Replace the secret; the old one also signs for a day. Raises WebhookNotFound."""
+        """Replace the secret; the old one also signs for `SECRET_OVERLAP`. Raises WebhookNotFound."""
 
         def rotate(connection: Connection) -> WebhookWithNewSecret:
             tenants.lock_tenant(connection, tenant_id)
             webhook, now = get_webhook(connection, tenant_id, webhook_id), clock.utc_now()
-            store.retire_secrets(connection, webhook_id, now, now + OVERLAP, SECRETS_LIMIT - 1)
-            return self._renewed(connection, webhook, now)
+            store.retire_secrets(connection, webhook_id, now, now + SECRET_OVERLAP, SECRETS_LIMIT - 1)
+            return self._add_secret(connection, webhook, now)
 
         return await self._db.write(rotate)
 
-    async def deliveries(
+    async def list_deliveries(
         self, tenant_id: str, webhook_id: str, state: DeliveryState | None, token: str | None, limit: int
     ) -> tuple[Sequence[WebhookDelivery], str | None]:
         """Return a page, newest first, and the token of the next page. Raises WebhookNotFound, InvalidPageToken."""
@@ -152,7 +153,7 @@ class WebhookService:
         return page_cursor.split_page(await self._db.read(read), limit)
 
     async def redeliver(self, tenant_id: str, webhook_id: str, delivery_id: str) -> WebhookDelivery:
-        """Send a message again now, with all attempts before it, unless it is being sent.
+        """Send a message again now, with its maximum number of attempts, unless it is being sent.
 
         Raises WebhookNotFound, DeliveryNotFound.
         """
@@ -170,9 +171,9 @@ class WebhookService:
 
         return await self._db.write(restart)
 
-    def _renewed(self, connection: Connection, webhook: Webhook, at: datetime) -> WebhookWithNewSecret:
+    def _add_secret(self, connection: Connection, webhook: Webhook, at: datetime) -> WebhookWithNewSecret:
         secret, secret_id = Sensitive(ids.random_bytes(SECRET_BYTES)), ids.new_id()
-        envelope = self._sealer.seal(secret.reveal(), store.PLACE.format(webhook_id=webhook.id, id=secret_id))
+        envelope = self._sealer.seal(secret.reveal(), store.ASSOCIATED_DATA.format(webhook_id=webhook.id, id=secret_id))
         store.add_secret(connection, webhook.id, secret_id, envelope, at)
         return WebhookWithNewSecret(webhook, message.format_secret(secret))
 

@@ -1,4 +1,4 @@
-"""The tables of webhooks and all SQL about them."""
+"""Tables of webhooks and all SQL about them."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -21,7 +21,7 @@ from roost.storage.webhooks.model import (
     WebhookEvent,
 )
 
-PLACE = "webhook_secrets/{webhook_id}/{id}"
+ASSOCIATED_DATA = "webhook_secrets/{webhook_id}/{id}"
 
 webhooks = sa.Table(
     "webhooks",
@@ -44,7 +44,7 @@ webhook_secrets = sa.Table(
     metadata,
     sa.Column("id", sa.String(36), primary_key=True),
     sa.Column("webhook_id", sa.String(36), sa.ForeignKey("webhooks.id"), nullable=False, index=True),
-    sealed_column("sealed", PLACE),
+    sealed_column("sealed", ASSOCIATED_DATA),
     sa.Column("created_at", UtcTime, nullable=False),
     sa.Column("expires_at", UtcTime),
 )
@@ -100,15 +100,15 @@ def update_webhook(connection: Connection, webhook: Webhook) -> None:
 
 
 def find_webhook(connection: Connection, tenant_id: str, webhook_id: str, *, lock: bool = False) -> Webhook | None:
-    """Return a webhook; with `lock` no other transaction changes it before this one ends."""
-    query = _present(tenant_id).where(webhooks.c.id == webhook_id)
+    """Return a webhook; with `lock`, other transactions cannot change it before this one ends."""
+    query = _existing_webhooks(tenant_id).where(webhooks.c.id == webhook_id)
     row = connection.execute(query.with_for_update() if lock else query).first()
     return None if row is None else _webhook(row)
 
 
-def of_tenant(connection: Connection, tenant_id: str) -> Sequence[Webhook]:
+def list_webhooks(connection: Connection, tenant_id: str) -> Sequence[Webhook]:
     """List webhooks, oldest first."""
-    query = _present(tenant_id).order_by(webhooks.c.created_at, webhooks.c.id)
+    query = _existing_webhooks(tenant_id).order_by(webhooks.c.created_at, webhooks.c.id)
     return [_webhook(row) for row in connection.execute(query)]
 
 
@@ -124,18 +124,18 @@ def add_secret(connection: Connection, webhook_id: str, secret_id: str, envelope
 
 
 def retire_secrets(connection: Connection, webhook_id: str, at: datetime, until: datetime, keep: int) -> None:
-    """Limit the lifetime of the newest secrets to `until` and delete the others, before a new one is added."""
-    held = [row.id for row in list_secrets(connection, webhook_id, at)][:keep]
-    mine = webhook_secrets.c.webhook_id == webhook_id
-    connection.execute(webhook_secrets.delete().where(mine, webhook_secrets.c.id.not_in(held)))
+    """Let the newest `keep` secrets expire at `until` and delete the others, before a new one is added."""
+    kept_ids = [row.id for row in list_secrets(connection, webhook_id, at)][:keep]
+    of_webhook = webhook_secrets.c.webhook_id == webhook_id
+    connection.execute(webhook_secrets.delete().where(of_webhook, webhook_secrets.c.id.not_in(kept_ids)))
     unlimited = webhook_secrets.c.expires_at.is_(None)
-    connection.execute(webhook_secrets.update().where(mine, unlimited).values(expires_at=until))
+    connection.execute(webhook_secrets.update().where(of_webhook, unlimited).values(expires_at=until))
 
 
 def list_secrets(connection: Connection, webhook_id: str, at: datetime) -> Sequence[Any]:
     """Return the valid secrets, newest first."""
-    counts = sa.or_(webhook_secrets.c.expires_at.is_(None), webhook_secrets.c.expires_at > at)
-    query = webhook_secrets.select().where(webhook_secrets.c.webhook_id == webhook_id, counts)
+    is_valid = sa.or_(webhook_secrets.c.expires_at.is_(None), webhook_secrets.c.expires_at > at)
+    query = webhook_secrets.select().where(webhook_secrets.c.webhook_id == webhook_id, is_valid)
     return connection.execute(query.order_by(webhook_secrets.c.created_at.desc(), webhook_secrets.c.id)).all()
 
 
@@ -144,7 +144,7 @@ def add_event(connection: Connection, event: WebhookEvent) -> None:
 
 
 def add_deliveries(connection: Connection, added: Sequence[WebhookDelivery]) -> None:
-    connection.execute(deliveries.insert(), [record_values(deliveries, one) for one in added])
+    connection.execute(deliveries.insert(), [record_values(deliveries, delivery) for delivery in added])
 
 
 def find_delivery(connection: Connection, webhook_id: str, delivery_id: str) -> WebhookDelivery | None:
@@ -165,64 +165,64 @@ def list_deliveries(
 
 
 def restart_delivery(connection: Connection, delivery_id: str, at: datetime) -> None:
-    """Make a delivery pending, with all attempts before it and the next one now."""
+    """Make a delivery due now, with its maximum number of attempts again."""
     values = {"state": DeliveryState.PENDING, "failures": 0, "next_at": at, "finished_at": None}
     connection.execute(deliveries.update().where(_d.id == delivery_id).values(values))
 
 
 def find_receiver(connection: Connection, delivery_id: str, *, lock: bool = False) -> Webhook | None:
-    """Return the webhook of an unfinished delivery unless it was deleted."""
-    mine = (_d.id == delivery_id, _d.finished_at.is_(None), webhooks.c.deleted_at.is_(None))
-    query = sa.select(webhooks).join(deliveries, _d.webhook_id == webhooks.c.id).where(*mine)
+    """Return the webhook of an unfinished delivery; None if the webhook was deleted."""
+    query = sa.select(webhooks).join(deliveries, _d.webhook_id == webhooks.c.id)
+    query = query.where(_d.id == delivery_id, _d.finished_at.is_(None), webhooks.c.deleted_at.is_(None))
     row = connection.execute(query.with_for_update(of=webhooks) if lock else query).first()
     return None if row is None else _webhook(row)
 
 
 def begin_attempt(connection: Connection, webhook: Webhook, delivery_id: str, at: datetime) -> DeliveryJob:
-    """Note an attempt at a delivery, and return it with its message and the secrets of its webhook."""
-    begun = {"state": DeliveryState.SENDING, "attempts": _d.attempts + 1, "attempted_at": at}
-    connection.execute(deliveries.update().where(_d.id == delivery_id).values(begun))
-    held = [(row.id, row.sealed) for row in list_secrets(connection, webhook.id, at)]
+    """Record the start of an attempt; return the delivery with its message and the secrets of its webhook."""
+    values = {"state": DeliveryState.SENDING, "attempts": _d.attempts + 1, "attempted_at": at}
+    connection.execute(deliveries.update().where(_d.id == delivery_id).values(values))
+    secrets = [(row.id, row.sealed) for row in list_secrets(connection, webhook.id, at)]
     row = connection.execute(
         sa.select(*_DELIVERY, events.c.body).select_from(_WITH_EVENT).where(_d.id == delivery_id)
     ).one()
-    return DeliveryJob(_delivery(row), webhook, row.body, held)
+    return DeliveryJob(_delivery(row), webhook, row.body, secrets)
 
 
 def record_attempt(
     connection: Connection, job: DeliveryJob, outcome: DeliveryOutcome, verdict: DeliveryVerdict, at: datetime
 ) -> None:
-    """Write the outcome of an attempt, for the delivery and for its webhook."""
+    """Record the outcome of an attempt at its delivery and its webhook."""
     values: dict[str, Any] = {
         "state": verdict.state,
-        "failures": _d.failures + (0 if outcome.taken else 1),
+        "failures": _d.failures + (0 if outcome.succeeded else 1),
         "status": outcome.status,
         "error": outcome.error,
         "next_at": verdict.next_at or at,
         "finished_at": at if verdict.next_at is None else None,
     }
     connection.execute(deliveries.update().where(_d.id == job.delivery.id).values(values))
-    mine = webhooks.update().where(webhooks.c.id == job.webhook.id)
-    if outcome.taken:
-        connection.execute(mine.where(webhooks.c.failing_since.is_not(None)).values(failing_since=None))
+    query = webhooks.update().where(webhooks.c.id == job.webhook.id)
+    if outcome.succeeded:
+        connection.execute(query.where(webhooks.c.failing_since.is_not(None)).values(failing_since=None))
     else:
-        connection.execute(mine.where(webhooks.c.failing_since.is_(None)).values(failing_since=at))
+        connection.execute(query.where(webhooks.c.failing_since.is_(None)).values(failing_since=at))
     if verdict.disable is not None:
-        connection.execute(mine.where(webhooks.c.enabled).values(enabled=False, disabled_reason=verdict.disable))
+        connection.execute(query.where(webhooks.c.enabled).values(enabled=False, disabled_reason=verdict.disable))
 
 
 def sweep_events(connection: Connection, before: datetime, limit: int) -> int:
-    """Delete some events from before a moment and some rows of deleted webhooks; return the number of rows."""
+    """Delete a batch of events from before a time and of rows of deleted webhooks; return the number of rows."""
     old = sa.select(events.c.id).where(events.c.created_at < before).limit(limit)
-    gone = connection.execute(events.delete().where(events.c.id.in_(old.scalar_subquery()))).rowcount
-    deleted = webhooks.c.deleted_at.is_not(None)
-    left = sa.select(_d.id).join(webhooks, webhooks.c.id == _d.webhook_id).where(deleted).limit(limit)
-    gone += connection.execute(deliveries.delete().where(_d.id.in_(left.scalar_subquery()))).rowcount
-    empty = ~sa.exists().where(_d.webhook_id == webhooks.c.id)
-    return gone + connection.execute(webhooks.delete().where(deleted, empty)).rowcount
+    count = connection.execute(events.delete().where(events.c.id.in_(old.scalar_subquery()))).rowcount
+    is_deleted = webhooks.c.deleted_at.is_not(None)
+    orphaned = sa.select(_d.id).join(webhooks, webhooks.c.id == _d.webhook_id).where(is_deleted).limit(limit)
+    count += connection.execute(deliveries.delete().where(_d.id.in_(orphaned.scalar_subquery()))).rowcount
+    has_no_deliveries = ~sa.exists().where(_d.webhook_id == webhooks.c.id)
+    return count + connection.execute(webhooks.delete().where(is_deleted, has_no_deliveries)).rowcount
 
 
-def _present(tenant_id: str) -> sa.Select[Any]:
+def _existing_webhooks(tenant_id: str) -> sa.Select[Any]:
     return sa.select(webhooks).where(webhooks.c.tenant_id == tenant_id, webhooks.c.deleted_at.is_(None))
 
 

@@ -31,7 +31,7 @@ FILE = File(
 OLD, NEW = Sensitive(bytes(range(32))), Sensitive(bytes(range(64)))
 
 
-def read(body: str) -> dict[str, Any]:
+def parse_json(body: str) -> dict[str, Any]:
     return json.loads(body)
 
 
@@ -43,8 +43,8 @@ def verify(secret: Sensitive[bytes], body: bytes, headers: dict[str, str]) -> An
     return Webhook(message.format_secret(secret).reveal()).verify(body, headers)
 
 
-def test_a_file_that_came() -> None:
-    assert read(message.of_file(FileEvent.ADDED, FILE, None, AT)) == {
+def test_the_message_of_an_added_file() -> None:
+    assert parse_json(message.file_event_body(FileEvent.ADDED, FILE, None, AT)) == {
         "event_type": "ipfs.public.file_added",
         "timestamp": "2026-01-02T03:04:05.000678Z",
         "workspace_id": "t",
@@ -64,16 +64,17 @@ def test_a_file_that_came() -> None:
     }
 
 
-def test_an_update_tells_what_was_otherwise() -> None:
-    changed = replace(FILE, network=ContentNetwork.PRIVATE, metadata=FileMetadata("new.txt", {"a": 1, "b": "x"}, None))
-    told = read(message.of_file(FileEvent.UPDATED, changed, replace(FILE, network=ContentNetwork.PRIVATE), AT))
-    assert told["event_type"] == "ipfs.private.file_updated"
-    assert told["data"]["object"]["name"] == "new.txt"
-    assert told["data"]["previous_attributes"] == {"name": FILE.metadata.name, "group_id": "g"}
+def test_an_update_has_the_previous_values() -> None:
+    old = replace(FILE, network=ContentNetwork.PRIVATE)
+    new = replace(old, metadata=FileMetadata("new.txt", {"a": 1, "b": "x"}, None))
+    body = parse_json(message.file_event_body(FileEvent.UPDATED, new, old, AT))
+    assert body["event_type"] == "ipfs.private.file_updated"
+    assert body["data"]["object"]["name"] == "new.txt"
+    assert body["data"]["previous_attributes"] == {"name": FILE.metadata.name, "group_id": "g"}
 
 
 def test_signatures_by_two_secrets() -> None:
-    body = message.of_file(FileEvent.DELETED, FILE, None, AT).encode()
+    body = message.file_event_body(FileEvent.DELETED, FILE, None, AT).encode()
     headers = signed(body, NEW, OLD)
     assert len(headers["webhook-signature"].split(" ")) == 2
     for secret in (NEW, OLD):
@@ -83,15 +84,15 @@ def test_signatures_by_two_secrets() -> None:
 
 
 @pytest.mark.parametrize("name", ["webhook-id", "webhook-timestamp", "webhook-signature", "body"])
-def test_what_was_changed_on_the_way_is_noticed(name: str) -> None:
+def test_a_changed_message_fails_verification(name: str) -> None:
     body, headers = b'{"a":1}', signed(b'{"a":1}', NEW)
-    other = {
+    changed = {
         "webhook-id": "e2",
         "webhook-timestamp": str(int(headers["webhook-timestamp"]) - 1),
         "webhook-signature": signed(b"{}", NEW)["webhook-signature"],
     }
     with pytest.raises(WebhookVerificationError):
-        verify(NEW, b'{"a":2}' if name == "body" else body, headers | {k: v for k, v in other.items() if k == name})
+        verify(NEW, b'{"a":2}' if name == "body" else body, headers | {k: v for k, v in changed.items() if k == name})
 
 
 def test_the_signature_of_the_specification_s_example() -> None:
@@ -101,13 +102,13 @@ def test_the_signature_of_the_specification_s_example() -> None:
     assert headers["webhook-signature"] == "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
 
 
-def test_an_old_message_is_not_taken() -> None:
+def test_receivers_refuse_an_old_message() -> None:
     headers = signed(b"{}", NEW, at=clock.utc_now() - timedelta(minutes=6))
     with pytest.raises(WebhookVerificationError, match="old"):
         verify(NEW, b"{}", headers)
 
 
-def test_the_form_of_secrets() -> None:
-    written = message.format_secret(NEW).reveal()
-    assert written.startswith("whsec_")
+def test_the_format_of_secrets() -> None:
+    text = message.format_secret(NEW).reveal()
+    assert text.startswith("whsec_")
     assert "whsec" not in str(message.format_secret(NEW))

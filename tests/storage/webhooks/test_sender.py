@@ -1,4 +1,4 @@
-"""Delivery of events to real receivers on loopback: at least once, retried, or given up."""
+"""Delivery of events to real receivers on loopback, at least once, with retries up to a limit."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
@@ -19,15 +19,14 @@ from roost.storage.content.model import ContentNetwork
 from roost.storage.webhooks import sender, store
 from roost.storage.webhooks.errors import WebhookNotFound, WebhookQueueFull
 from roost.storage.webhooks.model import (
-    ATTEMPTS,
     DELIVER,
-    KEPT,
-    LIMITS,
-    TEST,
+    MAX_ATTEMPTS,
+    RETENTION,
+    SENDING_LIMITS,
+    TEST_EVENT,
     DeliveryState,
     DisabledReason,
     Webhook,
-    WebhookDelivery,
 )
 from roost.storage.webhooks.service import WebhookUpdate
 from roost.work import ClaimedOperation, LeaseLost, Operation, OperationLimits, OperationState, worker
@@ -48,25 +47,25 @@ def webhook_env(env: StorageEnv, database: Database, monkeypatch: pytest.MonkeyP
 
 @pytest.fixture
 async def receiver() -> AsyncIterator[Receiver]:
-    async with receiving() as made:
-        yield made
+    async with receiving() as running:
+        yield running
 
 
 @pytest.fixture
 def time(monkeypatch: pytest.MonkeyPatch) -> FakeClock:
-    made = FakeClock()
-    monkeypatch.setattr(clock, "utc_now", made)
-    return made
+    fake = FakeClock()
+    monkeypatch.setattr(clock, "utc_now", fake)
+    return fake
 
 
-async def test_a_file_is_told_of_and_the_signature_is_right(webhook_env: WebhookEnv, receiver: Receiver) -> None:
-    made = await webhook_env.create(receiver.url)
+async def test_an_event_is_delivered_with_a_valid_signature(webhook_env: WebhookEnv, receiver: Receiver) -> None:
+    created = await webhook_env.create(receiver.url)
     async with webhook_env.sending():
         file = await webhook_env.add()
         (message,) = await receiver.wait()
-        (delivery,) = await webhook_env.wait_for_deliveries(made.webhook, DeliveryState.DELIVERED)
-    told = Reader(made.secret.reveal()).verify(message.body, dict(message.headers))
-    assert (told["event_type"], told["data"]["object"]["id"]) == ("ipfs.private.file_added", file.id)
+        (delivery,) = await webhook_env.wait_for_deliveries(created.webhook, DeliveryState.DELIVERED)
+    body = Reader(created.secret.reveal()).verify(message.body, dict(message.headers))
+    assert (body["event_type"], body["data"]["object"]["id"]) == ("ipfs.private.file_added", file.id)
     assert message.headers["webhook-id"] == delivery.event_id
     assert message.headers["content-type"] == "application/json"
     assert (delivery.status, delivery.error, delivery.attempts) == (200, None, 1)
@@ -85,7 +84,7 @@ async def test_both_secrets_sign(webhook_env: WebhookEnv, receiver: Receiver) ->
     assert old.secret != new.secret
 
 
-async def test_what_fails_is_sent_again_the_same(webhook_env: WebhookEnv, receiver: Receiver, time: FakeClock) -> None:
+async def test_a_retry_sends_the_same_message(webhook_env: WebhookEnv, receiver: Receiver, time: FakeClock) -> None:
     webhook = (await webhook_env.create(receiver.url)).webhook
     receiver.status = 500
     async with webhook_env.sending():
@@ -104,31 +103,31 @@ async def test_what_fails_is_sent_again_the_same(webhook_env: WebhookEnv, receiv
     assert (await webhook_env.webhooks.get(webhook_env.tenant, webhook.id)).failing_since is None
 
 
-async def test_one_that_never_answers_is_given_up_and_can_be_sent_again(
+async def test_a_delivery_fails_after_its_last_attempt_and_can_be_sent_again(
     webhook_env: WebhookEnv, receiver: Receiver, time: FakeClock
 ) -> None:
     webhook = (await webhook_env.create(receiver.url)).webhook
     receiver.status = 503
     async with webhook_env.sending():
         await webhook_env.add()
-        for attempt in range(1, ATTEMPTS + 1):
+        for attempt in range(1, MAX_ATTEMPTS + 1):
             (delivery,) = await webhook_env.wait_for_deliveries(
                 webhook, DeliveryState.PENDING, DeliveryState.FAILED, attempts=attempt
             )
             time.advance(timedelta(hours=17))
-        assert (delivery.state, delivery.attempts, delivery.status) == (DeliveryState.FAILED, ATTEMPTS, 503)
+        assert (delivery.state, delivery.attempts, delivery.status) == (DeliveryState.FAILED, MAX_ATTEMPTS, 503)
         receiver.status = 200
-        again = await webhook_env.webhooks.redeliver(webhook_env.tenant, webhook.id, delivery.id)
-        assert (again.state, again.finished_at) == (DeliveryState.PENDING, None)
+        restarted = await webhook_env.webhooks.redeliver(webhook_env.tenant, webhook.id, delivery.id)
+        assert (restarted.state, restarted.finished_at) == (DeliveryState.PENDING, None)
         (delivery,) = await webhook_env.wait_for_deliveries(webhook, DeliveryState.DELIVERED)
-    assert len(receiver.messages) == ATTEMPTS + 1
+    assert len(receiver.messages) == MAX_ATTEMPTS + 1
 
 
-async def test_days_of_failures_disable_it(webhook_env: WebhookEnv, time: FakeClock) -> None:
+async def test_days_of_failures_disable_a_webhook(webhook_env: WebhookEnv, time: FakeClock) -> None:
     webhook = (await webhook_env.create(NOWHERE)).webhook
     async with webhook_env.sending():
         await webhook_env.add()
-        for attempt in range(1, ATTEMPTS + 1):
+        for attempt in range(1, MAX_ATTEMPTS + 1):
             (delivery,) = await webhook_env.wait_for_deliveries(
                 webhook, DeliveryState.PENDING, DeliveryState.FAILED, attempts=attempt
             )
@@ -144,7 +143,7 @@ async def test_days_of_failures_disable_it(webhook_env: WebhookEnv, time: FakeCl
     assert (delivery.status, delivery.error) == (None, "The connection failed: ConnectError")
 
 
-async def test_gone_is_gone(webhook_env: WebhookEnv, receiver: Receiver) -> None:
+async def test_status_410_disables_a_webhook(webhook_env: WebhookEnv, receiver: Receiver) -> None:
     webhook = (await webhook_env.create(receiver.url)).webhook
     receiver.status = 410
     async with webhook_env.sending():
@@ -155,7 +154,7 @@ async def test_gone_is_gone(webhook_env: WebhookEnv, receiver: Receiver) -> None
     assert (found.enabled, found.disabled_reason) == (False, DisabledReason.GONE)
 
 
-async def test_what_waits_for_one_that_is_disabled_is_sent_when_it_is_enabled(
+async def test_pending_deliveries_of_a_disabled_webhook_are_sent_when_it_is_enabled(
     webhook_env: WebhookEnv, receiver: Receiver
 ) -> None:
     webhook = (await webhook_env.create(receiver.url)).webhook
@@ -170,54 +169,55 @@ async def test_what_waits_for_one_that_is_disabled_is_sent_when_it_is_enabled(
         await webhook_env.wait_for_deliveries(webhook, DeliveryState.DELIVERED)
 
 
-async def test_a_silent_receiver_holds_up_nobody_else(webhook_env: WebhookEnv, receiver: Receiver) -> None:
+async def test_a_silent_receiver_delays_only_itself(webhook_env: WebhookEnv, receiver: Receiver) -> None:
     webhook_env.timeout = 30.0
     async with receiving(None) as silent:
-        dead, alive = (await webhook_env.create(silent.url)).webhook, (await webhook_env.create(receiver.url)).webhook
+        slow = (await webhook_env.create(silent.url)).webhook
+        fast = (await webhook_env.create(receiver.url)).webhook
         async with webhook_env.sending():
             for number in range(12):
                 await webhook_env.add(str(number).encode())
-            await webhook_env.wait_for_deliveries(alive, DeliveryState.DELIVERED)
-            states = [one.state for one in await webhook_env.list_deliveries(dead)]
+            await webhook_env.wait_for_deliveries(fast, DeliveryState.DELIVERED)
+            states = [one.state for one in await webhook_env.list_deliveries(slow)]
     assert len(receiver.messages) == 12
     assert (states.count(DeliveryState.SENDING), states.count(DeliveryState.PENDING)) == (4, 8)
     assert len(silent.messages) == 4
 
 
-async def test_a_tenant_takes_no_more_than_its_part(webhook_env: WebhookEnv, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sender, "LIMITS", OperationLimits(total=64, per_tenant=6, per_subject=4))
+async def test_a_tenant_has_a_message_limit(webhook_env: WebhookEnv, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sender, "SENDING_LIMITS", OperationLimits(total=64, per_tenant=6, per_subject=4))
     webhook_env.timeout = 30.0
-    async with receiving(None) as silent, receiving() as theirs:
+    async with receiving(None) as silent, receiving() as other_receiver:
         for _ in range(3):
             await webhook_env.create(silent.url)
         other = WebhookEnv(webhook_env.env, webhook_env.db)
-        other.env.tenant_id, mine = other.env.other_id, other.env.tenant_id
-        await other.create(theirs.url)
-        await other.add(b"theirs")
-        other.env.tenant_id = mine
+        other.env.tenant_id, own_id = other.env.other_id, other.env.tenant_id
+        await other.create(other_receiver.url)
+        await other.add(b"other")
+        other.env.tenant_id = own_id
         for number in range(4):
             await webhook_env.add(str(number).encode())
         async with webhook_env.sending():
             await silent.wait(6)
-            await theirs.wait()
+            await other_receiver.wait()
     assert len(silent.messages) == 6
 
 
-async def test_a_dead_senders_delivery_is_resent(webhook_env: WebhookEnv, receiver: Receiver, time: FakeClock) -> None:
+async def test_a_dead_process_s_delivery_is_sent(webhook_env: WebhookEnv, receiver: Receiver, time: FakeClock) -> None:
     webhook = (await webhook_env.create(receiver.url)).webhook
     await webhook_env.add()
     lease = timedelta(minutes=1)
 
-    def die(connection: Connection) -> Operation:
+    def begin_and_die(connection: Connection) -> Operation:
         """Claim and begin the delivery, like a process that ends before it sends."""
-        until, slots = clock.utc_now() + lease, FreeSlots(LIMITS, ())
+        until, slots = clock.utc_now() + lease, FreeSlots(SENDING_LIMITS, ())
         (operation,) = work_store.claim_unordered(connection, DELIVER, slots, owner="dead", until=until)
         store.begin_attempt(connection, webhook, operation.id, clock.utc_now())
         return operation
 
-    dead = await webhook_env.db.write(die)
+    dead = await webhook_env.db.write(begin_and_die)
     if not webhook_env.db.is_sqlite:
-        time.advance(lease)  # on PostgreSQL another process may hold it; on SQLite there is only one
+        time.advance(lease)  # on PostgreSQL another process may hold the lease; SQLite has a single process
     async with webhook_env.sending():
         (delivery,) = await webhook_env.wait_for_deliveries(webhook, DeliveryState.DELIVERED)
     assert (delivery.id, delivery.attempts, len(receiver.messages)) == (dead.id, 2, 1)
@@ -225,7 +225,7 @@ async def test_a_dead_senders_delivery_is_resent(webhook_env: WebhookEnv, receiv
         await ClaimedOperation(**vars(dead), db=webhook_env.db).guard(lambda _: None)
 
 
-async def test_a_secret_that_cannot_be_opened_is_a_failure(webhook_env: WebhookEnv, receiver: Receiver) -> None:
+async def test_an_unreadable_secret_is_a_failed_attempt(webhook_env: WebhookEnv, receiver: Receiver) -> None:
     webhook = (await webhook_env.create(receiver.url)).webhook
     await webhook_env.add()
     webhook_env.sealer = Sealer(Sensitive(bytes(31) + b"1"))
@@ -235,58 +235,60 @@ async def test_a_secret_that_cannot_be_opened_is_a_failure(webhook_env: WebhookE
     assert receiver.messages == []
 
 
-async def test_a_test_is_one_message_and_tells_what_came_of_it(webhook_env: WebhookEnv, receiver: Receiver) -> None:
-    made = await webhook_env.create(receiver.url, enabled=False)
+async def test_a_test_sends_one_message_and_returns_its_outcome(webhook_env: WebhookEnv, receiver: Receiver) -> None:
+    created = await webhook_env.create(receiver.url, enabled=False)
     async with webhook_env.sending() as sender:
-        done = await sender.test(webhook_env.tenant, made.webhook.id)
-        assert (done.event_type, done.state, done.status) == (TEST, DeliveryState.DELIVERED, 200)
-        told = Reader(made.secret.reveal()).verify(receiver.messages[0].body, dict(receiver.messages[0].headers))
-        assert (told["event_type"], told["workspace_id"]) == (TEST, webhook_env.tenant)
+        delivery = await sender.send_test(webhook_env.tenant, created.webhook.id)
+        assert (delivery.event_type, delivery.state, delivery.status) == (TEST_EVENT, DeliveryState.DELIVERED, 200)
+        body = Reader(created.secret.reveal()).verify(receiver.messages[0].body, dict(receiver.messages[0].headers))
+        assert (body["event_type"], body["workspace_id"]) == (TEST_EVENT, webhook_env.tenant)
         receiver.status = 500
-        done = await sender.test(webhook_env.tenant, made.webhook.id)
-        assert (done.state, done.status, done.attempts) == (DeliveryState.FAILED, 500, 1)
+        delivery = await sender.send_test(webhook_env.tenant, created.webhook.id)
+        assert (delivery.state, delivery.status, delivery.attempts) == (DeliveryState.FAILED, 500, 1)
         with pytest.raises(WebhookNotFound):
-            await sender.test(webhook_env.env.other_id, made.webhook.id)
+            await sender.send_test(webhook_env.env.other_id, created.webhook.id)
 
 
-async def test_tests_are_bounded(webhook_env: WebhookEnv) -> None:
+async def test_concurrent_tests_have_a_limit(webhook_env: WebhookEnv) -> None:
     webhook_env.timeout = 30.0
     async with receiving(None) as silent:
         webhook = (await webhook_env.create(silent.url)).webhook
         async with webhook_env.sending() as sender:
-            begun = [asyncio.create_task(sender.test(webhook_env.tenant, webhook.id)) for _ in range(4)]
+            tasks = [asyncio.create_task(sender.send_test(webhook_env.tenant, webhook.id)) for _ in range(4)]
             await silent.wait(4)
             with pytest.raises(WebhookQueueFull):
-                await sender.test(webhook_env.tenant, webhook.id)
-            with pytest.raises(WebhookNotFound):  # not the operation's own message, which only its owner sees
-                await sender.test(webhook_env.env.other_id, webhook.id)
-        for task in begun:
+                await sender.send_test(webhook_env.tenant, webhook.id)
+            with pytest.raises(WebhookNotFound):  # not WebhookQueueFull, which only the owner of the webhook may see
+                await sender.send_test(webhook_env.env.other_id, webhook.id)
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*begun, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def test_no_more_messages_of_a_test_are_begun_at_once(webhook_env: WebhookEnv, receiver: Receiver) -> None:
+async def test_tests_that_begin_at_once_have_a_limit(webhook_env: WebhookEnv, receiver: Receiver) -> None:
     webhook = (await webhook_env.create(receiver.url)).webhook
     async with webhook_env.sending() as sender:
-        begun = [sender.test(webhook_env.tenant, webhook.id) for _ in range(9)]
-        ends = await asyncio.gather(*begun, return_exceptions=True)
-        assert sum(isinstance(end, WebhookQueueFull) for end in ends) >= 1
-        assert (await sender.test(webhook_env.tenant, webhook.id)).state is DeliveryState.DELIVERED
+        calls = [sender.send_test(webhook_env.tenant, webhook.id) for _ in range(9)]
+        results = await asyncio.gather(*calls, return_exceptions=True)
+        assert sum(isinstance(result, WebhookQueueFull) for result in results) >= 1
+        assert (await sender.send_test(webhook_env.tenant, webhook.id)).state is DeliveryState.DELIVERED
 
 
-async def test_old_events_and_what_deleted_ones_left_are_swept(webhook_env: WebhookEnv, time: FakeClock) -> None:
-    kept, gone = (await webhook_env.create(NOWHERE)).webhook, (await webhook_env.create(NOWHERE)).webhook
+async def test_old_events_and_rows_of_deleted_webhooks_are_swept(webhook_env: WebhookEnv, time: FakeClock) -> None:
+    kept, deleted = (await webhook_env.create(NOWHERE)).webhook, (await webhook_env.create(NOWHERE)).webhook
     await webhook_env.add()
-    time.advance(KEPT)
+    time.advance(RETENTION)
     await webhook_env.add(b"two", network=ContentNetwork.PUBLIC)
-    await webhook_env.webhooks.delete(webhook_env.tenant, gone.id)
+    await webhook_env.webhooks.delete(webhook_env.tenant, deleted.id)
 
     def counts(connection: Any) -> tuple[int, int, int]:
         tables = (store.events, store.deliveries, store.webhooks)
         return tuple(len(connection.execute(table.select()).all()) for table in tables)  # type: ignore[return-value] - three
 
     async def sweep() -> int:
-        return await webhook_env.db.write(lambda connection: store.sweep_events(connection, clock.utc_now() - KEPT, 1))
+        return await webhook_env.db.write(
+            lambda connection: store.sweep_events(connection, clock.utc_now() - RETENTION, 1)
+        )
 
     assert await webhook_env.db.read(counts) == (2, 4, 2)
     while await sweep():
@@ -295,7 +297,7 @@ async def test_old_events_and_what_deleted_ones_left_are_swept(webhook_env: Webh
     assert [one.event_type for one in await webhook_env.list_deliveries(kept)] == ["ipfs.public.file_added"]
 
 
-async def test_what_nobody_thought_of_is_a_failure(webhook_env: WebhookEnv) -> None:
+async def test_an_unexpected_error_is_a_failed_attempt(webhook_env: WebhookEnv) -> None:
     class Broken(GuardedHttpSender):
         async def deliver(self, tenant_id: str, url: str, body: bytes, headers: Mapping[str, str]) -> int:
             raise RuntimeError(tenant_id, url, body, headers)
@@ -308,8 +310,8 @@ async def test_what_nobody_thought_of_is_a_failure(webhook_env: WebhookEnv) -> N
     assert (delivery.error, delivery.attempts) == ("The attempt failed", 1)
 
 
-async def test_no_more_are_on_their_way_than_may_be(webhook_env: WebhookEnv, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sender, "LIMITS", OperationLimits(total=5, per_tenant=16, per_subject=4))
+async def test_all_tenants_have_a_message_limit(webhook_env: WebhookEnv, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sender, "SENDING_LIMITS", OperationLimits(total=5, per_tenant=16, per_subject=4))
     webhook_env.timeout = 30.0
     async with receiving(None) as silent:
         webhooks = [(await webhook_env.create(silent.url)).webhook for _ in range(3)]
@@ -322,7 +324,7 @@ async def test_no_more_are_on_their_way_than_may_be(webhook_env: WebhookEnv, mon
     assert len(silent.messages) == 5
 
 
-async def test_what_was_cut_off_by_a_stop_is_sent_by_the_next_start(webhook_env: WebhookEnv) -> None:
+async def test_an_attempt_that_a_stop_interrupted_is_made_again_after_the_next_start(webhook_env: WebhookEnv) -> None:
     webhook_env.timeout = 30.0
     async with receiving(None) as silent:
         webhook = (await webhook_env.create(silent.url)).webhook
@@ -335,7 +337,7 @@ async def test_what_was_cut_off_by_a_stop_is_sent_by_the_next_start(webhook_env:
     assert (delivery.attempts, len(silent.messages)) == (2, 2)
 
 
-async def test_one_that_was_deleted_on_the_way(webhook_env: WebhookEnv) -> None:
+async def test_a_webhook_that_is_deleted_during_an_attempt(webhook_env: WebhookEnv) -> None:
     webhook_env.timeout = 0.3
     async with receiving(None) as silent:
         webhook = (await webhook_env.create(silent.url)).webhook
@@ -344,7 +346,7 @@ async def test_one_that_was_deleted_on_the_way(webhook_env: WebhookEnv) -> None:
             await silent.wait()
             await webhook_env.webhooks.delete(webhook_env.tenant, webhook.id)
             while await webhook_env.db.write(
-                lambda connection: store.sweep_events(connection, clock.utc_now() - KEPT, 100)
+                lambda connection: store.sweep_events(connection, clock.utc_now() - RETENTION, 100)
             ):
                 pass
             other = (await webhook_env.create(silent.url)).webhook
@@ -366,7 +368,7 @@ async def test_a_change_is_sent_without_waiting_for_the_poll(
         await receiver.wait(2)
 
 
-async def test_one_that_is_disabled_on_the_way_waits_until_it_is_enabled(
+async def test_deliveries_of_a_webhook_that_is_disabled_during_an_attempt_wait(
     webhook_env: WebhookEnv, receiver: Receiver
 ) -> None:
     webhook = (await webhook_env.create(receiver.url)).webhook
@@ -376,14 +378,13 @@ async def test_one_that_is_disabled_on_the_way_waits_until_it_is_enabled(
     async with webhook_env.sending():
         await receiver.wait()
 
-        async def one_waits() -> list[WebhookDelivery] | None:
-            told = await webhook_env.list_deliveries(webhook)
-            return told if not (await webhook_env.webhooks.get(webhook_env.tenant, webhook.id)).enabled else None
+        async def is_disabled() -> bool:
+            return not (await webhook_env.webhooks.get(webhook_env.tenant, webhook.id)).enabled
 
-        await until(one_waits)
+        await until(is_disabled)
         (failed, *_) = [one for one in await webhook_env.list_deliveries(webhook) if one.state is DeliveryState.FAILED]
-        again = await webhook_env.webhooks.redeliver(webhook_env.tenant, webhook.id, failed.id)
-        assert again.state is DeliveryState.PENDING
+        restarted = await webhook_env.webhooks.redeliver(webhook_env.tenant, webhook.id, failed.id)
+        assert restarted.state is DeliveryState.PENDING
 
         async def is_paused() -> bool:
             operation = await webhook_env.db.read(lambda connection: work.get_operation(connection, failed.id))

@@ -49,21 +49,24 @@ class WebhookEnv:
     def tenant(self) -> str:
         return self.env.tenant_id
 
-    async def create(self, url: str = URL, **wish: object) -> WebhookWithNewSecret:
-        return await self.webhooks.create(self.tenant, url, WebhookUpdate(**wish))  # type: ignore[arg-type] - literals of the tests
+    async def create(self, url: str = URL, **fields: object) -> WebhookWithNewSecret:
+        return await self.webhooks.create(self.tenant, url, WebhookUpdate(**fields))  # type: ignore[arg-type] - literals of the tests
 
     async def add(
-        self, data: bytes = b"one", note: FileMetadata | None = None, network: ContentNetwork = ContentNetwork.PRIVATE
+        self,
+        data: bytes = b"one",
+        metadata: FileMetadata | None = None,
+        network: ContentNetwork = ContentNetwork.PRIVATE,
     ) -> File:
         async with self.env.content.receive(V1) as pack:
             await pack.write(data)
             tree = await pack.end_file()
-            arrival = NewFile(self.tenant, network, str(tree.cid), tree.size, "text/plain", note or FileMetadata("n"))
-            return await pack.commit(lambda connection: self.files.add(connection, arrival, pack.pack_id))
+            new = NewFile(self.tenant, network, str(tree.cid), tree.size, "text/plain", metadata or FileMetadata("n"))
+            return await pack.commit(lambda connection: self.files.add(connection, new, pack.pack_id))
 
     async def list_deliveries(self, webhook: Webhook, state: DeliveryState | None = None) -> list[WebhookDelivery]:
         """List the deliveries, oldest first."""
-        page, _ = await self.webhooks.deliveries(self.tenant, webhook.id, state, None, 100)
+        page, _ = await self.webhooks.list_deliveries(self.tenant, webhook.id, state, None, 100)
         return list(reversed(page))
 
     async def wait_for_deliveries(
@@ -71,26 +74,26 @@ class WebhookEnv:
     ) -> list[WebhookDelivery]:
         """Wait until each delivery is in one of the states after that many attempts; return them."""
 
-        async def look() -> list[WebhookDelivery] | None:
-            told = await self.list_deliveries(webhook)
-            return told if all(one.state in states and one.attempts >= attempts for one in told) else None
+        async def find() -> list[WebhookDelivery] | None:
+            found = await self.list_deliveries(webhook)
+            return found if all(one.state in states and one.attempts >= attempts for one in found) else None
 
-        return await until(look)
+        return await until(find)
 
     @asynccontextmanager
     async def sending(self, sender: HttpSender | None = None) -> AsyncIterator[WebhookSender]:
-        """Run a worker; it ends as in a server's stop, without time for attempts in progress."""
+        """Run a worker that sends, and stop it without waiting for attempts in progress."""
         queue = OperationWorker(self.db, owner="test")
-        made = WebhookSender(self.db, queue, self.sealer, sender or loopback_sender(self.timeout))
+        webhook_sender = WebhookSender(self.db, queue, self.sealer, sender or loopback_sender(self.timeout))
         await queue.start()
         try:
-            yield made
+            yield webhook_sender
         finally:
             await queue.stop(grace=0)
 
 
 class FakeClock:
-    """Clock that runs on, and that a test can advance."""
+    """Clock that a test can advance while it runs."""
 
     def __init__(self) -> None:
         self._real = clock.utc_now
@@ -103,8 +106,8 @@ class FakeClock:
         self._ahead += by
 
 
-async def until(look: Callable[[], Awaitable[Any]]) -> Any:
+async def until(condition: Callable[[], Awaitable[Any]]) -> Any:
     async with asyncio.timeout(20):
-        while not (found := await look()):
+        while not (found := await condition()):
             await asyncio.sleep(0.01)
     return found
