@@ -345,9 +345,8 @@ async def test_a_webhook_that_is_deleted_during_an_attempt(webhook_env: WebhookE
         async with webhook_env.sending():
             await silent.wait()
             await webhook_env.webhooks.delete(webhook_env.tenant, webhook.id)
-            while await webhook_env.db.write(
-                lambda connection: store.sweep_events(connection, clock.utc_now() - RETENTION, 100)
-            ):
+            before = clock.utc_now() - RETENTION
+            while await webhook_env.db.write(lambda connection: store.sweep_events(connection, before, 100)):
                 pass
             other = (await webhook_env.create(silent.url)).webhook
             silent.status = 200
