@@ -6,7 +6,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
-from roost.core.db import JsonText, UtcTime, insert_or_ignore, metadata, read_record, record_values
+from roost.core.db import JsonText, UtcTime, insert_or_ignore, metadata, read_one, read_record, record_values
 from roost.core.db.sealed import sealed_column
 from roost.identity.caller import Plan
 from roost.identity.model import ApiKey, KeyFilter, Tenant
@@ -88,13 +88,11 @@ def add_key(connection: Connection, key: ApiKey) -> None:
 
 
 def find_key(connection: Connection, key_id: str) -> ApiKey | None:
-    row = connection.execute(api_keys.select().where(api_keys.c.id == key_id)).first()
-    return None if row is None else _key(row)
+    return read_one(connection, api_keys.select().where(api_keys.c.id == key_id), _key)
 
 
 def find_key_by_handle(connection: Connection, handle: str) -> ApiKey | None:
-    row = connection.execute(api_keys.select().where(api_keys.c.handle == handle)).first()
-    return None if row is None else _key(row)
+    return read_one(connection, api_keys.select().where(api_keys.c.handle == handle), _key)
 
 
 def use_key(connection: Connection, key_id: str) -> bool:

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from sqlalchemy import Connection
 
 from roost.agents.registry.model import Agent, AgentProfile, AgentState
-from roost.core.db import UtcTime, metadata, read_record, record_values
+from roost.core.db import UtcTime, metadata, read_one, read_record, record_values
 from roost.core.db.sealed import sealed_column
 
 ASSOCIATED_DATA = "agents/{id}/internal"
@@ -40,14 +40,12 @@ def insert_agent(connection: Connection, agent: Agent, internal_sealed: bytes) -
 
 def get_agent(connection: Connection, agent_id: str) -> Agent | None:
     """Return an agent, even if it is marked deleted."""
-    row = connection.execute(agents.select().where(agents.c.id == agent_id)).first()
-    return None if row is None else _agent(row)
+    return read_one(connection, agents.select().where(agents.c.id == agent_id), _agent)
 
 
 def lock_agent(connection: Connection, agent_id: str) -> Agent | None:
     """Return an agent and lock its row until the transaction ends."""
-    row = connection.execute(agents.select().where(agents.c.id == agent_id).with_for_update()).first()
-    return None if row is None else _agent(row)
+    return read_one(connection, agents.select().where(agents.c.id == agent_id).with_for_update(), _agent)
 
 
 def list_tenant_agents(connection: Connection, tenant_id: str) -> list[Agent]:

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from sqlalchemy import Connection
 
 from roost.agents.secrets.model import Secret, SecretKind
-from roost.core.db import UtcTime, metadata, read_record, record_values
+from roost.core.db import UtcTime, metadata, read_one, read_record, record_values
 from roost.core.db.sealed import sealed_column
 
 ASSOCIATED_DATA = "secrets/{tenant_id}/{id}/{version}"
@@ -53,8 +53,7 @@ def insert_secret(connection: Connection, secret: Secret, envelope: bytes) -> No
 
 def get_secret(connection: Connection, tenant_id: str, secret_id: str) -> Secret | None:
     query = secrets.select().where(secrets.c.id == secret_id, secrets.c.tenant_id == tenant_id)
-    row = connection.execute(query).first()
-    return None if row is None else _secret(row)
+    return read_one(connection, query, _secret)
 
 
 def list_tenant_secrets(connection: Connection, tenant_id: str) -> list[SecretRow]:

@@ -6,7 +6,7 @@ from roost.core.db.database import Database, metadata, publish_on_commit
 from roost.core.db.insert import insert_many, insert_or_ignore
 from roost.core.db.paging import page_by_creation
 from roost.core.db.prepared_query import PreparedQuery
-from roost.core.db.records import read_record, record_values
+from roost.core.db.records import read_one, read_record, record_values
 from roost.core.db.types import JsonText, UtcTime
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "metadata",
     "page_by_creation",
     "publish_on_commit",
+    "read_one",
     "read_record",
     "record_values",
 ]

@@ -1,5 +1,6 @@
 """Dataclasses from rows and rows from dataclasses, by equal names."""
 
+from collections.abc import Callable
 from dataclasses import fields
 from functools import cache
 from typing import Any, TypeVar
@@ -7,6 +8,12 @@ from typing import Any, TypeVar
 import sqlalchemy as sa
 
 T = TypeVar("T")
+
+
+def read_one(connection: sa.Connection, query: sa.Select[Any], build: Callable[[Any], T]) -> T | None:
+    """Return what `build` makes of the first row; None without a row."""
+    row = connection.execute(query).first()
+    return None if row is None else build(row)
 
 
 def read_record(kind: type[T], row: Any, /, **converted: Any) -> T:

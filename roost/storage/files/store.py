@@ -7,7 +7,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
-from roost.core.db import JsonText, UtcTime, metadata, page_by_creation, read_record, record_values
+from roost.core.db import JsonText, UtcTime, metadata, page_by_creation, read_one, read_record, record_values
 from roost.core.page_cursor import PageCursor
 from roost.storage.content.model import ContentNetwork
 from roost.storage.files.model import (
@@ -78,13 +78,11 @@ def find_file(connection: Connection, tenant_id: str, network: ContentNetwork, f
     """Find the file with that id or alias."""
     promised = sa.select(id_aliases.c.file_id).where(id_aliases.c.id == file_id).scalar_subquery()
     which = sa.or_(files.c.id == file_id, files.c.id == promised)
-    row = connection.execute(_select_files(tenant_id, network).where(which)).first()
-    return None if row is None else _file(row)
+    return read_one(connection, _select_files(tenant_id, network).where(which), _file)
 
 
 def find_by_cid(connection: Connection, tenant_id: str, network: ContentNetwork, cid: str) -> File | None:
-    row = connection.execute(_select_files(tenant_id, network).where(files.c.cid == cid)).first()
-    return None if row is None else _file(row)
+    return read_one(connection, _select_files(tenant_id, network).where(files.c.cid == cid), _file)
 
 
 def file_names(

@@ -7,7 +7,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
-from roost.core.db import UtcTime, metadata, page_by_creation, read_record, record_values
+from roost.core.db import UtcTime, metadata, page_by_creation, read_one, read_record, record_values
 from roost.core.page_cursor import PageCursor
 from roost.storage.content.model import ContentNetwork
 from roost.storage.groups.model import Group, GroupFilter
@@ -31,8 +31,7 @@ def insert_group(connection: Connection, group: Group) -> None:
 
 
 def find_group(connection: Connection, tenant_id: str, network: ContentNetwork, group_id: str) -> Group | None:
-    row = connection.execute(_mine(tenant_id, network).where(groups.c.id == group_id)).first()
-    return None if row is None else _group(row)
+    return read_one(connection, _mine(tenant_id, network).where(groups.c.id == group_id), _group)
 
 
 def list_groups(

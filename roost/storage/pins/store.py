@@ -8,7 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
-from roost.core.db import JsonText, UtcTime, metadata, page_by_creation, record_values
+from roost.core.db import JsonText, UtcTime, metadata, page_by_creation, read_one, record_values
 from roost.core.page_cursor import PageCursor
 from roost.storage.pins.model import FAILED, NameMatch, Pin, PinQuery, PinRequest, PinState
 
@@ -40,8 +40,7 @@ def get_pin(connection: Connection, pin_id: str, tenant_id: str | None = None, *
     query = sa.select(pins).where(_p.id == pin_id)
     if tenant_id is not None:
         query = query.where(_p.tenant_id == tenant_id)
-    row = connection.execute(query.with_for_update() if lock else query).first()
-    return None if row is None else _pin(row)
+    return read_one(connection, query.with_for_update() if lock else query, _pin)
 
 
 def list_pins(
@@ -59,8 +58,7 @@ def count_pins(connection: Connection, tenant_id: str, query: PinQuery) -> int:
 
 def get_oldest_pin(connection: Connection, tenant_id: str, status: PinState) -> Pin | None:
     query = sa.select(pins).where(_p.tenant_id == tenant_id, _p.status == status)
-    row = connection.execute(query.order_by(_p.created_at, _p.id).limit(1)).first()
-    return None if row is None else _pin(row)
+    return read_one(connection, query.order_by(_p.created_at, _p.id).limit(1), _pin)
 
 
 def get_latest_creation(connection: Connection, tenant_id: str) -> datetime | None:

@@ -7,7 +7,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
-from roost.core.db import JsonText, UtcTime, metadata, read_record, record_values
+from roost.core.db import JsonText, UtcTime, metadata, read_one, read_record, record_values
 from roost.storage.tus.model import TusUpload
 from roost.storage.unixfs.profile import PROFILES
 
@@ -54,13 +54,11 @@ def insert_transfer(connection: Connection, transfer: TusUpload, digest: bytes) 
 def find_by_token(connection: Connection, file_id: str, digest: bytes, at: datetime) -> TusUpload | None:
     """Find the upload with that token digest, unless it has expired."""
     query = transfers.select().where(transfers.c.digest == digest, transfers.c.file_id == file_id)
-    row = connection.execute(query.where(transfers.c.expires_at > at)).first()
-    return None if row is None else _transfer(row)
+    return read_one(connection, query.where(transfers.c.expires_at > at), _transfer)
 
 
 def find_transfer(connection: Connection, transfer_id: str) -> TusUpload | None:
-    row = connection.execute(transfers.select().where(transfers.c.id == transfer_id)).first()
-    return None if row is None else _transfer(row)
+    return read_one(connection, transfers.select().where(transfers.c.id == transfer_id), _transfer)
 
 
 def count_unfinished(connection: Connection, tenant_id: str, at: datetime) -> tuple[int, int]:
