@@ -1,4 +1,4 @@
-"""Handlers of operations: their input, their result, and the guarded way to write while they work."""
+"""Handlers of operations: their input, their result, and their guarded writes."""
 
 import json
 from collections.abc import Awaitable, Callable
@@ -14,15 +14,15 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class ClaimedOperation(Operation):
-    """Operation that this process holds."""
+    """Operation whose current attempt this process runs."""
 
     db: Database = field(repr=False, compare=False)
 
     async def guard(self, fn: Callable[[Connection], T]) -> T:
-        """Run `db.write(fn)` unless this attempt is over. Raises LeaseLost; nothing is written then."""
+        """Run `db.write(fn)` if this attempt is current. Raises LeaseLost."""
 
         def fenced(connection: Connection) -> T:
-            store.hold_attempt(connection, self)
+            store.lock_attempt(connection, self)
             return fn(connection)
 
         return await self.db.write(fenced)
@@ -30,32 +30,32 @@ class ClaimedOperation(Operation):
 
 @dataclass(frozen=True)
 class Settlement:
-    """Result of a handler that ends its attempt together with rows of its own.
+    """Result of a handler that ends its attempt and writes its own rows in one transaction.
 
-    `write` runs in one transaction, which is rolled back when the lease is lost. It calls `finish` or `postpone`.
+    `write` calls `finish_operation` or `postpone_operation`. It is rolled back if the lease is lost.
     """
 
     write: Callable[[Connection], None]
 
 
 Handler = Callable[[ClaimedOperation], Awaitable[JSON | Settlement]]
-"""Does the work and returns the result: a JSON value, or a `Settlement`.
+"""Runs one attempt and returns the result: a JSON value, or a `Settlement`.
 
-It runs again from the start when an attempt was cut off, so every step must be safe to do twice. It acts outside the
-database and writes through `guard`. It is cancelled when the lease is lost and when the server stops.
+An interrupted attempt is repeated from the start, so every step must be idempotent. A handler writes to the database
+through `guard`. It is cancelled when the lease is lost and when the server stops.
 """
 
 
 @dataclass(frozen=True)
 class HandlerSpec:
-    """Handler of one kind of operation, the number of its retries, and its limits if it is not ordered."""
+    """Handler of one kind of operation, with its number of retries; `limits` is None for ordered operations."""
 
     handler: Handler
     retries: int
     limits: OperationLimits | None = None
 
-    async def do(self, claim: ClaimedOperation) -> JSON | Settlement:
+    async def run(self, claim: ClaimedOperation) -> JSON | Settlement:
         result = await self.handler(claim)
         if not isinstance(result, Settlement):
-            json.dumps(result, allow_nan=False)  # a result that cannot be stored is the handler's failure
+            json.dumps(result, allow_nan=False)  # a result that cannot be stored is the handler's error
         return result

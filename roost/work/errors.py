@@ -1,16 +1,16 @@
-"""What can go wrong with an operation."""
+"""Errors of operations."""
 
 from roost.core.problem import NotFound, Problem, ProblemKind
 
 
 class OperationNotFound(NotFound):
-    """There is no such operation, or it finished so long ago that it was swept."""
+    """The operation does not exist, or finished longer ago than `RETENTION`."""
 
     message = "Operation not found"
 
 
 class LeaseLost(Problem):
-    """Another attempt at the operation has begun, or it was given back: this one must not write any more."""
+    """The attempt is over: a newer one began, or the operation was released. It must not write any more."""
 
     kind = ProblemKind.CONFLICT
     message = "The operation is no longer held by this process"

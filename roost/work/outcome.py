@@ -1,4 +1,4 @@
-"""Outcome of an attempt, as the write that records it."""
+"""Outcome of an attempt, as the function that writes it."""
 
 import asyncio
 from collections.abc import Callable
@@ -16,11 +16,11 @@ Write = Callable[[Connection], None]
 
 
 def attempt_outcome(
-    attempt: asyncio.Task[JSON | Settlement], claim: ClaimedOperation, retries: int, *, given_up: bool
+    attempt: asyncio.Task[JSON | Settlement], claim: ClaimedOperation, retries: int, *, is_revoked: bool
 ) -> Write:
-    """Return the write for a finished attempt.
+    """Return the function that writes the outcome of an attempt.
 
-    given_up: this process cancelled it, so its error says nothing. Any other cancellation is the handler's error.
+    is_revoked: the worker cancelled the attempt. Any other cancellation is an error of the handler.
     """
     error = asyncio.CancelledError() if attempt.cancelled() else attempt.exception()
     if error is None:
@@ -28,21 +28,21 @@ def attempt_outcome(
         if isinstance(result, Settlement):
             return partial(_settle, claim=claim, settlement=result)
         return partial(store.finish_operation, operation=claim, result=result)
-    if given_up:
-        return partial(store.give_back, operation=claim)
+    if is_revoked:
+        return partial(store.release_operation, operation=claim)
     problem = error if isinstance(error, Problem) else Problem()
     temporary = problem is not error or problem.kind is ProblemKind.UNAVAILABLE
-    return _failed(claim, problem, again=temporary and claim.failures < retries)
+    return _failure_write(claim, problem, may_retry=temporary and claim.failures < retries)
 
 
 def _settle(connection: Connection, claim: ClaimedOperation, settlement: Settlement) -> None:
-    store.hold_attempt(connection, claim)
+    store.lock_attempt(connection, claim)
     settlement.write(connection)
 
 
-def _failed(claim: ClaimedOperation, problem: Problem, *, again: bool) -> Write:
-    shown = {"kind": problem.kind.value, "message": problem.message}
-    if not again:
-        return partial(store.fail_operation, operation=claim, error=shown)
-    pause = max(retry_delay(claim.failures + 1), timedelta(seconds=problem.retry_after or 0))
-    return partial(store.retry_operation, operation=claim, error=shown, run_after=clock.utc_now() + pause)
+def _failure_write(claim: ClaimedOperation, problem: Problem, *, may_retry: bool) -> Write:
+    public_error = {"kind": problem.kind.value, "message": problem.message}
+    if not may_retry:
+        return partial(store.fail_operation, operation=claim, error=public_error)
+    delay = max(retry_delay(claim.failures + 1), timedelta(seconds=problem.retry_after or 0))
+    return partial(store.retry_operation, operation=claim, error=public_error, run_after=clock.utc_now() + delay)

@@ -1,11 +1,12 @@
 """The `operations` table and all SQL about it.
 
-Time is read from this process's clock: the clocks of processes that share a database must agree to well within a lease.
+Processes use their own clocks; if they share a database, the clocks must differ by much less than a lease.
 """
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import fields
 from datetime import datetime
+from operator import attrgetter
 from typing import Any
 
 import sqlalchemy as sa
@@ -61,14 +62,14 @@ def add_operation(
     tenant_id: str | None = None,
     operation_id: str | None = None,
 ) -> Operation:
-    """Add an operation in the caller's write transaction; workers look for it after the commit.
+    """Add an operation in the caller's write transaction; workers claim it after the commit.
 
-    With a `tenant_id` it is unordered; its kind must have limits.
+    With a `tenant_id` it is unordered, and its kind must have limits.
     """
     publish_on_commit(connection, kind)
     if tenant_id is None and connection.dialect.name == "postgresql":
-        # A number is drawn at the insert and seen at the commit. Without this, a transaction that commits late would
-        # put an operation before one of the same subject that already runs.
+        # The insert draws the number, the commit makes it visible. Without this lock, a late commit could put an
+        # operation before one of the same subject that already runs.
         connection.execute(sa.select(sa.func.pg_advisory_xact_lock(sa.func.hashtextextended(subject, 0))))
     now = clock.utc_now()
     row = connection.execute(
@@ -87,7 +88,7 @@ def add_operation(
         )
         .returning(*_FIELDS)
     )
-    return _operation(row.one())
+    return _read_operation(row.one())
 
 
 def get_operation(connection: Connection, operation_id: str) -> Operation:
@@ -95,20 +96,20 @@ def get_operation(connection: Connection, operation_id: str) -> Operation:
     row = connection.execute(sa.select(*_FIELDS).where(_o.id == operation_id)).first()
     if row is None:
         raise OperationNotFound
-    return _operation(row)
+    return _read_operation(row)
 
 
 def is_subject_busy(connection: Connection, subject: str) -> bool:
-    """Return whether an operation of that subject is unfinished."""
+    """Return whether the subject has an unfinished operation."""
     unfinished = sa.select(_o.number).where(_o.subject == subject, _UNFINISHED)
     return connection.execute(unfinished.limit(1)).first() is not None
 
 
 def list_waiting_operations(connection: Connection, kind: str, subject: str) -> Sequence[Operation]:
-    """List operations that have not begun, oldest first; none begins before the transaction ends."""
+    """List and lock the operations that never began, oldest first; none begins before the transaction ends."""
     query = sa.select(*_FIELDS).where(_o.kind == kind, _o.subject == subject, _o.state == OperationState.PENDING)
     rows = connection.execute(query.where(_o.attempts == 0).order_by(_o.number).with_for_update())
-    return [_operation(row) for row in rows]
+    return [_read_operation(row) for row in rows]
 
 
 def claim_operations(
@@ -118,49 +119,51 @@ def claim_operations(
     owner: str,
     until: datetime,
     limit: int,
-    held: Collection[str] = (),
+    exclude: Collection[str] = (),
 ) -> Sequence[Operation]:
-    """Take up to `limit` ordered operations that are due, oldest first; `held` are those that the caller works on.
+    """Claim up to `limit` due ordered operations, oldest first; `exclude` has the ids that the caller already runs.
 
-    An operation is due when it waits, or when its lease expired, and its subject has no older unfinished operation.
-    The rows are locked before they change, so two processes never take the same; and since no finished operation
-    becomes unfinished again, an older operation seen finished stays so.
+    An operation is due if it is pending, or its lease expired, and its subject has no older unfinished operation.
+    The rows are locked before they change, so two processes never claim the same one. A finished operation never
+    becomes unfinished again, so the check for older ones cannot become false.
     """
     now = clock.utc_now()
     older = operations.alias("older")
-    free = sa.or_(
+    is_claimable = sa.or_(
         sa.and_(_o.state == OperationState.PENDING, _o.run_after <= now),
         sa.and_(_o.state == OperationState.RUNNING, _o.lease_until < now),
     )
-    behind = sa.exists().where(older.c.subject == _o.subject, older.c.number < _o.number, older.c.finished_at.is_(None))
+    is_older = sa.and_(older.c.subject == _o.subject, older.c.number < _o.number, older.c.finished_at.is_(None))
     due = (
         sa.select(_o.number)
-        .where(_ORDERED, _o.kind.in_(list(kinds)), _o.id.not_in(list(held)), free, ~behind)
+        .where(
+            _ORDERED, _o.kind.in_(list(kinds)), _o.id.not_in(list(exclude)), is_claimable, ~sa.exists().where(is_older)
+        )
         .order_by(_o.number)
         .limit(limit)
     )
-    return _take(connection, due, owner, until)
+    return _begin_attempts(connection, due, owner, until)
 
 
 def claim_unordered(
-    connection: Connection, kind: str, slots: FreeSlots, *, owner: str, until: datetime, held: Collection[str] = ()
+    connection: Connection, kind: str, slots: FreeSlots, *, owner: str, until: datetime, exclude: Collection[str] = ()
 ) -> Sequence[Operation]:
-    """Take unordered operations of a kind that are due, as many as the slots allow; occupy those slots."""
-    now, taken = clock.utc_now(), list[Operation]()
-    _release_expired(connection, kind, now, held)
+    """Claim due unordered operations of a kind, as many as the free slots allow, and occupy the slots."""
+    now, claimed = clock.utc_now(), list[Operation]()
+    _release_expired(connection, kind, now, exclude)
     for subject, tenant_id in _due_subjects(connection, kind, now, slots):
-        if (count := slots.count(tenant_id, subject)) > 0:
+        if (count := slots.count_free(tenant_id, subject)) > 0:
             due = sa.select(_o.number).where(_waiting(operations, kind), _o.subject == subject, _o.run_after <= now)
-            new = _take(connection, due.order_by(_o.run_after, _o.number).limit(count), owner, until)
+            new = _begin_attempts(connection, due.order_by(_o.run_after, _o.number).limit(count), owner, until)
             for operation in new:
                 slots.occupy(operation)
-            taken.extend(new)
-    return taken
+            claimed.extend(new)
+    return claimed
 
 
-def _release_expired(connection: Connection, kind: str, now: datetime, held: Collection[str]) -> None:
+def _release_expired(connection: Connection, kind: str, now: datetime, exclude: Collection[str]) -> None:
     running = sa.and_(_UNORDERED, _o.kind == kind, _o.state == OperationState.RUNNING)
-    expired = sa.select(_o.number).where(running, _o.lease_until < now, _o.id.not_in(list(held)))
+    expired = sa.select(_o.number).where(running, _o.lease_until < now, _o.id.not_in(list(exclude)))
     numbers = connection.execute(expired.with_for_update(skip_locked=True)).scalars().all()
     if numbers:
         idle = operations.update().where(_o.number.in_(numbers), _o.state == OperationState.RUNNING)
@@ -170,15 +173,15 @@ def _release_expired(connection: Connection, kind: str, now: datetime, held: Col
 def _due_subjects(connection: Connection, kind: str, now: datetime, slots: FreeSlots) -> Sequence[tuple[str, str]]:
     """Return subjects with due operations, and their tenants, in random order.
 
-    The recursive query reads one entry of the index for each subject, however many operations wait.
+    The recursive query reads one index entry per subject, however many operations are pending.
     """
     later, due = operations.alias("later"), operations.alias("due")
     subjects = sa.select(sa.func.min(_o.subject).label("subject")).where(_waiting(operations, kind))
     subjects = subjects.cte("subjects", recursive=True)
-    following = sa.select(sa.func.min(later.c.subject)).where(
+    next_subject = sa.select(sa.func.min(later.c.subject)).where(
         _waiting(later, kind), later.c.subject > subjects.c.subject
     )
-    subjects = subjects.union_all(sa.select(following.scalar_subquery()).where(subjects.c.subject.is_not(None)))
+    subjects = subjects.union_all(sa.select(next_subject.scalar_subquery()).where(subjects.c.subject.is_not(None)))
     first_due = sa.select(due.c.tenant_id).where(
         _waiting(due, kind), due.c.subject == subjects.c.subject, due.c.run_after <= now
     )
@@ -193,44 +196,44 @@ def _due_subjects(connection: Connection, kind: str, now: datetime, slots: FreeS
 
 
 def _waiting(table: Any, kind: str) -> sa.ColumnElement[bool]:
-    """Return the condition of pending unordered operations of a kind, in the words of their index."""
+    """Return the condition of pending unordered operations of a kind, with the columns of their index."""
     c = table.c
     return sa.and_(c.state == OperationState.PENDING, c.kind == kind, c.tenant_id.is_not(None), c.finished_at.is_(None))
 
 
-def _take(connection: Connection, due: sa.Select[tuple[int]], owner: str, until: datetime) -> Sequence[Operation]:
-    """Begin an attempt at each of these operations that no other process is taking."""
+def _begin_attempts(connection: Connection, due: sa.Select[tuple[int]], owner: str, until: datetime) -> list[Operation]:
+    """Begin an attempt at each selected operation, except those that another process is claiming."""
     numbers = connection.execute(due.with_for_update(of=operations, skip_locked=True)).scalars().all()
     if not numbers:
         return []
-    taken = (
+    query = (
         operations.update()
         .where(_o.number.in_(numbers))
         .values(state=OperationState.RUNNING, attempts=_o.attempts + 1, lease_owner=owner, lease_until=until)
         .returning(_o.number, *_FIELDS)
     )
-    rows: list[Any] = sorted(connection.execute(taken).all(), key=_number)
-    return [_operation(row) for row in rows]
+    rows: list[Any] = sorted(connection.execute(query).all(), key=attrgetter("number"))
+    return [_read_operation(row) for row in rows]
 
 
-def extend_leases(connection: Connection, held: Iterable[Operation], until: datetime) -> set[str]:
-    """Extend leases; return the ids of those that are still held."""
+def extend_leases(connection: Connection, claims: Iterable[Operation], until: datetime) -> set[str]:
+    """Extend the leases of current attempts and return their ids."""
     return {
         operation.id
-        for operation in sorted(held, key=lambda operation: operation.id)  # one order of row locks: no deadlock
-        if connection.execute(operations.update().where(_held(operation)).values(lease_until=until)).rowcount == 1
+        for operation in sorted(claims, key=lambda operation: operation.id)  # one order of row locks: no deadlock
+        if _update_attempt(connection, operation, lease_until=until)
     }
 
 
-def hold_attempt(connection: Connection, operation: Operation) -> None:
-    """Hold the current attempt until the transaction ends. Raises LeaseLost if it is no longer current."""
-    if connection.execute(sa.select(_o.number).where(_held(operation)).with_for_update()).first() is None:
+def lock_attempt(connection: Connection, operation: Operation) -> None:
+    """Lock the current attempt until the transaction ends. Raises LeaseLost."""
+    if connection.execute(sa.select(_o.number).where(_is_current(operation)).with_for_update()).first() is None:
         raise LeaseLost
 
 
 def update_payload(connection: Connection, operation: Operation, payload: JSON) -> None:
-    """Note how far a held operation has come, for steps that must not be taken again. Raises LeaseLost."""
-    if connection.execute(operations.update().where(_held(operation)).values(payload=payload)).rowcount != 1:
+    """Store the progress of an attempt, for steps that must not be repeated. Raises LeaseLost."""
+    if not _update_attempt(connection, operation, payload=payload):
         raise LeaseLost
 
 
@@ -240,10 +243,8 @@ def finish_operation(connection: Connection, operation: Operation, result: JSON)
 
 
 def fail_operation(connection: Connection, operation: Operation, error: JSON) -> None:
-    failures = operation.failures + 1
-    _end(
-        connection, operation, state=OperationState.FAILED, failures=failures, error=error, finished_at=clock.utc_now()
-    )
+    failures, now = operation.failures + 1, clock.utc_now()
+    _end(connection, operation, state=OperationState.FAILED, failures=failures, error=error, finished_at=now)
 
 
 def retry_operation(connection: Connection, operation: Operation, error: JSON, run_after: datetime) -> None:
@@ -252,17 +253,17 @@ def retry_operation(connection: Connection, operation: Operation, error: JSON, r
 
 
 def postpone_operation(connection: Connection, operation: Operation, run_after: datetime) -> None:
-    """End an attempt and make the next one later; this is no failure."""
+    """End an attempt without a failure and schedule the next one. Raises LeaseLost."""
     publish_on_commit(connection, operation.kind)
     _end(connection, operation, state=OperationState.PENDING, run_after=run_after)
 
 
-def give_back(connection: Connection, operation: Operation) -> None:
+def release_operation(connection: Connection, operation: Operation) -> None:
     _end(connection, operation, state=OperationState.PENDING)
 
 
 def release_operations(connection: Connection, owner: str | None = None) -> int:
-    """Give back all operations that an owner holds, or any owner; return their number."""
+    """Release all running operations of one owner, or of all; return their number."""
     query = operations.update().where(_o.state == OperationState.RUNNING)
     if owner is not None:
         query = query.where(_o.lease_owner == owner)
@@ -270,17 +271,17 @@ def release_operations(connection: Connection, owner: str | None = None) -> int:
 
 
 def pause_operations(connection: Connection, kind: str, subject: str) -> None:
-    """Begin no unordered operation of this kind and subject until `resume`; running ones go on."""
-    _move(connection, kind, subject, OperationState.PENDING, OperationState.PAUSED)
+    """Pause the pending unordered operations of a kind and subject; running ones continue."""
+    _change_state(connection, kind, subject, OperationState.PENDING, OperationState.PAUSED)
 
 
 def resume_operations(connection: Connection, kind: str, subject: str) -> None:
-    """Undo `pause`."""
+    """Resume the paused operations of a kind and subject."""
     publish_on_commit(connection, kind)
-    _move(connection, kind, subject, OperationState.PAUSED, OperationState.PENDING)
+    _change_state(connection, kind, subject, OperationState.PAUSED, OperationState.PENDING)
 
 
-def _move(connection: Connection, kind: str, subject: str, old: OperationState, new: OperationState) -> None:
+def _change_state(connection: Connection, kind: str, subject: str, old: OperationState, new: OperationState) -> None:
     query = operations.update().where(_UNORDERED, _o.state == old, _o.kind == kind, _o.subject == subject)
     connection.execute(query.values(state=new))
 
@@ -292,10 +293,10 @@ def count_operations(connection: Connection, kind: str, subject: str, *states: O
 
 
 def discard_operation(connection: Connection, operation_id: str) -> bool:
-    """Delete an unordered operation unless it is running; return whether it is gone."""
-    mine = sa.and_(_o.id == operation_id, _o.tenant_id.is_not(None))
-    connection.execute(operations.delete().where(mine, _o.state != OperationState.RUNNING))
-    return connection.execute(sa.select(_o.number).where(mine)).first() is None
+    """Delete an unordered operation unless it is running; return whether it does not exist any more."""
+    selected = sa.and_(_o.id == operation_id, _o.tenant_id.is_not(None))
+    connection.execute(operations.delete().where(selected, _o.state != OperationState.RUNNING))
+    return connection.execute(sa.select(_o.number).where(selected)).first() is None
 
 
 def discard_waiting(connection: Connection, subject: str) -> None:
@@ -305,24 +306,24 @@ def discard_waiting(connection: Connection, subject: str) -> None:
 
 
 def sweep_operations(connection: Connection, before: datetime, limit: int) -> int:
-    """Delete some operations that finished before a moment; return their number."""
+    """Delete a batch of operations that finished before a time; return their number."""
     old = sa.select(_o.number).where(_o.finished_at < before).limit(limit).scalar_subquery()
     return connection.execute(operations.delete().where(_o.number.in_(old))).rowcount
 
 
 def _end(connection: Connection, operation: Operation, **values: Any) -> None:
-    query = operations.update().where(_held(operation)).values(**values, **_IDLE)
-    if connection.execute(query).rowcount != 1:
+    if not _update_attempt(connection, operation, **values, **_IDLE):
         raise LeaseLost
 
 
-def _held(operation: Operation) -> sa.ColumnElement[bool]:
+def _update_attempt(connection: Connection, operation: Operation, **values: Any) -> bool:
+    """Write values to an operation; return False if the attempt is not current."""
+    return connection.execute(operations.update().where(_is_current(operation)).values(values)).rowcount == 1
+
+
+def _is_current(operation: Operation) -> sa.ColumnElement[bool]:
     return sa.and_(_o.id == operation.id, _o.attempts == operation.attempts, _o.state == OperationState.RUNNING)
 
 
-def _number(row: Any) -> int:
-    return row.number
-
-
-def _operation(row: Any) -> Operation:
+def _read_operation(row: Any) -> Operation:
     return read_record(Operation, row, state=OperationState(row.state))

@@ -11,21 +11,21 @@ from tests.work.scenarios import LONG, Add, BlockingHandler, Start, until
 
 
 async def test_a_heartbeat_keeps_the_lease_while_the_handler_runs(start: Start, add: Add, database: Database) -> None:
-    held = BlockingHandler()
-    loop = await start({"k": held}, lease=3)
-    other = await start({"k": held}, owner="b", lease=3)
+    handler = BlockingHandler()
+    loop = await start({"k": handler}, lease=3)
+    other = await start({"k": handler}, owner="b", lease=3)
     added = await add()
     loop.wake()
-    await until(lambda: bool(held.entered))
-    first_end = held.entered[0].lease_until
+    await until(lambda: bool(handler.entered))
+    first_end = handler.entered[0].lease_until
     assert first_end
     await until(lambda: clock.utc_now() > first_end)
     other.wake()
-    still = await loop.wait(added.id, 0.1)
-    assert (still.state, still.attempts) == (OperationState.RUNNING, 1)
-    assert still.lease_until
-    assert still.lease_until > first_end
-    held.go.set()
+    running = await loop.wait(added.id, 0.1)
+    assert (running.state, running.attempts) == (OperationState.RUNNING, 1)
+    assert running.lease_until
+    assert running.lease_until > first_end
+    handler.go.set()
     assert (await loop.wait(added.id, LONG)).attempts == 1
 
 

@@ -1,4 +1,4 @@
-"""A process is killed during an operation: another one finishes it, and the dead one's writes stay fenced."""
+"""A killed process: another one finishes its operation, and late writes of the first are refused."""
 
 import asyncio
 import os
@@ -57,7 +57,7 @@ async def doomed(database_url: str) -> AsyncIterator[asyncio.subprocess.Process]
         await process.communicate()
 
 
-async def test_another_process_finishes_what_a_killed_one_began(
+async def test_another_process_finishes_the_operation_of_a_killed_one(
     start: Start, add: Add, database: Database, database_url: str
 ) -> None:
     runs: list[tuple[str, int]] = []
@@ -68,12 +68,12 @@ async def test_another_process_finishes_what_a_killed_one_began(
 
     quick = await add(subject="s", payload="quick")
     begun = await add(subject="s")
-    behind = await add(subject="s")
+    next_one = await add(subject="s")
     async with doomed(database_url) as process:
         process.kill()
         await process.wait()
         loop = await start({"k": handler, "note": handler})
-        ends = [await loop.wait(operation.id, 30) for operation in (quick, begun, behind)]
+        ends = [await loop.wait(operation.id, 30) for operation in (quick, begun, next_one)]
         async with asyncio.timeout(30):
             while len(runs) < 3:
                 await asyncio.sleep(0.01)
@@ -81,19 +81,19 @@ async def test_another_process_finishes_what_a_killed_one_began(
     assert [end.attempts for end in ends] == [1, 2, 1]
     assert {end.state for end in ends} == {OperationState.DONE}
     noted = runs.pop()[0]
-    assert runs == [(begun.id, 2), (behind.id, 1)]
-    assert (await loop.wait(noted, 0)).kind == "note", "what the doomed wrote before it was killed is there, once"
+    assert runs == [(begun.id, 2), (next_one.id, 1)]
+    assert (await loop.wait(noted, 0)).kind == "note", "the write before the kill is stored, once"
 
 
 async def test_a_process_that_slept_through_its_lease_cannot_write(
     start: Start, add: Add, database: Database, database_url: str
 ) -> None:
-    """It is stopped for longer than its lease and then continued, like a suspended machine."""
+    """Stop the process for longer than its lease and continue it, like a suspended machine."""
 
     async def handler(claim: ClaimedOperation) -> str:
         return "by the survivor"
 
-    if database.is_sqlite:  # on SQLite a starting server takes all leases, so it starts before
+    if database.is_sqlite:  # on SQLite a starting server releases all leases, so it starts before the other
         loop = await start({"note": handler})
     added = await add()
     async with doomed(database_url) as process:

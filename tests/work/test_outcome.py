@@ -22,7 +22,7 @@ class NoSuchThing(NotFound):
     ],
     ids=repr,
 )
-async def test_an_error_is_recorded_without_its_inside(
+async def test_an_error_is_recorded_without_its_details(
     start: Start, add: Add, error: BaseException, recorded: object
 ) -> None:
     loop = await start({"k": FailingHandler(error)})
@@ -33,7 +33,7 @@ async def test_an_error_is_recorded_without_its_inside(
 
 
 @pytest.mark.parametrize("error", [ServiceUnavailable(), RuntimeError(), asyncio.CancelledError()], ids=repr)
-async def test_what_may_pass_is_tried_again(
+async def test_a_temporary_error_is_retried(
     start: Start, add: Add, error: BaseException, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     handler = FailingHandler(error)
@@ -61,7 +61,7 @@ async def test_retries_end(start: Start, add: Add, monkeypatch: pytest.MonkeyPat
     assert (end.state, end.failures, handler.calls) == (OperationState.FAILED, 2, 2)
 
 
-async def test_a_refusal_is_not_tried_again(start: Start, add: Add) -> None:
+async def test_a_problem_is_not_retried(start: Start, add: Add) -> None:
     handler = FailingHandler(NoSuchThing())
     loop = await start({"k": handler}, retries=5)
     added = await add()
@@ -92,21 +92,26 @@ async def test_a_result_that_is_not_json_is_a_failure(start: Start, add: Add) ->
 
 
 async def test_stopping_gives_back_what_did_not_finish(start: Start, add: Add) -> None:
-    held = BlockingHandler()
-    loop = await start({"k": held})
+    handler = BlockingHandler()
+    loop = await start({"k": handler})
     added = await add()
     loop.wake()
-    await until(lambda: bool(held.entered))
+    await until(lambda: bool(handler.entered))
     await loop.stop(grace=0)
-    back = await loop.wait(added.id, 0)
-    assert held.cancelled == 1
-    assert (back.state, back.lease_owner, back.failures, back.error) == (OperationState.PENDING, None, 0, None)
-    held.go.set()
-    again = await start({"k": held}, owner="b")
+    ended = await loop.wait(added.id, 0)
+    assert handler.cancelled == 1
+    assert (ended.state, ended.lease_owner, ended.failures, ended.error) == (
+        OperationState.PENDING,
+        None,
+        0,
+        None,
+    )
+    handler.go.set()
+    again = await start({"k": handler}, owner="b")
     assert (await again.wait(added.id, LONG)).result == 2
 
 
-async def test_a_handler_that_breaks_while_it_is_cancelled_is_given_back_too(start: Start, add: Add) -> None:
+async def test_a_handler_that_fails_while_it_is_cancelled_is_released_too(start: Start, add: Add) -> None:
     entered = asyncio.Event()
 
     async def handler(claim: ClaimedOperation) -> None:

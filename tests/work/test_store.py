@@ -28,16 +28,16 @@ async def get(database: Database, operation: Operation) -> Operation:
     return await database.read(lambda connection: store.get_operation(connection, operation.id))
 
 
-async def test_what_is_added_can_be_read(database: Database, add: Add) -> None:
+async def test_an_added_operation_can_be_read(database: Database, add: Add) -> None:
     before = clock.utc_now()
     added = await add("k", "agent/1", {"a": [1]})
     assert added == await get(database, added)
     assert (added.kind, added.subject, added.payload) == ("k", "agent/1", {"a": [1]})
-    assert (added.state, added.attempts, added.failures, added.finished) == (OperationState.PENDING, 0, 0, False)
+    assert (added.state, added.attempts, added.failures, added.is_finished) == (OperationState.PENDING, 0, 0, False)
     assert before <= added.created_at == added.run_after <= clock.utc_now()
 
 
-async def test_it_is_added_with_the_callers_transaction_or_not_at_all(database: Database) -> None:
+async def test_an_operation_is_added_in_the_callers_transaction(database: Database) -> None:
     added: list[Operation] = []
 
     def write(connection: Connection) -> None:
@@ -66,20 +66,20 @@ async def test_a_claim_takes_the_oldest_of_each_subject_up_to_the_limit(database
     assert [operation.id for operation in taken] == [operation.id for operation in first]
 
 
-async def test_a_kind_that_has_no_handler_here_is_left_and_holds_its_subject(database: Database, add: Add) -> None:
+async def test_a_kind_without_a_handler_is_not_claimed_and_blocks_its_subject(database: Database, add: Add) -> None:
     await add(kind="other", subject="s")
     await add(kind="k", subject="s")
     assert await claim(database) == []
 
 
-async def test_what_is_to_run_later_waits_and_so_does_what_is_behind_it(database: Database, add: Add) -> None:
+async def test_an_operation_that_is_not_due_blocks_its_subject(database: Database, add: Add) -> None:
     await add(subject="s", run_after=clock.utc_now() + MINUTE)
     await add(subject="s")
     due = await add(subject="t", run_after=clock.utc_now() - MINUTE)
     assert [operation.id for operation in await claim(database)] == [due.id]
 
 
-async def test_the_next_of_a_subject_is_free_once_the_one_before_has_finished(database: Database, add: Add) -> None:
+async def test_the_end_of_an_operation_unblocks_its_subject(database: Database, add: Add) -> None:
     await add()
     second = await add()
     (taken,) = await claim(database)
@@ -87,10 +87,10 @@ async def test_the_next_of_a_subject_is_free_once_the_one_before_has_finished(da
     assert [operation.id for operation in await claim(database)] == [second.id]
 
 
-async def test_an_expired_lease_is_taken_over_but_not_by_who_still_works(database: Database, add: Add) -> None:
+async def test_an_expired_lease_is_claimed_but_not_by_its_own_worker(database: Database, add: Add) -> None:
     added = await add()
     await claim(database, until=clock.utc_now() - MINUTE)
-    assert await claim(database, held=[added.id]) == []
+    assert await claim(database, exclude=[added.id]) == []
     (taken,) = await claim(database, "b")
     assert (taken.attempts, taken.lease_owner) == (2, "b")
 
@@ -99,8 +99,8 @@ ENDS = {
     "finish": lambda connection, operation: store.finish_operation(connection, operation, None),
     "fail": lambda connection, operation: store.fail_operation(connection, operation, {}),
     "retry": lambda connection, operation: store.retry_operation(connection, operation, {}, clock.utc_now()),
-    "give back": store.give_back,
-    "fence": store.hold_attempt,
+    "release": store.release_operation,
+    "lock": store.lock_attempt,
 }
 
 
@@ -115,7 +115,7 @@ async def test_an_earlier_attempt_writes_nothing(database: Database, add: Add, e
 
 
 @pytest.mark.parametrize("end", ENDS)
-async def test_nothing_is_written_after_the_end(database: Database, add: Add, end: str) -> None:
+async def test_a_finished_attempt_writes_nothing(database: Database, add: Add, end: str) -> None:
     await add()
     (taken,) = await claim(database)
     await database.write(lambda connection: store.finish_operation(connection, taken, 1))
@@ -125,20 +125,20 @@ async def test_nothing_is_written_after_the_end(database: Database, add: Add, en
     assert await get(database, taken) == ended
 
 
-async def test_each_end_is_recorded(database: Database, add: Add) -> None:
-    for subject in ("done", "failed", "again", "back"):
+async def test_each_outcome_is_recorded(database: Database, add: Add) -> None:
+    for subject in ("done", "failed", "retried", "released"):
         await add(subject=subject)
-    done, failed, again, back = await claim(database)
+    done, failed, retried, released = await claim(database)
     later = clock.utc_now() + MINUTE
 
     def write(connection: Connection) -> None:
         store.finish_operation(connection, done, {"ok": True})
         store.fail_operation(connection, failed, {"message": "no"})
-        store.retry_operation(connection, again, {"message": "not yet"}, later)
-        store.give_back(connection, back)
+        store.retry_operation(connection, retried, {"message": "not yet"}, later)
+        store.release_operation(connection, released)
 
     await database.write(write)
-    ended = [await get(database, operation) for operation in (done, failed, again, back)]
+    ended = [await get(database, operation) for operation in (done, failed, retried, released)]
     assert [operation.state for operation in ended] == [
         OperationState.DONE,
         OperationState.FAILED,
@@ -146,7 +146,7 @@ async def test_each_end_is_recorded(database: Database, add: Add) -> None:
         OperationState.PENDING,
     ]
     assert [operation.failures for operation in ended] == [0, 1, 1, 0]
-    assert [operation.finished for operation in ended] == [True, True, False, False]
+    assert [operation.is_finished for operation in ended] == [True, True, False, False]
     assert [operation.finished_at is not None for operation in ended] == [True, True, False, False]
     assert {(operation.lease_owner, operation.lease_until) for operation in ended} == {(None, None)}
     assert (ended[0].result, ended[1].error, ended[2].error) == (
@@ -157,28 +157,28 @@ async def test_each_end_is_recorded(database: Database, add: Add) -> None:
     assert ended[2].run_after == later
 
 
-async def test_extending_keeps_what_is_held_and_tells_what_is_lost(database: Database, add: Add) -> None:
+async def test_extending_returns_the_current_leases(database: Database, add: Add) -> None:
     await add(subject="x")
     await add(subject="y")
-    held = await claim(database)
-    await database.write(lambda connection: store.give_back(connection, held[0]))
+    claims = await claim(database)
+    await database.write(lambda connection: store.release_operation(connection, claims[0]))
     end = clock.utc_now() + 2 * MINUTE
-    assert await database.write(lambda connection: store.extend_leases(connection, held, end)) == {held[1].id}
-    assert (await get(database, held[1])).lease_until == end
+    assert await database.write(lambda connection: store.extend_leases(connection, claims, end)) == {claims[1].id}
+    assert (await get(database, claims[1])).lease_until == end
 
 
-async def test_releasing_gives_back_what_an_owner_holds(database: Database, add: Add) -> None:
+async def test_releasing_the_operations_of_an_owner(database: Database, add: Add) -> None:
     for subject in ("x", "y", "z"):
         await add(subject=subject)
-    (mine,) = await claim(database, "a", limit=1)
+    (own,) = await claim(database, "a", limit=1)
     others = await claim(database, "b")
     assert await database.write(lambda connection: store.release_operations(connection, "a")) == 1
-    assert [(await get(database, mine)).state, (await get(database, others[0])).state] == ["pending", "running"]
+    assert [(await get(database, own)).state, (await get(database, others[0])).state] == ["pending", "running"]
     assert await database.write(store.release_operations) == 2
     assert len(await claim(database)) == 3
 
 
-async def test_sweeping_forgets_what_finished_long_ago_and_nothing_else(database: Database, add: Add) -> None:
+async def test_sweeping_deletes_only_old_finished_operations(database: Database, add: Add) -> None:
     for subject in ("x", "y", "z"):
         await add(subject=subject)
     old, running = await claim(database, limit=2)
@@ -196,9 +196,7 @@ async def test_sweeping_forgets_what_finished_long_ago_and_nothing_else(database
 
 
 @pytest.mark.parametrize("dialect", [pytest.param("postgresql", marks=pytest.mark.postgres)], indirect=True)
-async def test_what_is_added_later_does_not_overtake_a_transaction_that_commits_late(
-    database: Database, add: Add
-) -> None:
+async def test_a_later_operation_does_not_overtake_a_late_commit(database: Database, add: Add) -> None:
     waiting = sa.text("SELECT count(*) FROM pg_locks WHERE NOT granted")
     with database.writer.begin() as connection:
         first = store.add_operation(connection, "k", "s")
@@ -233,7 +231,7 @@ async def test_parallel_adders_and_claimers_never_run_two_of_a_subject(database:
                 assert operation.attempts == 1
                 running.add(operation.subject)
                 begun[operation.subject].append(operation.id)
-                await db.write(lambda connection, operation=operation: store.hold_attempt(connection, operation))
+                await db.write(lambda connection, operation=operation: store.lock_attempt(connection, operation))
                 running.remove(operation.subject)
                 await db.write(
                     lambda connection, operation=operation: store.finish_operation(connection, operation, None)
@@ -252,7 +250,7 @@ async def test_parallel_adders_and_claimers_never_run_two_of_a_subject(database:
     assert begun == added
 
 
-async def test_what_waits_is_what_nobody_has_begun(database: Database, add: Add) -> None:
+async def test_waiting_operations_never_began(database: Database, add: Add) -> None:
     first, second = await add("k", "x"), await add("k", "x")
     await add("k", "y")
     await add("other", "x")
@@ -283,9 +281,7 @@ async def claim_unordered(
     )
 
 
-async def test_unordered_operations_run_within_the_limits_and_every_tenant_has_its_share(
-    database: Database, add: Add
-) -> None:
+async def test_unordered_operations_run_within_the_limits_of_each_tenant(database: Database, add: Add) -> None:
     for number in range(20):
         await add(subject=f"x{number % 2}", tenant_id="x")
     await add(subject="y", tenant_id="y")
@@ -297,7 +293,7 @@ async def test_unordered_operations_run_within_the_limits_and_every_tenant_has_i
     assert await claim_unordered(database, taken) == []
 
 
-async def test_full_tenants_leave_the_turn_to_others(database: Database, add: Add) -> None:
+async def test_operations_of_full_tenants_are_skipped(database: Database, add: Add) -> None:
     for number in range(20):
         await add(subject=f"x{number}", tenant_id="x")
     taken = await claim_unordered(database)
@@ -314,16 +310,14 @@ async def test_unordered_operations_of_a_subject_begin_with_the_most_overdue(dat
     assert await claim(database) == []  # ordered operations have another query
 
 
-async def test_an_expired_unordered_lease_is_taken_over_but_not_by_who_still_works(
-    database: Database, add: Add
-) -> None:
+async def test_an_expired_unordered_lease_is_claimed_but_not_by_its_own_worker(database: Database, add: Add) -> None:
     added = await add(tenant_id="x")
     (stale,) = await claim_unordered(database, until=clock.utc_now() - MINUTE)
-    assert await claim_unordered(database, held=[added.id]) == []
+    assert await claim_unordered(database, exclude=[added.id]) == []
     (taken,) = await claim_unordered(database)
     assert taken.attempts == 2
     with pytest.raises(LeaseLost):
-        await database.write(lambda connection: store.hold_attempt(connection, stale))
+        await database.write(lambda connection: store.lock_attempt(connection, stale))
 
 
 async def test_paused_operations_wait_until_they_are_resumed(database: Database, add: Add) -> None:
@@ -353,8 +347,8 @@ async def test_only_unordered_operations_that_do_not_run_are_discarded(database:
     await claim_unordered(database)
     waiting, paused = await add(tenant_id="x"), await add(subject="p", tenant_id="x")
     await database.write(lambda connection: store.pause_operations(connection, "k", "p"))
-    for one, gone in ((running, False), (waiting, True)):
-        assert await database.write(lambda connection, one=one: store.discard_operation(connection, one.id)) is gone
+    for operation, done in ((running, False), (waiting, True)):
+        assert await database.write(lambda c, id_=operation.id: store.discard_operation(c, id_)) is done
     await database.write(lambda connection: store.discard_operation(connection, ordered.id))
     await add(tenant_id="x")
     for subject in ("s", "p", "o"):
@@ -365,10 +359,10 @@ async def test_only_unordered_operations_that_do_not_run_are_discarded(database:
         await get(database, paused)
 
 
-async def test_parallel_claims_never_take_the_same(database: Database, add: Add) -> None:
+async def test_parallel_claims_are_disjoint(database: Database, add: Add) -> None:
     for number in range(20):
         await add(subject=f"s{number % 4}", tenant_id=f"t{number % 3}")
     taken = await asyncio.gather(*(claim_unordered(database) for _ in range(6)))
-    ids = [operation.id for some in taken for operation in some]
+    ids = [operation.id for claimed in taken for operation in claimed]
     assert ids
     assert len(ids) == len(set(ids))

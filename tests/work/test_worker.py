@@ -31,25 +31,25 @@ async def test_an_operation_is_done_and_its_result_kept(start: Start, add: Add) 
     assert done.lease_owner is None
 
 
-async def test_what_was_added_before_the_start_or_without_a_wake_is_found(start: Start, add: Add) -> None:
+async def test_operations_are_found_without_a_wake(start: Start, add: Add) -> None:
     before = await add()
     loop = await start({"k": echo})
     assert (await loop.wait(before.id, LONG)).state is OperationState.DONE
-    silent = await add()
-    assert (await loop.wait(silent.id, LONG)).state is OperationState.DONE
+    unannounced = await add()
+    assert (await loop.wait(unannounced.id, LONG)).state is OperationState.DONE
 
 
-async def test_one_subject_runs_in_order_one_at_a_time_and_others_beside_it(start: Start, add: Add) -> None:
+async def test_a_subject_runs_in_order_one_at_a_time_and_subjects_run_in_parallel(start: Start, add: Add) -> None:
     running: set[str] = set()
     order: dict[str, list[int]] = {"x": [], "y": []}
-    together: list[int] = []
+    concurrent: list[int] = []
 
     async def handler(claim: ClaimedOperation) -> None:
         assert claim.subject not in running
         running.add(claim.subject)
         order[claim.subject].append(claim.payload)
         for _ in range(5):
-            together.append(len(running))
+            concurrent.append(len(running))
             await claim.guard(lambda _connection: None)
         running.remove(claim.subject)
 
@@ -57,20 +57,20 @@ async def test_one_subject_runs_in_order_one_at_a_time_and_others_beside_it(star
     loop = await start({"k": handler})
     assert {(await loop.wait(operation.id, LONG)).state for operation in operations} == {OperationState.DONE}
     assert order == {"x": list(range(10)), "y": list(range(10))}
-    assert max(together) == 2
+    assert max(concurrent) == 2
 
 
-async def test_no_more_run_at_once_than_the_limit(start: Start, add: Add) -> None:
-    held = BlockingHandler()
+async def test_concurrent_operations_have_a_limit(start: Start, add: Add) -> None:
+    blocking = BlockingHandler()
     for number in range(5):
         await add(subject=str(number))
-    loop = await start({"k": held}, limit=3)
-    await until(lambda: len(held.entered) == 3)
+    loop = await start({"k": blocking}, limit=3)
+    await until(lambda: len(blocking.entered) == 3)
     last = await add(subject="last")
     loop.wake()
     assert (await loop.wait(last.id, 0.2)).state is OperationState.PENDING
-    assert len(held.entered) == 3
-    held.go.set()
+    assert len(blocking.entered) == 3
+    blocking.go.set()
     assert (await loop.wait(last.id, LONG)).state is OperationState.DONE
 
 
@@ -89,15 +89,15 @@ async def test_two_loops_share_the_work_and_do_each_operation_once(start: Start,
     assert sorted(done) == sorted(operation.id for operation in operations)
 
 
-async def test_waiting_ends_with_the_time_and_knows_what_is_missing(start: Start, add: Add) -> None:
+async def test_waiting_ends_after_its_timeout_or_for_a_missing_operation(start: Start, add: Add) -> None:
     loop = await start({"k": BlockingHandler()})
     added = await add()
-    assert not (await loop.wait(added.id, 0.05)).finished
+    assert not (await loop.wait(added.id, 0.05)).is_finished
     with pytest.raises(OperationNotFound):
         await loop.wait("nowhere", LONG)
 
 
-async def test_waiting_for_a_retry_does_not_read_all_the_time(start: Start, add: Add, database: Database) -> None:
+async def test_waiting_for_a_retry_reads_rarely(start: Start, add: Add, database: Database) -> None:
     reads: list[object] = []
     sa.event.listen(database._reader, "begin", reads.append)
     loop = await start({"k": FailingHandler(ServiceUnavailable(retry_after=3600))}, retries=1)
@@ -118,18 +118,18 @@ async def test_another_loop_sees_the_end(start: Start, add: Add) -> None:
 
 
 async def test_stopping_lets_handlers_finish_within_the_grace(start: Start, add: Add) -> None:
-    held = BlockingHandler()
-    loop = await start({"k": held})
+    blocking = BlockingHandler()
+    loop = await start({"k": blocking})
     added = await add()
     loop.wake()
-    await until(lambda: bool(held.entered))
+    await until(lambda: bool(blocking.entered))
     stopping = asyncio.create_task(loop.stop(grace=LONG))
-    held.go.set()
+    blocking.go.set()
     await stopping
     assert (await loop.wait(added.id, 0)).state is OperationState.DONE
 
 
-async def test_a_stopped_loop_takes_nothing_more_and_stops_twice(start: Start, add: Add) -> None:
+async def test_a_stopped_loop_claims_nothing_and_stops_twice(start: Start, add: Add) -> None:
     loop = await start({"k": echo})
     await loop.stop()
     added = await add()
@@ -138,7 +138,7 @@ async def test_a_stopped_loop_takes_nothing_more_and_stops_twice(start: Start, a
     assert (await loop.wait(added.id, 0.1)).state is OperationState.PENDING
 
 
-async def test_a_start_takes_up_what_its_name_left_behind(start: Start, add: Add, database: Database) -> None:
+async def test_a_start_resumes_the_operations_of_the_same_name(start: Start, add: Add, database: Database) -> None:
     added = await add()
     end = clock.utc_now() + timedelta(hours=1)
     await database.write(lambda connection: store.claim_operations(connection, ["k"], owner="a", until=end, limit=1))
@@ -149,11 +149,11 @@ async def test_a_start_takes_up_what_its_name_left_behind(start: Start, add: Add
 async def test_a_second_handler_of_a_kind_is_refused(database: Database) -> None:
     loop = OperationWorker(database, owner="a")
     loop.handle("k", echo)
-    with pytest.raises(ValueError, match="k has a handler"):
+    with pytest.raises(ValueError, match="k already has a handler"):
         loop.handle("k", echo)
 
 
-async def test_old_ends_are_swept(start: Start, add: Add, database: Database) -> None:
+async def test_operations_that_finished_long_ago_are_swept(start: Start, add: Add, database: Database) -> None:
     await add()
     old = clock.utc_now() - timedelta(days=8)
     values = {"state": OperationState.DONE, "finished_at": old}
@@ -164,38 +164,38 @@ async def test_old_ends_are_swept(start: Start, add: Add, database: Database) ->
             await asyncio.sleep(0.01)
 
 
-async def test_a_tenant_whose_work_hangs_delays_no_other_tenant(start: Start, add: Add) -> None:
-    held = BlockingHandler()
+async def test_a_slow_tenant_delays_no_other_tenant(start: Start, add: Add) -> None:
+    blocking = BlockingHandler()
 
     async def handler(claim: ClaimedOperation) -> object:
-        return await held(claim) if claim.tenant_id == "slow" else "done"
+        return await blocking(claim) if claim.tenant_id == "slow" else "done"
 
     for number in range(10):
         await add(subject=f"slow/{number}", tenant_id="slow")
     loop = await start({"k": handler}, limits=OperationLimits(total=8, per_tenant=4, per_subject=2))
-    await until(lambda: len(held.entered) == 4)
+    await until(lambda: len(blocking.entered) == 4)
     others = [await add(subject=f"other/{number}", tenant_id=f"other{number}") for number in range(20)]
     ends = [await loop.wait(other.id, LONG) for other in others]
     assert {end.state for end in ends} == {OperationState.DONE}
-    assert len(held.entered) == 4
-    held.go.set()
-    await until(lambda: len(held.entered) == 10)
+    assert len(blocking.entered) == 4
+    blocking.go.set()
+    await until(lambda: len(blocking.entered) == 10)
 
 
 async def test_an_added_operation_is_claimed_without_the_poll(
     start: Start, add: Add, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(worker, "_POLL", 600.0)
+    monkeypatch.setattr(worker, "_POLL_SECONDS", 600.0)
     ordered = await start({"k": echo})
     unordered = await start({"u": echo}, owner="b", limits=OperationLimits(1, 1, 1))
     for _ in range(3):
         first, second = await add("k"), await add("u", tenant_id="x")
         async with asyncio.timeout(LONG):
-            assert (await ordered.wait(first.id, LONG)).finished
-            assert (await unordered.wait(second.id, LONG)).finished
+            assert (await ordered.wait(first.id, LONG)).is_finished
+            assert (await unordered.wait(second.id, LONG)).is_finished
 
 
-async def test_a_handler_ends_its_operation_with_rows_of_its_own(start: Start, add: Add) -> None:
+async def test_a_settlement_writes_rows_with_the_end_of_the_attempt(start: Start, add: Add) -> None:
     attempts: list[int] = []
 
     async def handler(claim: ClaimedOperation) -> Settlement:
@@ -217,7 +217,7 @@ async def test_a_handler_ends_its_operation_with_rows_of_its_own(start: Start, a
 
 async def test_a_settlement_that_lost_its_lease_writes_nothing(start: Start, add: Add, database: Database) -> None:
     async def handler(claim: ClaimedOperation) -> Settlement:
-        await database.write(lambda connection: store.give_back(connection, claim))
+        await database.write(lambda connection: store.release_operation(connection, claim))
         return Settlement(lambda connection: work.add_operation(connection, "other", "too late") and None)
 
     await start({"k": handler}, limits=OperationLimits(1, 1, 1))

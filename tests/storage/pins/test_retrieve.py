@@ -203,7 +203,7 @@ async def test_taken_back_while_it_comes(env: StorageEnv, database: Database) ->
 
 async def _idle(pin_env: PinEnv, database: Database, pin_id: str) -> None:
     async with asyncio.timeout(30):
-        while not (await database.read(lambda connection: work.get_operation(connection, pin_id))).finished:
+        while not (await database.read(lambda connection: work.get_operation(connection, pin_id))).is_finished:
             await asyncio.sleep(0.02)
     with pytest.raises(PinNotFound):
         await pin_env.pins.get(pin_env.env.tenant_id, pin_id)
@@ -287,6 +287,6 @@ async def test_what_ends_meanwhile_is_not_looked_for_any_more(env: StorageEnv, d
             await _until_locked(database)
             held.commit()
             async with asyncio.timeout(30):
-                while not (await database.read(lambda connection: work.get_operation(connection, pin.id))).finished:
+                while not (await database.read(lambda connection: work.get_operation(connection, pin.id))).is_finished:
                     await asyncio.sleep(0.02)
             assert (await pin_env.status(pin), source.requested) == (PinState.OVER_MAX_SIZE, [])

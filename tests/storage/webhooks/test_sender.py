@@ -41,7 +41,7 @@ NOWHERE = "http://127.0.0.1:9/hook"
 
 @pytest.fixture
 def webhook_env(env: StorageEnv, database: Database, monkeypatch: pytest.MonkeyPatch) -> WebhookEnv:
-    monkeypatch.setattr(worker, "_POLL", 0.02)
+    monkeypatch.setattr(worker, "_POLL_SECONDS", 0.02)
     return WebhookEnv(env, database)
 
 
@@ -358,7 +358,7 @@ async def test_a_webhook_that_is_deleted_during_an_attempt(webhook_env: WebhookE
 async def test_a_change_is_sent_without_waiting_for_the_poll(
     webhook_env: WebhookEnv, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(worker, "_POLL", 600.0)
+    monkeypatch.setattr(worker, "_POLL_SECONDS", 600.0)
     webhook = (await webhook_env.create(receiver.url)).webhook
     async with webhook_env.sending():
         await webhook_env.add()
