@@ -1,10 +1,9 @@
 """API shapes of devices (contract: Console, devices, config), with the fields that engines report."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from roost.agents.devices.model import DeviceApprovals
-from roost.drivers.engine.abilities.devices import Device, DeviceList, PairedDevice, PendingDevice
+from roost.drivers.engine.abilities.devices import DeviceList
 from roost.web.schemas import ApiSchema, Moment
 
 _UNSUPPORTED = "This agent's engine has no device pairing: any client with the gateway token can talk to it"
@@ -63,8 +62,9 @@ class ApprovalListRecord(ApiSchema):
 def device_list_record(devices: DeviceList | None) -> DeviceListRecord:
     if devices is None:
         return DeviceListRecord(supported=False, message=_UNSUPPORTED)
+    pending = [PendingDeviceRecord(**vars(one.device), **vars(one)) for one in devices.pending]
     return DeviceListRecord(
-        pending=[_pending(one) for one in devices.pending], paired=[_paired(one) for one in devices.paired]
+        pending=pending, paired=[PairedDeviceRecord(**vars(one.device), **vars(one)) for one in devices.paired]
     )
 
 
@@ -72,28 +72,3 @@ def approval_list_record(approvals: DeviceApprovals) -> ApprovalListRecord:
     failed = [FailedApprovalRecord(request_id=one.request_id, error=one.error) for one in approvals.failed]
     message = f"{len(approvals.approved)} approved" + (f", {len(failed)} failed" if failed else "")
     return ApprovalListRecord(approved=approvals.approved, failed=failed, message=message)
-
-
-def _pending(one: PendingDevice) -> PendingDeviceRecord:
-    return PendingDeviceRecord(
-        **_fields(one.device), request_id=one.request_id, requested_at=one.requested_at, is_repair=one.repair
-    )
-
-
-def _paired(one: PairedDevice) -> PairedDeviceRecord:
-    return PairedDeviceRecord(
-        **_fields(one.device), paired_at=one.paired_at, last_seen_at=one.seen_at, connected=one.connected
-    )
-
-
-def _fields(device: Device) -> dict[str, Any]:
-    return {
-        "device_id": device.device_id,
-        "display_name": device.name,
-        "platform": device.platform,
-        "client_id": device.client,
-        "client_mode": device.mode,
-        "role": device.role,
-        "scopes": device.scopes,
-        "remote_ip": device.address,
-    }

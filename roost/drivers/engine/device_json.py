@@ -35,7 +35,7 @@ def _pending(row: Json, request_id: str) -> PendingDevice:
         request_id=request_id,
         device=_device(row),
         requested_at=parse_milliseconds(row.get("ts")),
-        repair=row.get("isRepair") is True,
+        is_repair=row.get("isRepair") is True,
     )
 
 
@@ -44,7 +44,7 @@ def _paired(row: Json) -> PairedDevice:
     return PairedDevice(
         device=_device(row),
         paired_at=parse_milliseconds(row.get("approvedAtMs")),
-        seen_at=parse_milliseconds(row.get("lastSeenAtMs")),
+        last_seen_at=parse_milliseconds(row.get("lastSeenAtMs")),
         connected=connected if isinstance(connected, bool) else None,
     )
 
@@ -52,13 +52,13 @@ def _paired(row: Json) -> PairedDevice:
 def _device(row: Json) -> Device:
     return Device(
         device_id=_text(row.get("deviceId")) or "",
-        name=_text(row.get("displayName")),
+        display_name=_text(row.get("displayName")),
         platform=_text(row.get("platform")),
-        client=_text(row.get("clientId")),
-        mode=_text(row.get("clientMode")),
+        client_id=_text(row.get("clientId")),
+        client_mode=_text(row.get("clientMode")),
         role=_text(row.get("role")),
         scopes=[scope for scope in map(_text, as_list(row.get("scopes"))[:_MAX_ITEMS]) if scope],
-        address=_text(row.get("remoteIp")),
+        remote_ip=_text(row.get("remoteIp")),
     )
 
 

@@ -22,9 +22,13 @@ def test_a_list_of_devices_is_parsed() -> None:
         {"pending": [{**row, "scopes": ["a"], "isRepair": True}], "paired": [{"deviceId": "e", "connected": False}]}
     )
     (pending,), (paired,) = found.pending, found.paired
-    assert (pending.request_id, pending.repair) == ("r", True)
+    assert (pending.request_id, pending.is_repair) == ("r", True)
     assert pending.requested_at == datetime(1970, 1, 1, 0, 0, 1, 500_000, UTC)
-    assert (pending.device.name, pending.device.client, pending.device.scopes) == ("Ada's phone", "openclaw-ios", ["a"])
+    assert (pending.device.display_name, pending.device.client_id, pending.device.scopes) == (
+        "Ada's phone",
+        "openclaw-ios",
+        ["a"],
+    )
     assert (paired.device.device_id, paired.connected, paired.paired_at) == ("e", False, None)
 
 

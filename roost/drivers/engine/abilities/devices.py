@@ -22,33 +22,33 @@ class DeviceRequestNotFound(Problem):
 
 @dataclass(frozen=True)
 class Device:
-    """A device as it describes itself. address: where it last connected from; behind our edge, the client's own."""
+    """A device as it describes itself. remote_ip: where it last connected from; behind our edge, the client's own."""
 
     device_id: str
-    name: str | None = None
+    display_name: str | None = None
     platform: str | None = None
-    client: str | None = None
-    mode: str | None = None
+    client_id: str | None = None
+    client_mode: str | None = None
     role: str | None = None
     scopes: Sequence[str] = ()
-    address: str | None = None
+    remote_ip: str | None = None
 
 
 @dataclass(frozen=True)
 class PendingDevice:
-    """A device that waits for approval. repair: it is already paired, and requests more permissions."""
+    """A device that waits for approval. is_repair: it is already paired, and requests more permissions."""
 
     request_id: str
     device: Device
     requested_at: datetime | None = None
-    repair: bool = False
+    is_repair: bool = False
 
 
 @dataclass(frozen=True)
 class PairedDevice:
     device: Device
     paired_at: datetime | None = None
-    seen_at: datetime | None = None
+    last_seen_at: datetime | None = None
     connected: bool | None = None
 
 
