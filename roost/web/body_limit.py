@@ -1,7 +1,7 @@
 """Limits the size, the speed and the encoding of request bodies while they are read.
 
 A body that is too large is rejected at its Content-Length, else at the first byte too many. After a rejection the
-response is this middleware's own, however the application handles the incomplete body.
+response is this middleware's own, whatever the application does with the incomplete body.
 """
 
 import asyncio
@@ -77,7 +77,7 @@ class _BodyReader:
             async with asyncio.timeout_at(deadline):
                 message = await self._receive()
         except TimeoutError:
-            self._cut(408, "Request timeout")
+            self._refuse(408, "Request timeout")
         self._count(message.get("body", b""))
         self._is_whole = not message.get("more_body", False)
         return message
@@ -91,12 +91,12 @@ class _BodyReader:
     def _count(self, piece: bytes) -> None:
         self._size += len(piece)
         if self._limit.size is not None and self._size > self._limit.size:
-            self._cut(413, self._limit.message)
+            self._refuse(413, self._limit.message)
         if self._limit.values is not None:
             self._values.add(piece)
             if self._values.count > self._limit.values:
-                self._cut(413, self._limit.message)
+                self._refuse(413, self._limit.message)
 
-    def _cut(self, status: int, message: str) -> NoReturn:
+    def _refuse(self, status: int, message: str) -> NoReturn:
         self.refusal = status, message
         raise _BodyRefused

@@ -53,8 +53,8 @@ class ErrorForm(StrEnum):
 class BodyLimit:
     """Limits of a request body; sizes in bytes, times in seconds.
 
-    size, values (of JSON): None where the handler limits them itself, or where the body is no JSON.
-    A body has to be complete within `grace` seconds plus one for each `rate` bytes, without a pause of `idle` seconds.
+    size, values (of JSON): None if the handler limits them, or if the body is not JSON.
+    A body must be complete within `grace` seconds plus one for each `rate` bytes, without a pause of `idle` seconds.
     """
 
     size: int | None = 1024**2
@@ -87,7 +87,7 @@ class UrlRule:
     """Whether pages of any origin may send such requests."""
 
     def matches(self, method: str, path: str) -> bool:
-        """Return whether the row is that of a request."""
+        """Return whether the row applies to a request."""
         return (not self.methods or method in self.methods) and self._compiled.fullmatch(path) is not None
 
     @cached_property

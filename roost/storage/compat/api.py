@@ -1,4 +1,4 @@
-"""The APIs from before `/v3` over HTTP; everything in them is on the public network (`paths.py` names the clients)."""
+"""Endpoints of the APIs from before `/v3`, all on the public network (`paths.py` names their clients)."""
 
 from collections.abc import Sequence
 from typing import Annotated
@@ -32,7 +32,7 @@ _PUBLIC = ContentNetwork.PUBLIC
 @router.get("/data/testAuthentication")
 @router.get("/v3/data/testAuthentication")
 async def check_authentication(_: StorageCaller) -> schemas.LegacyGreeting:
-    """Check the credential, whatever its scopes."""
+    """Check a credential with any scopes."""
     return schemas.LegacyGreeting()
 
 
@@ -46,11 +46,13 @@ async def get_total(caller: FilesReader, files: Files) -> schemas.UserPinnedData
 
 @router.get("/data/pinList", response_model_exclude_none=False)
 async def list_public_files(
-    caller: FilesReader, chosen: Annotated[schemas.PinListParameters, Query()], files: Files
+    caller: FilesReader, parameters: Annotated[schemas.PinListParameters, Query()], files: Files
 ) -> schemas.PinList:
-    """List public files, deleted ones included, newest first."""
-    found, count = await files.list_pins(caller.tenant_id, chosen.filter(), chosen.page_limit, chosen.page_offset)
-    return schemas.pin_list(found, count if chosen.include_count and chosen.includes_count else None)
+    """List public files, also deleted ones, newest first."""
+    limit, offset = parameters.page_limit, parameters.page_offset
+    page, count = await files.list_pins(caller.tenant_id, parameters.to_filter(), limit, offset)
+    has_count = parameters.include_count and parameters.includes_count
+    return schemas.PinList(count=count if has_count else None, rows=[schemas.pin_list_row(file) for file in page])
 
 
 @router.post("/pinning/pinFileToIPFS")
@@ -92,11 +94,12 @@ async def pin_by_hash(caller: FilesWriter, body: schemas.PinByHashRequest, pins:
 
 @router.get("/pinning/pinJobs")
 async def list_pin_jobs(
-    caller: FilesReader, chosen: Annotated[schemas.LegacyPinJobParameters, Query()], pins: Pins
+    caller: FilesReader, parameters: Annotated[schemas.LegacyPinJobParameters, Query()], pins: Pins
 ) -> schemas.LegacyPinJobList:
     """List the queue of pins by CID, oldest first."""
-    found, total = await pins.list_slice(caller.tenant_id, chosen.to_pin_query(), chosen.limit, chosen.offset)
-    return schemas.legacy_pin_jobs(found, total)
+    query, limit, offset = parameters.to_pin_query(), parameters.limit, parameters.offset
+    page, total = await pins.list_slice(caller.tenant_id, query, limit, offset)
+    return schemas.LegacyPinJobList(count=total, rows=[schemas.pin_job_row(pin) for pin in page])
 
 
 @router.post("/groups")
@@ -110,12 +113,12 @@ async def create_public_group(
 
 @router.get("/groups")
 async def list_public_groups(
-    caller: GroupsReader, chosen: Annotated[schemas.LegacyGroupParameters, Query()], groups: Groups
+    caller: GroupsReader, parameters: Annotated[schemas.LegacyGroupParameters, Query()], groups: Groups
 ) -> Sequence[schemas.LegacyGroupRecord]:
     """List groups of public files, newest first; `nameContains` is a part of the name."""
-    wanted = GroupFilter(chosen.name_contains)
-    found = await groups.slice(caller.tenant_id, _PUBLIC, wanted, chosen.limit, chosen.offset)
-    return [schemas.legacy_group(group) for group in found]
+    name_filter = GroupFilter(parameters.name_contains)
+    page = await groups.list_slice(caller.tenant_id, _PUBLIC, name_filter, parameters.limit, parameters.offset)
+    return [schemas.legacy_group(group) for group in page]
 
 
 @router.get("/groups/{id}")
@@ -135,7 +138,7 @@ async def rename_public_group(
 
 @router.delete("/groups/{id}", response_class=PlainTextResponse)
 async def delete_public_group(caller: GroupsWriter, group_id: GroupId, groups: Groups) -> str:
-    """Delete a group of public files. The files stay."""
+    """Delete a group of public files. The files are kept."""
     await groups.delete(caller.tenant_id, _PUBLIC, group_id)
     return "OK"
 
@@ -153,6 +156,6 @@ async def add_cids_to_group(
 async def remove_cids_from_group(
     caller: GroupsWriter, group_id: GroupId, body: schemas.CidListRequest, groups: Groups
 ) -> str:
-    """Take the public files of some CIDs out of a group, all or none. The files stay."""
+    """Remove the public files of some CIDs from a group, all or none. The files are kept."""
     await groups.remove_files(caller.tenant_id, _PUBLIC, group_id, body.to_cids())
     return "OK"

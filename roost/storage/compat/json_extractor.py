@@ -23,10 +23,10 @@ def extract_json(body: bytes, member: str, *others: str) -> tuple[list[object], 
     parsed = json.loads(body, parse_constant=_reject_constant)
     if not isinstance(parsed, dict):
         raise ValueError  # noqa: TRY004 - invalid JSON raises the same
-    given = cast("dict[str, Any]", parsed)
-    content = given.get(member, given)
+    value = cast("dict[str, Any]", parsed)
+    content = value.get(member, value)
     text = json.dumps(content, separators=(",", ":"), ensure_ascii=False, allow_nan=False)  # 1e999 parses as infinity
-    return [given.get(name) for name in others], text.encode()
+    return [value.get(name) for name in others], text.encode()
 
 
 def main() -> None:

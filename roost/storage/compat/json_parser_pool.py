@@ -10,16 +10,16 @@ from roost.storage.compat.errors import InvalidLegacyRequest, TooManyJsonPins
 from roost.storage.compat.json_extractor import extract_json
 
 INLINE_LIMIT = 64 * 1024
-"""Bytes of JSON that parse within some hundredths of a second, whatever their structure."""
+"""Bytes of JSON of any structure that can be parsed within some hundredths of a second."""
 _PROGRAM = Path(__file__).with_name("json_extractor.py")
 _PROCESSES = 2
 _METADATA_LIMIT = 256 * 1024
-"""Bytes of the members beside the content, as JSON; more than a file's metadata can have."""
+"""Maximum bytes of the other members as JSON; more than the metadata of a file can have."""
 
 
 class JsonParserPool:
     def __init__(self, waiting: int = 16) -> None:
-        """Limit the large bodies in work and in the queue to `waiting`."""
+        """Limit the number of large bodies, parsed or queued, to `waiting`."""
         self._workers = asyncio.Semaphore(_PROCESSES)
         self._limit = waiting
         self._waiting = 0

@@ -1,6 +1,6 @@
-"""The paths that supported clients send and the current API spells differently, with the clients that need each.
+"""Old paths of supported clients, the current operations behind them, and the clients that need each.
 
-The list of clients is closed (docs/guides/coming-from-pinata.md). A path leaves with the last client that sends it.
+The list of clients is closed (docs/guides/coming-from-pinata.md). A path is removed with the last client that uses it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ class SupportedClient(StrEnum):
 
 @dataclass(frozen=True)
 class PathRewrite:
-    """An old path that is another spelling of a current operation with the same methods.
+    """Old path of a current operation, with the methods that it accepts.
 
     network: the value of `{network}` in the current path. response_names: new names of fields in the response.
     """
@@ -41,19 +41,19 @@ class PathRewrite:
 
 _JAVASCRIPT = (SupportedClient.PINATA, SupportedClient.PINATA_1, SupportedClient.PINATA_WEB3)
 _BEFORE_V3 = (SupportedClient.PINATA_WEB3, SupportedClient.PINATA_SDK)
-_ONE = ("GET", "PUT", "DELETE")
+_RECORD_METHODS = ("GET", "PUT", "DELETE")
 _private = partial(PathRewrite, clients=(SupportedClient.PINATA_1,), network=ContentNetwork.PRIVATE)
 _public = partial(PathRewrite, clients=(SupportedClient.PINATA_WEB3,), network=ContentNetwork.PUBLIC)
 
 PATH_REWRITES: Sequence[PathRewrite] = (
     _private(("GET",), "/v3/files", "/v3/files/{network}"),
-    _private(_ONE, "/v3/files/{id:uuid}", "/v3/files/{network}/{id}"),
+    _private(_RECORD_METHODS, "/v3/files/{id:uuid}", "/v3/files/{network}/{id}"),
     _private(("GET", "POST"), "/v3/files/groups", "/v3/groups/{network}"),
-    _private(_ONE, "/v3/files/groups/{id}", "/v3/groups/{network}/{id}"),
+    _private(_RECORD_METHODS, "/v3/files/groups/{id}", "/v3/groups/{network}/{id}"),
     _private(("PUT", "DELETE"), "/v3/files/groups/{id}/ids/{file_id}", "/v3/groups/{network}/{id}/ids/{file_id}"),
-    _private(_ONE, "/v3/files/swap/{cid}", "/v3/files/{network}/swap/{cid}"),
+    _private(_RECORD_METHODS, "/v3/files/swap/{cid}", "/v3/files/{network}/swap/{cid}"),
     _public(
-        _ONE,
+        _RECORD_METHODS,
         "/v3/ipfs/swap/{cid}",
         "/v3/files/{network}/swap/{cid}",
         response_names={"mapped_cid": "mappedCid", "created_at": "createdAt"},
@@ -65,7 +65,7 @@ PATH_REWRITES: Sequence[PathRewrite] = (
 )
 
 HANDLED_PATHS: Mapping[str, Sequence[SupportedClient]] = {
-    # paths with requests or responses of their own, which have handlers in this package
+    # paths whose requests or responses differ from the current API, with handlers in this package
     "/data/testAuthentication": (*_BEFORE_V3, SupportedClient.GO),
     "/v3/data/testAuthentication": (SupportedClient.PINATA, SupportedClient.PINATA_1),
     "/data/userPinnedDataTotal": _BEFORE_V3,

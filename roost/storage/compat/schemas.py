@@ -1,4 +1,4 @@
-"""Shapes of the APIs from before `/v3`, as their clients read and write them."""
+"""Schemas of the APIs from before `/v3`, as their clients read and write them."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -31,7 +31,7 @@ from roost.storage.unixfs.cid import Cid
 from roost.storage.uploads.model import UploadMetadata
 from roost.web.schemas import ApiSchema, Moment, StorageSchema, Text
 
-_TEXTUAL = {
+_TEXT_OPERATORS = {
     "eq": ("eq", False),
     "ne": ("eq", True),
     "like": ("like", False),
@@ -39,12 +39,12 @@ _TEXTUAL = {
     "iLike": ("ilike", False),
     "notILike": ("ilike", True),
 }
-_ORDERING = {
+_ORDER_OPERATORS = {
     **{op: (op, False) for op in ("gt", "gte", "lt", "lte", "between")},
     "notBetween": ("between", True),
 }
-_OPERATORS = {**_TEXTUAL, **_ORDERING}
-"""By the operator of clients: our operator, and whether it is negated."""
+_OPERATORS = {**_TEXT_OPERATORS, **_ORDER_OPERATORS}
+"""Operators of clients, with the kind of condition and whether it is negated."""
 JSON_PIN_MEMBERS = ("pinataContent", "pinataMetadata", "pinataOptions")
 """Members of a body that pins JSON: the content, and the arguments of `upload_metadata`."""
 PIN_JOBS_DEFAULT, PIN_JOBS_LIMIT = 5, 1000
@@ -89,7 +89,7 @@ class PinListParameters(StorageSchema):
     include_count: Annotated[bool, Field(alias="includeCount")] = True
     includes_count: Annotated[bool, Field(alias="includesCount")] = True
 
-    def filter(self) -> PinFilter:
+    def to_filter(self) -> PinFilter:
         """Validate the request. Raises InvalidCid, InvalidLegacyRequest, InvalidFileMetadata."""
         return PinFilter(
             status=self.status,
@@ -117,7 +117,7 @@ class PinListRow(StorageSchema):
     date_pinned: Moment
     date_unpinned: Moment | None
     metadata: PinMetadata
-    regions: Sequence[Mapping[str, str]] = ()  # a field of both clients; there are no regions here
+    regions: Sequence[Mapping[str, str]] = ()  # both clients expect the field; there are no regions
     mime_type: str
     number_of_files: int
 
@@ -134,7 +134,7 @@ class UserPinnedDataTotal(StorageSchema):
 
 
 class HashMetadataRequest(StorageSchema):
-    """A keyvalue of null is removed."""
+    """Changes of a file's metadata; a keyvalue of null is removed."""
 
     ipfs_pin_hash: Annotated[str, Field(alias="ipfsPinHash")]
     name: Text | None = None
@@ -156,7 +156,7 @@ class _PinByHashMetadata(StorageSchema):
 
 
 def _none_if_empty(hosts: object) -> object:
-    """Read the empty string, which clients send without hosts, as none."""
+    """Read the empty string, which clients send for no hosts, as None."""
     return None if hosts == "" else hosts
 
 
@@ -187,7 +187,7 @@ class LegacyPinJobParameters(StorageSchema):
     offset: Annotated[int, Field(ge=0, le=1_000_000)] = 0
 
     def to_pin_query(self) -> PinQuery:
-        """Validate the CID. Raises InvalidCid."""
+        """Parse the query. Raises InvalidCid."""
         return parse_pin_query(self.ipfs_pin_hash, self.status, self.sort)
 
 
@@ -206,7 +206,7 @@ class LegacyPinJobRecord(StorageSchema):
     status: PinState
     keyvalues: Keyvalues | None
     host_nodes: Sequence[str] | None
-    pin_policy: None = None  # a field of both clients; pins have no policy here
+    pin_policy: None = None  # both clients expect the field; pins have no policy
 
 
 class LegacyPinJobList(StorageSchema):
@@ -236,7 +236,7 @@ class CidListRequest(StorageSchema):
     cids: Annotated[Sequence[Annotated[str, Field(max_length=512)]], Field(min_length=1, max_length=_CIDS_LIMIT)]
 
     def to_cids(self) -> Sequence[Cid]:
-        """Validate the CID. Raises InvalidCid."""
+        """Parse the CIDs. Raises InvalidCid."""
         return [Cid.parse(cid) for cid in self.cids]
 
 
@@ -255,19 +255,11 @@ def pin_file_response(file: File) -> PinFileResponse:
     )
 
 
-def pin_list(found: Sequence[File], count: int | None) -> PinList:
-    return PinList(count=count, rows=[_pin_list_row(file) for file in found])
-
-
 def pin_by_hash_response(pin: Pin) -> PinByHashResponse:
     return PinByHashResponse(id=pin.id, ipfs_hash=pin.request.cid, status=pin.status, name=pin.request.name)
 
 
-def legacy_pin_jobs(pins: Sequence[Pin], total: int) -> LegacyPinJobList:
-    return LegacyPinJobList(count=total, rows=[_pin_job_row(pin) for pin in pins])
-
-
-def _pin_job_row(pin: Pin) -> LegacyPinJobRecord:
+def pin_job_row(pin: Pin) -> LegacyPinJobRecord:
     return LegacyPinJobRecord(
         id=pin.id,
         ipfs_pin_hash=pin.request.cid,
@@ -289,7 +281,7 @@ def legacy_group(group: Group) -> LegacyGroupRecord:
     )
 
 
-def _pin_list_row(file: File) -> PinListRow:
+def pin_list_row(file: File) -> PinListRow:
     return PinListRow(
         id=file.id,
         ipfs_pin_hash=file.cid,
@@ -303,61 +295,61 @@ def _pin_list_row(file: File) -> PinListRow:
     )
 
 
-def _decoded(text: str) -> Mapping[str, Any]:
+def _parse_object(text: str) -> Mapping[str, Any]:
     """Parse a JSON object. Raises InvalidLegacyRequest."""
     try:
-        found = json.loads(text, parse_constant=_refuse)
+        value = json.loads(text, parse_constant=_reject_constant)
     except ValueError:
         raise InvalidLegacyRequest from None
-    if not isinstance(found, dict):
+    if not isinstance(value, dict):
         raise InvalidLegacyRequest
-    return cast("Mapping[str, Any]", found)
+    return cast("Mapping[str, Any]", value)
 
 
 def upload_metadata(metadata: object, options: object) -> UploadMetadata:
     """Parse `pinataMetadata` and `pinataOptions`, objects or JSON. Raises InvalidLegacyRequest, InvalidFileMetadata."""
-    about, how = _object(metadata), _object(options)
-    version, group = how.get("cidVersion"), how.get("groupId")
-    name = about.get("name")
+    fields, upload_options = _as_object(metadata), _as_object(options)
+    version, group = upload_options.get("cidVersion"), upload_options.get("groupId")
+    name = fields.get("name")
     return UploadMetadata(
         network=ContentNetwork.PUBLIC,
         file_metadata=FileMetadata(
             name=metadata_parsing.parse_name(None if name is None else str(name)),
-            keyvalues=metadata_parsing.parse_keyvalues(about.get("keyvalues") or {}),
+            keyvalues=metadata_parsing.parse_keyvalues(fields.get("keyvalues") or {}),
             group_id=metadata_parsing.parse_group_id(str(group)) if group else None,
         ),
         profile=None if version is None else metadata_parsing.parse_profile(str(version)),
-        wrap=how.get("wrapWithDirectory") in (True, "true"),
+        wrap=upload_options.get("wrapWithDirectory") in (True, "true"),
     )
 
 
 def parse_conditions(text: str | None) -> list[KeyvalueCondition]:
     """Parse `{"key": {"value": v, "op": "eq"}}`. Raises InvalidLegacyRequest, InvalidFileMetadata."""
-    found: list[KeyvalueCondition] = []
-    wanted_of = _object(text)
-    if len(wanted_of) > KEYVALUES_LIMIT:
+    conditions: list[KeyvalueCondition] = []
+    conditions_by_key = _as_object(text)
+    if len(conditions_by_key) > KEYVALUES_LIMIT:
         raise InvalidLegacyRequest(f"At most {KEYVALUES_LIMIT} keyvalues are allowed")
-    for key, wanted in wanted_of.items():
-        one = _object(wanted)
-        operator = str(one.get("op") or "eq")
+    for key, condition in conditions_by_key.items():
+        fields = _as_object(condition)
+        operator = str(fields.get("op") or "eq")
         if operator not in _OPERATORS:
             raise InvalidLegacyRequest(f"op must be one of {', '.join(_OPERATORS)}")
-        found.append(_condition(key, operator, one.get("value"), one.get("secondValue")))
-    return found
+        conditions.append(_condition(key, operator, fields.get("value"), fields.get("secondValue")))
+    return conditions
 
 
-def _condition(key: str, operator: str, value: object, until: object) -> KeyvalueCondition:
-    ours, negated = _OPERATORS[operator]
-    checked = metadata_parsing.parse_keyvalues({key: value})
-    if key not in checked:
-        raise InvalidLegacyRequest(f"{operator} needs a value")
-    if operator in _TEXTUAL:
-        return KeyvalueCondition(key, ours, format_value(checked[key]), negated=negated)
-    low = _bound(checked[key])
-    high = _bound(metadata_parsing.parse_keyvalues({key: until}).get(key, "")) if ours == "between" else low
+def _condition(key: str, operator: str, value: object, second_value: object) -> KeyvalueCondition:
+    kind, negated = _OPERATORS[operator]
+    values = metadata_parsing.parse_keyvalues({key: value})
+    if key not in values:
+        raise InvalidLegacyRequest(f"{operator} requires a value")
+    if operator in _TEXT_OPERATORS:
+        return KeyvalueCondition(key, kind, format_value(values[key]), negated=negated)
+    low = _bound(values[key])
+    high = _bound(metadata_parsing.parse_keyvalues({key: second_value}).get(key, "")) if kind == "between" else low
     if high == "" or type(high) is not type(low):
-        raise InvalidLegacyRequest(f"{operator} needs a value and a secondValue of one kind")
-    return KeyvalueCondition(key, ours, low, high, negated)
+        raise InvalidLegacyRequest(f"{operator} requires a value and a secondValue of one type")
+    return KeyvalueCondition(key, kind, low, high, negated)
 
 
 def _bound(value: str | float) -> str | float:
@@ -367,13 +359,13 @@ def _bound(value: str | float) -> str | float:
         raise InvalidLegacyRequest from None
 
 
-def _object(given: object) -> Mapping[str, Any]:
-    if isinstance(given, str) and given:
-        return _decoded(given)
-    if given and not isinstance(given, dict):
+def _as_object(value: object) -> Mapping[str, Any]:
+    if isinstance(value, str) and value:
+        return _parse_object(value)
+    if value and not isinstance(value, dict):
         raise InvalidLegacyRequest
-    return cast("Mapping[str, Any]", given or {})
+    return cast("Mapping[str, Any]", value or {})
 
 
-def _refuse(_: str) -> None:
+def _reject_constant(_: str) -> None:
     raise ValueError

@@ -1,4 +1,4 @@
-"""Groups over HTTP (contract, Storage API)."""
+"""Endpoints of groups (contract, Storage API)."""
 
 from typing import Annotated
 
@@ -28,8 +28,8 @@ async def create_group(
     network: ContentNetwork,
 ) -> DataEnvelope[schemas.GroupRecord]:
     """Create a group of files on one network."""
-    made = await groups.create(caller.tenant_id, network, body.name, is_public=body.is_public)
-    return DataEnvelope(data=schemas.group_record(made))
+    group = await groups.create(caller.tenant_id, network, body.name, is_public=body.is_public)
+    return DataEnvelope(data=schemas.group_record(group))
 
 
 @router.get("/v3/groups/{network}")
@@ -43,8 +43,8 @@ async def list_groups(
     limit: _Limit = PAGE_DEFAULT,
 ) -> DataEnvelope[schemas.GroupList]:
     """List groups of one network, newest first; `name` is a part of the name."""
-    page, following = await groups.list(caller.tenant_id, network, GroupFilter(name, public), token, limit)
-    return DataEnvelope(data=schemas.group_list(page, following))
+    page, next_token = await groups.list(caller.tenant_id, network, GroupFilter(name, public), token, limit)
+    return DataEnvelope(data=schemas.group_list(page, next_token))
 
 
 @router.get("/v3/groups/{network}/{id}")
@@ -64,15 +64,15 @@ async def update_group(
     network: ContentNetwork,
 ) -> DataEnvelope[schemas.GroupRecord]:
     """Change name and visibility of a group."""
-    changed = await groups.update(caller.tenant_id, network, group_id, body.name, is_public=body.is_public)
-    return DataEnvelope(data=schemas.group_record(changed))
+    group = await groups.update(caller.tenant_id, network, group_id, body.name, is_public=body.is_public)
+    return DataEnvelope(data=schemas.group_record(group))
 
 
 @router.delete("/v3/groups/{network}/{id}")
 async def delete_group(
     caller: GroupsWriter, group_id: GroupId, groups: Service, network: ContentNetwork
 ) -> DataEnvelope[None]:
-    """Delete a group. Its files stay."""
+    """Delete a group. Its files are kept."""
     await groups.delete(caller.tenant_id, network, group_id)
     return DataEnvelope(data=None)
 
@@ -85,7 +85,7 @@ async def add_to_group(
     groups: Service,
     network: ContentNetwork,
 ) -> DataEnvelope[None]:
-    """Move a file into a group, out of any other."""
+    """Move a file into a group; it leaves its previous group."""
     await groups.add_files(caller.tenant_id, network, group_id, [file_id])
     return DataEnvelope(data=None)
 
@@ -98,6 +98,6 @@ async def remove_from_group(
     groups: Service,
     network: ContentNetwork,
 ) -> DataEnvelope[None]:
-    """Take a file out of a group. The file stays."""
+    """Remove a file from a group. The file is kept."""
     await groups.remove_files(caller.tenant_id, network, group_id, [file_id])
     return DataEnvelope(data=None)

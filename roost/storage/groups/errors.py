@@ -1,10 +1,10 @@
-"""What can go wrong with groups, in the words that clients show."""
+"""Errors of groups; clients show the messages."""
 
 from roost.core.problem import Problem, ProblemKind
 
 
 class GroupNotFound(Problem):
-    """There is none of that id on that network, or it is another tenant's: the answer does not tell which."""
+    """The group does not exist or belongs to another tenant; the response does not say which."""
 
     kind = ProblemKind.MISSING
     message = "Group not found"

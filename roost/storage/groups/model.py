@@ -23,15 +23,15 @@ class Group:
 
 @dataclass(frozen=True)
 class GroupFilter:
-    """`name` is a part of the name."""
+    """Filter of a list of groups; `name` is a part of the name."""
 
     name: str | None = None
     is_public: bool | None = None
 
 
-def checked_name(given: str) -> str:
-    """Check a group name. Raises InvalidGroup."""
-    name = given.strip()
+def normalize_group_name(name: str) -> str:
+    """Strip a group name and check its length. Raises InvalidGroup."""
+    name = name.strip()
     if not 0 < len(name) <= NAME_LIMIT:
-        raise InvalidGroup(f"name is a text of 1 to {NAME_LIMIT} characters")
+        raise InvalidGroup(f"name must have 1 to {NAME_LIMIT} characters")
     return name

@@ -1,4 +1,4 @@
-"""Shapes of groups (contract, Group)."""
+"""Schemas of groups (contract, Group)."""
 
 from collections.abc import Sequence
 from typing import Annotated

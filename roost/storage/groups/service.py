@@ -1,4 +1,4 @@
-"""Groups: named containers of files. Each file records its group itself."""
+"""Groups: named containers of files. The row of a file has the id of its group."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -14,7 +14,7 @@ from roost.storage.files.errors import FileNotFound
 from roost.storage.files.service import FileService, get_file
 from roost.storage.groups import store
 from roost.storage.groups.errors import GroupNotFound
-from roost.storage.groups.model import PAGE_LIMIT, Group, GroupFilter, checked_name
+from roost.storage.groups.model import PAGE_LIMIT, Group, GroupFilter, normalize_group_name
 from roost.storage.unixfs.cid import Cid
 
 
@@ -25,51 +25,51 @@ class GroupService:
 
     @staticmethod
     def find(connection: Connection, tenant_id: str, network: ContentNetwork, group_id: str) -> Group | None:
-        """Return the tenant's group, in the caller's transaction."""
+        """Return a group of the tenant, in the caller's transaction."""
         return store.find_group(connection, tenant_id, network, group_id)
 
     async def create(self, tenant_id: str, network: ContentNetwork, name: str, *, is_public: bool) -> Group:
         """Create a group; names need not be unique. Raises InvalidGroup."""
         now = clock.utc_now()
-        group = Group(ids.new_id(), tenant_id, network, checked_name(name), is_public, now, now)
+        group = Group(ids.new_id(), tenant_id, network, normalize_group_name(name), is_public, now, now)
         await self._db.write(lambda connection: store.insert_group(connection, group))
         return group
 
     async def get(self, tenant_id: str, network: ContentNetwork, group_id: str) -> Group:
         """Return a group. Raises GroupNotFound."""
-        return await self._db.read(lambda connection: _found(connection, tenant_id, network, group_id))
+        return await self._db.read(lambda connection: _get_group(connection, tenant_id, network, group_id))
 
     async def list(
-        self, tenant_id: str, network: ContentNetwork, chosen: GroupFilter, token: str | None, limit: int
+        self, tenant_id: str, network: ContentNetwork, group_filter: GroupFilter, token: str | None, limit: int
     ) -> tuple[Sequence[Group], str | None]:
-        """Return a page and the token of the next page, if there is one. Raises InvalidPageToken."""
+        """Return a page, newest first, and the token of the next page, if there is one. Raises InvalidPageToken."""
         after = PageCursor.parse(token) if token else None
         limit = min(max(limit, 1), PAGE_LIMIT)
         rows = await self._db.read(
-            lambda connection: store.list_groups(connection, tenant_id, network, chosen, after, limit + 1)
+            lambda connection: store.list_groups(connection, tenant_id, network, group_filter, after, limit + 1)
         )
         return page_cursor.split_page(rows, limit)
 
-    async def slice(
-        self, tenant_id: str, network: ContentNetwork, chosen: GroupFilter, limit: int, offset: int
+    async def list_slice(
+        self, tenant_id: str, network: ContentNetwork, group_filter: GroupFilter, limit: int, offset: int
     ) -> Sequence[Group]:
         """Return up to `limit` groups after the first `offset`, newest first."""
         return await self._db.read(
-            lambda connection: store.list_groups_from(connection, tenant_id, network, chosen, limit, offset)
+            lambda connection: store.list_groups_slice(connection, tenant_id, network, group_filter, limit, offset)
         )
 
     async def update(
         self, tenant_id: str, network: ContentNetwork, group_id: str, name: str | None, *, is_public: bool | None
     ) -> Group:
-        """Change the name or the visibility; None leaves a value as it is. Raises InvalidGroup, GroupNotFound."""
-        checked = None if name is None else checked_name(name)
+        """Change the name or the visibility; None keeps a value. Raises InvalidGroup, GroupNotFound."""
+        new_name = None if name is None else normalize_group_name(name)
 
         def change(connection: Connection) -> Group:
             tenants.lock_tenant(connection, tenant_id)
-            old = _found(connection, tenant_id, network, group_id)
+            old = _get_group(connection, tenant_id, network, group_id)
             new = replace(
                 old,
-                name=old.name if checked is None else checked,
+                name=old.name if new_name is None else new_name,
                 is_public=old.is_public if is_public is None else is_public,
                 updated_at=clock.utc_now(),
             )
@@ -79,11 +79,11 @@ class GroupService:
         return await self._db.write(change)
 
     async def delete(self, tenant_id: str, network: ContentNetwork, group_id: str) -> None:
-        """Delete a group; its files stay, in no group. Raises GroupNotFound."""
+        """Delete a group; its files are kept, in no group. Raises GroupNotFound."""
 
         def remove(connection: Connection) -> None:
             tenants.lock_tenant(connection, tenant_id)
-            store.delete_group(connection, _found(connection, tenant_id, network, group_id).id)
+            store.delete_group(connection, _get_group(connection, tenant_id, network, group_id).id)
 
         await self._db.write(remove)
 
@@ -91,25 +91,25 @@ class GroupService:
         self, tenant_id: str, network: ContentNetwork, group_id: str, files: Sequence[str | Cid]
     ) -> None:
         """Move files, named by id or CID, into a group, all or none. Raises FileNotFound, GroupNotFound."""
-        await self._move(tenant_id, network, group_id, files, into=group_id)
+        await self._set_group(tenant_id, network, group_id, files, into=group_id)
 
     async def remove_files(
         self, tenant_id: str, network: ContentNetwork, group_id: str, files: Sequence[str | Cid]
     ) -> None:
-        """Take files, named by id or CID, out of a group, all or none.
+        """Remove files, named by id or CID, from a group, all or none.
 
         Raises GroupNotFound, and FileNotFound also for a file that is not in the group.
         """
-        await self._move(tenant_id, network, group_id, files, into=None)
+        await self._set_group(tenant_id, network, group_id, files, into=None)
 
-    async def _move(
+    async def _set_group(
         self, tenant_id: str, network: ContentNetwork, group_id: str, files: Sequence[str | Cid], into: str | None
     ) -> None:
         def change(connection: Connection) -> None:
-            tenants.lock_tenant(connection, tenant_id)  # keeps the group until its files are in it
-            _found(connection, tenant_id, network, group_id)
-            for which in dict.fromkeys(files):
-                file = get_file(connection, tenant_id, network, which)
+            tenants.lock_tenant(connection, tenant_id)  # the group cannot be deleted before the files are in it
+            _get_group(connection, tenant_id, network, group_id)
+            for id_or_cid in dict.fromkeys(files):
+                file = get_file(connection, tenant_id, network, id_or_cid)
                 if into is None and file.metadata.group_id != group_id:
                     raise FileNotFound
                 self._files.set_group(connection, file, into)
@@ -117,7 +117,7 @@ class GroupService:
         await self._db.write(change)
 
 
-def _found(connection: Connection, tenant_id: str, network: ContentNetwork, group_id: str) -> Group:
+def _get_group(connection: Connection, tenant_id: str, network: ContentNetwork, group_id: str) -> Group:
     group = store.find_group(connection, tenant_id, network, group_id)
     if group is None:
         raise GroupNotFound

@@ -1,4 +1,4 @@
-"""The table of groups and every line of SQL about it."""
+"""The table of groups and all SQL about it."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -31,28 +31,28 @@ def insert_group(connection: Connection, group: Group) -> None:
 
 
 def find_group(connection: Connection, tenant_id: str, network: ContentNetwork, group_id: str) -> Group | None:
-    return read_one(connection, _mine(tenant_id, network).where(groups.c.id == group_id), _group)
+    return read_one(connection, _groups_of(tenant_id, network).where(groups.c.id == group_id), _group)
 
 
 def list_groups(
     connection: Connection,
     tenant_id: str,
     network: ContentNetwork,
-    chosen: GroupFilter,
+    group_filter: GroupFilter,
     after: PageCursor | None,
     limit: int,
 ) -> Sequence[Group]:
     """List groups that match the filter, newest first, after the cursor `after`."""
-    query = _chosen(tenant_id, network, chosen)
+    query = _matching(tenant_id, network, group_filter)
     ordered = page_by_creation(query, groups.c.created_at, groups.c.id, after)
     return [_group(row) for row in connection.execute(ordered.limit(limit))]
 
 
-def list_groups_from(
-    connection: Connection, tenant_id: str, network: ContentNetwork, chosen: GroupFilter, limit: int, offset: int
+def list_groups_slice(
+    connection: Connection, tenant_id: str, network: ContentNetwork, group_filter: GroupFilter, limit: int, offset: int
 ) -> Sequence[Group]:
     """List groups that match the filter, newest first, from `offset` on."""
-    ordered = page_by_creation(_chosen(tenant_id, network, chosen), groups.c.created_at, groups.c.id)
+    ordered = page_by_creation(_matching(tenant_id, network, group_filter), groups.c.created_at, groups.c.id)
     return [_group(row) for row in connection.execute(ordered.limit(limit).offset(offset))]
 
 
@@ -62,20 +62,20 @@ def update_group(connection: Connection, group_id: str, name: str, at: datetime,
 
 
 def delete_group(connection: Connection, group_id: str) -> None:
-    """Its files are in no group then."""
+    """Delete a group; its files are in no group then."""
     connection.execute(groups.delete().where(groups.c.id == group_id))
 
 
-def _mine(tenant_id: str, network: ContentNetwork) -> sa.Select[Any]:
+def _groups_of(tenant_id: str, network: ContentNetwork) -> sa.Select[Any]:
     return sa.select(groups).where(groups.c.tenant_id == tenant_id, groups.c.network == network)
 
 
-def _chosen(tenant_id: str, network: ContentNetwork, chosen: GroupFilter) -> sa.Select[Any]:
-    query = _mine(tenant_id, network)
-    if chosen.name is not None:
-        query = query.where(groups.c.name.icontains(chosen.name, autoescape=True))
-    if chosen.is_public is not None:
-        query = query.where(groups.c.is_public == chosen.is_public)
+def _matching(tenant_id: str, network: ContentNetwork, group_filter: GroupFilter) -> sa.Select[Any]:
+    query = _groups_of(tenant_id, network)
+    if group_filter.name is not None:
+        query = query.where(groups.c.name.icontains(group_filter.name, autoescape=True))
+    if group_filter.is_public is not None:
+        query = query.where(groups.c.is_public == group_filter.is_public)
     return query
 
 

@@ -179,7 +179,7 @@ def test_there_are_so_many_conditions() -> None:
     ],
 )
 def test_lists(query: dict[str, str], found: PinFilter) -> None:
-    chosen = schemas.PinListParameters.model_validate(query).filter()
+    chosen = schemas.PinListParameters.model_validate(query).to_filter()
     assert replace(chosen, conditions=tuple(chosen.conditions)) == found
 
 
@@ -234,11 +234,10 @@ def test_how_pins_are_told() -> None:
     }
 
 
-def test_how_lists_are_told() -> None:
-    told = schemas.pin_list([FILE, replace(FILE, deleted_at=NOW)], 2).model_dump(mode="json")
-    assert told["count"] == 2
-    assert [row["date_unpinned"] for row in told["rows"]] == [None, "2026-11-21T10:29:47.355000Z"]
-    assert told["rows"][0] == {
+def test_rows_of_the_list_of_files() -> None:
+    rows = [schemas.pin_list_row(file).model_dump(mode="json") for file in (FILE, replace(FILE, deleted_at=NOW))]
+    assert [row["date_unpinned"] for row in rows] == [None, "2026-11-21T10:29:47.355000Z"]
+    assert rows[0] == {
         "id": "i",
         "ipfs_pin_hash": OLD,
         "size": 5,
@@ -250,7 +249,6 @@ def test_how_lists_are_told() -> None:
         "mime_type": "text/plain",
         "number_of_files": 1,
     }
-    assert schemas.pin_list([], None).count is None
 
 
 def by_hash(**body: Any) -> PinRequest:
@@ -292,8 +290,7 @@ def test_responses_about_pins_by_hash() -> None:
         "status": "searching",
         "name": "n",
     }
-    (row,) = schemas.legacy_pin_jobs([PIN], 7).model_dump(mode="json")["rows"]
-    assert row == {
+    assert schemas.pin_job_row(PIN).model_dump(mode="json") == {
         "id": "p",
         "ipfs_pin_hash": OLD,
         "date_queued": "2026-11-21T10:29:47.355000Z",
@@ -303,7 +300,6 @@ def test_responses_about_pins_by_hash() -> None:
         "host_nodes": [HOST],
         "pin_policy": None,
     }
-    assert schemas.legacy_pin_jobs([], 7).count == 7
 
 
 def test_groups_in_camel_case() -> None:

@@ -1,17 +1,17 @@
 import pytest
 
 from roost.storage.groups.errors import InvalidGroup
-from roost.storage.groups.model import NAME_LIMIT, checked_name
+from roost.storage.groups.model import NAME_LIMIT, normalize_group_name
 
 
 @pytest.mark.parametrize(
     ("given", "name"), [("n", "n"), ("  n m\t", "n m"), ("\u6f22", "\u6f22"), ("n" * NAME_LIMIT, "n" * NAME_LIMIT)]
 )
 def test_names(given: str, name: str) -> None:
-    assert checked_name(given) == name
+    assert normalize_group_name(given) == name
 
 
 @pytest.mark.parametrize("given", ["", " ", "\n\t\u00a0", "n" * (NAME_LIMIT + 1)])
 def test_names_that_are_none(given: str) -> None:
     with pytest.raises(InvalidGroup):
-        checked_name(given)
+        normalize_group_name(given)

@@ -1,4 +1,4 @@
-"""Shapes of groups."""
+"""Schemas of groups."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -14,14 +14,14 @@ NOW = datetime(2026, 11, 21, 10, 29, 47, 355000, tzinfo=UTC)
 GROUP = Group("g", "t", ContentNetwork.PUBLIC, "n", True, NOW, NOW)
 
 
-def test_how_a_group_is_told() -> None:
+def test_the_record_of_a_group() -> None:
     record = {"id": "g", "name": "n", "is_public": True, "created_at": "2026-11-21T10:29:47.355000Z"}
     assert schemas.group_record(GROUP).model_dump(mode="json") == record
     assert schemas.group_list([GROUP], "t").model_dump(mode="json") == {"groups": [record], "next_page_token": "t"}
     assert schemas.group_list([], None).next_page_token == ""
 
 
-def test_what_is_not_said() -> None:
+def test_defaults_of_requests() -> None:
     assert schemas.CreateGroupRequest(name="n").is_public is False
     change = schemas.UpdateGroupRequest.model_validate({})
     assert (change.name, change.is_public) == (None, None)

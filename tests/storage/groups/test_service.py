@@ -124,7 +124,7 @@ async def test_groups_are_listed_by_offset(env: StorageEnv, groups: GroupService
     await groups.create(env.other_id, PUBLIC, "ab", is_public=False)
 
     async def names(chosen: GroupFilter, limit: int, offset: int) -> list[str]:
-        return [group.name for group in await groups.slice(env.tenant_id, PUBLIC, chosen, limit, offset)]
+        return [group.name for group in await groups.list_slice(env.tenant_id, PUBLIC, chosen, limit, offset)]
 
     assert await names(GroupFilter(), 10, 0) == ["ab", "B", "a"]
     assert await names(GroupFilter(), 1, 1) == ["B"]

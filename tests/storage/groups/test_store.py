@@ -58,7 +58,7 @@ def test_filters(env: StorageEnv, chosen: GroupFilter, wanted: list[str]) -> Non
         keep(env, number, name, is_public=number == 1)
     keep(env, 5, "photos", PRIVATE)
     assert found(env, chosen) == wanted
-    part = env.db.run(lambda connection: store.list_groups_from(connection, env.tenant_id, PUBLIC, chosen, 2, 1))
+    part = env.db.run(lambda connection: store.list_groups_slice(connection, env.tenant_id, PUBLIC, chosen, 2, 1))
     assert [group.id for group in part] == wanted[1:3]
 
 

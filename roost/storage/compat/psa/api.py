@@ -1,4 +1,4 @@
-"""The Pinning Service API over HTTP, for `ipfs pin remote` and other clients."""
+"""Endpoints of the Pinning Service API, for `ipfs pin remote` and other clients."""
 
 from typing import Annotated
 
@@ -17,11 +17,11 @@ router = APIRouter(prefix="/psa/pins", tags=["pins"])
 
 @router.get("")
 async def list_remote_pins(
-    caller: FilesReader, chosen: Annotated[schemas.PinListQuery, Query()], pins: Service
+    caller: FilesReader, parameters: Annotated[schemas.PinListQuery, Query()], pins: Service
 ) -> schemas.PinResults:
     """List pins by CID, newest first."""
-    found, count = await pins.list_slice(caller.tenant_id, chosen.to_query(), chosen.limit)
-    return schemas.pin_results(found, count, await pins.list_delegates())
+    page, count = await pins.list_slice(caller.tenant_id, parameters.to_query(), parameters.limit)
+    return schemas.pin_results(page, count, await pins.list_delegates())
 
 
 @router.post("", status_code=status.HTTP_202_ACCEPTED)

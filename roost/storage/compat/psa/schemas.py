@@ -1,4 +1,4 @@
-"""Shapes of the Pinning Service API (ipfs/pinning-services-api-spec 1.0.0)."""
+"""Schemas of the Pinning Service API (ipfs/pinning-services-api-spec 1.0.0)."""
 
 import json
 from collections.abc import Sequence
@@ -11,14 +11,13 @@ from pydantic import AfterValidator, Field
 from roost.storage.compat.psa.errors import InvalidPinQuery
 from roost.storage.files import metadata_parsing
 from roost.storage.files.model import NAME_LIMIT, Keyvalues
-from roost.storage.pins.model import FAILED, HOSTS_LIMIT, NameMatch, Pin, PinQuery, PinRequest
-from roost.storage.pins.model import PinState as Progress
+from roost.storage.pins.model import FAILED, HOSTS_LIMIT, NameMatch, Pin, PinQuery, PinRequest, PinState
 from roost.storage.unixfs.cid import Cid
 from roost.web.schemas import Moment, StorageSchema, Text
 
-LIMIT_DEFAULT, LIMIT_MOST = 10, 1000
-_CIDS = 10
-_META = 100
+LIMIT_DEFAULT, LIMIT_MAX = 10, 1000
+_CIDS_LIMIT = 10
+_META_LIMIT = 100
 _Name = Annotated[Text, Field(max_length=NAME_LIMIT)]
 
 
@@ -29,13 +28,13 @@ class PinStatusName(StrEnum):
     FAILED = "failed"
 
 
-_PROGRESS = {
-    PinStatusName.QUEUED: (Progress.PRECHECKING, Progress.SEARCHING, Progress.BACKFILLED),
-    PinStatusName.PINNING: (Progress.RETRIEVING,),
-    PinStatusName.PINNED: (Progress.PINNED,),
+_STATES = {
+    PinStatusName.QUEUED: (PinState.PRECHECKING, PinState.SEARCHING, PinState.BACKFILLED),
+    PinStatusName.PINNING: (PinState.RETRIEVING,),
+    PinStatusName.PINNED: (PinState.PINNED,),
     PinStatusName.FAILED: FAILED,
 }
-_STATUS = {progress: status for status, all_of_it in _PROGRESS.items() for progress in all_of_it}
+_STATUS = {state: status for status, states in _STATES.items() for state in states}
 
 
 def _aware(moment: datetime) -> datetime:
@@ -49,7 +48,7 @@ class PinObject(StorageSchema):
     cid: str
     name: _Name | None = None
     origins: Annotated[Sequence[Annotated[Text, Field(max_length=512)]], Field(max_length=HOSTS_LIMIT)] = ()
-    meta: Annotated[dict[Text, Text], Field(max_length=_META)] = Field(default_factory=dict[str, str])
+    meta: Annotated[dict[Text, Text], Field(max_length=_META_LIMIT)] = Field(default_factory=dict[str, str])
 
     def to_pin_request(self) -> PinRequest:
         """Validate the pin. Raises InvalidCid, InvalidFileMetadata."""
@@ -60,7 +59,7 @@ class PinObject(StorageSchema):
 
 
 class PinStatus(StorageSchema):
-    """`delegates` is empty if content is fetched by HTTP only."""
+    """State of a pin; `delegates` is empty if content is fetched by HTTP only."""
 
     requestid: str
     status: PinStatusName
@@ -76,7 +75,7 @@ class PinResults(StorageSchema):
 
 
 class PinListQuery(StorageSchema):
-    """Filters of a list; without `status`, pins that are pinned."""
+    """Filter of a list; without `status`, it matches pinned ones."""
 
     cid: str | None = None
     name: _Name | None = None
@@ -84,54 +83,52 @@ class PinListQuery(StorageSchema):
     status: str = PinStatusName.PINNED
     before: _Time | None = None
     after: _Time | None = None
-    limit: Annotated[int, Field(ge=1, le=LIMIT_MOST)] = LIMIT_DEFAULT
+    limit: Annotated[int, Field(ge=1, le=LIMIT_MAX)] = LIMIT_DEFAULT
     meta: str | None = None
 
     def to_query(self) -> PinQuery:
         """Validate the query. Raises InvalidCid, InvalidPinQuery."""
         cids = self.cid.split(",") if self.cid else []
-        if len(cids) > _CIDS:
-            raise InvalidPinQuery(f"cid must have at most {_CIDS} CIDs, got {len(cids)}")
+        if len(cids) > _CIDS_LIMIT:
+            raise InvalidPinQuery(f"cid must have at most {_CIDS_LIMIT} CIDs, got {len(cids)}")
         return PinQuery(
-            statuses=[one for status in self.status.split(",") for one in _progress(status)],
+            statuses=[state for status in self.status.split(",") for state in _parse_states(status)],
             cid=[one for cid in cids for one in Cid.parse_spellings(cid)] if cids else None,
             name=self.name,
             match=self.match,
             before=self.before,
             after=self.after,
-            meta=_meta(self.meta) if self.meta else {},
+            meta=_parse_meta(self.meta) if self.meta else {},
         )
 
 
-def _progress(status: str) -> Sequence[Progress]:
+def _parse_states(status: str) -> Sequence[PinState]:
     try:
-        return _PROGRESS[PinStatusName(status)]
+        return _STATES[PinStatusName(status)]
     except ValueError:
         raise InvalidPinQuery(
             f"status must be queued, pinning, pinned or failed, separated by commas, got {status!r}"
         ) from None
 
 
-def _meta(text: str) -> dict[str, str]:
+def _parse_meta(text: str) -> dict[str, str]:
     try:
-        found = json.loads(text)
+        value = json.loads(text)
     except (ValueError, RecursionError):
-        found = None
-    pairs = cast("dict[str, Any]", found) if isinstance(found, dict) else None
-    if pairs is None or len(pairs) > _META or not all(isinstance(value, str) for value in pairs.values()):
-        raise InvalidPinQuery(f"meta must be a JSON object of at most {_META} strings")
+        value = None
+    pairs = cast("dict[str, Any]", value) if isinstance(value, dict) else None
+    if pairs is None or len(pairs) > _META_LIMIT or not all(isinstance(value, str) for value in pairs.values()):
+        raise InvalidPinQuery(f"meta must be a JSON object of at most {_META_LIMIT} strings")
     return pairs
 
 
 def pin_status(pin: Pin, delegates: Sequence[str]) -> PinStatus:
-    ask = pin.request
+    request, meta = pin.request, {key: str(value) for key, value in pin.request.meta.items()}
     return PinStatus(
         requestid=pin.id,
         status=_STATUS[pin.status],
         created=pin.created_at,
-        pin=PinObject(
-            cid=ask.cid, name=ask.name, origins=ask.hosts, meta={key: str(value) for key, value in ask.meta.items()}
-        ),
+        pin=PinObject(cid=request.cid, name=request.name, origins=request.hosts, meta=meta),
         delegates=delegates,
         info={"status_details": pin.status.value} if pin.status in FAILED else {},
     )
