@@ -82,16 +82,12 @@ def key_list(keys: Sequence[ApiKey], count: int) -> KeyList:
 
 
 def _record(key: ApiKey) -> KeyRecord:
+    fields: dict[str, Any] = {**vars(key), "scopes": KeyScopes(admin=not key.scopes, resources=sorted(key.scopes))}
     return KeyRecord(
-        id=key.id,
-        name=key.name,
+        **fields,
         key=key.handle or key.id,
-        max_uses=key.max_uses,
-        uses=key.uses,
         user_id=key.tenant_id,
-        scopes=KeyScopes(admin=not key.scopes, resources=sorted(key.scopes)),
         revoked=key.revoked_at is not None,
-        created_at=key.created_at,
         updated_at=key.revoked_at or key.created_at,
     )
 

@@ -23,18 +23,8 @@ class AgentFields(ApiSchema):
     @classmethod
     def from_agent(cls, agent: Agent, url: str, **more: Any) -> Self:
         """Create the record; `more` has the additional fields of a subclass."""
+        fields = {**vars(agent), **vars(agent.profile), **more}
+        agent_version, status = agent.engine_version, agent.state
         return cls(
-            agent_id=agent.id,
-            user_id=agent.tenant_id,
-            name=agent.profile.name,
-            description=agent.profile.description,
-            vibe=agent.profile.vibe,
-            emoji=agent.profile.emoji,
-            engine=agent.engine,
-            agent_version=agent.engine_version,
-            status=agent.state,
-            url=url,
-            created_at=agent.created_at,
-            updated_at=agent.updated_at,
-            **more,
+            **fields, agent_id=agent.id, user_id=agent.tenant_id, agent_version=agent_version, status=status, url=url
         )

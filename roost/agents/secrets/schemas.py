@@ -19,15 +19,7 @@ class AgentSecretRecord(ApiSchema):
 
     @classmethod
     def from_attached(cls, attached: AttachedSecret) -> Self:
-        secret = attached.secret
-        return cls(
-            id=secret.id,
-            name=secret.name,
-            type=secret.kind,
-            created_at=secret.created_at,
-            updated_at=secret.updated_at,
-            synced=attached.synced,
-        )
+        return cls(**vars(attached.secret), type=attached.secret.kind, synced=attached.synced)
 
 
 _Value = Annotated[Text, Field(repr=False)]

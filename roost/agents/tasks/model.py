@@ -9,6 +9,7 @@ from typing import Any, TypeVar, cast
 
 from roost.agents.tasks import schedules
 from roost.agents.tasks.errors import InvalidTaskParameters, TaskNotFound
+from roost.core.partial_update import given_fields
 from roost.core.sanitize import is_storable
 from roost.drivers.engine.abilities.tasks import (
     AGENT_TURN,
@@ -37,16 +38,8 @@ def parse_new_task(fields: Fields) -> TaskSpec:
     change = parse_task_change(fields)
     if change.name is None or change.schedule is None or change.payload is None:
         raise InvalidTaskParameters
-    return TaskSpec(
-        name=change.name,
-        schedule=change.schedule,
-        payload=change.payload,
-        description=change.description,
-        enabled=change.enabled is not False,
-        delivery=change.delivery or TaskDelivery(),
-        session_target=change.session_target or _session_of(change.payload),
-        wake_mode=change.wake_mode or "now",
-    )
+    values: dict[str, Any] = {"session_target": _session_of(change.payload), **given_fields(change)}
+    return TaskSpec(**values)
 
 
 def parse_task_change(fields: Fields) -> TaskChange:

@@ -241,18 +241,8 @@ class CidListRequest(StorageSchema):
 
 
 def pin_file_response(file: File) -> PinFileResponse:
-    return PinFileResponse(
-        ipfs_hash=file.cid,
-        pin_size=file.size,
-        timestamp=file.created_at,
-        id=file.id,
-        name=file.metadata.name,
-        number_of_files=file.number_of_files,
-        mime_type=file.mime_type,
-        group_id=file.metadata.group_id,
-        keyvalues=file.metadata.keyvalues,
-        is_duplicate=file.is_duplicate,
-    )
+    named: dict[str, Any] = {"ipfs_hash": file.cid, "pin_size": file.size, "timestamp": file.created_at}
+    return PinFileResponse(**vars(file), **vars(file.metadata), **named)
 
 
 def pin_by_hash_response(pin: Pin) -> PinByHashResponse:
@@ -272,26 +262,17 @@ def pin_job_row(pin: Pin) -> LegacyPinJobRecord:
 
 
 def legacy_group(group: Group) -> LegacyGroupRecord:
-    return LegacyGroupRecord(
-        id=group.id,
-        user_id=group.tenant_id,
-        name=group.name,
-        created_at=group.created_at,
-        updated_at=group.updated_at,
-    )
+    return LegacyGroupRecord(**vars(group), user_id=group.tenant_id)
 
 
 def pin_list_row(file: File) -> PinListRow:
+    fields: dict[str, Any] = {**vars(file), "metadata": PinMetadata(**vars(file.metadata))}
     return PinListRow(
-        id=file.id,
+        **fields,
         ipfs_pin_hash=file.cid,
-        size=file.size,
         user_id=file.tenant_id,
         date_pinned=file.created_at,
         date_unpinned=file.deleted_at,
-        metadata=PinMetadata(name=file.metadata.name, keyvalues=file.metadata.keyvalues),
-        mime_type=file.mime_type,
-        number_of_files=file.number_of_files,
     )
 
 

@@ -27,11 +27,7 @@ async def get_file(
 
 @router.put("/{network}/{id:uuid}")
 async def update_file(
-    caller: FilesWriter,
-    file_id: FileId,
-    body: schemas.UpdateFileRequest,
-    files: Service,
-    network: ContentNetwork,
+    caller: FilesWriter, file_id: FileId, body: schemas.UpdateFileRequest, files: Service, network: ContentNetwork
 ) -> DataEnvelope[schemas.FileItem]:
     """Change name, keyvalues and expiry of a file."""
     return DataEnvelope(data=schemas.file_item(await files.change(caller.tenant_id, network, str(file_id), body.apply)))

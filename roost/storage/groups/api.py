@@ -22,10 +22,7 @@ router = APIRouter(tags=["groups"])
 
 @router.post("/v3/groups/{network}")
 async def create_group(
-    caller: GroupsWriter,
-    body: schemas.CreateGroupRequest,
-    groups: Service,
-    network: ContentNetwork,
+    caller: GroupsWriter, body: schemas.CreateGroupRequest, groups: Service, network: ContentNetwork
 ) -> DataEnvelope[schemas.GroupRecord]:
     """Create a group of files on one network."""
     group = await groups.create(caller.tenant_id, network, body.name, is_public=body.is_public)
@@ -57,11 +54,7 @@ async def get_group(
 
 @router.put("/v3/groups/{network}/{id}")
 async def update_group(
-    caller: GroupsWriter,
-    group_id: GroupId,
-    body: schemas.UpdateGroupRequest,
-    groups: Service,
-    network: ContentNetwork,
+    caller: GroupsWriter, group_id: GroupId, body: schemas.UpdateGroupRequest, groups: Service, network: ContentNetwork
 ) -> DataEnvelope[schemas.GroupRecord]:
     """Change name and visibility of a group."""
     group = await groups.update(caller.tenant_id, network, group_id, body.name, is_public=body.is_public)
@@ -79,11 +72,7 @@ async def delete_group(
 
 @router.put("/v3/groups/{network}/{id}/ids/{file_id}")
 async def add_to_group(
-    caller: GroupsWriter,
-    group_id: GroupId,
-    file_id: str,
-    groups: Service,
-    network: ContentNetwork,
+    caller: GroupsWriter, group_id: GroupId, file_id: str, groups: Service, network: ContentNetwork
 ) -> DataEnvelope[None]:
     """Move a file into a group; it leaves its previous group."""
     await groups.add_files(caller.tenant_id, network, group_id, [file_id])
@@ -92,11 +81,7 @@ async def add_to_group(
 
 @router.delete("/v3/groups/{network}/{id}/ids/{file_id}")
 async def remove_from_group(
-    caller: GroupsWriter,
-    group_id: GroupId,
-    file_id: str,
-    groups: Service,
-    network: ContentNetwork,
+    caller: GroupsWriter, group_id: GroupId, file_id: str, groups: Service, network: ContentNetwork
 ) -> DataEnvelope[None]:
     """Remove a file from a group. The file is kept."""
     await groups.remove_files(caller.tenant_id, network, group_id, [file_id])

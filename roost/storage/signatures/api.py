@@ -18,11 +18,7 @@ router = APIRouter(prefix="/v3/files/{network}/signature/{cid}", tags=["signatur
 
 @router.post("")
 async def add_signature(
-    caller: FilesWriter,
-    network: ContentNetwork,
-    cid: CidText,
-    body: schemas.AddSignatureRequest,
-    signatures: Service,
+    caller: FilesWriter, network: ContentNetwork, cid: CidText, body: schemas.AddSignatureRequest, signatures: Service
 ) -> DataEnvelope[schemas.SignatureRecord]:
     """Add a wallet signature to a file, by CID."""
     created = await signatures.add(caller.tenant_id, network, cid, body.signature, body.address)

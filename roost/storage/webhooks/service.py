@@ -13,6 +13,7 @@ from roost import work
 from roost.core import clock, ids, page_cursor
 from roost.core.db import Database
 from roost.core.page_cursor import PageCursor
+from roost.core.partial_update import given_fields
 from roost.core.seal import Sealer
 from roost.core.sensitive import Sensitive
 from roost.drivers.http_sender.contract import HttpSender
@@ -93,24 +94,20 @@ class WebhookService:
 
         Raises UrlRefused, InvalidWebhookEvents, EmptyWebhookUpdate, WebhookNotFound.
         """
-        if update == WebhookUpdate():
+        changes = given_fields(update)
+        if not changes:
             raise EmptyWebhookUpdate
         if update.url is not None:
             self._http_sender.check(update.url)
-        events = None if update.events is None else normalize_events(update.events)
+        if update.events is not None:
+            changes["events"] = normalize_events(update.events)
 
         def change(connection: Connection) -> Webhook:
             tenants.lock_tenant(connection, tenant_id)
             old = get_webhook(connection, tenant_id, webhook_id, lock=True)
-            new = replace(
-                old,
-                url=old.url if update.url is None else update.url,
-                events=old.events if events is None else events,
-                description=old.description if update.description is None else update.description,
-                updated_at=clock.utc_now(),
-            )
+            new = replace(old, **changes, updated_at=clock.utc_now())
             if update.enabled is not None:
-                new = replace(new, enabled=update.enabled, disabled_reason=None, failing_since=None)
+                new = replace(new, disabled_reason=None, failing_since=None)
                 resume_or_pause = work.resume_operations if update.enabled else work.pause_operations
                 resume_or_pause(connection, DELIVER, operation_subject(webhook_id))
             store.update_webhook(connection, new)
