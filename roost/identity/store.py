@@ -145,11 +145,8 @@ def all_signing_keys(connection: Connection) -> list[tuple[str, bytes]]:
 def add_gateway_token(
     connection: Connection, agent_id: str, tenant_id: str, digest: bytes, sealed: bytes, at: datetime
 ) -> None:
-    connection.execute(
-        gateway_tokens.insert().values(
-            agent_id=agent_id, tenant_id=tenant_id, digest=digest, sealed=sealed, created_at=at
-        )
-    )
+    row = {"agent_id": agent_id, "tenant_id": tenant_id, "digest": digest, "sealed": sealed, "created_at": at}
+    connection.execute(gateway_tokens.insert().values(row))
 
 
 def replace_gateway_token(connection: Connection, agent_id: str, digest: bytes, sealed: bytes, at: datetime) -> bool:

@@ -21,8 +21,8 @@ def read_record(kind: type[T], row: Any, /, **converted: Any) -> T:
 
     Fields that have neither keep their default.
     """
-    columns = row._mapping  # noqa: SLF001 - public in SQLAlchemy, in spite of its name
-    return kind(**{name: columns[name] for name in _field_names(kind) if name in columns} | converted)
+    names = _field_names(kind)
+    return kind(**{name: value for name, value in zip(row._fields, row, strict=True) if name in names} | converted)
 
 
 def record_values(table: sa.Table, record: object, /, **converted: Any) -> dict[str, Any]:
@@ -31,5 +31,5 @@ def record_values(table: sa.Table, record: object, /, **converted: Any) -> dict[
 
 
 @cache
-def _field_names(kind: Any) -> tuple[str, ...]:
-    return tuple(field.name for field in fields(kind))
+def _field_names(kind: Any) -> frozenset[str]:
+    return frozenset(field.name for field in fields(kind))

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from enum import StrEnum
+from functools import lru_cache
 from typing import NamedTuple, Self
 
 from roost.storage.analytics.errors import InvalidAnalyticsPeriod
@@ -125,7 +126,12 @@ def referer_origin(referer: str) -> str:
 
 def clean_text(text: str, limit: int) -> str:
     """Cut a text and remove what a database or a terminal may not take; return `unknown` if nothing is left."""
-    return "".join(filter(str.isprintable, text[:limit])).strip() or UNKNOWN
+    return _clean(text[:limit])
+
+
+@lru_cache(maxsize=1024)  # most visitors have one of few user agents
+def _clean(text: str) -> str:
+    return "".join(filter(str.isprintable, text)).strip() or UNKNOWN
 
 
 def limit_rows(counts: Mapping[Hit, HitCount], stored: set[bytes]) -> Mapping[Hit, HitCount]:
