@@ -1,6 +1,6 @@
 """Parse the head of a proxy request (RFC 9112) strictly: an ambiguous head is refused.
 
-The forwarded head is written anew: without hop-by-hop fields, with `Host` from the target and with our own framing of
+The forwarded head is rewritten: without hop-by-hop fields, with `Host` from the target and with our own framing of
 the body, so that nothing hidden in a head reaches the upstream.
 """
 

@@ -20,7 +20,6 @@ class AsgiExchange:
 
     def __init__(self, client: HttpConnection, head: RequestHead) -> None:
         self._client = client
-        self._unsent = 0
         self._cycle = RequestResponseCycle(
             scope=cast("Any", _http_scope(client, head)),
             transport=client.transport,
@@ -69,19 +68,13 @@ class AsgiExchange:
         return self._cycle.response_started
 
     def pause_response(self) -> None:
-        """Bound the time that a slow client takes for the response."""
-        self._unsent = self._client.transport.get_write_buffer_size()
-        self._client.set_deadline(self._client.limits.taking)
+        self._client.bound_writing()
 
     def resume_response(self) -> None:
         self._client.set_deadline(None)
 
     def check_time(self) -> None:
-        limits = self._client.limits
-        if self._unsent - self._client.transport.get_write_buffer_size() < limits.taking * limits.body_rate:
-            self._client.transport.abort()
-        else:
-            self.pause_response()
+        self._client.check_writing()
 
 
 def _http_scope(client: HttpConnection, head: RequestHead) -> dict[str, Any]:

@@ -7,6 +7,7 @@ input are kept. A subclass decides what answers a request. uvicorn's server acce
 import asyncio
 import math
 import sys
+from abc import ABC, abstractmethod
 from collections import deque
 from http import HTTPStatus
 from typing import Any, ClassVar, Protocol
@@ -46,7 +47,7 @@ class Exchange(Protocol):
         """Handle the end of the time that the exchange gave itself with `set_deadline`."""
 
 
-class HttpConnection(asyncio.Protocol):
+class HttpConnection(asyncio.Protocol, ABC):
     """One connection of a client."""
 
     limits: ClassVar[ProxyLimits] = ProxyLimits()
@@ -112,6 +113,8 @@ class HttpConnection(asyncio.Protocol):
         self.flow.resume_writing()
         if self._exchanges:
             self._exchanges[0].resume_response()
+        elif not self._closing:
+            self.set_deadline(self.limits.keep_alive)
 
     def shutdown(self) -> None:
         """End the connection when what was requested is answered: the server stops."""
@@ -163,9 +166,9 @@ class HttpConnection(asyncio.Protocol):
 
     # For exchanges
 
+    @abstractmethod
     def create_exchange(self, head: RequestHead) -> Exchange | None:
         """Return what answers a request; None for a WebSocket of the application."""
-        raise NotImplementedError
 
     def complete_response(self, *, keep_alive: bool) -> None:
         """Let the next request have its turn."""
@@ -175,8 +178,8 @@ class HttpConnection(asyncio.Protocol):
             self._reading = None  # the rest of its body is discarded
         self.server_state.total_requests += 1
         if self.transport.is_closing():
-            return
-        if not keep_alive:
+            self.bound_writing()
+        elif not keep_alive:
             self.lingering_close()
         elif self._exchanges:
             if len(self._exchanges) == 1:  # one read of requests is enough to keep
@@ -186,7 +189,10 @@ class HttpConnection(asyncio.Protocol):
             self._send_rejection(self._rejection)
         else:
             self.flow.resume_reading()
-            self.set_deadline(self.limits.first_head if self._in_head or self._in_body else self.limits.keep_alive)
+            if self.flow.write_paused:
+                self.bound_writing()
+            else:
+                self.set_deadline(self.limits.first_head if self._in_head or self._in_body else self.limits.keep_alive)
 
     def lingering_close(self) -> None:
         """Close, but read on for a moment: unread input would make the system discard the response (RFC 9112, 9.6)."""
@@ -204,11 +210,23 @@ class HttpConnection(asyncio.Protocol):
     def set_deadline(self, seconds: float | None) -> None:
         """Replace the time after which the exchange, or the connection without one, is checked.
 
-        A timer that is due earlier stays, and sets itself anew: most requests then need none.
+        A timer that is due earlier is kept and rearms itself, so most requests set none.
         """
         self._deadline = math.inf if seconds is None else self.loop.time() + seconds
         if self._deadline < self._timer_due:
             self._set_timer()
+
+    def bound_writing(self) -> None:
+        """Give a slow client `taking` seconds to read a part of what was written."""
+        self._unsent = self.transport.get_write_buffer_size()
+        self.set_deadline(self.limits.taking)
+
+    def check_writing(self) -> None:
+        """Abort unless the client has read enough since `bound_writing`."""
+        if self._unsent - self.transport.get_write_buffer_size() < self.limits.taking * self.limits.body_rate:
+            self.transport.abort()
+        else:
+            self.bound_writing()
 
     # Own methods
 
@@ -233,7 +251,10 @@ class HttpConnection(asyncio.Protocol):
 
     def _start_exchange(self) -> None:
         self._is_started = True
-        self._exchanges[0].start()
+        exchange = self._exchanges[0]
+        exchange.start()
+        if self.flow.write_paused:  # by an earlier response
+            exchange.pause_response()
 
     def _feed(self, data: bytes) -> bytes | None:
         """Parse `data`; return input that has to be parsed after it."""
@@ -310,6 +331,8 @@ class HttpConnection(asyncio.Protocol):
                 self.transport.abort()
         elif self._exchanges:
             self._exchanges[0].check_time()
+        elif self.flow.write_paused or self.transport.is_closing():
+            self.check_writing()
         elif self._in_head:
             self._reject(HTTPStatus.REQUEST_TIMEOUT, "Request timeout")
         else:

@@ -1,7 +1,7 @@
 """One request carried to an agent's gateway, and its response carried back; after a switch to WebSocket, a tunnel.
 
 The client's connection drives one side (`Exchange`), the gateway's connection the other (`ResponseHandler`). At most
-one read is kept: while one side does not accept data, the other is not read. Framing is written anew.
+one read is kept: while one side does not accept data, the other is not read. The framing of both bodies is rewritten.
 """
 
 import asyncio

@@ -1,6 +1,6 @@
 """Response heads: the parts of a gateway's response that clients get, and the edge's own short responses. Pure.
 
-A gateway is hostile: framing is always written anew, hop-by-hop headers are dropped, and so are cookies that replace
+A gateway is hostile: framing is always rewritten, hop-by-hop headers are dropped, and so are cookies that replace
 the gateway token or reach beyond the agent's own host.
 """
 

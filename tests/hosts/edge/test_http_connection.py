@@ -1,5 +1,6 @@
 """The strict HTTP/1.1 of the server, seen from outside: for the application's requests and for agents' alike."""
 
+import socket
 import threading
 import time
 from typing import Any
@@ -375,3 +376,30 @@ def test_a_client_that_does_not_take_its_answer_is_let_go(takes: bool) -> None:
             if received > size:
                 break
         assert (received > size) is takes
+
+
+def has_ended(sock: socket.socket) -> bool:
+    """Return whether the server has ended the connection, without reading from it."""
+    try:
+        sock.send(b"\r\n")
+    except OSError:
+        return True
+    return False
+
+
+@pytest.mark.parametrize("requests", [1, 2])
+@pytest.mark.parametrize("headers", ["", "Connection: close\r\n"])
+def test_a_client_that_does_not_read_a_complete_response_is_disconnected(requests: int, headers: str) -> None:
+    """The application is done, and the rest of its response waits in memory."""
+    size = 32 * 1024**2
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "lifespan":
+            await hello_app(scope, receive, send)
+            return
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"%d" % size)]})
+        await send({"type": "http.response.body", "body": bytes(size)})
+
+    with running_edge(ProxyLimits(taking=0.3), app=app) as edge, edge.connect() as sock:
+        sock.sendall(request("/v0/x", host="localhost", headers=headers) * requests)
+        eventually(lambda: has_ended(sock))
