@@ -41,7 +41,7 @@ class RequestContextMiddleware:
         except ClientDisconnect:
             _log.debug("request.abandoned", path=state.path)
         except Exception as error:  # noqa: BLE001 - it logs any exception and answers
-            if state.status and isinstance(error.__cause__, Problem):  # too late for an error: the response breaks off
+            if state.status and isinstance(error.__cause__, Problem):  # too late for an error: the response is cut off
                 _log.info("response.aborted", path=state.path, reason=error.__cause__.message)
             else:
                 _log.exception("request.failed", method=state.method, path=state.path)

@@ -1,4 +1,4 @@
-"""Tests mirror the package, so that whoever changes a module knows which file to run."""
+"""Tests mirror the package, so that the tests of a module are found by its path."""
 
 from collections.abc import Mapping
 from pathlib import PurePosixPath
@@ -14,7 +14,7 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
     "roost/app/*.py": "tests/journeys/test_first_run.py",  # what it builds is a running server
     "roost/cli/*.py": "tests/journeys/test_command_line.py",  # typed as a person types it
     "roost/agents/*/errors.py": "tests/contract/test_*.py",  # messages; the contract's tests ask for them
-    "roost/storage/*/errors.py": "tests/storage/*/test_*.py",  # messages; whoever raises them is tried there
+    "roost/storage/*/errors.py": "tests/storage/*/test_*.py",  # messages, tested where they are raised
     "roost/hosts/application.py": "tests/architecture/test_api_page.py",  # its routes
     "roost/storage/compat/*.py": "tests/contract/test_storage_legacy.py",
     "roost/storage/files/api.py": "tests/contract/test_storage_legacy.py",

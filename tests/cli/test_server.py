@@ -1,4 +1,4 @@
-"""`roost routes`: every endpoint, whoever asks, without a server."""
+"""`roost routes`: all endpoints, without a server."""
 
 import json
 

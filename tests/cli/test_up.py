@@ -126,7 +126,7 @@ def test_a_key_that_is_no_good_any_more_is_replaced(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("left", ["", "[]", '{"token": 7}', '{"token": "no JWT"}'])
-def test_a_damaged_session_is_written_anew(tmp_path: Path, left: str) -> None:
+def test_a_damaged_session_is_rewritten(tmp_path: Path, left: str) -> None:
     data = tmp_path / "data"
     data.mkdir()
     (data / "cli.json").write_text(left)

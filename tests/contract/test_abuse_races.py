@@ -118,7 +118,7 @@ async def test_two_deletes_are_one(server: RunningServer) -> None:
     assert sorted(answer.status_code for answer in answers) == [200] + [404] * 9
 
 
-async def test_commands_while_the_container_is_made_anew(tmp_path: Path) -> None:
+async def test_commands_while_the_container_is_recreated(tmp_path: Path) -> None:
     engine = FakeEngine()
     engine.install("1.1.0", lambda *_: None)
     async with running(tmp_path / "data", engines=[engine]) as server:

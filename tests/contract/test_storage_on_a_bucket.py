@@ -73,7 +73,7 @@ async def test_in_and_out(server: RunningServer, api: httpx.AsyncClient, bucket:
     assert (bucket.objects(), bucket.unfinished()) == (3, 0)
 
 
-async def test_whoever_breaks_off_leaves_no_parts(server: RunningServer, bucket: Bucket) -> None:
+async def test_an_aborted_upload_leaves_no_parts(server: RunningServer, bucket: Bucket) -> None:
     _, writer = await asyncio.open_connection("127.0.0.1", server.port)
     head = (
         f"POST /v3/files HTTP/1.1\r\nHost: uploads.localhost\r\nAuthorization: Bearer {server.key()}\r\n"

@@ -23,7 +23,7 @@ def section(page: str, head: str) -> str:
 
 def test_the_committed_page_is_the_present_one(page: str) -> None:
     committed = (ROOT / "docs" / "reference" / "agents-api.md").read_text()
-    assert committed == page, f"the routes changed; write the page anew: {COMMAND}"
+    assert committed == page, f"the routes changed; regenerate the page: {COMMAND}"
 
 
 def test_every_operation_is_there(page: str) -> None:

@@ -83,6 +83,22 @@ async def test_a_gateway_token_enters_its_agents_address_by_three_ways(env: Auth
         assert (caller.kind, caller.agent_id) == (CallerKind.GATEWAY, "agent-1")
 
 
+async def test_a_verified_gateway_token_is_recalled_for_its_own_agent_until_it_is_rotated(env: AuthEnv) -> None:
+    token, recall = env.token["agent-1"], env.authenticator.recall_gateway_token
+    known = auth_request(HostKind.AGENT, token)
+    assert not recall(known)
+    await env.authenticator.authenticate_gateway_token(known)
+    assert recall(known)
+    assert recall(auth_request(HostKind.AGENT, query=f"token={token}"))
+    assert not recall(replace(known, agent_id="agent-2"))
+    assert not recall(auth_request(HostKind.AGENT, headers={"cookie": f"gw_token={token}"}))  # needs its origin checked
+    assert not recall(auth_request(HostKind.AGENT, env.jwt["a"]))
+    assert not recall(auth_request(HostKind.AGENT, "x" * 10_000))
+    assert not recall(auth_request(HostKind.AGENT))
+    await env.gateways.rotate("agent-1")
+    assert not recall(known)
+
+
 async def test_without_a_credential_nobody_enters(env: AuthEnv) -> None:
     for host_kind in (HostKind.MANAGEMENT, HostKind.LOCAL, HostKind.AGENT):
         for ask in (

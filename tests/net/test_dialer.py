@@ -37,7 +37,7 @@ async def dialled(dialer: PublicDialer, authority: str) -> bytes:
 
 @contextmanager
 def silent(host: str, port: int = 0) -> Iterator[int]:
-    """The port of an address that drops whoever wants to connect: its backlog is full."""
+    """Return a port that drops connections, because its backlog is full."""
     with socket.socket() as listener, socket.socket() as first, socket.socket() as second:
         listener.bind((host, port))
         listener.listen(0)

@@ -21,7 +21,7 @@ class Telegram(Standin):
     token: str = "7000000001:AAEhBOweik6ad9r_QXMENQjcrGbqCr4K-bc"
 
     def __post_init__(self) -> None:
-        self._confirmed = 0  # whoever asks: an update that was asked beyond is over
+        self._confirmed = 0  # for all clients: an update before this offset is not sent again
         self._app = Starlette(routes=[Route("/bot{token}/{method}", self._call, methods=["GET", "POST"])])
 
     @property

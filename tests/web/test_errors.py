@@ -122,7 +122,7 @@ async def test_a_refused_method_is_told_all_that_the_path_takes() -> None:
     assert (await call(application(), "/v3/things", method="DELETE")).headers["allow"] == "GET"
 
 
-async def test_what_nobody_expected_is_plain_and_goes_on_to_whoever_logs() -> None:
+async def test_an_unexpected_error_is_plain_and_reaches_the_logger() -> None:
     messages: list[dict[str, Any]] = []
 
     async def receive() -> dict[str, Any]:

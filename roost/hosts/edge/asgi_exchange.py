@@ -68,7 +68,7 @@ class AsgiExchange:
         return self._cycle.response_started
 
     def pause_response(self) -> None:
-        self._client.bound_writing()
+        self._client.check_writing()
 
     def resume_response(self) -> None:
         self._client.set_deadline(None)

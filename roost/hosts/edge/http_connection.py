@@ -111,6 +111,7 @@ class HttpConnection(asyncio.Protocol, ABC):
 
     def resume_writing(self) -> None:
         self.flow.resume_writing()
+        self._unsent = sys.maxsize
         if self._exchanges:
             self._exchanges[0].resume_response()
         elif not self._closing:
@@ -177,8 +178,9 @@ class HttpConnection(asyncio.Protocol, ABC):
         if self._reading is done:
             self._reading = None  # the rest of its body is discarded
         self.server_state.total_requests += 1
+        self._unsent = sys.maxsize
         if self.transport.is_closing():
-            self.bound_writing()
+            self.check_writing()
         elif not keep_alive:
             self.lingering_close()
         elif self._exchanges:
@@ -190,7 +192,7 @@ class HttpConnection(asyncio.Protocol, ABC):
         else:
             self.flow.resume_reading()
             if self.flow.write_paused:
-                self.bound_writing()
+                self.check_writing()
             else:
                 self.set_deadline(self.limits.first_head if self._in_head or self._in_body else self.limits.keep_alive)
 
@@ -216,17 +218,13 @@ class HttpConnection(asyncio.Protocol, ABC):
         if self._deadline < self._timer_due:
             self._set_timer()
 
-    def bound_writing(self) -> None:
-        """Give a slow client `taking` seconds to read a part of what was written."""
-        self._unsent = self.transport.get_write_buffer_size()
-        self.set_deadline(self.limits.taking)
-
     def check_writing(self) -> None:
-        """Abort unless the client has read enough since `bound_writing`."""
-        if self._unsent - self.transport.get_write_buffer_size() < self.limits.taking * self.limits.body_rate:
+        """Give a slow client `taking` seconds for the next part; abort if it read too little since the last call."""
+        before, self._unsent = self._unsent, self.transport.get_write_buffer_size()
+        if before - self._unsent < self.limits.taking * self.limits.body_rate:
             self.transport.abort()
         else:
-            self.bound_writing()
+            self.set_deadline(self.limits.taking)
 
     # Own methods
 

@@ -1,7 +1,7 @@
 """Retrieve the content of a pin from this server or a source of the network, and store it as a file.
 
 The content must be complete, every block must match its CID, and the root must be the requested one. If a source
-breaks off, sends wrong blocks or too much, the next one is tried. A restart begins anew.
+disconnects or sends wrong blocks or too many bytes, the next one is tried. A restart repeats the whole retrieval.
 """
 
 import asyncio

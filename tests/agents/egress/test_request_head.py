@@ -26,7 +26,7 @@ def test_connect() -> None:
     assert request.target == HostPort("example.com", 443)
 
 
-def test_the_onward_head_is_written_anew() -> None:
+def test_the_onward_head_is_rewritten() -> None:
     request = request_head.parse_head(
         b"GET HTTP://Example.com/a?b=c HTTP/1.1\r\nhost: other.example\r\nAccept: */*\r\nX-Mine: 1\r\nX-Empty:\r\n"
         b"Connection: keep-alive, X-Mine\r\nKeep-Alive: 5\r\nProxy-Connection: keep-alive\r\n"

@@ -76,7 +76,7 @@ async def test_it_is_read_and_connected_once(catalogs: AgentCatalogs, keys: Agen
     assert (keys.reads, len(keys.made)) == (2, 1)
 
 
-async def test_after_a_change_the_next_request_begins_anew_and_the_old_connections_close(
+async def test_after_a_change_the_next_request_loads_the_catalog_and_old_connections_close(
     catalogs: AgentCatalogs, keys: AgentKeys
 ) -> None:
     await ids(catalogs, "a")

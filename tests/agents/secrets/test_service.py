@@ -225,7 +225,7 @@ async def test_logs_hide_secrets_and_not_variables(env: SecretsEnv) -> None:
     assert set(await env.delivery.list_private_values(agent)) == {Sensitive("hush"), Sensitive("value")}
 
 
-async def test_whoever_listens_hears_of_every_change(env: SecretsEnv) -> None:
+async def test_listeners_are_notified_of_every_change(env: SecretsEnv) -> None:
     heard: list[str] = []
     env.secrets.subscribe(heard.append)
     secret, one, two = await env.add("A"), env.agent(), env.agent()

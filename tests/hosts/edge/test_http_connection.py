@@ -1,13 +1,9 @@
 """The strict HTTP/1.1 of the server, seen from outside: for the application's requests and for agents' alike."""
 
-import socket
-import threading
 import time
-from typing import Any
 
 import pytest
 
-from roost.hosts.edge.dependencies import ProxyLimits
 from tests.hosts.edge.support import (
     AGENT,
     TOKEN,
@@ -15,9 +11,7 @@ from tests.hosts.edge.support import (
     Wire,
     echo,
     eventually,
-    hello_app,
     request,
-    running_edge,
     scripted,
 )
 
@@ -349,57 +343,3 @@ def test_uvicorns_own_access_log_is_off(edge: EdgeServer) -> None:
         wire.send(request("/v0/x?token=SECRET", host="localhost"))
         assert wire.reply().status == 200
     assert "SECRET" not in repr(edge.records)
-
-
-@pytest.mark.parametrize("takes", [False, True])
-def test_a_client_that_does_not_take_its_answer_is_let_go(takes: bool) -> None:
-    size, over = 32 * 1024**2, threading.Event()
-
-    async def app(scope: Any, receive: Any, send: Any) -> None:
-        if scope["type"] == "lifespan":
-            await hello_app(scope, receive, send)
-            return
-        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"%d" % (size + 1))]})
-        await send({"type": "http.response.body", "body": bytes(size), "more_body": True})
-        await send(
-            {"type": "http.response.body", "body": b"x"}
-        )  # waits until the client has taken the rest, or is gone
-        over.set()
-
-    with running_edge(ProxyLimits(taking=0.3), app=app) as edge, edge.connect() as sock:
-        sock.sendall(request("/v0/x", host="localhost"))
-        if not takes:
-            assert over.wait(10)
-        received = 0
-        while piece := sock.recv(1 << 20):
-            received += len(piece)
-            if received > size:
-                break
-        assert (received > size) is takes
-
-
-def has_ended(sock: socket.socket) -> bool:
-    """Return whether the server has ended the connection, without reading from it."""
-    try:
-        sock.send(b"\r\n")
-    except OSError:
-        return True
-    return False
-
-
-@pytest.mark.parametrize("requests", [1, 2])
-@pytest.mark.parametrize("headers", ["", "Connection: close\r\n"])
-def test_a_client_that_does_not_read_a_complete_response_is_disconnected(requests: int, headers: str) -> None:
-    """The application is done, and the rest of its response waits in memory."""
-    size = 32 * 1024**2
-
-    async def app(scope: Any, receive: Any, send: Any) -> None:
-        if scope["type"] == "lifespan":
-            await hello_app(scope, receive, send)
-            return
-        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"%d" % size)]})
-        await send({"type": "http.response.body", "body": bytes(size)})
-
-    with running_edge(ProxyLimits(taking=0.3), app=app) as edge, edge.connect() as sock:
-        sock.sendall(request("/v0/x", host="localhost", headers=headers) * requests)
-        eventually(lambda: has_ended(sock))

@@ -116,7 +116,7 @@ def test_nominating_our_headers_does_not_take_them_away() -> None:
         assert len([line for line in lines if line.startswith(f"{name}:")]) == 1
 
 
-def test_framing_is_written_anew() -> None:
+def test_framing_is_rewritten() -> None:
     assert "content-length: 7" in sent_on((b"content-length", b"0000007"))
     assert "transfer-encoding: chunked" in sent_on((b"transfer-encoding", b"CHUNKED"))
     assert not [line for line in sent_on() if line.startswith(("content-length", "transfer-encoding"))]

@@ -273,7 +273,7 @@ async def test_nothing_can_be_changed_here(env: GatewayEnv, method: str) -> None
 
 
 @pytest.mark.parametrize("path", ["/", "/ipfs", "/files"])
-async def test_whoever_opens_the_bare_address_is_told_where_content_is(env: GatewayEnv, path: str) -> None:
+async def test_the_root_path_says_where_content_is(env: GatewayEnv, path: str) -> None:
     sent = await env.get(path)
     assert (sent.status, sent.headers["content-type"]) == (404, "text/plain; charset=utf-8")
     assert sent.body.startswith(b"ERR_ID:00004 - ")

@@ -171,7 +171,7 @@ async def test_no_tar_of_a_folder_that_would_do_harm(env: GatewayEnv, name: str)
         assert sent.status == 400
         assert sent.headers["content-type"] == "text/plain; charset=utf-8"
         assert "etag" not in sent.headers
-    assert blocks(await env.get(f"/ipfs/{cid}?format=car"))[0] == cid  # whoever wants to look at it can
+    assert blocks(await env.get(f"/ipfs/{cid}?format=car"))[0] == cid  # as a CAR it can be inspected
 
 
 async def test_a_signed_link_gives_a_folder_if_that_was_signed(env: GatewayEnv) -> None:

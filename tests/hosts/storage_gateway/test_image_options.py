@@ -14,7 +14,7 @@ def wanted(accept: str = "*/*", **said: str) -> ImageOptions:
     return image_options.parse_image_options({f"img-{name}": text for name, text in said.items()}, accept)
 
 
-def test_nothing_said_is_the_original_made_anew() -> None:
+def test_without_options_the_original_is_encoded_again() -> None:
     assert wanted() == ImageOptions()
 
 

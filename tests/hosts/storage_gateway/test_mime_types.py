@@ -43,7 +43,7 @@ async def kind(env: StorageEnv, data: bytes, name: str = "", *, at_hand: bool = 
         (b"  \n<HTML lang=de>", "page", "text/html"),
         (b"<script>alert(1)</script>", "a.unknown", "text/html"),
         (b"<!-- a note --> <b>", "", "text/html"),
-        (b"<!doctype html>", "a.txt", "text/plain"),  # whoever names it so wants to see what is written
+        (b"<!doctype html>", "a.txt", "text/plain"),  # the extension decides: its source is shown as text
         (b"<bold move", "", "text/plain"),
         (b'<svg xmlns="x">', "", "image/svg+xml"),
         (b"<?xml version='1.0'?>\n<!-- drawn -->\n<svg>", "a.bin", "image/svg+xml"),

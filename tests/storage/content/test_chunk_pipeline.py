@@ -97,7 +97,7 @@ def _stumbles(_: memoryview) -> None:
 
 @pytest.mark.parametrize("which", ["look", "keep"])
 @pytest.mark.parametrize("then", ["add", "end"])
-async def test_work_that_fails_is_told_to_whoever_comes_next_and_ends_all_other(which: str, then: str) -> None:
+async def test_a_failure_is_raised_by_the_next_call_and_ends_all_other_work(which: str, then: str) -> None:
     worker = FakeWorker.free()
     pieces = ChunkPipeline(_stumbles, worker.keep) if which == "look" else ChunkPipeline(worker.look, _fails)
     await pieces.add(b"x" * PIECE_SIZE)

@@ -209,7 +209,7 @@ async def _idle(pin_env: PinEnv, database: Database, pin_id: str) -> None:
         await pin_env.pins.get(pin_env.env.tenant_id, pin_id)
 
 
-async def test_a_restart_begins_anew(env: StorageEnv, database: Database) -> None:
+async def test_a_restart_repeats_the_retrieval(env: StorageEnv, database: Database) -> None:
     half = car_source(is_open=False, **{str(FOLDER): FOLDER_CAR})
     async with open_pin_env(database, env, half) as pin_env:
         pin = await pin_env.pin(FOLDER)
@@ -266,7 +266,7 @@ async def _until_locked(db: Database) -> None:
     ids=["pinned", "failed"],
 )
 async def test_it_ends_when_the_tenant_is_free(env: StorageEnv, database: Database, cid: Cid, end: PinState) -> None:
-    """And whoever has the tenant finds the pin free: two that wait for each other would be one too many."""
+    """The holder of the tenant's lock finds the pin unlocked, so the two cannot deadlock."""
     pin = await _asked_for(env, cid)
     with database.writer.begin() as held:
         tenants.lock_tenant(held, env.tenant_id)

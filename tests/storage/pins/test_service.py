@@ -214,7 +214,7 @@ async def test_by_time(pin_env: PinEnv) -> None:
     ]
 
 
-async def test_one_that_came_to_nothing_begins_anew(pin_env: PinEnv, database: Database) -> None:
+async def test_a_failed_pin_is_queued_again(pin_env: PinEnv, database: Database) -> None:
     pin = await pin_env.pin(NOWHERE[0])
     await database.write(lambda connection: store.set_status(connection, pin.id, PinState.EXPIRED, pin.updated_at))
     new = await pin_env.pins.replace(pin.tenant_id, pin.id, PinRequest(str(NOWHERE[0]), "again"))

@@ -119,7 +119,7 @@ async def test_a_blind_retry_is_told_where_the_upload_is(uploads: httpx.AsyncCli
     assert (await part(uploads, path, 10, b"")).headers["upload-cid"] == cid_of(b"0123456789")
 
 
-async def test_it_can_be_asked_about_by_whoever_has_its_address(
+async def test_the_state_is_shown_to_a_holder_of_the_url(
     uploads: httpx.AsyncClient, anonymous: httpx.AsyncClient
 ) -> None:
     path = upload_path(await begin(uploads, 10, filename="x"))

@@ -42,7 +42,7 @@ async def test_the_published_client_uploads(tmp_path: Path) -> None:
     assert told == "done\n"
 
 
-async def test_it_goes_on_with_a_server_that_was_started_anew(tmp_path: Path) -> None:
+async def test_an_upload_resumes_after_a_restart_of_the_server(tmp_path: Path) -> None:
     packages, journey = node.installed(FOLDER), tmp_path / "client"
     async with running(tmp_path / "data") as server:
         port = server.port

@@ -103,7 +103,7 @@ async def test_any_parts_with_breaks_and_new_servers_in_between(env: StorageEnv,
     while transfer.cid is None:
         at = transfer.offset
         part = data[at : at + chance.choice([1, 1000, 262_144, 1_048_577])]
-        match chance.choice(["part", "part", "cut", "wrong", "anew"]):
+        match chance.choice(["part", "part", "cut", "wrong", "restart"]):
             case "part":
                 transfer = await tus.add(one, at, part)
                 assert transfer.offset == at + len(part)

@@ -40,6 +40,6 @@ const cid = await new Promise((resolve, reject) => {
   }).start();
 });
 assert.equal(cid, wanted);
-assert.equal(asked.filter((method) => method === "POST").length, 1); // it went on, and did not begin anew
+assert.equal(asked.filter((method) => method === "POST").length, 1); // it resumed, and did not start over
 assert.ok(asked.includes("HEAD"));
 console.log("done");
