@@ -110,10 +110,6 @@ class OperationWorker:
         except Exception:  # noqa: BLE001 - without a database the leases expire by themselves
             _log.exception("operations.not_released")
 
-    def wake(self) -> None:
-        """Look for due ordered operations now instead of at the next poll."""
-        self._claim_tasks[_ORDERED].wake()
-
     def _wake_kinds(self, kinds: frozenset[str]) -> None:
         for kind in kinds & self._handlers.keys():
             self._claim_tasks[self._claim_task_key(kind)].wake()

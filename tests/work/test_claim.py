@@ -15,12 +15,11 @@ async def test_a_heartbeat_keeps_the_lease_while_the_handler_runs(start: Start, 
     loop = await start({"k": handler}, lease=3)
     other = await start({"k": handler}, owner="b", lease=3)
     added = await add()
-    loop.wake()
     await until(lambda: bool(handler.entered))
     first_end = handler.entered[0].lease_until
     assert first_end
     await until(lambda: clock.utc_now() > first_end)
-    other.wake()
+    await add(subject="another")  # wakes both workers
     running = await loop.wait(added.id, 0.1)
     assert (running.state, running.attempts) == (OperationState.RUNNING, 1)
     assert running.lease_until
@@ -50,7 +49,6 @@ async def test_a_lost_lease_cancels_the_handler_and_refuses_its_late_write(
     entered = asyncio.Event()
     loop = await start({"k": handler}, lease=1.5)
     added = await add()
-    loop.wake()
     await asyncio.wait_for(entered.wait(), LONG)
     # As after a pause of this process: another one has claimed the operation.
     (taken,) = await database.write(
@@ -81,7 +79,6 @@ async def test_a_guarded_write_is_one_transaction(start: Start, add: Add, databa
 
     loop = await start({"k": handler})
     added = await add()
-    loop.wake()
     assert (await loop.wait(added.id, LONG)).error["message"] == "no"
     count = sa.select(sa.func.count()).select_from(store.operations)
     assert await database.read(lambda connection: connection.execute(count).scalar()) == 1

@@ -108,6 +108,5 @@ async def test_a_process_that_slept_through_its_lease_cannot_write(
         assert await asyncio.wait_for(process.stdout.readline(), 30) == b"refused\n"
         assert (end.result, end.attempts) == ("by the survivor", 2)
         again = await add(payload="quick")
-        loop.wake()
         assert (await loop.wait(again.id, 30)).state is OperationState.DONE, "both processes go on"
         assert await loop.wait(added.id, 0) == end

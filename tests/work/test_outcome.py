@@ -4,7 +4,7 @@ from datetime import timedelta
 import pytest
 
 from roost.core.problem import NotFound, Problem, ServiceUnavailable
-from roost.work import ClaimedOperation, OperationState
+from roost.work import ClaimedOperation, OperationState, worker
 from tests.work.scenarios import LONG, Add, BlockingHandler, FailingHandler, Start, once_failed, skip, until
 
 
@@ -27,7 +27,6 @@ async def test_an_error_is_recorded_without_its_details(
 ) -> None:
     loop = await start({"k": FailingHandler(error)})
     added = await add()
-    loop.wake()
     end = await loop.wait(added.id, LONG)
     assert (end.state, end.error, end.result, end.failures) == (OperationState.FAILED, recorded, None, 1)
 
@@ -36,27 +35,25 @@ async def test_an_error_is_recorded_without_its_details(
 async def test_a_temporary_error_is_retried(
     start: Start, add: Add, error: BaseException, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(worker, "_POLL_SECONDS", 0.05)
     handler = FailingHandler(error)
     loop = await start({"k": handler}, retries=1)
     added = await add()
-    loop.wake()
     waiting = await once_failed(loop, added.id)
     assert waiting.state is OperationState.PENDING
     assert waiting.run_after - added.created_at >= timedelta(seconds=1)
     skip(monkeypatch, timedelta(seconds=2))
-    loop.wake()
     end = await loop.wait(added.id, LONG)
     assert (end.state, end.result, end.error, end.failures, end.attempts) == (OperationState.DONE, "done", None, 1, 2)
 
 
 async def test_retries_end(start: Start, add: Add, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker, "_POLL_SECONDS", 0.05)
     handler = FailingHandler(*[RuntimeError()] * 5)
     loop = await start({"k": handler}, retries=1)
     added = await add()
-    loop.wake()
     await once_failed(loop, added.id)
     skip(monkeypatch, timedelta(seconds=2))
-    loop.wake()
     end = await loop.wait(added.id, LONG)
     assert (end.state, end.failures, handler.calls) == (OperationState.FAILED, 2, 2)
 
@@ -65,7 +62,6 @@ async def test_a_problem_is_not_retried(start: Start, add: Add) -> None:
     handler = FailingHandler(NoSuchThing())
     loop = await start({"k": handler}, retries=5)
     added = await add()
-    loop.wake()
     assert (await loop.wait(added.id, LONG)).state is OperationState.FAILED
     assert handler.calls == 1
 
@@ -73,7 +69,6 @@ async def test_a_problem_is_not_retried(start: Start, add: Add) -> None:
 async def test_a_retry_waits_as_long_as_the_problem_asks(start: Start, add: Add) -> None:
     loop = await start({"k": FailingHandler(ServiceUnavailable(retry_after=3600))}, retries=1)
     added = await add()
-    loop.wake()
     waiting = await once_failed(loop, added.id)
     assert waiting.state is OperationState.PENDING
     assert waiting.run_after - added.created_at >= timedelta(hours=1)
@@ -86,7 +81,6 @@ async def test_a_result_that_is_not_json_is_a_failure(start: Start, add: Add) ->
 
     loop = await start({"k": handler})
     added = await add()
-    loop.wake()
     end = await loop.wait(added.id, LONG)
     assert (end.state, end.error["message"]) == (OperationState.FAILED, "Internal error")
 
@@ -95,7 +89,6 @@ async def test_stopping_gives_back_what_did_not_finish(start: Start, add: Add) -
     handler = BlockingHandler()
     loop = await start({"k": handler})
     added = await add()
-    loop.wake()
     await until(lambda: bool(handler.entered))
     await loop.stop(grace=0)
     ended = await loop.wait(added.id, 0)
@@ -123,7 +116,6 @@ async def test_a_handler_that_fails_while_it_is_cancelled_is_released_too(start:
 
     loop = await start({"k": handler})
     added = await add()
-    loop.wake()
     await asyncio.wait_for(entered.wait(), LONG)
     await loop.stop(grace=0)
     assert (await loop.wait(added.id, 0)).state is OperationState.PENDING

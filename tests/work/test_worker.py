@@ -24,19 +24,18 @@ from tests.work.scenarios import LONG, Add, BlockingHandler, FailingHandler, Sta
 async def test_an_operation_is_done_and_its_result_kept(start: Start, add: Add) -> None:
     loop = await start({"k": echo})
     added = await add(payload=[1])
-    loop.wake()
     done = await loop.wait(added.id, LONG)
     assert (done.state, done.result, done.error, done.attempts) == (OperationState.DONE, {"got": [1]}, None, 1)
     assert done.finished_at
     assert done.lease_owner is None
 
 
-async def test_operations_are_found_without_a_wake(start: Start, add: Add) -> None:
+async def test_operations_added_before_and_after_the_start_are_found(start: Start, add: Add) -> None:
     before = await add()
     loop = await start({"k": echo})
     assert (await loop.wait(before.id, LONG)).state is OperationState.DONE
-    unannounced = await add()
-    assert (await loop.wait(unannounced.id, LONG)).state is OperationState.DONE
+    after = await add()
+    assert (await loop.wait(after.id, LONG)).state is OperationState.DONE
 
 
 async def test_a_subject_runs_in_order_one_at_a_time_and_subjects_run_in_parallel(start: Start, add: Add) -> None:
@@ -67,7 +66,6 @@ async def test_concurrent_operations_have_a_limit(start: Start, add: Add) -> Non
     loop = await start({"k": blocking}, limit=3)
     await until(lambda: len(blocking.entered) == 3)
     last = await add(subject="last")
-    loop.wake()
     assert (await loop.wait(last.id, 0.2)).state is OperationState.PENDING
     assert len(blocking.entered) == 3
     blocking.go.set()
@@ -82,8 +80,6 @@ async def test_two_loops_share_the_work_and_do_each_operation_once(start: Start,
 
     loops = [await start({"k": handler}, owner=owner) for owner in ("a", "b")]
     operations = await asyncio.gather(*(add(subject=str(number % 10)) for number in range(50)))
-    for loop in loops:
-        loop.wake()
     ends = await asyncio.gather(*(loops[0].wait(operation.id, LONG) for operation in operations))
     assert {(end.state, end.attempts) for end in ends} == {(OperationState.DONE, 1)}
     assert sorted(done) == sorted(operation.id for operation in operations)
@@ -104,7 +100,6 @@ async def test_waiting_for_a_retry_reads_rarely(start: Start, add: Add, database
     added = await add()
     waiting = asyncio.create_task(loop.wait(added.id, 0.5))
     await until(lambda: bool(reads))
-    loop.wake()
     assert (await waiting).failures == 1
     assert len(reads) < 6
 
@@ -113,7 +108,6 @@ async def test_another_loop_sees_the_end(start: Start, add: Add) -> None:
     other = await start({}, owner="other")
     loop = await start({"k": echo})
     added = await add()
-    loop.wake()
     assert (await other.wait(added.id, LONG)).state is OperationState.DONE
 
 
@@ -121,7 +115,6 @@ async def test_stopping_lets_handlers_finish_within_the_grace(start: Start, add:
     blocking = BlockingHandler()
     loop = await start({"k": blocking})
     added = await add()
-    loop.wake()
     await until(lambda: bool(blocking.entered))
     stopping = asyncio.create_task(loop.stop(grace=LONG))
     blocking.go.set()
@@ -133,7 +126,6 @@ async def test_a_stopped_loop_claims_nothing_and_stops_twice(start: Start, add: 
     loop = await start({"k": echo})
     await loop.stop()
     added = await add()
-    loop.wake()
     await loop.stop()
     assert (await loop.wait(added.id, 0.1)).state is OperationState.PENDING
 

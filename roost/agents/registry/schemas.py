@@ -24,7 +24,11 @@ class AgentFields(ApiSchema):
     def from_agent(cls, agent: Agent, url: str, **more: Any) -> Self:
         """Create the record; `more` has the additional fields of a subclass."""
         fields = {**vars(agent), **vars(agent.profile), **more}
-        agent_version, status = agent.engine_version, agent.state
         return cls(
-            **fields, agent_id=agent.id, user_id=agent.tenant_id, agent_version=agent_version, status=status, url=url
+            **fields,
+            agent_id=agent.id,
+            user_id=agent.tenant_id,
+            agent_version=agent.engine_version,
+            status=agent.state,
+            url=url,
         )

@@ -29,7 +29,6 @@ async def run(env: LifecycleEnv, agent: Agent, manifest: object, *, rebuild: boo
 
 async def retry(env: LifecycleEnv, agent: Agent, *, rebuild: bool) -> Mapping[str, ScriptStatus]:
     await env.db.write(lambda connection: env.services.scripts.enqueue(connection, agent.id, rebuild=rebuild))
-    env.queue.wake()
     await env.quiet(agent)
     return await env.services.scripts.list(agent.id)
 

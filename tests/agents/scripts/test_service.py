@@ -75,7 +75,6 @@ async def test_an_agent_that_goes_meanwhile_is_nothing_to_do(env: LifecycleEnv) 
     run = await env.db.write(
         lambda connection: add_operation(connection, OPERATION_KIND, operation_subject("nobody")).id
     )
-    env.queue.wake()
     assert (await env.queue.wait(run, 10)).state is OperationState.DONE
 
 

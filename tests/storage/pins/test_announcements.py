@@ -76,7 +76,6 @@ class Market:
 
     async def settled(self, *files: File) -> None:
         """Wait until nothing is left to do for these."""
-        self.queue.wake()
         async with asyncio.timeout(30):
             for file in files:
                 while await self.db.read(
@@ -88,7 +87,6 @@ class Market:
         """Look after everything, once more."""
         await self.surveyed()
         await self.db.write(lambda connection: work.add_operation(connection, SURVEY, "again"))
-        self.queue.wake()
         async with asyncio.timeout(30):
             while await self.db.read(lambda connection: work.is_subject_busy(connection, "again")):
                 await asyncio.sleep(0.02)
