@@ -1,7 +1,8 @@
 """Errors of the domain; only `web/errors.py` converts their kinds to HTTP statuses.
 
-Problem
- +- one subclass for each message of the contract, in the `errors.py` of the slice that raises it
+Problem: a failure of this server
+ +- one subclass for each other kind
+     +- one subclass for each message of the contract, in the `errors.py` of the slice that raises it
 """
 
 from collections.abc import Mapping
@@ -49,9 +50,19 @@ class InvalidInput(Problem):
     message = "Invalid request"
 
 
+class AccessDenied(Problem):
+    kind = ProblemKind.FORBIDDEN
+    message = "Permission denied"
+
+
 class NotFound(Problem):
     kind = ProblemKind.MISSING
     message = "Not found"
+
+
+class ResourceConflict(Problem):
+    kind = ProblemKind.CONFLICT
+    message = "Conflict"
 
 
 class PayloadTooLarge(Problem):

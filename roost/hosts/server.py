@@ -15,20 +15,18 @@ from pathlib import Path
 from starlette.types import ASGIApp
 from uvicorn import Config, Server
 
-from roost.core.problem import Problem, ProblemKind
+from roost.core.problem import ResourceConflict, ServiceUnavailable
 from roost.hosts.websocket import MESSAGE_LIMIT, BoundedWebSocket
 
 _BACKLOG = 2048
 _GRACE_SECONDS = 5
 
 
-class CannotListen(Problem):
-    kind = ProblemKind.UNAVAILABLE
+class CannotListen(ServiceUnavailable):
     message = "The port cannot be opened"
 
 
-class ServerAlreadyRunning(Problem):
-    kind = ProblemKind.CONFLICT
+class ServerAlreadyRunning(ResourceConflict):
     message = "Another server runs on this data folder"
 
 

@@ -1,6 +1,6 @@
 """Errors of authentication and authorisation (contract, Errors: 401 and 403)."""
 
-from roost.core.problem import Problem, ProblemKind
+from roost.core.problem import AccessDenied, InvalidInput, NotFound, Problem, ProblemKind, TooManyRequests
 
 
 class Unauthorised(Problem):
@@ -22,35 +22,29 @@ class MissingUser(Problem):
     message = "Missing userId"
 
 
-class PermissionDenied(Problem):
-    kind = ProblemKind.FORBIDDEN
+class PermissionDenied(AccessDenied):
     message = "Permission denied"
 
 
-class ApiKeyNotFound(Problem):
+class ApiKeyNotFound(NotFound):
     """The key is unknown or belongs to another tenant; the response does not say which."""
 
-    kind = ProblemKind.MISSING
     message = "API key not found"
 
 
-class InvalidPermissions(Problem):
-    kind = ProblemKind.INVALID
+class InvalidPermissions(InvalidInput):
     message = "Invalid permissions"
 
 
-class ForeignOrigin(Problem):
+class ForeignOrigin(AccessDenied):
     """A page of another site made the request, and the browser added the cookie."""
 
-    kind = ProblemKind.FORBIDDEN
     message = "Cross-site request refused"
 
 
-class UnknownAgent(Problem):
-    kind = ProblemKind.MISSING
+class UnknownAgent(NotFound):
     message = "Agent not found"
 
 
-class TooManyAttempts(Problem):
-    kind = ProblemKind.LIMITED
+class TooManyAttempts(TooManyRequests):
     message = "Too many failed attempts"

@@ -1,6 +1,6 @@
 """Errors of operations."""
 
-from roost.core.problem import NotFound, Problem, ProblemKind
+from roost.core.problem import NotFound, ResourceConflict
 
 
 class OperationNotFound(NotFound):
@@ -9,8 +9,7 @@ class OperationNotFound(NotFound):
     message = "Operation not found"
 
 
-class LeaseLost(Problem):
+class LeaseLost(ResourceConflict):
     """The attempt is over: a newer one began, or the operation was released. It must not write any more."""
 
-    kind = ProblemKind.CONFLICT
     message = "The operation is no longer held by this process"

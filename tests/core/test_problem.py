@@ -1,11 +1,13 @@
 import pytest
 
 from roost.core.problem import (
+    AccessDenied,
     InvalidInput,
     NotFound,
     PayloadTooLarge,
     Problem,
     ProblemKind,
+    ResourceConflict,
     ServiceUnavailable,
     TooManyRequests,
 )
@@ -20,7 +22,9 @@ class Tailored(NotFound):
     [
         (Problem, ProblemKind.FAILED),
         (InvalidInput, ProblemKind.INVALID),
+        (AccessDenied, ProblemKind.FORBIDDEN),
         (NotFound, ProblemKind.MISSING),
+        (ResourceConflict, ProblemKind.CONFLICT),
         (PayloadTooLarge, ProblemKind.TOO_LARGE),
         (TooManyRequests, ProblemKind.LIMITED),
         (ServiceUnavailable, ProblemKind.UNAVAILABLE),

@@ -1,60 +1,51 @@
 """Errors of channels (contract, Errors)."""
 
-from roost.core.problem import Problem, ProblemKind
+from roost.core.problem import AccessDenied, InvalidInput, Problem, ResourceConflict
 
 
-class UnsupportedChannel(Problem):
+class UnsupportedChannel(InvalidInput):
     """The name is unknown, or the agent's engine cannot connect this channel."""
 
-    kind = ProblemKind.INVALID
     message = "Unsupported channel"
 
 
-class MissingBotToken(Problem):
-    kind = ProblemKind.INVALID
+class MissingBotToken(InvalidInput):
     message = "botToken is required (string)"
 
 
-class MissingAppToken(Problem):
-    kind = ProblemKind.INVALID
+class MissingAppToken(InvalidInput):
     message = "appToken is required (string)"
 
 
-class InvalidChannelToken(Problem):
+class InvalidChannelToken(InvalidInput):
     """The token does not have the platform's format, which the message describes."""
 
-    kind = ProblemKind.INVALID
     message = "The token is not valid"
 
 
-class InvalidAllowFrom(Problem):
+class InvalidAllowFrom(InvalidInput):
     """An id is malformed for the platform, or there are too many ids."""
 
-    kind = ProblemKind.INVALID
     message = "allowFrom is not valid"
 
 
-class ChannelPlanTooSmall(Problem):
-    kind = ProblemKind.FORBIDDEN
+class ChannelPlanTooSmall(AccessDenied):
     message = "Channels need a paid plan"
 
 
-class BotTokenInUse(Problem):
+class BotTokenInUse(ResourceConflict):
     """Another agent uses the token: two clients with one token would receive each other's messages."""
 
-    kind = ProblemKind.CONFLICT
     message = "This token is used by another agent"
 
 
 class ChannelConfigurationFailed(Problem):
     """The change was rolled back: the previous configuration stays."""
 
-    kind = ProblemKind.FAILED
     message = "Configuration failed"
 
 
 class ChannelRemovalFailed(Problem):
     """The removal was rolled back: the channel stays configured."""
 
-    kind = ProblemKind.FAILED
     message = "Removal failed"

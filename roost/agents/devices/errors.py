@@ -1,10 +1,9 @@
 """Errors of devices (contract, Errors); failures of an engine are `EngineFailed`."""
 
-from roost.core.problem import Problem, ProblemKind
+from roost.core.problem import NotFound
 
 
-class DevicesUnsupported(Problem):
+class DevicesUnsupported(NotFound):
     """The agent's engine has no device pairing, so it has no requests."""
 
-    kind = ProblemKind.MISSING
     message = "This agent's engine has no device pairing"

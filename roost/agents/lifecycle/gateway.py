@@ -9,7 +9,7 @@ from roost.agents.registry.model import Agent
 from roost.agents.registry.repository import AgentRepository
 from roost.core import clock
 from roost.core.periodic import Backoff
-from roost.core.problem import Problem, ProblemKind
+from roost.core.problem import Problem
 from roost.core.secret_mask import SecretMask
 from roost.drivers.engine.contract import Engine, GatewaySetup
 from roost.drivers.runtime.warden_client import (
@@ -33,7 +33,6 @@ LoadStartupInputs = Callable[[Agent], Awaitable[StartupInputs]]
 class GatewayFailed(Problem):
     """The gateway exited or did not answer in time; the message ends with its last log lines."""
 
-    kind = ProblemKind.FAILED
     message = "The gateway did not start"
 
 

@@ -2,7 +2,7 @@
 
 from roost.core import clock
 from roost.core.periodic import Backoff
-from roost.core.problem import Problem, ProblemKind
+from roost.core.problem import Problem
 from roost.core.sensitive import Sensitive
 from roost.drivers.engine.contract import Dial, Engine
 
@@ -11,7 +11,6 @@ _PAUSE_SECONDS = 0.5
 
 
 class GatewayUnhealthy(Problem):
-    kind = ProblemKind.FAILED
     message = "The gateway did not report that it is healthy"
 
 

@@ -6,7 +6,7 @@ the copy, as it can the state itself. Only the copy of the last update is kept, 
 
 from collections.abc import Sequence
 
-from roost.core.problem import Problem, ProblemKind
+from roost.core.problem import Problem
 from roost.drivers.runtime.warden_client import WardenClient
 
 TIMEOUT_SECONDS = 600.0
@@ -50,7 +50,6 @@ done
 class StateBackupFailed(Problem):
     """The state could not be saved or restored."""
 
-    kind = ProblemKind.FAILED
     message = "The gateway's state could not be copied"
 
 

@@ -1,8 +1,7 @@
 """Errors of issuing platform tokens."""
 
-from roost.core.problem import Problem, ProblemKind
+from roost.core.problem import Problem
 
 
 class PlatformTokenFailed(Problem):
-    kind = ProblemKind.FAILED
     message = "Token generation failed"

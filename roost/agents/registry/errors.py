@@ -1,27 +1,23 @@
 """Errors of agent records."""
 
-from roost.core.problem import Problem, ProblemKind
+from roost.core.problem import AccessDenied, InvalidInput, NotFound, ServiceUnavailable
 
 
-class InvalidAgentName(Problem):
-    kind = ProblemKind.INVALID
+class InvalidAgentName(InvalidInput):
     message = "Agent name is required"
 
 
-class AgentLimitReached(Problem):
-    kind = ProblemKind.FORBIDDEN
+class AgentLimitReached(AccessDenied):
     message = "Agent limit reached"
 
 
-class AgentNotFound(Problem):
+class AgentNotFound(NotFound):
     """The agent does not exist, or it is being deleted."""
 
-    kind = ProblemKind.MISSING
     message = "Agent not found"
 
 
-class AgentNotRunning(Problem):
+class AgentNotRunning(ServiceUnavailable):
     """The agent has no running container to ask."""
 
-    kind = ProblemKind.UNAVAILABLE
     message = "Agent is not running"

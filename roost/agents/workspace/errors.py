@@ -1,47 +1,39 @@
 """Errors of commands and files (contract, Errors)."""
 
-from roost.core.problem import Problem, ProblemKind
+from roost.core.problem import InvalidInput, NotFound, PayloadTooLarge, Problem
 
 
-class InvalidCommand(Problem):
+class InvalidCommand(InvalidInput):
     """An empty command, or a working directory that is not a folder of the workspace."""
 
-    kind = ProblemKind.INVALID
     message = "Invalid command"
 
 
 class CommandExecutionFailed(Problem):
-    kind = ProblemKind.FAILED
     message = "Execution failed"
 
 
-class InvalidFilePath(Problem):
-    kind = ProblemKind.INVALID
+class InvalidFilePath(InvalidInput):
     message = "Invalid path"
 
 
-class WorkspaceFileNotFound(Problem):
-    kind = ProblemKind.MISSING
+class WorkspaceFileNotFound(NotFound):
     message = "File not found"
 
 
-class WorkspaceFileUnreadable(Problem):
+class WorkspaceFileUnreadable(InvalidInput):
     """A folder, a pipe, a socket or a device."""
 
-    kind = ProblemKind.INVALID
     message = "Not a regular file"
 
 
-class InvalidFilename(Problem):
-    kind = ProblemKind.INVALID
+class InvalidFilename(InvalidInput):
     message = "Invalid filename"
 
 
-class InvalidFileContent(Problem):
-    kind = ProblemKind.INVALID
+class InvalidFileContent(InvalidInput):
     message = "Invalid contentBase64"
 
 
-class WorkspaceFileTooLarge(Problem):
-    kind = ProblemKind.TOO_LARGE
+class WorkspaceFileTooLarge(PayloadTooLarge):
     message = "File too large"

@@ -14,21 +14,19 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import ClassVar, Self
 
-from roost.core.problem import Problem, ProblemKind
+from roost.core.problem import NotFound, ServiceUnavailable
 
 KEY_PATTERN = re.compile(r"[0-9a-f]{32}")
 _CHUNK_BYTES = 4 * 1024**2
 
 
-class BlobNotFound(Problem):
-    kind = ProblemKind.MISSING
+class BlobNotFound(NotFound):
     message = "The stored object is gone"
 
 
-class BlobStoreFailed(Problem):
+class BlobStoreFailed(ServiceUnavailable):
     """The store does not answer, is full, or rejects the operation."""
 
-    kind = ProblemKind.UNAVAILABLE
     message = "The storage backend is not available"
 
 

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
-from roost.core.problem import Problem, ProblemKind
+from roost.core.problem import InvalidInput, ServiceUnavailable
 from roost.core.sensitive import Sensitive
 
 
@@ -19,17 +19,15 @@ class BotTokens:
     app: Sensitive[str] | None = None
 
 
-class TokenRejected(Problem):
+class TokenRejected(InvalidInput):
     """The platform rejected a token; the message names its kind and the platform's reason, never the token."""
 
-    kind = ProblemKind.INVALID
     message = "The platform rejected the bot token"
 
 
-class PlatformUnreachable(Problem):
+class PlatformUnreachable(ServiceUnavailable):
     """The platform did not answer or failed, so nothing is known about the tokens."""
 
-    kind = ProblemKind.UNAVAILABLE
     message = "The platform could not verify the token"
 
 

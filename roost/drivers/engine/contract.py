@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
 
-from roost.core.problem import Problem, ProblemKind
+from roost.core.problem import InvalidInput, Problem, ServiceUnavailable
 from roost.core.sensitive import Sensitive
 from roost.drivers.engine.abilities.channels import ChannelAbility, ChannelSetup
 from roost.drivers.engine.abilities.configuration import ConfigurationAbility
@@ -32,26 +32,22 @@ Progress = Callable[[str, float | None], None]
 class EngineInstallFailed(Problem):
     """An engine could not be installed; `message` contains the installer's last lines."""
 
-    kind = ProblemKind.FAILED
     message = "The engine could not be installed"
 
 
-class EngineNotInstalled(Problem):
-    kind = ProblemKind.UNAVAILABLE
+class EngineNotInstalled(ServiceUnavailable):
     message = "The engine is not installed"
 
 
-class InvalidVersionName(Problem):
+class InvalidVersionName(InvalidInput):
     """The name is not a version's, or the driver does not support the version."""
 
-    kind = ProblemKind.INVALID
     message = "The engine has no such version, or Roost does not support it"
 
 
 class EngineFailed(Problem):
     """A running gateway gave no usable answer; the message is the contract's for all endpoints of engines."""
 
-    kind = ProblemKind.FAILED
     message = "CLI error"
 
 

@@ -6,24 +6,22 @@ Only the status of a response is used: its body is discarded, and redirects are 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 
-from roost.core.problem import Problem, ProblemKind
+from roost.core.problem import InvalidInput, ServiceUnavailable
 
 TIMEOUT = 15.0
 """Seconds for one delivery, from name lookup to response."""
 URL_LIMIT = 2048
 
 
-class UrlRefused(Problem):
+class UrlRefused(InvalidInput):
     """The URL cannot be a target; the message says why."""
 
-    kind = ProblemKind.INVALID
     message = "url is not an address for webhooks"
 
 
-class DeliveryFailed(Problem):
+class DeliveryFailed(ServiceUnavailable):
     """There was no response. The message says why and never contains a resolved address."""
 
-    kind = ProblemKind.UNAVAILABLE
     message = "The receiver could not be reached"
 
 

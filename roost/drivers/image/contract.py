@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from enum import StrEnum
 
-from roost.core.problem import InvalidInput, PayloadTooLarge, Problem, ProblemKind, TooManyRequests
+from roost.core.problem import InvalidInput, PayloadTooLarge, TooManyRequests
 
 SOURCE_LIMIT = 32 * 1024**2
 """Maximum bytes of a source."""
@@ -23,10 +23,9 @@ class ImageTooLarge(PayloadTooLarge):
     message = "The image is too large to be resized"
 
 
-class UnsupportedImage(Problem):
+class UnsupportedImage(InvalidInput):
     """The source has an unsupported format."""
 
-    kind = ProblemKind.INVALID
     message = "Only JPEG, PNG, GIF, WebP and AVIF images can be resized"
 
 

@@ -9,7 +9,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Callable, Sequence
 
-from roost.core.problem import Problem, ProblemKind
+from roost.core.problem import InvalidInput, NotFound, Problem, ServiceUnavailable
 
 HOST_LIMIT = 512
 _HOST = re.compile(
@@ -19,17 +19,15 @@ _PEER = re.compile(r"/p2p/[A-Za-z0-9]{1,128}")
 _SCHEMES = {"/http": "http", "/https": "https", "/tls/http": "https"}
 
 
-class ContentNotAtSource(Problem):
+class ContentNotAtSource(NotFound):
     """The source does not have or does not provide the content."""
 
-    kind = ProblemKind.MISSING
     message = "The source does not have the content"
 
 
-class SourceFailed(Problem):
+class SourceFailed(ServiceUnavailable):
     """The source could not be reached, or its answer ended early."""
 
-    kind = ProblemKind.UNAVAILABLE
     message = "The source could not be read"
 
 
@@ -39,8 +37,7 @@ class NetworkRefused(Problem):
     message = "The network refused"
 
 
-class InvalidHostNode(Problem):
-    kind = ProblemKind.INVALID
+class InvalidHostNode(InvalidInput):
     message = "A host node must be a multiaddr"
 
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import ClassVar, Protocol
 
-from roost.core.problem import Problem, ProblemKind
+from roost.core.problem import Problem, ServiceUnavailable
 from roost.core.unix_socket import Stream, StreamHandler
 
 WORKSPACE = "/workspace"
@@ -28,14 +28,12 @@ HOME = "/home/agent"
 class RuntimeFailed(Problem):
     """The runtime failed; `message` gives the reason in one line."""
 
-    kind = ProblemKind.FAILED
     message = "The container runtime failed"
 
 
-class ContainerNotRunning(Problem):
+class ContainerNotRunning(ServiceUnavailable):
     """The agent has no running container."""
 
-    kind = ProblemKind.UNAVAILABLE
     message = "The agent's container is not running"
 
 

@@ -13,7 +13,15 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal, TypeVar
 
-from roost.core.problem import Problem, ProblemKind
+from roost.core.problem import (
+    InvalidInput,
+    NotFound,
+    PayloadTooLarge,
+    Problem,
+    ResourceConflict,
+    ServiceUnavailable,
+    TooManyRequests,
+)
 from roost.drivers.runtime.contract import ContainerNotRunning, Stream
 
 Root = Literal["workspace", "home"]
@@ -29,58 +37,49 @@ _REPLY_ERRORS = (OSError, EOFError, ValueError, LookupError, TypeError, Attribut
 _BYTES_PER_SECOND = 1 << 20  # slower transfers fail
 
 
-class DialRefused(Problem):
-    kind = ProblemKind.UNAVAILABLE
+class DialRefused(ServiceUnavailable):
     message = "Nothing listens on that port of the agent"
 
 
-class PathRefused(Problem):
+class PathRefused(InvalidInput):
     """The path is malformed, or it leads out of its root."""
 
-    kind = ProblemKind.INVALID
     message = "Invalid path"
 
 
-class WardenFileNotFound(Problem):
-    kind = ProblemKind.MISSING
+class WardenFileNotFound(NotFound):
     message = "File not found"
 
 
-class WardenNotAFile(Problem):
+class WardenNotAFile(InvalidInput):
     """A folder instead of a file or the reverse, or a FIFO, device or socket."""
 
-    kind = ProblemKind.INVALID
     message = "Not a file"
 
 
-class WardenFileTooLarge(Problem):
-    kind = ProblemKind.TOO_LARGE
+class WardenFileTooLarge(PayloadTooLarge):
     message = "The file is larger than it may be"
 
 
-class ExecRefused(Problem):
+class ExecRefused(InvalidInput):
     """No command, no such program, or a working directory that is missing or outside the workspace."""
 
-    kind = ProblemKind.INVALID
     message = "The command cannot be started"
 
 
-class ProcessAlreadyRunning(Problem):
-    kind = ProblemKind.CONFLICT
+class ProcessAlreadyRunning(ResourceConflict):
     message = "A process of that name is running"
 
 
-class WardenBusy(Problem):
+class WardenBusy(TooManyRequests):
     """The container has reached a limit of concurrent work."""
 
-    kind = ProblemKind.LIMITED
     message = "The agent is busy"
 
 
 class WardenFailed(Problem):
     """The warden broke the protocol, did not answer in time, or failed."""
 
-    kind = ProblemKind.FAILED
     message = "The agent's container gave no usable answer"
 
 

@@ -1,8 +1,7 @@
 """Errors of analytics queries."""
 
-from roost.core.problem import Problem, ProblemKind
+from roost.core.problem import InvalidInput
 
 
-class InvalidAnalyticsPeriod(Problem):
-    kind = ProblemKind.INVALID
+class InvalidAnalyticsPeriod(InvalidInput):
     message = "start_date must not be after end_date"

@@ -1,30 +1,25 @@
 """Errors of files; clients show the messages."""
 
-from roost.core.problem import Problem, ProblemKind
+from roost.core.problem import InvalidInput, NotFound, PayloadTooLarge, ResourceConflict
 
 
-class FileNotFound(Problem):
-    kind = ProblemKind.MISSING
+class FileNotFound(NotFound):
     message = "File not found"
 
 
-class FileIdTaken(Problem):
+class FileIdTaken(ResourceConflict):
     """A reserved file id can be used once."""
 
-    kind = ProblemKind.CONFLICT
     message = "The file was uploaded already"
 
 
-class StorageQuotaExceeded(Problem):
-    kind = ProblemKind.TOO_LARGE
+class StorageQuotaExceeded(PayloadTooLarge):
     message = "The storage of your plan is full"
 
 
-class InvalidFileMetadata(Problem):
-    kind = ProblemKind.INVALID
+class InvalidFileMetadata(InvalidInput):
     message = "Invalid metadata"
 
 
-class EmptyFileUpdate(Problem):
-    kind = ProblemKind.INVALID
+class EmptyFileUpdate(InvalidInput):
     message = "name, keyvalues or expires_at is required"

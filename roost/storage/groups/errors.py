@@ -1,15 +1,13 @@
 """Errors of groups; clients show the messages."""
 
-from roost.core.problem import Problem, ProblemKind
+from roost.core.problem import InvalidInput, NotFound
 
 
-class GroupNotFound(Problem):
+class GroupNotFound(NotFound):
     """The group does not exist or belongs to another tenant; the response does not say which."""
 
-    kind = ProblemKind.MISSING
     message = "Group not found"
 
 
-class InvalidGroup(Problem):
-    kind = ProblemKind.INVALID
+class InvalidGroup(InvalidInput):
     message = "Invalid group"

@@ -1,25 +1,21 @@
 """Errors of pins by CID; clients show the messages."""
 
-from roost.core.problem import Problem, ProblemKind
+from roost.core.problem import InvalidInput, NotFound, ServiceUnavailable, TooManyRequests
 
 
-class PinNotFound(Problem):
-    kind = ProblemKind.MISSING
+class PinNotFound(NotFound):
     message = "Pin request not found"
 
 
-class TooManyPins(Problem):
-    kind = ProblemKind.LIMITED
+class TooManyPins(TooManyRequests):
     message = "Too many pin requests are waiting"
 
 
-class TooManyHostNodes(Problem):
-    kind = ProblemKind.INVALID
+class TooManyHostNodes(InvalidInput):
     message = "Too many host nodes"
 
 
-class ContentNotFoundYet(Problem):
+class ContentNotFoundYet(ServiceUnavailable):
     """No source has the content; the retrieval is retried."""
 
-    kind = ProblemKind.UNAVAILABLE
     message = "The content was not found yet"

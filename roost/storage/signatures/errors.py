@@ -1,23 +1,19 @@
 """Errors of wallet signatures; clients show the messages."""
 
-from roost.core.problem import Problem, ProblemKind
+from roost.core.problem import InvalidInput, NotFound, ResourceConflict
 
 
-class InvalidSignature(Problem):
-    kind = ProblemKind.INVALID
+class InvalidSignature(InvalidInput):
     message = "Invalid signature"
 
 
-class InvalidAddress(Problem):
-    kind = ProblemKind.INVALID
+class InvalidAddress(InvalidInput):
     message = "Invalid address"
 
 
-class SignatureExists(Problem):
-    kind = ProblemKind.CONFLICT
+class SignatureExists(ResourceConflict):
     message = "CID already has a signature"
 
 
-class SignatureMissing(Problem):
-    kind = ProblemKind.MISSING
+class SignatureMissing(NotFound):
     message = "Signature not found"

@@ -1,20 +1,17 @@
 """Errors of signed URLs; clients show the messages."""
 
-from roost.core.problem import Problem, ProblemKind
+from roost.core.problem import AccessDenied, InvalidInput
 
 
-class InvalidSignedUrl(Problem):
-    kind = ProblemKind.INVALID
+class InvalidSignedUrl(InvalidInput):
     message = "Invalid url"
 
 
-class SignedUrlRefused(Problem):
+class SignedUrlRefused(AccessDenied):
     """The signature is invalid or belongs to another request."""
 
-    kind = ProblemKind.FORBIDDEN
     message = "Invalid signature"
 
 
-class SignedUrlExpired(Problem):
-    kind = ProblemKind.FORBIDDEN
+class SignedUrlExpired(AccessDenied):
     message = "The signed url is not valid at this time"

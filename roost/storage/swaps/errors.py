@@ -1,13 +1,11 @@
 """Errors of hot swaps; clients show the messages."""
 
-from roost.core.problem import Problem, ProblemKind
+from roost.core.problem import InvalidInput, NotFound
 
 
-class InvalidSwap(Problem):
-    kind = ProblemKind.INVALID
+class InvalidSwap(InvalidInput):
     message = "Invalid swap"
 
 
-class SwapNotFound(Problem):
-    kind = ProblemKind.MISSING
+class SwapNotFound(NotFound):
     message = "CID does not have history"

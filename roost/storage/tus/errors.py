@@ -1,24 +1,21 @@
 """Errors of resumable uploads; clients show the messages."""
 
-from roost.core.problem import Problem, ProblemKind
+from roost.core.problem import InvalidInput, NotFound, ResourceConflict, TooManyRequests
 
 
-class TusUploadNotFound(Problem):
+class TusUploadNotFound(NotFound):
     """The upload does not exist, was terminated, has expired, or has another token."""
 
-    kind = ProblemKind.MISSING
     message = "Upload not found"
 
 
-class InvalidTusUpload(Problem):
-    kind = ProblemKind.INVALID
+class InvalidTusUpload(InvalidInput):
     message = "Invalid upload"
 
 
-class UploadOffsetMismatch(Problem):
+class UploadOffsetMismatch(ResourceConflict):
     """The part begins at another offset than `offset`, or another part is being received."""
 
-    kind = ProblemKind.CONFLICT
     message = "Upload-Offset is not where the upload is"
 
     def __init__(self, offset: int, cid: str | None = None) -> None:
@@ -27,6 +24,5 @@ class UploadOffsetMismatch(Problem):
         self.cid = cid
 
 
-class TooManyTusUploads(Problem):
-    kind = ProblemKind.LIMITED
+class TooManyTusUploads(TooManyRequests):
     message = "Too many unfinished uploads"

@@ -1,12 +1,11 @@
 """Errors of content from clients and the network."""
 
-from roost.core.problem import Problem, ProblemKind
+from roost.core.problem import InvalidInput
 
 
-class MalformedContent(Problem):
+class MalformedContent(InvalidInput):
     """Bytes that violate their format; the message gives the reason."""
 
-    kind = ProblemKind.INVALID
     message = "Malformed content"
 
 

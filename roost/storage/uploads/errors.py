@@ -1,20 +1,17 @@
 """Errors of uploads; clients show the messages."""
 
-from roost.core.problem import Problem, ProblemKind
+from roost.core.problem import InvalidInput, PayloadTooLarge
 
 
-class InvalidUpload(Problem):
-    kind = ProblemKind.INVALID
+class InvalidUpload(InvalidInput):
     message = "Invalid upload"
 
 
-class UploadTooLarge(Problem):
-    kind = ProblemKind.TOO_LARGE
+class UploadTooLarge(PayloadTooLarge):
     message = "The upload is too large"
 
 
-class TooManyFiles(Problem):
-    kind = ProblemKind.TOO_LARGE
+class TooManyFiles(PayloadTooLarge):
     message = "Too many files"
 
 

@@ -1,35 +1,29 @@
 """Errors of webhooks; clients show the messages."""
 
-from roost.core.problem import Problem, ProblemKind
+from roost.core.problem import AccessDenied, InvalidInput, NotFound, TooManyRequests
 
 
-class WebhookNotFound(Problem):
+class WebhookNotFound(NotFound):
     """The webhook does not exist or belongs to another tenant; the response does not say which."""
 
-    kind = ProblemKind.MISSING
     message = "Webhook not found"
 
 
-class DeliveryNotFound(Problem):
-    kind = ProblemKind.MISSING
+class DeliveryNotFound(NotFound):
     message = "Delivery not found"
 
 
-class WebhookLimitReached(Problem):
-    kind = ProblemKind.FORBIDDEN
+class WebhookLimitReached(AccessDenied):
     message = "Webhook limit reached"
 
 
-class InvalidWebhookEvents(Problem):
-    kind = ProblemKind.INVALID
+class InvalidWebhookEvents(InvalidInput):
     message = "events must be event types"
 
 
-class EmptyWebhookUpdate(Problem):
-    kind = ProblemKind.INVALID
+class EmptyWebhookUpdate(InvalidInput):
     message = "url, events, description or enabled is required"
 
 
-class WebhookQueueFull(Problem):
-    kind = ProblemKind.LIMITED
+class WebhookQueueFull(TooManyRequests):
     message = "Too many deliveries to this webhook at once"

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from roost.core.problem import Problem, ProblemKind
+from roost.core.problem import InvalidInput
 from roost.drivers.engine.abilities.agent_context import AgentContext
 
 if TYPE_CHECKING:
@@ -20,10 +20,9 @@ TEXT_LIMIT = 512 * 1024
 OUTPUT_LIMIT = 4_000
 
 
-class ConfigurationRejected(Problem):
+class ConfigurationRejected(InvalidInput):
     """The engine rejects the configuration; the message is the engine's, at most OUTPUT_LIMIT characters."""
 
-    kind = ProblemKind.INVALID
     message = "The engine rejects this configuration"
 
 

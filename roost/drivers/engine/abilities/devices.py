@@ -9,14 +9,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from roost.core.problem import Problem, ProblemKind
+from roost.core.problem import NotFound
 from roost.drivers.engine.abilities.agent_context import AgentContext
 
 
-class DeviceRequestNotFound(Problem):
+class DeviceRequestNotFound(NotFound):
     """No device waits under this id: it never existed, is already decided, or belongs to another agent."""
 
-    kind = ProblemKind.MISSING
     message = "Device request not found"
 
 

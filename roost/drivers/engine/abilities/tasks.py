@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from roost.core.problem import Problem, ProblemKind
+from roost.core.problem import InvalidInput, NotFound, ResourceConflict
 from roost.drivers.engine.abilities.agent_context import AgentContext
 
 PayloadKind = Literal["agentTurn", "systemEvent"]
@@ -22,20 +22,17 @@ SessionTarget = Literal["main", "isolated"]
 WakeMode = Literal["now", "next-heartbeat"]
 
 
-class EngineTaskNotFound(Problem):
-    kind = ProblemKind.MISSING
+class EngineTaskNotFound(NotFound):
     message = "Task not found"
 
 
-class EngineTaskRefused(Problem):
+class EngineTaskRefused(InvalidInput):
     """The engine lacks a requested option, or its rules are stricter than ours."""
 
-    kind = ProblemKind.INVALID
     message = "The engine rejects this task"
 
 
-class EngineTaskRunning(Problem):
-    kind = ProblemKind.CONFLICT
+class EngineTaskRunning(ResourceConflict):
     message = "The task is running"
 
 

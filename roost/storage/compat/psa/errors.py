@@ -1,8 +1,7 @@
 """Errors of the Pinning Service API."""
 
-from roost.core.problem import Problem, ProblemKind
+from roost.core.problem import InvalidInput
 
 
-class InvalidPinQuery(Problem):
-    kind = ProblemKind.INVALID
+class InvalidPinQuery(InvalidInput):
     message = "Invalid query"
