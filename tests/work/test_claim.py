@@ -13,7 +13,7 @@ from tests.work.scenarios import LONG, Add, BlockingHandler, Start, until
 async def test_a_heartbeat_keeps_the_lease_while_the_handler_runs(start: Start, add: Add, database: Database) -> None:
     handler = BlockingHandler()
     loop = await start({"k": handler}, lease=3)
-    other = await start({"k": handler}, owner="b", lease=3)
+    await start({"k": handler}, owner="b", lease=3)
     added = await add()
     await until(lambda: bool(handler.entered))
     first_end = handler.entered[0].lease_until

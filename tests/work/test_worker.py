@@ -106,7 +106,7 @@ async def test_waiting_for_a_retry_reads_rarely(start: Start, add: Add, database
 
 async def test_another_loop_sees_the_end(start: Start, add: Add) -> None:
     other = await start({}, owner="other")
-    loop = await start({"k": echo})
+    await start({"k": echo})
     added = await add()
     assert (await other.wait(added.id, LONG)).state is OperationState.DONE
 
