@@ -21,10 +21,6 @@ class PeriodicTask:
         self._stopping = False
         self._task: asyncio.Task[None] | None = None
 
-    @property
-    def is_running(self) -> bool:
-        return self._task is not None
-
     def start(self, delay: float = 0.0) -> None:
         """Begin with the first run after `delay` seconds."""
         self._stopping = False

@@ -2,18 +2,17 @@
 
 from pathlib import Path
 
-from roost.storage.unixfs import car
 from roost.storage.unixfs.cid import RAW, Cid
 from roost.storage.unixfs.profile import V0, V1
 from tests import node
 from tests.conformance.car_server import serve_cars
 from tests.server import running
-from tests.storage.cars import blocks_of
+from tests.storage.cars import blocks_of, encode_car
 
 FOLDER = Path(__file__).parent / "pinning"
 NAMES = Path(__file__).parent / "names.mjs"
 CARS = {
-    str(tree.cid): b"".join(car.write_car([tree.cid], blocks))
+    str(tree.cid): encode_car([tree.cid], blocks)
     for tree, blocks in (blocks_of((V0, V1)[number % 2], f"file {number}".encode()) for number in range(9))
 }
 

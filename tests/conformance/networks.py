@@ -11,16 +11,15 @@ from roost.drivers.network.contract import ContentNotAtSource, ContentSource
 from roost.drivers.network.kubo import KuboNetwork
 from roost.drivers.network.trustless import TrustlessNetwork
 from roost.net.addresses import Address
-from roost.storage.unixfs import car
 from roost.storage.unixfs.profile import V1
-from tests.storage.cars import folder_of_files
+from tests.storage.cars import encode_car, folder_of_files
 
 CID = "bafkreigh2akiscaildcqabsyg3dfr6chu3fgpregiymsck7e7aqa4s52zy"
 CAR = bytes(range(256)) * 1000
 ELSEWHERE = "/dns4/peer.example/tcp/4001/p2p/12D3KooWA"
 NOWHERE = "http://127.0.0.1:9"
 FOLDER, BLOCKS = folder_of_files(V1)
-FOLDER_CAR = b"".join(car.write_car([FOLDER], BLOCKS))
+FOLDER_CAR = encode_car([FOLDER], BLOCKS)
 
 
 def trustless_network(*urls: str, idle: float = 5.0) -> TrustlessNetwork:

@@ -31,7 +31,7 @@ from roost.net.policy import EgressPolicy
 from roost.net.resolver import SystemResolver
 from roost.storage.content.model import ContentNetwork
 from roost.storage.pins.model import PinRequest, PinState
-from roost.storage.unixfs import car, dagpb
+from roost.storage.unixfs import dagpb
 from roost.storage.unixfs.cid import DAG_PB, RAW, Cid
 from roost.storage.unixfs.dagpb import PBLink, UnixfsData, UnixfsKind
 from roost.work.store import operations
@@ -50,7 +50,7 @@ from tests.conformance.networks import (
 )
 from tests.contract.storage import keep
 from tests.server import running
-from tests.storage.cars import Blocks
+from tests.storage.cars import Blocks, encode_car
 from tests.storage.pins.pin_env import open_pin_env
 from tests.storage.storage_env import CONTENT, open_storage_env
 
@@ -203,7 +203,7 @@ async def test_faulty_content_is_not_stored(
     root, blocks = content
     env, patience = open_storage_env(database, tmp_path), 0.5 if behavior is Behavior.DRIPS else 60.0
     async with (
-        serve_cars({str(root): b"".join(car.write_car([root], blocks))}, behavior) as server,
+        serve_cars({str(root): encode_car([root], blocks)}, behavior) as server,
         open_pin_env(database, env, network=create_network(server.url), progress_timeout=patience) as pin_env,
     ):
         pin = await pin_env.pin(root)

@@ -11,13 +11,14 @@ import pytest
 
 from roost.storage.content.model import ContentNetwork
 from roost.storage.signatures.model import format_milliseconds
-from roost.storage.unixfs import car, dagpb
+from roost.storage.unixfs import dagpb
 from roost.storage.unixfs.cid import DAG_PB, IDENTITY, RAW, Cid
 from roost.storage.unixfs.dagpb import PBLink, UnixfsData, UnixfsKind
 from roost.storage.unixfs.profile import V0
 from tests.contract.storage import keep
 from tests.contract.test_storage_content import gateway_of
 from tests.server import RunningServer, running
+from tests.storage.cars import encode_car
 from tests.storage.signatures.test_ethereum import account, sign_typed
 
 SECRET = hashlib.shake_128(b"a secret").hexdigest(400_000).encode()
@@ -158,7 +159,7 @@ async def test_nothing_public_can_be_made_of_what_one_does_not_have(
         node = dagpb.encode_node([PBLink(Cid.parse(cid), "mine", 5)], UnixfsData(UnixfsKind.DIRECTORY))
         root = Cid.for_block(DAG_PB, node)
         for roots, blocks in (([root], [(root, node)]), ([Cid.parse(cid)], [])):
-            content = b"".join(car.write_car(roots, blocks))
+            content = encode_car(roots, blocks)
             form = {"network": "public", "car": "true"}
             answer = await villain.post("/v3/files", data=form, files={"file": ("a.car", content)})
             assert answer.status_code == 400, answer.text

@@ -7,15 +7,14 @@ from typing import Any
 import httpx2 as httpx
 import pytest
 
-from roost.storage.unixfs import car
 from roost.storage.unixfs.cid import DAG_CBOR, Cid
 from roost.storage.unixfs.profile import V1
 from tests.conformance.car_server import CarServer, serve_cars
 from tests.server import RunningServer, running
-from tests.storage.cars import blocks_of
+from tests.storage.cars import blocks_of, encode_car
 
 CARS = {
-    str(tree.cid): b"".join(car.write_car([tree.cid], blocks))
+    str(tree.cid): encode_car([tree.cid], blocks)
     for tree, blocks in (blocks_of(V1, f"file {number} ".encode() * 1000) for number in range(3))
 }
 HERE, MORE, THIRD = CARS

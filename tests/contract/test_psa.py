@@ -8,12 +8,11 @@ from typing import Any
 import httpx2 as httpx
 import pytest
 
-from roost.storage.unixfs import car
 from roost.storage.unixfs.cid import DAG_CBOR, RAW, Cid
 from roost.storage.unixfs.profile import V0
 from tests.conformance.car_server import CarServer, serve_cars
 from tests.server import RunningServer, running
-from tests.storage.cars import blocks_of
+from tests.storage.cars import blocks_of, encode_car
 
 TREE, BLOCKS = blocks_of(V0, b"pinned from elsewhere")
 CID = str(TREE.cid)
@@ -22,7 +21,7 @@ NOWHERE = str(Cid.for_block(RAW, b"nobody has it"))
 
 @pytest.fixture(scope="module")
 async def source() -> AsyncIterator[CarServer]:
-    async with serve_cars({CID: b"".join(car.write_car([TREE.cid], BLOCKS))}) as server:
+    async with serve_cars({CID: encode_car([TREE.cid], BLOCKS)}) as server:
         yield server
 
 

@@ -11,10 +11,9 @@ import pytest
 
 from roost.core import clock
 from roost.identity.caller import Plan
-from roost.storage.unixfs import car
 from roost.storage.unixfs.profile import V1
 from tests.server import RunningServer, running
-from tests.storage.cars import blocks_of
+from tests.storage.cars import blocks_of, encode_car
 
 MOST = 64 * 1024**2
 LEFT = 1000
@@ -71,7 +70,7 @@ async def test_forms_and_signed_addresses(api: httpx.AsyncClient) -> None:
     address = urlsplit((await api.post("/v3/files/sign", json=body)).json()["data"])
     refused(await send(api, content, f"{address.path}?{address.query}"))
     tree, blocks = blocks_of(V1, b"in a CAR" * 125)
-    refused(await send(api, b"".join(car.write_car([tree.cid], blocks)), car="true"))
+    refused(await send(api, encode_car([tree.cid], blocks), car="true"))
     assert await usage(api) == (MOST - LEFT, MOST)
 
 

@@ -1,11 +1,13 @@
 """CARs built block by block, as by another program, and received."""
 
+from collections.abc import Iterable, Sequence
+
 import pytest
 
 from roost.storage.content import service
 from roost.storage.content.car_receiver import CarContents
 from roost.storage.content.model import ContentNetwork, PackReference
-from roost.storage.unixfs import dagpb
+from roost.storage.unixfs import car, dagpb
 from roost.storage.unixfs.cid import DAG_PB, RAW, Cid
 from roost.storage.unixfs.directory import build_folder
 from roost.storage.unixfs.importer import DagTree, UnixfsImporter
@@ -14,6 +16,10 @@ from tests.storage.storage_env import CONTENT, StorageEnv, entry
 
 Blocks = list[tuple[Cid, bytes]]
 EVERY_PROFILE = pytest.mark.parametrize("profile", PROFILES.values(), ids=PROFILES)
+
+
+def encode_car(roots: Sequence[Cid], blocks: Iterable[tuple[Cid, bytes]]) -> bytes:
+    return car.encode_header(roots) + b"".join(car.encode_frame(cid, len(block)) + block for cid, block in blocks)
 
 
 def blocks_of(profile: ImportProfile, data: bytes) -> tuple[DagTree, Blocks]:

@@ -37,12 +37,11 @@ from roost.storage.content.service import ContentService
 from roost.storage.files import store as files_store
 from roost.storage.files.service import FileService
 from roost.storage.tus.service import TusUploadService
-from roost.storage.unixfs import car
 from roost.storage.unixfs.profile import PROFILES, V1
 from roost.storage.uploads.service import UploadService
 from tests.contract.storage import keep
 from tests.server import RunningServer, running
-from tests.storage.cars import blocks_of
+from tests.storage.cars import blocks_of, encode_car
 from tests.storage.crash import forked
 
 _PDEATHSIG = 1
@@ -118,7 +117,7 @@ class Clients:
     async def in_car(self) -> None:
         name = self._new("car")
         tree, blocks = blocks_of(V1, content_of(name))
-        data = b"".join(car.write_car([tree.cid], blocks))
+        data = encode_car([tree.cid], blocks)
         await self._sent(name, "/v3/files", [("file", (name, data))], {"network": "public", "car": "true"})
 
     async def in_parts(self) -> None:

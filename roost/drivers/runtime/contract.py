@@ -104,9 +104,6 @@ class Capabilities:
     error: str = ""
     enforcement: Sequence[Enforcement] = ()
 
-    def enforces(self, name: str) -> bool:
-        return any(item.enforced for item in self.enforcement if item.name == name)
-
 
 class RelayListener(Protocol):
     """An open relay."""

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from sqlalchemy import Connection
 
-from roost.core import clock, ids, log
+from roost.core import clock, ids
 from roost.core.db import Database
 from roost.core.db.database import DatabaseWriteFailed
 from roost.drivers.blob.contract import BlobStore, BlobStoreFailed, BlobWriter
@@ -21,7 +21,6 @@ from roost.storage.unixfs.importer import DagTree
 from roost.storage.unixfs.profile import ImportProfile
 
 _BATCH_SIZE = 100
-_log = log.get_logger("content")
 
 
 class ContentService:

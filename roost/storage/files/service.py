@@ -111,10 +111,6 @@ class FileService:
             lambda connection: store.count_files(connection, tenant_id, network, FileFilter())
         )
 
-    async def set_metadata(self, tenant_id: str, network: ContentNetwork, file_id: str, metadata: FileMetadata) -> File:
-        """Replace the metadata of a file. Raises FileNotFound."""
-        return await self.change(tenant_id, network, file_id, lambda _: metadata)
-
     async def change(
         self, tenant_id: str, network: ContentNetwork, file_id: str, to: Callable[[FileMetadata], FileMetadata]
     ) -> File:

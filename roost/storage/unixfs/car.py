@@ -1,6 +1,6 @@
-"""CARs (ipld/car, version 1): streaming writer and reader in bounded memory; the reader verifies every block."""
+"""CARs (ipld/car, version 1): header and frames to write, and a reader in bounded memory that verifies every block."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from roost.storage.unixfs import varint
@@ -81,14 +81,6 @@ class CarReader:
         start = self._at + begin
         self._at = start + length
         return start, content
-
-
-def write_car(roots: Sequence[Cid], blocks: Iterable[tuple[Cid, bytes]]) -> Iterator[bytes]:
-    """Yield the bytes of a CAR of these blocks."""
-    yield encode_header(roots)
-    for cid, block in blocks:
-        yield encode_frame(cid, len(block))
-        yield block
 
 
 def _cbor_head(major: int, number: int) -> bytes:

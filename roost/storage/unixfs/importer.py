@@ -62,11 +62,6 @@ class UnixfsImporter:
         self._held: list[bytes] = []
 
     @property
-    def size(self) -> int:
-        """Bytes of content so far."""
-        return self._size + self._filled
-
-    @property
     def leaves(self) -> bytes:
         """Digests of the finished leaves, from which `resume` continues."""
         return bytes(self._leaves)

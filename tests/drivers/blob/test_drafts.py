@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from roost.drivers.blob.contract import BlobNotFound, BlobStoreFailed
+from roost.drivers.blob.contract import BlobNotFound, BlobStore, BlobStoreFailed
 from roost.drivers.blob.drafts import DraftStore
 from roost.drivers.blob.folder_store import FolderStore
-from roost.drivers.blob.memory_store import MemoryStore
+from tests.conformance.blobs import s3_address, store
 
+__all__ = ["s3_address", "store"]
 KEY, OBJECT = "ab" * 16, "cd" * 16
 
 
@@ -75,13 +76,12 @@ async def test_a_cut_off_write_ends_before_the_file_is_closed(drafts: DraftStore
     await append(drafts, 0, b"again")
 
 
-async def test_every_store_takes_one(tmp_path: Path) -> None:
-    blobs = MemoryStore()
-    drafts = DraftStore(tmp_path, blobs)
+async def test_every_store_takes_one(tmp_path: Path, store: BlobStore) -> None:
+    drafts = DraftStore(tmp_path / "drafts", store)
     await drafts.create(KEY)
     await append(drafts, 0, b"one")
     await drafts.object_writer(KEY, OBJECT).commit()
-    assert await blobs.read(OBJECT, 0, 3) == b"one"
+    assert await store.read(OBJECT, 0, 3) == b"one"
 
 
 async def test_old_ones_are_swept(drafts: DraftStore) -> None:

@@ -23,7 +23,6 @@ from roost.net.policy import EgressPolicy
 from roost.net.resolver import SystemResolver
 from roost.storage.content.errors import ContentDamaged
 from roost.storage.pins.model import PinRequest, PinState
-from roost.storage.unixfs import car
 from roost.storage.unixfs.cid import Cid
 from roost.storage.unixfs.profile import V0, V1
 from tests.conformance.car_server import serve_cars
@@ -39,7 +38,7 @@ from tests.conformance.networks import (
     read,
     trustless_network,
 )
-from tests.storage.cars import blocks_of
+from tests.storage.cars import blocks_of, encode_car
 from tests.storage.pins.pin_env import open_pin_env
 from tests.storage.storage_env import CONTENT, open_storage_env
 
@@ -78,7 +77,7 @@ async def test_content_that_no_peer_has_is_abandoned(tmp_path: Path) -> None:
 
 async def test_announced_content_is_available_until_it_is_withdrawn(tmp_path: Path) -> None:
     file, blocks = blocks_of(V0, CONTENT)
-    cid, data = str(file.cid.v1()), b"".join(car.write_car([file.cid.v1()], blocks))
+    cid, data = str(file.cid.v1()), encode_car([file.cid.v1()], blocks)
     async with two_nodes(tmp_path) as (ours, theirs):
         network = kubo_network(ours.url, "bearer:secret")
         for _ in range(2):
@@ -111,7 +110,7 @@ async def test_incomplete_content_is_not_announced(tmp_path: Path) -> None:
 
 async def test_content_cannot_end_its_part_of_the_form(tmp_path: Path) -> None:
     file, blocks = blocks_of(V1, b"\r\n--" + b"0" * 32 + b"--\r\n" + b"\r\n--\r\n\r\n" * 100)
-    data = b"".join(car.write_car([file.cid], blocks))
+    data = encode_car([file.cid], blocks)
     async with run_kubo_node(tmp_path / "ours") as ours:
         await kubo_network(ours.url).announce(str(file.cid), lambda: _pieces(data))
         assert await ours.has(str(file.cid))

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 from roost.storage.content import service
 from roost.storage.content.model import ContentNetwork, PackReference
-from roost.storage.unixfs import car, dagpb
+from roost.storage.unixfs import dagpb
 from roost.storage.unixfs.cid import DAG_PB, RAW, Cid
 from roost.storage.unixfs.dagpb import PBLink, UnixfsData, UnixfsKind
 from tests.hosts.storage_gateway.gateway_env import GatewayEnv
-from tests.storage.cars import Blocks
+from tests.storage.cars import Blocks, encode_car
 
 LEAF = Cid.for_block(RAW, b"x")
 
@@ -16,7 +16,7 @@ LEAF = Cid.for_block(RAW, b"x")
 async def put(env: GatewayEnv, root: Cid, blocks: Blocks) -> Cid:
     """The tenant's, as the CAR of these blocks."""
     async with env.storage.content.receive_car() as pack:
-        await pack.write(b"".join(car.write_car([root], blocks)))
+        await pack.write(encode_car([root], blocks))
         kept = await pack.finish()
         hold = PackReference(pack.pack_id, f"file/{pack.pack_id}", env.storage.tenant_id, ContentNetwork.PUBLIC)
         await pack.commit(lambda connection: service.hold_pack(connection, hold))

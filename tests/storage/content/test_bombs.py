@@ -12,10 +12,11 @@ from roost.storage.content.errors import ContentNotAFolder, TooDeep, TooManyShar
 from roost.storage.content.model import ContentNetwork, ContentScope, PackReference
 from roost.storage.content.reader import ContentReader
 from roost.storage.content.tar_archive import TarArchive
-from roost.storage.unixfs import car, dagpb
+from roost.storage.unixfs import dagpb
 from roost.storage.unixfs.cid import DAG_PB, RAW, Cid
 from roost.storage.unixfs.dagpb import PBLink, UnixfsData, UnixfsKind
 from roost.storage.unixfs.errors import MalformedContent
+from tests.storage.cars import encode_car
 from tests.storage.storage_env import StorageEnv
 
 Block = tuple[Cid, bytes]
@@ -53,7 +54,7 @@ async def take(env: StorageEnv, blocks: Sequence[Block]) -> Cid:
     """Receive blocks; the last one is the root."""
     root = blocks[-1][0]
     async with env.content.receive_car() as pack:
-        await pack.write(b"".join(car.write_car([root], blocks)))
+        await pack.write(encode_car([root], blocks))
         await pack.finish()
         hold = PackReference(pack.pack_id, f"file/{pack.pack_id}", env.tenant_id, ContentNetwork.PUBLIC)
         await pack.commit(lambda connection: service.hold_pack(connection, hold))
@@ -194,7 +195,7 @@ async def test_sizes_without_links_take_no_memory(env: StorageEnv) -> None:
     block = dagpb.encode_node((), UnixfsData(UnixfsKind.FILE, sizes=[0] * 10_000))
     cid = Cid.for_block(DAG_PB, block)
     async with env.content.receive_car() as pack:
-        await pack.write(b"".join(car.write_car([cid], [(cid, block)])))
+        await pack.write(encode_car([cid], [(cid, block)]))
         with pytest.raises(MalformedContent, match="declares a wrong size"):
             await pack.finish()
         assert [len(node.link_sizes) for node in pack._nodes.values()] == [1]

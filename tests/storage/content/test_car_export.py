@@ -7,11 +7,10 @@ import pytest
 from roost.storage.content.car_export import DagScope, EntityBytes, export_car
 from roost.storage.content.errors import InvalidByteRange, TooManyBlocks
 from roost.storage.unixfs import car, dagpb
-from roost.storage.unixfs.car import write_car
 from roost.storage.unixfs.cid import DAG_PB, IDENTITY, RAW, Cid
 from roost.storage.unixfs.dagpb import PBLink, UnixfsData, UnixfsKind
 from roost.storage.unixfs.profile import V1, ImportProfile
-from tests.storage.cars import EVERY_PROFILE, Blocks, blocks_of, folder_of_files, take
+from tests.storage.cars import EVERY_PROFILE, Blocks, blocks_of, encode_car, folder_of_files, take
 from tests.storage.storage_env import CONTENT, StorageEnv
 
 
@@ -38,7 +37,7 @@ async def sent(
 @EVERY_PROFILE
 async def test_all_of_it_goes_out(env: StorageEnv, profile: ImportProfile) -> None:
     root, blocks = folder_of_files(profile, 3000)
-    await take(env, b"".join(write_car([root], blocks)))
+    await take(env, encode_car([root], blocks))
     assert sorted(map(str, dict(await sent(env, root, [])))) == sorted(map(str, dict(blocks)))
 
 
@@ -52,7 +51,7 @@ async def test_what_was_imported_goes_out_too(env: StorageEnv, profile: ImportPr
 async def test_the_way_is_proved(env: StorageEnv) -> None:
     """A client with only the root's CID can verify each step to the block."""
     root, blocks = folder_of_files(V1, 3000)
-    await take(env, b"".join(write_car([root], blocks)))
+    await take(env, encode_car([root], blocks))
     for scope, most in ((DagScope.BLOCK, 4), (DagScope.ENTITY, 30), (DagScope.ALL, 30)):
         found = await sent(env, root, ["in", "big"], scope)
         assert found[0][0] == root
@@ -65,7 +64,7 @@ async def test_the_way_is_proved(env: StorageEnv) -> None:
 
 async def test_the_list_of_a_folder_goes_out_without_its_files(env: StorageEnv) -> None:
     root, blocks = folder_of_files(V1, 3000)
-    await take(env, b"".join(write_car([root], blocks)))
+    await take(env, encode_car([root], blocks))
     found = await sent(env, root, [], DagScope.ENTITY)
     assert 1 < len(found) < 500
     assert all(dagpb.decode_node(data).unixfs.kind is UnixfsKind.SHARD for _, data in found)
@@ -103,7 +102,7 @@ async def test_what_is_there_many_times_goes_out_once(env: StorageEnv) -> None:
         below = blocks[-1][0]
         node = dagpb.encode_node([PBLink(below, "a", 1), PBLink(below, "b", 1)], UnixfsData(UnixfsKind.DIRECTORY))
         blocks.append((Cid.for_block(DAG_PB, node), node))
-    kept = await take(env, b"".join(write_car([blocks[-1][0]], blocks)))
+    kept = await take(env, encode_car([blocks[-1][0]], blocks))
     assert len(await sent(env, kept.cid, [])) == 51
 
 
@@ -115,7 +114,7 @@ async def test_a_node_that_is_also_linked_as_plain_bytes_loses_nothing(env: Stor
     links = [PBLink(cid, name, len(node)) for cid, name in zip(both, "ab", strict=True)]
     folder = dagpb.encode_node(links, UnixfsData(UnixfsKind.DIRECTORY))
     root = Cid.for_block(DAG_PB, folder)
-    await take(env, b"".join(write_car([root], [leaf, *((cid, node) for cid in both), (root, folder)])))
+    await take(env, encode_car([root], [leaf, *((cid, node) for cid in both), (root, folder)]))
     assert sorted(data for _, data in await sent(env, root, [])) == sorted([folder, node, b"x"])
 
 
@@ -124,5 +123,5 @@ async def test_content_in_cids_is_no_block(env: StorageEnv) -> None:
         [PBLink(Cid(1, RAW, IDENTITY, b"tiny"), "", 4)], UnixfsData(UnixfsKind.FILE, size=4, sizes=[4])
     )
     cid = Cid.for_block(DAG_PB, node)
-    await take(env, b"".join(write_car([cid], [(cid, node)])))
+    await take(env, encode_car([cid], [(cid, node)]))
     assert await sent(env, cid, []) == [(cid, node)]

@@ -8,12 +8,11 @@ from roost.storage.content import car_receiver
 from roost.storage.content.car_receiver import CarContents
 from roost.storage.content.errors import ContentNotFound
 from roost.storage.unixfs import dagpb
-from roost.storage.unixfs.car import write_car
 from roost.storage.unixfs.cid import DAG_CBOR, DAG_PB, IDENTITY, RAW, Cid
 from roost.storage.unixfs.dagpb import PBLink, UnixfsData, UnixfsKind
 from roost.storage.unixfs.errors import MalformedContent
 from roost.storage.unixfs.profile import V1, ImportProfile
-from tests.storage.cars import EVERY_PROFILE, Blocks, blocks_of, folder_of_files, take
+from tests.storage.cars import EVERY_PROFILE, Blocks, blocks_of, encode_car, folder_of_files, take
 from tests.storage.storage_env import CONTENT, StorageEnv
 
 
@@ -25,14 +24,14 @@ def dialect() -> str:
 
 async def refused(env: StorageEnv, blocks: Iterable[tuple[Cid, bytes]], roots: list[Cid], why: str) -> None:
     with pytest.raises(MalformedContent, match=why):
-        await take(env, b"".join(write_car(roots, blocks)))
+        await take(env, encode_car(roots, blocks))
     assert not [blob async for blob in env.content._blobs.list()]
 
 
 @EVERY_PROFILE
 async def test_a_folder_is_read_out_of_it(env: StorageEnv, profile: ImportProfile) -> None:
     root, blocks = folder_of_files(profile, 3000)
-    kept = await take(env, b"".join(write_car([root], blocks)))
+    kept = await take(env, encode_car([root], blocks))
     assert kept == CarContents(root, UnixfsKind.SHARD, len(CONTENT) + 5 * 3000, 3001)
     steps = await env.reader.resolve(env.scope, root, ["in", "big"])
     parts = [piece async for piece in env.reader.stream_file(env.scope, steps[-1], 1_000_000, 3_000_001)]
@@ -43,7 +42,7 @@ async def test_a_folder_is_read_out_of_it(env: StorageEnv, profile: ImportProfil
 @EVERY_PROFILE
 async def test_a_file_alone(env: StorageEnv, profile: ImportProfile) -> None:
     tree, blocks = blocks_of(profile, CONTENT)
-    kept = await take(env, b"".join(write_car([tree.cid], reversed(blocks))), 1 << 22)
+    kept = await take(env, encode_car([tree.cid], reversed(blocks)), 1 << 22)
     assert kept == CarContents(tree.cid, UnixfsKind.FILE, len(CONTENT), 1)
     for cid, block in blocks:
         assert await env.reader.read_block(env.scope, cid) == block
@@ -51,7 +50,7 @@ async def test_a_file_alone(env: StorageEnv, profile: ImportProfile) -> None:
 
 async def test_a_block_alone(env: StorageEnv) -> None:
     tree, blocks = blocks_of(V1, b"small")
-    assert await take(env, b"".join(write_car([tree.cid], blocks))) == CarContents(tree.cid, UnixfsKind.RAW, 5, 1)
+    assert await take(env, encode_car([tree.cid], blocks)) == CarContents(tree.cid, UnixfsKind.RAW, 5, 1)
     stat = await env.reader.stat(env.scope, tree.cid)
     assert b"".join([piece async for piece in env.reader.stream_file(env.scope, stat)]) == b"small"
 
@@ -71,7 +70,7 @@ async def test_one_root_is_needed(env: StorageEnv) -> None:
 
 async def test_what_is_cut_off_or_changed(env: StorageEnv) -> None:
     root, blocks = folder_of_files(V1)
-    data = b"".join(write_car([root], blocks))
+    data = encode_car([root], blocks)
     for broken in (data[:-1], data[:3_000_000] + b"!" + data[3_000_001:]):
         with pytest.raises(MalformedContent):
             await take(env, broken)
@@ -100,7 +99,7 @@ async def test_files_that_are_too_deep(env: StorageEnv) -> None:
         node = dagpb.encode_node([PBLink(blocks[-1][0], "", 5)], UnixfsData(UnixfsKind.FILE, size=5, sizes=[5]))
         blocks.append((Cid.for_block(DAG_PB, node), node))
     await refused(env, blocks, [blocks[-1][0]], "too deep")
-    assert (await take(env, b"".join(write_car([blocks[-2][0]], blocks)))).size == 5
+    assert (await take(env, encode_car([blocks[-2][0]], blocks))).size == 5
 
 
 async def test_it_holds_so_many_blocks_and_links(env: StorageEnv, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -119,7 +118,7 @@ async def test_a_folder_of_folders_twice_each_is_counted(env: StorageEnv) -> Non
         below = blocks[-1][0]
         node = dagpb.encode_node([PBLink(below, "a", 1), PBLink(below, "b", 1)], UnixfsData(UnixfsKind.DIRECTORY))
         blocks.append((Cid.for_block(DAG_PB, node), node))
-    kept = await take(env, b"".join(write_car([blocks[-1][0]], blocks)))
+    kept = await take(env, encode_car([blocks[-1][0]], blocks))
     assert kept.files == 2**31 - 1
 
 
@@ -131,20 +130,20 @@ async def test_more_bytes_than_can_be_counted(env: StorageEnv) -> None:
         folder = dagpb.encode_node(below, UnixfsData(UnixfsKind.DIRECTORY))
         blocks.append((Cid.for_block(DAG_PB, folder), folder))
         if level == 10:
-            await take(env, b"".join(write_car([blocks[-1][0]], blocks)))
+            await take(env, encode_car([blocks[-1][0]], blocks))
     with pytest.raises(MalformedContent, match="larger than"):
-        await take(env, b"".join(write_car([blocks[-1][0]], blocks)))
+        await take(env, encode_car([blocks[-1][0]], blocks))
 
 
 async def test_content_in_cids(env: StorageEnv) -> None:
     tiny = Cid(1, RAW, IDENTITY, b"tiny")
     node = dagpb.encode_node([PBLink(tiny, "", 4)], UnixfsData(UnixfsKind.FILE, size=4, sizes=[4]))
     cid = Cid.for_block(DAG_PB, node)
-    assert (await take(env, b"".join(write_car([cid], [(cid, node)])))).size == 4
+    assert (await take(env, encode_car([cid], [(cid, node)]))).size == 4
 
 
 async def test_blocks_beside_the_root_are_not_content(env: StorageEnv) -> None:
     tree, blocks = blocks_of(V1, b"small")
-    await take(env, b"".join(write_car([tree.cid], [*blocks, (Cid.for_block(RAW, b"beside"), b"beside")])))
+    await take(env, encode_car([tree.cid], [*blocks, (Cid.for_block(RAW, b"beside"), b"beside")]))
     with pytest.raises(ContentNotFound):
         await env.reader.read_block(env.scope, Cid.for_block(RAW, b"beside"))

@@ -13,10 +13,9 @@ from roost.storage.content.car_export import DagScope, EntityBytes, export_car
 from roost.storage.content.errors import ContentDamaged
 from roost.storage.content.model import MAX_FILE_DEPTH
 from roost.storage.unixfs import car, dagpb
-from roost.storage.unixfs.car import write_car
 from roost.storage.unixfs.cid import DAG_PB, IDENTITY, RAW, Cid
 from roost.storage.unixfs.dagpb import PBLink, UnixfsData, UnixfsKind
-from tests.storage.cars import take
+from tests.storage.cars import encode_car, take
 from tests.storage.storage_env import StorageEnv
 
 SEEDS = pytest.mark.parametrize("seed", range(12))
@@ -84,7 +83,7 @@ def read_out_of(blocks: Mapping[bytes, bytes], cid: Cid, begin: int, end: int) -
 async def test_every_range_is_the_file_s(env: StorageEnv, seed: int) -> None:
     chance, blocks = random.Random(seed), Graph()
     root, data = random_file(chance, blocks)
-    kept = await take(env, b"".join(write_car([root], chance.sample(list(blocks.items()), len(blocks)))))
+    kept = await take(env, encode_car([root], chance.sample(list(blocks.items()), len(blocks))))
     assert (kept.cid, kept.kind, kept.size) == (root, UnixfsKind.FILE, len(data))
     for begin, end in ranges(chance, len(data)):
         assert await read(env, root, begin, end) == data[begin:end]
@@ -94,7 +93,7 @@ async def test_every_range_is_the_file_s(env: StorageEnv, seed: int) -> None:
 async def test_what_goes_out_for_a_range_is_enough_to_read_it(env: StorageEnv, seed: int) -> None:
     chance, blocks = random.Random(seed), Graph()
     root, data = random_file(chance, blocks)
-    await take(env, b"".join(write_car([root], blocks.items())))
+    await take(env, encode_car([root], blocks.items()))
     steps = await env.reader.resolve(env.scope, root, [])
     for begin, end in ranges(chance, len(data)):
         if begin == end:
@@ -112,7 +111,7 @@ async def test_a_byte_that_changed_is_never_read(env: StorageEnv, seed: int) -> 
     """With damage anywhere in the pack, a range is correct or refused."""
     chance, blocks = random.Random(seed), Graph()
     root, data = random_file(chance, blocks)
-    await take(env, b"".join(write_car([root], blocks.items())))
+    await take(env, encode_car([root], blocks.items()))
     (blob,) = [blob async for blob in env.content._blobs.list()]
     path = env.blob(blob.key)
     broken = bytearray(path.read_bytes())
@@ -132,7 +131,7 @@ async def test_as_deep_as_it_may_be(env: StorageEnv) -> None:
         node = dagpb.encode_node([PBLink(below, "", 4)], UnixfsData(UnixfsKind.FILE, sizes=[4]))
         blocks[Cid.for_block(DAG_PB, node)] = node
     root = list(blocks)[-1]
-    await take(env, b"".join(write_car([root], blocks.items())))
+    await take(env, encode_car([root], blocks.items()))
     assert await read(env, root, 1, 3) == b"ee"
 
 

@@ -5,10 +5,9 @@ import pytest
 from roost.drivers.blob.contract import BlobNotFound
 from roost.storage.content import service
 from roost.storage.content.model import ContentNetwork, PackReference
-from roost.storage.unixfs.car import write_car
 from roost.storage.unixfs.errors import MalformedContent
 from roost.storage.unixfs.profile import PROFILES, V0, V1, ImportProfile
-from tests.storage.cars import blocks_of, folder_of_files
+from tests.storage.cars import blocks_of, encode_car, folder_of_files
 from tests.storage.storage_env import CONTENT, StorageEnv
 
 FILES = (b"", b"small", CONTENT[:1_300_000], b"small", bytes(262_144))
@@ -44,7 +43,7 @@ async def test_the_same_files_under_another_profile(
 async def test_a_pack_that_is_a_car(env: StorageEnv) -> None:
     root, blocks = folder_of_files(V1)
     async with env.content.receive(V1) as pack:
-        await pack.write(b"".join(write_car([root], blocks)))
+        await pack.write(encode_car([root], blocks))
         await pack.end_file()
         car = await env.content.reimporter.import_car(pack)
         kept = await car.finish()

@@ -7,9 +7,8 @@ import pytest
 from roost.core import clock
 from roost.storage.content.errors import ContentDamaged
 from roost.storage.content.scrub import RECHECK_AFTER, ContentScrubber
-from roost.storage.unixfs.car import write_car
 from roost.storage.unixfs.profile import PROFILES, ImportProfile
-from tests.storage.cars import EVERY_PROFILE, blocks_of, take
+from tests.storage.cars import EVERY_PROFILE, blocks_of, encode_car, take
 from tests.storage.storage_env import CONTENT, StorageEnv
 
 
@@ -45,7 +44,7 @@ async def test_each_pack_is_checked_once_in_a_while(
 ) -> None:
     await env.keep(CONTENT, b"small", b"", profile=profile)
     tree, blocks = blocks_of(profile, b"in a CAR")
-    await take(env, b"".join(write_car([tree.cid], blocks)))
+    await take(env, encode_car([tree.cid], blocks))
     assert await scrub_all(scrub) == 2
     assert scrub.damaged_packs == 0
     assert await scrub_all(scrub) == 0

@@ -13,12 +13,11 @@ from roost.storage.content import tar_archive
 from roost.storage.content.errors import ContentDamaged, NotArchivable, TooDeep, TooManyArchiveMembers
 from roost.storage.content.tar_archive import TarArchive
 from roost.storage.unixfs import dagpb
-from roost.storage.unixfs.car import write_car
 from roost.storage.unixfs.cid import DAG_PB, IDENTITY, RAW, Cid
 from roost.storage.unixfs.dagpb import PBLink, UnixfsData, UnixfsKind
 from roost.storage.unixfs.directory import build_folder
 from roost.storage.unixfs.profile import V1, ImportProfile
-from tests.storage.cars import EVERY_PROFILE, Blocks, blocks_of, take
+from tests.storage.cars import EVERY_PROFILE, Blocks, blocks_of, encode_car, take
 from tests.storage.storage_env import CONTENT, StorageEnv, entry
 
 LEAF = Cid.for_block(RAW, b"x")
@@ -68,14 +67,14 @@ async def kept(env: StorageEnv, profile: ImportProfile, files: Mapping[str, byte
     if below:
         made = build_folder(profile, [entry(below, made)])
         blocks += [(node.cid, node.data) for node in made.nodes]
-    return (await take(env, b"".join(write_car([made.cid], blocks)))).cid
+    return (await take(env, encode_car([made.cid], blocks))).cid
 
 
 async def hostile_folder(env: StorageEnv, links: Sequence[PBLink], kind: UnixfsKind = UnixfsKind.DIRECTORY) -> Cid:
     """Build a folder of arbitrary links, one of which leads to one byte."""
     node = dagpb.encode_node(links, UnixfsData(kind))
     cid = Cid.for_block(DAG_PB, node)
-    await take(env, b"".join(write_car([cid], [(cid, node), (LEAF, b"x")])))
+    await take(env, encode_car([cid], [(cid, node), (LEAF, b"x")]))
     return cid
 
 
@@ -178,7 +177,7 @@ async def test_no_name_is_there_twice(env: StorageEnv) -> None:
 async def test_no_name_hides_in_a_shard(env: StorageEnv) -> None:
     node = dagpb.encode_node([PBLink(LEAF, "00../x", 1)], UnixfsData(UnixfsKind.SHARD, b"\1", hash=0x22, fanout=256))
     cid = Cid.for_block(DAG_PB, node)
-    await take(env, b"".join(write_car([cid], [(cid, node), (LEAF, b"x")])))
+    await take(env, encode_car([cid], [(cid, node), (LEAF, b"x")]))
     with pytest.raises(NotArchivable):
         await (await made(env, cid)).check()
 
@@ -188,7 +187,7 @@ async def test_links_between_files_do_not_go_out(env: StorageEnv) -> None:
     symlink = Cid.for_block(DAG_PB, target)
     node = dagpb.encode_node([PBLink(symlink, "a", 9)], UnixfsData(UnixfsKind.DIRECTORY))
     cid = Cid.for_block(DAG_PB, node)
-    await take(env, b"".join(write_car([cid], [(cid, node), (symlink, target)])))
+    await take(env, encode_car([cid], [(cid, node), (symlink, target)]))
     with pytest.raises(NotArchivable):
         await (await made(env, cid)).check()
 
@@ -200,7 +199,7 @@ async def nested_folders(env: StorageEnv, height: int, names: Sequence[str]) -> 
         below = blocks[-1][0]
         node = dagpb.encode_node([PBLink(below, name, 1) for name in names], UnixfsData(UnixfsKind.DIRECTORY))
         blocks.append((Cid.for_block(DAG_PB, node), node))
-    await take(env, b"".join(write_car([blocks[-1][0]], blocks)))
+    await take(env, encode_car([blocks[-1][0]], blocks))
     return blocks[-1][0]
 
 

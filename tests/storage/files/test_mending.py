@@ -10,10 +10,9 @@ from roost.storage.content.model import ContentNetwork, ContentScope
 from roost.storage.files.damage import damaged_files, describe_holders
 from roost.storage.files.model import File, FileMetadata
 from roost.storage.files.service import FileService, NewFile
-from roost.storage.unixfs.car import write_car
 from roost.storage.unixfs.cid import Cid
 from roost.storage.unixfs.profile import V1
-from tests.storage.cars import blocks_of
+from tests.storage.cars import blocks_of, encode_car
 from tests.storage.storage_env import CONTENT, StorageEnv
 
 PRIVATE = ContentNetwork.PRIVATE
@@ -82,7 +81,7 @@ async def test_a_car_heals_it_too(env: StorageEnv, files: FileService) -> None:
         await read(env, first)
     tree, blocks = blocks_of(V1, CONTENT)
     async with env.content.receive_car() as car:
-        await car.write(b"".join(write_car([tree.cid], blocks)))
+        await car.write(encode_car([tree.cid], blocks))
         kept = await car.finish()
         arrival = NewFile(env.tenant_id, PRIVATE, str(kept.cid), kept.size, "text/plain", FileMetadata("n"))
         again = await car.commit(lambda connection: files.add(connection, arrival, car.pack_id))

@@ -107,7 +107,7 @@ async def test_filters(env: StorageEnv, files: FileService) -> None:
 
 async def test_a_note_can_be_changed(env: StorageEnv, files: FileService) -> None:
     file = await add(env, files, b"1", FileMetadata("old", {"a": "1"}))
-    changed = await files.set_metadata(env.tenant_id, PRIVATE, file.id, FileMetadata("new", {"b": "2"}))
+    changed = await files.change(env.tenant_id, PRIVATE, file.id, lambda _: FileMetadata("new", {"b": "2"}))
     assert (
         (await files.get(env.tenant_id, PRIVATE, file.id)).metadata
         == changed.metadata
@@ -116,7 +116,7 @@ async def test_a_note_can_be_changed(env: StorageEnv, files: FileService) -> Non
     page, _ = await files.list(env.tenant_id, PRIVATE, FileFilter(keyvalues={"a": "1"}), None, 10)
     assert page == []
     with pytest.raises(FileNotFound):
-        await files.set_metadata(env.other_id, PRIVATE, file.id, FileMetadata("theirs"))
+        await files.change(env.other_id, PRIVATE, file.id, lambda _: FileMetadata("theirs"))
 
 
 async def test_files_whose_time_is_over_go(env: StorageEnv, files: FileService) -> None:
@@ -137,7 +137,7 @@ async def test_who_watches_is_told_inside_the_transaction(env: StorageEnv, files
     )
     file = await add(env, files, b"one", FileMetadata("one"))
     await add(env, files, b"one", FileMetadata("again"))
-    await files.set_metadata(env.tenant_id, PRIVATE, file.id, FileMetadata("two"))
+    await files.change(env.tenant_id, PRIVATE, file.id, lambda _: FileMetadata("two"))
     await files.delete(env.tenant_id, PRIVATE, file.id)
     expected = [(FileEvent.ADDED, "one", None), (FileEvent.UPDATED, "two", "one"), (FileEvent.DELETED, "two", None)]
     assert told == [(change, file.id, name, before) for change, name, before in expected]

@@ -140,7 +140,9 @@ async def test_what_is_private_is_never_heard_of(env: StorageEnv, database: Data
     async with market(database, env) as pin_env:
         private = await pin_env.keep(CONTENT, ContentNetwork.PRIVATE)
         public = await pin_env.keep(b"public")
-        await pin_env.files.set_metadata(private.tenant_id, ContentNetwork.PRIVATE, private.id, FileMetadata("changed"))
+        await pin_env.files.change(
+            private.tenant_id, ContentNetwork.PRIVATE, private.id, lambda _: FileMetadata("changed")
+        )
         await pin_env.settled(private, public)
         await pin_env.survey()
         await pin_env.drop(private)

@@ -19,19 +19,18 @@ from roost.storage.pins import retrieve, store
 from roost.storage.pins.errors import PinNotFound
 from roost.storage.pins.model import FAILED, Pin, PinRequest, PinState
 from roost.storage.pins.service import PinService
-from roost.storage.unixfs import car
 from roost.storage.unixfs.cid import DAG_CBOR, Cid
 from roost.storage.unixfs.profile import V0, V1
 from roost.work import OperationLimits
-from tests.storage.cars import blocks_of, folder_of_files
+from tests.storage.cars import blocks_of, encode_car, folder_of_files
 from tests.storage.meanwhile import ON_POSTGRESQL, waiting
 from tests.storage.pins.pin_env import LIMIT, CarSource, PinEnv, open_pin_env
 from tests.storage.storage_env import CONTENT, StorageEnv
 
 FOLDER, BLOCKS = folder_of_files(V1)
-FOLDER_CAR = b"".join(car.write_car([FOLDER], BLOCKS))
+FOLDER_CAR = encode_car([FOLDER], BLOCKS)
 SMALL, SMALL_BLOCKS = blocks_of(V0, b"small")
-SMALL_CAR = b"".join(car.write_car([SMALL.cid], SMALL_BLOCKS))
+SMALL_CAR = encode_car([SMALL.cid], SMALL_BLOCKS)
 END = (PinState.PINNED, *FAILED)
 
 
@@ -67,7 +66,7 @@ def _lies() -> dict[str, bytes]:
     return {
         "cut": FOLDER_CAR[:middle],
         "flipped": FOLDER_CAR[:middle] + bytes((FOLDER_CAR[middle] ^ 1,)) + FOLDER_CAR[middle + 1 :],
-        "lacks a block": b"".join(car.write_car([FOLDER], BLOCKS[1:])),
+        "lacks a block": encode_car([FOLDER], BLOCKS[1:]),
         "another root": SMALL_CAR,
         "nothing": b"",
         "no CAR": b"<html>" * 1000,
@@ -135,9 +134,7 @@ async def test_what_cannot_be_pinned(env: StorageEnv, database: Database, ask: P
 
 async def test_what_is_too_large(env: StorageEnv, database: Database) -> None:
     tree, blocks = blocks_of(V1, CONTENT * 2)
-    async with open_pin_env(
-        database, env, car_source(**{str(tree.cid): b"".join(car.write_car([tree.cid], blocks))})
-    ) as pin_env:
+    async with open_pin_env(database, env, car_source(**{str(tree.cid): encode_car([tree.cid], blocks)})) as pin_env:
         assert tree.size > LIMIT
         assert await pin_env.until(await pin_env.pin(tree.cid), *END) is PinState.OVER_MAX_SIZE
         assert await pin_env.all_files() == []
@@ -145,7 +142,7 @@ async def test_what_is_too_large(env: StorageEnv, database: Database) -> None:
 
 async def test_what_is_too_large_for_the_free_plan(env: StorageEnv, database: Database) -> None:
     tree, blocks = blocks_of(V1, CONTENT * 2)
-    source = car_source(**{str(tree.cid): b"".join(car.write_car([tree.cid], blocks))})
+    source = car_source(**{str(tree.cid): encode_car([tree.cid], blocks)})
     async with open_pin_env(database, env, source, most=LIMIT + 1) as pin_env:
         assert await pin_env.until(await pin_env.pin(tree.cid), *END) is PinState.OVER_FREE_LIMIT
 
@@ -221,7 +218,7 @@ async def test_a_restart_repeats_the_retrieval(env: StorageEnv, database: Databa
 
 async def test_many_at_once_all_come(env: StorageEnv, database: Database) -> None:
     trees = [blocks_of(V1, f"file {number}".encode()) for number in range(5)]
-    cars = {str(tree.cid): b"".join(car.write_car([tree.cid], blocks)) for tree, blocks in trees}
+    cars = {str(tree.cid): encode_car([tree.cid], blocks) for tree, blocks in trees}
     async with open_pin_env(database, env, car_source(**cars)) as pin_env:
         pins = [await pin_env.pin(tree.cid) for tree, _ in trees]
         for pin in pins:

@@ -13,15 +13,14 @@ from roost.storage.groups.errors import GroupNotFound
 from roost.storage.pins import model, service, store
 from roost.storage.pins.errors import PinNotFound, TooManyHostNodes, TooManyPins
 from roost.storage.pins.model import NameMatch, PinQuery, PinRequest, PinState
-from roost.storage.unixfs import car
 from roost.storage.unixfs.cid import RAW, Cid
 from roost.storage.unixfs.profile import V0, V1
-from tests.storage.cars import blocks_of
+from tests.storage.cars import blocks_of, encode_car
 from tests.storage.pins.pin_env import CarSource, PinEnv, open_pin_env
 from tests.storage.storage_env import StorageEnv
 
 TREE, BLOCKS = blocks_of(V1, b"content")
-CAR = b"".join(car.write_car([TREE.cid], BLOCKS))
+CAR = encode_car([TREE.cid], BLOCKS)
 NOWHERE = [Cid.for_block(RAW, f"nobody has {number}".encode()) for number in range(4)]
 
 
@@ -124,7 +123,7 @@ async def test_replaced(pin_env: PinEnv) -> None:
 async def test_replaced_by_the_same_under_another_spelling(env: StorageEnv, database: Database) -> None:
     """It is there: nobody else may have it any more."""
     tree, blocks = blocks_of(V0, b"content")
-    car_source = CarSource("a", {str(tree.cid): b"".join(car.write_car([tree.cid], blocks))})
+    car_source = CarSource("a", {str(tree.cid): encode_car([tree.cid], blocks)})
     async with open_pin_env(database, env, car_source) as pin_env:
         pin = await pin_env.pin(tree.cid)
         await pin_env.until(pin, PinState.PINNED)

@@ -19,7 +19,6 @@ from roost.storage.files.service import FileService
 from roost.storage.groups import store
 from roost.storage.groups.errors import GroupNotFound
 from roost.storage.groups.service import GroupService
-from roost.storage.unixfs.car import write_car
 from roost.storage.unixfs.cid import Cid
 from roost.storage.unixfs.directory import build_folder
 from roost.storage.unixfs.errors import InvalidEntryName
@@ -28,12 +27,12 @@ from roost.storage.uploads import service
 from roost.storage.uploads.errors import InvalidUpload, MimeTypeRefused, TooManyFiles, UploadTooLarge
 from roost.storage.uploads.model import UploadMetadata, UploadRequestLimits
 from roost.storage.uploads.service import UploadService
-from tests.storage.cars import blocks_of
+from tests.storage.cars import blocks_of, encode_car
 from tests.storage.meanwhile import ON_POSTGRESQL, run_concurrently
 from tests.storage.storage_env import CONTENT, StorageEnv, entry
 
 TREE, BLOCKS = blocks_of(V1, b"in a CAR")
-TREE_CAR = b"".join(write_car([TREE.cid], BLOCKS))
+TREE_CAR = encode_car([TREE.cid], BLOCKS)
 
 
 @pytest.fixture
@@ -117,7 +116,7 @@ async def test_a_small_car_of_something_without_end(env: StorageEnv, uploads: Up
     for _ in range(levels):
         tree = build_folder(V1, [entry("a", tree), entry("b", tree)])
         blocks += [(node.cid, node.data) for node in tree.nodes]
-    car = b"".join(write_car([tree.cid], blocks))
+    car = encode_car([tree.cid], blocks)
     with pytest.raises(UploadTooLarge):
         await send(uploads, UploadRequestLimits(env.tenant_id), {"a.car": car}, UploadMetadata(car=True))
 

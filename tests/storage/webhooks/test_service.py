@@ -87,7 +87,7 @@ async def test_every_change_is_in_the_outbox(webhook_env: WebhookEnv) -> None:
     webhook = (await webhook_env.create()).webhook
     file = await webhook_env.add(metadata=FileMetadata("one"))
     await webhook_env.add()  # an unchanged value is not an event
-    await webhook_env.files.set_metadata(webhook_env.tenant, PRIVATE, file.id, FileMetadata("two"))
+    await webhook_env.files.change(webhook_env.tenant, PRIVATE, file.id, lambda _: FileMetadata("two"))
     await webhook_env.files.delete(webhook_env.tenant, PRIVATE, file.id)
     expiring = await webhook_env.add(
         b"expiring", FileMetadata("expiring", expires_at=clock.utc_now() - timedelta(seconds=1)), ContentNetwork.PUBLIC

@@ -24,8 +24,6 @@ from roost.drivers.engine.openclaw import config_file
 from roost.drivers.engine.openclaw.rpc import OpenClawRpc, RpcRefused
 from roost.drivers.model.json_access import as_list, as_object, as_string, parse_json
 
-Json = dict[str, Any]
-
 PLACEHOLDER = "__OPENCLAW_REDACTED__"
 _CHECK_SECONDS = 60.0  # 0.8 s on an idle machine
 _SET_SECONDS = 20.0
