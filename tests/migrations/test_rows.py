@@ -29,7 +29,7 @@ from roost.identity.caller import Plan
 from roost.identity.errors import Unauthorised
 from roost.identity.model import AUDIENCE, ISSUER, KeyFilter
 from roost.storage.analytics.hit_counter import GatewayHitCounter
-from roost.storage.analytics.model import AnalyticsDimension, AnalyticsInterval, AnalyticsMetric, AnalyticsQuery
+from roost.storage.analytics.model import AnalyticsQuery
 from roost.storage.analytics.service import AnalyticsService
 from roost.storage.content.model import ContentNetwork, ContentScope
 from roost.storage.content.service import ContentService
@@ -309,7 +309,7 @@ async def test_analytics_include_old_hits(upgraded: Database) -> None:
     counter = GatewayHitCounter(upgraded, retention_days)
     analytics = AnalyticsService(upgraded, StorageGatewayService(upgraded), counter, retention_days)
     days = date(2025, 11, 20), date(2025, 11, 21)
-    query = AnalyticsQuery(*days, "gateway-g1", {}, AnalyticsMetric.BANDWIDTH, ascending=False, limit=10)
-    total, _ = await analytics.list_periods(TENANT, query, AnalyticsInterval.DAY)
+    query = AnalyticsQuery(*days, "gateway-g1", {}, "bandwidth", ascending=False, limit=10)
+    total, _ = await analytics.list_periods(TENANT, query, "day")
     assert (total.requests, total.bandwidth) == (6, 2**50 + 900_000)
-    assert list(await analytics.list_top_values(TENANT, query, AnalyticsDimension.CID)) == ["other", CID]
+    assert list(await analytics.list_top_values(TENANT, query, "cid")) == ["other", CID]

@@ -9,9 +9,8 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
-from enum import StrEnum
 from functools import lru_cache
-from typing import NamedTuple, Self
+from typing import Literal, NamedTuple, Self
 
 from roost.storage.analytics.errors import InvalidAnalyticsPeriod
 from roost.storage.content.model import ContentNetwork
@@ -22,6 +21,11 @@ DETAILED_ROWS, CID_ROWS = 5_000, 5_000
 """Rows of a tenant and a day with all attributes, and after these, rows with the CID alone."""
 MAX_FILE_NAME, MAX_USER_AGENT, MAX_REFERER = 255, 200, 255
 _DEFAULT_DAYS = 30
+
+AnalyticsDimension = Literal["cid", "file_name", "user_agent", "referer", "country", "region"]
+"""Attribute by which requests are grouped. Countries and regions are always `unknown`."""
+AnalyticsMetric = Literal["requests", "bandwidth"]
+AnalyticsInterval = Literal["day", "week"]
 
 _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]{0,19}://[a-z0-9._~:\[\]-]{1,230}", re.ASCII)
 
@@ -67,32 +71,6 @@ class HitCount:
         self.bandwidth += other.bandwidth
 
 
-class AnalyticsDimension(StrEnum):
-    """Attribute by which requests are grouped. Countries and regions are always `unknown`."""
-
-    CID = "cid"
-    FILE_NAME = "file_name"
-    USER_AGENT = "user_agent"
-    REFERER = "referer"
-    COUNTRY = "country"
-    REGION = "region"
-
-
-class AnalyticsMetric(StrEnum):
-    REQUESTS = "requests"
-    BANDWIDTH = "bandwidth"
-
-
-class AnalyticsInterval(StrEnum):
-    """Length of a period; weeks start on Monday."""
-
-    DAY = "day"
-    WEEK = "week"
-
-    def start_of(self, day: date) -> date:
-        return day if self is AnalyticsInterval.DAY else day - timedelta(days=day.weekday())
-
-
 @dataclass(frozen=True)
 class AnalyticsQuery:
     """Days (both included), filters and order of a result.
@@ -116,6 +94,11 @@ def query_days(start: date | None, end: date | None, today: date) -> tuple[date,
     if first > last:
         raise InvalidAnalyticsPeriod
     return first, last
+
+
+def period_start(day: date, interval: AnalyticsInterval) -> date:
+    """Return the first day of a period; weeks start on Monday."""
+    return day if interval == "day" else day - timedelta(days=day.weekday())
 
 
 def referer_origin(referer: str) -> str:

@@ -79,7 +79,7 @@ class AnalyticsParameters(StorageSchema):
 
 
 class TopParameters(AnalyticsParameters):
-    by: _Dimension = AnalyticsDimension.CID
+    by: _Dimension = "cid"
 
 
 class SeriesParameters(AnalyticsParameters):
@@ -90,7 +90,7 @@ class SeriesParameters(AnalyticsParameters):
 
     @property
     def interval(self) -> AnalyticsInterval:
-        return self.date_interval or self.by or AnalyticsInterval.DAY
+        return self.date_interval or self.by or "day"
 
 
 class TopItem(StorageSchema):

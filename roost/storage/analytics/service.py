@@ -12,7 +12,7 @@ from roost.core import clock
 from roost.core.db import Database
 from roost.storage.analytics import store
 from roost.storage.analytics.hit_counter import GatewayHitCounter
-from roost.storage.analytics.model import AnalyticsDimension, AnalyticsInterval, AnalyticsQuery, HitCount
+from roost.storage.analytics.model import AnalyticsDimension, AnalyticsInterval, AnalyticsQuery, HitCount, period_start
 from roost.storage.gateways.errors import GatewayNotFound
 from roost.storage.gateways.service import StorageGatewayService
 
@@ -38,7 +38,7 @@ class AnalyticsService:
     ) -> Mapping[str, HitCount]:
         """Return the largest counts by value, in the order of the query. Raises GatewayNotFound."""
         resolved = await self._resolve(tenant_id, query)
-        return await self._read(lambda connection: store.sum_top_values(connection, tenant_id, resolved, dimension))
+        return await self._read(lambda c: store.sum_hits(c, tenant_id, resolved, dimension, resolved.limit))
 
     async def list_periods(
         self, tenant_id: str, query: AnalyticsQuery, interval: AnalyticsInterval
@@ -48,12 +48,12 @@ class AnalyticsService:
         The total includes the periods beyond the limit. Raises GatewayNotFound.
         """
         resolved = await self._resolve(tenant_id, query)
-        counts = await self._read(lambda connection: store.sum_days(connection, tenant_id, resolved))
+        counts = await self._read(lambda connection: store.sum_hits(connection, tenant_id, resolved, "day"))
         days = range((resolved.last_day - resolved.first_day).days + 1)
-        periods = {interval.start_of(resolved.first_day + timedelta(days=day)): HitCount() for day in days}
+        periods = {period_start(resolved.first_day + timedelta(days=day), interval): HitCount() for day in days}
         total = HitCount()
         for day, count in counts.items():
-            periods[interval.start_of(date.fromisoformat(day))].add(count)
+            periods[period_start(date.fromisoformat(day), interval)].add(count)
             total.add(count)
         newest_first = query.sort_by is not None or not query.ascending
         ordered = sorted(periods.items(), key=lambda period: period[0], reverse=newest_first)

@@ -10,7 +10,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from roost.core.db import Connection, metadata
 from roost.storage.analytics import model
-from roost.storage.analytics.model import AnalyticsDimension, AnalyticsMetric, AnalyticsQuery, Hit, HitCount
+from roost.storage.analytics.model import AnalyticsQuery, Hit, HitCount
 
 # No foreign keys: hits outlive their gateway.
 hits = sa.Table(
@@ -30,8 +30,9 @@ hits = sa.Table(
 )
 
 _KEY = list(hits.primary_key.columns)
-_ATTRIBUTES = [column.name for column in hits.c if column.name not in set(AnalyticsMetric)]
-_SUMS = {metric: sa.func.sum(hits.c[metric]).label(f"sum_{metric}") for metric in AnalyticsMetric}
+_COUNTERS = ("requests", "bandwidth")
+_ATTRIBUTES = [column.name for column in hits.c if column.name not in _COUNTERS]
+_SUMS = {name: sa.func.sum(hits.c[name]).label(f"sum_{name}") for name in _COUNTERS}
 _LOCATION: sa.ColumnElement[str] = sa.literal_column(f"'{model.UNKNOWN}'")
 _COLUMNS: Mapping[str, sa.ColumnElement[Any]] = dict(hits.c.items()) | {"country": _LOCATION, "region": _LOCATION}
 
@@ -40,7 +41,7 @@ def add_counts(connection: Connection, counts: Mapping[Hit, HitCount]) -> None:
     """Add counts to the rows' counters, in the order of the key, so that two writers cannot deadlock."""
     insert = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}[connection.dialect.name](hits)
     upsert = insert.on_conflict_do_update(
-        index_elements=_KEY, set_={metric.value: hits.c[metric] + insert.excluded[metric] for metric in AnalyticsMetric}
+        index_elements=_KEY, set_={name: hits.c[name] + insert.excluded[name] for name in _COUNTERS}
     )
     rows = [{name: getattr(hit, name) for name in _ATTRIBUTES} | asdict(count) for hit, count in counts.items()]
     connection.execute(upsert, sorted(rows, key=lambda row: (row["tenant_id"], row["day"], row["digest"])))
@@ -56,38 +57,25 @@ def list_digests(connection: Connection, tenant_id: str, day: str) -> set[bytes]
     return set(connection.execute(query).scalars())
 
 
-def sum_top_values(
-    connection: Connection, tenant_id: str, query: AnalyticsQuery, dimension: AnalyticsDimension
+def sum_hits(
+    connection: Connection, tenant_id: str, query: AnalyticsQuery, column: str, limit: int | None = None
 ) -> Mapping[str, HitCount]:
-    """Sum the hits of each value and return the `query.limit` largest sums in order."""
-    metric = _SUMS[query.sort_by or AnalyticsMetric.REQUESTS]
-    order = metric.asc() if query.ascending else metric.desc()
-    select = _select_sums(tenant_id, query, dimension).order_by(order, "value").limit(query.limit)
-    return _fetch_sums(connection, select)
-
-
-def sum_days(connection: Connection, tenant_id: str, query: AnalyticsQuery) -> Mapping[str, HitCount]:
-    """Sum the hits of each day that has any."""
-    return _fetch_sums(connection, _select_sums(tenant_id, query, "day"))
+    """Sum the hits of each value of a column, in the order of the query, at most `limit` values."""
+    metric = _SUMS[query.sort_by or "requests"]
+    select = (
+        sa.select(_COLUMNS[column].label("value"), *_SUMS.values())
+        .where(hits.c.tenant_id == tenant_id)
+        .where(hits.c.day.between(query.first_day.isoformat(), query.last_day.isoformat()))
+        .where(*(_COLUMNS[name].in_(values) for name, values in query.filters.items()))
+        .group_by("value")
+        .order_by(metric.asc() if query.ascending else metric.desc(), "value")
+        .limit(limit)
+    )
+    # PostgreSQL sums big integers as decimals.
+    return {row.value: HitCount(int(row.sum_requests), int(row.sum_bandwidth)) for row in connection.execute(select)}
 
 
 def delete_days_before(connection: Connection, day: date, limit: int) -> int:
     """Delete up to `limit` rows of the days before `day`; return their number."""
     old = sa.select(*_KEY).where(hits.c.day < day.isoformat()).limit(limit)
     return connection.execute(hits.delete().where(sa.tuple_(*_KEY).in_(old))).rowcount
-
-
-def _select_sums(tenant_id: str, query: AnalyticsQuery, column: str) -> sa.Select[Any]:
-    return (
-        sa.select(_COLUMNS[column].label("value"), *_SUMS.values())
-        .where(hits.c.tenant_id == tenant_id)
-        .where(hits.c.day.between(query.first_day.isoformat(), query.last_day.isoformat()))
-        .where(*(_COLUMNS[name].in_(values) for name, values in query.filters.items()))
-        .group_by("value")
-    )
-
-
-def _fetch_sums(connection: Connection, select: sa.Select[Any]) -> Mapping[str, HitCount]:
-    rows = connection.execute(select)
-    # PostgreSQL sums big integers as decimals.
-    return {row.value: HitCount(int(row.sum_requests), int(row.sum_bandwidth)) for row in rows}
