@@ -50,7 +50,6 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
     "roost/hosts/edge/*.py": "tests/hosts/edge/test_*.py",  # one state machine, tested over connections
     "roost/warden/*.py": "tests/warden/test_*.py",  # one program, tested through its socket
     "roost/drivers/image/*.py": "tests/conformance/test_image.py",  # a program and who speaks to it
-    "roost/drivers/blob/memory_store.py": "tests/conformance/test_blob.py",  # the fake does what every store does
     "roost/storage/content/model.py": "tests/storage/content/test_reader.py",  # rows, there and back
     "roost/storage/tus/*.py": "tests/storage/tus/test_api.py",  # one state machine, tested over HTTP
     "roost/storage/pins/model.py": "tests/storage/pins/test_service.py",
