@@ -32,8 +32,6 @@ KEY_PAIR_HEADERS = ("pinata_api_key", "pinata_secret_api_key")
 """Headers of old storage clients for a key's handle and secret."""
 _GATEWAY_BOUND = frozenset({CallerKind.GATEWAY, CallerKind.PLATFORM})
 _SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
-
-
 _STORAGE_HOSTS = frozenset({HostKind.STORAGE, HostKind.STORAGE_GATEWAY})
 
 
@@ -271,10 +269,8 @@ def _check_same_origin(request: AuthRequest) -> None:
     raise ForeignOrigin
 
 
+AgentId = Annotated[str, Path(alias="agentId")]
 _Authenticator = Annotated[Authenticator, Depends(provide_service(Authenticator))]
-
-
-_PathAgent = Annotated[str, Path(alias="agentId")]
 
 
 def _require_caller(kinds: CallerKinds) -> Callable[..., Coroutine[Any, Any, Caller]]:
@@ -288,7 +284,7 @@ def _require_agent_caller(kinds: CallerKinds, *, bearer: bool = False) -> Callab
     """Return the dependency for a path with an agent; with `bearer`, credentials count only in `Authorization`."""
 
     async def dependency(
-        connection: HTTPConnection, authenticator: _Authenticator, agent_id: _PathAgent
+        connection: HTTPConnection, authenticator: _Authenticator, agent_id: AgentId
     ) -> AsyncGenerator[Caller, None]:
         request = auth_request_of(connection)
         if bearer:
@@ -309,7 +305,7 @@ async def model_caller(connection: HTTPConnection, authenticator: _Authenticator
 
 
 async def agent_visit(
-    connection: HTTPConnection, authenticator: _Authenticator, agent_id: _PathAgent
+    connection: HTTPConnection, authenticator: _Authenticator, agent_id: AgentId
 ) -> AbstractAsyncContextManager[Caller]:
     return authenticator.authorize_visit(auth_request_of(connection), agent_id)
 
@@ -374,4 +370,3 @@ OrgWriter = Annotated[Caller, Depends(STORAGE_CALLERS["org:write"])]
 """Service JWTs with a scope of the storage API."""
 StorageCaller = Annotated[Caller, Depends(STORAGE_CALLERS[ANY_SCOPE])]
 """A service JWT on the storage API, with any scopes."""
-AgentId = Annotated[str, Path(alias="agentId")]

@@ -16,7 +16,8 @@ def ensure_tenant(connection: Connection, name: str, plan: Plan | None = None) -
     """
     tenant = store.find_tenant_by_name(connection, name)
     if tenant is None:
-        tenant = Tenant(ids.new_id(), name, plan or _default_plan(name), clock.utc_now())
+        default = Plan.PAID if name == DEFAULT_TENANT else Plan.FREE
+        tenant = Tenant(ids.new_id(), name, plan or default, clock.utc_now())
         if not store.add_tenant(connection, tenant):  # another process was first
             return ensure_tenant(connection, name, plan)
     elif plan is not None and plan is not tenant.plan:
@@ -39,7 +40,3 @@ def _require(tenant: Tenant | None) -> Tenant:
     if tenant is None:
         raise MissingUser
     return tenant
-
-
-def _default_plan(name: str) -> Plan:
-    return Plan.PAID if name == DEFAULT_TENANT else Plan.FREE

@@ -53,8 +53,5 @@ class EgressPolicy:
 
 
 def _is_listed(host: str, patterns: Sequence[str]) -> bool:
-    return any(host == name or host.endswith(f".{name}") for name in map(_canonical, patterns))
-
-
-def _canonical(name: str) -> str:
-    return name.lower().removesuffix(".")
+    names = [pattern.lower().removesuffix(".") for pattern in patterns]
+    return any(host == name or host.endswith(f".{name}") for name in names)

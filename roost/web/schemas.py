@@ -1,9 +1,9 @@
 """Base schemas of requests and responses: camelCase in JSON, snake_case in Python, unknown fields ignored."""
 
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Annotated, Generic, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, PlainSerializer
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, PlainSerializer
 from pydantic.alias_generators import to_camel
 
 from roost.core import clock
@@ -27,6 +27,13 @@ Text = Annotated[str, AfterValidator(_storable)]
 
 Moment = Annotated[datetime, PlainSerializer(clock.format_iso, return_type=str, when_used="json")]
 """A time, written as ISO 8601 UTC with fractional seconds."""
+
+
+ZonedTime = Annotated[datetime, AfterValidator(lambda moment: moment if moment.tzinfo else moment.replace(tzinfo=UTC))]
+"""A date or time in a request; UTC if it has no zone."""
+
+Uppercase = BeforeValidator(lambda text: text.upper() if isinstance(text, str) else text)
+"""Accepts a value in any case."""
 
 
 class StorageSchema(BaseModel):

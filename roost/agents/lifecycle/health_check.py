@@ -19,12 +19,12 @@ async def wait_until_healthy(engine: Engine, dial: Dial, token: Sensitive[str], 
     deadline, backoff = clock.monotonic_seconds() + _TIMEOUT_SECONDS, Backoff(_PAUSE_SECONDS)
     while True:
         try:
-            health = await engine.health(dial, token)
+            reported = await engine.health(dial, token)
         except Problem as problem:
             if clock.monotonic_seconds() > deadline:
                 raise GatewayUnhealthy(f"{GatewayUnhealthy.message}: {problem.message}") from problem
             await backoff.pause()
             continue
-        if health.version != version:
-            raise GatewayUnhealthy(f"The gateway reports version {health.version[:64]!a}")
+        if reported != version:
+            raise GatewayUnhealthy(f"The gateway reports version {reported[:64]!a}")
         return

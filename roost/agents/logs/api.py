@@ -5,12 +5,12 @@ from contextlib import contextmanager
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query, WebSocket
-from pydantic import BeforeValidator
 
 from roost.agents.logs import schemas
 from roost.agents.logs.model import LogFilter, LogLevel
 from roost.agents.logs.service import LogService
 from roost.identity.authenticator import AgentCaller, AgentId, AgentVisit
+from roost.web.schemas import Uppercase
 from roost.web.service_registry import provide_service
 from roost.web.websocket import MessageSchema, serve_messages
 
@@ -18,12 +18,8 @@ Service = Annotated[LogService, Depends(provide_service(LogService))]
 router = APIRouter(prefix="/v0/agents/{agentId}", tags=["logs"])
 
 
-def _upper(value: object) -> object:
-    return value.upper() if isinstance(value, str) else value
-
-
 def parse_log_filter(
-    level: Annotated[LogLevel | None, BeforeValidator(_upper), Query(description="Minimum level.")] = None,
+    level: Annotated[LogLevel | None, Uppercase, Query(description="Minimum level.")] = None,
     source: Annotated[
         str | None, Query(min_length=1, max_length=64, description="This source and its subsystems.")
     ] = None,

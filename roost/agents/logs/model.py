@@ -29,12 +29,8 @@ class LogLevel(StrEnum):
     ERROR = "ERROR"
     FATAL = "FATAL"
 
-    @property
-    def rank(self) -> int:
-        return _ORDER[self]
 
-
-_ORDER = {level: rank for rank, level in enumerate(LogLevel)}
+_RANKS = {level: rank for rank, level in enumerate(LogLevel)}
 _LEVELS: Mapping[str, LogLevel] = {
     **{level.value: level for level in LogLevel},
     "WARNING": LogLevel.WARN,
@@ -70,7 +66,7 @@ class LogFilter:
     source: str | None = None
 
     def matches(self, message: LogMessage) -> bool:
-        if message.level.rank < self.level.rank:
+        if _RANKS[message.level] < _RANKS[self.level]:
             return False
         return self.source is None or f"{message.source}/".startswith(f"{self.source}/")
 

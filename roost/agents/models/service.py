@@ -4,7 +4,7 @@ It limits concurrent requests per agent. Drivers handle keys and the upstreams' 
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, AsyncExitStack, nullcontext
 from datetime import timedelta
 
@@ -99,11 +99,6 @@ class ModelGateway:
     def acquire_slot(self, caller: Caller) -> AbstractContextManager[ConcurrencySlot]:
         """Hold one of the caller's slots for the duration of a request. Raises TooManyModelRequests."""
         return self._slots.acquire(caller.agent_id or caller.tenant_id)
-
-    @property
-    def running_requests(self) -> Mapping[str, int]:
-        """Number of running requests by agent id, or by tenant id for the tenant's own."""
-        return self._slots.running_requests
 
     async def complete(self, caller: Caller, request: ChatRequest) -> Json:
         """Return a `chat.completion`. Raises UnknownModel, UpstreamProblem, UpstreamTimeout."""

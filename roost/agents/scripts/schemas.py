@@ -21,11 +21,7 @@ class ScriptListRecord(ApiSchema):
 
     @classmethod
     def from_scripts(cls, scripts: Mapping[str, ScriptStatus]) -> Self:
-        return cls(build=_record(scripts[BUILD]), start=_record(scripts[START]))
-
-
-def _record(script: ScriptStatus) -> ScriptRecord:
-    return ScriptRecord(**{name: value for name, value in vars(script).items() if name != "digest"})
+        return cls(build=ScriptRecord(**vars(scripts[BUILD])), start=ScriptRecord(**vars(scripts[START])))
 
 
 class LaunchScriptsResponse(ApiSchema):

@@ -86,12 +86,6 @@ class GatewayPlan:
     env: Mapping[str, str]
 
 
-@dataclass(frozen=True)
-class GatewayHealth:
-    version: str
-    detail: Mapping[str, object] = field(default_factory=dict[str, object])
-
-
 class Engine(ABC):
     """Driver of an engine; `GET /v0/agents/engines` shows `id` and `label`."""
 
@@ -158,8 +152,8 @@ class Engine(ABC):
         """Return whether the gateway accepts requests now. One attempt of at most 2 s."""
 
     @abstractmethod
-    async def health(self, dial: Dial, token: Sensitive[str]) -> GatewayHealth:
-        """Return the health of a running gateway within 10 s.
+    async def health(self, dial: Dial, token: Sensitive[str]) -> str:
+        """Return the version that a healthy gateway reports, within 10 s.
 
         Raises EngineFailed, also for a wrong token, and the errors of `dial`.
         """

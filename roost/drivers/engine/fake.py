@@ -14,7 +14,6 @@ from roost.drivers.engine.contract import (
     Dial,
     Engine,
     EngineNotInstalled,
-    GatewayHealth,
     GatewayPlan,
     GatewaySetup,
     InvalidVersionName,
@@ -98,6 +97,6 @@ class FakeEngine(Engine):
     async def ready(self, dial: Dial) -> bool:
         return await is_answering(dial, self.port, "/health")
 
-    async def health(self, dial: Dial, token: Sensitive[str]) -> GatewayHealth:
+    async def health(self, dial: Dial, token: Sensitive[str]) -> str:
         _, detail = await send_json(dial, self.port, "GET /health/detailed", token)
-        return GatewayHealth(str(detail.get("version", "")), detail)
+        return str(detail.get("version", ""))

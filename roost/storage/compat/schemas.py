@@ -3,10 +3,9 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, cast
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import BeforeValidator, Field
 
 from roost.storage.compat.errors import InvalidLegacyRequest
 from roost.storage.content.model import ContentNetwork
@@ -29,7 +28,7 @@ from roost.storage.pins.model import Pin, PinQuery, PinRequest, PinState
 from roost.storage.pins.schemas import HostNodes, PinByCidRequest, PinName, QueuedState, SortOrder, parse_pin_query
 from roost.storage.unixfs.cid import Cid
 from roost.storage.uploads.model import UploadMetadata
-from roost.web.schemas import ApiSchema, Moment, StorageSchema, Text
+from roost.web.schemas import ApiSchema, Moment, StorageSchema, Text, ZonedTime
 
 _TEXT_OPERATORS = {
     "eq": ("eq", False),
@@ -49,8 +48,6 @@ JSON_PIN_MEMBERS = ("pinataContent", "pinataMetadata", "pinataOptions")
 """Members of a body that pins JSON: the content, and the arguments of `upload_metadata`."""
 PIN_JOBS_DEFAULT, PIN_JOBS_LIMIT = 5, 1000
 _CIDS_LIMIT = 1000
-_Time = Annotated[datetime, AfterValidator(lambda moment: moment if moment.tzinfo else moment.replace(tzinfo=UTC))]
-"""A date or time; UTC if it has no zone."""
 _Size = Annotated[int | None, Field(ge=0, le=2**60)]
 
 
@@ -76,10 +73,10 @@ class PinListParameters(StorageSchema):
     cid: str | None = None
     hash_contains: Annotated[Text | None, Field(alias="hashContains", max_length=128)] = None
     group_id: Annotated[Text | None, Field(alias="groupId", max_length=64)] = None
-    pin_start: Annotated[_Time | None, Field(alias="pinStart")] = None
-    pin_end: Annotated[_Time | None, Field(alias="pinEnd")] = None
-    unpin_start: Annotated[_Time | None, Field(alias="unpinStart")] = None
-    unpin_end: Annotated[_Time | None, Field(alias="unpinEnd")] = None
+    pin_start: Annotated[ZonedTime | None, Field(alias="pinStart")] = None
+    pin_end: Annotated[ZonedTime | None, Field(alias="pinEnd")] = None
+    unpin_start: Annotated[ZonedTime | None, Field(alias="unpinStart")] = None
+    unpin_end: Annotated[ZonedTime | None, Field(alias="unpinEnd")] = None
     pin_size_min: _Size = Field(None, alias="pinSizeMin")
     pin_size_max: _Size = Field(None, alias="pinSizeMax")
     page_limit: Annotated[int, Field(alias="pageLimit", ge=1, le=1000)] = 10

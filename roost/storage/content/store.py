@@ -167,7 +167,7 @@ def next_to_check(connection: Connection, before: datetime) -> Pack | None:
         packs.select().where(due, _is_held()).order_by(packs.c.checked_at.nulls_first(), packs.c.created_at).limit(1)
     )
     row = connection.execute(query).first()
-    return None if row is None else _pack(row)
+    return None if row is None else Pack(row.id, row.size, row.created_at, row.damaged)
 
 
 def count_damaged(connection: Connection) -> int:
@@ -199,7 +199,10 @@ def list_blocks(connection: Connection, pack_id: str, after: bytes, limit: int) 
     """List blocks of a pack after a digest, in order."""
     query = blocks.select().where(blocks.c.pack_id == pack_id, blocks.c.digest > after)
     found = connection.execute(query.order_by(blocks.c.digest).limit(limit))
-    return [_block(row, Cid(1, row.codec, row.hash, row.digest)) for row in found]
+    return [
+        BlockRow(Cid(1, row.codec, row.hash, row.digest), BlockLocation(row.place), row.offset, row.length, row.data)
+        for row in found
+    ]
 
 
 def list_unheld(connection: Connection, before: datetime, limit: int) -> Sequence[str]:
@@ -268,11 +271,3 @@ def _tree_values(pack_id: str, file: TreeRow) -> dict[str, Any]:
         "size": file.size,
         "leaves": file.leaves,
     }
-
-
-def _block(row: Any, cid: Cid) -> BlockRow:
-    return BlockRow(cid, BlockLocation(row.place), row.offset, row.length, row.data)
-
-
-def _pack(row: Any) -> Pack:
-    return Pack(row.id, row.size, row.created_at, row.damaged)

@@ -5,14 +5,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Field
+from pydantic import Field
 
 from roost.storage.content.model import ContentNetwork
 from roost.storage.files import metadata_parsing
 from roost.storage.files.errors import EmptyFileUpdate
 from roost.storage.files.model import PAGE_DEFAULT, File, FileFilter, FileMetadata, Keyvalues
 from roost.storage.unixfs.cid import Cid
-from roost.web.schemas import Moment, StorageSchema, Text
+from roost.web.schemas import Moment, StorageSchema, Text, Uppercase
 
 
 class FileFields(StorageSchema):
@@ -40,10 +40,6 @@ class FileFields(StorageSchema):
 _PAIR = re.compile(r"(?:keyvalues|metadata)\[(?!keyvalues\]|name\])(.+)\]")
 
 
-def _upper(text: object) -> object:
-    return text.upper() if isinstance(text, str) else text
-
-
 class FileListParameters(StorageSchema):
     """Query parameters of a file list, except keyvalues, whose names are free."""
 
@@ -52,7 +48,7 @@ class FileListParameters(StorageSchema):
     group: Text | None = None
     mime_type: Annotated[Text | None, Field(alias="mimeType")] = None
     cid: str | None = None
-    order: Annotated[Literal["ASC", "DESC"], BeforeValidator(_upper)] = "DESC"
+    order: Annotated[Literal["ASC", "DESC"], Uppercase] = "DESC"
     page_token: Annotated[str | None, Field(alias="pageToken")] = None
     cid_pending: Annotated[bool, Field(alias="cidPending")] = False
     metadata: str | None = None

@@ -204,3 +204,13 @@ def get_file(connection: Connection, tenant_id: str, network: ContentNetwork, wh
     if file is None:
         raise FileNotFound
     return file
+
+
+def is_public(connection: Connection, cid: Cid) -> bool:
+    """Return whether any tenant has a public file of that CID, in any spelling."""
+    return store.has_public(connection, [str(one) for one in cid.spellings()])
+
+
+def list_public_cids(connection: Connection, after: str, limit: int) -> Sequence[str]:
+    """List the distinct CIDs of the public files of all tenants after one, as stored."""
+    return store.public_cids(connection, after, limit)

@@ -18,9 +18,8 @@ from roost.drivers.network.contract import NetworkAnnouncer, NetworkRefused, Sou
 from roost.storage.content.car_export import export_car
 from roost.storage.content.model import ContentNetwork, ContentScope
 from roost.storage.content.reader import ContentReader
-from roost.storage.files import public_files
 from roost.storage.files.model import File, FileEvent
-from roost.storage.files.service import FileService
+from roost.storage.files.service import FileService, is_public, list_public_cids
 from roost.storage.unixfs.cid import Cid
 from roost.work import JSON, ClaimedOperation
 
@@ -84,9 +83,7 @@ class Announcements:
     async def survey(self, claim: ClaimedOperation) -> JSON:
         """Add an operation for each public CID that the network does not have."""
         after = ""
-        while page := await self._db.read(
-            lambda connection, after=after: public_files.public_cids(connection, after, _PAGE)
-        ):
+        while page := await self._db.read(lambda connection, after=after: list_public_cids(connection, after, _PAGE)):
             for cid in dict.fromkeys(Cid.parse(text).v1() for text in page):
                 if not await self._network.has(str(cid)):
                     await claim.guard(lambda connection, cid=cid: _add_reconciliation(connection, cid))
@@ -98,7 +95,7 @@ class Announcements:
         return None
 
     async def _reconcile(self, cid: Cid) -> None:
-        if await self._db.read(lambda connection: public_files.is_public(connection, cid)):
+        if await self._db.read(lambda connection: is_public(connection, cid)):
             await self._network.announce(str(cid), lambda: self._car(cid))
             _log.info("cid.announced", cid=str(cid))
         else:

@@ -3,24 +3,18 @@
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import Field
 
 from roost.storage.files import metadata_parsing
 from roost.storage.files.model import NAME_LIMIT, Keyvalues
 from roost.storage.pins.model import HOSTS_LIMIT, PAGE_DEFAULT, PAGE_LIMIT, QUEUED, Pin, PinQuery, PinRequest, PinState
 from roost.storage.unixfs.cid import Cid
-from roost.web.schemas import Moment, StorageSchema, Text
+from roost.web.schemas import Moment, StorageSchema, Text, Uppercase
 
 PinName = Annotated[Text, Field(max_length=NAME_LIMIT)]
 _Host = Annotated[Text, Field(max_length=512)]
 HostNodes = Annotated[Sequence[_Host], Field(max_length=HOSTS_LIMIT)]
-
-
-def _to_upper(text: object) -> object:
-    return text.upper() if isinstance(text, str) else text
-
-
-SortOrder = Annotated[Literal["ASC", "DESC", "DSC"], BeforeValidator(_to_upper)]
+SortOrder = Annotated[Literal["ASC", "DESC", "DSC"], Uppercase]
 QueuedState = Literal[
     "prechecking",
     "searching",

@@ -27,9 +27,7 @@ async def test_the_gateway_accepts_the_internal_token(env: LifecycleEnv) -> None
     agent = await with_container(env)
     await env.services.starter.start(agent)
     assert await env.services.starter.is_up(agent)
-    assert (
-        await env.engine.health(env.runtimes.port_dialer(agent.id), await env.agents.get_internal_token(agent.id))
-    ).version
+    assert await env.engine.health(env.runtimes.port_dialer(agent.id), await env.agents.get_internal_token(agent.id))
     (entry,) = [e for e in await env.warden(agent.id).list(".roost/fake", root="home") if e.name == "settings.json"]
     assert entry.mode & 0o777 == 0o600
 

@@ -38,8 +38,10 @@ async def test_another_version_gets_a_new_container(env: LifecycleEnv) -> None:
     await env.services.restart(agent.id, "1.1.0")
     assert (await env.containers())[agent.id] != container[agent.id]
     assert (await env.agents.get(agent.id)).engine_version == "1.1.0"
-    health = await env.engine.health(env.runtimes.port_dialer(agent.id), await env.agents.get_internal_token(agent.id))
-    assert health.version == "1.1.0"
+    reported = await env.engine.health(
+        env.runtimes.port_dialer(agent.id), await env.agents.get_internal_token(agent.id)
+    )
+    assert reported == "1.1.0"
 
 
 async def test_a_version_that_is_missing_is_installed_first(env: LifecycleEnv) -> None:

@@ -26,7 +26,7 @@ class ApiEnv:
 
     async def idle(self) -> None:
         """No request holds a slot any more."""
-        await until(lambda: self.env.gateway.running_requests == {})
+        await until(lambda: self.env.gateway._slots.running_requests == {})
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ async def api_env(database: Database) -> AsyncIterator[ApiEnv]:
             for base, h in ((url, headers), (relay_url, {}))
         ]
         yield ApiEnv(env, puppet, *clients)
-        await until(lambda: env.gateway.running_requests == {})
+        await until(lambda: env.gateway._slots.running_requests == {})
 
 
 def _events(text: str) -> list[Any]:
@@ -239,7 +239,7 @@ async def test_a_body_that_never_comes_holds_nothing_after_its_client_went(api_e
     url = api_env.relay.base_url
     reader, writer = await asyncio.open_connection(url.host, url.port)
     writer.write(f"POST {CHAT} HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{{".encode())
-    await until(lambda: api_env.env.gateway.running_requests == {"agent-1": 1})
+    await until(lambda: api_env.env.gateway._slots.running_requests == {"agent-1": 1})
     writer.close()
     await api_env.idle()
     assert await reader.read() == b""

@@ -18,7 +18,6 @@ from roost.drivers.engine.contract import (
     Engine,
     EngineInstallFailed,
     EngineNotInstalled,
-    GatewayHealth,
     GatewayPlan,
     GatewaySetup,
     InvalidVersionName,
@@ -115,9 +114,9 @@ class Hermes(Engine):
     async def ready(self, dial: Dial) -> bool:
         return await is_answering(dial, self.port, "/health")
 
-    async def health(self, dial: Dial, token: Sensitive[str]) -> GatewayHealth:
+    async def health(self, dial: Dial, token: Sensitive[str]) -> str:
         _, detail = await send_json(dial, self.port, "GET /health/detailed", token)
-        return GatewayHealth(str(detail.get("version", "")), detail)
+        return str(detail.get("version", ""))
 
     def _fill(self, version: str, staging: InstallStaging, progress: Progress) -> None:
         progress(f"Installing Hermes {version}", None)

@@ -14,7 +14,6 @@ from roost.drivers.engine.contract import (
     Dial,
     Engine,
     EngineNotInstalled,
-    GatewayHealth,
     GatewayPlan,
     GatewaySetup,
     Progress,
@@ -27,7 +26,6 @@ from roost.drivers.engine.openclaw.devices import OpenClawDevices
 from roost.drivers.engine.openclaw.rpc import OpenClawRpc
 from roost.drivers.engine.openclaw.tasks import OpenClawTasks
 from roost.drivers.engine.version_folder import VersionFolder
-from roost.drivers.model.json_access import as_object
 from roost.drivers.runtime.contract import HOME, Runtime
 
 _NODE = "/engine/node"
@@ -115,9 +113,10 @@ class OpenClaw(Engine):
     async def ready(self, dial: Dial) -> bool:
         return await is_answering(dial, self.port, "/readyz")
 
-    async def health(self, dial: Dial, token: Sensitive[str]) -> GatewayHealth:
+    async def health(self, dial: Dial, token: Sensitive[str]) -> str:
         async with OpenClawRpc.open(dial, self.port, token) as rpc:
-            return GatewayHealth(rpc.version, as_object(await rpc.call("health")))
+            await rpc.call("health")
+            return rpc.version
 
 
 _RUN = (f"{_NODE}/bin/node", "--max-semi-space-size=64", f"{_PROGRAM}/node_modules/openclaw/openclaw.mjs")

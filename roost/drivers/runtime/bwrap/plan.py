@@ -78,7 +78,7 @@ def bwrap_arguments(spec: ContainerSpec, layout: HostLayout, fds: InheritedDescr
         *_etc(),
         *_own_folders(spec),
         *_shared(layout),
-        *_files(fds.files),
+        *(part for path, fd in fds.files.items() for part in ("--perms", "0644", "--ro-bind-data", str(fd), path)),
         # Both are writable tmpfs of half the memory unless they are remounted.
         "--remount-ro", "/dev", "--remount-ro", "/",
         "--chdir", WORKSPACE, "--clearenv",
@@ -115,10 +115,6 @@ def _etc() -> list[str]:
     for name in HOST_ETC:
         arguments += ["--ro-bind-try", f"/etc/{name}", f"/etc/{name}"]
     return arguments
-
-
-def _files(fds: Mapping[str, int]) -> list[str]:
-    return [part for path, fd in fds.items() for part in ("--perms", "0644", "--ro-bind-data", str(fd), path)]
 
 
 def _own_folders(spec: ContainerSpec) -> list[str]:

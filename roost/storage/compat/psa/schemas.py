@@ -2,18 +2,17 @@
 
 import json
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Annotated, Any, cast
 
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
 from roost.storage.compat.psa.errors import InvalidPinQuery
 from roost.storage.files import metadata_parsing
 from roost.storage.files.model import NAME_LIMIT, Keyvalues
 from roost.storage.pins.model import FAILED, HOSTS_LIMIT, NameMatch, Pin, PinQuery, PinRequest, PinState
 from roost.storage.unixfs.cid import Cid
-from roost.web.schemas import Moment, StorageSchema, Text
+from roost.web.schemas import Moment, StorageSchema, Text, ZonedTime
 
 LIMIT_DEFAULT, LIMIT_MAX = 10, 1000
 _CIDS_LIMIT = 10
@@ -35,13 +34,6 @@ _STATES = {
     PinStatusName.FAILED: FAILED,
 }
 _STATUS = {state: status for status, states in _STATES.items() for state in states}
-
-
-def _aware(moment: datetime) -> datetime:
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-
-
-_Time = Annotated[datetime, AfterValidator(_aware)]
 
 
 class PinObject(StorageSchema):
@@ -81,8 +73,8 @@ class PinListQuery(StorageSchema):
     name: _Name | None = None
     match: NameMatch = NameMatch.EXACT
     status: str = PinStatusName.PINNED
-    before: _Time | None = None
-    after: _Time | None = None
+    before: ZonedTime | None = None
+    after: ZonedTime | None = None
     limit: Annotated[int, Field(ge=1, le=LIMIT_MAX)] = LIMIT_DEFAULT
     meta: str | None = None
 
