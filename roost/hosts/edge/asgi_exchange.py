@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-from functools import partial
 from typing import Any, cast
 from urllib.parse import unquote
 
@@ -15,14 +14,46 @@ from roost.hosts.edge.request_head import RequestHead
 _log = logging.getLogger("uvicorn.error")
 
 
+class ResponseWriter:
+    """The transport of one response: its head waits, within a turn of the loop, to share a write with the body."""
+
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+        self._transport, self._loop = transport, loop
+        self._head: bytes | None = None
+        self._has_begun = False
+
+    def write(self, data: bytes) -> None:
+        if not self._has_begun:
+            self._has_begun, self._head = True, data
+            self._loop.call_soon(self.flush)
+        elif self._head is not None and data:
+            head, self._head = self._head, None
+            self._transport.writelines((head, data))
+        else:
+            self.flush()
+            self._transport.write(data)
+
+    def flush(self) -> None:
+        head, self._head = self._head, None
+        if head is not None and not self._transport.is_closing():
+            self._transport.write(head)
+
+    def is_closing(self) -> bool:
+        return self._transport.is_closing()
+
+    def close(self) -> None:
+        self.flush()
+        self._transport.close()
+
+
 class AsgiExchange:
     """One request under way in the application."""
 
     def __init__(self, client: HttpConnection, head: RequestHead) -> None:
-        self._client = client
+        self._client, self._writer = client, ResponseWriter(client.transport, client.loop)
         self._cycle = RequestResponseCycle(
             scope=cast("Any", _http_scope(client, head)),
-            transport=client.transport,
+            transport=cast("Any", self._writer),
             flow=client.flow,
             logger=_log,
             access_logger=_log,
@@ -31,7 +62,7 @@ class AsgiExchange:
             message_event=asyncio.Event(),
             expect_100_continue=head.expects,
             keep_alive=head.version == "1.1" and client.parser.should_keep_alive(),
-            on_response=partial(client.complete_response, keep_alive=True),  # it closes the connection itself
+            on_response=self._complete,
         )
 
     def start(self) -> None:
@@ -75,6 +106,10 @@ class AsgiExchange:
 
     def check_time(self) -> None:
         self._client.check_writing()
+
+    def _complete(self) -> None:
+        self._writer.flush()  # a response without a body
+        self._client.complete_response(keep_alive=True)  # uvicorn closes the connection itself
 
 
 def _http_scope(client: HttpConnection, head: RequestHead) -> dict[str, Any]:

@@ -2,11 +2,13 @@
 
 import base64
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 
 _BASE58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 _BASE36 = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
+@lru_cache(maxsize=1024)  # a CID is encoded to be checked and to be counted, and some CIDs are asked for often
 def encode_base32(data: bytes) -> str:
     return base64.b32encode(data).decode().rstrip("=").lower()
 
