@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Protocol, Self, TypeVar
 
-from roost.core.problem import Problem, ProblemKind
+from roost.core.problem import InvalidInput
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
 
-class InvalidPageToken(Problem):
-    kind = ProblemKind.INVALID
+class InvalidPageToken(InvalidInput):
     message = "Invalid pageToken"
 
 

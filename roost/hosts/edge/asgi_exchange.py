@@ -60,8 +60,8 @@ class AsgiExchange:
             access_log=False,  # uvicorn's line holds the query, and so tokens
             default_headers=client.server_state.default_headers,
             message_event=asyncio.Event(),
-            expect_100_continue=head.expects,
-            keep_alive=head.version == "1.1" and client.parser.should_keep_alive(),
+            expect_100_continue=head.headers.expects,
+            keep_alive=head.headers.version == "1.1" and client.parser.should_keep_alive(),
             on_response=self._complete,
         )
 
@@ -118,14 +118,14 @@ def _http_scope(client: HttpConnection, head: RequestHead) -> dict[str, Any]:
     return {
         "type": "http",
         "asgi": {"version": client.config.asgi_version, "spec_version": "2.3"},
-        "http_version": head.version,
+        "http_version": head.headers.version,
         "method": head.method.decode(),
         "scheme": "http",  # TLS ends in a proxy in front
         "path": unquote(path.decode()),
         "raw_path": path,
         "query_string": query,
         "root_path": "",
-        "headers": head.headers,
+        "headers": list(head.headers.lines),
         "client": client.client,
         "server": client.server,
         "state": client.app_state.copy(),

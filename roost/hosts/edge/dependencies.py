@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
-from roost.core.problem import Problem, ProblemKind, ServiceUnavailable
+from roost.core.problem import ServiceUnavailable
 from roost.core.sensitive import Sensitive
 from roost.drivers.runtime.contract import Stream
 from roost.hosts.address import HostAddresses
@@ -12,10 +12,9 @@ from roost.identity.authenticator import AuthRequest
 from roost.web.access_log import Observe
 
 
-class GatewayUnreachable(Problem):
+class GatewayUnreachable(ServiceUnavailable):
     """The agent's gateway did not accept a connection in time."""
 
-    kind = ProblemKind.UNAVAILABLE
     message = "The agent does not answer"
 
 

@@ -30,9 +30,7 @@ class GatewayPool:
         idle = self._idle.get(agent_id)
         if not idle or idle[-1].idle_since < asyncio.get_running_loop().time() - max_idle:
             return None
-        connection = idle[-1]
-        _discard(self._idle, agent_id, connection)
-        return connection
+        return idle.pop()
 
     async def dial(self, agent_id: str, request: _User) -> GatewayConnection:
         """Open a connection for a request.
@@ -84,10 +82,11 @@ class GatewayPool:
     def _expire(self) -> None:
         loop = asyncio.get_running_loop()
         oldest = loop.time() - self._limits.spare
-        for connection in [connection for idle in self._idle.values() for connection in idle]:
-            if connection.idle_since <= oldest:
-                connection.abort()
-                _discard(self._idle, connection.agent_id, connection)
+        for agent_id, idle in tuple(self._idle.items()):
+            while idle and idle[0].idle_since <= oldest:
+                idle.pop(0).abort()
+            if not idle:
+                del self._idle[agent_id]
         self._timer = loop.call_later(self._limits.spare / 2, self._expire) if self._idle else None
 
 

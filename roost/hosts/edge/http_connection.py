@@ -21,9 +21,10 @@ from uvicorn.server import ServerState
 from roost.core import ids, log
 from roost.hosts.edge import response_head
 from roost.hosts.edge.dependencies import ProxyLimits
-from roost.hosts.edge.request_head import InvalidRequestHead, RequestHead, head_size, inspect_head
+from roost.hosts.edge.request_head import InvalidRequestHead, RequestHead, RequestHeaders, inspect_head
 
 _log = log.get_logger(__name__)
+_MAX_KEPT_HEADERS = 4 * 1024  # bytes, for each idle connection
 
 
 class Exchange(Protocol):
@@ -67,6 +68,7 @@ class HttpConnection(asyncio.Protocol, ABC):
         self.client: tuple[str, int] | None = None
         self.parser = _new_parser(self)
         self._url, self._headers = b"", list[tuple[bytes, bytes]]()
+        self._last: RequestHeaders | None = None  # of the request before
         self._exchanges: deque[Exchange] = deque()  # the first is being answered
         self._reading: Exchange | None = None  # gets the body
         self._tunnel: Exchange | None = None  # has the connection after a switch of protocols
@@ -229,8 +231,10 @@ class HttpConnection(asyncio.Protocol, ABC):
     # Own methods
 
     def _dispatch(self) -> None:
-        head = inspect_head(self.parser.get_method(), self._url, self.parser.get_http_version(), self._headers)
-        if len(self._url) + head_size(self._headers) > self.limits.head:
+        method, version = self.parser.get_method(), self.parser.get_http_version()
+        head = inspect_head(method, self._url, version, self._headers, self._last)
+        self._last = head.headers if head.headers.size <= _MAX_KEPT_HEADERS else None
+        if len(self._url) + head.headers.size > self.limits.head:
             raise InvalidRequestHead(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, "Request header fields too large")
         if len(self._exchanges) > self.limits.pipeline:
             raise InvalidRequestHead(HTTPStatus.TOO_MANY_REQUESTS, "Too many requests")
@@ -238,7 +242,7 @@ class HttpConnection(asyncio.Protocol, ABC):
         self._ignores_upgrade = upgrade and (not head.websocket or self.config.ws_protocol_class is None)
         if self._ignores_upgrade:
             return
-        if upgrade and (head.has_body or self._exchanges):
+        if upgrade and (head.headers.has_body or self._exchanges):
             raise InvalidRequestHead(HTTPStatus.BAD_REQUEST, "Malformed WebSocket handshake")
         self._reading = self.create_exchange(head)
         if self._reading is not None:

@@ -20,10 +20,10 @@ class EdgeHttpProtocol(HttpConnection):
 
     def create_exchange(self, head: RequestHead) -> Exchange | None:
         dependencies = self.pool.dependencies
-        address = dependencies.addresses.parse(head.host)
+        address = dependencies.addresses.parse(head.headers.host)
         if address is None or address.agent_id is None or is_platform_target(head.target):
             return None if head.websocket else AsgiExchange(self, head)
-        fields = {name.decode(): value.decode("latin-1") for name, value in reversed(head.headers)}  # the first counts
+        fields = head.headers.fields
         peer = self.client[0] if self.client else ""
         auth = AuthRequest(
             host_kind=address.host_kind,
@@ -36,7 +36,7 @@ class EdgeHttpProtocol(HttpConnection):
             upgrade=head.websocket,
         )
         request = ProxyRequest(head, address.agent_id, auth, request_id(fields.get("x-request-id")))
-        keep_alive = head.version == "1.1" and self.parser.should_keep_alive() and not head.websocket
+        keep_alive = head.headers.version == "1.1" and self.parser.should_keep_alive() and not head.websocket
         return ProxyExchange(self, self.pool, request, keep_alive=keep_alive)
 
 

@@ -52,11 +52,11 @@ class ProxyExchange:
 
     def receive_body(self, data: bytes) -> None:
         self._received += len(data)
-        self._write_request(b"%x\r\n%b\r\n" % (len(data), data) if self._request.head.chunked else data)
+        self._write_request(b"%x\r\n%b\r\n" % (len(data), data) if self._request.head.headers.chunked else data)
 
     def end_body(self) -> None:
         self._is_uploaded = not self._request.head.websocket
-        if self._request.head.chunked:
+        if self._request.head.headers.chunked:
             self._write_request(b"0\r\n\r\n")
 
     def disable_keep_alive(self) -> None:
@@ -156,7 +156,7 @@ class ProxyExchange:
             )
         ]
         if not request.head.websocket:  # early data of a tunnel waits for it
-            if request.head.expects and not self._held and not self._is_uploaded:
+            if request.head.headers.expects and not self._held and not self._is_uploaded:
                 client.transport.write(response_head.CONTINUE)
             parts += self._held
             self._held = []
@@ -179,7 +179,7 @@ class ProxyExchange:
     # As a ResponseHandler: the gateway's side
 
     def begin_response(self, status: int, headers: Headers, length: int | None, *, has_body: bool) -> None:
-        self._is_chunked = has_body and length is None and self._request.head.version == "1.1"
+        self._is_chunked = has_body and length is None and self._request.head.headers.version == "1.1"
         if has_body and length is None and not self._is_chunked:
             self._keep_alive = False
         framing = b"" if self._keep_alive else response_head.CLOSE
@@ -190,7 +190,7 @@ class ProxyExchange:
         self._begin(status, headers, framing)
 
     def forward_informational(self, status: int, headers: Headers) -> None:
-        if status != HTTPStatus.CONTINUE and self._request.head.version == "1.1":
+        if status != HTTPStatus.CONTINUE and self._request.head.headers.version == "1.1":
             self._out.append(response_head.forward_response(status, headers, self._request.host, b""))
 
     def begin_tunnel(self, headers: Headers) -> None:

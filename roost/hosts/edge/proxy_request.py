@@ -26,7 +26,7 @@ class ProxyRequest:
     @property
     def host(self) -> str:
         """The agent's own host name, without a port."""
-        return self.head.host.partition(":")[0].rstrip(".").lower()
+        return self.head.headers.host.partition(":")[0].rstrip(".").lower()
 
     @property
     def is_head(self) -> bool:
@@ -35,7 +35,7 @@ class ProxyRequest:
     @property
     def is_repeatable(self) -> bool:
         """Whether it may be sent again when an idle connection turns out to be closed (RFC 9110, 9.2.2)."""
-        return self.head.method in _REPEATABLE and not self.head.has_body
+        return self.head.method in _REPEATABLE and not self.head.headers.has_body
 
     def sign_in_redirect(self, *, close: bool) -> bytes | None:
         """Return the redirect of a browser with a valid token in its URL to the same page with a cookie.

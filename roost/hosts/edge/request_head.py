@@ -4,9 +4,9 @@ The parser (llhttp, strict) rejects bad names, folded lines, bare CR or LF, seve
 beside a transfer coding; this module rejects the rest. Header names are lower-case throughout.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from http import HTTPStatus
 from itertools import chain
 from urllib.parse import unquote_to_bytes
@@ -30,53 +30,72 @@ class InvalidRequestHead(Exception):  # noqa: N818 - a rejection is the expected
         self.status, self.message = status, message
 
 
+class RequestHeaders:
+    """Header lines of a request, and what they say about its carriage.
+
+    Most clients repeat all lines with each request of a connection, so all that depends on them alone is kept here.
+    Raises InvalidRequestHead.
+    """
+
+    def __init__(self, version: str, lines: Headers) -> None:
+        self.version, self.lines = version, lines
+        if len(lines) > _MAX_HEADERS:
+            raise InvalidRequestHead(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, "Request header fields too large")
+        seen: dict[bytes, bytes] = {}
+        for name, value in lines:
+            if name in _SINGLE:
+                if name in seen:
+                    raise InvalidRequestHead(HTTPStatus.BAD_REQUEST, "Repeated header")
+                seen[name] = value
+        coding = seen.get(b"transfer-encoding")
+        if coding is not None and (coding.lower() != b"chunked" or version == "1.0"):
+            raise InvalidRequestHead(HTTPStatus.BAD_REQUEST, "Unsupported transfer coding")
+        if b"host" not in seen and version != "1.0":
+            raise InvalidRequestHead(HTTPStatus.BAD_REQUEST, "Missing Host header")
+        length = seen.get(b"content-length")
+        self.size = head_size(lines)
+        self.host = seen.get(b"host", b"").decode("latin-1")
+        self.length = None if length is None else int(length)
+        self.chunked = coding is not None
+        self.has_body = self.chunked or bool(self.length)
+        self.offers_websocket = seen.get(b"upgrade", b"").lower() == b"websocket" and version != "1.0"
+        self.expects = seen.get(b"expect", b"").lower() == b"100-continue" and version != "1.0"
+        self._carried: tuple[bytes, bytes] | None = None
+
+    @cached_property
+    def fields(self) -> Mapping[str, str]:
+        """The first value of each name."""
+        return {name.decode(): value.decode("latin-1") for name, value in reversed(self.lines)}
+
+    def carried_lines(self, credential_name: bytes) -> bytes:
+        """Return the lines that a gateway gets, without those that the edge writes itself."""
+        if self._carried is None or self._carried[0] != credential_name:
+            dropped = connection_options(self.lines) | {credential_name.lower()}
+            self._carried = credential_name, b"".join(_carried(self.lines, dropped))
+        return self._carried[1]
+
+
 @dataclass(slots=True)  # to freeze it would double the time to make one
 class RequestHead:
-    """Request line and headers, and the facts that decide how a request is carried."""
+    """Request line and headers."""
 
     method: bytes
     target: bytes
-    version: str
-    headers: Headers
-    host: str
-    length: int | None
-    chunked: bool
-    websocket: bool
-    expects: bool
+    headers: RequestHeaders
 
     @property
-    def has_body(self) -> bool:
-        return self.chunked or bool(self.length)
+    def websocket(self) -> bool:
+        return self.headers.offers_websocket and self.method == b"GET"
 
 
-def inspect_head(method: bytes, target: bytes, version: str, headers: Headers) -> RequestHead:
-    """Check a request head and return its facts. Raises InvalidRequestHead."""
-    seen: dict[bytes, bytes] = {}
-    for name, value in headers:
-        if name in _SINGLE:
-            if name in seen:
-                raise InvalidRequestHead(HTTPStatus.BAD_REQUEST, "Repeated header")
-            seen[name] = value
+def inspect_head(
+    method: bytes, target: bytes, version: str, lines: Headers, last: RequestHeaders | None = None
+) -> RequestHead:
+    """Check a request head and return its facts; `last` are the headers before it. Raises InvalidRequestHead."""
     _check_line(method, target, version)
-    if len(headers) > _MAX_HEADERS:
-        raise InvalidRequestHead(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, "Request header fields too large")
-    coding = seen.get(b"transfer-encoding")
-    if coding is not None and (coding.lower() != b"chunked" or version == "1.0"):
-        raise InvalidRequestHead(HTTPStatus.BAD_REQUEST, "Unsupported transfer coding")
-    if b"host" not in seen and version != "1.0":
-        raise InvalidRequestHead(HTTPStatus.BAD_REQUEST, "Missing Host header")
-    length = seen.get(b"content-length")
-    return RequestHead(
-        method,
-        target,
-        version,
-        headers,
-        host=seen.get(b"host", b"").decode("latin-1"),
-        length=None if length is None else int(length),
-        chunked=coding is not None,
-        websocket=seen.get(b"upgrade", b"").lower() == b"websocket" and method == b"GET" and version != "1.0",
-        expects=seen.get(b"expect", b"").lower() == b"100-continue" and version != "1.0",
-    )
+    if last is None or last.lines != lines or last.version != version:
+        last = RequestHeaders(version, lines)
+    return RequestHead(method, target, last)
 
 
 def head_size(headers: Headers) -> int:
@@ -99,21 +118,22 @@ def forward_request(
     head: RequestHead, *, client: str, scheme: str, request_id: str, credential: tuple[bytes, bytes]
 ) -> bytes:
     """Return the head for the gateway, with the edge's own credential and forwarding headers."""
-    host, (credential_name, token) = head.host.encode("latin-1"), credential
+    headers, (credential_name, token) = head.headers, credential
+    host = headers.host.encode("latin-1")
     address = forwarded_client_ip(client).encode("latin-1")
     lines = [
         b"%b %b HTTP/1.1\r\nhost: %b\r\n" % (head.method, strip_token(head.target), host),
-        *_carried(head.headers, connection_options(head.headers) | {credential_name.lower()}),
+        headers.carried_lines(credential_name),
         b"%b: %b\r\nx-request-id: %b\r\n" % (credential_name, token, request_id.encode()),
         b"x-forwarded-for: %b\r\nx-real-ip: %b\r\nx-forwarded-proto: %b\r\nx-forwarded-host: %b\r\n"
         % (address, address, scheme.encode(), host),
     ]
     if head.websocket:
         lines.append(b"connection: Upgrade\r\nupgrade: websocket\r\n")
-    elif head.chunked:
+    elif headers.chunked:
         lines.append(b"transfer-encoding: chunked\r\n")
-    elif head.length is not None:
-        lines.append(b"content-length: %d\r\n" % head.length)
+    elif headers.length is not None:
+        lines.append(b"content-length: %d\r\n" % headers.length)
     lines.append(b"\r\n")
     return b"".join(lines)
 

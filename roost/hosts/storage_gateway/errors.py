@@ -1,17 +1,15 @@
 """Errors of storage gateways, with the texts and ids that clients parse."""
 
-from roost.core.problem import Problem, ProblemKind
+from roost.core.problem import InvalidInput, NotFound, Problem, ProblemKind
 
 
-class InvalidGatewayUrl(Problem):
-    kind = ProblemKind.INVALID
+class InvalidGatewayUrl(InvalidInput):
     message = "ERR_ID:00004 - Invalid URL"
 
 
-class ContentNotServed(Problem):
+class ContentNotServed(NotFound):
     """The content is missing, private, or another tenant's; the response does not say which."""
 
-    kind = ProblemKind.MISSING
     message = "ERR_ID:00006 - The content is not pinned to the account of this gateway's owner"
 
 
@@ -20,13 +18,11 @@ class GatewayAccessDenied(Problem):
     message = "ERR_ID:00024 - This gateway's access controls do not allow the request"
 
 
-class UnknownGateway(Problem):
-    kind = ProblemKind.MISSING
+class UnknownGateway(NotFound):
     message = "ERR_ID:00004 - There is no such gateway"
 
 
-class PathNotFound(Problem):
+class PathNotFound(NotFound):
     """The root is served, but nothing is at the path below it."""
 
-    kind = ProblemKind.MISSING
     message = "ERR_ID:00006 - There is nothing at this path"

@@ -1,47 +1,39 @@
 """Errors of storage gateways; clients show the messages."""
 
-from roost.core.problem import Problem, ProblemKind
+from roost.core.problem import AccessDenied, InvalidInput, NotFound, ResourceConflict
 
 
-class GatewayNotFound(Problem):
+class GatewayNotFound(NotFound):
     """The gateway does not exist or belongs to another tenant; the response does not say which."""
 
-    kind = ProblemKind.MISSING
     message = "Gateway not found"
 
 
-class InvalidGatewayDomain(Problem):
-    kind = ProblemKind.INVALID
+class InvalidGatewayDomain(InvalidInput):
     message = "Invalid domain"
 
 
-class DomainTaken(Problem):
-    kind = ProblemKind.CONFLICT
+class DomainTaken(ResourceConflict):
     message = "Domain is not available"
 
 
-class GatewayLimitReached(Problem):
-    kind = ProblemKind.FORBIDDEN
+class GatewayLimitReached(AccessDenied):
     message = "Gateway limit reached"
 
 
-class InvalidAccessControl(Problem):
-    kind = ProblemKind.INVALID
+class InvalidAccessControl(InvalidInput):
     message = "Invalid access control"
 
 
-class AccessControlLimitReached(Problem):
-    kind = ProblemKind.FORBIDDEN
+class AccessControlLimitReached(AccessDenied):
     message = "Access control limit reached"
 
 
-class AccessControlNotFound(Problem):
-    kind = ProblemKind.MISSING
+class AccessControlNotFound(NotFound):
     message = "Access control not found"
 
 
-class PluginNotFound(Problem):
+class PluginNotFound(NotFound):
     """The plugin does not exist or is not installed."""
 
-    kind = ProblemKind.MISSING
     message = "Plugin not found"

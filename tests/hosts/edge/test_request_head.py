@@ -53,11 +53,13 @@ def test_heads_that_are_refused(
 
 
 def test_the_facts_of_a_head() -> None:
-    assert inspect_head(b"OPTIONS", b"*", "1.1", [HOST]).length is None
-    assert inspect_head(b"GET", b"/", "1.0", []).host == ""
-    upload = inspect_head(b"POST", b"/", "1.1", [HOST, (b"content-length", b"12"), (b"expect", b"100-Continue")])
+    assert inspect_head(b"OPTIONS", b"*", "1.1", [HOST]).headers.length is None
+    assert inspect_head(b"GET", b"/", "1.0", []).headers.host == ""
+    upload = inspect_head(
+        b"POST", b"/", "1.1", [HOST, (b"content-length", b"12"), (b"expect", b"100-Continue")]
+    ).headers
     assert (upload.length, upload.has_body, upload.expects) == (12, True, True)
-    chunked = inspect_head(b"POST", b"/", "1.1", [HOST, (b"transfer-encoding", b"Chunked")])
+    chunked = inspect_head(b"POST", b"/", "1.1", [HOST, (b"transfer-encoding", b"Chunked")]).headers
     assert (chunked.chunked, chunked.has_body) == (True, True)
     handshake = [HOST, (b"connection", b"Upgrade"), (b"upgrade", b"WebSocket")]
     assert inspect_head(b"GET", b"/", "1.1", handshake).websocket
@@ -200,3 +202,22 @@ def test_no_spelling_of_the_token_is_left(names: list[bytes], value: bytes) -> N
     from urllib.parse import parse_qs
 
     assert "token" not in parse_qs(strip_token(target).partition(b"?")[2].decode("latin-1"))
+
+
+def test_headers_are_inspected_again_when_they_or_the_version_change() -> None:
+    accept = (b"accept", b"*/*")
+    first = inspect_head(b"GET", b"/", "1.1", [HOST, accept])
+    assert sent_on(facts=first)[2] == "accept: */*"
+    same = inspect_head(b"POST", b"/x", "1.1", [HOST, accept], first.headers)
+    assert same.headers is first.headers
+    assert sent_on(facts=same)[:3] == ["POST /x HTTP/1.1", "host: a1.agents.localhost:8642", "accept: */*"]
+    other = inspect_head(b"GET", b"/", "1.1", [HOST, (b"accept", b"text/html")], first.headers)
+    assert sent_on(facts=other)[2] == "accept: text/html"
+    assert inspect_head(b"GET", b"/", "1.0", [HOST, accept], first.headers).headers.version == "1.0"
+
+
+def test_repeated_headers_drop_the_header_of_each_engine() -> None:
+    head = inspect_head(b"GET", b"/", "1.1", [HOST, (b"x-one", b"a"), (b"x-two", b"b")])
+    for name, kept in ((b"X-One", b"x-two: b"), (b"X-Two", b"x-one: a")):
+        sent = forward_request(head, client="p", scheme="http", request_id="rq", credential=(name, b"internal"))
+        assert next(line for line in sent.split(b"\r\n") if line.startswith(b"x-") and b"internal" not in line) == kept
