@@ -3,7 +3,8 @@
 asyncio subprocesses are not used, because pid 1 reaps every orphan and two reapers would steal each other's exit codes.
 
 Descendants are found by session and by a mark that they inherit: the soft limit of real-time CPU, which has no effect
-on ordinary processes. So those that call setsid, lose their parent or empty their environment are found too.
+on ordinary processes. So those that call setsid, lose their parent or empty their environment are found too. All are
+started by a thread with a filter that denies changes of the mark, which children inherit.
 """
 
 import asyncio
@@ -12,7 +13,10 @@ import os
 import resource
 import signal
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+
+from .mark_guard import deny_mark_changes
 
 READ_BYTES = 256 * 1024
 KILL_ATTEMPTS, KILL_PAUSE_SECONDS = 200, 0.01
@@ -69,6 +73,7 @@ class ProcessSpawner:
     def __init__(self, env: Mapping[str, str]) -> None:
         self._env = dict(env)
         self._children: dict[int, ChildProcess] = {}
+        self._thread = ThreadPoolExecutor(1, initializer=deny_mark_changes)
         self._hard_limit = resource.getrlimit(resource.RLIMIT_RTTIME)[1]
         self._mark = self._hard_limit
         if self._hard_limit == resource.RLIM_INFINITY:  # a random range, as wardens of the fake runtime see each other
@@ -88,7 +93,8 @@ class ProcessSpawner:
         ours, theirs = [pipes[0][1], *(pipe[0] for pipe in pipes[1:])], [pipes[0][0], *(pipe[1] for pipe in pipes[1:])]
         try:
             resource.setrlimit(resource.RLIMIT_RTTIME, (self._mark, self._hard_limit))
-            pid = _spawn_process(argv, {**self._env, **env}, folder, [*theirs, theirs[-1]][:3])
+            standard = [*theirs, theirs[-1]][:3]
+            pid = self._thread.submit(_spawn_process, argv, {**self._env, **env}, folder, standard).result()
         except BaseException:
             _close(ours)
             raise

@@ -122,6 +122,25 @@ async def test_a_timeout_ends_all_processes_of_a_command(container: WardenClient
     assert not any(map(sleeping, durations))
 
 
+async def test_no_process_survives_a_timeout_by_changing_its_limits(container: WardenClient) -> None:
+    duration = sleeper()
+    program = f"""
+import os, resource
+kind = resource.RLIMIT_RTTIME
+soft, hard = resource.getrlimit(kind)
+for change in (lambda: resource.setrlimit(kind, (hard, hard)), lambda: resource.prlimit(0, kind, (1, 1))):
+    try: change()
+    except (OSError, ValueError): print("denied", flush=True)
+if os.fork() == 0 and (os.setsid() or os.fork()) == 0:
+    os.execvp("sleep", ["sleep", "{duration}"])
+"""
+    running = asyncio.create_task(container.exec(["sh", "-c", 'python3 -c "$0"; sleep 60', program], timeout=2))
+    await until(lambda: sleeping(duration))
+    result = await running
+    assert (result.stdout, result.timed_out) == (b"denied\ndenied\n", True)
+    assert not sleeping(duration)
+
+
 async def test_a_fork_storm_ends_at_the_timeout(container: WardenClient) -> None:
     duration = sleeper()
     storm = f"n=0; while [ $n -lt 60 ]; do n=$((n+1)); setsid sleep {duration} & done; wait"

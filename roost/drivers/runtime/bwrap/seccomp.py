@@ -1,8 +1,9 @@
 """Seccomp filter of containers, compiled to the kernel's BPF (seccomp(2), linux/filter.h).
 
 A deny-list on top of "no capabilities, no new namespaces": system calls that the kernel offers to an ordinary user and
-an agent never needs. Sockets have an allow-list, because a network namespace does not confine every family: `AF_VSOCK`
-reaches the hypervisor and the control channels of clouds. `io_uring` would bypass that rule.
+an agent never needs. Sockets have an allow-list of families and protocols, because a network namespace does not confine
+every family (`AF_VSOCK` reaches the hypervisor and the control channels of clouds), and rare protocols, such as MPTCP,
+are kernel code that an agent could attack. `io_uring` would bypass that rule.
 """
 
 import errno
@@ -18,7 +19,8 @@ _KILL, _ALLOW, _ERRNO = 0x80000000, 0x7FFF0000, 0x00050000
 
 _NEW_NAMESPACES = 0x7E020000  # CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET
 _NEW_TIME = 0x80  # CLONE_NEWTIME, for unshare only: clone has its exit signal in these bits
-_FAMILIES = (1, 2, 10)  # AF_UNIX, AF_INET, AF_INET6
+_UNIX, _INTERNET = 1, (2, 10)  # AF_UNIX; AF_INET, AF_INET6
+_PROTOCOLS = (0, 6, 17)  # the default of the type, TCP, UDP; not UDPLITE, MPTCP, SMC, SCTP or raw sockets
 _NETLINK = 16  # only with the protocol NETLINK_ROUTE (0), which getifaddrs uses
 _TERMINAL_INPUT = (0x5412, 0x541C)  # TIOCSTI, TIOCLINUX: they insert input into another user's terminal
 
@@ -97,13 +99,17 @@ def _argument_rules() -> Mapping[str, Sequence[_Instruction]]:
         "ioctl": [_load_argument(1), *_if_equal(_TERMINAL_INPUT, _deny(errno.EPERM)), _return_action(_ALLOW)],
         "socket": [
             _load_argument(0),
-            *_if_equal(_FAMILIES, _return_action(_ALLOW)),
-            (_EQUAL, 0, 3, _NETLINK),
-            _load_argument(2),
-            *_if_equal((0,), _return_action(_ALLOW)),
+            *_if_equal((_UNIX,), _return_action(_ALLOW)),
+            *_if_equal(
+                _INTERNET,
+                _load_argument(2),
+                *_if_equal(_PROTOCOLS, _return_action(_ALLOW)),
+                _deny(errno.EPROTONOSUPPORT),
+            ),
+            *_if_equal((_NETLINK,), _load_argument(2), *_if_equal((0,), _return_action(_ALLOW))),
             _deny(errno.EAFNOSUPPORT),
         ],
-        "socketpair": [_load_argument(0), *_if_equal((1,), _return_action(_ALLOW)), _deny(errno.EAFNOSUPPORT)],
+        "socketpair": [_load_argument(0), *_if_equal((_UNIX,), _return_action(_ALLOW)), _deny(errno.EAFNOSUPPORT)],
     }
 
 
@@ -111,8 +117,8 @@ def _deny_bits(bits: int) -> list[_Instruction]:
     return [_load_argument(0), (_ANY_BIT, 0, 1, bits), _deny(errno.EPERM), _return_action(_ALLOW)]
 
 
-def _if_equal(values: Sequence[int], action: _Instruction) -> list[_Instruction]:
-    return [instruction for value in values for instruction in ((_EQUAL, 0, 1, value), action)]
+def _if_equal(values: Sequence[int], *actions: _Instruction) -> list[_Instruction]:
+    return [instruction for value in values for instruction in ((_EQUAL, 0, len(actions), value), *actions)]
 
 
 def _load_argument(index: int) -> _Instruction:

@@ -115,16 +115,17 @@ async def test_only_own_sockets_are_reachable(start: Start, tmp_path: Path) -> N
         assert (await one.run("ls", str(tmp_path / "data/run/one/out"))).exit_code != 0
 
 
-async def test_socket_families_have_an_allow_list(container: RunningContainer) -> None:
+async def test_socket_families_and_protocols_have_an_allow_list(container: RunningContainer) -> None:
     facts = await container.run_python("""
 def made(*kind):
     try: socket.socket(*kind).close()
     except OSError as error: return errno.errorcode[error.errno]
     return "yes"
-allowed = [(1, 1), (2, 1), (2, 2), (10, 1), (16, 3, 0)]
-others = [(16, 3, 12), (40, 1), (38, 5), (17, 3)]
-tell([made(*kind) for kind in allowed + others])""")
-    assert facts == [*["yes"] * 5, *["EAFNOSUPPORT"] * 4]
+allowed = [(1, 1), (2, 1), (2, 2), (10, 1), (2, 1, 6), (10, 2, 17), (16, 3, 0)]
+protocols = [(2, 1, 262), (10, 1, 262), (2, 2, 136), (2, 1, 132), (2, 1, 256), (2, 3, 255)]
+families = [(16, 3, 12), (40, 1), (38, 5), (17, 3)]
+tell([made(*kind) for kind in allowed + protocols + families])""")
+    assert facts == [*["yes"] * 7, *["EPROTONOSUPPORT"] * 6, *["EAFNOSUPPORT"] * 4]
 
 
 @pytest.mark.parametrize(

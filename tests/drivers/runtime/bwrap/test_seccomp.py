@@ -65,6 +65,13 @@ def test_calls_with_rules_depend_on_their_arguments(machine: str) -> None:
 def test_sockets(machine: str) -> None:
     assert {family for family in range(64) if evaluate(machine, "socket", family, 1) == ALLOW} == {1, 2, 10, 16}
     assert {number for number in range(32) if evaluate(machine, "socket", 16, 3, number) == ALLOW} == {0}
+    for family in (2, 10):
+        assert {number for number in range(300) if evaluate(machine, "socket", family, 1, number) == ALLOW} == {
+            0,
+            6,
+            17,
+        }
+        assert evaluate(machine, "socket", family, 1, 262) == "EPROTONOSUPPORT"  # MPTCP; programs then use TCP
     assert {family for family in range(64) if evaluate(machine, "socketpair", family, 1) == ALLOW} == {1}
 
 
