@@ -125,6 +125,8 @@ async def start_storage_services(storage: StorageServices, stack: AsyncExitStack
 def _measure_content(content: ContentService, metrics: CollectorRegistry) -> None:
     damaged = Gauge("roost_damaged_packs", "Stored packs that are known to be damaged", registry=metrics)
     damaged.set_function(lambda: content.scrubber.damaged_packs)
+    due = Gauge("roost_due_packs", "Stored packs that the current scrub has yet to check", registry=metrics)
+    due.set_function(lambda: content.scrubber.due_packs)
     stored = Gauge("roost_stored_bytes", "Bytes of the stored packs of all tenants", registry=metrics)
     stored.set_function(lambda: content.totals.size)
     unheld = Gauge("roost_unheld_bytes", "Bytes of stored packs that no file holds", registry=metrics)

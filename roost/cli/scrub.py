@@ -52,7 +52,7 @@ async def _find_damaged(
 
     try:
         if not known:
-            scrub = ContentScrubber(db, ContentReader(db, blobs), rate * _MIB if rate else float("inf"))
+            scrub = ContentScrubber(db, ContentReader(db, blobs), rate * _MIB if rate else float("inf"), 1.0)
             await _read_all(scrub)
         return [_damaged_row(db, file) async for file in damaged_files(db)]
     finally:
@@ -60,11 +60,11 @@ async def _find_damaged(
 
 
 async def _read_all(scrub: "ContentScrubber") -> None:
-    began, packs = clock.utc_now(), 0
+    packs = 0
     with error_console.status("Reading ...") as status:
-        while await scrub.check_oldest(began) is not None:
+        async for _ in scrub.check_packs(clock.utc_now()):
             packs += 1
-            status.update(f"Reading ... {packs:,} packs")
+            status.update(f"Reading ... {packs:,} packs, {scrub.due_packs:,} to go")
 
 
 def _damaged_row(db: "Database", file: "File") -> Mapping[str, Any]:

@@ -329,5 +329,6 @@ ROWS: Mapping[str, Sequence[Row]] = {
     "0018": [],  # values
     "0019": [("promises", {"id": "promised", "file_id": "f1"})],
     "0021": [],  # values
+    "0022": [],  # indexes
     "0020": [operation("unordered", "paused", kind="webhooks.deliver", subject="webhook/w2", tenant_id=TENANT)],
 }

@@ -325,9 +325,8 @@ async def examine(folder: Path, database: str | None) -> None:
     while await transfers.expire():
         pass
     await content.sweep()
-    scrub = ContentScrubber(db, content.reader, float("inf"))
-    while await scrub.scrub_next():
-        pass
+    scrub = ContentScrubber(db, content.reader, float("inf"), 1)
+    await scrub.scrub_due()
     await scrub.count_damaged()
     assert scrub.damaged_packs == 0, "half a pack is there"
     packs, holders, present, counted, summed = await db.read(_rows)

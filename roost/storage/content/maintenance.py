@@ -28,7 +28,7 @@ class MaintenanceTasks:
         self._tasks = [
             PeriodicTask("content sweep", self._sweep, SWEEP_INTERVAL.total_seconds()),
             PeriodicTask("content expire", self._expire_all, EXPIRE_INTERVAL.total_seconds()),
-            PeriodicTask("content scrub", self._scrub, SCRUB_INTERVAL.total_seconds()),
+            PeriodicTask("content scrub", content.scrubber.scrub_due, SCRUB_INTERVAL.total_seconds()),
             PeriodicTask("content totals", content.refresh_totals, TOTALS_INTERVAL.total_seconds()),
         ]
 
@@ -47,9 +47,4 @@ class MaintenanceTasks:
 
     async def _expire_all(self) -> None:
         while await self._expire():
-            pass
-
-    async def _scrub(self) -> None:
-        await self._content.scrubber.count_damaged()
-        while await self._content.scrubber.scrub_next():
             pass

@@ -63,6 +63,7 @@ class Pack:
     size: int
     created_at: datetime
     damaged: bool = False
+    checked_at: datetime | None = None
 
 
 @dataclass(frozen=True)

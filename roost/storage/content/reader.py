@@ -218,9 +218,11 @@ class ContentReader:
     async def is_whole(self, found: BlockMatch) -> bool:
         """Return whether the stored bytes of a block match its CID. Raises BlobStoreFailed."""
         try:
-            return found.row.cid.matches(await self._read_stored(found))
+            data = await self._read_stored(found)
         except BlobNotFound:
             return False
+        matches = found.row.cid.matches
+        return matches(data) if len(data) < _LARGE_BLOCK else await asyncio.to_thread(matches, data)
 
     async def _load_block(self, found: BlockMatch) -> bytes:
         self._loads += 1

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from sqlalchemy import Connection
 
@@ -75,18 +75,32 @@ class ContentService:
         """Remove packs without a holder and remains of crashes that are old enough; return the number of objects."""
         before = clock.utc_now() - abandoned
         gone = await self._blobs.sweep(abandoned)
-        while unheld := await self._db.read(lambda connection: store.list_unheld(connection, before, _BATCH_SIZE)):
+        after = ""
+        while unheld := await self._list_unheld(before, after):
+            after = unheld[-1]
             for pack_id in unheld:
                 if await self._db.write(lambda connection, pack_id=pack_id: store.remove_unheld(connection, pack_id)):
                     await self._blobs.delete(pack_id)
                     gone += 1
+        keys: list[str] = []
         async for blob in self._blobs.list():
-            if blob.modified_at < before and not await self._db.read(
-                lambda connection, key=blob.key: store.known_packs(connection, [key])
-            ):
-                await self._blobs.delete(blob.key)
-                gone += 1
-        return gone
+            if blob.modified_at < before:
+                keys.append(blob.key)
+            if len(keys) == _BATCH_SIZE:
+                gone += await self._delete_unknown(keys)
+                keys.clear()
+        return gone + await self._delete_unknown(keys)
+
+    async def _list_unheld(self, before: datetime, after: str) -> Sequence[str]:
+        return await self._db.read_long(lambda connection: store.list_unheld(connection, before, after, _BATCH_SIZE))
+
+    async def _delete_unknown(self, keys: Sequence[str]) -> int:
+        """Delete the objects that are no packs; return their number."""
+        known = await self._db.read_long(lambda connection: store.known_packs(connection, keys))
+        unknown = [key for key in keys if key not in known]
+        for key in unknown:
+            await self._blobs.delete(key)
+        return len(unknown)
 
 
 def hold_pack(connection: Connection, reference: PackReference) -> None:

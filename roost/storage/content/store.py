@@ -27,7 +27,9 @@ packs = sa.Table(
     sa.Column("size", sa.BigInteger, nullable=False),
     sa.Column("damaged", sa.Boolean, nullable=False),
     sa.Column("created_at", UtcTime, nullable=False, index=True),
-    sa.Column("checked_at", UtcTime, index=True),
+    sa.Column("checked_at", UtcTime),
+    sa.Index("ix_packs_checked_at_id", "checked_at", "id"),
+    sa.Index("ix_packs_damaged", "id", sqlite_where=sa.text("damaged = 1"), postgresql_where=sa.text("damaged")),
 )
 
 holds = sa.Table(
@@ -153,21 +155,34 @@ def mark_damaged(connection: Connection, pack_id: str) -> bool:
     return connection.execute(packs.update().where(packs.c.id == pack_id).values(damaged=True)).rowcount == 1
 
 
-def mark_checked(connection: Connection, pack_id: str, at: datetime, *, damaged: bool) -> None:
-    connection.execute(packs.update().where(packs.c.id == pack_id).values(checked_at=at, damaged=damaged))
+def mark_checked(connection: Connection, pack_ids: Sequence[str], at: datetime, *, damaged: bool) -> None:
+    connection.execute(packs.update().where(packs.c.id.in_(pack_ids)).values(checked_at=at, damaged=damaged))
 
 
-def next_to_check(connection: Connection, before: datetime) -> Pack | None:
-    """Return the least recently checked pack that has a holder, if it was checked before `before`.
+def list_unchecked(
+    connection: Connection, before: datetime, after: tuple[datetime | None, str], limit: int
+) -> Sequence[Pack]:
+    """List packs with a holder whose last check was before `before`: first those without one, then the oldest checks.
 
-    Includes damaged packs, whose bytes may have been restored.
+    after: last check and id of the pack before the page. Includes damaged packs, whose bytes may have been restored.
     """
-    due = sa.or_(packs.c.checked_at.is_(None), packs.c.checked_at < before)
-    query = (
-        packs.select().where(due, _is_held()).order_by(packs.c.checked_at.nulls_first(), packs.c.created_at).limit(1)
-    )
-    row = connection.execute(query).first()
-    return None if row is None else Pack(row.id, row.size, row.created_at, row.damaged)
+    checked_at, pack_id = after
+    held = packs.select().where(_is_held()).order_by(packs.c.checked_at, packs.c.id)
+    found: list[Any] = []
+    due = held.where(packs.c.checked_at < before)
+    if checked_at is None:  # two queries, because an OR of their conditions would sort all rows
+        found += connection.execute(held.where(packs.c.checked_at.is_(None), packs.c.id > pack_id).limit(limit))
+    else:
+        key = sa.tuple_(packs.c.checked_at, packs.c.id)
+        due = due.where(key > sa.tuple_(sa.literal(checked_at, UtcTime), sa.literal(pack_id)))
+    found += connection.execute(due.limit(limit - len(found)))
+    return [Pack(row.id, row.size, row.created_at, row.damaged, row.checked_at) for row in found]
+
+
+def count_unchecked(connection: Connection, before: datetime) -> int:
+    """Count the packs that were last checked before `before`, also those without a holder."""
+    due = (packs.c.checked_at.is_(None), packs.c.checked_at < before)
+    return sum(connection.execute(sa.select(sa.func.count()).select_from(packs).where(one)).scalar_one() for one in due)
 
 
 def count_damaged(connection: Connection) -> int:
@@ -205,15 +220,10 @@ def list_blocks(connection: Connection, pack_id: str, after: bytes, limit: int) 
     ]
 
 
-def list_unheld(connection: Connection, before: datetime, limit: int) -> Sequence[str]:
-    """List packs without a holder that were created before `before`."""
-    query = (
-        sa.select(packs.c.id)
-        .outerjoin(holds, holds.c.pack_id == packs.c.id)
-        .where(holds.c.pack_id.is_(None), packs.c.created_at < before)
-        .limit(limit)
-    )
-    return list(connection.execute(query).scalars())
+def list_unheld(connection: Connection, before: datetime, after: str, limit: int) -> Sequence[str]:
+    """List packs after an id, in order, without a holder and created before `before`."""
+    query = sa.select(packs.c.id).where(packs.c.id > after, packs.c.created_at < before, ~_is_held())
+    return list(connection.execute(query.order_by(packs.c.id).limit(limit)).scalars())
 
 
 def known_packs(connection: Connection, keys: Sequence[str]) -> set[str]:

@@ -104,7 +104,7 @@ def test_the_copy_that_is_whole_is_read(env: StorageEnv) -> None:
         hold(env, keep(env, number), f"file/{number}")
     for damaged, found in ((1, 2), (2, 1)):
         env.db.run(lambda connection, n=damaged: store.mark_damaged(connection, f"{n:032}"))
-        other = env.db.run(lambda connection, n=found: store.mark_checked(connection, f"{n:032}", NOW, damaged=False))
+        other = env.db.run(lambda connection, n=found: store.mark_checked(connection, [f"{n:032}"], NOW, damaged=False))
         assert other is None
         block = find(env, A)
         assert block is not None
@@ -171,8 +171,11 @@ def test_what_nobody_holds_may_go(env: StorageEnv) -> None:
     held, free, young = (keep(env, number) for number in (1, 2, 3))
     hold(env, held)
     before = NOW + timedelta(seconds=3)
-    assert env.db.run(lambda connection: store.list_unheld(connection, before, 10)) == [free]
-    assert env.db.run(lambda connection: store.list_unheld(connection, before + timedelta(1), 1)) in ([free], [young])
+    assert env.db.run(lambda connection: store.list_unheld(connection, before, "", 10)) == [free]
+    assert env.db.run(lambda connection: store.list_unheld(connection, before + timedelta(1), "", 1)) in (
+        [free],
+        [young],
+    )
     assert env.db.run(lambda connection: store.remove_unheld(connection, held)) is False
     assert env.db.run(lambda connection: store.remove_unheld(connection, free)) is True
     assert env.db.run(lambda connection: store.remove_unheld(connection, free)) is False
@@ -183,25 +186,33 @@ def test_what_nobody_holds_may_go(env: StorageEnv) -> None:
 
 def test_a_pack_that_somebody_took_meanwhile_stays(env: StorageEnv) -> None:
     pack_id = keep(env)
-    assert env.db.run(lambda connection: store.list_unheld(connection, NOW + timedelta(1), 10)) == [pack_id]
+    assert env.db.run(lambda connection: store.list_unheld(connection, NOW + timedelta(1), "", 10)) == [pack_id]
     hold(env, pack_id)
     assert env.db.run(lambda connection: store.remove_unheld(connection, pack_id)) is False
     assert find(env, A) is not None
 
 
-def test_which_pack_is_checked_next(env: StorageEnv) -> None:
-    for number in (1, 2, 3):
+def list_unchecked(env: StorageEnv, hours: int, after: tuple[datetime | None, str], limit: int = 10) -> list[Pack]:
+    before = NOW + timedelta(hours=hours)
+    return list(env.db.run(lambda connection: store.list_unchecked(connection, before, after, limit)))
+
+
+def test_which_packs_are_checked_next(env: StorageEnv) -> None:
+    for number in (1, 2, 3, 4, 5):
         hold(env, keep(env, number), f"file/{number}")
-    keep(env, 4)  # of no holder
-    order: list[int] = []
-    for hours in range(4):
-        pack = env.db.run(lambda connection: store.next_to_check(connection, NOW + timedelta(hours=2)))
-        if pack is None:
-            break
-        order.append(int(pack.id))
+    keep(env, 6)  # of no holder
+    for number, hours in ((3, 1), (2, 0), (1, 2)):
         at = NOW + timedelta(hours=hours)
-        env.db.run(lambda connection, p=pack, at=at: store.mark_checked(connection, p.id, at, damaged=False))
-    assert order == [1, 2, 3, 1]
+        env.db.run(lambda connection, n=number, at=at: store.mark_checked(connection, [f"{n:032}"], at, damaged=n == 2))
+    assert [int(pack.id) for pack in list_unchecked(env, 2, (None, ""))] == [4, 5, 2, 3]
+    assert env.db.run(lambda connection: store.count_unchecked(connection, NOW + timedelta(hours=2))) == 5
+    order: list[int] = []
+    after: tuple[datetime | None, str] = (None, "")
+    while page := list_unchecked(env, 3, after, 2):
+        order += [int(pack.id) for pack in page]
+        after = (page[-1].checked_at, page[-1].id)
+    assert order == [4, 5, 2, 3, 1]
+    assert list_unchecked(env, 0, (None, f"{5:032}")) == []
 
 
 def test_who_is_hurt(env: StorageEnv) -> None:
@@ -218,5 +229,5 @@ def test_who_is_hurt(env: StorageEnv) -> None:
     assert env.db.run(lambda connection: store.holders_of_damaged(connection, "file/a", 10)) == ["file/b"]
     hurt = [env.db.run(lambda connection, h=h: store.holds_damaged(connection, h)) for h in ("file/a", "file/c", "x")]
     assert hurt == [True, False, False]
-    env.db.run(lambda connection: store.mark_checked(connection, first, NOW, damaged=False))
+    env.db.run(lambda connection: store.mark_checked(connection, [first], NOW, damaged=False))
     assert env.db.run(store.count_damaged) == 0
