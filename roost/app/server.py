@@ -84,9 +84,7 @@ def build_server(settings: Settings, drivers: Drivers) -> RoostServer:
     )
     observe = _request_observer(core.metrics)
     trusted = settings.trusted_proxies
-    asgi = add_middleware(
-        gateway, core.addresses, core.authenticator.authenticate_any, trusted=trusted, observe=observe
-    )
+    asgi = add_middleware(gateway, core.addresses, core.authenticator.identify_caller, trusted=trusted, observe=observe)
     agents = build_agent_services(core, drivers, asgi)
     for services in (core, storage, agents, agents.lifecycle):
         registry.add_fields(services)

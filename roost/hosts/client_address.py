@@ -16,7 +16,7 @@ def client_address(peer: str, forwarded_for: str, trusted: Sequence[Network]) ->
     """
     address = peer
     hops = forwarded_for.split(",") if forwarded_for else []
-    while _is_trusted(address, trusted) and hops:
+    while is_trusted(address, trusted) and hops:
         hop = hops.pop().strip()
         if parse_address(hop) is None:
             break
@@ -34,6 +34,7 @@ def forwarded_client_ip(address: str) -> str:
     return _DUMMY if parsed is None or parsed.is_loopback or parsed.is_unspecified else str(parsed)
 
 
-def _is_trusted(address: str, trusted: Sequence[Network]) -> bool:
+def is_trusted(address: str, trusted: Sequence[Network]) -> bool:
+    """Return whether the address belongs to a trusted proxy."""
     parsed = parse_address(address) if trusted else None
     return parsed is not None and any(parsed in network for network in trusted)

@@ -14,12 +14,12 @@ from roost.core.problem import Problem, TooManyRequests
 from roost.identity.authenticator import AuthRequest, auth_request_of
 from roost.identity.caller import Caller
 from roost.web import errors
-from roost.web.url_rule import rule_of
+from roost.web.url_rule import UrlFamily, rule_of
 
-Admit = Callable[[AuthRequest], Awaitable[Caller]]
-"""Return the caller of a valid credential, else raise a Problem: `Authenticator.authenticate_any`."""
+Admit = Callable[[AuthRequest, UrlFamily], Awaitable[Caller]]
+"""Return the caller of a valid credential, else raise a Problem: `Authenticator.identify_caller`."""
 
-_MAX_CONCURRENT = 64
+_MAX_CONCURRENT = 256
 
 
 class TooManyConcurrentRequests(TooManyRequests):
@@ -40,13 +40,14 @@ class EarlyAuthMiddleware:
             await self._app(scope, receive, send)
             return
         try:
-            caller = await self._admit(auth_request_of(HTTPConnection(scope)))
+            caller = await self._admit(auth_request_of(HTTPConnection(scope)), rule.family)
             key = caller.agent_id or caller.tenant_id
             if self._active[key] >= _MAX_CONCURRENT:
                 raise TooManyConcurrentRequests(retry_after=1)
         except Problem as problem:
             await errors.problem_response(rule.errors, problem)(scope, receive, send)
             return
+        scope["state"]["body_owner"] = caller.tenant_id
         self._active[key] += 1
         try:
             await self._app(scope, receive, send)

@@ -17,16 +17,17 @@ _MODEL_BODY = BodyLimit(size=32 * _MIB, values=None)
 _WORKSPACE_FILE = BodyLimit(size=16 * _MIB, message=WorkspaceFileTooLarge.message)
 _ANY_JSON = BodyLimit(size=10 * _MIB, values=None)
 
-_UPLOADS = "/v3/files(/[0-9a-f-]{36}(/[0-9a-f]+)?)?"
-_WITH_UPLOAD = frozenset({"POST", "PATCH"})
+_SIGNED_UPLOAD = "/v3/files/[0-9a-fA-F-]{32,36}"
+_UPLOAD_IN_PARTS = f"{_SIGNED_UPLOAD}/[0-9a-fA-F]+"
 _OWN_AGENT = ("/v0", "/v0/agents/{agent}")
 _ON_AGENT = {HostKind.AGENT: _OWN_AGENT}
 _ON_AGENT_AND_RELAY = {HostKind.AGENT: _OWN_AGENT, HostKind.RELAY: _OWN_AGENT}
 
 _agents = partial(UrlRule, family=UrlFamily.AGENTS, hosts=frozenset(HostKind), authenticates_early=True)
 _models = partial(_agents, family=UrlFamily.MODELS, errors=ErrorForm.OPENAI, body=_MODEL_BODY)
-_storage = partial(UrlRule, family=UrlFamily.STORAGE, errors=ErrorForm.STORAGE)
-_legacy = partial(UrlRule, family=UrlFamily.STORAGE, errors=ErrorForm.LEGACY)
+_storage = partial(UrlRule, family=UrlFamily.STORAGE, errors=ErrorForm.STORAGE, authenticates_early=True)
+_signed = partial(_storage, allows_cors=True, body=_UPLOAD, authenticates_early=False)  # the URL is the credential
+_legacy = partial(_storage, errors=ErrorForm.LEGACY)
 _gateway = partial(UrlRule, hosts=frozenset({HostKind.STORAGE_GATEWAY}))
 
 CONTENT = _gateway("/(ipfs|files)/.*", UrlFamily.CONTENT)
@@ -39,10 +40,12 @@ URL_MAP = (
     _agents("/v0/agents(/.*)?"),
     _agents("/v0/platform/.*|/v0/status", aliases=_ON_AGENT_AND_RELAY),
     _agents("/v0/.*", aliases=_ON_AGENT),
-    _storage(_UPLOADS, allows_cors=True, methods=_WITH_UPLOAD, body=_UPLOAD),
-    _storage(_UPLOADS, allows_cors=True),
+    _signed(_SIGNED_UPLOAD, methods=frozenset({"POST"})),
+    _signed(_UPLOAD_IN_PARTS),
+    _storage("/v3/files", allows_cors=True, methods=frozenset({"POST"}), body=_UPLOAD),
+    _storage(f"/v3/files|{_SIGNED_UPLOAD}", allows_cors=True),
     _storage("/v3(/.*)?"),
-    _legacy("/pinning/pinFileToIPFS", methods=_WITH_UPLOAD, body=_UPLOAD),
+    _legacy("/pinning/pinFileToIPFS", methods=frozenset({"POST"}), body=_UPLOAD),
     _legacy("/pinning/pinJSONToIPFS", body=_ANY_JSON),
     _legacy("/(pinning|data|psa)/.*|/groups(/.*)?"),
     CONTENT,

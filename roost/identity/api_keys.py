@@ -102,32 +102,35 @@ class ApiKeys:
         }
         return Sensitive(jwt.encode(claims, secret, ALGORITHM, headers={"kid": kid}))
 
-    async def verify(self, token: str) -> Caller:
+    async def verify(self, token: str, *, counts_use: bool = True) -> Caller:
         """Return the caller of a valid token. Raises Unauthorised, MissingUser if its tenant does not exist."""
         if len(token) > _MAX_TOKEN_LENGTH:
             raise Unauthorised
-        return await self._verify_cached(token_digest(token), lambda connection: self._verify(connection, token))
+        caller = await self._verify_cached(token_digest(token), lambda connection: self._verify(connection, token))
+        return await self._use(caller) if counts_use else caller
 
-    async def verify_pair(self, handle: str, secret: str) -> Caller:
+    async def verify_pair(self, handle: str, secret: str, *, counts_use: bool = True) -> Caller:
         """Return the caller with a key's handle and secret. Raises Unauthorised, MissingUser."""
         if len(handle) + len(secret) > _MAX_TOKEN_LENGTH:
             raise Unauthorised
         digest = token_digest(f"{handle} {secret}")
-        return await self._verify_cached(digest, lambda connection: self._verify_pair(connection, handle, secret))
+        caller = await self._verify_cached(digest, lambda connection: self._verify_pair(connection, handle, secret))
+        return await self._use(caller) if counts_use else caller
 
     async def _verify_cached(self, digest: bytes, verify: Callable[[Connection], Caller]) -> Caller:
-        """Return the caller with this digest, verified or cached. Raises Unauthorised for an exhausted key."""
+        """Return the caller with this digest, verified or cached."""
         if (caller := self._cache.get(digest)) is None:
             caller = await self._db.read(verify)
             self._cache.put(digest, caller)
-        if caller.is_counted and not await self._use(caller):
-            raise Unauthorised
         return caller
 
-    async def _use(self, caller: Caller) -> bool:
-        key_id = caller.key_id
-        assert key_id is not None
-        return await self._db.write(lambda connection: store.use_key(connection, key_id))
+    async def _use(self, caller: Caller) -> Caller:
+        """Count a use of the key, if its uses are limited. Raises Unauthorised for an exhausted key."""
+        if (key_id := caller.key_id) is None or not caller.is_counted:
+            return caller
+        if not await self._db.write(lambda connection: store.use_key(connection, key_id)):
+            raise Unauthorised
+        return caller
 
     @staticmethod
     def list_tenant_keys(connection: Connection, tenant_name: str) -> Sequence[ApiKey]:

@@ -1,14 +1,16 @@
 """Authentication of requests: turns a credential into a Caller. The only reader of credentials.
 
 A credential comes from `Authorization: Bearer`, otherwise `?token=`, otherwise the cookie `gw_token`; the first one
-counts. The accepted kinds depend on the host: service JWTs and platform tokens on the management address, gateway
-tokens on the agent's own address, all on `localhost`. An agent's relay socket needs none, because the socket identifies
-the agent; it accepts a platform token, too. The type in a handler's signature states the required caller.
+counts. Only gateway tokens count outside the header (contract, Authentication 1 and 2). The accepted kinds depend on
+the host: service JWTs and platform tokens on the management address, gateway tokens on the agent's own address, all on
+`localhost`. An agent's relay socket needs none, because the socket identifies the agent; it accepts a platform token,
+too. The type in a handler's signature states the required caller.
 """
 
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, replace
+from enum import Enum, auto
 from functools import partial
 from typing import Annotated, Any
 from urllib.parse import parse_qsl
@@ -24,7 +26,7 @@ from roost.identity.gateway_tokens import GatewayTokens
 from roost.identity.platform_tokens import PlatformTokens, is_platform
 from roost.identity.throttle import FailedLoginThrottle
 from roost.web.service_registry import provide_service
-from roost.web.url_rule import HostKind
+from roost.web.url_rule import HostKind, UrlFamily
 
 COOKIE = "gw_token"
 ANY_SCOPE = "any scope"
@@ -35,15 +37,24 @@ _SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 _STORAGE_HOSTS = frozenset({HostKind.STORAGE, HostKind.STORAGE_GATEWAY})
 
 
+class CredentialSource(Enum):
+    HEADER = auto()
+    QUERY = auto()
+    COOKIE = auto()
+
+
 @dataclass(frozen=True)
 class Credential:
     token: str
-    from_cookie: bool = False
+    source: CredentialSource = CredentialSource.HEADER
 
 
 @dataclass(slots=True)  # to freeze it would double the time to make one
 class AuthRequest:
-    """A request to authenticate. `agent_id` and `origin` belong to the agent's address or relay."""
+    """A request to authenticate. `agent_id` and `origin` belong to the agent's address or relay.
+
+    counts_use: whether the request is one of the limited uses of its key.
+    """
 
     host_kind: HostKind
     method: str
@@ -53,6 +64,7 @@ class AuthRequest:
     agent_id: str | None = None
     origin: str = ""
     upgrade: bool = False
+    counts_use: bool = True
 
 
 CallerKinds = frozenset[CallerKind]
@@ -67,6 +79,13 @@ class Authenticator:
         self._gateways = gateways
         self._platform = platform
         self._throttle = FailedLoginThrottle()
+
+    async def identify_caller(self, request: AuthRequest, family: UrlFamily) -> Caller:
+        """Authenticate by any credential of that API, before a body is read; the request's handler counts the use."""
+        request = replace(request, counts_use=False)
+        if family is UrlFamily.STORAGE:
+            return await self.authenticate_storage(request, ANY_SCOPE)
+        return await self.authenticate_any(request)
 
     async def authenticate_any(self, request: AuthRequest) -> Caller:
         """Authenticate by any credential that the host accepts."""
@@ -102,12 +121,14 @@ class Authenticator:
         return caller
 
     def _credential_verifier(self, request: AuthRequest) -> Callable[[], Coroutine[Any, Any, Caller]] | None:
-        """Return the verification of a JWT or of old clients' headers; None for a cookie. Raises MissingCredential."""
+        """Return the verification of a JWT or of old clients' headers, None without. Raises MissingCredential."""
         handle, secret = map(request.headers.get, KEY_PAIR_HEADERS)
         if handle and secret and "authorization" not in request.headers:
-            return partial(self._keys.verify_pair, handle, secret)
+            return partial(self._keys.verify_pair, handle, secret, counts_use=request.counts_use)
         credential = self._credential(request)
-        return None if credential.from_cookie else partial(self._keys.verify, credential.token)
+        if credential.source is not CredentialSource.HEADER:
+            return None
+        return partial(self._keys.verify, credential.token, counts_use=request.counts_use)
 
     async def authenticate(self, request: AuthRequest, kinds: CallerKinds, agent_id: str | None = None) -> Caller:
         """Authenticate a caller of one of these kinds, with access to the agent in the path.
@@ -136,7 +157,9 @@ class Authenticator:
     def recall_gateway_token(self, request: AuthRequest) -> bool:
         """Return whether the gateway token of the agent at this address was verified a moment ago. No I/O."""
         credential = find_credential(request.headers, request.query)
-        if credential is None or credential.from_cookie:  # a cookie counts on the agent's own pages only
+        if (
+            credential is None or credential.source is CredentialSource.COOKIE
+        ):  # a cookie counts on the agent's own pages only
             return False
         caller = self._gateways.recall(credential.token)
         return caller is not None and caller.agent_id == request.agent_id
@@ -180,7 +203,7 @@ class Authenticator:
     async def _authenticate_relay(self, request: AuthRequest) -> Caller:
         """Authenticate by the socket, or by a platform token of the same agent."""
         credential = find_credential(request.headers, "")
-        if credential is None or credential.from_cookie or not is_platform(credential.token):
+        if credential is None or credential.source is CredentialSource.COOKIE or not is_platform(credential.token):
             return await self._relay_caller(request)
         caller = await self._authenticate_jwt(request, credential)
         if caller.agent_id != request.agent_id:
@@ -193,11 +216,13 @@ class Authenticator:
 
     async def _authenticate_jwt(self, request: AuthRequest, credential: Credential) -> Caller:
         """Authenticate a JWT: a service key or a platform token."""
-        if credential.from_cookie:
+        if credential.source is not CredentialSource.HEADER:
             raise self._rejection(request)
-        verify = self._platform.verify if is_platform(credential.token) else self._keys.verify
         try:
-            caller = await verify(credential.token)
+            if is_platform(credential.token):
+                caller = await self._platform.verify(credential.token)
+            else:
+                caller = await self._keys.verify(credential.token, counts_use=request.counts_use)
         except Unauthorised as error:
             raise self._rejection(request) from error
         action = "read" if request.method in _SAFE_METHODS else "write"
@@ -206,7 +231,7 @@ class Authenticator:
         return caller
 
     async def _authenticate_gateway(self, request: AuthRequest, credential: Credential) -> Caller:
-        if credential.from_cookie:
+        if credential.source is CredentialSource.COOKIE:
             _check_same_origin(request)
         try:
             return await self._gateways.verify(credential.token)
@@ -220,7 +245,7 @@ class Authenticator:
         return credential
 
     def _rejection(self, request: AuthRequest) -> Unauthorised:
-        self._throttle.record_failure(f"{request.peer} {request.agent_id or ''}")
+        self._throttle.record_failure(request.peer or f"relay {request.agent_id}")
         return Unauthorised()
 
 
@@ -232,11 +257,11 @@ def find_credential(headers: Mapping[str, str], query: str) -> Credential | None
     if "token=" in query:
         for name, value in parse_qsl(query):
             if name == "token":
-                return Credential(value)
+                return Credential(value, CredentialSource.QUERY)
     for pair in headers.get("cookie", "").split(";"):
         name, _, value = pair.partition("=")
         if name.strip() == COOKIE:
-            return Credential(value.strip().strip('"'), from_cookie=True)
+            return Credential(value.strip().strip('"'), CredentialSource.COOKIE)
     return None
 
 
@@ -256,7 +281,7 @@ def auth_request_of(connection: HTTPConnection) -> AuthRequest:
 
 
 def _is_gateway_token(credential: Credential) -> bool:
-    return credential.from_cookie or credential.token.startswith("rst_")
+    return credential.source is CredentialSource.COOKIE or credential.token.startswith("rst_")
 
 
 def _check_same_origin(request: AuthRequest) -> None:

@@ -5,6 +5,7 @@ An address is public when none of the blocks below contains it. The table follow
 multicast and translation prefixes. A doubtful block is not public.
 """
 
+from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 
 Address = IPv4Address | IPv6Address
@@ -75,3 +76,10 @@ def is_loopback(text: str) -> bool:
     """Tell whether the text is a loopback address. A name is none: it can resolve to anything."""
     address = parse_address(text)
     return address is not None and address.is_loopback
+
+
+@lru_cache(maxsize=4096)
+def peer_network(text: str) -> str:
+    """Return what one host on the internet has to itself: an IPv4 address, or the /64 of an IPv6 address."""
+    address = parse_address(text)
+    return str(IPv6Network((address, 64), strict=False)) if isinstance(address, IPv6Address) else str(address or text)

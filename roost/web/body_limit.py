@@ -1,4 +1,4 @@
-"""Limits the size, the speed and the encoding of request bodies while they are read.
+"""Limits the size, the speed and the encoding of request bodies while they are read, and the bytes held by all.
 
 A body that is too large is rejected at its Content-Length, else at the first byte too many. After a rejection the
 response is this middleware's own, whatever the application does with the incomplete body.
@@ -7,9 +7,12 @@ response is this middleware's own, whatever the application does with the incomp
 import asyncio
 from typing import NoReturn
 
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from roost.core.problem import Problem
 from roost.web import errors
+from roost.web.body_budget import BodyBudget
 from roost.web.json_tokens import JsonTokenCounter
 from roost.web.url_rule import BodyLimit, rule_of
 
@@ -17,8 +20,9 @@ from roost.web.url_rule import BodyLimit, rule_of
 class BodyLimitMiddleware:
     """Applies the body limit of the request's row in the URL map."""
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, budget: BodyBudget | None = None) -> None:
         self._app = app
+        self._budget = budget or BodyBudget()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -29,7 +33,8 @@ class BodyLimitMiddleware:
         if length is None and b"transfer-encoding" not in headers:
             await self._app(scope, receive, send)
             return
-        body = _BodyReader(rule_of(scope).body, receive, send)
+        rule = rule_of(scope)
+        body = _BodyReader(rule.body, scope.get("state", {}).get("body_owner", ""), self._budget, receive, send)
         body.check(length, headers.get(b"content-encoding", b"identity"))
         try:
             if body.refusal is None:
@@ -37,8 +42,10 @@ class BodyLimitMiddleware:
         except Exception:
             if body.refusal is None:
                 raise
+        finally:
+            body.release()
         if body.refusal is not None and not body.has_begun:
-            await errors.error_response(scope, *body.refusal)(scope, receive, send)
+            await body.refusal_response(scope)(scope, receive, send)
 
 
 class _BodyRefused(Exception):  # noqa: N818 - it ends the read of a body that was rejected
@@ -48,13 +55,14 @@ class _BodyRefused(Exception):  # noqa: N818 - it ends the read of a body that w
 class _BodyReader:
     """Body of one request."""
 
-    def __init__(self, limit: BodyLimit, receive: Receive, send: Send) -> None:
+    def __init__(self, limit: BodyLimit, owner: str, budget: BodyBudget, receive: Receive, send: Send) -> None:
         self._limit, self._receive, self._send = limit, receive, send
+        self._owner, self._budget, self._held = owner, budget, 0
         self._began = asyncio.get_running_loop().time()
         self._size = 0
         self._values = JsonTokenCounter()
         self._is_whole = False
-        self.refusal: tuple[int, str] | None = None
+        self.refusal: tuple[int, str] | Problem | None = None
         self.has_begun = False
         """Whether the application began its response."""
 
@@ -77,7 +85,7 @@ class _BodyReader:
             async with asyncio.timeout_at(deadline):
                 message = await self._receive()
         except TimeoutError:
-            self._refuse(408, "Request timeout")
+            self._refuse((408, "Request timeout"))
         self._count(message.get("body", b""))
         self._is_whole = not message.get("more_body", False)
         return message
@@ -90,13 +98,33 @@ class _BodyReader:
 
     def _count(self, piece: bytes) -> None:
         self._size += len(piece)
-        if self._limit.size is not None and self._size > self._limit.size:
-            self._refuse(413, self._limit.message)
+        if self._limit.size is not None:
+            if self._size > self._limit.size:
+                self._refuse((413, self._limit.message))
+            self._hold(len(piece))
         if self._limit.values is not None:
             self._values.add(piece)
             if self._values.count > self._limit.values:
-                self._refuse(413, self._limit.message)
+                self._refuse((413, self._limit.message))
 
-    def _refuse(self, status: int, message: str) -> NoReturn:
-        self.refusal = status, message
+    def _hold(self, size: int) -> None:
+        """Count the bytes that the application keeps until it has answered; a handler without a limit streams."""
+        if (problem := self._budget.take(self._owner, size)) is not None:
+            self._refuse(problem)
+        self._held += size
+
+    def release(self) -> None:
+        """Give the held bytes back to the budget."""
+        if self._held:
+            self._budget.release(self._owner, self._held)
+
+    def refusal_response(self, scope: Scope) -> Response:
+        """Return the response to a rejected body."""
+        assert self.refusal is not None
+        if isinstance(self.refusal, Problem):
+            return errors.problem_response(rule_of(scope).errors, self.refusal)
+        return errors.error_response(scope, *self.refusal)
+
+    def _refuse(self, refusal: tuple[int, str] | Problem) -> NoReturn:
+        self.refusal = refusal
         raise _BodyRefused

@@ -46,6 +46,26 @@ def is_well_formed_error(answer: httpx.Response) -> bool:
     return bool(error["reason"] and error["details"]) and len(answer.text) < 600
 
 
+async def test_a_strangers_body_is_not_awaited(server: RunningServer) -> None:
+    """Every writing operation responds to a head whose body never comes, with the status and form of no credential."""
+    writing = targets("POST", "PUT", "PATCH", "DELETE")
+    assert len(writing) > 50
+    for method, target in writing:
+        head = f"{method} {target} HTTP/1.1\r\nHost: api.localhost\r\nContent-Length: 1000000\r\n\r\n"
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+        writer.write(head.encode())
+        async with asyncio.timeout(5):
+            answer = await reader.readuntil(b"\r\n\r\n")
+            body = await reader.readexactly(int(re.findall(rb"(?i)content-length: (\d+)", answer)[0]))
+        writer.close()
+        assert answer.startswith(b"HTTP/1.1 401 "), (method, target, answer)
+        error = json.loads(body)["error"]
+        if target.startswith("/v3"):
+            assert error == {"code": 401, "message": "Missing Authorization header"}
+        else:
+            assert error == {"reason": "INVALID_CREDENTIALS", "details": "Missing Authorization header"}
+
+
 JSON = [(method, target) for method, target in targets("POST", "PUT", "PATCH") if not NO_JSON.fullmatch(target)]
 
 

@@ -10,7 +10,7 @@ from roost.hosts.early_auth import EarlyAuthMiddleware
 from roost.identity.authenticator import AuthRequest
 from roost.identity.caller import Caller, CallerKind
 from roost.identity.errors import Unauthorised
-from roost.web.url_rule import HostKind
+from roost.web.url_rule import HostKind, UrlFamily
 from tests.hosts.asgi import Sent, call, routed
 
 STATE = {"host_kind": HostKind.MANAGEMENT}
@@ -23,7 +23,7 @@ class FakeAuthenticator:
     def __init__(self) -> None:
         self.asked = 0
 
-    async def __call__(self, entry: AuthRequest) -> Caller:
+    async def __call__(self, entry: AuthRequest, _family: UrlFamily) -> Caller:
         self.asked += 1
         if "authorization" not in entry.headers:
             raise Unauthorised
@@ -72,13 +72,13 @@ async def test_a_caller_has_so_many_at_once_and_others_are_not_in_the_way() -> N
     app = App()
     early_auth = EarlyAuthMiddleware(app, FakeAuthenticator())
     mine, other = ("authorization", "a"), ("authorization", "b")
-    first = [asyncio.create_task(post(early_auth, "/v0/agents", *BODY, mine)) for _ in range(64)]
-    while app.read < 64 * 5:
+    first = [asyncio.create_task(post(early_auth, "/v0/agents", *BODY, mine)) for _ in range(256)]
+    while app.read < 256 * 5:
         await asyncio.sleep(0)
     refused = await post(early_auth, "/v0/agents", *BODY, mine)
     assert (refused.status, refused.headers["retry-after"]) == (429, "1")
     guest = asyncio.create_task(post(early_auth, "/v0/agents", *BODY, other))
-    while app.read < 65 * 5:
+    while app.read < 257 * 5:
         await asyncio.sleep(0)
     app.go.set()
     assert {answer.status for answer in await asyncio.gather(*first, guest)} == {200}

@@ -53,7 +53,7 @@ def test_every_request_has_a_row_and_every_row_a_request() -> None:
         "/v0/status",
     ]
     examples += ["/v0/secrets", "/v3/files", "/v3/x", "/pinning/pinFileToIPFS", "/pinning/pinJSONToIPFS", "/groups"]
-    examples += ["/ipfs/x", "/", "/metrics", "/anything\n"]
+    examples += ["/ipfs/x", "/", "/metrics", "/anything\n", f"/v3/files/{ID}", f"/v3/files/{ID}/a1"]
     found = [find_rule(method, path) for path in examples for method in ("GET", "POST")]
     assert all(any(rule is row for rule in found) for row in URL_MAP)
 
@@ -64,10 +64,12 @@ def operations() -> list[Any]:
 
 @pytest.mark.parametrize("row", operations(), ids=lambda row: f"{row['method']} {row['path']}")
 def test_each_operation_is_served_where_its_callers_are(row: Any) -> None:
-    rule = find_rule(row["method"], row["path"].replace("{agentId}", "a1").replace("{file_id}", ID))
+    path = row["path"].replace("{agentId}", "a1").replace("{file_id}", ID).replace("{token}", "ab12")
+    rule = find_rule(row["method"], path)
     if row["path"] != "/metrics":
         assert rule.hosts >= {HostKind(address) for address in row["addresses"]}
-    assert rule.authenticates_early == row["path"].startswith("/v0/")
+    is_public = not row["credentials"] and not row["path"].startswith("/v0/")
+    assert rule.authenticates_early != is_public or row["method"] == "OPTIONS"  # which has no body
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from roost.core.seal import Sealer
 from roost.core.sensitive import Sensitive
 from roost.identity import tenants
 from roost.identity.api_keys import ApiKeys
-from roost.identity.authenticator import SERVICE, Authenticator, AuthRequest, find_credential
+from roost.identity.authenticator import ANY_SCOPE, SERVICE, Authenticator, AuthRequest, find_credential
 from roost.identity.caller import Caller, CallerKind
 from roost.identity.errors import (
     ForeignOrigin,
@@ -22,7 +22,7 @@ from roost.identity.errors import (
 )
 from roost.identity.gateway_tokens import GatewayTokens
 from roost.identity.platform_tokens import PlatformTokens
-from roost.web.url_rule import HostKind
+from roost.web.url_rule import HostKind, UrlFamily
 
 OWN = "http://agent-1.agents.localhost:8642"
 
@@ -206,6 +206,43 @@ async def test_a_cookie_is_no_service_key(env: AuthEnv) -> None:
         await env.authenticator.authenticate(
             auth_request(HostKind.LOCAL, headers={"cookie": f"gw_token={env.jwt['a']}"}), SERVICE
         )
+
+
+@pytest.mark.parametrize("host", [HostKind.MANAGEMENT, HostKind.LOCAL])
+async def test_a_service_key_in_a_url_is_refused(env: AuthEnv, host: HostKind) -> None:
+    with pytest.raises(Unauthorised):
+        await env.authenticator.authenticate(auth_request(host, query=f"token={env.jwt['a']}"), SERVICE)
+    in_url = auth_request(HostKind.STORAGE, query=f"token={env.jwt['a']}")
+    with pytest.raises(Unauthorised):
+        await env.authenticator.authenticate_storage(in_url, ANY_SCOPE)
+
+
+async def test_guesses_count_together_at_all_addresses(env: AuthEnv) -> None:
+    async def guess(number: int) -> type[Exception]:
+        try:
+            await env.authenticator.authenticate_gateway_token(
+                auth_request(HostKind.AGENT, "rst_gw_" + "0" * 64, agent_id=f"agent-{number}")
+            )
+        except (Unauthorised, TooManyAttempts) as error:
+            return type(error)
+        raise AssertionError
+
+    assert [await guess(number) for number in range(301)] == [Unauthorised] * 300 + [TooManyAttempts]
+
+
+async def test_a_look_before_the_body_is_no_use_of_a_key(env: AuthEnv) -> None:
+    caller = await env.keys.verify(env.jwt["a"])
+    issued = await env.keys.mint(caller, "once", frozenset(), 1)
+    request = auth_request(HostKind.STORAGE, issued.token.reveal())
+    pair = auth_request(
+        HostKind.STORAGE,
+        headers={"pinata_api_key": issued.handle, "pinata_secret_api_key": issued.secret.reveal()},
+    )
+    for early in (request, pair):
+        assert (await env.authenticator.identify_caller(early, UrlFamily.STORAGE)).tenant_id == caller.tenant_id
+    await env.authenticator.authenticate_storage(request, ANY_SCOPE)
+    with pytest.raises(Unauthorised):
+        await env.authenticator.authenticate_storage(pair, ANY_SCOPE)
 
 
 async def test_guessing_is_slowed_down_and_locks_nobody_out(env: AuthEnv) -> None:

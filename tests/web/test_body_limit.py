@@ -8,9 +8,10 @@ from fastapi import FastAPI
 from pydantic import BaseModel
 
 from roost.web import errors
+from roost.web.body_budget import BodyBudget
 from roost.web.body_limit import BodyLimitMiddleware
 from roost.web.json_tokens import VALUES_LIMIT
-from roost.web.url_rule import BodyLimit, UrlRule
+from roost.web.url_rule import BodyLimit, ErrorForm, UrlRule
 from tests.hosts.asgi import Sent, call
 
 SMALL = BodyLimit(size=10)
@@ -193,3 +194,42 @@ async def test_more_values_than_may_be_are_refused_before_they_are_read() -> Non
 async def test_signs_in_texts_are_no_values() -> None:
     body = json.dumps({"value": '"[{,' * VALUES_LIMIT}).encode()
     assert (await post(framework(), body, headers=(("content-type", "application/json"), *chunked()))).status == 200
+
+
+class HoldingApp:
+    """An application that keeps each body until it may answer."""
+
+    def __init__(self) -> None:
+        self.held = 0
+        self.go = asyncio.Event()
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        self.held += len((await receive())["body"])
+        await self.go.wait()
+        await counted(scope, receive, send)
+
+
+@pytest.mark.parametrize(
+    ("budget", "status", "others"),
+    [(BodyBudget(total=100, per_tenant=10), 429, 200), (BodyBudget(total=10, per_tenant=10), 503, 503)],
+    ids=["tenant", "server"],
+)
+async def test_bodies_held_at_once_are_bounded(budget: BodyBudget, status: int, others: int) -> None:
+    app = HoldingApp()
+    middleware = BodyLimitMiddleware(app, budget)
+
+    async def send(tenant: str, size: int, limit: BodyLimit = BodyLimit()) -> Sent:  # noqa: B008 - frozen
+        state = {"url_rule": UrlRule(errors=ErrorForm.STORAGE, body=limit), "body_owner": tenant}
+        return await call(middleware, "/x", method="POST", headers=length(size), body=[b"x" * size], state=state)
+
+    first = asyncio.create_task(send("a" if status == 429 else "b", 10))
+    while app.held < 10:
+        await asyncio.sleep(0)
+    refused = await send("a", 1)
+    assert (refused.status, refused.headers["retry-after"]) == (status, "1")
+    assert json.loads(refused.body)["error"]["code"] == status
+    app.go.set()
+    assert (await send("c", 10 if others == 503 else 1)).status == others
+    assert (await send("a", 1000, BodyLimit(size=None))).status == 200  # a handler that streams holds nothing
+    assert (await first).status == 200
+    assert (await send("a", 10)).status == 200  # all was given back

@@ -44,6 +44,9 @@ class ProxyLimits:
     spare: float = 60.0  # for which an idle connection to a gateway is kept
     spares: int = 32
     streams: int = 256  # connections to one agent's gateway
+    connections: int = 4096  # of all clients to the public port
+    peer_connections: int = 512  # of one client
+    rejections: int = 64  # connections over these limits that get a response; others are reset
 
 
 @dataclass(frozen=True)

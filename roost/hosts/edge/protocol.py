@@ -1,9 +1,14 @@
 """The HTTP protocol of the public port: requests for an agent go to its gateway, all others to the application."""
 
+import asyncio
 from typing import ClassVar
 
+from roost.core import ids
+from roost.core.problem import Problem
 from roost.hosts.client_address import client_address
+from roost.hosts.edge import response_head
 from roost.hosts.edge.asgi_exchange import AsgiExchange
+from roost.hosts.edge.connection_counter import ConnectionCounter
 from roost.hosts.edge.dependencies import ProxyDependencies
 from roost.hosts.edge.gateway_pool import GatewayPool
 from roost.hosts.edge.http_connection import Exchange, HttpConnection
@@ -12,11 +17,21 @@ from roost.hosts.edge.proxy_request import ProxyRequest
 from roost.hosts.edge.request_head import RequestHead
 from roost.hosts.url_map import is_platform_target
 from roost.identity.authenticator import AuthRequest
+from roost.web import errors
 from roost.web.request_id import request_id
+from roost.web.url_rule import ErrorForm
 
 
 class EdgeHttpProtocol(HttpConnection):
     pool: ClassVar[GatewayPool]
+    counter: ClassVar[ConnectionCounter]
+    _is_counted = False
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # pyright: ignore[reportIncompatibleMethodOverride] - as in the base class
+        super().connection_made(transport)
+        self._is_counted = True
+        if (problem := self.counter.add(self._peer, len(self.server_state.connections))) is not None:
+            self._refuse_connection(problem)
 
     def create_exchange(self, head: RequestHead) -> Exchange | None:
         dependencies = self.pool.dependencies
@@ -24,13 +39,12 @@ class EdgeHttpProtocol(HttpConnection):
         if address is None or address.agent_id is None or is_platform_target(head.target):
             return None if head.websocket else AsgiExchange(self, head)
         fields = head.headers.fields
-        peer = self.client[0] if self.client else ""
         auth = AuthRequest(
             host_kind=address.host_kind,
             method=head.method.decode(),
             headers=fields,
             query=head.target.partition(b"?")[2].decode(),
-            peer=client_address(peer, fields.get("x-forwarded-for", ""), dependencies.trusted),
+            peer=client_address(self._peer, fields.get("x-forwarded-for", ""), dependencies.trusted),
             agent_id=address.agent_id,
             origin=address.origin,
             upgrade=head.websocket,
@@ -39,6 +53,26 @@ class EdgeHttpProtocol(HttpConnection):
         keep_alive = head.headers.version == "1.1" and self.parser.should_keep_alive() and not head.websocket
         return ProxyExchange(self, self.pool, request, keep_alive=keep_alive)
 
+    @property
+    def _peer(self) -> str:
+        return self.client[0] if self.client else ""
+
+    def _refuse_connection(self, problem: Problem) -> None:
+        """Answer before any request is read, and close; reset the connection if many others are refused."""
+        if len(self.counter.rejected) >= self.limits.rejections:
+            self.transport.abort()
+            return
+        self.counter.rejected.add(self)
+        response = errors.problem_response(ErrorForm.AGENTS, problem)
+        self._send_rejection(response_head.response_bytes(response, ids.new_id(), close=True))
+
+    def _release(self) -> None:
+        super()._release()
+        if self._is_counted:
+            self._is_counted = False
+            self.counter.remove(self._peer)
+            self.counter.rejected.discard(self)
+
 
 def edge_protocol(dependencies: ProxyDependencies) -> type[EdgeHttpProtocol]:
     """Return the class for uvicorn's `http`. Call its `pool.close()` at the end of the server."""
@@ -46,5 +80,6 @@ def edge_protocol(dependencies: ProxyDependencies) -> type[EdgeHttpProtocol]:
     class BoundProtocol(EdgeHttpProtocol):
         limits = dependencies.limits
         pool = GatewayPool(dependencies)
+        counter = ConnectionCounter(dependencies.limits, dependencies.trusted)
 
     return BoundProtocol

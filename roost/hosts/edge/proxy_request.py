@@ -7,7 +7,7 @@ from starlette.responses import Response
 
 from roost.hosts.edge import response_head
 from roost.hosts.edge.request_head import COOKIE, RequestHead, strip_token
-from roost.identity.authenticator import AuthRequest, find_credential
+from roost.identity.authenticator import AuthRequest, CredentialSource, find_credential
 
 _REPEATABLE = frozenset({b"GET", b"HEAD", b"OPTIONS"})
 
@@ -46,7 +46,11 @@ class ProxyRequest:
         if "token=" not in auth.query or auth.method != "GET" or auth.upgrade or "authorization" in auth.headers:
             return None
         credential = find_credential(auth.headers, auth.query)
-        if credential is None or credential.from_cookie or "text/html" not in auth.headers.get("accept", ""):
+        if (
+            credential is None
+            or credential.source is CredentialSource.COOKIE
+            or "text/html" not in auth.headers.get("accept", "")
+        ):
             return None
         secure = "; Secure" if auth.origin.startswith("https:") else ""
         headers = {
