@@ -171,7 +171,7 @@ def test_what_the_engine_does_not_take_is_said_in_its_words(client: httpx.Client
 def test_a_restart_is_no_crash_to_the_engine(client: httpx.Client) -> None:
     """After three crashes in five minutes the engine would disable its channels."""
     assert client.post("/v0/restart").status_code == 200
-    ended = {"command": "grep -c 'shutdown completed cleanly' /home/agent/.openclaw/logs/gateway.log"}
+    ended = {"command": "grep -c 'shutdown completed cleanly' /home/agent/.roost/openclaw/gateway.log"}
     assert int(client.post("/v0/console/exec", json=ended).json()["stdout"]) >= 1
 
 

@@ -24,7 +24,8 @@ OWNER = "owner"
 PLATFORM_CONFIG = ".roost/openclaw/openclaw.json"
 """The configuration of the last start without the user's file, relative to the home."""
 _PLUGINS = ("memory-core", "device-pair")  # without a list the engine loads 18 and starts in 30 s
-_LOG = "/home/agent/.openclaw/logs/gateway.log"
+_LOG = "/home/agent/.roost/openclaw/gateway.log"
+"""Outside the state folder: with a log there before the start, a new agent searches for old state for 2 s."""
 _MAX_BYTES = 1 << 20
 _MAX_DEPTH = 64
 INCLUDE = "$include"

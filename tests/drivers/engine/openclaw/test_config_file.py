@@ -54,7 +54,7 @@ def assert_platform_keys(merged: dict[str, Any]) -> None:
     assert [model["id"] for model in merged["models"]["providers"]["roost"]["models"]] == ["first", "second"]
     assert merged["agents"]["defaults"]["workspace"] == "/workspace"
     assert {"memory-core", "device-pair"} <= set(merged["plugins"]["allow"])
-    assert merged["logging"]["file"] == "/home/agent/.openclaw/logs/gateway.log"
+    assert merged["logging"]["file"] == "/home/agent/.roost/openclaw/gateway.log"
 
 
 def test_an_agent_without_a_config_gets_the_platforms() -> None:
