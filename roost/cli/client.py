@@ -138,6 +138,8 @@ def exit_with_response(response: httpx.Response) -> NoReturn:
         message = error_text(body["error"])
         if reason := body.get("agent", {}).get("statusReason"):
             message = f"{message}. {reason}"
+        if detail := response.headers.get("X-Error-Detail"):
+            message = f"{message}: {json.loads(detail)}"
     except (ValueError, KeyError, TypeError, AttributeError):
         message = f"The server answered {response.status_code}{_text_error(response)}."
     exit_with_error(message, _EXIT_CODES.get(response.status_code, ExitCode.FAILED))

@@ -26,7 +26,7 @@ class Problem(Exception):  # noqa: N818 - the term of RFC 9457
     """An expected failure with a message for the caller.
 
     `extra` is merged into the error body (in the contract, a failed create has the agent in its 500 response);
-    `retry_after` is in seconds.
+    `retry_after` is in seconds; `detail` explains a message that the contract fixes, in a header.
     """
 
     kind: ClassVar[ProblemKind] = ProblemKind.FAILED
@@ -38,10 +38,12 @@ class Problem(Exception):  # noqa: N818 - the term of RFC 9457
         *,
         extra: Mapping[str, Any] | None = None,
         retry_after: float | None = None,
+        detail: str | None = None,
     ) -> None:
         self.message = message or type(self).message
         self.extra = dict(extra or {})
         self.retry_after = retry_after
+        self.detail = detail
         super().__init__(self.message)
 
 

@@ -13,6 +13,7 @@ _EXPOSED = (
     "Tus-Resumable",
     "upload-cid",
     "X-Request-Id",
+    "X-Error-Detail",
 )
 
 

@@ -1,7 +1,8 @@
 """Turn problems into responses: the one table of statuses, and the error bodies of each API."""
 
-from collections.abc import Mapping
-from typing import Any
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError, ValidationException, WebSocketRequestValidationError
@@ -30,6 +31,12 @@ STATUS: Mapping[ProblemKind, int] = {
 CLIENT_LEFT = 499
 """Status in the access log of a request whose client left before the response."""
 
+ERROR_DETAIL = "X-Error-Detail"
+"""Header with more about an error whose message the contract fixes: a JSON string, so that any text is ASCII."""
+_DETAIL_CHARACTERS = 600  # at most 3.6 KB in the header; proxies accept 4
+
+F = TypeVar("F", bound=Callable[..., Any])
+
 _HTTP_MESSAGES = {
     404: "Not found",
     405: "Method not allowed",
@@ -47,7 +54,21 @@ _REASONS = {
     503: "UNAVAILABLE",
 }
 _NO_OBJECT = frozenset({"missing", "model_attributes_type", "model_type"})
+_body_problems: dict[object, tuple[type[Problem], tuple[str, ...]]] = {}
 _OPENAI_TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
+
+
+def refuse_body_with(problem: type[Problem], *fields: str) -> Callable[[F], F]:
+    """Answer `problem` to a malformed body of the decorated handler, and to malformed values of these fields of it.
+
+    The contract has one message for all of them; what is malformed is in the header `X-Error-Detail`.
+    """
+
+    def register(handler: F) -> F:
+        _body_problems[handler] = problem, fields
+        return handler
+
+    return register
 
 
 def install_error_handlers(app: FastAPI) -> None:
@@ -91,6 +112,8 @@ def problem_response(form: ErrorForm, problem: Problem) -> JSONResponse:
         headers["Retry-After"] = str(max(1, round(problem.retry_after)))
     if status == 401:
         headers["WWW-Authenticate"] = "Bearer"
+    if problem.detail:
+        headers[ERROR_DETAIL] = json.dumps(problem.detail[:_DETAIL_CHARACTERS])
     return JSONResponse(error_body(form, status, problem.message, problem.extra), status, headers)
 
 
@@ -102,11 +125,26 @@ async def _problem(request: Request, error: Exception) -> JSONResponse:
 async def _validation(request: Request, error: Exception) -> JSONResponse:
     """Answer 400 with the name of the first invalid field, never with its value."""
     assert isinstance(error, ValidationException)
-    return error_response(request.scope, 400, _first_fault(error))
-
-
-def _first_fault(error: ValidationException) -> str:
     fault = error.errors()[0]
+    return _refuse_input(request, _describe_fault(fault), _field_of_body(fault))
+
+
+def _field_of_body(fault: Mapping[str, Any]) -> str | None:
+    location, *path = fault["loc"]
+    if location != "body":
+        return None
+    return "" if not path or fault["type"] == "json_invalid" else str(path[0])
+
+
+def _refuse_input(request: Request, message: str, field: str | None) -> JSONResponse:
+    """Answer 400; `field` is the field of the body that is malformed, empty for all of it, None outside the body."""
+    problem, fields = _body_problems.get(request.scope.get("endpoint"), (None, ()))
+    if problem is not None and (field == "" or field in fields):
+        return problem_response(rule_of(request.scope).errors, problem(detail=message))
+    return error_response(request.scope, 400, message)
+
+
+def _describe_fault(fault: Mapping[str, Any]) -> str:
     if fault["type"] == "json_invalid":
         return "Invalid JSON body"
     if tuple(fault["loc"]) == ("body",) and fault["type"] in _NO_OBJECT:
@@ -128,7 +166,7 @@ def _length(fault: Mapping[str, Any]) -> str:
 
 async def _too_deep(request: Request, _error: Exception) -> JSONResponse:
     """Answer 400 to JSON that is nested too deeply for a parser."""
-    return error_response(request.scope, 400, "Invalid JSON body")
+    return _refuse_input(request, "Invalid JSON body", "")
 
 
 async def _left(_request: Request, _error: Exception) -> Response:

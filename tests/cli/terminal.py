@@ -48,6 +48,7 @@ class FakeServer(ThreadingHTTPServer):
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.answers: dict[str, FakeAnswer | list[FakeAnswer]] = {}
+        self.headers: dict[str, str] = {}
         self.requests: list[tuple[str, Mapping[str, str], Any]] = []
 
     @property
@@ -82,6 +83,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response(status)
         self.send_header("Content-Length", str(len(content)))
         self.send_header("Content-Type", "text/plain" if isinstance(body, str) else "application/json")
+        for name, value in self.server.headers.items():
+            self.send_header(name, value)
         self.end_headers()
         self.wfile.write(content)
 

@@ -33,7 +33,8 @@ def test_set_from_a_file_and_from_standard_input(ada: FakeServer, tmp_path: Path
 
 
 def test_set_what_the_engine_does_not_take(ada: FakeServer) -> None:
-    ada.answers[f"PUT {CONFIG}"] = (400, {"error": "Invalid JSON: gateway.bind: Invalid input"})
+    ada.answers[f"PUT {CONFIG}"] = (400, {"error": "Invalid JSON"})
+    ada.headers["X-Error-Detail"] = json.dumps("gateway.bind: Invalid input")
     refused = ada.run("config", "set", "Ada", "-", input="{}")
     assert (refused.exit_code, refused.stderr) == (2, "Error: Invalid JSON: gateway.bind: Invalid input\n")
 

@@ -74,8 +74,8 @@ async def test_a_placeholder_that_comes_back_keeps_the_value(server: RunningServ
     assert (await put(agent, {**config, "greeting": "hi"})).json() == WRITTEN
     assert (await kept(server, agent_id))["my_key"] == "s3cret"
     nothing = await put(agent, {"other_key": REDACTED})
-    assert nothing.status_code == 400
-    assert nothing.json()["error"].startswith("Invalid JSON: other_key")
+    assert (nothing.status_code, nothing.json()) == (400, {"error": "Invalid JSON"})
+    assert json.loads(nothing.headers["X-Error-Detail"]).startswith("other_key")
 
 
 async def test_the_platforms_keys_stay_whatever_is_written(server: RunningServer) -> None:
@@ -139,15 +139,15 @@ async def test_what_cannot_be_read_is_invalid_json(agent: httpx.AsyncClient, con
 async def test_what_the_engine_does_not_take_is_invalid_in_its_words(agent: httpx.AsyncClient, config: object) -> None:
     for method, path in (("PUT", "/v0/config"), ("POST", "/v0/config/validate")):
         answer = await agent.request(method, path, json={"config": config})
-        assert answer.status_code == 400
-        assert list(answer.json()) == ["error"]
-        assert answer.json()["error"].startswith("Invalid JSON: ")
-        assert "expected" in answer.json()["error"]
+        assert (answer.status_code, answer.json()) == (400, {"error": "Invalid JSON"})
+        assert "expected" in json.loads(answer.headers["X-Error-Detail"])
 
 
 async def test_a_body_that_is_none(agent: httpx.AsyncClient) -> None:
     for content in ("{", "[]", "7", '"x"'):
-        assert (await agent.put("/v0/config", content=content, headers=JSON)).status_code == 400
+        for method, path in (("PUT", "/v0/config"), ("POST", "/v0/config/validate")):
+            answer = await agent.request(method, path, content=content, headers=JSON)
+            assert (answer.status_code, answer.json()) == (400, {"error": "Invalid JSON"})
         assert (await agent.post("/v0/config/validate", content=content, headers=JSON)).status_code == 400
     assert (await agent.put("/v0/config")).status_code == 400
 

@@ -145,6 +145,14 @@ async def test_what_is_malformed_is_400(agent: httpx.AsyncClient, wrong: dict[st
     assert (answer.status_code, answer.json()) == (400, {"error": "Invalid parameters"})
 
 
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"7", b'"x"', b"null"])
+async def test_a_body_that_is_no_object_is_400(agent: httpx.AsyncClient, content: bytes) -> None:
+    task = await create(agent)
+    for method, path in (("POST", TASKS), ("PUT", f"{TASKS}/{task['id']}")):
+        answer = await agent.request(method, path, content=content, headers={"Content-Type": "application/json"})
+        assert (answer.status_code, answer.json()) == (400, {"error": "Invalid parameters"})
+
+
 async def test_a_change_is_judged_like_a_new_one(agent: httpx.AsyncClient) -> None:
     task = await create(agent)
     for wrong in ({"schedule": "* * * * * *"}, {"name": ""}, {"payload": {}}):

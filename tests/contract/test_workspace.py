@@ -52,9 +52,15 @@ async def test_a_command_runs_in_the_workspace(agent: httpx.AsyncClient) -> None
         {"command": "true", "cwd": "a\0b"},
         {"command": "a\0b"},
         {"command": "x" * 70_000},
+        {"command": 7},
+        {"command": None},
+        {"command": ["ls"]},
+        {"command": "true", "cwd": 7},
+        [],
+        "ls",
     ],
 )
-async def test_an_invalid_command_is_400(agent: httpx.AsyncClient, body: dict) -> None:
+async def test_an_invalid_command_is_400(agent: httpx.AsyncClient, body: object) -> None:
     answer = await agent.post("/v0/console/exec", json=body)
     assert (answer.status_code, answer.json()) == (400, {"error": "Invalid command"})
 

@@ -156,9 +156,8 @@ def test_what_the_engine_does_not_take_is_said_in_its_words(client: httpx.Client
         unreadable = client.request(method, path, json={"config": "{nonsense"})
         assert (unreadable.status_code, unreadable.json()) == (400, {"error": "Invalid JSON"})
         refused = client.request(method, path, json={"config": {"gateway": {"bind": 7}, "nonsense": 1}})
-        assert refused.status_code == 400
-        assert refused.json()["error"].startswith("Invalid JSON: ")
-        assert all(words in refused.json()["error"] for words in ("gateway.bind", "Unrecognized key"))
+        assert (refused.status_code, refused.json()) == (400, {"error": "Invalid JSON"})
+        assert all(words in refused.headers["X-Error-Detail"] for words in ("gateway.bind", "Unrecognized key"))
     assert client.put("/v0/config", json={"config": {"$include": "evil.json5"}}).status_code == 400
     assert config(client) == before
     valid = client.post("/v0/config/validate", json={"config": "{messages: {ackReaction: 'x'},} // JSON5"})

@@ -13,8 +13,10 @@ from roost.agents.lifecycle.launch import LaunchWorkflow
 from roost.agents.lifecycle.restart import RestartWorkflow
 from roost.agents.lifecycle.update import UpdateWorkflow
 from roost.agents.registry.agent_runtimes import AgentRuntimes
+from roost.agents.versions.errors import InvalidEngineVersion
 from roost.identity.authenticator import AgentCaller, AgentId, OwnerCaller, ReaderCaller, ServiceCaller
 from roost.identity.gateway_tokens import GatewayTokens
+from roost.web.errors import refuse_body_with
 from roost.web.service_registry import provide_service
 
 Details = Annotated[AgentDetails, Depends(provide_service(AgentDetails))]
@@ -74,6 +76,7 @@ async def delete_agent(_: OwnerCaller, agent_id: AgentId, delete: Delete) -> sch
 
 
 @router.post("/{agentId}/restart")
+@refuse_body_with(InvalidEngineVersion, "version", "agentVersion")
 async def restart_agent(
     _: AgentCaller, agent_id: AgentId, restart: Restart, body: schemas.RestartAgentRequest | None = None
 ) -> schemas.RestartAgentResponse:
@@ -83,6 +86,7 @@ async def restart_agent(
 
 
 @router.post("/{agentId}/update")
+@refuse_body_with(InvalidEngineVersion, "tag")
 async def update_agent(
     _: AgentCaller, agent_id: AgentId, update: Update, body: schemas.UpdateAgentRequest | None = None
 ) -> schemas.UpdateAgentResponse:

@@ -5,8 +5,10 @@ from typing import Annotated
 from fastapi import APIRouter, Depends
 
 from roost.agents.runtime_config import schemas
+from roost.agents.runtime_config.errors import InvalidConfig
 from roost.agents.runtime_config.service import RuntimeConfigService
 from roost.identity.authenticator import AgentCaller, AgentId
+from roost.web.errors import refuse_body_with
 from roost.web.service_registry import provide_service
 
 Service = Annotated[RuntimeConfigService, Depends(provide_service(RuntimeConfigService))]
@@ -20,6 +22,7 @@ async def read(_: AgentCaller, agent_id: AgentId, config: Service) -> schemas.Co
 
 
 @router.put("")
+@refuse_body_with(InvalidConfig)
 async def write(
     _: AgentCaller, agent_id: AgentId, body: schemas.ConfigRequest, config: Service
 ) -> schemas.ConfigWriteResponse:
@@ -29,6 +32,7 @@ async def write(
 
 
 @router.post("/validate")
+@refuse_body_with(InvalidConfig)
 async def validate(
     _: AgentCaller, agent_id: AgentId, config: Service, body: schemas.ConfigRequest | None = None
 ) -> schemas.ConfigValidationResponse:

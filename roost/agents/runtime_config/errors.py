@@ -4,7 +4,7 @@ from roost.core.problem import InvalidInput, PayloadTooLarge, Problem, ResourceC
 
 
 class InvalidConfig(InvalidInput):
-    """The configuration is malformed, or the engine rejects it; then its own message follows after a colon."""
+    """The configuration is malformed, or the engine rejects it; then `detail` is its own message."""
 
     message = "Invalid JSON"
 

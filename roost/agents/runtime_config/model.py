@@ -27,6 +27,8 @@ def encode_config(config: Any) -> str:
     if not isinstance(config, str | dict):
         raise InvalidConfig
     text = config if isinstance(config, str) else json.dumps(config, indent=2, ensure_ascii=False)
+    if not text.strip():  # valid YAML, but no configuration
+        raise InvalidConfig
     try:
         size = len(text.encode())
     except UnicodeEncodeError:

@@ -87,7 +87,7 @@ class RuntimeConfigService:
             try:
                 written = await ability.write(context, setup, text)
             except ConfigurationRejected as refusal:
-                raise InvalidConfig(f"{InvalidConfig.message}: {refusal.message}") from refusal
+                raise InvalidConfig(detail=refusal.message) from refusal
         if not written.live:
             await self._restart(agent_id, written)
 
@@ -110,7 +110,7 @@ class RuntimeConfigService:
             verdict = await ability.check(context, text)
         if text is None or verdict.valid:
             return verdict
-        raise InvalidConfig(f"{InvalidConfig.message}: {verdict.output}" if verdict.readable else None)
+        raise InvalidConfig(detail=verdict.output)
 
     async def _ability(self, agent_id: str) -> tuple[ConfigurationAbility, AgentContext]:
         engine, context = await self._runtimes.get_context(agent_id)

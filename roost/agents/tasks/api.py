@@ -5,9 +5,11 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Path, Query
 
 from roost.agents.tasks import schemas
+from roost.agents.tasks.errors import InvalidTaskParameters
 from roost.agents.tasks.model import RUNS_DEFAULT, RUNS_LIMIT
 from roost.agents.tasks.service import TaskService
 from roost.identity.authenticator import AgentCaller, AgentId
+from roost.web.errors import refuse_body_with
 from roost.web.service_registry import provide_service
 
 Service = Annotated[TaskService, Depends(provide_service(TaskService))]
@@ -27,6 +29,7 @@ async def list_tasks(
 
 
 @router.post("", status_code=201)
+@refuse_body_with(InvalidTaskParameters)
 async def create_task(
     _: AgentCaller, agent_id: AgentId, body: schemas.TaskRequest, tasks: Service
 ) -> schemas.TaskChangeResponse:
@@ -41,6 +44,7 @@ async def show_task(_: AgentCaller, agent_id: AgentId, job_id: JobId, tasks: Ser
 
 
 @router.put("/{jobId}")
+@refuse_body_with(InvalidTaskParameters)
 async def update_task(
     _: AgentCaller, agent_id: AgentId, job_id: JobId, body: schemas.TaskRequest, tasks: Service
 ) -> schemas.TaskChangeResponse:
@@ -63,6 +67,7 @@ async def run_task(_: AgentCaller, agent_id: AgentId, job_id: JobId, tasks: Serv
 
 
 @router.post("/{jobId}/toggle")
+@refuse_body_with(InvalidTaskParameters)
 async def toggle_task(
     _: AgentCaller, agent_id: AgentId, job_id: JobId, tasks: Service, body: schemas.ToggleTaskRequest | None = None
 ) -> schemas.TaskChangeResponse:

@@ -1,18 +1,12 @@
 """Errors of versions (contract, Errors)."""
 
-from roost.core.problem import AccessDenied, InvalidInput, Problem, ServiceUnavailable
+from roost.core.problem import AccessDenied, InvalidInput, Problem
 
 
 class InvalidEngineVersion(InvalidInput):
     """The engine has no such version."""
 
     message = "Invalid version"
-
-
-class VersionRegistryUnavailable(ServiceUnavailable):
-    """The version is not installed, and its registry does not respond."""
-
-    message = "That version is not installed, and its registry does not respond"
 
 
 class TooManyEngineVersions(AccessDenied):

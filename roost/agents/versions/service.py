@@ -13,7 +13,6 @@ from roost.agents.versions.errors import (
     InvalidEngineVersion,
     TooManyEngineVersions,
     VersionInstallFailed,
-    VersionRegistryUnavailable,
 )
 from roost.agents.versions.model import VersionCheck, VersionChoices
 from roost.agents.versions.registry import EngineVersionRegistry
@@ -64,7 +63,7 @@ class VersionService:
     async def require(self, engine: Engine, version: str) -> None:
         """Check that a version is installed or can be installed.
 
-        Raises InvalidEngineVersion, VersionRegistryUnavailable, TooManyEngineVersions.
+        Raises InvalidEngineVersion, also if the registry does not respond, and TooManyEngineVersions.
         """
         installed = engine.installed()
         if version in installed:
@@ -73,7 +72,7 @@ class VersionService:
             raise InvalidEngineVersion
         offered = await self._registry.list_versions(engine)
         if offered is None:
-            raise VersionRegistryUnavailable
+            raise InvalidEngineVersion(detail="It is not installed, and the engine's registry does not respond")
         if version not in offered:
             raise InvalidEngineVersion
         if len(installed) >= model.VERSIONS_LIMIT:

@@ -5,8 +5,10 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query, Response
 
 from roost.agents.workspace import schemas
+from roost.agents.workspace.errors import InvalidCommand
 from roost.agents.workspace.service import WorkspaceService
 from roost.identity.authenticator import AgentCaller, AgentId
+from roost.web.errors import refuse_body_with
 from roost.web.service_registry import provide_service
 
 Service = Annotated[WorkspaceService, Depends(provide_service(WorkspaceService))]
@@ -14,6 +16,7 @@ router = APIRouter(prefix="/v0/agents/{agentId}", tags=["workspace"])
 
 
 @router.post("/console/exec")
+@refuse_body_with(InvalidCommand, "command", "cwd")
 async def run(_: AgentCaller, agent_id: AgentId, body: schemas.ExecRequest, workspace: Service) -> schemas.ExecResponse:
     """Run a shell command in the agent's container."""
     result = await workspace.run_command(agent_id, body.command, body.cwd, body.timeout_seconds)

@@ -86,9 +86,9 @@ class FakeAdminApi:
         try:
             settings = json.loads(text if isinstance(text, str) else self._read_file())
         except (ValueError, RecursionError) as error:
-            return 200, {"valid": False, "readable": False, "output": f"Not JSON: {error}"}
+            return 200, {"valid": False, "output": f"Not JSON: {error}"}
         errors = _find_errors(settings)
-        return 200, {"valid": not errors, "readable": True, "output": errors or "Valid"}
+        return 200, {"valid": not errors, "output": errors or "Valid"}
 
     def _write(self, settings: dict[str, Any]) -> Response:
         before = self._read_settings()

@@ -35,9 +35,7 @@ class FakeConfiguration(ConfigurationAbility):
 
     async def check(self, agent: AgentContext, text: str | None = None) -> ConfigurationVerdict:
         _, found = await self._call(agent, "POST /config/check", {} if text is None else {"text": text})
-        return ConfigurationVerdict(
-            found.get("valid") is True, as_string(found.get("output")), found.get("readable") is True
-        )
+        return ConfigurationVerdict(found.get("valid") is True, as_string(found.get("output")))
 
     async def write(self, agent: AgentContext, setup: GatewaySetup, text: str) -> ConfigurationWritten:
         before = await agent.warden.read(self._path, root="home", limit=_LIMIT)

@@ -11,7 +11,6 @@ from roost.agents.versions.errors import (
     InvalidEngineVersion,
     TooManyEngineVersions,
     VersionInstallFailed,
-    VersionRegistryUnavailable,
 )
 from roost.agents.versions.model import VersionCheck
 from roost.agents.versions.service import VersionService
@@ -75,8 +74,9 @@ async def test_without_a_registry_there_is_what_is_installed(versions: VersionSe
     engine.away = True
     assert await versions.find_latest(engine, "1.0.0") == "1.0.0"
     await versions.require(engine, "1.0.0")
-    with pytest.raises(VersionRegistryUnavailable):
+    with pytest.raises(InvalidEngineVersion) as refusal:
         await versions.require(engine, "1.1.0")
+    assert "registry does not respond" in (refusal.value.detail or "")
     with pytest.raises(InvalidEngineVersion):
         await versions.require(engine, "no version")
 

@@ -28,15 +28,10 @@ class ConfigurationRejected(InvalidInput):
 
 @dataclass(frozen=True)
 class ConfigurationVerdict:
-    """Result of a validation.
-
-    output: the engine's message, at most OUTPUT_LIMIT characters.
-    readable: whether the text has the engine's syntax (JSON5, YAML), valid or not.
-    """
+    """Result of a validation; `output` is the engine's message, at most OUTPUT_LIMIT characters."""
 
     valid: bool
     output: str
-    readable: bool = True
 
 
 @dataclass(frozen=True)

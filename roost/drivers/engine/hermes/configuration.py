@@ -43,7 +43,7 @@ class HermesConfiguration(ConfigurationAbility):
 
     async def check(self, agent: AgentContext, text: str | None = None) -> ConfigurationVerdict:
         found = await self._run_script(agent, "check", await self._read_file(agent) if text is None else text)
-        return ConfigurationVerdict(found.get("valid") is True, _output(found), readable=found.get("readable") is True)
+        return ConfigurationVerdict(found.get("valid") is True, _output(found))
 
     async def write(self, agent: AgentContext, setup: GatewaySetup, text: str) -> ConfigurationWritten:  # noqa: ARG002 - the managed scope has the platform's keys
         before = await self._read_file(agent)

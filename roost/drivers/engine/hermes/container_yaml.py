@@ -36,19 +36,19 @@ def main(command: str, request: dict[str, str]) -> dict[str, object]:
             return {"text": _redact(request["text"])}
         text = _restore(request["text"], request["before"]) if command == "restore" else request["text"]
         if text is None:
-            return {"valid": False, "readable": True, "output": f"{PLACEHOLDER} has no present value"}
+            return {"valid": False, "output": f"{PLACEHOLDER} has no present value"}
         return _check(text)
     except (InvalidYaml, yaml.YAMLError, RecursionError, ValueError) as error:
         output = str(error) or "Nested too deeply"
-        return {"valid": False, "readable": False, "output": output}
+        return {"valid": False, "output": output}
 
 
 def _check(text: str) -> dict[str, object]:
     _compose(text)
     value = yaml.load(text, Loader=_LOADER)  # noqa: S506 - it is a safe loader
     if value is not None and not isinstance(value, dict):
-        return {"valid": False, "readable": True, "output": f"<root>: expected a mapping, got {type(value).__name__}"}
-    return {"valid": True, "readable": True, "output": "Valid", "text": text}
+        return {"valid": False, "output": f"<root>: expected a mapping, got {type(value).__name__}"}
+    return {"valid": True, "output": "Valid", "text": text}
 
 
 def _redact(text: str) -> str:

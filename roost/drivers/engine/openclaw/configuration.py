@@ -69,9 +69,7 @@ class OpenClawConfiguration(ConfigurationAbility):
         if text is not None:
             users = config_file.parse_config(text.encode())
             if users is None:
-                return ConfigurationVerdict(
-                    valid=False, output="Not a JSON5 object, or too deep or too large", readable=False
-                )
+                return ConfigurationVerdict(valid=False, output="Not a JSON5 object, or too deep or too large")
             if config_file.INCLUDE in users:
                 return ConfigurationVerdict(valid=False, output=f"{config_file.INCLUDE}: only allowed below the root")
         result = await agent.warden.exec(

@@ -21,7 +21,7 @@ def restore(text: str, before: str) -> dict[str, object]:
 
 @pytest.mark.parametrize("text", ["", "# nothing\n", "a: 1", '{"a": {"b": [1, null]}}', "a: &x {b: 1}\nc: *x\n"])
 def test_a_mapping_is_valid(text: str) -> None:
-    assert main("check", {"text": text}) == {"valid": True, "readable": True, "output": "Valid", "text": text}
+    assert main("check", {"text": text}) == {"valid": True, "output": "Valid", "text": text}
 
 
 @pytest.mark.parametrize(
@@ -29,20 +29,20 @@ def test_a_mapping_is_valid(text: str) -> None:
 )
 def test_unreadable_yaml(text: str) -> None:
     found = main("check", {"text": text})
-    assert (found["valid"], found["readable"]) == (False, False)
+    assert found["valid"] is False
     assert found["output"]
 
 
 @pytest.mark.parametrize("text", ["[" * 200_000, '{"a":' * 100_000, "- " * 100_000, BILLION, "a: &x [*x]"])
 def test_expensive_yaml_is_rejected(text: str) -> None:
     for found in (main("check", {"text": text}), main("show", {"text": text}), restore(f"{text}\n", "")):
-        assert (found["valid"], found["readable"]) == (False, False)
+        assert found["valid"] is False
 
 
 @pytest.mark.parametrize("text", ["[1]", "7", "text", "true"])
 def test_yaml_that_is_not_a_mapping(text: str) -> None:
     found = main("check", {"text": text})
-    assert (found["valid"], found["readable"]) == (False, True)
+    assert found["valid"] is False
     assert "expected a mapping" in str(found["output"])
 
 
@@ -86,7 +86,7 @@ def test_a_secret_behind_an_alias_is_shown_nowhere() -> None:
 )
 def test_a_placeholder_without_a_value_is_rejected(text: str) -> None:
     found = restore(text, "api_key: s3cret\nother: open\n")
-    assert (found["valid"], found["readable"]) == (False, True)
+    assert found["valid"] is False
     assert PLACEHOLDER in str(found["output"])
 
 
