@@ -23,7 +23,7 @@ from roost.drivers.model.contract import ModelSettings
 from roost.net.addresses import Network
 from roost.net.policy import HostOverride
 
-_SECRETS = frozenset({"database_url", "kek", "kek_old", "kubo_auth", "model_key"})
+_SECRETS = frozenset({"database_url", "kek", "kek_old", "kubo_auth", "metrics_token", "model_key"})
 """Settings that a file can hold (`ROOST_<NAME>_FILE`), and whose values no message shows."""
 _CLIENT_VARIABLES = frozenset({"ROOST_URL", "ROOST_TOKEN"})  # of the command line as a client
 _GIB = 1024**3
@@ -110,6 +110,12 @@ def _parse_auth_secret(text: str) -> Sensitive[str]:
     return Sensitive(text)
 
 
+def _parse_token(text: str) -> Sensitive[str]:
+    if not re.fullmatch(r"[!-~]{16,}", text):
+        raise ValueError("must be at least 16 printable ASCII characters without spaces")
+    return Sensitive(text)
+
+
 def _parse_blobs(text: str) -> str:
     if "://" in text and not text.startswith(("s3://", "gs://", "az://")):
         raise ValueError("must be a folder, or s3://, gs:// or az:// with a bucket")
@@ -188,6 +194,9 @@ class Settings(BaseModel):
     )
     log_level: Literal["debug", "info", "warning", "error"] | None = _setting(
         None, "`debug`, `info`, `warning` or `error`; the default is `info`, on a terminal `warning`."
+    )
+    metrics_token: Annotated[Sensitive[str] | None, _unless_none(_parse_token)] = _setting(
+        None, "Bearer token for `/metrics`, of at least 16 characters; without it there are no metrics."
     )
     quota_free: _Integer = _setting("1", "Agents per tenant on the free plan.")
     quota_paid: _Integer = _setting("20", "Agents per tenant on the paid plan.")

@@ -78,7 +78,8 @@ def build_server(settings: Settings, drivers: Drivers) -> RoostServer:
         await drivers.runtime.list()
 
     checks = {"database": core.db.ping, "containers": list_containers, "storage": storage.blobs.check}
-    api = create_application(registry, core.addresses.agents_url, checks, core.metrics)
+    token = settings.metrics_token
+    api = create_application(registry, core.addresses.agents_url, checks, core.metrics, token)
     gateway = StorageGatewayApp(
         api, storage.resolver, ContentResponses(storage.content.reader, resizer), storage.hit_counter
     )

@@ -17,6 +17,7 @@ from roost.agents.secrets import api as secrets
 from roost.agents.tasks import api as tasks
 from roost.agents.versions import api as versions
 from roost.agents.workspace import api as workspace
+from roost.core.sensitive import Sensitive
 from roost.hosts import health, openapi
 from roost.hosts.health import Check
 from roost.hosts.path_rewrite import PathRewriteMiddleware
@@ -39,7 +40,11 @@ from roost.web.service_registry import ServiceRegistry
 
 
 def create_application(
-    services: ServiceRegistry, agents_url: str, checks: Mapping[str, Check], registry: CollectorRegistry
+    services: ServiceRegistry,
+    agents_url: str,
+    checks: Mapping[str, Check],
+    registry: CollectorRegistry,
+    metrics_token: Sensitive[str] | None = None,
 ) -> FastAPI:
     app = FastAPI(openapi_url="/openapi", docs_url=None, redoc_url=None, redirect_slashes=False)
     app.state.services = services
@@ -72,6 +77,6 @@ def create_application(
     app.include_router(webhooks.router)
     app.include_router(keys.router)
     app.include_router(files.router)  # last, because its ids also match other routers' words
-    app.include_router(health.health_router(checks, registry))
+    app.include_router(health.health_router(checks, registry, metrics_token))
     openapi.install_openapi(app, agents_url)
     return app

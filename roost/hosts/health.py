@@ -1,13 +1,18 @@
-"""Health checks and metrics. The URL map serves metrics on `localhost` only."""
+"""Health checks, and metrics for holders of their token."""
 
 import asyncio
+import hmac
 from collections.abc import Awaitable, Callable, Mapping
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 
 from roost.core import log
+from roost.core.problem import NotFound
+from roost.core.sensitive import Sensitive
+from roost.identity.authenticator import CredentialSource, find_credential
+from roost.identity.errors import MissingCredential, Unauthorised
 from roost.web.schemas import ErrorBody
 
 Check = Callable[[], Awaitable[None]]
@@ -16,8 +21,16 @@ Check = Callable[[], Awaitable[None]]
 _log = log.get_logger("health")
 
 
-def health_router(checks: Mapping[str, Check], registry: CollectorRegistry, deadline: float = 5.0) -> APIRouter:
-    """Return the routes for `checks`, by the name that `/readyz` shows; each has `deadline` seconds to pass."""
+def health_router(
+    checks: Mapping[str, Check],
+    registry: CollectorRegistry,
+    metrics_token: Sensitive[str] | None = None,
+    deadline: float = 5.0,
+) -> APIRouter:
+    """Return the routes for `checks`, by the name that `/readyz` shows; each has `deadline` seconds to pass.
+
+    Without a `metrics_token` there are no metrics.
+    """
     routes = APIRouter(tags=["health"])
 
     @routes.get("/healthz")
@@ -33,12 +46,24 @@ def health_router(checks: Mapping[str, Check], registry: CollectorRegistry, dead
         results = {name: "ok" if passed else "failing" for name, passed in parts.items()}
         return JSONResponse({"status": "ok" if is_ready else "failing", "checks": results}, 200 if is_ready else 503)
 
-    @routes.get("/metrics", response_class=Response, responses={404: {"model": ErrorBody}})
-    async def metrics() -> Response:
-        """Return metrics in the Prometheus text format."""
+    @routes.get("/metrics", response_class=Response, responses={401: {"model": ErrorBody}, 404: {"model": ErrorBody}})
+    async def metrics(request: Request) -> Response:
+        """Return metrics in the Prometheus text format to the bearer of `metrics_token`; 404 without that setting."""
+        _check_metrics_token(request, metrics_token)
         return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
 
     return routes
+
+
+def _check_metrics_token(request: Request, token: Sensitive[str] | None) -> None:
+    """Check the header only. An address decides nothing: a proxy on this machine forwards the requests of others."""
+    if token is None:
+        raise NotFound
+    credential = find_credential(request.headers, "")
+    if credential is None or credential.source is not CredentialSource.HEADER:
+        raise MissingCredential
+    if not hmac.compare_digest(credential.token.encode(), token.reveal().encode()):
+        raise Unauthorised
 
 
 async def _passes(name: str, check: Check, seconds: float) -> bool:

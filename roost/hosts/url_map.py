@@ -50,7 +50,7 @@ URL_MAP = (
     _legacy("/(pinning|data|psa)/.*|/groups(/.*)?"),
     CONTENT,
     _gateway("/|/ipfs|/files", UrlFamily.CONTENT_INDEX),
-    UrlRule("/metrics", hosts=frozenset({HostKind.LOCAL})),
+    UrlRule("/metrics", hosts=frozenset({HostKind.LOCAL, HostKind.MANAGEMENT})),
     UrlRule(),
 )
 

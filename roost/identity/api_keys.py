@@ -1,6 +1,8 @@
 """Issuing, verification and revocation of API keys, which are service JWTs (HS256, RFC 7519)."""
 
-from collections.abc import Callable, Sequence
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import asynccontextmanager
 from datetime import timedelta
 from hmac import compare_digest
 
@@ -9,7 +11,7 @@ from sqlalchemy import Connection
 
 from roost.core import clock, ids
 from roost.core.db import Database
-from roost.core.problem import InvalidInput
+from roost.core.problem import InvalidInput, ServiceUnavailable
 from roost.core.seal import Sealer
 from roost.core.sensitive import Sensitive
 from roost.identity import store
@@ -17,10 +19,12 @@ from roost.identity.caller import Caller, CallerKind
 from roost.identity.caller_cache import CallerCache, token_digest
 from roost.identity.errors import ApiKeyNotFound, MissingUser, PermissionDenied, Unauthorised
 from roost.identity.model import AUDIENCE, ISSUER, KEY_LIFETIME, SCOPES, ApiKey, IssuedApiKey, KeyFilter, Tenant
-from roost.identity.signing import ALGORITHM, SigningKeys
+from roost.identity.signing import ALGORITHM, SigningKeys, decode_claims, read_key_id
 
 KEY_PAGE_LIMIT = 100
 _MAX_TOKEN_LENGTH = 4096
+_CLAIMS = ("iss", "aud", "sub", "jti", "iat", "exp")
+_WATCH_SECONDS = 0.5
 
 
 class ApiKeys:
@@ -117,6 +121,32 @@ class ApiKeys:
         caller = await self._verify_cached(digest, lambda connection: self._verify_pair(connection, handle, secret))
         return await self._use(caller) if counts_use else caller
 
+    @asynccontextmanager
+    async def hold_open(self, key_id: str) -> AsyncGenerator[None, None]:
+        """Cancel the block and raise Unauthorised within a second after the key expires or any server revokes it."""
+        hold = asyncio.timeout(None)
+        try:
+            async with hold:
+                watcher = asyncio.create_task(self._end_with_key(key_id, hold))
+                try:
+                    yield
+                finally:
+                    watcher.cancel()
+        except TimeoutError:
+            raise (Unauthorised if hold.expired() else TimeoutError) from None
+
+    async def _end_with_key(self, key_id: str, hold: asyncio.Timeout) -> None:
+        while await self._is_live(key_id):  # noqa: ASYNC110 - another process may revoke the key
+            await asyncio.sleep(_WATCH_SECONDS)
+        hold.reschedule(0)
+
+    async def _is_live(self, key_id: str) -> bool:
+        try:
+            key = await self._db.read(lambda connection: store.find_key(connection, key_id))
+        except ServiceUnavailable:  # the database is away; it decides when it is back
+            return True
+        return key is not None and key.revoked_at is None and key.expires_at > clock.utc_now()
+
     async def _verify_cached(self, digest: bytes, verify: Callable[[Connection], Caller]) -> Caller:
         """Return the caller with this digest, verified or cached."""
         if (caller := self._cache.get(digest)) is None:
@@ -144,18 +174,7 @@ class ApiKeys:
         return store.revoke_key(connection, key_id, clock.utc_now())
 
     def _verify(self, connection: Connection, token: str) -> Caller:
-        try:
-            kid = jwt.get_unverified_header(token).get("kid")
-            claims = jwt.decode(
-                token,
-                self._secret(connection, kid),
-                [ALGORITHM],
-                audience=AUDIENCE,
-                issuer=ISSUER,
-                options={"require": ["iss", "aud", "sub", "jti", "iat", "exp"]},
-            )
-        except (jwt.PyJWTError, ValueError, TypeError):
-            raise Unauthorised from None
+        claims = decode_claims(token, self._secret(connection, read_key_id(token)), AUDIENCE, _CLAIMS)
         row = store.find_key(connection, str(claims["jti"]))
         if store.find_tenant(connection, str(claims["sub"])) is None:
             raise MissingUser

@@ -183,7 +183,9 @@ class Authenticator:
     @asynccontextmanager
     async def authorize_visit(self, request: AuthRequest, agent_id: str) -> AsyncGenerator[Caller, None]:
         """Authenticate access to an agent for a stream, which ends when the credential becomes invalid."""
-        async with self.hold_authorization(await self.authenticate_agent(request, agent_id)) as caller:
+        caller = await self.authenticate_agent(request, agent_id)
+        held = self.hold_authorization(caller) if caller.key_id is None else self._keys.hold_open(caller.key_id)
+        async with held:
             yield caller
 
     async def check_owner(self, caller: Caller, agent_id: str, request: AuthRequest) -> None:

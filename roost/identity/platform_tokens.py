@@ -22,7 +22,7 @@ from roost.identity.caller_cache import CallerCache, token_digest
 from roost.identity.errors import Unauthorised, UnknownAgent
 from roost.identity.gateway_tokens import GatewayTokens
 from roost.identity.model import ISSUER
-from roost.identity.signing import ALGORITHM, SigningKeys
+from roost.identity.signing import ALGORITHM, SigningKeys, decode_claims, read_key_id
 
 LIFETIME = timedelta(hours=1)
 _AUDIENCE = "roost-platform"
@@ -84,17 +84,7 @@ class PlatformTokens:
         return IssuedPlatformToken(Sensitive(token), expires)
 
     def _verify(self, connection: Connection, token: str) -> Caller:
-        try:
-            claims = jwt.decode(
-                token,
-                self._secret(connection, token),
-                [ALGORITHM],
-                audience=_AUDIENCE,
-                issuer=ISSUER,
-                options={"require": _CLAIMS},
-            )
-        except (jwt.PyJWTError, ValueError, TypeError):
-            raise Unauthorised from None
+        claims = decode_claims(token, self._secret(connection, token), _AUDIENCE, _CLAIMS)
         row = store.find_gateway_token(connection, str(claims["sub"]))
         if row is None or row.tenant_id != claims["tenant"]:
             raise Unauthorised
@@ -103,7 +93,7 @@ class PlatformTokens:
         return Caller(CallerKind.PLATFORM, row.tenant_id, agent_id=row.agent_id)
 
     def _secret(self, connection: Connection, token: str) -> bytes:
-        secret = self._signing.secret(connection, jwt.get_unverified_header(token).get("kid"))
+        secret = self._signing.secret(connection, read_key_id(token))
         if secret is None or not is_platform(token):
             raise Unauthorised
         return secret

@@ -3,15 +3,22 @@
 A token names its key by `kid`, which is looked up in our own table only.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import Any
 
+import jwt
 from sqlalchemy import Connection
 
 from roost.core import clock, ids
 from roost.core.seal import Sealer
 from roost.identity import store
+from roost.identity.errors import Unauthorised
+from roost.identity.model import ISSUER
 
 ALGORITHM = "HS256"
+_CLOCK_SKEW = timedelta(seconds=60)
+"""A token may be this much younger than now: the servers of a deployment have clocks of their own."""
 
 
 class SigningKeys:
@@ -45,6 +52,33 @@ class SigningKeys:
     def _load(self, connection: Connection) -> None:
         rows = store.all_signing_keys(connection)
         self._known = {kid: self._sealer.open(sealed, _associated_data(kid)).reveal() for kid, sealed in rows}
+
+
+def read_key_id(token: str) -> object:
+    """Return the `kid` of a token that is not verified yet. Raises Unauthorised."""
+    try:
+        return jwt.get_unverified_header(token).get("kid")
+    except (jwt.PyJWTError, ValueError, TypeError):
+        raise Unauthorised from None
+
+
+def decode_claims(token: str, secret: bytes, audience: str, required: Sequence[str]) -> Mapping[str, Any]:
+    """Return the claims of a valid token, issued up to 60 s in the future but never expired. Raises Unauthorised."""
+    try:
+        claims: Mapping[str, Any] = jwt.decode(
+            token,
+            secret,
+            [ALGORITHM],
+            audience=audience,
+            issuer=ISSUER,
+            leeway=_CLOCK_SKEW,
+            options={"require": list(required)},
+        )
+    except (jwt.PyJWTError, ValueError, TypeError):
+        raise Unauthorised from None
+    if int(claims["exp"]) <= clock.utc_now().timestamp():  # the leeway is for the issue alone
+        raise Unauthorised
+    return claims
 
 
 def _associated_data(kid: str) -> str:

@@ -12,6 +12,7 @@ import pytest
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
+from roost.identity.api_keys import ApiKeys
 from tests.server import RunningServer
 
 DEADLINE = 20.0
@@ -165,6 +166,22 @@ async def test_an_old_token_ends_its_streams_and_no_others(server: RunningServer
             await api.delete(path)
         assert await closed(owner) == 1001
         assert await status(stream(server, agent, f"/v0/logs?token={agent['gatewayToken']}")) == 401
+
+
+async def test_a_revoked_key_ends_its_streams_and_no_others(server: RunningServer, agent: dict[str, Any]) -> None:
+    await write(server, agent, "here")
+    path, key = f"/v0/agents/{agent['agentId']}/logs", server.key()
+    caller = await server.roost.core.api_keys.verify(key)
+    async with (
+        stream(server, agent, path, host="agents.localhost", **bearer(key)) as revoked,
+        stream(server, agent, path, host="agents.localhost", **bearer(server.key())) as other,
+    ):
+        await until(revoked, "here")
+        await until(other, "here")
+        server.roost.core.db.run(lambda connection: ApiKeys.delete(connection, caller.key_id or ""))
+        assert await closed(revoked) == 1008
+        await write(server, agent, "still here")
+        await until(other, "still here")
 
 
 async def closed(socket: ClientConnection) -> int | None:

@@ -1,11 +1,15 @@
 """Health: alive whatever is wrong, ready only when every part is."""
 
 import httpx2 as httpx
+import pytest
 from fastapi import FastAPI
 from prometheus_client import CollectorRegistry, Counter
 
+from roost.core.sensitive import Sensitive
 from roost.hosts import health
 from roost.web import errors
+
+TOKEN = "metrics-token-0123"
 
 
 async def fine() -> None:
@@ -16,12 +20,12 @@ async def broken() -> None:
     raise RuntimeError("password=very-secret")
 
 
-def client(**checks: health.Check) -> httpx.AsyncClient:
+def client(token: Sensitive[str] | None = None, **checks: health.Check) -> httpx.AsyncClient:
     registry = CollectorRegistry()
     Counter("roost_tries", "Tries", registry=registry).inc()
     app = FastAPI()
     errors.install_error_handlers(app)
-    app.include_router(health.health_router(checks, registry))
+    app.include_router(health.health_router(checks, registry, token))
     return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost")
 
 
@@ -46,7 +50,24 @@ async def test_what_is_not_ready_is_named_and_nothing_more() -> None:
     assert "very-secret" not in answer.text
 
 
-async def test_numbers_for_prometheus() -> None:
+@pytest.mark.parametrize(
+    ("target", "headers", "status"),
+    [
+        ("/metrics", {}, 401),
+        ("/metrics", {"Authorization": "Bearer other"}, 401),
+        ("/metrics", {"Cookie": f"gw_token={TOKEN}"}, 401),
+        (f"/metrics?token={TOKEN}", {}, 401),
+        ("/metrics", {"Authorization": f"Bearer {TOKEN}"}, 200),
+    ],
+)
+async def test_metrics_need_their_token(target: str, headers: dict[str, str], status: int) -> None:
+    async with client(Sensitive(TOKEN)) as ask:
+        assert (await ask.get(target, headers=headers)).status_code == status
     async with client() as ask:
-        answer = await ask.get("/metrics")
+        assert (await ask.get(target, headers=headers)).status_code == 404
+
+
+async def test_numbers_for_prometheus() -> None:
+    async with client(Sensitive(TOKEN)) as ask:
+        answer = await ask.get("/metrics", headers={"Authorization": f"Bearer {TOKEN}"})
     assert (answer.status_code, "roost_tries_total 1.0" in answer.text) == (200, True)

@@ -38,7 +38,7 @@ def test_a_data_folder_has_one_server_at_a_time(tmp_path: Path) -> None:
 
 
 async def test_health_readiness_and_numbers(tmp_path: Path) -> None:
-    async with running(tmp_path / "data") as server:
+    async with running(tmp_path / "data", ROOST_METRICS_TOKEN="m" * 16) as server:
         management, local = server.client(), server.client(host="localhost")
         assert (await management.get("/healthz")).json() == {"status": "ok"}
         ready = await management.get("/readyz")
@@ -50,10 +50,11 @@ async def test_health_readiness_and_numbers(tmp_path: Path) -> None:
         gone = await management.get("/readyz")
         assert (gone.status_code, gone.json()["checks"]["storage"]) == (503, "failing")
         (tmp_path / "elsewhere").rename(tmp_path / "data" / "blobs")
-        numbers = await local.get("/metrics")
+        numbers = await server.client("m" * 16).get("/metrics")
         for name in ("roost_requests_total", "roost_damaged_packs", "roost_stored_bytes", "roost_unheld_bytes"):
             assert f"\n{name}" in numbers.text
-        assert (await management.get("/metrics")).status_code == 404
+        for client in (management, local, server.client("n" * 16)):
+            assert (await client.get("/metrics")).status_code == 401
         assert (await local.get("/openapi")).json()["info"]["title"] == "Roost"
 
 

@@ -1,6 +1,8 @@
 """Service JWTs: issued tokens are accepted, all others are refused (cases A2, A3, A4)."""
 
+import asyncio
 import base64
+import contextlib
 import json
 from datetime import timedelta
 
@@ -12,7 +14,7 @@ from roost.core.db import Database
 from roost.core.problem import InvalidInput
 from roost.core.seal import Sealer
 from roost.core.sensitive import Sensitive
-from roost.identity import tenants
+from roost.identity import api_keys, store, tenants
 from roost.identity.api_keys import ApiKeys
 from roost.identity.caller import CallerKind, Plan
 from roost.identity.errors import MissingUser, Unauthorised
@@ -107,6 +109,47 @@ async def test_wrong_claims_are_refused(database: Database, keys: ApiKeys, chang
     forged = await _resigned(database, keys, issue(database, keys), **change)
     with pytest.raises(Unauthorised):
         await keys.verify(forged)
+
+
+@pytest.mark.parametrize(("seconds", "accepted"), [(50, True), (70, False)])
+async def test_the_clock_of_another_server_may_be_a_minute_ahead(
+    database: Database, keys: ApiKeys, seconds: int, accepted: bool
+) -> None:
+    soon = clock.utc_now().timestamp() + seconds
+    token = await _resigned(database, keys, issue(database, keys), iat=soon, nbf=soon)
+    with contextlib.nullcontext() if accepted else pytest.raises(Unauthorised):
+        await keys.verify(token)
+
+
+async def test_a_key_has_no_seconds_beyond_its_expiry(database: Database, keys: ApiKeys) -> None:
+    before = int(clock.utc_now().timestamp()) - 1
+    with pytest.raises(Unauthorised):
+        await keys.verify(await _resigned(database, keys, issue(database, keys), exp=before))
+
+
+@pytest.mark.parametrize("end", ["revoked", "expired"])
+async def test_what_a_key_holds_open_ends_with_it(
+    database: Database, keys: ApiKeys, monkeypatch: pytest.MonkeyPatch, end: str
+) -> None:
+    monkeypatch.setattr(api_keys, "_WATCH_SECONDS", 0.01)
+    caller, other = await keys.verify(issue(database, keys)), await keys.verify(issue(database, keys, "other"))
+
+    async def hold(key_id: str) -> None:
+        async with keys.hold_open(key_id):
+            await asyncio.Event().wait()
+
+    ended, lasting = (asyncio.create_task(hold(each.key_id or "")) for each in (caller, other))
+    if end == "revoked":  # as another process does it
+        database.run(lambda c: ApiKeys.delete(c, caller.key_id or ""))
+    else:
+        table = store.api_keys
+        query = table.update().where(table.c.id == caller.key_id).values(expires_at=clock.utc_now())
+        database.run(lambda c: c.execute(query))
+    async with asyncio.timeout(10):
+        with pytest.raises(Unauthorised):
+            await ended
+    assert not lasting.done()
+    lasting.cancel()
 
 
 async def test_a_key_of_one_tenant_cannot_claim_another(database: Database, keys: ApiKeys) -> None:
