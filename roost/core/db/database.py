@@ -13,9 +13,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
 
+import psycopg
 from sqlalchemy import URL, Connection, Engine, MetaData, create_engine, event
 from sqlalchemy.engine import make_url
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import DBAPIError
 
 from roost.core import log
 from roost.core.problem import ServiceUnavailable
@@ -35,6 +36,10 @@ metadata = MetaData(
 _TOPICS = "topics of this transaction"
 _POSTGRES_THREADS = 8
 _DEADLOCK, _DISK_FULL = "40P01", "53100"
+_NO_CONNECTION = frozenset({"08", "57"})
+"""Classes of SQLSTATE: connection exceptions, and interventions of an operator, who stops a server for example."""
+_TOO_MANY_CONNECTIONS = "53300"
+_RETRY_SECONDS = 5
 _FULL_OR_BROKEN = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR})
 _PRAGMAS = (
     "case_sensitive_like=ON",  # as in PostgreSQL
@@ -53,6 +58,12 @@ class DatabaseWriteFailed(ServiceUnavailable):
     """The disk is full or broken. The transaction was rolled back; reads still work."""
 
     message = "The database cannot be written"
+
+
+class DatabaseUnavailable(ServiceUnavailable):
+    """PostgreSQL is away, or cut the connection. A write may have been committed if it was cut at its very end."""
+
+    message = "The database is unavailable"
 
 
 class Database:
@@ -147,19 +158,31 @@ def _transact(engine: Engine, fn: Callable[[Connection], T], tries: int = 3) -> 
     try:
         with engine.begin() as connection:
             return fn(connection)
-    except OperationalError as error:
+    except DBAPIError as error:
         if _is_full_or_broken(error):
             _log.error("database.write_failed", reason=str(error.orig))
             raise DatabaseWriteFailed from None
+        if _is_unavailable(error):
+            _log.error("database.unavailable", reason=str(error.orig))
+            raise DatabaseUnavailable(retry_after=_RETRY_SECONDS) from None
         if tries == 1 or getattr(error.orig, "sqlstate", None) != _DEADLOCK:
             raise
     return _transact(engine, fn, tries - 1)
 
 
-def _is_full_or_broken(error: OperationalError) -> bool:
+def _is_full_or_broken(error: DBAPIError) -> bool:
     """Return whether the error means that the disk is full or broken; SQLite reports some full disks as I/O errors."""
     code = getattr(error.orig, "sqlite_errorcode", 0)
     return code & 0xFF in _FULL_OR_BROKEN or getattr(error.orig, "sqlstate", None) == _DISK_FULL
+
+
+def _is_unavailable(error: DBAPIError) -> bool:
+    """Return whether PostgreSQL refuses connections, or cut this one; it gives no code for failed connections."""
+    if not isinstance(error.orig, psycopg.Error):
+        return False
+    state = error.orig.sqlstate
+    is_refused = isinstance(error.orig, psycopg.OperationalError) and state in {None, _TOO_MANY_CONNECTIONS}
+    return error.connection_invalidated or is_refused or (state or "")[:2] in _NO_CONNECTION
 
 
 def _postgres(url: URL) -> Engine:

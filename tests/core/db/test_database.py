@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError, IntegrityError
 
 from roost.core.db import Connection, Database, publish_on_commit
-from roost.core.db.database import DatabaseWriteFailed
+from roost.core.db.database import DatabaseUnavailable, DatabaseWriteFailed
 
 _things = sa.Table(
     "things", sa.MetaData(), sa.Column("id", sa.Integer, primary_key=True), sa.Column("count", sa.Integer)
@@ -249,3 +249,35 @@ async def test_subscribers_are_told_after_a_commit_and_of_no_rollback(db: Databa
     unsubscribe()
     await db.write(write)
     assert len(told) == 1
+
+
+@pytest.mark.postgres
+async def test_a_cut_connection_is_a_problem_and_the_next_one_works(postgres_url: str) -> None:
+    database = Database(postgres_url)
+
+    def cut(connection: Connection) -> None:
+        connection.exec_driver_sql("SELECT pg_terminate_backend(pg_backend_pid())")
+
+    for run in (database.read, database.write):
+        with pytest.raises(DatabaseUnavailable) as raised:
+            await run(cut)
+        assert raised.value.retry_after
+        await database.ping()
+    database.close()
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:1", "/nowhere"])
+async def test_a_server_that_is_away_is_a_problem(address: str) -> None:
+    host, _, port = address.partition(":")
+    database = Database(f"postgresql://postgres@/postgres?host={host}&port={port or 5432}")
+    with pytest.raises(DatabaseUnavailable):
+        await database.ping()
+    database.close()
+
+
+@pytest.mark.postgres
+async def test_an_error_of_a_statement_is_none_of_these(postgres_url: str) -> None:
+    database = Database(postgres_url)
+    with pytest.raises(DBAPIError):
+        await database.read(lambda connection: connection.exec_driver_sql("SELECT 1/0"))
+    database.close()
