@@ -19,6 +19,7 @@ from roost.agents.versions import api as versions
 from roost.agents.workspace import api as workspace
 from roost.core.sensitive import Sensitive
 from roost.hosts import health, openapi
+from roost.hosts.head_requests import HeadMiddleware
 from roost.hosts.health import Check
 from roost.hosts.path_rewrite import PathRewriteMiddleware
 from roost.identity import api as keys
@@ -50,6 +51,7 @@ def create_application(
     app.state.services = services
     errors.install_error_handlers(app)
     app.add_middleware(PathRewriteMiddleware)
+    app.add_middleware(HeadMiddleware, routes=app.routes)  # around the rewriting, which knows no HEAD
     app.include_router(lifecycle.router)
     app.include_router(workspace.router)
     app.include_router(channels.router)

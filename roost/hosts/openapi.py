@@ -12,8 +12,8 @@ from roost.hosts import routes
 from roost.hosts.routes import ApiOperation
 from roost.hosts.url_map import find_rule
 from roost.identity import authenticator
-from roost.web.schemas import ErrorBody, StorageErrorBody
-from roost.web.url_rule import UrlFamily
+from roost.web.schemas import ErrorBody, LegacyErrorBody, ModelErrorBody, StorageErrorBody
+from roost.web.url_rule import ErrorForm
 
 _SCHEMES: dict[str, Any] = {
     "serviceJwt": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"},
@@ -44,6 +44,13 @@ _REASONS = {
     "500": "Something failed; `error` says what.",
     "503": "Something that is needed is not available.",
 }
+ERROR_SHAPES: Mapping[ErrorForm, tuple[str, type[BaseModel]]] = {
+    ErrorForm.AGENTS: ("Error", ErrorBody),
+    ErrorForm.STORAGE: ("StorageError", StorageErrorBody),
+    ErrorForm.LEGACY: ("LegacyError", LegacyErrorBody),
+    ErrorForm.OPENAI: ("ModelError", ModelErrorBody),
+}
+"""Name and schema of the error bodies of each API."""
 _METHODS_WITH_BODY = {"POST", "PUT", "PATCH"}
 
 
@@ -69,9 +76,9 @@ def _describe(app: FastAPI, agents_url: str) -> dict[str, Any]:
     components = schema.setdefault("components", {})
     components["securitySchemes"] = _SCHEMES
     shapes = components.setdefault("schemas", {})
-    shapes["Error"] = ErrorBody.model_json_schema()
-    stored = StorageErrorBody.model_json_schema(ref_template="#/components/schemas/{model}")
-    shapes |= {**stored.pop("$defs"), "StorageError": stored}
+    for name, shape in ERROR_SHAPES.values():
+        described = shape.model_json_schema(ref_template="#/components/schemas/{model}")
+        shapes |= {**described.pop("$defs", {}), name: described}
     for name in ("HTTPValidationError", "ValidationError"):
         components["schemas"].pop(name, None)
     for operation in routes.list_operations(app):
@@ -107,7 +114,6 @@ def _complete(described: dict[str, Any], operation: ApiOperation) -> None:
     if operation.method in _METHODS_WITH_BODY:
         statuses |= {"404", "408", "409", "413", "415"}
     for status in sorted(statuses - responses.keys()):
-        family = find_rule(operation.method, operation.path).family
-        shape = "StorageError" if family is UrlFamily.STORAGE else "Error"
+        shape, _ = ERROR_SHAPES[find_rule(operation.method, operation.path).errors]
         content = {"application/json": {"schema": {"$ref": f"#/components/schemas/{shape}"}}}
         responses[status] = {"description": _REASONS[status], "content": content}

@@ -16,10 +16,9 @@ from roost.storage.compat.paths import PATH_REWRITES, PathRewrite
 class PathRewriteMiddleware:
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
-        self._rows: dict[tuple[str, str], list[tuple[Any, PathRewrite]]] = defaultdict(list)
+        self._rows: dict[str, list[tuple[Any, PathRewrite]]] = defaultdict(list)
         for row in PATH_REWRITES:
-            for method in row.methods:
-                self._rows[method, _family(row.path)].append((compile_path(row.path)[0], row))
+            self._rows[_family(row.path)].append((compile_path(row.path)[0], row))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
@@ -27,8 +26,12 @@ class PathRewriteMiddleware:
         await self._app(scope, receive, send)
 
     def _rewrite(self, scope: Scope, send: Send) -> Send:
-        for pattern, row in self._rows.get((scope["method"], _family(scope["path"])), ()):
-            if (match := pattern.match(scope["path"])) is not None:
+        for pattern, row in self._rows.get(_family(scope["path"]), ()):
+            if (match := pattern.match(scope["path"])) is None:
+                continue
+            if scope["method"] not in row.methods:
+                scope.setdefault("state", {}).setdefault("rewritten_methods", set()).update(row.methods)
+            else:
                 scope["path"] = row.current_path(match.groupdict())
                 scope["raw_path"] = quote(scope["path"]).encode()
                 return _RenamingSend(send, row.response_names) if row.response_names else send

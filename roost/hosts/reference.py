@@ -6,6 +6,7 @@ from typing import Any
 from fastapi import FastAPI
 
 from roost.hosts import routes
+from roost.hosts.openapi import ERROR_SHAPES
 from roost.hosts.routes import WEBSOCKET, ApiOperation
 
 Json = Mapping[str, Any]
@@ -13,11 +14,11 @@ Json = Mapping[str, Any]
 COMMAND = ".venv/bin/roost routes --markdown > docs/reference/agents-api.md"
 _HEAD = f"""# Reference of the APIs
 
-Written from the code by `{COMMAND}`; [the overview](api.md) explains addresses and
-credentials. Bodies are JSON. Fields marked * are always there, or have to be sent. Errors are `{{"error": string}}`,
-of the storage API `{{"error": {{"code", "message"}}}}`.
+Written from the code by `{COMMAND}`; [the overview](api.md) explains addresses,
+credentials and the forms of errors. Bodies are JSON. Fields marked * are always there, or have to be sent. HEAD is
+answered wherever GET is.
 """
-_ERRORS = [{"$ref": f"#/components/schemas/{name}"} for name in ("Error", "StorageError")]
+_ERRORS = [{"$ref": f"#/components/schemas/{name}"} for name, _ in ERROR_SHAPES.values()]
 _LIMITS = {
     "minLength": "at least {} characters",
     "maxLength": "at most {} characters",

@@ -1,7 +1,7 @@
 """Turn problems into responses: the one table of statuses, and the error bodies of each API."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from fastapi import FastAPI, Request
@@ -10,7 +10,7 @@ from fastapi.responses import JSONResponse, Response
 from fastapi.routing import iter_route_contexts
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
-from starlette.routing import Match, Route
+from starlette.routing import BaseRoute, Match, Route
 from starlette.types import Scope
 
 from roost.core.problem import Problem, ProblemKind
@@ -181,15 +181,21 @@ async def _unexpected(request: Request, _error: Exception) -> JSONResponse:
 
 async def _http(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
-    message = _HTTP_MESSAGES.get(error.status_code, "Bad request")
-    headers = dict(error.headers or {})
-    if error.status_code == 405:
-        headers["Allow"] = ", ".join(sorted(_methods(request)))
-    return error_response(request.scope, error.status_code, message, headers=headers)
+    status, headers = error.status_code, dict(error.headers or {})
+    if status in {404, 405} and (methods := _allowed_methods(request)):
+        status, headers["Allow"] = 405, ", ".join(sorted(methods))
+    return error_response(request.scope, status, _HTTP_MESSAGES.get(status, "Bad request"), headers=headers)
 
 
-def _methods(request: Request) -> set[str]:
-    """Return all methods of a path (RFC 9110, 10.2.1); the router itself knows only those of one route."""
-    routes = [context.original_route for context in iter_route_contexts(request.app.routes)]
-    fitting = [route for route in routes if route.matches(request.scope)[0] is not Match.NONE]
+def route_methods(routes: Sequence[BaseRoute], scope: Scope) -> set[str]:
+    """Return the methods of all routes that match the path."""
+    originals = [context.original_route for context in iter_route_contexts(routes)]
+    fitting = [route for route in originals if route.matches(scope)[0] is not Match.NONE]
     return {method for route in fitting if isinstance(route, Route) for method in route.methods or ()}
+
+
+def _allowed_methods(request: Request) -> set[str]:
+    """Return all methods of a path (RFC 9110, 10.2.1), also those whose path is rewritten."""
+    methods = route_methods(request.app.routes, request.scope)
+    methods |= request.scope.get("state", {}).get("rewritten_methods", set[str]())
+    return methods | {"HEAD"} if "GET" in methods else methods

@@ -63,3 +63,27 @@ class StorageErrorBody(BaseModel):
     """The error body of `/v3`."""
 
     error: StorageErrorDetail
+
+
+class LegacyErrorDetail(BaseModel):
+    reason: str
+    details: str
+
+
+class LegacyErrorBody(BaseModel):
+    """The error body of the storage API's paths without `/v3`."""
+
+    error: LegacyErrorDetail
+
+
+class ModelErrorDetail(BaseModel):
+    message: str
+    type: str
+    param: str | None
+    code: str | None
+
+
+class ModelErrorBody(BaseModel):
+    """The error body of `/v0/llm/v1`, which is OpenAI's."""
+
+    error: ModelErrorDetail

@@ -23,6 +23,7 @@ from tests.contract.endpoints import (
 )
 from tests.server import RunningServer
 
+METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"})
 GARBAGE = ["x", "null", "Bearer", "eyJhbGciOiJub25lIn0.e30.", "rst_gw_" + "0" * 64, "undefined"]
 
 
@@ -128,6 +129,25 @@ async def test_the_storage_api_asks_for_the_contracts_scopes(server: RunningServ
         row["method"], path, json={}
     )
     assert allowed.status_code in {400, 404}, allowed.text
+
+
+async def test_allow_lists_the_methods_that_are_not_405(server: RunningServer) -> None:
+    """At every path, also the old ones that are rewritten; HEAD is answered where GET is."""
+    fields = {"network": "public", "kind": "ips", "channel": "slack", "cid": "x", "token": "ab12"}
+    paths = {(path, "storage" in row["addresses"]) for (_, path), row in routes().items()}
+    assert len(paths) > 80
+    for path, is_storage in sorted(paths):
+        target = re.sub(r"{(\w+)}", lambda name: fields.get(name[1], "00000000-0000-4000-8000-000000000000"), path)
+        api = server.client(host="api.localhost" if is_storage else "agents.localhost")
+        answers = {method: await api.request(method, target) for method in METHODS}
+        served = {method for method, answer in answers.items() if answer.status_code != 405}
+        if "GET" in served:
+            assert "HEAD" in served, path
+            assert (answers["HEAD"].status_code, answers["HEAD"].content) == (answers["GET"].status_code, b"")
+            assert answers["HEAD"].headers["content-type"] == answers["GET"].headers["content-type"]
+        assert "TRACE" not in served, path
+        for method in METHODS - served:
+            assert set(answers[method].headers["Allow"].split(", ")) == served, (method, path)
 
 
 @pytest.mark.parametrize("method", ["PATCH", "PUT", "DELETE", "OPTIONS"])

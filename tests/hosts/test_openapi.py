@@ -39,6 +39,29 @@ def test_no_operation_answers_422_and_all_have_the_contracts_error(description: 
     assert list(description["components"]["schemas"]["Error"]["properties"]) == ["error"]
 
 
+@pytest.mark.parametrize(
+    ("path", "fields"),
+    [
+        ("/v0/agents", None),
+        ("/v0/llm/v1/chat/completions", {"message", "type", "param", "code"}),
+        ("/v3/groups/{network}", {"code", "message"}),
+        ("/groups", {"reason", "details"}),
+        ("/pinning/pinByHash", {"reason", "details"}),
+        ("/psa/pins", {"reason", "details"}),
+    ],
+)
+def test_errors_have_the_shape_of_their_api(description: dict[str, Any], path: str, fields: set[str] | None) -> None:
+    schemas = description["components"]["schemas"]
+    responses = description["paths"][path]["post"]["responses"]
+    errors = {status: response for status, response in responses.items() if status in {"400", "401", "413", "503"}}
+    assert len(errors) == 4
+    for response in errors.values():
+        shape = schemas[response["content"]["application/json"]["schema"]["$ref"].rsplit("/", 1)[1]]
+        error = shape["properties"]["error"]
+        inner = schemas[error["$ref"].rsplit("/", 1)[1]]["properties"].keys() if "$ref" in error else None
+        assert inner == fields
+
+
 def test_callers_are_named(description: dict[str, Any]) -> None:
     paths = description["paths"]
     assert paths["/v0/agents"]["get"]["security"] == [{"serviceJwt": []}]

@@ -1,6 +1,7 @@
 """The HTTP protocol of the public port: requests for an agent go to its gateway, all others to the application."""
 
 import asyncio
+from http import HTTPStatus
 from typing import ClassVar
 
 from roost.core import ids
@@ -14,7 +15,7 @@ from roost.hosts.edge.gateway_pool import GatewayPool
 from roost.hosts.edge.http_connection import Exchange, HttpConnection
 from roost.hosts.edge.proxy_exchange import ProxyExchange
 from roost.hosts.edge.proxy_request import ProxyRequest
-from roost.hosts.edge.request_head import RequestHead
+from roost.hosts.edge.request_head import InvalidRequestHead, RequestHead
 from roost.hosts.url_map import is_platform_target
 from roost.identity.authenticator import AuthRequest
 from roost.web import errors
@@ -38,6 +39,8 @@ class EdgeHttpProtocol(HttpConnection):
         address = dependencies.addresses.parse(head.headers.host)
         if address is None or address.agent_id is None or is_platform_target(head.target):
             return None if head.websocket else AsgiExchange(self, head)
+        if head.method == b"TRACE":  # a gateway could echo the credential that the edge adds
+            raise InvalidRequestHead(HTTPStatus.METHOD_NOT_ALLOWED, "Method not allowed")
         fields = head.headers.fields
         auth = AuthRequest(
             host_kind=address.host_kind,

@@ -106,7 +106,7 @@ def head_size(headers: Headers) -> int:
 def _check_line(method: bytes, target: bytes, version: str) -> None:
     if version not in {"1.0", "1.1"}:
         raise InvalidRequestHead(HTTPStatus.HTTP_VERSION_NOT_SUPPORTED, "HTTP version not supported")
-    if method in {b"CONNECT", b"TRACE"}:
+    if method == b"CONNECT":
         raise InvalidRequestHead(HTTPStatus.METHOD_NOT_ALLOWED, "Method not allowed")
     if b"#" in target or not target.isascii():
         raise InvalidRequestHead(HTTPStatus.BAD_REQUEST, "Malformed request target")

@@ -16,6 +16,7 @@ from roost.net.hop_by_hop import HOP_BY_HOP
 CLOSE = b"connection: close\r\n"
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 _DROPPED = HOP_BY_HOP | {b"content-length", b"set-cookie2", b"x-request-id"}
+_FORWARDED_METHODS = "DELETE, GET, HEAD, OPTIONS, PATCH, POST, PUT"
 _PHRASES: Mapping[int, bytes] = {status.value: status.phrase.encode() for status in HTTPStatus}
 
 
@@ -26,7 +27,8 @@ def forward_response(status: int, headers: Headers, host: str, own_lines: bytes)
 
 def error_bytes(status: int, message: str, request_id: str, *, close: bool = False, head: bool = False) -> bytes:
     """Return an error in the form of the agents API."""
-    return response_bytes(JSONResponse({"error": message}, status), request_id, close=close, head=head)
+    allow = {"Allow": _FORWARDED_METHODS} if status == HTTPStatus.METHOD_NOT_ALLOWED else None
+    return response_bytes(JSONResponse({"error": message}, status, allow), request_id, close=close, head=head)
 
 
 def response_bytes(response: Response, request_id: str, *, close: bool = False, head: bool = False) -> bytes:

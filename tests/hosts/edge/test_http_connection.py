@@ -73,7 +73,6 @@ def test_what_could_be_read_in_two_ways_is_refused_and_ends_the_connection(
     [
         (b"GET http://agents.localhost/ HTTP/1.1\r\nHost: %b\r\n\r\n", 421),
         (b"CONNECT a:1 HTTP/1.1\r\nHost: %b\r\n\r\n", 405),
-        (b"TRACE / HTTP/1.1\r\nHost: %b\r\n\r\n", 405),
         (b"GET /a#b HTTP/1.1\r\nHost: %b\r\n\r\n", 400),
         (b"GET / HTTP/1.1\nHost: %b\n\n", 400),
         (b"GET / HTTP/3.0\r\nHost: %b\r\n\r\n", 400),
@@ -86,6 +85,14 @@ def test_what_could_be_read_in_two_ways_is_refused_and_ends_the_connection(
 def test_request_lines_that_are_not_served(wire: Wire, host: str, head: bytes, status: int) -> None:
     wire.send(head % host.encode())
     assert wire.error(status)
+    assert wire.closed()
+
+
+@pytest.mark.parametrize("head", [b"TRACE / HTTP/1.1\r\nHost: %b\r\n\r\n", b"CONNECT a:1 HTTP/1.1\r\nHost: %b\r\n\r\n"])
+def test_methods_that_reach_no_agent_say_which_do(edge: EdgeServer, wire: Wire, head: bytes) -> None:
+    wire.send(head % edge.host.encode())
+    reply = wire.reply()
+    assert (reply.status, reply["allow"]) == (405, "DELETE, GET, HEAD, OPTIONS, PATCH, POST, PUT")
     assert wire.closed()
 
 

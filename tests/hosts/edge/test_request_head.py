@@ -37,7 +37,6 @@ def sent_on(*headers: tuple[bytes, bytes], target: bytes = b"/", facts: RequestH
         ((b"GET", b"/", "0.9"), [HOST], 505),
         ((b"GET", b"/", "2.0"), [HOST], 505),
         ((b"CONNECT", b"a:1", "1.1"), [HOST], 405),
-        ((b"TRACE", b"/", "1.1"), [HOST], 405),
         ((b"GET", b"http://b2.agents.localhost/", "1.1"), [HOST], 421),
         ((b"GET", b"*", "1.1"), [HOST], 421),
         ((b"GET", b"/a#b", "1.1"), [HOST], 400),

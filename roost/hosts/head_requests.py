@@ -1,0 +1,30 @@
+"""Answer HEAD wherever GET is answered (RFC 9110, 9.3.2)."""
+
+from collections.abc import Sequence
+
+from starlette.routing import BaseRoute
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from roost.web.errors import route_methods
+
+
+class HeadMiddleware:
+    """Middleware that turns HEAD into GET without the body, except where a route has a HEAD of its own."""
+
+    def __init__(self, app: ASGIApp, routes: Sequence[BaseRoute]) -> None:
+        self._app = app
+        self._routes = routes
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["method"] != "HEAD" or "HEAD" in route_methods(self._routes, scope):
+            await self._app(scope, receive, send)
+            return
+
+        async def send_head(message: Message) -> None:
+            await send({**message, "body": b""} if message["type"] == "http.response.body" else message)
+
+        got = {**scope, "method": "GET"}
+        try:
+            await self._app(got, receive, send_head)
+        finally:
+            scope["route"] = got.get("route")  # for the access log
