@@ -196,7 +196,7 @@ class Settings(BaseModel):
         None, "`debug`, `info`, `warning` or `error`; the default is `info`, on a terminal `warning`."
     )
     metrics_token: Annotated[Sensitive[str] | None, _unless_none(_parse_token)] = _setting(
-        None, "Bearer token for `/metrics`, of at least 16 characters; without it there are no metrics."
+        None, "Token that `/metrics` requires, of at least 16 characters; without it there are no metrics."
     )
     quota_free: _Integer = _setting("1", "Agents per tenant on the free plan.")
     quota_paid: _Integer = _setting("20", "Agents per tenant on the paid plan.")

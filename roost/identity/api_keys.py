@@ -11,6 +11,7 @@ from sqlalchemy import Connection
 
 from roost.core import clock, ids
 from roost.core.db import Database
+from roost.core.periodic import PeriodicTask
 from roost.core.problem import InvalidInput, ServiceUnavailable
 from roost.core.seal import Sealer
 from roost.core.sensitive import Sensitive
@@ -125,20 +126,21 @@ class ApiKeys:
     async def hold_open(self, key_id: str) -> AsyncGenerator[None, None]:
         """Cancel the block and raise Unauthorised within a second after the key expires or any server revokes it."""
         hold = asyncio.timeout(None)
+
+        async def check_key() -> None:
+            if not hold.expired() and not await self._is_live(key_id):
+                hold.reschedule(0)
+
+        watch = PeriodicTask("service key of a stream", check_key, _WATCH_SECONDS)
         try:
             async with hold:
-                watcher = asyncio.create_task(self._end_with_key(key_id, hold))
+                watch.start()
                 try:
                     yield
                 finally:
-                    watcher.cancel()
+                    await watch.stop()
         except TimeoutError:
             raise (Unauthorised if hold.expired() else TimeoutError) from None
-
-    async def _end_with_key(self, key_id: str, hold: asyncio.Timeout) -> None:
-        while await self._is_live(key_id):  # noqa: ASYNC110 - another process may revoke the key
-            await asyncio.sleep(_WATCH_SECONDS)
-        hold.reschedule(0)
 
     async def _is_live(self, key_id: str) -> bool:
         try:
