@@ -1,5 +1,6 @@
 """Services of the agents API: what agents have, and the workflows of their lives."""
 
+import signal
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from roost.agents.channels.service import ChannelService
 from roost.agents.channels.validator import ChannelValidator
 from roost.agents.devices.service import DeviceService
 from roost.agents.egress.proxy import EgressProxy
+from roost.agents.hosts.service import HostService
 from roost.agents.lifecycle import trusted_authorities
 from roost.agents.lifecycle.startup_inputs import StartupInputCollector
 from roost.agents.logs.service import LogService
@@ -40,6 +42,7 @@ from roost.net.guarded_transport import TransportFactory
 
 @dataclass(frozen=True)
 class AgentServices:
+    hosts: HostService
     repository: AgentRepository
     runtimes: AgentRuntimes
     secrets: SecretService
@@ -58,7 +61,8 @@ class AgentServices:
 def build_agent_services(core: CoreServices, drivers: Drivers, app: ASGIApp) -> AgentServices:
     """Build the services; requests of agents through their relays go to `app`."""
     settings, db, sealer, origin = core.settings, core.db, core.sealer, core.addresses.agent_origin
-    repository = AgentRepository(db, sealer, {Plan.FREE: settings.quota_free, Plan.PAID: settings.quota_paid})
+    quotas = {Plan.FREE: settings.quota_free, Plan.PAID: settings.quota_paid}
+    repository = AgentRepository(db, sealer, quotas, core.host.id)
     secrets, environment = SecretService(db, sealer, repository), SecretEnvironment(db, sealer)
     channels, validator = ChannelRepository(db, sealer, repository), ChannelValidator(drivers.chat_platforms)
     runtimes = AgentRuntimes(repository, drivers.runtime, drivers.engines)
@@ -83,6 +87,7 @@ def build_agent_services(core: CoreServices, drivers: Drivers, app: ASGIApp) -> 
         trust=trusted_authorities.load_authorities(settings.ca_file),
     )
     return AgentServices(
+        hosts=HostService(db, core.host, partial(signal.raise_signal, signal.SIGTERM)),
         repository=repository,
         runtimes=runtimes,
         secrets=secrets,
@@ -100,10 +105,12 @@ def build_agent_services(core: CoreServices, drivers: Drivers, app: ASGIApp) -> 
 
 
 async def start_agent_services(agents: AgentServices, runtime: Runtime, stack: AsyncExitStack) -> None:
-    """Adopt the agents that run and start the others; `stack` ends all of them cleanly.
+    """Register the host, adopt its agents that run and start the others; `stack` ends all of them cleanly.
 
-    Raises RuntimeFailed when no container can be started.
+    Raises HostRunning, and RuntimeFailed when no container can be started.
     """
+    stack.push_async_callback(agents.hosts.stop)
+    await agents.hosts.start()
     capabilities = await runtime.probe()
     if not capabilities.usable:
         raise RuntimeFailed(f"No container can be started here: {capabilities.error}")

@@ -1,11 +1,12 @@
 """Services that both APIs use: settings, database, sealing, background work, addresses, identity, egress."""
 
-import socket
 from dataclasses import dataclass
 
 from prometheus_client import CollectorRegistry
 
+from roost.agents.hosts.model import HostIdentity
 from roost.app.drivers import open_database
+from roost.app.host_identity import load_host_identity
 from roost.config import Settings
 from roost.core.db import Database
 from roost.core.seal import Sealer
@@ -25,6 +26,7 @@ from roost.work import OperationWorker
 @dataclass(frozen=True)
 class CoreServices:
     settings: Settings
+    host: HostIdentity
     addresses: HostAddresses
     metrics: CollectorRegistry
     db: Database
@@ -46,6 +48,7 @@ class CoreServices:
 def build_core_services(settings: Settings) -> CoreServices:
     """Open the database, migrated, and the deployment's keys. Raises BadSettings."""
     db = open_database(settings)
+    host = load_host_identity(settings.data)
     sealer = load_sealer(settings, db)
     api_keys, gateway_tokens = ApiKeys(db, sealer), GatewayTokens(db, sealer)
     platform_tokens = PlatformTokens(db, sealer, gateway_tokens)
@@ -56,11 +59,12 @@ def build_core_services(settings: Settings) -> CoreServices:
     dialer = PublicDialer(policy, resolver)
     return CoreServices(
         settings=settings,
+        host=host,
         addresses=HostAddresses(settings.domain, settings.public_port, settings.public_scheme),
         metrics=CollectorRegistry(),
         db=db,
         sealer=sealer,
-        operations=OperationWorker(db, owner=f"{socket.gethostname()}:{settings.data}"[-100:]),
+        operations=OperationWorker(db, owner=host.id),
         api_keys=api_keys,
         gateway_tokens=gateway_tokens,
         platform_tokens=platform_tokens,

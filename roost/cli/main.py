@@ -14,6 +14,7 @@ from roost.cli import (
     files,
     gateways,
     groups,
+    hosts,
     keys,
     runtime_config,
     scripts,
@@ -51,6 +52,7 @@ cli.add_typer(channels.commands, name="channels")
 cli.add_typer(devices.commands, name="devices")
 cli.add_typer(runtime_config.commands, name="config")
 cli.add_typer(engines.commands, name="engines")
+cli.add_typer(hosts.commands, name="hosts")
 cli.add_typer(keys.commands, name="keys")
 cli.add_typer(tasks.commands, name="tasks")
 cli.add_typer(secrets.commands, name="secrets")

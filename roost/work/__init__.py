@@ -4,6 +4,7 @@ from roost.work.claim import ClaimedOperation, Handler, Settlement
 from roost.work.errors import LeaseLost, OperationNotFound
 from roost.work.model import JSON, Operation, OperationLimits, OperationState
 from roost.work.store import (
+    abandon_operations,
     add_operation,
     count_operations,
     discard_operation,
@@ -30,6 +31,7 @@ __all__ = [
     "OperationState",
     "OperationWorker",
     "Settlement",
+    "abandon_operations",
     "add_operation",
     "count_operations",
     "discard_operation",

@@ -14,6 +14,7 @@ from sqlalchemy import Connection
 
 from roost.core import clock, ids
 from roost.core.db import JsonText, UtcTime, metadata, publish_on_commit, read_record
+from roost.core.problem import ProblemKind
 from roost.work.errors import LeaseLost, OperationNotFound
 from roost.work.model import JSON, FreeSlots, Operation, OperationState
 
@@ -25,6 +26,7 @@ operations = sa.Table(
     sa.Column("kind", sa.String(50), nullable=False),
     sa.Column("subject", sa.String(100), nullable=False),
     sa.Column("tenant_id", sa.String(36)),
+    sa.Column("host", sa.String(36)),
     sa.Column("payload", JsonText),
     sa.Column("state", sa.String(10), nullable=False),
     sa.Column("attempts", sa.Integer, nullable=False),
@@ -60,11 +62,13 @@ def add_operation(
     *,
     run_after: datetime | None = None,
     tenant_id: str | None = None,
+    host: str | None = None,
     operation_id: str | None = None,
 ) -> Operation:
     """Add an operation in the caller's write transaction; workers claim it after the commit.
 
-    With a `tenant_id` it is unordered, and its kind must have limits.
+    With a `tenant_id` it is unordered, and its kind must have limits. An ordered one with a `host` is claimed only by
+    the worker of that name.
     """
     publish_on_commit(connection, kind)
     if tenant_id is None and connection.dialect.name == "postgresql":
@@ -79,6 +83,7 @@ def add_operation(
             kind=kind,
             subject=subject,
             tenant_id=tenant_id,
+            host=host,
             payload=payload,
             state=OperationState.PENDING,
             attempts=0,
@@ -124,6 +129,7 @@ def claim_operations(
     """Claim up to `limit` due ordered operations, oldest first; `exclude` has the ids that the caller already runs.
 
     An operation is due if it is pending, or its lease expired, and its subject has no older unfinished operation.
+    Operations of another host are never claimed, not even after their lease.
     The rows are locked before they change, so two processes never claim the same one. A finished operation never
     becomes unfinished again, so the check for older ones cannot become false.
     """
@@ -133,11 +139,17 @@ def claim_operations(
         sa.and_(_o.state == OperationState.PENDING, _o.run_after <= now),
         sa.and_(_o.state == OperationState.RUNNING, _o.lease_until < now),
     )
+    is_ours = sa.or_(_o.host.is_(None), _o.host == owner)
     is_older = sa.and_(older.c.subject == _o.subject, older.c.number < _o.number, older.c.finished_at.is_(None))
     due = (
         sa.select(_o.number)
         .where(
-            _ORDERED, _o.kind.in_(list(kinds)), _o.id.not_in(list(exclude)), is_claimable, ~sa.exists().where(is_older)
+            _ORDERED,
+            _o.kind.in_(list(kinds)),
+            _o.id.not_in(list(exclude)),
+            is_claimable,
+            is_ours,
+            ~sa.exists().where(is_older),
         )
         .order_by(_o.number)
         .limit(limit)
@@ -268,6 +280,13 @@ def release_operations(connection: Connection, owner: str | None = None) -> int:
     if owner is not None:
         query = query.where(_o.lease_owner == owner)
     return connection.execute(query.values(state=OperationState.PENDING, **_IDLE)).rowcount
+
+
+def abandon_operations(connection: Connection, host: str) -> None:
+    """Fail the unfinished operations of a host that does not come back."""
+    error = {"kind": ProblemKind.UNAVAILABLE.value, "message": "The server of the operation was removed"}
+    values = {"state": OperationState.FAILED, "error": error, "finished_at": clock.utc_now(), **_IDLE}
+    connection.execute(operations.update().where(_UNFINISHED, _o.host == host).values(values))
 
 
 def pause_operations(connection: Connection, kind: str, subject: str) -> None:

@@ -50,7 +50,10 @@ class _RunningOperation:
 
 
 class OperationWorker:
-    """Worker for one event loop; `owner` names it uniquely among the processes that share the database."""
+    """Worker for one event loop; `owner` names it uniquely among the processes that share the database.
+
+    It claims operations of the host `owner`, and those of no host.
+    """
 
     def __init__(self, db: Database, *, owner: str, lease: float = LEASE_SECONDS, limit: int = 32) -> None:
         self._db = db

@@ -44,6 +44,7 @@ RANKS: Mapping[str, int] = {
     "storage.tus": 7,
     "storage.compat": 8,
     "agents.registry": 1,
+    "agents.hosts": 2,
     "agents.egress": 2,
     "agents.logs": 2,
     "agents.models": 2,

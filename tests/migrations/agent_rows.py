@@ -48,6 +48,18 @@ def _agent(name: str, /, **more: Any) -> Row:
     return "agents", row | more
 
 
+def _host(name: str, /, **more: Any) -> Row:
+    row: dict[str, Any] = {
+        "id": name,
+        "name": "n" * 255,
+        "folder": "/" + "f" * 4095,
+        "session": "s" * 64,
+        "started_at": THEN,
+        "seen_at": None,
+    }
+    return "hosts", row | more
+
+
 def _script(script: str, **more: Any) -> Row:
     row: dict[str, Any] = {
         "agent_id": "a1",
@@ -144,4 +156,5 @@ ROWS: Mapping[str, Sequence[Row]] = {
     ],
     "0006": [_channel("telegram", bot_mark="b" * 64, allow_from='["1"]'), _channel("whatsapp", enabled=False)],
     "0007": [_script("build", state="failed", reason="exit", exit_code=1, digest="d" * 64), _script("start")],
+    "0022": [_host("h1", seen_at=THEN), _host("h2")],
 }

@@ -159,7 +159,7 @@ async def test_keys_from_before_open_and_those_that_ended_do_not(upgraded: Datab
 
 
 async def test_agents_and_what_they_have(upgraded: Database) -> None:
-    agents = AgentRepository(upgraded, SEALER, dict.fromkeys(Plan, 10))
+    agents = AgentRepository(upgraded, SEALER, dict.fromkeys(Plan, 10), "host")
     assert {agent.id for agent in await agents.list(TENANT)} == {"a1", "a2"}
     (secret,), _ = await SecretService(upgraded, SEALER, agents).list(TENANT)
     assert secret.value is not None

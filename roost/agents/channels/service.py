@@ -75,7 +75,7 @@ class ChannelService:
         Raises the errors of `ChannelValidator.validate`, BotTokenInUse, ChannelConfigurationFailed, AgentNotFound.
         """
         async with self._lock(agent_id):
-            agent = await self._agents.get(agent_id)
+            agent = await self._agents.get_here(agent_id)
             engine = self._runtimes.get_engine(agent.engine)
             present = (await self._channels.get_channels(agent_id)).get(name)
             supported = supported_channels(engine, agent.engine_version)
@@ -95,7 +95,7 @@ class ChannelService:
         if name not in CHANNELS:
             raise UnsupportedChannel
         async with self._lock(agent_id):
-            await self._agents.get(agent_id)
+            await self._agents.get_here(agent_id)
             present = (await self._channels.get_channels(agent_id)).get(name)
             if present is None:
                 return ChannelChange(f"{LABELS[name]} is not configured")
@@ -148,10 +148,10 @@ class ChannelService:
 
     async def _get_states(self, agent: Agent) -> Mapping[str, ChannelState]:
         """Ask the running gateway for the channels' states; return none if it does not respond in time."""
-        engine, context = await self._runtimes.get_context(agent.id)
-        if engine.channels is None or agent.state is not AgentState.RUNNING:
-            return {}
         try:
+            engine, context = await self._runtimes.get_context(agent.id)
+            if engine.channels is None or agent.state is not AgentState.RUNNING:
+                return {}
             async with asyncio.timeout(_STATUS_SECONDS):
                 return await engine.channels.status(context)
         except (Problem, TimeoutError):

@@ -39,14 +39,21 @@ class DeleteWorkflow:
         self._relays = relays
 
     async def delete(self, agent_id: str) -> None:
-        """Delete an agent and return when nothing is left of it. Raises AgentNotFound, AgentDeleteFailed."""
+        """Delete an agent and return when nothing is left of it.
+
+        An agent whose server was removed has nothing else left. Raises AgentNotFound, AgentOnOtherHost,
+        AgentDeleteFailed.
+        """
+        agent = await self._agents.get(agent_id)
+        if agent.host_id is not None:
+            self._agents.require_here(agent)
 
         def mark_deleted(connection: Connection) -> str:
             self._agents.mark_deleted(connection, agent_id)
             self._tokens.revoke(connection, agent_id)
             ChannelRepository.remove_all(connection, agent_id)
             SecretService.detach_all(connection, agent_id)
-            return work.add_operation(connection, model.DELETE, agent_id).id
+            return work.add_operation(connection, model.DELETE, agent_id, host=agent.host_id).id
 
         operation_id = await self._db.write(mark_deleted)
         self._tokens.notify_changed(agent_id)

@@ -53,7 +53,13 @@ class AgentDetails:
         return schemas.agent_record(agent, self._origin(agent.id), await self._token(caller, agent.id), lifecycle)
 
     async def get_process(self, agent: Agent) -> tuple[str, int | None]:
-        """Return the gateway's state (`running`, `starting` or `not_running`) and its pid in the container."""
+        """Return the gateway's state (`running`, `starting` or `not_running`) and its pid in the container.
+
+        For an agent on another server it is the stored state, without a pid.
+        """
+        if agent.host_id != self._agents.host_id:
+            is_up = agent.state in (AgentState.RUNNING, AgentState.STARTING)
+            return (agent.state.value if is_up else "not_running"), None
         try:
             process = (await self._runtimes.get_warden(agent.id).processes()).get(GATEWAY_PROCESS)
         except Problem:

@@ -59,7 +59,7 @@ class LaunchWorkflow:
             self._tokens.mint(connection, agent.id, caller.tenant_id)
             self._secrets.attach_in_transaction(connection, caller.tenant_id, agent.id, request.secret_ids)
             self._channels.save_in_transaction(connection, agent.id, channels)
-            return agent, work.add_operation(connection, model.START, agent.id).id
+            return agent, work.add_operation(connection, model.START, agent.id, host=agent.host_id).id
 
         agent, operation_id = await self._db.write(add)
         operation = await self._queue.wait(operation_id, timeout=engine.start_deadline + model.START_GRACE)

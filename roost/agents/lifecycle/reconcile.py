@@ -1,4 +1,4 @@
-"""Reconcile the stored agents with the running containers, at the server's start and every few seconds.
+"""Reconcile the stored agents of this host with its running containers, at the server's start and every few seconds.
 
 The start adopts containers that outlived the last server, starts agents without one, removes the remains of deleted
 agents, and stops containers of no agent (their files stay). Later runs look for lost containers and for gateways that
@@ -51,9 +51,11 @@ class AgentReconciler:
         self._slots = asyncio.Semaphore(_CONCURRENCY)
 
     async def start(self) -> None:
-        """Adopt or start every agent; then begin the periodic checks."""
+        """Adopt or start every agent of this host; then begin the periodic checks."""
+        # A SQLite database has a single server. On PostgreSQL an agent belongs to the server that has its files.
+        await self._agents.adopt_unassigned(None if self._db.is_sqlite else await self._runtime.list_stored())
         containers = {container.agent_id for container in await self._runtime.list()}
-        agents = await self._agents.list_all()
+        agents = await self._agents.list_here()
         for orphan in containers - {agent.id for agent in agents}:
             _log.warning("container.orphan_stopped", agent=orphan)
             await self._runtime.stop(orphan)
@@ -63,7 +65,7 @@ class AgentReconciler:
     async def stop(self) -> None:
         """Stop all containers cleanly; the next start of the server brings them back."""
         await self._watch.stop()
-        await asyncio.gather(*(self._shut_down(agent) for agent in await self._agents.list_all()))
+        await asyncio.gather(*(self._shut_down(agent) for agent in await self._agents.list_here()))
 
     async def _adopt_or_start(self, agent: Agent, has_container: bool) -> None:
         async with self._slots:
@@ -101,8 +103,8 @@ class AgentReconciler:
     async def _check_all(self) -> None:
         agents = [
             agent
-            for agent in await self._agents.list_all()
-            if not agent.deleted and agent.state in (AgentState.RUNNING, AgentState.FAILED)
+            for agent in await self._agents.list_here()
+            if not agent.deleted and agent.state is not AgentState.STARTING
         ]
         # Listed after the agents: the container of a running agent is missing only if it is gone.
         containers = {container.agent_id for container in await self._runtime.list()}
@@ -122,7 +124,7 @@ class AgentReconciler:
             crashing = process is not None and process.restarts >= _CRASH_LIMIT and process.state != "running"
             if agent.state is AgentState.RUNNING and crashing:
                 await self._set_state(agent, AgentState.FAILED, "The gateway keeps crashing; see its logs")
-            elif agent.state is AgentState.FAILED and not crashing and await self._starter.is_up(agent):
+            elif agent.state is not AgentState.RUNNING and not crashing and await self._starter.is_up(agent):
                 await self._set_state(agent, AgentState.RUNNING)
 
     async def _enqueue(self, agent: Agent, kind: str) -> None:
@@ -132,7 +134,7 @@ class AgentReconciler:
             if kind == model.START:
                 self._agents.set_state(connection, agent.id, AgentState.STARTING)
             if not work.is_subject_busy(connection, agent.id):
-                work.add_operation(connection, kind, agent.id)
+                work.add_operation(connection, kind, agent.id, host=agent.host_id)
 
         await self._db.write(enqueue)
 

@@ -38,9 +38,9 @@ class RestartWorkflow:
         Requests share a restart that waits in the queue. A missing version is installed first, which takes minutes. If
         the version does not start, the agent is `failed` at that version.
 
-        Raises AgentNotFound, AgentRestartFailed, and the errors of `VersionService.require`.
+        Raises AgentNotFound, AgentOnOtherHost, AgentRestartFailed, and the errors of `VersionService.require`.
         """
-        agent = await self._agents.get(agent_id)
+        agent = await self._agents.get_here(agent_id)
         _, previous = await self._details.get_process(agent)
         engine = self._runtimes.get_engine(agent.engine)
         timeout = engine.start_deadline + model.START_GRACE
@@ -69,4 +69,4 @@ def _enqueue(connection: Connection, agent: Agent, version: str | None) -> str:
     for waiting in work.list_waiting_operations(connection, model.START, agent.id):
         if payload in (None, waiting.payload):
             return waiting.id
-    return work.add_operation(connection, model.START, agent.id, payload).id
+    return work.add_operation(connection, model.START, agent.id, payload, host=agent.host_id).id

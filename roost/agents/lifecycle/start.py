@@ -48,7 +48,7 @@ class StartWorkflow:
     async def handle(self, operation: ClaimedOperation) -> dict[str, Any]:
         """Handle `agent.start`, idempotently; a payload (see `model.at_version`) asks for a new container."""
         try:
-            agent = await self._agents.get(operation.subject)
+            agent = await self._agents.get_here(operation.subject)
         except AgentNotFound:  # deleted while the operation waited
             return {}
         payload: dict[str, Any] = operation.payload or {}

@@ -66,14 +66,15 @@ class UpdateWorkflow:
     async def __call__(self, agent_id: str, tag: str | None = None) -> UpdateResult:
         """Update to the version `tag`, or to the newest; return when the agent runs at the new or the old version.
 
-        Raises AgentNotFound, the errors of `VersionService.require`, and AgentRestartFailed if the agent does not run.
+        Raises AgentNotFound, AgentOnOtherHost, the errors of `VersionService.require`, and AgentRestartFailed if the
+        agent does not run.
         """
-        agent = await self._agents.get(agent_id)
+        agent = await self._agents.get_here(agent_id)
         engine = self._runtimes.get_engine(agent.engine)
         named = tag if tag != _LATEST else None
         version = named or await self._versions.find_latest(engine, agent.engine_version)
         await self._versions.require(engine, version)
-        operation_id = await self._db.write(lambda connection: _enqueue(connection, agent_id, version))
+        operation_id = await self._db.write(lambda connection: _enqueue(connection, agent, version))
         starts = 2 * (engine.start_deadline + model.START_GRACE)
         operation = await self._queue.wait(operation_id, INSTALL_SECONDS + state_backup.TIMEOUT_SECONDS + starts)
         await self._agents.get(agent_id)  # raises if it was deleted meanwhile
@@ -86,7 +87,7 @@ class UpdateWorkflow:
         step = _UpdateStep(**operation.payload)
         try:
             if step.phase == _SAVE:
-                agent = await self._agents.get(operation.subject)
+                agent = await self._agents.get_here(operation.subject)
                 if (result := await self._install(agent, step.to)) is not None:
                     return asdict(result)
                 step = await self._save(operation, replace(step, previous=agent.engine_version))
@@ -175,13 +176,13 @@ class UpdateWorkflow:
         return step
 
 
-def _enqueue(connection: Connection, agent_id: str, version: str) -> str:
+def _enqueue(connection: Connection, agent: Agent, version: str) -> str:
     """Return the id of a waiting update to the same version, or enqueue one."""
     payload = asdict(_UpdateStep(version))
-    for waiting in work.list_waiting_operations(connection, UPDATE, agent_id):
+    for waiting in work.list_waiting_operations(connection, UPDATE, agent.id):
         if waiting.payload == payload:
             return waiting.id
-    return work.add_operation(connection, UPDATE, agent_id, payload).id
+    return work.add_operation(connection, UPDATE, agent.id, payload, host=agent.host_id).id
 
 
 def _public_reason(error: Exception) -> str:

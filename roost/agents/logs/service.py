@@ -41,7 +41,7 @@ class LogService:
 
     async def tail(self, agent_id: str, log_filter: LogFilter | None = None) -> str:
         """Return the last 100 matching lines, oldest first; without a container, the reason. Raises AgentNotFound."""
-        agent = await self._agents.get(agent_id)
+        agent = await self._agents.get_here(agent_id)
         limit = LINE_LIMIT if log_filter is None else _FILTERED_LINES
         try:
             lines = await self._runtimes.get_warden(agent_id).logs(limit=limit)
@@ -73,7 +73,9 @@ class LogService:
         def lines(last: int) -> AsyncGenerator[LogLine]:
             return self._runtimes.get_warden(agent_id).follow(last=last)
 
-        return LogFeed(lines, _LineMasker(partial(self._private_values, agent_id)), partial(self._agents.get, agent_id))
+        return LogFeed(
+            lines, _LineMasker(partial(self._private_values, agent_id)), partial(self._agents.get_here, agent_id)
+        )
 
 
 def sanitize_output(text: str) -> str:

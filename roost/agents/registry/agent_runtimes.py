@@ -36,14 +36,20 @@ class AgentRuntimes:
             raise EngineNotInstalled from None
 
     async def get_context(self, agent_id: str) -> tuple[Engine, AgentContext]:
-        """Return the agent's engine, and the context for its abilities. Raises AgentNotFound."""
-        agent = await self._agents.get(agent_id)
+        """Return the agent's engine, and the context for its abilities.
+
+        Raises AgentNotFound, AgentOnOtherHost.
+        """
+        agent = await self._agents.get_here(agent_id)
         token = await self._agents.get_internal_token(agent_id)
         return self.get_engine(agent.engine), AgentContext(self.get_warden(agent_id), token, agent.engine_version)
 
     async def dial_gateway(self, agent_id: str) -> Stream:
-        """Open a stream to the agent's gateway. Raises AgentNotFound, ContainerNotRunning, DialRefused."""
-        agent = await self._agents.get(agent_id)
+        """Open a stream to the agent's gateway.
+
+        Raises AgentNotFound, AgentOnOtherHost, ContainerNotRunning, DialRefused.
+        """
+        agent = await self._agents.get_here(agent_id)
         return await self.get_warden(agent_id).dial(self.get_engine(agent.engine).port)
 
     async def get_credential(self, agent_id: str) -> tuple[str, Sensitive[str]]:

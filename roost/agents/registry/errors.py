@@ -17,6 +17,12 @@ class AgentNotFound(NotFound):
     message = "Agent not found"
 
 
+class AgentOnOtherHost(ServiceUnavailable):
+    """The agent's container and files are on another server of this deployment."""
+
+    message = "The agent is on another server"
+
+
 class AgentNotRunning(ServiceUnavailable):
     """The agent has no running container to ask."""
 

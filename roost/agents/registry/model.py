@@ -32,8 +32,8 @@ TRANSITIONS: Mapping[AgentState, frozenset[AgentState]] = {
     AgentState.STARTING: frozenset({AgentState.RUNNING, AgentState.FAILED, AgentState.NOT_RUNNING}),
     # restart requested or container lost; gateway keeps crashing; server stopped
     AgentState.RUNNING: frozenset({AgentState.STARTING, AgentState.FAILED, AgentState.NOT_RUNNING}),
-    # the next start of the server, or a requested restart
-    AgentState.NOT_RUNNING: frozenset({AgentState.STARTING}),
+    # the next start of the server, or a requested restart; it runs after all
+    AgentState.NOT_RUNNING: frozenset({AgentState.STARTING, AgentState.RUNNING}),
     # restart requested; a crashing gateway recovered; server stopped
     AgentState.FAILED: frozenset({AgentState.STARTING, AgentState.RUNNING, AgentState.NOT_RUNNING}),
 }
@@ -51,7 +51,10 @@ class AgentProfile:
 
 @dataclass(frozen=True)
 class Agent:
-    """An agent; `reason` says why it is `failed`, `deleted` marks one whose deletion is in progress."""
+    """An agent; `reason` says why it is `failed`, `deleted` marks one whose deletion is in progress.
+
+    host_id: the server with its container and files; None if it was removed.
+    """
 
     id: str
     tenant_id: str
@@ -61,6 +64,7 @@ class Agent:
     state: AgentState
     reason: str | None
     deleted: bool
+    host_id: str | None
     created_at: datetime
     updated_at: datetime
 

@@ -1,12 +1,12 @@
 """Agent records. Other slices change states only through `set_state`, which enforces the transitions."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 from sqlalchemy import Connection
 
 from roost.agents.registry import store
-from roost.agents.registry.errors import AgentLimitReached, AgentNotFound
+from roost.agents.registry.errors import AgentLimitReached, AgentNotFound, AgentOnOtherHost
 from roost.agents.registry.model import REASON_LIMIT, TRANSITIONS, Agent, AgentProfile, AgentState
 from roost.core import clock, ids
 from roost.core.db import Database
@@ -17,9 +17,14 @@ from roost.core.sensitive import Sensitive
 from roost.identity import tenants
 from roost.identity.caller import Plan
 
+_REMOVED = "The agent's server was removed"
+
 
 class AgentRepository:
-    def __init__(self, db: Database, sealer: Sealer, quotas: Mapping[Plan, int]) -> None:
+    """Agents of all hosts; `host_id` is the id of this one."""
+
+    def __init__(self, db: Database, sealer: Sealer, quotas: Mapping[Plan, int], host_id: str) -> None:
+        self.host_id = host_id
         self._db = db
         self._sealer = sealer
         self._quotas = quotas
@@ -29,9 +34,19 @@ class AgentRepository:
         """List the tenant's agents, newest first."""
         return await self._db.read(lambda connection: store.list_tenant_agents(connection, tenant_id))
 
-    async def list_all(self) -> Sequence[Agent]:
-        """List all agents of all tenants, including those that are being deleted."""
-        return await self._db.read(store.list_all_agents)
+    async def list_here(self) -> Sequence[Agent]:
+        """List the agents of this host, of all tenants, including those that are being deleted."""
+        return await self._db.read(lambda connection: store.list_host_agents(connection, self.host_id))
+
+    async def adopt_unassigned(self, stored: Collection[str] | None) -> None:
+        """Assign agents of no host to this one: those in `stored`, or all."""
+
+        def adopt(connection: Connection) -> None:
+            for agent in store.list_host_agents(connection, None):
+                if stored is None or agent.id in stored:
+                    store.set_host(connection, agent.id, self.host_id)
+
+        await self._db.write(adopt)
 
     async def get(self, agent_id: str) -> Agent:
         """Return an agent. Raises AgentNotFound."""
@@ -39,6 +54,17 @@ class AgentRepository:
         if agent is None or agent.deleted:
             raise AgentNotFound
         return agent
+
+    async def get_here(self, agent_id: str) -> Agent:
+        """Return an agent whose container is on this host. Raises AgentNotFound, AgentOnOtherHost."""
+        agent = await self.get(agent_id)
+        self.require_here(agent)
+        return agent
+
+    def require_here(self, agent: Agent) -> None:
+        """Raise AgentOnOtherHost unless the agent's container is on this host."""
+        if agent.host_id != self.host_id:
+            raise AgentOnOtherHost(None if agent.host_id else _REMOVED)
 
     async def get_limit(self, tenant_id: str) -> int:
         """Return the maximum number of agents of the tenant's plan."""
@@ -55,7 +81,17 @@ class AgentRepository:
             raise AgentLimitReached
         now = clock.utc_now()
         agent = Agent(
-            ids.new_host_label(), tenant_id, profile, engine, version, AgentState.STARTING, None, False, now, now
+            id=ids.new_host_label(),
+            tenant_id=tenant_id,
+            profile=profile,
+            engine=engine,
+            engine_version=version,
+            state=AgentState.STARTING,
+            reason=None,
+            deleted=False,
+            host_id=self.host_id,
+            created_at=now,
+            updated_at=now,
         )
         internal = ids.new_token("rst_int")
         store.insert_agent(connection, agent, self._sealer.seal(internal.encode(), _place(agent.id)))
@@ -101,6 +137,18 @@ class AgentRepository:
         """Mark an agent deleted, which hides it. Raises AgentNotFound."""
         if not store.mark_deleted(connection, agent_id, clock.utc_now()):
             raise AgentNotFound
+
+    @staticmethod
+    def abandon_host(connection: Connection, host_id: str) -> int:
+        """Leave the agents of a removed host without one, and return their number; purge those marked deleted."""
+        agents = store.list_host_agents(connection, host_id)
+        for agent in agents:
+            if agent.deleted:
+                store.delete_agent(connection, agent.id)
+            else:
+                store.set_host(connection, agent.id, None)
+                store.set_state(connection, agent.id, AgentState.NOT_RUNNING, _REMOVED, clock.utc_now())
+        return len(agents)
 
     def purge(self, connection: Connection, agent_id: str) -> None:
         """Delete the row of an agent after all its other data."""

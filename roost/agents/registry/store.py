@@ -28,6 +28,7 @@ agents = sa.Table(
     sa.Column("state", sa.String(16), nullable=False),
     sa.Column("reason", sa.Text),
     sa.Column("deleted", sa.Boolean, nullable=False),
+    sa.Column("host_id", sa.String(36)),
     sa.Column("created_at", UtcTime, nullable=False),
     sa.Column("updated_at", UtcTime, nullable=False),
 )
@@ -59,9 +60,14 @@ def count_agents(connection: Connection, tenant_id: str) -> int:
     return connection.execute(query).scalar_one()
 
 
-def list_all_agents(connection: Connection) -> list[Agent]:
-    """List all agents of all tenants, including those marked deleted."""
-    return [_agent(row) for row in connection.execute(agents.select().order_by(agents.c.created_at))]
+def list_host_agents(connection: Connection, host_id: str | None) -> list[Agent]:
+    """List the agents of a host, or those of none, of all tenants, including those marked deleted."""
+    query = agents.select().where(agents.c.host_id.is_not_distinct_from(host_id)).order_by(agents.c.created_at)
+    return [_agent(row) for row in connection.execute(query)]
+
+
+def set_host(connection: Connection, agent_id: str, host_id: str | None) -> None:
+    connection.execute(agents.update().where(agents.c.id == agent_id).values(host_id=host_id))
 
 
 def get_sealed_token(connection: Connection, agent_id: str) -> bytes | None:

@@ -68,8 +68,11 @@ class ScriptService:
         return {name: model.current_status(name, stored.get(name, ScriptStatus()), processes) for name in PROCESSES}
 
     async def retry(self, agent_id: str) -> None:
-        """Enqueue a run of both scripts and stop a running build. Raises AgentNotFound, ScriptLaunchFailed."""
-        await self._agents.get(agent_id)
+        """Enqueue a run of both scripts and stop a running build.
+
+        Raises AgentNotFound, AgentOnOtherHost, ScriptLaunchFailed.
+        """
+        await self._agents.get_here(agent_id)
         try:
             await self._runtimes.get_warden(agent_id).stop(PROCESSES[BUILD], grace=0)
         except Problem:
@@ -84,13 +87,13 @@ class ScriptService:
             other.payload in (payload, model.REBUILD)
             for other in work.list_waiting_operations(connection, model.OPERATION_KIND, subject)
         ):
-            work.add_operation(connection, model.OPERATION_KIND, subject, payload)
+            work.add_operation(connection, model.OPERATION_KIND, subject, payload, host=self._agents.host_id)
 
     async def handle(self, operation: ClaimedOperation) -> None:
         """Handle `agent.scripts`, idempotently; do nothing without an agent or container."""
         agent_id = model.subject_agent_id(operation.subject)
         try:
-            agent = await self._agents.get(agent_id)
+            agent = await self._agents.get_here(agent_id)
             run = ScriptRun(operation, agent_id, self._runtimes.get_warden(agent_id), self._build_seconds)
             await self._run(run, agent, rebuild=operation.payload == model.REBUILD)
         except (AgentNotFound, ContainerNotRunning):

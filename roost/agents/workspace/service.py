@@ -39,11 +39,11 @@ class WorkspaceService:
     ) -> CommandResult:
         """Run a shell command in the container; `cwd` is a folder of the workspace, `timeout` is in seconds.
 
-        Raises AgentNotFound, InvalidCommand, CommandExecutionFailed, AgentNotRunning.
+        Raises AgentNotFound, AgentOnOtherHost, InvalidCommand, CommandExecutionFailed, AgentNotRunning.
         """
         if not command.strip() or "\0" in command or len(command) > model.COMMAND_LIMIT or cwd == "":
             raise InvalidCommand
-        await self._agents.get(agent_id)
+        await self._agents.get_here(agent_id)
         env = {name: value.reveal() for name, value in (await self._load_environment(agent_id)).items()}
         limit = min(timeout or model.EXEC_TIMEOUT, model.EXEC_TIMEOUT_LIMIT)
         try:
@@ -69,11 +69,11 @@ class WorkspaceService:
     async def read_file(self, agent_id: str, path: str) -> bytes:
         """Return the content of a file of the workspace.
 
-        Raises AgentNotFound, AgentNotRunning, InvalidFilePath, and WorkspaceFileNotFound, WorkspaceFileUnreadable,
-        WorkspaceFileTooLarge. A link that leads out of the workspace is a missing file.
+        Raises AgentNotFound, AgentOnOtherHost, AgentNotRunning, InvalidFilePath, and WorkspaceFileNotFound,
+        WorkspaceFileUnreadable, WorkspaceFileTooLarge. A link that leads out of the workspace is a missing file.
         """
         path = model.validate_path(path)
-        await self._agents.get(agent_id)
+        await self._agents.get_here(agent_id)
         try:
             return await self._runtimes.get_warden(agent_id).read(path, limit=model.FILE_LIMIT)
         except (warden_client.WardenFileNotFound, warden_client.PathRefused):
@@ -88,12 +88,12 @@ class WorkspaceService:
     async def upload_file(self, agent_id: str, filename: str, content: str) -> UploadedFile:
         """Write a base64 file to `uploads/`, replacing one of the same name.
 
-        Raises AgentNotFound, AgentNotRunning, InvalidFilename, InvalidFileContent, WorkspaceFileTooLarge, and
-        InvalidFilePath if the agent replaced `uploads` with something that is not a folder.
+        Raises AgentNotFound, AgentOnOtherHost, AgentNotRunning, InvalidFilename, InvalidFileContent,
+        WorkspaceFileTooLarge, and InvalidFilePath if the agent replaced `uploads` with something that is not a folder.
         """
         path = f"{model.UPLOADS}/{model.validate_filename(filename)}"
         data = model.decode_content(content)
-        await self._agents.get(agent_id)
+        await self._agents.get_here(agent_id)
         try:
             await self._runtimes.get_warden(agent_id).write(path, data)
         except (warden_client.PathRefused, warden_client.WardenNotAFile):

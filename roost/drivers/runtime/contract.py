@@ -13,7 +13,7 @@ warden is pid 1 and serves on a socket that has no path in the container.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import ClassVar, Protocol
@@ -150,6 +150,10 @@ class Runtime(ABC):
 
         Stops containers whose start was interrupted by a crash before they were recorded.
         """
+
+    @abstractmethod
+    async def list_stored(self) -> Collection[str]:
+        """Return the ids of agents whose folders are kept here, with or without a container."""
 
     @abstractmethod
     async def connect(self, agent_id: str) -> Stream:

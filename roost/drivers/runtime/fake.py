@@ -13,7 +13,7 @@ import signal
 import socket
 import sys
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from functools import partial
@@ -98,6 +98,9 @@ class FakeRuntime(Runtime):
         for pid in [pid for pid in found if recorded.isdisjoint({pid, _parent(pid)})]:
             await _end(pid, 0)
         return containers
+
+    async def list_stored(self) -> Collection[str]:
+        return {path.name for path in self._folder.glob("agents/*")}
 
     async def connect(self, agent_id: str) -> Stream:
         try:

@@ -25,7 +25,7 @@ WHATSAPP = Channel("whatsapp", Sensitive("any"), None, "open", (), enabled=False
 class ChannelEnv:
     def __init__(self, db: Database) -> None:
         self.db = db
-        self.agents = AgentRepository(db, SEALER, {Plan.PAID: 20})
+        self.agents = AgentRepository(db, SEALER, {Plan.PAID: 20}, "host")
         self.channels = ChannelRepository(db, SEALER, self.agents)
 
     async def agent(self) -> str:

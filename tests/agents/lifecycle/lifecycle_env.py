@@ -73,11 +73,11 @@ class Engine(FakeEngine):
 class LifecycleEnv:
     """Services of one server process; several can use one folder and database, one after the other."""
 
-    def __init__(self, db: Database, runtime: Runtime, *, lease: float, every: float, build: float) -> None:
+    def __init__(self, db: Database, runtime: Runtime, *, host: str, lease: float, every: float, build: float) -> None:
         self.db, self.runtime = db, runtime
         self.engine, self.relays = Engine(), OpenRelays()
-        self.queue = OperationWorker(db, owner="server", lease=lease)
-        self.agents = AgentRepository(db, SEALER, {Plan.FREE: 1, Plan.PAID: 20})
+        self.queue = OperationWorker(db, owner=host, lease=lease)
+        self.agents = AgentRepository(db, SEALER, {Plan.FREE: 1, Plan.PAID: 20}, host)
         self.gateways = GatewayTokens(db, SEALER)
         self.secrets = SecretService(db, SEALER, self.agents)
         self.channels = ChannelRepository(db, SEALER, self.agents)
@@ -146,12 +146,13 @@ async def open_lifecycle_env(
     *,
     reconcile: bool = False,
     runtime: Runtime | None = None,
+    host: str = "host",
     lease: float = 15.0,
     every: float = 0.05,
     build: float = 60.0,
 ) -> AsyncIterator[LifecycleEnv]:
     """Run the services of a server; at the end they stop as in a crash, and containers keep running."""
-    env = LifecycleEnv(db, runtime or FakeRuntime(folder), lease=lease, every=every, build=build)
+    env = LifecycleEnv(db, runtime or FakeRuntime(folder), host=host, lease=lease, every=every, build=build)
     if reconcile:
         await env.services.reconciler.start()
     await env.queue.start()

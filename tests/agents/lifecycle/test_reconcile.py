@@ -7,11 +7,16 @@ from pathlib import Path
 
 import pytest
 
+from roost import work
+from roost.agents.lifecycle import model
 from roost.agents.lifecycle.errors import AgentStartFailed
+from roost.agents.registry.errors import AgentOnOtherHost
 from roost.agents.registry.model import Agent, AgentState
+from roost.agents.registry.repository import AgentRepository
 from roost.core.db import Database
 from roost.drivers.runtime.contract import ContainerSpec, RuntimeFailed
 from roost.drivers.runtime.fake import FakeRuntime
+from roost.work import OperationState
 from tests.agents.lifecycle.lifecycle_env import LifecycleEnv, open_lifecycle_env, until
 
 CRASH = ["sh", "-c", "exit 9"]
@@ -124,7 +129,7 @@ async def test_a_stop_ends_all_containers_and_the_next_start_brings_them_back(da
         await first.services.reconciler.stop()
         assert await first.containers() == {}
         assert first.relays.open_now == set()
-        assert {agent.state for agent in await first.agents.list_all()} == {AgentState.NOT_RUNNING}
+        assert {agent.state for agent in await first.agents.list_here()} == {AgentState.NOT_RUNNING}
     async with open_lifecycle_env(database, folder, reconcile=True) as second:
         for agent in agents:
             await reaches(second, agent, AgentState.RUNNING)
@@ -138,7 +143,7 @@ async def test_an_unfinished_start_is_not_enqueued_twice(database: Database, fol
         await first.queue.stop(grace=0)
         starting.cancel()
     async with open_lifecycle_env(database, folder, reconcile=True) as second:
-        (agent,) = await second.agents.list_all()
+        (agent,) = await second.agents.list_here()
         await reaches(second, agent, AgentState.RUNNING)
         assert len(await second.containers()) == 1
         assert (await second.warden(agent.id).processes())["gateway"].restarts == 0
@@ -151,7 +156,7 @@ async def test_remains_of_a_deleted_agent_are_removed(database: Database, folder
     async with open_lifecycle_env(database, folder, reconcile=True) as second:
 
         async def purged() -> bool:
-            return not await second.agents.list_all()
+            return not await second.agents.list_here()
 
         await until(purged)
         assert await second.containers() == {}
@@ -166,6 +171,66 @@ async def test_a_failure_of_one_agent_does_not_affect_others(database: Database,
         await second.services.reconciler.start()
         await reaches(second, bad, AgentState.FAILED)
         assert await state(second, good) is AgentState.RUNNING
+
+
+async def test_two_servers_of_one_database_leave_each_others_agents_alone(database: Database, tmp_path: Path) -> None:
+    one, two = tmp_path / "one", tmp_path / "two"
+    async with open_lifecycle_env(database, one, host="one", reconcile=True) as first:
+        agent = await first.settled()
+        containers = await first.containers()
+        async with open_lifecycle_env(database, two, host="two", reconcile=True) as second:
+            own = await second.settled()
+            assert set(await second.containers()) == {own.id}
+            for call in (
+                second.services.restart(agent.id),
+                second.services.update(agent.id, "2.0.0"),
+                second.services.delete.delete(agent.id),
+                second.services.scripts.retry(agent.id),
+                second.runtimes.dial_gateway(agent.id),
+            ):
+                with pytest.raises(AgentOnOtherHost):
+                    await call
+            assert await second.services.details.get_process(agent) == ("running", None)
+            await second.queue.stop()
+            await second.services.reconciler.stop()
+            assert await second.containers() == {}
+            assert await state(second, own) is AgentState.NOT_RUNNING
+        assert await first.containers() == containers
+        assert await state(first, agent) is AgentState.RUNNING
+        operation = await database.write(lambda c: work.add_operation(c, model.START, own.id, host="two"))
+        assert (await first.queue.wait(operation.id, 0.2)).state is OperationState.PENDING
+        await first.services.delete.delete(agent.id)
+
+
+async def test_agents_without_a_host_belong_to_the_server_that_has_their_files(
+    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(database, "is_sqlite", False)  # where servers share the database
+    async with open_lifecycle_env(database, tmp_path / "one", host="one") as first:
+        agent, lost = await first.settled(), await first.create_row("lost")
+    database.run(lambda c: AgentRepository.abandon_host(c, "one"))
+    async with open_lifecycle_env(database, tmp_path / "two", host="two", reconcile=True) as second:
+        assert await second.containers() == {}
+        await second.services.delete.delete(lost.id)
+        with pytest.raises(AgentOnOtherHost):
+            await second.agents.get_here(agent.id)
+    async with open_lifecycle_env(database, tmp_path / "one", host="again", reconcile=True) as third:
+        await reaches(third, agent, AgentState.RUNNING)
+        assert set(await third.containers()) == {agent.id}
+        await third.services.delete.delete(agent.id)
+
+
+@pytest.mark.parametrize("wrong", [AgentState.NOT_RUNNING, AgentState.FAILED])
+async def test_an_agent_that_runs_in_spite_of_its_state_is_found(
+    database: Database, folder: Path, wrong: AgentState
+) -> None:
+    async with open_lifecycle_env(database, folder, reconcile=True) as env:
+        agent = await env.settled()
+        await database.write(lambda c: env.agents.set_state(c, agent.id, wrong))
+        await reaches(env, agent, AgentState.RUNNING)
+    await database.write(lambda c: env.agents.set_state(c, agent.id, wrong))
+    async with open_lifecycle_env(database, folder, reconcile=True, every=60) as second:
+        assert await state(second, agent) is AgentState.RUNNING
 
 
 async def test_a_container_that_does_not_stop_does_not_keep_others_running(database: Database, folder: Path) -> None:

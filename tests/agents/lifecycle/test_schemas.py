@@ -12,7 +12,7 @@ from roost.agents.registry.model import Agent, AgentProfile, AgentState
 from roost.core.sensitive import Sensitive
 
 AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
-AGENT = Agent("a1", "t1", AgentProfile("Ada"), "fake", "1.0.0", AgentState.FAILED, "because", False, AT, AT)
+AGENT = Agent("a1", "t1", AgentProfile("Ada"), "fake", "1.0.0", AgentState.FAILED, "because", False, "host", AT, AT)
 
 
 def test_a_create_request_with_the_fewest_and_the_most_fields() -> None:

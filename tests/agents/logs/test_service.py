@@ -34,7 +34,7 @@ def dialect() -> str:
 class LogEnv:
     def __init__(self, db: Database, folder: Path) -> None:
         self.db, self.runtime = db, FakeRuntime(folder)
-        self.agents = AgentRepository(db, Sealer(Sensitive(bytes(32))), dict.fromkeys(Plan, 5))
+        self.agents = AgentRepository(db, Sealer(Sensitive(bytes(32))), dict.fromkeys(Plan, 5), "host")
         self.runtimes = AgentRuntimes(self.agents, self.runtime, [])
         self.logs = LogService(self.agents, self.runtimes, self.list_private_values)
         owner = db.run(lambda c: tenants.ensure_tenant(c, "acme").id)

@@ -14,7 +14,7 @@ from roost.identity.platform_tokens import IssuedPlatformToken
 
 AT = datetime(2026, 11, 21, 10, 29, 47, 355000, tzinfo=UTC)
 OLD = AgentProfile("Ada", "counts", "calm", "\U0001f989")
-AGENT = Agent("a", "t", OLD, "fake", "1.0.0", AgentState.FAILED, "because", False, AT, AT)
+AGENT = Agent("a", "t", OLD, "fake", "1.0.0", AgentState.FAILED, "because", False, "host", AT, AT)
 
 
 def changed(**body: Any) -> AgentProfile:

@@ -41,7 +41,7 @@ async def runtime(tmp_path: Path) -> AsyncIterator[FakeRuntime]:
 
 @pytest.fixture
 def repository(database: Database) -> AgentRepository:
-    return AgentRepository(database, Sealer(Sensitive(bytes(32))), dict.fromkeys(Plan, 5))
+    return AgentRepository(database, Sealer(Sensitive(bytes(32))), dict.fromkeys(Plan, 5), "host")
 
 
 @pytest.fixture

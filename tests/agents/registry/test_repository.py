@@ -18,7 +18,7 @@ SEALER = Sealer(Sensitive(bytes(32)))
 
 @pytest.fixture
 def repository(database: Database) -> AgentRepository:
-    return AgentRepository(database, SEALER, {Plan.FREE: 3, Plan.PAID: 20})
+    return AgentRepository(database, SEALER, {Plan.FREE: 3, Plan.PAID: 20}, "host")
 
 
 @pytest.fixture
@@ -58,7 +58,7 @@ async def test_a_new_agent_is_starting_and_has_an_internal_token(
     assert await repository.get(agent.id) == agent
     assert agent.state is AgentState.STARTING
     token = await repository.get_internal_token(agent.id)
-    assert token == await AgentRepository(database, SEALER, {}).get_internal_token(agent.id)
+    assert token == await AgentRepository(database, SEALER, {}, "host").get_internal_token(agent.id)
     with pytest.raises(AgentNotFound):
         await repository.get_internal_token("nobody")
 
@@ -74,7 +74,7 @@ async def test_states_move_only_as_drawn(database: Database, repository: AgentRe
     assert move(AgentState.STARTING)
     assert (await repository.get(agent.id)).reason is None
     assert move(AgentState.NOT_RUNNING)
-    assert not move(AgentState.RUNNING)
+    assert not move(AgentState.FAILED)
     assert (await repository.get(agent.id)).state is AgentState.NOT_RUNNING
     assert not database.run(lambda c: repository.set_state(c, "nobody", AgentState.RUNNING))
 
@@ -100,9 +100,9 @@ async def test_a_dismissed_agent_is_gone_for_everybody_and_frees_its_place(
     with pytest.raises(AgentNotFound):
         database.run(lambda c: repository.mark_deleted(c, agent.id))
     assert await repository.list(tenant_id) == []
-    assert [gone.id for gone in await repository.list_all()] == [agent.id]
+    assert [gone.id for gone in await repository.list_here()] == [agent.id]
     assert not database.run(lambda c: repository.set_state(c, agent.id, AgentState.RUNNING))
     for _ in range(3):
         create(database, repository, tenant_id)
     database.run(lambda c: repository.purge(c, agent.id))
-    assert agent.id not in [left.id for left in await repository.list_all()]
+    assert agent.id not in [left.id for left in await repository.list_here()]

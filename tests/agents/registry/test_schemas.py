@@ -12,7 +12,7 @@ class Wider(AgentFields):
 
 def test_how_an_agent_is_told() -> None:
     profile = AgentProfile("Ada", "counts", "calm", "\U0001f989")
-    agent = Agent("a", "t", profile, "fake", "1.0.0", AgentState.RUNNING, "why", False, AT, AT)
+    agent = Agent("a", "t", profile, "fake", "1.0.0", AgentState.RUNNING, "why", False, "host", AT, AT)
     told = Wider.from_agent(agent, "http://a.agents.localhost", more=1).model_dump(mode="json", by_alias=True)
     assert told == {
         "agentId": "a",

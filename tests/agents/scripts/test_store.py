@@ -22,7 +22,7 @@ def dialect(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def repository(database: Database) -> AgentRepository:
-    return AgentRepository(database, SEALER, {Plan.FREE: 1, Plan.PAID: 20})
+    return AgentRepository(database, SEALER, {Plan.FREE: 1, Plan.PAID: 20}, "host")
 
 
 @pytest.fixture

@@ -37,7 +37,7 @@ class SecretsEnv:
 
     def __init__(self, db: Database, sealer: Sealer | None = None) -> None:
         self.db, sealer = db, sealer or Sealer(KEY)
-        self.agents = AgentRepository(db, sealer, dict.fromkeys(Plan, 20))
+        self.agents = AgentRepository(db, sealer, dict.fromkeys(Plan, 20), "host")
         self.secrets, self.delivery = SecretService(db, sealer, self.agents), SecretEnvironment(db, sealer)
         self.tenant = self.of("acme")
 

@@ -60,10 +60,11 @@ class AgentPaths:
 
     def list_agents(self) -> list[str]:
         """List the ids of agents with a run folder."""
-        try:
-            return [entry.name for entry in os.scandir(self._runs) if _NAME.fullmatch(entry.name)]
-        except FileNotFoundError:
-            return []
+        return _list_names(self._runs)
+
+    def list_stored(self) -> list[str]:
+        """List the ids of agents with a workspace and home."""
+        return _list_names(self._agents)
 
     def prepare(self, agent_id: str) -> int | None:
         """Create missing folders; return the agent's host uid, None if it is ours. Raises OSError and RuntimeFailed."""
@@ -132,6 +133,13 @@ def validate_name(name: str) -> str:
     if not _NAME.fullmatch(name):
         raise RuntimeFailed(f"A name must have up to 64 letters, digits, dots, underscores or hyphens, got {name!a}")
     return name
+
+
+def _list_names(folder: Path) -> list[str]:
+    try:
+        return [entry.name for entry in os.scandir(folder) if _NAME.fullmatch(entry.name)]
+    except FileNotFoundError:
+        return []
 
 
 def _make_folder(folder: Path, mode: int) -> None:

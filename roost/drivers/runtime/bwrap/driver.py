@@ -104,6 +104,9 @@ class BwrapRuntime(Runtime):
         launch.reap_monitors()
         return [found.to_container() for found in records if found.is_alive()]
 
+    async def list_stored(self) -> Collection[str]:
+        return self._paths.list_stored()
+
     async def connect(self, agent_id: str) -> Stream:
         try:
             async with asyncio.timeout(_CONNECT_SECONDS):

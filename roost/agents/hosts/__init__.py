@@ -1,0 +1,1 @@
+"""Servers that share a database: which are there, and which agents they have."""

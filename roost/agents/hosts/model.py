@@ -1,0 +1,33 @@
+"""Hosts: the servers of a deployment, each with a data folder of its own, and so with agents of its own."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+HEARTBEAT_SECONDS = 10.0
+HOST_TIMEOUT = timedelta(seconds=30)
+"""Time without a heartbeat after which a server counts as gone."""
+
+
+@dataclass(frozen=True)
+class HostIdentity:
+    """Identity of the server of a data folder.
+
+    id: stored in the folder; a copy of the folder has it too.
+    session: differs between a folder and its copies, and after a reboot.
+    """
+
+    id: str
+    name: str
+    folder: str
+    session: str
+
+
+@dataclass(frozen=True)
+class Host(HostIdentity):
+    """Registered server; `seen_at` is its last heartbeat, None after a clean stop."""
+
+    started_at: datetime
+    seen_at: datetime | None
+
+    def is_running(self, now: datetime) -> bool:
+        return self.seen_at is not None and self.seen_at > now - HOST_TIMEOUT

@@ -1,0 +1,86 @@
+"""Registration of this server, with a heartbeat, and removal of servers that are lost for good."""
+
+from collections.abc import Callable, Sequence
+
+from sqlalchemy import Connection
+
+from roost import work
+from roost.agents.hosts import store
+from roost.agents.hosts.errors import HostNotFound, HostRunning
+from roost.agents.hosts.model import HEARTBEAT_SECONDS, Host, HostIdentity
+from roost.agents.registry.repository import AgentRepository
+from roost.core import clock, log
+from roost.core.db import Database
+from roost.core.periodic import PeriodicTask
+
+_log = log.get_logger("hosts")
+
+
+class HostService:
+    """Registration of one server; `on_lost` is called when another process has taken its identity over."""
+
+    def __init__(self, db: Database, identity: HostIdentity, on_lost: Callable[[], object]) -> None:
+        self._db = db
+        self._identity = identity
+        self._on_lost = on_lost
+        self._heartbeat = PeriodicTask("host heartbeat", self._record_heartbeat, HEARTBEAT_SECONDS)
+
+    async def start(self) -> None:
+        """Register this server. Raises HostRunning if a copy of its data folder is in use with the same database."""
+        identity = self._identity
+        now = clock.utc_now()
+
+        def register(connection: Connection) -> None:
+            present = store.lock_host(connection, identity.id)
+            # The caller has locked the data folder, so an earlier server of the same folder has ended. A copy of the
+            # folder includes a SQLite database, so the two have nothing in common.
+            if (
+                present is not None
+                and present.session != identity.session
+                and present.is_running(now)
+                and not self._db.is_sqlite
+            ):
+                raise HostRunning(
+                    f"{identity.folder} is a copy of the data folder of a running server ({present.name}, "
+                    f"{present.folder}) with the same database. Stop that server, or start with an empty data folder."
+                )
+            store.replace_host(connection, Host(**vars(identity), started_at=now, seen_at=now))
+
+        await self._db.write(register)
+        self._heartbeat.start(delay=HEARTBEAT_SECONDS)
+
+    async def stop(self) -> None:
+        """Record the end of this server. Idempotent."""
+        await self._heartbeat.stop()
+        await self._set_seen(is_running=False)
+
+    async def _record_heartbeat(self) -> None:
+        if not await self._set_seen(is_running=True):
+            _log.error("host.identity_lost", host=self._identity.id)
+            self._on_lost()
+
+    async def _set_seen(self, *, is_running: bool) -> bool:
+        identity, seen_at = self._identity, clock.utc_now() if is_running else None
+        return await self._db.write(
+            lambda connection: store.set_seen(connection, identity.id, identity.session, seen_at)
+        )
+
+
+def list_hosts(connection: Connection) -> Sequence[Host]:
+    """List all hosts, oldest first."""
+    return store.list_hosts(connection)
+
+
+def remove_host(connection: Connection, host_id: str) -> int:
+    """Remove a host that does not come back; return the number of its agents, which have no host then.
+
+    Raises HostNotFound, HostRunning.
+    """
+    host = store.lock_host(connection, host_id)
+    if host is None:
+        raise HostNotFound
+    if host.is_running(clock.utc_now()):
+        raise HostRunning("The host is running, or was a moment ago; stop it and wait 30 s")
+    store.delete_host(connection, host_id)
+    work.abandon_operations(connection, host_id)
+    return AgentRepository.abandon_host(connection, host_id)

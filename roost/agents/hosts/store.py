@@ -1,0 +1,50 @@
+"""SQL of hosts."""
+
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import Connection
+
+from roost.agents.hosts.model import Host
+from roost.core.db import UtcTime, metadata, read_one, read_record, record_values
+
+hosts = sa.Table(
+    "hosts",
+    metadata,
+    sa.Column("id", sa.String(36), primary_key=True),
+    sa.Column("name", sa.String(255), nullable=False),
+    sa.Column("folder", sa.Text, nullable=False),
+    sa.Column("session", sa.String(64), nullable=False),
+    sa.Column("started_at", UtcTime, nullable=False),
+    sa.Column("seen_at", UtcTime),
+)
+
+
+def lock_host(connection: Connection, host_id: str) -> Host | None:
+    """Return a host and lock its row until the transaction ends."""
+    return read_one(connection, hosts.select().where(hosts.c.id == host_id).with_for_update(), _host)
+
+
+def list_hosts(connection: Connection) -> list[Host]:
+    """List all hosts, oldest first."""
+    return [_host(row) for row in connection.execute(hosts.select().order_by(hosts.c.started_at, hosts.c.id))]
+
+
+def replace_host(connection: Connection, host: Host) -> None:
+    connection.execute(hosts.delete().where(hosts.c.id == host.id))
+    connection.execute(hosts.insert().values(record_values(hosts, host)))
+
+
+def set_seen(connection: Connection, host_id: str, session: str, seen_at: datetime | None) -> bool:
+    """Record a heartbeat or a stop; return whether the row is still that session's."""
+    query = hosts.update().where(hosts.c.id == host_id, hosts.c.session == session)
+    return connection.execute(query.values(seen_at=seen_at)).rowcount == 1
+
+
+def delete_host(connection: Connection, host_id: str) -> None:
+    connection.execute(hosts.delete().where(hosts.c.id == host_id))
+
+
+def _host(row: Any) -> Host:
+    return read_record(Host, row)

@@ -1,0 +1,60 @@
+"""`roost hosts ...`: lists servers, removes lost ones. Uses the database directly, so it works without a server."""
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from roost.cli.client import Data
+from roost.cli.output import Output, OutputFormat, print_line, print_rows
+from roost.core import clock
+
+if TYPE_CHECKING:
+    from roost.core.db import Database
+
+commands = typer.Typer(help="Manage the servers that share a database.", no_args_is_help=True)
+
+
+@commands.command("list")
+def list_hosts(data: Data = None, output: Output = OutputFormat.TABLE) -> None:
+    """List the servers of the database, oldest first."""
+    from roost.agents.hosts import service
+
+    with _database(data) as db:
+        hosts = db.run(service.list_hosts)
+    rows = [
+        {
+            "id": host.id,
+            "name": host.name,
+            "folder": host.folder,
+            "running": host.is_running(clock.utc_now()),
+            "startedAt": clock.format_iso(host.started_at),
+        }
+        for host in hosts
+    ]
+    print_rows(rows, ("id", "name", "folder", "running", "startedAt"), output)
+
+
+@commands.command()
+def remove(
+    host_id: Annotated[str, typer.Argument(metavar="ID", help="Id, as in `roost hosts list`.")], data: Data = None
+) -> None:
+    """Give up a server that is lost for good: its agents are `not_running` and can be deleted."""
+    from roost.agents.hosts import service
+
+    with _database(data) as db:
+        count = db.run(lambda connection: service.remove_host(connection, host_id))
+    print_line(f"Removed, with {count} {'agent' if count == 1 else 'agents'}.")
+
+
+@contextmanager
+def _database(data: Path | None) -> "Generator[Database]":
+    from roost import app, config
+
+    db = app.open_database(config.load_settings(data=data))
+    try:
+        yield db
+    finally:
+        db.close()
