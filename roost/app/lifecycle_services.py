@@ -15,6 +15,7 @@ from roost.agents.lifecycle.restart import RestartWorkflow
 from roost.agents.lifecycle.start import StartWorkflow
 from roost.agents.lifecycle.update import UpdateWorkflow
 from roost.agents.registry.agent_runtimes import AgentRuntimes
+from roost.agents.registry.host_agents import HostAgents
 from roost.agents.registry.repository import AgentRepository
 from roost.agents.scripts.model import BUILD_TIMEOUT_SECONDS, OPERATION_KIND
 from roost.agents.scripts.service import ScriptService
@@ -61,6 +62,7 @@ def build_lifecycle_services(
     build_seconds: float = BUILD_TIMEOUT_SECONDS,
 ) -> LifecycleServices:
     """Build the workflows and register their operations."""
+    host_agents = HostAgents(db, repository.host_id)
     starter = GatewayStarter(repository, runtimes, origin, startup_inputs)
     versions = VersionService(repository, runtimes, prepare_version)
     scripts = ScriptService(db, repository, runtimes, origin, startup_inputs, build_seconds)
@@ -84,5 +86,7 @@ def build_lifecycle_services(
         start=start,
         update=update,
         delete=delete,
-        reconciler=AgentReconciler(db, repository, runtimes, runtime, relays, starter, interval=reconcile_seconds),
+        reconciler=AgentReconciler(
+            db, repository, host_agents, runtimes, runtime, relays, starter, interval=reconcile_seconds
+        ),
     )

@@ -156,5 +156,5 @@ ROWS: Mapping[str, Sequence[Row]] = {
     ],
     "0006": [_channel("telegram", bot_mark="b" * 64, allow_from='["1"]'), _channel("whatsapp", enabled=False)],
     "0007": [_script("build", state="failed", reason="exit", exit_code=1, digest="d" * 64), _script("start")],
-    "0022": [_host("h1", seen_at=THEN), _host("h2")],
+    "0023": [_host("h1", seen_at=THEN), _host("h2")],
 }

@@ -8,7 +8,7 @@ from roost import work
 from roost.agents.hosts import store
 from roost.agents.hosts.errors import HostNotFound, HostRunning
 from roost.agents.hosts.model import HEARTBEAT_SECONDS, Host, HostIdentity
-from roost.agents.registry.repository import AgentRepository
+from roost.agents.registry.host_agents import abandon_host
 from roost.core import clock, log
 from roost.core.db import Database
 from roost.core.periodic import PeriodicTask
@@ -83,4 +83,4 @@ def remove_host(connection: Connection, host_id: str) -> int:
         raise HostRunning("The host is running, or was a moment ago; stop it and wait 30 s")
     store.delete_host(connection, host_id)
     work.abandon_operations(connection, host_id)
-    return AgentRepository.abandon_host(connection, host_id)
+    return abandon_host(connection, host_id)

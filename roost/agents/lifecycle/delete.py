@@ -46,7 +46,7 @@ class DeleteWorkflow:
         """
         agent = await self._agents.get(agent_id)
         if agent.host_id is not None:
-            self._agents.require_here(agent)
+            await self._agents.get_here(agent_id)  # raises if it is on another server
 
         def mark_deleted(connection: Connection) -> str:
             self._agents.mark_deleted(connection, agent_id)

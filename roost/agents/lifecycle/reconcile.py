@@ -15,6 +15,7 @@ from roost.agents.lifecycle import model
 from roost.agents.lifecycle.gateway import GATEWAY_PROCESS, GatewayStarter
 from roost.agents.lifecycle.model import AgentRelays
 from roost.agents.registry.agent_runtimes import AgentRuntimes
+from roost.agents.registry.host_agents import HostAgents
 from roost.agents.registry.model import Agent, AgentState
 from roost.agents.registry.repository import AgentRepository
 from roost.core import log
@@ -33,6 +34,7 @@ class AgentReconciler:
         self,
         db: Database,
         agents: AgentRepository,
+        host_agents: HostAgents,
         runtimes: AgentRuntimes,
         runtime: Runtime,
         relays: AgentRelays,
@@ -42,6 +44,7 @@ class AgentReconciler:
         """`interval` is in seconds."""
         self._db = db
         self._agents = agents
+        self._host_agents = host_agents
         self._runtimes = runtimes
         self._runtime = runtime
         self._relays = relays
@@ -53,9 +56,9 @@ class AgentReconciler:
     async def start(self) -> None:
         """Adopt or start every agent of this host; then begin the periodic checks."""
         # A SQLite database has a single server. On PostgreSQL an agent belongs to the server that has its files.
-        await self._agents.adopt_unassigned(None if self._db.is_sqlite else await self._runtime.list_stored())
+        await self._host_agents.adopt_unassigned(None if self._db.is_sqlite else await self._runtime.list_stored())
         containers = {container.agent_id for container in await self._runtime.list()}
-        agents = await self._agents.list_here()
+        agents = await self._host_agents.list()
         for orphan in containers - {agent.id for agent in agents}:
             _log.warning("container.orphan_stopped", agent=orphan)
             await self._runtime.stop(orphan)
@@ -65,7 +68,7 @@ class AgentReconciler:
     async def stop(self) -> None:
         """Stop all containers cleanly; the next start of the server brings them back."""
         await self._watch.stop()
-        await asyncio.gather(*(self._shut_down(agent) for agent in await self._agents.list_here()))
+        await asyncio.gather(*(self._shut_down(agent) for agent in await self._host_agents.list()))
 
     async def _adopt_or_start(self, agent: Agent, has_container: bool) -> None:
         async with self._slots:
@@ -103,7 +106,7 @@ class AgentReconciler:
     async def _check_all(self) -> None:
         agents = [
             agent
-            for agent in await self._agents.list_here()
+            for agent in await self._host_agents.list()
             if not agent.deleted and agent.state is not AgentState.STARTING
         ]
         # Listed after the agents: the container of a running agent is missing only if it is gone.

@@ -13,6 +13,7 @@ DESCRIPTION_LIMIT = 10_000
 VIBE_LIMIT = 200
 EMOJI_LIMIT = 32
 REASON_LIMIT = 4_000
+SERVER_REMOVED = "The agent's server was removed"
 
 _BANNED_CHARACTERS = frozenset("<>\\`")
 _BANNED_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})

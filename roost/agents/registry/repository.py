@@ -1,13 +1,13 @@
 """Agent records. Other slices change states only through `set_state`, which enforces the transitions."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from sqlalchemy import Connection
 
 from roost.agents.registry import store
 from roost.agents.registry.errors import AgentLimitReached, AgentNotFound, AgentOnOtherHost
-from roost.agents.registry.model import REASON_LIMIT, TRANSITIONS, Agent, AgentProfile, AgentState
+from roost.agents.registry.model import REASON_LIMIT, SERVER_REMOVED, TRANSITIONS, Agent, AgentProfile, AgentState
 from roost.core import clock, ids
 from roost.core.db import Database
 from roost.core.log import redact_credentials
@@ -16,8 +16,6 @@ from roost.core.seal import Sealer, UnsealFailed
 from roost.core.sensitive import Sensitive
 from roost.identity import tenants
 from roost.identity.caller import Plan
-
-_REMOVED = "The agent's server was removed"
 
 
 class AgentRepository:
@@ -34,20 +32,6 @@ class AgentRepository:
         """List the tenant's agents, newest first."""
         return await self._db.read(lambda connection: store.list_tenant_agents(connection, tenant_id))
 
-    async def list_here(self) -> Sequence[Agent]:
-        """List the agents of this host, of all tenants, including those that are being deleted."""
-        return await self._db.read(lambda connection: store.list_host_agents(connection, self.host_id))
-
-    async def adopt_unassigned(self, stored: Collection[str] | None) -> None:
-        """Assign agents of no host to this one: those in `stored`, or all."""
-
-        def adopt(connection: Connection) -> None:
-            for agent in store.list_host_agents(connection, None):
-                if stored is None or agent.id in stored:
-                    store.set_host(connection, agent.id, self.host_id)
-
-        await self._db.write(adopt)
-
     async def get(self, agent_id: str) -> Agent:
         """Return an agent. Raises AgentNotFound."""
         agent = await self._db.read(lambda connection: store.get_agent(connection, agent_id))
@@ -58,13 +42,9 @@ class AgentRepository:
     async def get_here(self, agent_id: str) -> Agent:
         """Return an agent whose container is on this host. Raises AgentNotFound, AgentOnOtherHost."""
         agent = await self.get(agent_id)
-        self.require_here(agent)
-        return agent
-
-    def require_here(self, agent: Agent) -> None:
-        """Raise AgentOnOtherHost unless the agent's container is on this host."""
         if agent.host_id != self.host_id:
-            raise AgentOnOtherHost(None if agent.host_id else _REMOVED)
+            raise AgentOnOtherHost(None if agent.host_id else SERVER_REMOVED)
+        return agent
 
     async def get_limit(self, tenant_id: str) -> int:
         """Return the maximum number of agents of the tenant's plan."""
@@ -137,18 +117,6 @@ class AgentRepository:
         """Mark an agent deleted, which hides it. Raises AgentNotFound."""
         if not store.mark_deleted(connection, agent_id, clock.utc_now()):
             raise AgentNotFound
-
-    @staticmethod
-    def abandon_host(connection: Connection, host_id: str) -> int:
-        """Leave the agents of a removed host without one, and return their number; purge those marked deleted."""
-        agents = store.list_host_agents(connection, host_id)
-        for agent in agents:
-            if agent.deleted:
-                store.delete_agent(connection, agent.id)
-            else:
-                store.set_host(connection, agent.id, None)
-                store.set_state(connection, agent.id, AgentState.NOT_RUNNING, _REMOVED, clock.utc_now())
-        return len(agents)
 
     def purge(self, connection: Connection, agent_id: str) -> None:
         """Delete the row of an agent after all its other data."""

@@ -11,6 +11,7 @@ from roost.agents.hosts.errors import HostNotFound, HostRunning
 from roost.agents.hosts.model import HostIdentity
 from roost.agents.hosts.service import HostService
 from roost.agents.registry.errors import AgentOnOtherHost
+from roost.agents.registry.host_agents import HostAgents
 from roost.agents.registry.model import Agent, AgentProfile, AgentState
 from roost.agents.registry.repository import AgentRepository
 from roost.core import clock
@@ -112,7 +113,8 @@ async def test_agents_of_a_removed_server_can_be_adopted_or_deleted_by_another_o
     assert (left.host_id, left.state, left.reason) == (None, AgentState.NOT_RUNNING, "The agent's server was removed")
     with pytest.raises(AgentOnOtherHost, match="removed"):
         await agents.get_here(agent.id)
-    await agents.adopt_unassigned({"unrelated"})
-    assert await agents.list_here() == []
-    await agents.adopt_unassigned({agent.id, other.id})
-    assert [mine.id for mine in await agents.list_here()] == [agent.id]
+    here = HostAgents(database, "new")
+    await here.adopt_unassigned({"unrelated"})
+    assert await here.list() == []
+    await here.adopt_unassigned({agent.id, other.id})
+    assert [mine.id for mine in await here.list()] == [agent.id]

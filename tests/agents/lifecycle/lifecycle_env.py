@@ -13,6 +13,7 @@ from roost.agents.channels.repository import ChannelRepository
 from roost.agents.channels.validator import ChannelValidator
 from roost.agents.lifecycle.model import CreateAgent, StartupInputs, TrustedAuthorities
 from roost.agents.registry.agent_runtimes import AgentRuntimes
+from roost.agents.registry.host_agents import HostAgents
 from roost.agents.registry.model import Agent, AgentProfile
 from roost.agents.registry.repository import AgentRepository
 from roost.agents.scripts.model import operation_subject
@@ -78,6 +79,7 @@ class LifecycleEnv:
         self.engine, self.relays = Engine(), OpenRelays()
         self.queue = OperationWorker(db, owner=host, lease=lease)
         self.agents = AgentRepository(db, SEALER, {Plan.FREE: 1, Plan.PAID: 20}, host)
+        self.host_agents = HostAgents(db, host)
         self.gateways = GatewayTokens(db, SEALER)
         self.secrets = SecretService(db, SEALER, self.agents)
         self.channels = ChannelRepository(db, SEALER, self.agents)

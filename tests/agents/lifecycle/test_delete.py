@@ -34,7 +34,7 @@ async def test_delete_removes_everything(env: LifecycleEnv, folder: Path) -> Non
     assert await env.containers() == {}
     assert env.relays.open_now == set()
     assert not list(folder.rglob(f"*{agent.id}*"))
-    assert await env.agents.list_here() == []
+    assert await env.host_agents.list() == []
 
 
 async def test_the_token_dies_and_the_agent_is_hidden_at_once(env: LifecycleEnv) -> None:
@@ -62,7 +62,7 @@ async def test_a_failed_stop_is_retried(database: Database, folder: Path) -> Non
         await env.services.delete.delete(agent.id)
         assert runtime.refusals == 0
         assert await env.containers() == {}
-        assert await env.agents.list_here() == []
+        assert await env.host_agents.list() == []
 
 
 async def test_the_operation_is_idempotent(env: LifecycleEnv) -> None:

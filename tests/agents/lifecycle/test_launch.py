@@ -60,7 +60,7 @@ async def test_an_engine_has_to_be_installed(env: LifecycleEnv) -> None:
     env.engine.remove("1.0.0")
     with pytest.raises(EngineNotInstalled):
         await env.create()
-    assert await env.agents.list_here() == []
+    assert await env.host_agents.list() == []
 
 
 async def test_the_quota_is_checked_before_anything_starts(env: LifecycleEnv) -> None:
@@ -85,7 +85,7 @@ async def test_the_quota_is_checked_before_anything_starts(env: LifecycleEnv) ->
 async def test_invalid_requests_are_rejected(env: LifecycleEnv, fields: dict, problem: type[Problem]) -> None:
     with pytest.raises(problem):
         await env.create(**fields)
-    assert await env.agents.list_here() == []
+    assert await env.host_agents.list() == []
 
 
 async def test_channels_are_for_paid_plans(env: LifecycleEnv) -> None:

@@ -11,8 +11,8 @@ from roost import work
 from roost.agents.lifecycle import model
 from roost.agents.lifecycle.errors import AgentStartFailed
 from roost.agents.registry.errors import AgentOnOtherHost
+from roost.agents.registry.host_agents import abandon_host
 from roost.agents.registry.model import Agent, AgentState
-from roost.agents.registry.repository import AgentRepository
 from roost.core.db import Database
 from roost.drivers.runtime.contract import ContainerSpec, RuntimeFailed
 from roost.drivers.runtime.fake import FakeRuntime
@@ -129,7 +129,7 @@ async def test_a_stop_ends_all_containers_and_the_next_start_brings_them_back(da
         await first.services.reconciler.stop()
         assert await first.containers() == {}
         assert first.relays.open_now == set()
-        assert {agent.state for agent in await first.agents.list_here()} == {AgentState.NOT_RUNNING}
+        assert {agent.state for agent in await first.host_agents.list()} == {AgentState.NOT_RUNNING}
     async with open_lifecycle_env(database, folder, reconcile=True) as second:
         for agent in agents:
             await reaches(second, agent, AgentState.RUNNING)
@@ -143,7 +143,7 @@ async def test_an_unfinished_start_is_not_enqueued_twice(database: Database, fol
         await first.queue.stop(grace=0)
         starting.cancel()
     async with open_lifecycle_env(database, folder, reconcile=True) as second:
-        (agent,) = await second.agents.list_here()
+        (agent,) = await second.host_agents.list()
         await reaches(second, agent, AgentState.RUNNING)
         assert len(await second.containers()) == 1
         assert (await second.warden(agent.id).processes())["gateway"].restarts == 0
@@ -156,7 +156,7 @@ async def test_remains_of_a_deleted_agent_are_removed(database: Database, folder
     async with open_lifecycle_env(database, folder, reconcile=True) as second:
 
         async def purged() -> bool:
-            return not await second.agents.list_here()
+            return not await second.host_agents.list()
 
         await until(purged)
         assert await second.containers() == {}
@@ -208,7 +208,7 @@ async def test_agents_without_a_host_belong_to_the_server_that_has_their_files(
     monkeypatch.setattr(database, "is_sqlite", False)  # where servers share the database
     async with open_lifecycle_env(database, tmp_path / "one", host="one") as first:
         agent, lost = await first.settled(), await first.create_row("lost")
-    database.run(lambda c: AgentRepository.abandon_host(c, "one"))
+    database.run(lambda c: abandon_host(c, "one"))
     async with open_lifecycle_env(database, tmp_path / "two", host="two", reconcile=True) as second:
         assert await second.containers() == {}
         await second.services.delete.delete(lost.id)

@@ -67,7 +67,7 @@ async def test_an_agent_that_is_deleted_meanwhile_does_not_come_back(env: Lifecy
     await env.services.delete.delete(agent.id)
     assert (await starting).state is OperationState.FAILED
     assert await env.containers() == {}
-    assert await env.agents.list_here() == []
+    assert await env.host_agents.list() == []
 
 
 @pytest.mark.parametrize("clean", [True, False], ids=["given back", "taken over"])

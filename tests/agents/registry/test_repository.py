@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from roost.agents.registry.errors import AgentLimitReached, AgentNotFound
+from roost.agents.registry.host_agents import HostAgents
 from roost.agents.registry.model import REASON_LIMIT, Agent, AgentProfile, AgentState
 from roost.agents.registry.repository import AgentRepository
 from roost.core.db import Database
@@ -100,9 +101,9 @@ async def test_a_dismissed_agent_is_gone_for_everybody_and_frees_its_place(
     with pytest.raises(AgentNotFound):
         database.run(lambda c: repository.mark_deleted(c, agent.id))
     assert await repository.list(tenant_id) == []
-    assert [gone.id for gone in await repository.list_here()] == [agent.id]
+    assert [gone.id for gone in await HostAgents(database, "host").list()] == [agent.id]
     assert not database.run(lambda c: repository.set_state(c, agent.id, AgentState.RUNNING))
     for _ in range(3):
         create(database, repository, tenant_id)
     database.run(lambda c: repository.purge(c, agent.id))
-    assert agent.id not in [left.id for left in await repository.list_here()]
+    assert agent.id not in [left.id for left in await HostAgents(database, "host").list()]
