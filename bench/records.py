@@ -50,7 +50,7 @@ def _fill(data: Path) -> None:
     settings = config.load_settings({"ROOST_DATA": str(data)})
     db = app.open_database(settings)
     seal = load_sealer(settings, db)
-    agents, gateways = AgentRepository(db, seal, dict.fromkeys(Plan, _AGENTS)), GatewayTokens(db, seal, "bench")
+    agents, gateways = AgentRepository(db, seal, dict.fromkeys(Plan, _AGENTS), "bench"), GatewayTokens(db, seal)
 
     def add(connection: Connection) -> None:
         tenant = tenants.ensure_tenant(connection, DEFAULT_TENANT)

@@ -125,6 +125,17 @@ def test_a_file_that_is_none_is_refused_and_none_is_fine(tmp_path: Path) -> None
         app.ensure_data_folder(settings(tmp_path / "file"))
 
 
+def test_the_data_folder_is_closed_to_other_users(tmp_path: Path) -> None:
+    folder = app.ensure_data_folder(settings(tmp_path / "data"))
+    for mode in (0o777, 0o755, 0o710):
+        folder.chmod(mode)
+        app.ensure_data_folder(settings(folder))
+        assert folder.stat().st_mode & 0o777 == 0o700
+    folder.chmod(0o1777)  # shared on purpose, like /tmp
+    app.ensure_data_folder(settings(folder))
+    assert folder.stat().st_mode & 0o7777 == 0o1777
+
+
 def test_names_that_lead_elsewhere(tmp_path: Path) -> None:
     text = "Git.Example.=10.1.2.3, api.example=127.0.0.1:8443, six.example=[fd00::7], both.example=[fd00::8]:444"
     found = settings(tmp_path, ROOST_EGRESS_HOSTS=text).egress_hosts

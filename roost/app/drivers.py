@@ -1,5 +1,6 @@
 """Creates the drivers that the settings name, for servers and the command line."""
 
+import stat
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -36,9 +37,12 @@ from roost.net.policy import EgressPolicy
 
 
 def ensure_data_folder(settings: Settings) -> Path:
-    """Return the data folder, created if it is missing. Raises BadSettings if that fails."""
+    """Return the data folder, created if it is missing and closed to other users. Raises BadSettings if that fails."""
     try:
-        settings.data.mkdir(parents=True, exist_ok=True)
+        settings.data.mkdir(mode=0o700, parents=True, exist_ok=True)
+        mode = settings.data.stat().st_mode
+        if mode & 0o077 and not mode & stat.S_ISVTX:  # never close a folder like /tmp
+            settings.data.chmod(0o700)
     except OSError as error:
         raise BadSettings(f"data: {settings.data} cannot be used as the data folder: {error.strerror}") from None
     return settings.data

@@ -6,6 +6,7 @@ pool. On both, a read sees one snapshot and cannot write. The functions must be 
 """
 
 import asyncio
+import os
 import sqlite3
 from collections import deque
 from collections.abc import Callable
@@ -195,10 +196,19 @@ def _postgres(url: URL) -> Engine:
     )
 
 
+def _close_files(path: Path) -> None:
+    """Create the file if it is missing, and take it and the files beside it from other users, whatever the umask."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    for file in (path, path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-shm")):  # have its mode if new
+        if file.exists() and file.stat().st_mode & 0o077:
+            file.chmod(0o600)
+
+
 def _sqlite(url: URL, pragmas: tuple[str, ...], begin: str) -> Engine:
     if not url.database or url.database == ":memory:":
         raise ValueError(f"a SQLite database needs a file, got {url.database!r}")
-    Path(url.database).parent.mkdir(parents=True, exist_ok=True)
+    _close_files(Path(url.database))
     engine = create_engine(url, connect_args={"check_same_thread": False})
 
     def connect(connection: sqlite3.Connection, _record: Any) -> None:

@@ -1,10 +1,12 @@
 import asyncio
 import os
 import signal
+import stat
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
@@ -281,3 +283,22 @@ async def test_an_error_of_a_statement_is_none_of_these(postgres_url: str) -> No
     with pytest.raises(DBAPIError):
         await database.read(lambda connection: connection.exec_driver_sql("SELECT 1/0"))
     database.close()
+
+
+def test_the_files_are_for_their_owner_only(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "roost.db"
+    before = os.umask(0)
+    try:
+        for _ in range(2):  # new, and with modes that others may read
+            database = Database(f"sqlite:///{path}")
+            database.run(_things.metadata.create_all)
+            files = list(path.parent.iterdir())
+            assert {file.name for file in files} >= {"roost.db", "roost.db-wal"}
+            assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o600}
+            _things.drop(database.writer)
+            for file in files:
+                file.chmod(0o644)
+            database.close()
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700

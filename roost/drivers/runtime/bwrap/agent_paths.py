@@ -14,6 +14,7 @@ import os
 import re
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
+from functools import cached_property
 from pathlib import Path
 
 from roost.drivers.runtime.bwrap.remove import remove_tree
@@ -27,15 +28,21 @@ _RANGES = (range(70_000, 100_000), range(60_600, 61_184))
 
 
 class AgentPaths:
-    """Folders of agents below one data folder; `mark` identifies the data folder without its path."""
+    """Folders of agents below one data folder."""
 
     def __init__(self, folder: Path, claims: Path | None = None) -> None:
         self.folder = folder.resolve()
-        self.mark = hashlib.sha256(os.fsencode(self.folder)).hexdigest()[:24]
         self.tools = self.folder / "tools"
         self._agents = self.folder / "agents"
         self._runs = self.folder / "run"
         self._claims = claims or Path("/var/lib/roost/uids")
+
+    @cached_property
+    def mark(self) -> str:
+        """Return an identifier of the data folder that stays when the folder is moved, and that no copy has."""
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        place = self.folder.stat()
+        return hashlib.sha256(f"{place.st_dev} {place.st_ino}".encode()).hexdigest()[:24]
 
     def workspace(self, agent_id: str) -> Path:
         return self._agents / validate_name(agent_id) / "workspace"

@@ -168,7 +168,9 @@ class BwrapRuntime(Runtime):
         self._paths.socket(agent_id).unlink(missing_ok=True)
 
     def _load_record(self, agent_id: str) -> ContainerRecord | None:
-        return record.load_record(self._paths.record(agent_id))
+        found = record.load_record(self._paths.record(agent_id))
+        # A copy of the data folder has the records of the original's containers; earlier versions recorded no mark.
+        return found if found is not None and found.mark in ("", self._paths.mark) else None
 
     def _lock(self, agent_id: str) -> asyncio.Lock:
         return self._locks.setdefault(agent_id, asyncio.Lock())

@@ -56,7 +56,7 @@ class HostProcess:
 
 @dataclass(frozen=True)
 class ContainerRecord:
-    """Record of a container; `groups` are its control groups."""
+    """Record of a container; `groups` are its control groups, `mark` is that of its data folder."""
 
     agent_id: str
     boot: str
@@ -64,6 +64,7 @@ class ContainerRecord:
     monitor: HostProcess
     started_at: datetime
     groups: tuple[Path, ...] = ()
+    mark: str = ""
 
     def is_alive(self) -> bool:
         """Return whether the container's pid 1 runs; the monitor only waits for it."""
@@ -97,6 +98,7 @@ def load_record(path: Path) -> ContainerRecord | None:
             HostProcess(**values["monitor"]),
             datetime.fromisoformat(values["started_at"]),
             tuple(Path(group) for group in values["groups"]),
+            values.get("mark", ""),
         )
     except (OSError, ValueError, KeyError, TypeError):
         return None

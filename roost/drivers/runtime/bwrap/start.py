@@ -78,7 +78,13 @@ class ContainerStarter:
             if uid is None:
                 launch.set_limits(warden.pid, spec.limits)
             record = ContainerRecord(
-                spec.agent_id, boot_id(), warden, monitor, clock.utc_now(), tuple(self.control_groups(spec.agent_id))
+                spec.agent_id,
+                boot_id(),
+                warden,
+                monitor,
+                clock.utc_now(),
+                tuple(self.control_groups(spec.agent_id)),
+                self._paths.mark,
             )
             record.save(self._paths.record(spec.agent_id))
             async with _prepared_network(warden.pid if spec.egress else None):

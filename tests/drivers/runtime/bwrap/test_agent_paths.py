@@ -53,7 +53,10 @@ def test_invalid_names(paths: AgentPaths, name: str) -> None:
 
 
 def test_a_mark_belongs_to_a_folder(tmp_path: Path) -> None:
-    assert AgentPaths(tmp_path / "a").mark == AgentPaths(tmp_path / "a").mark != AgentPaths(tmp_path / "b").mark
+    mark = AgentPaths(tmp_path / "a").mark
+    assert mark == AgentPaths(tmp_path / "a").mark != AgentPaths(tmp_path / "b").mark
+    (tmp_path / "a").rename(tmp_path / "moved")
+    assert mark == AgentPaths(tmp_path / "moved").mark != AgentPaths(tmp_path / "a").mark
 
 
 def test_an_empty_folder_has_no_agents(paths: AgentPaths) -> None:

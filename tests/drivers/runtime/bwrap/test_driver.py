@@ -3,6 +3,7 @@
 import os
 import signal
 import stat
+import subprocess
 from contextlib import closing
 from pathlib import Path
 
@@ -63,6 +64,19 @@ async def test_an_imitated_warden_is_not_listed(container: RunningContainer, tmp
     assert [(one.agent_id, one.pid) for one in listed] == [("one", container.pid)]
     assert (await container.warden.processes())["forger"].state == "running"
     assert await container.is_responsive()
+
+
+async def test_a_copied_folder_leaves_the_containers_of_the_original_alone(
+    container: RunningContainer, tmp_path: Path
+) -> None:
+    subprocess.run(["cp", "-a", tmp_path / "data", tmp_path / "copy"], check=True)
+    copy = BwrapRuntime(tmp_path / "copy", claims=tmp_path / "claims-of-copy")
+    assert await copy.list() == []
+    started = await copy.start(ContainerSpec("one"))
+    assert started.pid != container.pid
+    await copy.delete("one")
+    assert await container.is_responsive()
+    assert [(one.agent_id, one.pid) for one in await container.runtime.list()] == [("one", container.pid)]
 
 
 async def test_a_failed_start_reports_the_error_and_leaves_no_group(tmp_path: Path) -> None:
