@@ -1,6 +1,6 @@
 """Run the benchmarks: `make bench` for all, `python -m bench NAME...` for some.
 
-Names: containers, agents, api, records, logs, edge, tasks, storage, uploads, gateway.
+Names: containers, agents, api, records, scans, logs, edge, tasks, storage, uploads, gateway.
 """
 
 import sys
@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from bench import agents, api, containers, edge, gateway, logs, records, storage, tasks, uploads
+from bench import agents, api, containers, edge, gateway, logs, records, scans, storage, tasks, uploads
 from bench.table import Row, report_rows
 
 _BENCHMARKS: Mapping[str, Callable[[Path], Sequence[Row]]] = {
@@ -16,6 +16,7 @@ _BENCHMARKS: Mapping[str, Callable[[Path], Sequence[Row]]] = {
     "agents": agents.run,
     "api": api.run,
     "records": records.run,
+    "scans": scans.run,
     "logs": logs.run,
     "edge": edge.run,
     "tasks": tasks.run,

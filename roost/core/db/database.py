@@ -2,7 +2,8 @@
 
 SQLite: reads run inline (WAL readers never wait for the writer), all writes run on one writer thread under
 `BEGIN IMMEDIATE`, so that a transaction never fails midway because of a lock. PostgreSQL: both run in a small thread
-pool. On both, a read sees one snapshot and cannot write. The functions must be short and do no other I/O.
+pool. On both, a read sees one snapshot and cannot write. The functions must be short and do no other I/O; a read of
+many rows is a `read_long`.
 """
 
 import asyncio
@@ -20,6 +21,7 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import DBAPIError
 
 from roost.core import log
+from roost.core.db.long_reads import LONG_READS, LongReadThreads
 from roost.core.problem import ServiceUnavailable
 
 T = TypeVar("T")
@@ -83,17 +85,16 @@ class Database:
             self.writer = _postgres(parsed)
             self._reader = self.writer.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
             self._threads = ThreadPoolExecutor(_POSTGRES_THREADS, thread_name_prefix="db")
+        self._long_reads = LongReadThreads()
         self._listeners: list[Callable[[frozenset[str]], None]] = []
 
     async def read(self, fn: Callable[[Connection], T]) -> T:
         """Run `fn(connection)` in one read transaction and return its result."""
         return self._read_here(fn) if self.is_sqlite else await self._in_thread(self._reader, fn)
 
-    async def read_long(self, fn: Callable[[Connection], T]) -> T:
-        """Run a read of many rows in a thread, so that it does not block the event loop."""
-        if self.is_sqlite:
-            return await asyncio.to_thread(_transact, self._reader, fn)
-        return await self.read(fn)
+    async def read_long(self, fn: Callable[[Connection], T], owner: str = "") -> T:
+        """Run a read of many rows in a thread for such reads; those of one `owner`, a tenant, take turns."""
+        return await self._long_reads.run(owner, lambda: _transact(self._reader, fn))
 
     async def write(self, fn: Callable[[Connection], T]) -> T:
         """Run `fn(connection)` in one write transaction and return its result once it is committed to disk.
@@ -127,6 +128,7 @@ class Database:
         await self.read(lambda connection: connection.exec_driver_sql("SELECT 1").scalar())
 
     def close(self) -> None:
+        self._long_reads.close()
         self._threads.shutdown(wait=True)
         while self.is_sqlite and self._idle:
             self._idle.pop().close()
@@ -189,7 +191,7 @@ def _is_unavailable(error: DBAPIError) -> bool:
 def _postgres(url: URL) -> Engine:
     return create_engine(
         url.set(drivername="postgresql+psycopg"),
-        pool_size=_POSTGRES_THREADS,
+        pool_size=_POSTGRES_THREADS + LONG_READS,
         max_overflow=0,
         pool_pre_ping=True,
         connect_args={"connect_timeout": 5},

@@ -1,6 +1,5 @@
 """Answer queries about the hits of a tenant's gateways, including those that this server still has in memory."""
 
-import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import date, timedelta
@@ -18,8 +17,6 @@ from roost.storage.gateways.service import StorageGatewayService
 
 T = TypeVar("T")
 
-_MAX_CONCURRENT = 2
-"""Queries that run at once; each reads many rows."""
 _EXPIRE_BATCH = 1000
 
 
@@ -31,14 +28,13 @@ class AnalyticsService:
         self._gateways = gateways
         self._counter = counter
         self._retention_days = retention_days
-        self._slots = asyncio.Semaphore(_MAX_CONCURRENT)
 
     async def list_top_values(
         self, tenant_id: str, query: AnalyticsQuery, dimension: AnalyticsDimension
     ) -> Mapping[str, HitCount]:
         """Return the largest counts by value, in the order of the query. Raises GatewayNotFound."""
         resolved = await self._resolve(tenant_id, query)
-        return await self._read(lambda c: store.sum_hits(c, tenant_id, resolved, dimension, resolved.limit))
+        return await self._read(tenant_id, lambda c: store.sum_hits(c, tenant_id, resolved, dimension, resolved.limit))
 
     async def list_periods(
         self, tenant_id: str, query: AnalyticsQuery, interval: AnalyticsInterval
@@ -48,7 +44,7 @@ class AnalyticsService:
         The total includes the periods beyond the limit. Raises GatewayNotFound.
         """
         resolved = await self._resolve(tenant_id, query)
-        counts = await self._read(lambda connection: store.sum_hits(connection, tenant_id, resolved, "day"))
+        counts = await self._read(tenant_id, lambda connection: store.sum_hits(connection, tenant_id, resolved, "day"))
         days = range((resolved.last_day - resolved.first_day).days + 1)
         periods = {period_start(resolved.first_day + timedelta(days=day), interval): HitCount() for day in days}
         total = HitCount()
@@ -78,10 +74,9 @@ class AnalyticsService:
             filters["gateway_id"] = [gateway.id]
         return replace(query, first_day=first, last_day=last, filters=filters)
 
-    async def _read(self, read: Callable[[Connection], T]) -> T:
+    async def _read(self, tenant_id: str, read: Callable[[Connection], T]) -> T:
         await self._counter.flush()
-        async with self._slots:
-            return await self._db.read_long(read)
+        return await self._db.read_long(read, tenant_id)
 
     def _oldest_day(self) -> date:
         return clock.utc_now().date() - timedelta(days=self._retention_days - 1)

@@ -3,12 +3,13 @@
 from typing import Annotated
 from uuid import UUID
 
-from fastapi import APIRouter, Depends, Path, Query, Request
+from fastapi import APIRouter, Depends, Path, Query, Request, Response
 
 from roost.identity.authenticator import FilesReader, FilesWriter
 from roost.storage.content.model import ContentNetwork
 from roost.storage.files import schemas
 from roost.storage.files.service import FileService
+from roost.web.large_response import render_in_thread
 from roost.web.schemas import DataEnvelope
 from roost.web.service_registry import provide_service
 
@@ -42,15 +43,15 @@ async def delete_file(
     return DataEnvelope(data=None)
 
 
-@router.get("/{network}")
+@router.get("/{network}", response_model=DataEnvelope[schemas.FileList])
 async def list_files(
     request: Request,
     caller: FilesReader,
     network: ContentNetwork,
     chosen: Annotated[schemas.FileListParameters, Query()],
     files: Service,
-) -> DataEnvelope[schemas.FileList]:
+) -> Response:
     """List files, newest first; `keyvalues[key]=value` filters by a keyvalue."""
     wanted = chosen.filter(request.query_params)
     page, token = await files.list(caller.tenant_id, network, wanted, chosen.page_token, chosen.limit)
-    return DataEnvelope(data=schemas.file_list(page, token))
+    return await render_in_thread(lambda: DataEnvelope(data=schemas.file_list(page, token)))

@@ -19,6 +19,8 @@ from roost.storage.unixfs.cid import Cid
 
 _EXPIRE_BATCH = 200
 _NAME_BATCH = 500
+_SHORT_PAGE = 50
+"""Files of a page that the event loop reads itself, in about a millisecond."""
 
 FileListener = Callable[[Connection, FileEvent, File, File | None], None]
 """Called in the transaction of a change with the file, and for an update with the previous file."""
@@ -91,10 +93,12 @@ class FileService:
         """Return a page of files and the token of the next page. Raises InvalidPageToken."""
         after = PageCursor.parse(token) if token else None
         limit = min(max(limit, 1), PAGE_LIMIT)
-        read = self._db.read_long if filters.is_search else self._db.read
-        rows = await read(
-            lambda connection: store.list_files(connection, tenant_id, network, filters, after, limit + 1)
-        )
+
+        def read(connection: Connection) -> Sequence[File]:
+            return store.list_files(connection, tenant_id, network, filters, after, limit + 1)
+
+        is_long = filters.is_search or limit > _SHORT_PAGE
+        rows = await (self._db.read_long(read, tenant_id) if is_long else self._db.read(read))
         return page_cursor.split_page(rows, limit)
 
     async def list_pins(
@@ -102,13 +106,13 @@ class FileService:
     ) -> tuple[Sequence[File], int]:
         """List public files, including deleted ones, newest first, and the total number of matches."""
         return await self._db.read_long(
-            lambda connection: store.list_pins(connection, tenant_id, filters, limit, offset)
+            lambda connection: store.list_pins(connection, tenant_id, filters, limit, offset), tenant_id
         )
 
     async def count_files(self, tenant_id: str, network: ContentNetwork) -> tuple[int, int]:
         """Return the number of files and their bytes."""
         return await self._db.read_long(
-            lambda connection: store.count_files(connection, tenant_id, network, FileFilter())
+            lambda connection: store.count_files(connection, tenant_id, network, FileFilter()), tenant_id
         )
 
     async def change(

@@ -45,8 +45,9 @@ class GroupService:
         """Return a page, newest first, and the token of the next page, if there is one. Raises InvalidPageToken."""
         after = PageCursor.parse(token) if token else None
         limit = min(max(limit, 1), PAGE_LIMIT)
-        rows = await self._db.read(
-            lambda connection: store.list_groups(connection, tenant_id, network, group_filter, after, limit + 1)
+        rows = await self._db.read_long(
+            lambda connection: store.list_groups(connection, tenant_id, network, group_filter, after, limit + 1),
+            tenant_id,
         )
         return page_cursor.split_page(rows, limit)
 
@@ -54,8 +55,9 @@ class GroupService:
         self, tenant_id: str, network: ContentNetwork, group_filter: GroupFilter, limit: int, offset: int
     ) -> Sequence[Group]:
         """Return up to `limit` groups after the first `offset`, newest first."""
-        return await self._db.read(
-            lambda connection: store.list_groups_slice(connection, tenant_id, network, group_filter, limit, offset)
+        return await self._db.read_long(
+            lambda connection: store.list_groups_slice(connection, tenant_id, network, group_filter, limit, offset),
+            tenant_id,
         )
 
     async def update(

@@ -65,7 +65,9 @@ class PinService:
         """Return a page and the token of the next one, if any. Raises InvalidPageToken."""
         after = PageCursor.parse(token) if token else None
         limit = min(max(limit, 1), PAGE_LIMIT)
-        rows = await self._db.read(lambda connection: store.list_pins(connection, tenant_id, query, after, limit + 1))
+        rows = await self._db.read_long(
+            lambda connection: store.list_pins(connection, tenant_id, query, after, limit + 1), tenant_id
+        )
         return page_cursor.split_page(rows, limit)
 
     async def list_slice(
@@ -77,7 +79,7 @@ class PinService:
             found = store.list_pins(connection, tenant_id, query, None, limit, offset)
             return found, store.count_pins(connection, tenant_id, query)
 
-        return await self._db.read(read)
+        return await self._db.read_long(read, tenant_id)
 
     async def list_delegates(self) -> Sequence[str]:
         """Return the multiaddrs of this server's node, to which providers of the content may connect."""

@@ -226,6 +226,7 @@ async def test_nobody_waits_for_a_search(env: StorageEnv, files: FileService) ->
     event.listen(Engine, "before_cursor_execute", note)
     try:
         await files.list(env.tenant_id, PRIVATE, FileFilter(name="n"), None, 10)
+        await files.list(env.tenant_id, PRIVATE, FileFilter(), None, 1000)
         await files.list_pins(env.tenant_id, PinFilter(), 10, 0)
         await files.count_files(env.tenant_id, PRIVATE)
     finally:

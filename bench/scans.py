@@ -1,0 +1,111 @@
+"""Small requests of one tenant while another one searches and lists 100,000 files, compared with an idle server."""
+
+import multiprocessing
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import quantiles
+
+import httpx2 as httpx
+
+from bench.table import Row
+from roost import app, config
+from roost.core import ids
+from roost.core.db import Connection, insert_many
+from roost.identity import tenants
+from roost.identity.tenants import DEFAULT_TENANT
+from roost.storage.files import store
+from tests.journeys.server_process import Up, up
+
+_FILES = 100_000
+_REQUESTS = 400
+_SCANS = ("name=none-has-it&limit=10", "limit=1000")
+_LISTERS = 2
+"""Connections for each scan."""
+
+
+def run(folder: Path) -> Sequence[Row]:
+    with up(folder / "data", "--no-first-agent") as server:
+        _fill(folder / "data")
+        other = _create_key(server)
+        with _client(server, other) as small:
+            idle = _p99(small)
+            with _scans(server):
+                busy = _p99(small)
+    return [Row(f"a small request beside scans of {_FILES:,} files, p99", busy, "ms", "idle server", idle, "<= 20 ms")]
+
+
+def _fill(data: Path) -> None:
+    db = app.open_database(config.load_settings({"ROOST_DATA": str(data)}))
+    began = time.time_ns() // 1000
+
+    def add(connection: Connection) -> None:
+        file = {
+            "tenant_id": tenants.ensure_tenant(connection, DEFAULT_TENANT).id,
+            "network": "private",
+            "size": 5,
+            "number_of_files": 1,
+            "mime_type": "text/plain",
+            "keyvalues": '{"kind": "bench"}',
+            "group_id": None,
+            "expires_at": None,
+            "deleted_at": None,
+        }
+        rows = [
+            {**file, "id": ids.new_id(), "cid": f"bafy{number:055}", "name": f"file {number}.txt"}
+            | dict.fromkeys(("created_at", "updated_at"), began + number)
+            for number in range(_FILES)
+        ]
+        insert_many(connection, store.files, rows)
+
+    db.run(add)
+    db.close()
+
+
+def _create_key(server: Up) -> str:
+    """Return the key of another tenant."""
+    made = server.roost("keys", "create", "--tenant", "other")
+    assert made.returncode == 0, made.stderr
+    return made.stdout.strip()
+
+
+def _client(server: Up, key: str) -> httpx.Client:
+    headers = {"Authorization": f"Bearer {key}", "Host": f"api.localhost:{httpx.URL(server.url).port}"}
+    return httpx.Client(base_url=server.url, headers=headers, timeout=60, trust_env=False)
+
+
+def _p99(client: httpx.Client) -> float:
+    """Return the 99th percentile of the milliseconds of a small request."""
+    times: list[float] = []
+    for _ in range(_REQUESTS):
+        began = time.perf_counter()
+        client.get("/v3/files/private?limit=1").raise_for_status()
+        times.append((time.perf_counter() - began) * 1000)
+        time.sleep(0.005)  # a tenant that does not fill the server itself
+    return quantiles(times, n=100)[98]
+
+
+@contextmanager
+def _scans(server: Up) -> Iterator[None]:
+    """Repeat the scans in processes of their own, whose work does not count as the server's."""
+    scans = [
+        multiprocessing.Process(target=_repeat, args=(server, scan), daemon=True)
+        for scan in _SCANS
+        for _ in range(_LISTERS)
+    ]
+    for process in scans:
+        process.start()
+    try:
+        yield
+    finally:
+        assert all(process.is_alive() for process in scans), "a scan failed"
+        for process in scans:
+            process.kill()
+            process.join()
+
+
+def _repeat(server: Up, scan: str) -> None:
+    with _client(server, server.session["token"]) as client:
+        while True:
+            client.get(f"/v3/files/private?{scan}").raise_for_status()

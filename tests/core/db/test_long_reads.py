@@ -1,0 +1,33 @@
+"""The long reads of one owner delay neither another owner nor the event loop."""
+
+import asyncio
+import threading
+
+from roost.core.db.long_reads import LONG_READS, LongReadThreads
+
+
+async def test_reads_of_one_owner_take_turns_and_another_owner_does_not_wait() -> None:
+    threads, go, running = LongReadThreads(), threading.Event(), list[int]()
+
+    def wait() -> int:
+        running.append(1)
+        assert go.wait(20)
+        return running.pop()
+
+    waiting = [asyncio.create_task(threads.run("a", wait)) for _ in range(2 * LONG_READS)]
+    assert await asyncio.wait_for(threads.run("b", lambda: len(running)), 20) == 1
+    waiting[0].cancel()  # its thread goes on, so its owner still waits
+    assert await asyncio.wait_for(threads.run("b", lambda: len(running)), 20) == 1
+    go.set()
+    done = await asyncio.gather(*waiting, return_exceptions=True)
+    assert isinstance(done[0], asyncio.CancelledError)
+    assert done[1:] == [1] * (2 * LONG_READS - 1)
+    threads.close()
+
+
+async def test_a_failed_read_gives_its_turn_back() -> None:
+    threads = LongReadThreads()
+    failed = await asyncio.gather(threads.run("a", lambda: 1 // 0), return_exceptions=True)
+    assert isinstance(failed[0], ZeroDivisionError)
+    assert await asyncio.wait_for(threads.run("a", lambda: 2), 20) == 2
+    threads.close()
