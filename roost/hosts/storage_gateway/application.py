@@ -4,13 +4,14 @@ Pages of any origin may read the content, without credentials.
 """
 
 import asyncio
+from collections.abc import Mapping
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from roost.core.problem import Problem, ServiceUnavailable
 from roost.drivers.image.contract import UnsupportedImage
 from roost.hosts.storage_gateway.content_responses import ContentResponses
-from roost.hosts.storage_gateway.errors import ContentNotServed
+from roost.hosts.storage_gateway.errors import ContentNotServed, FormatNotServed
 from roost.hosts.storage_gateway.request import GatewayRequest, parse_request
 from roost.hosts.storage_gateway.resolver import GatewayResolver, ResolvedContent
 from roost.hosts.storage_gateway.response import GatewayResponse, ResponseOutput, send_response, text_response
@@ -34,6 +35,7 @@ _CORS = (
         ),
     ),
 )
+_OWN_STATUS: Mapping[type[Problem], int] = {FormatNotServed: 406, UnsupportedImage: 415}
 _PREFLIGHT = {
     "Access-Control-Allow-Methods": _METHODS,
     "Access-Control-Allow-Headers": "Accept, Cache-Control, Content-Type, If-Match, If-None-Match, If-Range, Range, "
@@ -102,7 +104,7 @@ class StorageGatewayApp:
 
 def _error_response(problem: Problem, request: GatewayRequest | None) -> GatewayResponse:
     problem = ContentNotServed() if isinstance(problem, ContentNotFound) else problem
-    status = 415 if isinstance(problem, UnsupportedImage) else STATUS[problem.kind]
+    status = _OWN_STATUS.get(type(problem), STATUS[problem.kind])
     if (
         isinstance(problem, ContentNotServed)
         and request is not None

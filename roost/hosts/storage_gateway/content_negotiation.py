@@ -3,10 +3,12 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from roost.hosts.storage_gateway.errors import InvalidGatewayUrl
+from roost.hosts.storage_gateway.errors import FormatNotServed, InvalidGatewayUrl
 from roost.hosts.storage_gateway.request import GatewayRequest
 
 RAW, CAR, TAR = "application/vnd.ipld.raw", "application/vnd.ipld.car", "application/x-tar"
+_PROGRAM_FORMATS = ("application/vnd.ipld.", "application/vnd.ipfs.")
+"""Formats that only programs ask for; in place of another one, no other content would help them."""
 _MIMES = {"raw": RAW, "car": CAR, "tar": TAR}
 _NAMES = {mime: name for name, mime in _MIMES.items()}
 _CAR_PARAMETERS = {"version": ("1",), "order": ("dfs", "unk"), "dups": ("n", "y")}
@@ -37,19 +39,22 @@ class _MediaRange:
 def negotiate_format(request: GatewayRequest) -> ContentFormat | None:
     """Return the requested format; None for the one that browsers show. The URL has precedence over `Accept`.
 
-    A signed URL does not sign headers, so only its query counts. Raises InvalidGatewayUrl.
+    A signed URL does not sign headers, so only its query counts. Raises InvalidGatewayUrl, FormatNotServed.
     """
     name = request.query.get("format")
     if name is not None and name not in _MIMES:
-        raise InvalidGatewayUrl("ERR_ID:00004 - format is raw, car or tar")
+        raise FormatNotServed
     accept = "" if request.is_private else request.headers.get("accept", "").lower()
-    if name is None and not any(mime in accept for mime in _NAMES):  # as nearly always
+    if name is None and not any(part in accept for part in (*_PROGRAM_FORMATS, TAR)):  # as nearly always
         return None
     accepted = list(_parse_accept(accept))
     if name is not None:
         return _create_format(request, name, [one for one in accepted if one.mime == _MIMES[name]])
     supported = [one for one in accepted if one.mime in _NAMES and one.weight > 0]
     if not supported:
+        wanted = [one for one in accepted if one.weight > 0]
+        if wanted and all(one.mime.startswith(_PROGRAM_FORMATS) for one in wanted):
+            raise FormatNotServed
         return None
     best = max(supported, key=lambda one: one.weight)
     if any(one.weight > best.weight for one in accepted):

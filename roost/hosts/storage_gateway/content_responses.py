@@ -51,6 +51,8 @@ class ContentResponses:
             return await self._formats.create_response(request, content, form)
         if content.end.kind in _FOLDERS:
             return await self._folder(request, content)
+        if content.end.kind is UnixfsKind.SYMLINK and content.end.node is not None and not request.slash:
+            return _symlink_response(request, content, content.end.node.unixfs.data)
         return await self._file(request, content, content.end, request.name)
 
     async def _file(
@@ -68,7 +70,8 @@ class ContentResponses:
             except (InvalidImage, ImageTooLarge, UnsupportedImage):
                 if not image_options.falls_back_to_original(request.query):
                     raise
-        headers = _cached_headers(request, content, f'"{cid_text(file.cid)}"')
+        # The page of a folder is determined by the folder, so it has the folder's tag and not that of its index.html.
+        headers = _cached_headers(request, content, f'"{cid_text(content.end.cid)}"')
         headers["Accept-Ranges"] = "bytes"
         if (response := check_preconditions(request, headers)) is not None:
             return response
@@ -154,6 +157,14 @@ class ContentResponses:
                     return entries, True
                 entries.append(link)
         return entries, False
+
+
+def _symlink_response(request: GatewayRequest, content: ResolvedContent, target: bytes) -> GatewayResponse:
+    """Return the target of a symbolic link, which the client resolves itself."""
+    headers = _cached_headers(request, content, f'"{cid_text(content.end.cid)}"') | {"Content-Type": "inode/symlink"}
+    if (response := check_preconditions(request, headers)) is not None:
+        return response
+    return GatewayResponse(200, headers, target, length=len(target))
 
 
 def _cached_headers(request: GatewayRequest, content: ResolvedContent, etag: str) -> dict[str, str]:

@@ -7,6 +7,10 @@ class InvalidGatewayUrl(InvalidInput):
     message = "ERR_ID:00004 - Invalid URL"
 
 
+class FormatNotServed(InvalidInput):
+    message = "ERR_ID:00004 - format is raw, car or tar"
+
+
 class ContentNotServed(NotFound):
     """The content is missing, private, or another tenant's; the response does not say which."""
 

@@ -8,7 +8,7 @@ from roost.hosts.storage_gateway.request import GatewayRequest
 from roost.hosts.storage_gateway.resolver import ResolvedContent
 from roost.hosts.storage_gateway.response import GatewayResponse, text_response
 from roost.hosts.url_map import PUBLIC_CONTENT
-from roost.storage.unixfs.cid import Cid
+from roost.storage.unixfs.cid import IDENTITY, Cid
 
 _URL_CHARACTERS = "/%?&=:@!$'()*+,;~-._"
 """Characters of a URL that need no escaping."""
@@ -26,7 +26,8 @@ def common_headers(request: GatewayRequest, content: ResolvedContent) -> dict[st
         headers = {"Referrer-Policy": "no-referrer"}
     else:
         headers = {
-            "X-Ipfs-Path": PUBLIC_CONTENT + "/".join((cid_text(request.cid), *map(quote, request.path))),
+            "X-Ipfs-Path": PUBLIC_CONTENT
+            + "/".join((cid_text(request.cid), *map(quote, request.path), *([""] if request.slash else []))),
             "X-Ipfs-Roots": ",".join([cid_text(step.cid) for step in content.steps]),
             "Vary": "Accept",
         }
@@ -45,8 +46,12 @@ def check_preconditions(request: GatewayRequest, headers: dict[str, str]) -> Gat
 
 
 def presentation_headers(request: GatewayRequest, mime: str, name: str) -> dict[str, str]:
-    """Return type and disposition. Content that can run scripts may do so only on the origin of its own CID."""
-    is_unsafe = disposition.can_run_scripts(mime) and not request.own_origin
+    """Return type and disposition. Content that can run scripts may do so only on the origin of its own CID.
+
+    An identity CID is content of whoever made the URL, so it never may.
+    """
+    is_own = request.own_origin and request.cid.hash != IDENTITY
+    is_unsafe = disposition.can_run_scripts(mime) and not is_own
     headers = {"Content-Type": disposition.content_type(mime)}
     if is_unsafe:
         headers["Content-Security-Policy"] = disposition.SANDBOX

@@ -18,12 +18,9 @@ from roost.storage.gateways.service import StorageGatewayService
 from roost.storage.signatures.service import SignatureService
 from roost.storage.signed_urls.service import SignedUrlService
 from roost.storage.swaps.service import SwapService
-from roost.storage.unixfs.cid import IDENTITY, RAW, Cid
+from roost.storage.unixfs.cid import DAG_PB, IDENTITY, RAW, Cid
 from roost.storage.unixfs.errors import MalformedContent
 
-PROBE = Cid(1, RAW, IDENTITY, b"")
-"""The empty content, `bafkqaaa`, with which clients detect a gateway (ipfs/specs, trustless gateway). Other identity
-CIDs have no owner and are not served."""
 PATH_DEPTH_LIMIT = 64
 """Segments of a path below the root."""
 
@@ -121,7 +118,7 @@ class GatewayResolver:
     async def _walk(self, scope: ContentScope, cid: Cid, path: Sequence[str]) -> Sequence[ContentStat]:
         if len(path) > PATH_DEPTH_LIMIT:
             raise PathNotFound
-        if cid.hash == IDENTITY and cid != PROBE:
+        if cid.hash == IDENTITY and cid.codec not in {RAW, DAG_PB}:
             raise ContentNotServed
         try:
             root = await self._reader.stat(scope, cid)

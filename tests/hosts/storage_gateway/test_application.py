@@ -5,9 +5,11 @@ import pytest
 from roost.hosts.storage_gateway.response import ResponseAborted
 from roost.storage.content.errors import ContentDamaged
 from roost.storage.content.model import ContentNetwork
-from roost.storage.unixfs import car
+from roost.storage.unixfs import car, dagpb
 from roost.storage.unixfs.cid import DAG_PB, Cid
+from roost.storage.unixfs.dagpb import PBLink, UnixfsData, UnixfsKind
 from roost.storage.unixfs.profile import V0
+from tests.hosts.storage_gateway import crafted_content
 from tests.hosts.storage_gateway.gateway_env import BIG, NAMES, GatewayEnv
 
 FOR_GOOD = "public, max-age=29030400, immutable"
@@ -137,7 +139,7 @@ async def test_an_index_stands_for_its_folder(env: GatewayEnv) -> None:
     assert (sent.status, sent.body) == (200, b"<p>hi")
     assert sent.headers["content-type"] == "text/html; charset=utf-8"
     assert sent.headers["cache-control"] == FOR_GOOD
-    assert sent.headers["etag"] != f'"{cid}"'
+    assert sent.headers["etag"] == f'"{cid}"'
 
 
 @pytest.mark.parametrize("name", ["page.html", "a%20%26%20%3Cb%3E.svg"])
@@ -180,10 +182,31 @@ async def test_what_is_no_address_of_content(env: GatewayEnv, path: str) -> None
 
 
 @pytest.mark.parametrize(
-    "query", ["format=zip", "format=dag-json", "format=car&dag-scope=x", "format=car&car-version=2"]
+    ("query", "status"),
+    [("format=zip", 406), ("format=dag-json", 406), ("format=car&dag-scope=x", 400), ("format=car&car-version=2", 400)],
 )
-async def test_forms_that_are_not_served(env: GatewayEnv, query: str) -> None:
-    assert (await env.get(f"/ipfs/{await env.file(b'hello')}?{query}")).status == 400
+async def test_forms_that_are_not_served(env: GatewayEnv, query: str, status: int) -> None:
+    assert (await env.get(f"/ipfs/{await env.file(b'hello')}?{query}")).status == status
+
+
+async def test_the_page_of_a_folder_has_its_tag_and_its_path(env: GatewayEnv) -> None:
+    root = await env.folder({"index.html": b"<!doctype html><p>hi"})
+    sent = await env.get(f"/ipfs/{root}/")
+    assert sent.body == b"<!doctype html><p>hi"
+    assert (sent.headers["etag"], sent.headers["x-ipfs-path"]) == (f'"{root}"', f"/ipfs/{root}/")
+    assert (await env.get(f"/ipfs/{root}/", if_none_match=f'"{root}"')).status == 304
+    assert (await env.get(f"/ipfs/{root}/index.html")).headers["etag"] != f'"{root}"'
+
+
+async def test_a_symbolic_link_gives_its_target(env: GatewayEnv) -> None:
+    node = dagpb.encode_node([], UnixfsData(UnixfsKind.SYMLINK, b"../etc/passwd"))
+    link = Cid.for_block(DAG_PB, node)
+    top = dagpb.encode_node([PBLink(link, "a", len(node))], UnixfsData(UnixfsKind.DIRECTORY))
+    root = await crafted_content.put(env, Cid.for_block(DAG_PB, top), [(link, node), (Cid.for_block(DAG_PB, top), top)])
+    sent = await env.get(f"/ipfs/{root}/a")
+    assert (sent.status, sent.body, sent.headers["content-type"]) == (200, b"../etc/passwd", "inode/symlink")
+    assert (await env.get(f"/ipfs/{root}/a", if_none_match=sent.headers["etag"])).status == 304
+    assert (await env.get(f"/ipfs/{root}/a/")).status == 404
 
 
 async def test_a_path_that_leads_nowhere(env: GatewayEnv) -> None:

@@ -4,7 +4,7 @@ from urllib.parse import parse_qsl
 import pytest
 
 from roost.hosts.storage_gateway.content_negotiation import CAR, RAW, TAR, ContentFormat, negotiate_format
-from roost.hosts.storage_gateway.errors import InvalidGatewayUrl
+from roost.hosts.storage_gateway.errors import FormatNotServed, InvalidGatewayUrl
 from roost.hosts.storage_gateway.request import GatewayRequest
 from roost.storage.unixfs.cid import RAW as RAW_CODEC
 from roost.storage.unixfs.cid import Cid
@@ -50,7 +50,7 @@ def test_the_address_counts_before_the_header(query: str, accept: str | None, na
 
 @pytest.mark.parametrize("query", ["format=", "format=RAW", "format=zip", "format=dag-cbor", "format=ipns-record"])
 def test_forms_that_are_not_there(query: str) -> None:
-    with pytest.raises(InvalidGatewayUrl):
+    with pytest.raises(FormatNotServed):
         negotiate_format(create_request(query))
 
 

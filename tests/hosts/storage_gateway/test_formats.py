@@ -8,9 +8,9 @@ import pytest
 from roost.hosts.storage_gateway.response import ResponseAborted
 from roost.storage.content.errors import TooManyBlocks
 from roost.storage.content.model import ContentNetwork
-from roost.storage.unixfs import car
-from roost.storage.unixfs.cid import RAW, Cid
-from roost.storage.unixfs.dagpb import PBLink
+from roost.storage.unixfs import car, dagpb
+from roost.storage.unixfs.cid import DAG_CBOR, DAG_PB, IDENTITY, RAW, Cid
+from roost.storage.unixfs.dagpb import PBLink, UnixfsData, UnixfsKind
 from tests.hosts.asgi import Sent
 from tests.hosts.storage_gateway import crafted_content
 from tests.hosts.storage_gateway.gateway_env import BIG, NAMES, GatewayEnv
@@ -89,10 +89,37 @@ async def test_a_probe(env: GatewayEnv, form: str) -> None:
 
 
 @pytest.mark.parametrize("form", ["", *(f"?format={form}" for form in FORMS)])
-async def test_content_that_is_in_its_cid_is_nobody_s(env: GatewayEnv, form: str) -> None:
-    cid = Cid(1, RAW, 0, b"<script>alert(1)</script>")
-    assert (await env.get(f"/ipfs/{cid}{form}")).status == 404
-    assert (await env.get(f"/{form}", f"{cid}.ipfs.mine-gate")).status == 404
+async def test_content_that_is_in_its_cid_is_answered_and_runs_no_scripts(env: GatewayEnv, form: str) -> None:
+    """A stranger can write such a CID, and so a page on the domain of the gateway."""
+    page = b"<script>alert(1)</script>"
+    cid = Cid(1, RAW, IDENTITY, page)
+    for target, gateway in ((f"/ipfs/{cid}{form}", "mine-gate"), (f"/{form}", f"{cid}.ipfs.mine-gate")):
+        sent = await env.get(target, gateway)
+        assert sent.status == 200
+        assert sent.headers["content-disposition"].startswith("attachment")
+        if not form:
+            assert sent.body == page
+            assert sent.headers["content-security-policy"].startswith("sandbox")
+    assert (await env.get(f"/ipfs/{Cid(1, DAG_CBOR, IDENTITY, page)}{form}")).status == 404
+
+
+async def test_a_folder_in_its_cid_gives_only_content_of_the_gateway(env: GatewayEnv) -> None:
+    mine = await env.file(b"<!doctype html><p>mine")
+    theirs = await env.file(b"<!doctype html><p>theirs", tenant=env.storage.other_id)
+    links = [PBLink(mine, "index.html", 1), PBLink(theirs, "theirs", 1)]
+    node = dagpb.encode_node(links, UnixfsData(UnixfsKind.DIRECTORY))
+    folder = Cid(1, DAG_PB, IDENTITY, node)
+    sent = await env.get(f"/ipfs/{folder}/")
+    assert (sent.status, "sandbox" in sent.headers["content-security-policy"]) == (200, True)
+    assert (await env.get(f"/ipfs/{folder}/theirs")).status == 404
+
+
+@pytest.mark.parametrize("accept", ["application/vnd.ipld.dag-json", "application/vnd.ipfs.ipns-record;q=0.5"])
+async def test_a_format_for_programs_that_is_not_served(env: GatewayEnv, accept: str) -> None:
+    cid = await env.file(b"hello")
+    assert (await env.get(f"/ipfs/{cid}", accept=accept)).status == 406
+    assert (await env.get(f"/ipfs/{cid}", accept=f"{accept}, */*;q=0.1")).status == 200
+    assert (await env.get(f"/ipfs/{cid}", accept="image/png")).status == 200  # as ever for content
 
 
 # CARs
