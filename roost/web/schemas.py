@@ -29,7 +29,19 @@ Moment = Annotated[datetime, PlainSerializer(clock.format_iso, return_type=str, 
 """A time, written as ISO 8601 UTC with fractional seconds."""
 
 
-ZonedTime = Annotated[datetime, AfterValidator(lambda moment: moment if moment.tzinfo else moment.replace(tzinfo=UTC))]
+def _refuse_number(value: object) -> object:
+    try:
+        float(str(value))
+    except ValueError:
+        return value
+    raise ValueError(f"must be a date or time, got {value!r}")  # otherwise it would be read as Unix seconds
+
+
+ZonedTime = Annotated[
+    datetime,
+    BeforeValidator(_refuse_number),
+    AfterValidator(lambda moment: moment if moment.tzinfo else moment.replace(tzinfo=UTC)),
+]
 """A date or time in a request; UTC if it has no zone."""
 
 Uppercase = BeforeValidator(lambda text: text.upper() if isinstance(text, str) else text)

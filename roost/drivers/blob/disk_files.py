@@ -12,6 +12,8 @@ from typing import TypeVar
 from roost.drivers.blob.contract import BlobNotFound, BlobStoreFailed
 
 T = TypeVar("T")
+_RESERVED_BYTES, _RESERVED_SHARE = 32 * 1024**2, 16
+"""Free bytes that content leaves on its disk, or that part of a small disk: the database needs some to delete files."""
 _ALIGNMENT = 4096
 
 
@@ -57,7 +59,17 @@ def sync_folder(path: Path) -> None:
         os.close(folder)
 
 
+def check_free_space(file: int, size: int) -> None:
+    """Check that `size` bytes fit on the disk of a file beside the reserve. Raises OSError (ENOSPC)."""
+    disk = os.fstatvfs(file)
+    reserved = min(_RESERVED_BYTES, disk.f_blocks * disk.f_frsize // _RESERVED_SHARE)
+    if disk.f_blocks and disk.f_bavail * disk.f_frsize < size + reserved:  # some file systems do not count
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
 def write_all(file: int, data: bytes | bytearray | memoryview) -> None:
+    """Append after checking the free space."""
+    check_free_space(file, len(data))
     view = memoryview(data)
     while view:
         view = view[os.write(file, view) :]
@@ -69,6 +81,7 @@ def write_direct(file: int, data: bytes | bytearray | memoryview, offset: int) -
     This saves a copy and keeps large content from evicting cached pages. If the file system or the alignment does not
     allow it, the write is an ordinary one. Only a sync makes it durable.
     """
+    check_free_space(file, len(data))
     view = memoryview(data)
     _set_direct(file, on=(offset | len(view)) % _ALIGNMENT == 0)
     while view:

@@ -12,7 +12,7 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 from roost.core import clock, ids
 from roost.drivers.blob.contract import KEY_PATTERN, BlobInfo, BlobNotFound, BlobStore, BlobStoreFailed, BlobWriter
@@ -26,6 +26,7 @@ from roost.drivers.blob.disk_files import (
     write_direct,
 )
 
+T = TypeVar("T")
 _SYNC_INTERVAL_BYTES = 64 * 1024**2
 _CACHED_BYTES = 8 * 1024**2
 """Bytes at the start of an object that are written through the page cache; later ones bypass it."""
@@ -58,7 +59,7 @@ class FolderStore(BlobStore):
             await self.delete(key)
 
     async def create(self, key: str) -> BlobWriter:
-        opening = asyncio.create_task(run_in_thread(lambda: self._create_writer(key)))
+        opening = asyncio.create_task(run_in_thread(lambda: _in_folder(lambda: self._create_writer(key))))
         try:
             return await asyncio.shield(opening)
         except asyncio.CancelledError:  # the thread opens it nevertheless
@@ -106,7 +107,7 @@ class FolderStore(BlobStore):
         return _FileWriter(self._new / key, self._prepare_path(key))
 
     def _link_file(self, key: str, file: Path) -> bool:
-        return _link_object(file, self._prepare_path(key))
+        return _link_object(file, _in_folder(lambda: self._prepare_path(key)))
 
     def _prepare_path(self, key: str) -> Path:
         """Create the folder of an object and return its path.
@@ -212,12 +213,20 @@ class _FileWriter(BlobWriter):
 
     async def _run(self, fn: Callable[[], None]) -> None:
         """Run `fn` in a thread to its end, even if the caller is cancelled."""
-        self._writing = asyncio.create_task(run_in_thread(fn))
+        self._writing = asyncio.create_task(run_in_thread(lambda: _in_folder(fn)))
         await asyncio.shield(self._writing)
 
     async def _wait_for_sync(self) -> None:
         if self._syncing is not None:
             await asyncio.shield(self._syncing)
+
+
+def _in_folder(fn: Callable[[], T]) -> T:
+    """Run `fn`, which writes into the folder of the store. Raises BlobStoreFailed if the folder has disappeared."""
+    try:
+        return fn()
+    except FileNotFoundError as error:
+        raise BlobStoreFailed("The storage backend is not available: its folder no longer exists") from error
 
 
 def _link_object(file: Path, path: Path) -> bool:
@@ -229,7 +238,7 @@ def _link_object(file: Path, path: Path) -> bool:
     finally:
         os.close(source)
     try:
-        os.link(file, path)
+        _in_folder(lambda: os.link(file, path))
     except OSError as error:
         if error.errno not in {errno.EXDEV, errno.EPERM}:
             raise

@@ -48,7 +48,7 @@ def check_preconditions(request: GatewayRequest, headers: dict[str, str]) -> Gat
 def presentation_headers(request: GatewayRequest, mime: str, name: str) -> dict[str, str]:
     """Return type and disposition. Content that can run scripts may do so only on the origin of its own CID.
 
-    An identity CID is content of whoever made the URL, so it never may.
+    The author of a URL chooses the content of an identity CID, so that never may.
     """
     is_own = request.own_origin and request.cid.hash != IDENTITY
     is_unsafe = disposition.can_run_scripts(mime) and not is_own

@@ -160,6 +160,10 @@ class CarReceiver:
     def _child_links(self, cid: Cid) -> Sequence[Cid]:
         if cid.codec not in {RAW, DAG_PB}:
             raise MalformedContent(f"The CAR has a link with an unsupported codec: {cid}")
+        if not cid.is_verifiable:
+            raise MalformedContent(
+                f"The CAR has a link with the hash function {cid.hash:#x}; it must be sha2-256: {cid}"
+            )
         if cid.hash == IDENTITY:
             if cid.codec == DAG_PB and cid not in self._nodes:
                 self._nodes[cid] = self._summarize_node(cid.digest)

@@ -5,6 +5,7 @@ All content is verified while it is read. Entries that could be unpacked outside
 
 import tarfile
 from collections.abc import AsyncGenerator
+from contextlib import aclosing
 
 from roost.storage.content.errors import ContentDamaged, NotArchivable, TooDeep, TooManyArchiveMembers
 from roost.storage.content.model import ContentScope
@@ -15,6 +16,8 @@ from roost.storage.unixfs.dagpb import UnixfsKind
 FORMAT_VERSION = 1
 """Increase for every change of the bytes."""
 MAX_MEMBERS = 100_000
+CHECKED_MEMBERS = 5_000
+"""Members that are checked before the response begins, in less than a second; a walk of all could take ten."""
 _MAX_DEPTH = 64
 _LONGEST_NAME, _LONGEST_PATH = 255, 4_096  # bytes; the limits of Linux
 _END = bytes(2 * tarfile.BLOCKSIZE)
@@ -29,20 +32,21 @@ class TarArchive:
         self._top = top
 
     async def check(self) -> None:
-        """Walk all folders, so that errors are found before the response begins.
+        """Walk the first members, so that most errors are found before the response begins.
 
         Raises NotArchivable, TooManyArchiveMembers, TooDeep, MalformedContent, ContentNotFound, ContentDamaged,
         BlobStoreFailed.
         """
-        count = 0
-        async for _ in self._walk_members(self._top.cid, str(self._top.cid), 0):
-            count += 1
-            if count > MAX_MEMBERS:
-                raise TooManyArchiveMembers
+        async with aclosing(self._walk_limited()) as members:
+            count = 0
+            async for _ in members:
+                count += 1
+                if count == CHECKED_MEMBERS:
+                    return
 
     async def stream(self) -> AsyncGenerator[bytes]:
         """Yield the bytes of the tar. Raises the errors of `check`."""
-        async for path, cid, stat in self._walk_members(self._top.cid, str(self._top.cid), 0):
+        async for path, cid, stat in self._walk_limited():
             if stat is None:
                 data = await self._reader.read_block(self._scope, cid)
                 yield _member_header(path, len(data)) + data + _padding(len(data))
@@ -62,6 +66,14 @@ class TarArchive:
         if at != size:
             raise ContentDamaged
         yield _padding(size)
+
+    async def _walk_limited(self) -> AsyncGenerator[tuple[str, Cid, ContentStat | None]]:
+        count = 0
+        async for member in self._walk_members(self._top.cid, str(self._top.cid), 0):
+            count += 1
+            if count > MAX_MEMBERS:
+                raise TooManyArchiveMembers
+            yield member
 
     async def _walk_members(
         self, cid: Cid, path: str, depth: int

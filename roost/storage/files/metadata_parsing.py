@@ -14,6 +14,7 @@ from roost.storage.unixfs.errors import MalformedContent
 from roost.storage.unixfs.profile import V1, ImportProfile, get_profile
 
 _VERSIONS = {"0": "v0", "1": "v1"}
+_FLAGS = {"": False, "false": False, "0": False, "true": True, "1": True}
 _LATEST = datetime(9999, 1, 1, tzinfo=UTC).timestamp()
 
 
@@ -76,8 +77,11 @@ def parse_profile(text: str | None) -> ImportProfile:
 
 
 def parse_flag(text: str | None) -> bool:
-    """Return whether a form field is `true` or `1`."""
-    return (text or "").lower() in {"true", "1"}
+    """Parse a form field, which may be empty. Raises InvalidFileMetadata."""
+    try:
+        return _FLAGS[(text or "").strip().lower()]
+    except KeyError:
+        raise InvalidFileMetadata(f"a flag must be true or false, got {text!r}") from None
 
 
 def _decode_json(text: str) -> object:

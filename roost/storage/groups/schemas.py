@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import Field, StrictBool
 
 from roost.storage.groups.model import NAME_LIMIT, Group
 from roost.web.schemas import Moment, StorageSchema, Text
@@ -13,12 +13,12 @@ GroupName = Annotated[Text, Field(min_length=1, max_length=NAME_LIMIT)]
 
 class CreateGroupRequest(StorageSchema):
     name: GroupName
-    is_public: bool = False
+    is_public: StrictBool = False
 
 
 class UpdateGroupRequest(StorageSchema):
     name: GroupName | None = None
-    is_public: bool | None = None
+    is_public: StrictBool | None = None
 
 
 class GroupRecord(StorageSchema):

@@ -94,7 +94,9 @@ async def add_part(request: Request, file_id: UUID, token: str, transfers: Servi
         raise HTTPException(415)
     offset = parse_byte_count(request.headers.get("upload-offset"), "Upload-Offset")
     try:
-        transfer = await transfers.append(str(file_id), token, offset, request.stream(), _length(request, later=True))
+        transfer = await transfers.append(
+            str(file_id), token, offset, request.stream(), _length(request, later=True), _part_size(request)
+        )
     except UploadOffsetMismatch as problem:
         return _offset_mismatch(request, problem)
     return Response(status_code=204, headers=_progress_headers(transfer))
@@ -108,9 +110,11 @@ async def end_upload(file_id: UUID, token: str, transfers: Service) -> Response:
 
 
 async def _create_upload(request: Request, transfers: TusUploadService, creation: NewTusUpload) -> Response:
-    transfer, token = await transfers.begin(creation)
-    if request.headers.get("content-type") == _PART or transfer.is_whole:
-        transfer = await transfers.append(transfer.file_id, token, 0, request.stream())
+    has_part = request.headers.get("content-type") == _PART
+    part_size = _part_size(request) if has_part else 0
+    transfer, token = await transfers.begin(creation, part_size)
+    if has_part or transfer.is_whole:
+        transfer = await transfers.append(transfer.file_id, token, 0, request.stream(), part_size=part_size)
     address = f"{transfers.uploads_url}/v3/files/{transfer.file_id}/{token}"
     return Response(status_code=201, headers={"Location": address, **_progress_headers(transfer)})
 
@@ -138,6 +142,11 @@ def _creation_headers(transfer: TusUpload) -> dict[str, str]:
 
 def _metadata(request: Request) -> dict[str, str]:
     return dict(parse_metadata_header(request.headers.get("upload-metadata", "")))
+
+
+def _part_size(request: Request) -> int:
+    """Return the announced bytes of a part; zero if it comes in chunks."""
+    return int(request.headers.get("content-length", 0))
 
 
 def _length(request: Request, *, later: bool = False) -> int | None:

@@ -1,6 +1,6 @@
 """Errors of resumable uploads; clients show the messages."""
 
-from roost.core.problem import InvalidInput, NotFound, ResourceConflict, TooManyRequests
+from roost.core.problem import InvalidInput, NotFound, ResourceConflict, ServiceUnavailable, TooManyRequests
 
 
 class TusUploadNotFound(NotFound):
@@ -26,3 +26,9 @@ class UploadOffsetMismatch(ResourceConflict):
 
 class TooManyTusUploads(TooManyRequests):
     message = "Too many unfinished uploads"
+
+
+class UploadNotHere(ServiceUnavailable):
+    """Unfinished bytes are on the disk of the server that received them, which a load balancer has to know."""
+
+    message = "The bytes of this upload are on another server or lost; all its parts must go to one server"

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 
 from roost.storage.tus.errors import InvalidTusUpload
 from roost.storage.unixfs.profile import ImportProfile
+from roost.storage.uploads.errors import UploadTooLarge
 
 LIFETIME = timedelta(hours=24)
 UNFINISHED_LIMIT = 100
@@ -56,6 +57,11 @@ class TusUpload:
     @property
     def is_whole(self) -> bool:
         return self.offset == self.length
+
+    def check_end(self, end: int) -> None:
+        """Check that bytes up to `end` fit. Raises UploadTooLarge, InvalidTusUpload."""
+        if end > (self.limit if self.length is None else self.length):
+            raise UploadTooLarge if self.length is None else InvalidTusUpload("More came than Upload-Length")
 
 
 def parse_metadata_header(header: str) -> Mapping[str, str]:

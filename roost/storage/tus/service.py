@@ -23,7 +23,13 @@ from roost.storage.files import metadata_parsing
 from roost.storage.files.errors import StorageQuotaExceeded
 from roost.storage.files.model import File
 from roost.storage.tus import store
-from roost.storage.tus.errors import InvalidTusUpload, TooManyTusUploads, TusUploadNotFound, UploadOffsetMismatch
+from roost.storage.tus.errors import (
+    InvalidTusUpload,
+    TooManyTusUploads,
+    TusUploadNotFound,
+    UploadNotHere,
+    UploadOffsetMismatch,
+)
 from roost.storage.tus.model import LIFETIME, UNFINISHED_LIMIT, NewTusUpload, TusUpload
 from roost.storage.tus.upload_session import UploadSession
 from roost.storage.unixfs.importer import DagTree, UnixfsImporter
@@ -51,8 +57,10 @@ class TusUploadService:
         self.uploads_url = uploads_url
         self._busy: set[str] = set()
 
-    async def begin(self, creation: NewTusUpload) -> tuple[TusUpload, str]:
+    async def begin(self, creation: NewTusUpload, part_size: int = 0) -> tuple[TusUpload, str]:
         """Create an upload and its token; replace an unfinished one of the same file id.
+
+        part_size: the announced bytes of a part in the same request.
 
         Raises InvalidFileMetadata, InvalidUpload, InvalidTusUpload, UploadTooLarge, StorageQuotaExceeded,
         TooManyTusUploads, BlobStoreFailed.
@@ -60,6 +68,7 @@ class TusUploadService:
         metadata = parse_upload_metadata(creation.fields)
         parse_upload_path(_filename(creation.fields))
         transfer = _new_transfer(creation, metadata, await self._size_limit(creation))
+        transfer.check_end(part_size)
         token = ids.random_bytes(32).hex()
         await self._drafts.create(transfer.id)
         try:
@@ -80,12 +89,19 @@ class TusUploadService:
         return transfer
 
     async def append(
-        self, file_id: str, token: str, offset: int, stream: AsyncIterable[bytes], length: int | None = None
+        self,
+        file_id: str,
+        token: str,
+        offset: int,
+        stream: AsyncIterable[bytes],
+        length: int | None = None,
+        part_size: int = 0,
     ) -> TusUpload:
         """Append a part that begins at `offset`, and publish a complete upload. length: set for a deferred length.
 
-        Received bytes are kept if the part fails, unless the file is invalid. Raises TusUploadNotFound,
-        UploadOffsetMismatch, InvalidTusUpload, UploadTooLarge and the errors of publishing.
+        Received bytes are kept if the part fails, unless the file is invalid or `part_size`, the announced bytes of the
+        part, is too large. Raises TusUploadNotFound, UploadOffsetMismatch, InvalidTusUpload, UploadTooLarge,
+        UploadNotHere and the errors of publishing.
         """
         async with self._lock_transfer(await self._find(file_id, token)) as present:
             if offset != present.offset:
@@ -93,7 +109,8 @@ class TusUploadService:
             if present.cid is not None:
                 return present
             transfer = present if length is None else await self._with_length(present, length)
-            async with self._drafts.open(transfer.id, transfer.offset) as draft:
+            transfer.check_end(offset + part_size)
+            async with self._open_draft(transfer) as draft:
                 session = await UploadSession.begin(self._db, draft, transfer, self._check_capacity)
                 advanced = await session.receive(stream)
             return await self._publish_if_whole(advanced)
@@ -133,6 +150,15 @@ class TusUploadService:
             yield present
         finally:
             self._busy.discard(transfer.id)
+
+    @asynccontextmanager
+    async def _open_draft(self, transfer: TusUpload) -> AsyncGenerator[DraftFile]:
+        """Open the bytes received so far. Raises UploadNotHere, BlobStoreFailed."""
+        try:
+            async with self._drafts.open(transfer.id, transfer.offset) as draft:
+                yield draft
+        except BlobNotFound:
+            raise UploadNotHere from None
 
     async def _size_limit(self, creation: NewTusUpload) -> int:
         limit = await self._uploads.size_limit(creation.tenant_id)
@@ -187,7 +213,7 @@ class TusUploadService:
         return replace(transfer, cid=file.cid)
 
     async def _publish(self, transfer: TusUpload) -> File:
-        async with self._drafts.open(transfer.id, transfer.offset) as draft:
+        async with self._open_draft(transfer) as draft:
             tree = await self._build_tree(draft, transfer)
             head = await draft.read(0, min(SNIFFED_BYTES, transfer.offset))
         pack_id = ids.random_bytes(16).hex()

@@ -14,11 +14,10 @@ from roost.core.db import Database
 from roost.drivers.blob.drafts import DraftFile
 from roost.storage.content.chunk_pipeline import ChunkPipeline
 from roost.storage.tus import store
-from roost.storage.tus.errors import InvalidTusUpload, UploadOffsetMismatch
+from roost.storage.tus.errors import UploadOffsetMismatch
 from roost.storage.tus.model import IDLE_SECONDS, SAVE_EVERY, TusUpload
 from roost.storage.unixfs.cid import DIGEST
 from roost.storage.unixfs.importer import UnixfsImporter
-from roost.storage.uploads.errors import UploadTooLarge
 
 CheckCapacity = Callable[[Connection, TusUpload, int], None]
 """Check, in a transaction, that an upload of that many bytes fits. Raises StorageQuotaExceeded."""
@@ -40,7 +39,6 @@ class UploadSession:
         self._pipeline = ChunkPipeline(importer.update, draft.write)
         self._received = transfer.offset
         self._from = transfer.hashed
-        self._end = transfer.limit if transfer.length is None else transfer.length
         self.transfer = transfer
 
     @classmethod
@@ -64,8 +62,7 @@ class UploadSession:
 
     async def write(self, data: bytes) -> None:
         """Write bytes. Raises UploadTooLarge, InvalidTusUpload and the errors of saving."""
-        if self._received + len(data) > self._end:
-            raise UploadTooLarge if self.transfer.length is None else InvalidTusUpload("More came than Upload-Length")
+        self.transfer.check_end(self._received + len(data))
         self._received += len(data)
         await self._pipeline.add(data)
         if self._received - self.transfer.offset >= SAVE_EVERY:

@@ -55,6 +55,10 @@ class CarReader:
                 continue
             cid, begin = Cid.read(content)
             block = content[begin:]
+            if not cid.is_verifiable:
+                raise MalformedContent(
+                    f"A block of the CAR has the hash function {cid.hash:#x}; it must be sha2-256: {cid}"
+                )
             if not cid.matches(block):
                 raise MalformedContent(f"A block of the CAR does not match its CID {cid}")
             yield CarBlock(cid, start + begin, block)

@@ -104,6 +104,10 @@ class Cid:
         old = [Cid(0, DAG_PB, SHA2_256, self.digest)] if (self.codec, self.hash) == (DAG_PB, SHA2_256) else []
         return [self.v1(), *old]
 
+    @property
+    def is_verifiable(self) -> bool:
+        return self.hash in {SHA2_256, IDENTITY}
+
     def matches(self, block: bytes | memoryview) -> bool:
         """Return whether the block matches this CID; unknown hashes match nothing."""
         if self.hash == SHA2_256:

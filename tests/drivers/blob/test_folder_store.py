@@ -107,10 +107,19 @@ async def test_a_folder_that_is_gone_is_not_made_again(tmp_path: Path) -> None:
     root = tmp_path / "disk" / "blobs"
     store = FolderStore(root)
     await store.probe()
+    draft = tmp_path / "draft"
+    draft.write_bytes(b"mine")
+    writer = await store.create(KEY)
+    await writer.write(b"mine")
     (tmp_path / "disk").rename(tmp_path / "elsewhere")
     (tmp_path / "disk").mkdir()
     with pytest.raises(BlobStoreFailed, match="no longer exists"):
         await store.create(KEY)
+    with pytest.raises(BlobStoreFailed, match="no longer exists"):
+        await store.import_file(KEY, draft)
+    with pytest.raises(BlobStoreFailed, match="no longer exists"):
+        await writer.commit()
+    await writer.abort()
     with pytest.raises(BlobStoreFailed, match="no longer exists"):
         await store.check()
     for length in (5, 2**20):  # no object is said to be lost: it would be taken for damage

@@ -191,6 +191,7 @@ def test_lists(query: dict[str, str], found: PinFilter) -> None:
             {"hashContains": "x" * 129},
             {"groupId": "a\0"},
             {"pinStart": "x"},
+            {"pinStart": "0.5"},
             {"pinSizeMin": "-1"},
         ),
         *({"pinSizeMax": str(2**61)}, {"pageLimit": "0"}, {"pageLimit": "1001"}, {"pageOffset": "-1"}),

@@ -77,6 +77,14 @@ async def test_what_is_cut_off_or_changed(env: StorageEnv) -> None:
     assert not [blob async for blob in env.content._blobs.list()]
 
 
+async def test_a_hash_function_that_is_not_taken_is_named(env: StorageEnv) -> None:
+    other = Cid(1, RAW, 0x1E, bytes(32))  # blake3
+    await refused(env, [(other, b"x")], [other], "has the hash function 0x1e; it must be sha2-256")
+    node = dagpb.encode_node([PBLink(other, "a", 1)], UnixfsData(UnixfsKind.DIRECTORY))
+    root = Cid.for_block(DAG_PB, node)
+    await refused(env, [(root, node)], [root], "a link with the hash function 0x1e; it must be sha2-256")
+
+
 async def test_what_belongs_to_no_file(env: StorageEnv) -> None:
     odd = Cid.for_block(DAG_CBOR, b"\xa0")
     await refused(env, [(odd, b"\xa0")], [odd], "a link with an unsupported codec")

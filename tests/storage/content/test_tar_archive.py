@@ -3,7 +3,7 @@
 import io
 import subprocess
 import tarfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -11,6 +11,8 @@ import pytest
 from roost.core.problem import Problem
 from roost.storage.content import tar_archive
 from roost.storage.content.errors import ContentDamaged, NotArchivable, TooDeep, TooManyArchiveMembers
+from roost.storage.content.model import ContentScope
+from roost.storage.content.reader import ContentStat
 from roost.storage.content.tar_archive import TarArchive
 from roost.storage.unixfs import dagpb
 from roost.storage.unixfs.cid import DAG_PB, IDENTITY, RAW, Cid
@@ -214,6 +216,25 @@ async def test_it_is_bounded(
     monkeypatch.setattr(tar_archive, "MAX_MEMBERS", 1000)
     with pytest.raises(problem):
         await (await made(env, await nested_folders(env, height, names))).check()
+
+
+async def test_the_first_byte_does_not_wait_for_a_walk_of_everything(
+    env: StorageEnv, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tar_archive, "CHECKED_MEMBERS", 100)
+    monkeypatch.setattr(tar_archive, "MAX_MEMBERS", 1000)
+    tar, stat, stats = await made(env, await nested_folders(env, 12, ["a", "b"])), env.reader.stat, list[Cid]()
+
+    def count_stat(scope: ContentScope, cid: Cid) -> Coroutine[None, None, ContentStat]:
+        stats.append(cid)
+        return stat(scope, cid)
+
+    monkeypatch.setattr(env.reader, "stat", count_stat)
+    await tar.check()
+    assert len(stats) <= 100
+    with pytest.raises(TooManyArchiveMembers):
+        await sent(tar, bytearray())
+    assert len(stats) <= 1200
 
 
 async def test_damage_ends_it(env: StorageEnv) -> None:

@@ -113,3 +113,13 @@ def test_names() -> None:
     for text in ("n" * 256, "a\0", "\ud800"):
         with pytest.raises(InvalidFileMetadata):
             metadata_parsing.parse_name(text)
+
+
+@pytest.mark.parametrize(("text", "flag"), [(None, False), ("", False), ("0", False), ("False", False), ("TRUE", True)])
+def test_flags(text: str | None, *, flag: bool) -> None:
+    assert metadata_parsing.parse_flag(text) is flag
+
+
+def test_no_flag() -> None:
+    with pytest.raises(InvalidFileMetadata, match="got 'yes'"):
+        metadata_parsing.parse_flag("yes")

@@ -27,7 +27,18 @@ def test_defaults_of_requests() -> None:
     assert (change.name, change.is_public) == (None, None)
 
 
-@pytest.mark.parametrize("body", [{}, {"name": ""}, {"name": "n" * 101}, {"name": "a\0"}, {"name": 1}, {"name": None}])
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        {"name": ""},
+        {"name": "n" * 101},
+        {"name": "a\0"},
+        {"name": 1},
+        {"name": None},
+        {"name": "n", "is_public": "no"},
+    ],
+)
 def test_bodies_that_are_refused(body: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         schemas.CreateGroupRequest.model_validate(body)

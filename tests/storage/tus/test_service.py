@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from roost.core import ids
-from roost.drivers.blob.contract import BlobNotFound
 from roost.drivers.blob.drafts import DraftStore
 from roost.drivers.blob.folder_store import FolderStore
 from roost.identity.caller import Plan
@@ -18,7 +17,13 @@ from roost.storage.files.errors import InvalidFileMetadata, StorageQuotaExceeded
 from roost.storage.files.service import FileService
 from roost.storage.groups.errors import GroupNotFound
 from roost.storage.tus import service
-from roost.storage.tus.errors import InvalidTusUpload, TooManyTusUploads, TusUploadNotFound, UploadOffsetMismatch
+from roost.storage.tus.errors import (
+    InvalidTusUpload,
+    TooManyTusUploads,
+    TusUploadNotFound,
+    UploadNotHere,
+    UploadOffsetMismatch,
+)
 from roost.storage.tus.model import NewTusUpload, TusUpload
 from roost.storage.tus.service import TusUploadService
 from roost.storage.unixfs.cid import Cid
@@ -297,9 +302,27 @@ async def test_a_server_without_the_draft_ends_nothing(env: StorageEnv) -> None:
     transfer, token = one = await mine.begin(5)
     with pytest.raises(ConnectionCut):
         await mine.transfers.append(transfer.file_id, token, 0, chunks(b"hello", cut=True))
-    with pytest.raises(BlobNotFound):
+    with pytest.raises(UploadNotHere):
         await other.find(one)
+    half = await mine.begin(3)
+    await mine.add(half, 0, b"a")
+    with pytest.raises(UploadNotHere):
+        await other.add(half, 1, b"bc")
+    assert (await mine.add(half, 1, b"bc")).cid == cid_of(b"abc")
     assert (await mine.find(one)).cid == cid_of(b"hello")
+
+
+async def test_a_part_that_is_announced_as_too_long_leaves_no_byte(tus: TusEnv) -> None:
+    known, deferred = await tus.begin(5), await tus.begin(None, max_size=5)
+    for (transfer, token), problem in ((known, InvalidTusUpload), (deferred, UploadTooLarge)):
+        await tus.transfers.append(transfer.file_id, token, 0, chunks(b"he"), part_size=2)
+        with pytest.raises(problem):
+            await tus.transfers.append(transfer.file_id, token, 2, chunks(b"llo!"), part_size=4)
+        assert (await tus.find((transfer, token))).offset == 2
+    count = len(tus.drafts())
+    with pytest.raises(InvalidTusUpload):
+        await tus.transfers.begin(NewTusUpload(tus.env.tenant_id, ids.new_id(), 5, {}), 6)
+    assert len(tus.drafts()) == count
 
 
 async def test_quota_is_checked_without_a_declared_length(env: StorageEnv) -> None:
