@@ -22,7 +22,7 @@ from roost.storage.uploads.service import UploadInProgress
 Fields = Mapping[str, str]
 
 _MAX_FIELDS = 32
-_MAX_FIELD_BYTES = 64 * 1024
+_MAX_FIELD_BYTES = 64 * 1024  # of all fields together
 _FILE_FIELDS = frozenset({"file", "file[]", "files"})
 _MAX_HEADER_BYTES, _MAX_HEADERS = 8 * 1024, 8
 _MAX_OVERHEAD = 1024**2
@@ -77,6 +77,7 @@ class _FormReader:
     _name: str = ""
     _filename: str | None = None
     _value: bytearray = field(default_factory=bytearray)
+    _field_bytes: int = 0
 
     async def handle_event(self, event: MultipartSegment | bytes | bytearray | None) -> None:
         if isinstance(event, MultipartSegment):
@@ -87,7 +88,8 @@ class _FormReader:
             await self.upload.write(event)
         else:
             self._value += event
-            if len(self._value) > _MAX_FIELD_BYTES:
+            self._field_bytes += len(event)
+            if self._field_bytes > _MAX_FIELD_BYTES:
                 raise InvalidUpload(f"{self._name[:80]}: too long")
 
     def _begin(self, segment: MultipartSegment) -> None:

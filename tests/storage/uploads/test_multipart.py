@@ -61,6 +61,7 @@ def hostile() -> Sequence[bytes]:
         *(b"", b"nonsense", END, file, file[:-3], part("name", b"x") + END, b"--edge\r\n\r\nx\r\n" + END),
         *(part("name", b"a") + part("name", b"b") + file + END, part("name", b"\xff") + file + END),
         *(part("name", b"x" * 70_000) + file + END, part("other", b"x", "a") + END),
+        b"".join(part(f"f{number}", b"x" * 7_000) for number in range(10)) + file + END,
         b"--edge\r\nContent-Disposition: form-data; name=file; filename=" + b"x" * 9000 + b"\r\n\r\nx\r\n" + END,
         b"".join(part(f"f{number}", b"") for number in range(40)) + file + END,
         *(b"x" * 2_000_000 + file + END, file + END + b"x" * 2_000_000),
