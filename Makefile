@@ -10,7 +10,9 @@ setup:  ## everything that running and testing need: .venv, locked dependencies,
 	@$(PYTHON) scripts/setup.py dev
 	@$(BIN)/roost engines install
 
-up: setup  ## the server on http://localhost:8642, data in .roost/
+up:  ## the server on http://localhost:8642, data in .roost/
+	@$(PYTHON) scripts/setup.py runtime
+	@$(BIN)/roost engines install
 	@exec $(BIN)/roost up
 
 # Two workers by default: each may run an engine (1 GiB). Tests of one file share a worker, and so what starts once for them.

@@ -72,6 +72,13 @@ def _parse_networks(text: str) -> tuple[Network, ...]:
     return tuple(map(ipaddress.ip_network, _parse_list(text)))
 
 
+def _parse_ports(text: str) -> frozenset[int]:
+    ports = frozenset(() if text.lower() == "none" else map(_parse_integer, _parse_list(text)))
+    if not all(1 <= port <= 65535 for port in ports):
+        raise ValueError("must be a list of ports between 1 and 65535, or `none`")
+    return ports
+
+
 def _parse_hosts(text: str) -> Mapping[str, HostOverride]:
     return dict(map(_parse_host, _parse_list(text.lower())))
 
@@ -140,6 +147,7 @@ _Size = Annotated[int, BeforeValidator(_parse_size)]
 _Capacity = Annotated[int | None, BeforeValidator(_parse_capacity)]
 _Items = Annotated[tuple[str, ...], BeforeValidator(_parse_list)]
 _Networks = Annotated[tuple[Network, ...], BeforeValidator(_parse_networks)]
+_Ports = Annotated[frozenset[int], BeforeValidator(_parse_ports)]
 _Url = Annotated[str, BeforeValidator(_parse_url)]
 _Folder = Annotated[Path, BeforeValidator(_parse_path)]
 _Secret = Annotated[Sensitive[str] | None, _unless_none(Sensitive)]
@@ -225,9 +233,13 @@ class Settings(BaseModel):
     agent_cpus: Annotated[float, Field(ge=0.01, le=1024)] = _setting("2", "CPU limit of one agent, in cores.")
     agent_pids: Annotated[_Integer, Field(ge=16)] = _setting("512", "Limit of processes and threads of one agent.")
     egress_allow: _Networks = _setting("", "Private networks that agents may reach, comma-separated CIDRs.")
+    egress_allow_hosts: _Items = _setting(
+        "", "The only host names that agents may reach, with their subdomains, comma-separated; empty for all."
+    )
     egress_deny_hosts: _Items = _setting(
         "", "Host names that agents may not reach, with their subdomains, comma-separated."
     )
+    egress_deny_ports: _Ports = _setting("25", "Ports of other hosts that agents may not reach, or `none`.")
     egress_hosts: Annotated[Mapping[str, HostOverride], BeforeValidator(_parse_hosts)] = _setting(
         "",
         "Addresses that replace the DNS answers for agents: `name=address` or `name=address:port`, comma-separated.",

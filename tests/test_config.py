@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 from roost import app, config
+from roost.app.agent_services import agent_dialer
+from roost.app.core_services import build_core_services
 from roost.config import BadSettings, Settings, load_settings, variable_name
 
 
@@ -74,6 +76,8 @@ def test_an_upstream_is_configured_by_its_address(tmp_path: Path) -> None:
         ("ROOST_KEK", "short", "kek"),
         ("ROOST_KEK_FILE", "/nowhere/at/all", "ROOST_KEK_FILE"),
         ("ROOST_EGRESS_ALLOW", "10.0.0.1/8", "egress_allow"),
+        ("ROOST_EGRESS_DENY_PORTS", "0", "egress_deny_ports: must be a list of ports between 1 and 65535, or `none`"),
+        ("ROOST_EGRESS_DENY_PORTS", "25,smtp", "egress_deny_ports"),
         ("ROOST_TRUSTED_PROXIES", "proxy.example", "trusted_proxies"),
         ("ROOST_EGRESS_HOSTS", "git.example", "egress_hosts"),
         ("ROOST_EGRESS_HOSTS", "git.example=elsewhere.example", "egress_hosts"),
@@ -92,6 +96,25 @@ def test_an_upstream_is_configured_by_its_address(tmp_path: Path) -> None:
 def test_a_bad_value_is_refused_by_name(tmp_path: Path, variable: str, value: str, message: str) -> None:
     with pytest.raises(BadSettings, match=message):
         settings(tmp_path, **{variable: value})
+
+
+def test_a_list_of_hosts_limits_agents_and_not_the_server(tmp_path: Path) -> None:
+    core = build_core_services(
+        settings(tmp_path, ROOST_EGRESS_ALLOW_HOSTS="good.example", ROOST_EGRESS_DENY_PORTS="25,80")
+    )
+    try:
+        agents = agent_dialer(core).policy
+        assert (agents.admits_host("files.good.example"), agents.admits_host("evil.example")) == (True, False)
+        assert core.dialer.policy.admits_host("webhook.example")
+        assert agents.deny_ports == {25, 80}
+    finally:
+        core.close()
+
+
+@pytest.mark.parametrize(("text", "ports"), [("", {25}), ("none", set()), ("25, 465", {25, 465})])
+def test_denied_ports(tmp_path: Path, text: str, ports: set[int]) -> None:
+    assert settings(tmp_path, ROOST_EGRESS_DENY_PORTS=text).egress_deny_ports == ports
+    assert settings(tmp_path).egress_allow_hosts == ()
 
 
 def test_the_file_says_things_as_toml_does(tmp_path: Path) -> None:

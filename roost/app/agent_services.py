@@ -3,7 +3,7 @@
 import signal
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -37,7 +37,8 @@ from roost.drivers.model.contract import ModelSettings, ModelUpstream
 from roost.drivers.runtime.contract import ContainerLimits, Runtime, RuntimeFailed
 from roost.hosts.relay import RelayServer
 from roost.identity.caller import Plan
-from roost.net.guarded_transport import TransportFactory
+from roost.net.dialer import PublicDialer
+from roost.net.guarded_transport import TransportFactory, transport_factory
 
 
 @dataclass(frozen=True)
@@ -66,9 +67,11 @@ def build_agent_services(core: CoreServices, drivers: Drivers, app: ASGIApp) -> 
     secrets, environment = SecretService(db, sealer, repository), SecretEnvironment(db, sealer)
     channels, validator = ChannelRepository(db, sealer, repository), ChannelValidator(drivers.chat_platforms)
     runtimes = AgentRuntimes(repository, drivers.runtime, drivers.engines)
-    models = ModelGateway(db, drivers.upstreams, providers=agent_providers(secrets, core.transports))
+    dialer = agent_dialer(core)
+    transports = transport_factory(dialer, settings.ca_file)
+    models = ModelGateway(db, drivers.upstreams, providers=agent_providers(secrets, transports))
     secrets.subscribe(models.refresh_agent)
-    relays = RelayServer(drivers.runtime, app, EgressProxy(core.dialer))
+    relays = RelayServer(drivers.runtime, app, EgressProxy(dialer))
     lifecycle = build_lifecycle_services(
         db=db,
         operations=core.operations,
@@ -119,6 +122,12 @@ async def start_agent_services(agents: AgentServices, runtime: Runtime, stack: A
     stack.push_async_callback(agents.relays.close_all)
     stack.push_async_callback(agents.lifecycle.reconciler.stop)
     await agents.lifecycle.reconciler.start()
+
+
+def agent_dialer(core: CoreServices) -> PublicDialer:
+    """Return the dialer for agents, which an operator can limit to a list of hosts, unlike the server's own."""
+    allowed = core.settings.egress_allow_hosts or None
+    return PublicDialer(replace(core.dialer.policy, allow_hosts=allowed), core.resolver)
 
 
 def agent_providers(secrets: SecretService, transports: TransportFactory) -> AgentProviders:

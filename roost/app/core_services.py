@@ -54,7 +54,10 @@ def build_core_services(settings: Settings) -> CoreServices:
     platform_tokens = PlatformTokens(db, sealer, gateway_tokens)
     resolver = SystemResolver()
     policy = EgressPolicy(
-        allow_private=settings.egress_allow, deny_hosts=settings.egress_deny_hosts, hosts=settings.egress_hosts
+        allow_private=settings.egress_allow,
+        deny_hosts=settings.egress_deny_hosts,
+        deny_ports=settings.egress_deny_ports,
+        hosts=settings.egress_hosts,
     )
     dialer = PublicDialer(policy, resolver)
     return CoreServices(

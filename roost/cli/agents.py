@@ -1,13 +1,26 @@
-"""`roost agents ...`: list, create, show, delete, restart, logs, exec."""
+"""`roost agents ...`: list, create, show, delete, restart, token, open, logs, exec."""
 
+import sys
+import webbrowser
 from typing import Annotated
+from urllib.parse import quote
 
 import typer
 
 from roost.cli.client import AgentName, Data, load_session
 from roost.cli.execute import PASS_THROUGH, exec_command
 from roost.cli.logs import print_logs
-from roost.cli.output import Output, OutputFormat, error_console, print_line, print_record, print_rows
+from roost.cli.output import (
+    Output,
+    OutputFormat,
+    Yes,
+    confirm_change,
+    error_console,
+    exit_with_error,
+    print_line,
+    print_record,
+    print_rows,
+)
 
 commands = typer.Typer(help="Manage agents, each in its own container.", no_args_is_help=True)
 _COLUMNS = ("agentId", "name", "engine", "agentVersion", "status", "createdAt")
@@ -51,14 +64,13 @@ def show(agent: AgentName, data: Data = None, output: Output = OutputFormat.TABL
 @commands.command()
 def delete(
     agent: AgentName,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Skip the confirmation.")] = False,
+    yes: Yes = False,
     data: Data = None,
 ) -> None:
     """Delete an agent with its container and files."""
     server = load_session(data)
     found = server.find_agent(agent)
-    if not yes:
-        typer.confirm(f"Delete {found['name']} ({found['agentId']}) with all its files?", abort=True)
+    confirm_change(f"Delete {found['name']} ({found['agentId']}) with all its files?", yes)
     print_line(server.call("DELETE", f"/v0/agents/{found['agentId']}")["message"])
 
 
@@ -74,6 +86,36 @@ def restart(
     with error_console.status("Restarting ..."):
         answer = server.call("POST", f"/v0/agents/{agent_id}/restart", {"version": version} if version else {})
     print_line(answer["message"])
+
+
+@commands.command()
+def token(
+    agent: AgentName,
+    rotate: Annotated[bool, typer.Option("--rotate", help="Replace the token; the old one fails at once.")] = False,
+    yes: Yes = False,
+    data: Data = None,
+) -> None:
+    """Print only the agent's gateway token, which gives full access to its container."""
+    server = load_session(data)
+    found = server.find_agent(agent)
+    path = f"/v0/agents/{found['agentId']}/gateway-token"
+    if rotate:
+        confirm_change(f"Replace the gateway token of {found['name']} ({found['agentId']})?", yes)
+    answer = server.call("POST", f"{path}/rotate") if rotate else server.call("GET", path)
+    sys.stdout.write(f"{answer['token']}\n")
+
+
+@commands.command("open")
+def open_agent(agent: AgentName, data: Data = None) -> None:
+    """Open the agent's page in a browser, signed in."""
+    server = load_session(data)
+    found = server.find_agent(agent)
+    gateway_token = server.call("GET", f"/v0/agents/{found['agentId']}/gateway-token")["token"]
+    if not webbrowser.open(f"{found['url']}/?token={quote(gateway_token, safe='')}"):
+        exit_with_error(
+            f"No browser was found. Open {found['url']}/?token=TOKEN with the token of `roost agents token`."
+        )
+    print_line(f"Opened {found['url']}/")
 
 
 commands.command("logs")(print_logs)

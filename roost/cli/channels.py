@@ -1,6 +1,11 @@
-"""`roost channels ...`: list, set, remove. Tokens come from a prompt, a pipe or a file, never from an argument."""
+"""`roost channels ...`: list, set, approve, remove.
 
+Tokens come from a prompt, a pipe or a file, never from an argument.
+"""
+
+import shlex
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,6 +16,8 @@ from roost.cli.output import (
     ExitCode,
     Output,
     OutputFormat,
+    Yes,
+    confirm_change,
     error_console,
     exit_with_error,
     print_json,
@@ -24,6 +31,10 @@ commands = typer.Typer(
 )
 Channel = Annotated[str, typer.Argument(metavar="CHANNEL", help="telegram, slack, discord or whatsapp.")]
 TokenFile = Annotated[Path | None, typer.Option(help="File with the token; `-` reads a line of standard input.")]
+_ENGINE_PROGRAMS = {
+    "openclaw": ("/engine/node/bin/node", "/engine/oc/node_modules/openclaw/openclaw.mjs"),
+    "hermes": ("/engine/hermes/bin/python3", "-m", "hermes_cli.main"),
+}
 _COLUMNS = ("channel", "enabled", "botUsername", "dmPolicy", "allowFrom", "botTokenHint", "connected", "lastError")
 
 
@@ -56,7 +67,11 @@ def set_channel(
     data: Data = None,
     output: Output = OutputFormat.TABLE,
 ) -> None:
-    """Configure a channel. Prompts for tokens without a file; an empty answer keeps the present token."""
+    """Configure a channel. Prompts for tokens without a file; an empty answer keeps the present token.
+
+    A new channel gets --dm-policy pairing: strangers get a code, which `approve` approves. Not with --allow-from or
+    --allow-anyone.
+    """
     server = load_session(data)
     body: dict[str, Any] = {
         "dmPolicy": dm_policy,
@@ -66,7 +81,12 @@ def set_channel(
     if not keep_tokens:
         body["botToken"] = _read_token("bot token", bot_token_file)
         body["appToken"] = _read_token("app-level token", app_token_file) if channel == "slack" else None
-    agent_id = server.find_agent(agent)["agentId"]
+    found = server.find_agent(agent)
+    agent_id = found["agentId"]
+    is_decided = dm_policy or allow_from or anyone
+    if not is_decided and server.call("GET", f"/v0/agents/{agent_id}/channels").get(channel) is None:
+        body["dmPolicy"] = "pairing"
+        _print_pairing_hint(found, channel)
     request = {key: value for key, value in body.items() if value is not None}
     with error_console.status("Configuring ..."):
         answer = server.call("POST", f"/v0/agents/{agent_id}/channels/{channel}", request, timeout_seconds=400)
@@ -74,20 +94,51 @@ def set_channel(
 
 
 @commands.command()
+def approve(
+    agent: AgentName,
+    channel: Channel,
+    code: Annotated[str, typer.Argument(metavar="CODE", help="The code that the bot sent to the user.")],
+    data: Data = None,
+) -> None:
+    """Let the user who got this code write to the bot."""
+    server = load_session(data)
+    found = server.find_agent(agent)
+    program = _ENGINE_PROGRAMS.get(found["engine"])
+    if program is None:
+        exit_with_error(f"The engine {found['engine']} has no pairing codes.", ExitCode.USAGE)
+    command = shlex.join([*program, "pairing", "approve", channel, code])
+    with error_console.status("Approving ..."):
+        done = server.call("POST", f"/v0/agents/{found['agentId']}/console/exec", {"command": command})
+    print_line("\n".join(filter(None, [done["stdout"].strip(), done["stderr"].strip()])))
+    if done["exitCode"]:
+        raise typer.Exit(ExitCode.FAILED)
+
+
+@commands.command()
 def remove(
     agent: AgentName,
     channel: Channel,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Skip the confirmation.")] = False,
+    yes: Yes = False,
     data: Data = None,
 ) -> None:
     """Remove a channel and its tokens."""
     server = load_session(data)
     found = server.find_agent(agent)
-    if not yes:
-        typer.confirm(f"Remove {channel} from {found['name']} ({found['agentId']})?", abort=True)
+    confirm_change(f"Remove {channel} from {found['name']} ({found['agentId']})?", yes)
     with error_console.status("Removing ..."):
         answer = server.call("DELETE", f"/v0/agents/{found['agentId']}/channels/{channel}", timeout_seconds=400)
     print_line(answer["message"])
+
+
+def _print_pairing_hint(agent: Mapping[str, Any], channel: str) -> None:
+    if (agent["engine"], channel) == ("hermes", "discord"):
+        hint = "Hermes gives no codes on Discord: name the users who may write with --allow-from."
+    else:
+        hint = (
+            f"The bot gives strangers a code: `roost channels approve {shlex.quote(agent['name'])} {channel} CODE` "
+            "lets them write; --dm-policy open lets anyone."
+        )
+    print_line(hint, error_console)
 
 
 def _read_token(label: str, file: Path | None) -> str:

@@ -6,11 +6,12 @@ its address and key to `cli.json` (readable by its owner only).
 
 import json
 import os
+import ssl
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, NoReturn, cast
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, cast
 from urllib.parse import quote
 
 import httpx2 as httpx
@@ -18,6 +19,9 @@ import typer
 
 from roost.cli.output import ExitCode, exit_with_error
 from roost.core.sensitive import Sensitive
+
+if TYPE_CHECKING:
+    from roost.config import Settings
 
 Data = Annotated[Path | None, typer.Option("--data", help="The data folder of the server (default .roost).")]
 AgentName = Annotated[str, typer.Argument(metavar="AGENT", help="The agent's id or name.")]
@@ -107,7 +111,20 @@ def path_segment(value: str) -> str:
 def _http_client(server: ServerSession, timeout_seconds: float) -> httpx.Client:
     headers = {"Authorization": f"Bearer {server.token.reveal()}"} | ({"Host": server.host} if server.host else {})
     timeout = httpx.Timeout(timeout_seconds, connect=_CONNECT_SECONDS)
-    return httpx.Client(base_url=server.url, headers=headers, timeout=timeout, trust_env=False)
+    return httpx.Client(
+        base_url=server.url, headers=headers, timeout=timeout, trust_env=False, verify=_trusted_authorities(server.url)
+    )
+
+
+def _trusted_authorities(url: str) -> ssl.SSLContext | bool:
+    """Return the certificate authorities in `SSL_CERT_FILE` for HTTPS, or True for the default ones."""
+    path = os.environ.get("SSL_CERT_FILE")
+    if not path or not url.startswith("https://"):
+        return True
+    try:
+        return ssl.create_default_context(cafile=path)
+    except (OSError, ssl.SSLError) as error:
+        exit_with_error(f"SSL_CERT_FILE: {path} could not be read: {error.strerror or error}", ExitCode.USAGE)
 
 
 def load_session(data: Path | None) -> ServerSession:
@@ -132,7 +149,9 @@ def load_session(data: Path | None) -> ServerSession:
 
 
 def exit_with_response(response: httpx.Response) -> NoReturn:
-    """Exit with the server's error message, and with the reason of a failed agent."""
+    """Exit with the server's error message and what explains it: a failed agent's reason, a detail or a hint."""
+    from roost.cli.hints import HINTS  # slow to import
+
     try:
         body = response.json()
         message = error_text(body["error"])
@@ -140,6 +159,8 @@ def exit_with_response(response: httpx.Response) -> NoReturn:
             message = f"{message}. {reason}"
         if detail := response.headers.get("X-Error-Detail"):
             message = f"{message}: {json.loads(detail)}"
+        elif hint := HINTS.get(message):
+            message = f"{message}: {hint}"
     except (ValueError, KeyError, TypeError, AttributeError):
         message = f"The server answered {response.status_code}{_text_error(response)}."
     exit_with_error(message, _EXIT_CODES.get(response.status_code, ExitCode.FAILED))
@@ -164,9 +185,56 @@ def connection_errors(url: str) -> Generator[None]:
         yield
     except (httpx.InvalidURL, httpx.UnsupportedProtocol):
         exit_with_error(f"{url!r} is not an HTTP or HTTPS URL.", ExitCode.USAGE)
-    except httpx.ConnectError:
+    except httpx.ConnectError as error:
+        if certificate := _certificate_error(error):
+            exit_with_error(
+                f"The certificate of {url} is not accepted: {certificate}. If its authority is your own, name the "
+                "authority's file in SSL_CERT_FILE.",
+                ExitCode.UNREACHABLE,
+            )
         exit_with_error(f"No server answers at {url}. Start one with `roost up`.", ExitCode.UNREACHABLE)
     except httpx.TimeoutException:
         exit_with_error(f"The server at {url} did not answer in time.", ExitCode.UNREACHABLE)
     except httpx.HTTPError as error:
         exit_with_error(f"The connection to {url} broke: {type(error).__name__}", ExitCode.UNREACHABLE)
+
+
+def _certificate_error(error: BaseException | None) -> str:
+    """Return what is wrong with the server's certificate, if that is the cause of a failed connection."""
+    while error is not None and not isinstance(error, ssl.SSLCertVerificationError):
+        error = error.__cause__ or error.__context__
+    return "" if error is None else error.verify_message
+
+
+def load_local_settings(data: Path | None) -> "Settings":
+    """Return the settings of this machine for a command that needs no server. Exits if `ROOST_URL` names another."""
+    from roost import config
+
+    if data is None and os.environ.get("ROOST_URL"):
+        exit_with_error(
+            "This command uses a data folder of this machine, and not the server at ROOST_URL: unset ROOST_URL, or "
+            "name the folder with --data.",
+            ExitCode.USAGE,
+        )
+    return config.load_settings(data=data)
+
+
+def is_data_folder(settings: "Settings") -> bool:
+    """Return whether there is a database; one elsewhere is named on purpose."""
+    file = settings.data / "roost.db"
+    return file.exists() or settings.database_url.reveal() != f"sqlite:///{file}"
+
+
+def load_data_folder(data: Path | None, *, create: bool = False) -> "Settings":
+    """Return the settings of a data folder of this machine. Exits if it is none.
+
+    `create` accepts any folder that is named explicitly, because a key can be created before the first start.
+    """
+    settings = load_local_settings(data)
+    is_named = data is not None or bool(os.environ.get("ROOST_DATA"))
+    if not (create and is_named) and not is_data_folder(settings):
+        exit_with_error(
+            f"{settings.data} is no data folder of Roost. `roost up` creates one; --data or ROOST_DATA names another.",
+            ExitCode.USAGE,
+        )
+    return settings

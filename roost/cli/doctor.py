@@ -3,12 +3,16 @@
 import asyncio
 import platform
 from collections.abc import Sequence
+from dataclasses import replace
 
 from roost import __version__, app, config
 from roost.drivers.blob.contract import BlobStoreFailed
+from roost.drivers.model.contract import ModelSettings, UpstreamProblem, UpstreamRefused
 from roost.drivers.network.contract import NetworkRefused, SourceFailed
 from roost.drivers.runtime.contract import Capabilities
 from roost.storage.content import service as content
+
+_MODEL_SECONDS = 15.0
 
 CheckResult = dict[str, str]
 
@@ -27,6 +31,10 @@ def run_checks(settings: config.Settings) -> Sequence[CheckResult]:
         _network(settings),
         *_models(settings),
     ]
+
+
+def data_folder_missing(settings: config.Settings) -> CheckResult:
+    return _check_result("data folder", "no", f"{settings.data} is none yet; `roost up` creates it")
 
 
 def _python() -> CheckResult:
@@ -97,7 +105,27 @@ def _network(settings: config.Settings) -> CheckResult:
 def _models(settings: config.Settings) -> Sequence[CheckResult]:
     if not settings.upstreams:
         return [_check_result("models", "ok", "scripted stand-in; set ROOST_MODEL_URL for a real one")]
-    return [_check_result("models", "ok", f"{upstream.api} at {upstream.url}") for upstream in settings.upstreams]
+    return [asyncio.run(_model_service(upstream)) for upstream in settings.upstreams]
+
+
+async def _model_service(settings: ModelSettings) -> CheckResult:
+    """Ask the endpoint for its models; one that lists none, and says so, may still serve those of the settings."""
+    service = f"{settings.api} at {settings.url}"
+    upstream = app.create_upstream(replace(settings, models=()))
+    try:
+        async with asyncio.timeout(_MODEL_SECONDS):
+            offered = await upstream.list_models()
+    except UpstreamRefused:
+        return _check_result("models", "ok", f"{service} answers, but does not list its models")
+    except TimeoutError:
+        return _check_result("models", "no", f"{service}: no answer within {_MODEL_SECONDS:.0f} s")
+    except UpstreamProblem as problem:
+        return _check_result("models", "no", f"{service}: {problem.message}")
+    finally:
+        await upstream.close()
+    if missing := [name for name in settings.models if name not in offered]:
+        return _check_result("models", "no", f"{service} does not list {', '.join(missing)}")
+    return _check_result("models", "ok", f"{service}, {len(offered)} models")
 
 
 def _check_result(part: str, status: str, detail: str) -> CheckResult:

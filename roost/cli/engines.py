@@ -7,7 +7,17 @@ import typer
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from roost.cli.client import Data
-from roost.cli.output import ExitCode, Output, OutputFormat, error_console, exit_with_error, print_line, print_rows
+from roost.cli.output import (
+    ExitCode,
+    Output,
+    OutputFormat,
+    Yes,
+    confirm_change,
+    error_console,
+    exit_with_error,
+    print_line,
+    print_rows,
+)
 from roost.core.problem import Problem
 
 if TYPE_CHECKING:
@@ -65,6 +75,7 @@ def install(names: EngineNames = None, data: Data = None) -> None:
 @commands.command()
 def remove(
     name: Annotated[str, typer.Argument(metavar="ENGINE@VERSION", help="As listed by `roost engines list`.")],
+    yes: Yes = False,
     data: Data = None,
 ) -> None:
     """Remove an installed version. Agents that use it cannot start until it is installed again."""
@@ -74,6 +85,7 @@ def remove(
     known = {engine.id: engine for engine in app.create_engines(config.load_settings(data=data))}
     if engine_id not in known or version not in known[engine_id].installed():
         exit_with_error(f"{name} is not installed.", ExitCode.NOT_FOUND)
+    confirm_change(f"Remove {engine_id} {version}? Agents that use it cannot start without it.", yes)
     known[engine_id].remove(version)
     print_line(f"Removed {engine_id} {version}.")
 

@@ -20,6 +20,8 @@ from roost.cli.output import (
     ExitCode,
     Output,
     OutputFormat,
+    Yes,
+    confirm_change,
     error_console,
     exit_with_error,
     print_line,
@@ -131,15 +133,14 @@ def update(
 @commands.command()
 def delete(
     file: _File,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Skip the confirmation.")] = False,
+    yes: Yes = False,
     public: Public = False,
     data: Data = None,
 ) -> None:
     """Delete a file."""
     server = load_session(data).storage_session()
     found = _find_file(server, file, public)
-    if not yes:
-        typer.confirm(f"Delete {found['name'] or found['cid']} ({found['cid']})?", abort=True)
+    confirm_change(f"Delete {found['name'] or found['cid']} ({found['cid']})?", yes)
     server.call("DELETE", f"/v3/files/{network_name(public)}/{found['id']}")
     print_line("Deleted.")
 

@@ -9,7 +9,17 @@ from urllib.parse import urlencode
 import typer
 
 from roost.cli.client import Data, ServerSession, load_session
-from roost.cli.output import ExitCode, Output, OutputFormat, exit_with_error, print_line, print_record, print_rows
+from roost.cli.output import (
+    ExitCode,
+    Output,
+    OutputFormat,
+    Yes,
+    confirm_change,
+    exit_with_error,
+    print_line,
+    print_record,
+    print_rows,
+)
 from roost.core import clock
 
 commands = typer.Typer(help="Manage storage gateways, the addresses that serve files.", no_args_is_help=True)
@@ -46,14 +56,13 @@ def show(gateway: _Gateway, data: Data = None, output: Output = OutputFormat.TAB
 @commands.command()
 def delete(
     gateway: _Gateway,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Skip the confirmation.")] = False,
+    yes: Yes = False,
     data: Data = None,
 ) -> None:
     """Delete a gateway. Its name cannot be used again."""
     server = load_session(data).storage_session()
     found = find_gateway(server, gateway)
-    if not yes:
-        typer.confirm(f"Delete {found['domain']}? Its name cannot be used again.", abort=True)
+    confirm_change(f"Delete {found['domain']}? Its name cannot be used again.", yes)
     server.call("DELETE", f"/v3/gateways/{found['id']}")
     print_line("Deleted.")
 

@@ -6,7 +6,15 @@ import typer
 
 from roost.cli.client import Data, load_session, path_segment
 from roost.cli.files import Public, fetch_records, network_name
-from roost.cli.output import Output, OutputFormat, print_line, print_record, print_rows
+from roost.cli.output import (
+    Output,
+    OutputFormat,
+    Yes,
+    confirm_change,
+    print_line,
+    print_record,
+    print_rows,
+)
 
 commands = typer.Typer(help="Manage groups of files.", no_args_is_help=True)
 _Group = Annotated[str, typer.Argument(metavar="GROUP", help="The group's id.", parser=path_segment)]
@@ -63,8 +71,9 @@ def update(
 
 
 @commands.command()
-def delete(group: _Group, public: Public = False, data: Data = None) -> None:
+def delete(group: _Group, yes: Yes = False, public: Public = False, data: Data = None) -> None:
     """Delete a group. Its files stay."""
+    confirm_change(f"Delete the group {group}?", yes)
     load_session(data).storage_session().call("DELETE", f"/v3/groups/{network_name(public)}/{group}")
     print_line("Deleted.")
 

@@ -9,8 +9,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from roost.cli.client import Data
-from roost.cli.output import ExitCode, Output, OutputFormat, exit_with_error, print_line, print_rows
+from roost.cli.client import Data, load_data_folder
+from roost.cli.output import (
+    ExitCode,
+    Output,
+    OutputFormat,
+    Yes,
+    confirm_change,
+    exit_with_error,
+    print_line,
+    print_rows,
+)
 from roost.core import clock
 from roost.identity.caller import Plan
 from roost.identity.model import DEFAULT_TENANT, KEY_LIFETIME
@@ -39,7 +48,7 @@ def create(
     from roost.identity.api_keys import ApiKeys
     from roost.keyring import load_sealer
 
-    with _database(data) as (settings, db):
+    with _database(data, create=True) as (settings, db):
         keys, scopes, lifetime = ApiKeys(db, load_sealer(settings, db)), frozenset(scope or ()), timedelta(days=days)
 
         def issue(connection: "Connection") -> str:
@@ -72,11 +81,14 @@ def list_keys(tenant: Tenant = DEFAULT_TENANT, data: Data = None, output: Output
 
 @commands.command()
 def revoke(
-    key_id: Annotated[str, typer.Argument(metavar="ID", help="Id, as in `roost keys list`.")], data: Data = None
+    key_id: Annotated[str, typer.Argument(metavar="ID", help="Id, as in `roost keys list`.")],
+    yes: Yes = False,
+    data: Data = None,
 ) -> None:
     """Revoke a key; a running server rejects it within a second."""
     from roost.identity.api_keys import ApiKeys
 
+    confirm_change(f"Revoke the key {key_id}?", yes)
     with _database(data) as (_, db):
         done = db.run(lambda connection: ApiKeys.delete(connection, key_id))
     if not done:
@@ -85,10 +97,11 @@ def revoke(
 
 
 @contextmanager
-def _database(data: Path | None) -> "Generator[tuple[Settings, Database]]":
-    from roost import app, config
+def _database(data: Path | None, *, create: bool = False) -> "Generator[tuple[Settings, Database]]":
+    """Open the database; with `create` also in a folder that is named explicitly and is no data folder yet."""
+    from roost import app
 
-    settings = config.load_settings(data=data)
+    settings = load_data_folder(data, create=create)
     db = app.open_database(settings)
     try:
         yield settings, db

@@ -47,6 +47,15 @@ class OutputFormat(StrEnum):
 Output = Annotated[OutputFormat, typer.Option("--output", "-o", help="How to print records.")]
 
 
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Skip the confirmation.")]
+
+
+def confirm_change(question: str, yes: bool) -> None:
+    """Ask a question unless the answer was given with `--yes`. Exits if the answer is no."""
+    if not yes:
+        typer.confirm(question, abort=True)
+
+
 def exit_with_error(message: str, code: ExitCode = ExitCode.FAILED) -> NoReturn:
     """Print an error message and exit."""
     print_error(message)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from roost.cli.client import Data
+from roost.cli.client import Data, load_data_folder
 from roost.cli.output import ExitCode, Output, OutputFormat, error_console, print_line, print_rows
 from roost.core import clock
 
@@ -27,9 +27,9 @@ def scrub_content(
     output: Output = OutputFormat.TABLE,
 ) -> None:
     """Verify all stored content and list the damaged files of all tenants. Exits with 1 if there are any."""
-    from roost import app, config
+    from roost import app
 
-    settings = config.load_settings(data=data)
+    settings = load_data_folder(data)
     db = app.open_database(settings)
     try:
         rows = asyncio.run(_find_damaged(db, app.create_blob_store(settings), known=known, rate=rate))

@@ -13,11 +13,13 @@ from typing import Annotated, Any
 
 import typer
 
-from roost.cli.client import AgentName, Data, ServerSession, load_session
+from roost.cli.client import AgentName, Data, ServerSession, load_data_folder, load_session
 from roost.cli.output import (
     ExitCode,
     Output,
     OutputFormat,
+    Yes,
+    confirm_change,
     error_console,
     exit_with_error,
     print_line,
@@ -75,10 +77,12 @@ def update(secret: _Secret, value_file: _File = None, data: Data = None) -> None
 
 
 @commands.command()
-def delete(secret: _Secret, data: Data = None) -> None:
+def delete(secret: _Secret, yes: Yes = False, data: Data = None) -> None:
     """Delete a secret that is attached to no agent."""
     server = load_session(data)
-    server.call("DELETE", f"/v0/secrets/{_find_secret(server, secret)['id']}")
+    found = _find_secret(server, secret)
+    confirm_change(f"Delete {found['name']}?", yes)
+    server.call("DELETE", f"/v0/secrets/{found['id']}")
     print_line("Deleted.")
 
 
@@ -111,9 +115,9 @@ def detach(agent: AgentName, secret: _Secret, data: Data = None) -> None:
 @commands.command("rotate-key")
 def rotate_key(data: Data = None) -> None:
     """Replace the key-encryption key and re-encrypt all values, with or without running servers."""
-    from roost import app, config, keyring
+    from roost import app, keyring
 
-    settings = config.load_settings(data=data)
+    settings = load_data_folder(data)
     with closing(app.open_database(settings)) as db, error_console.status("Re-encrypting all values ..."):
         done = keyring.rotate_keys(settings, db)
     if done.resumed:

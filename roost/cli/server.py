@@ -1,12 +1,20 @@
 """The commands `up`, `doctor` and `routes`. They import the server when they are called, so that others start fast."""
 
 import sys
-from typing import Annotated
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from roost.cli.client import Data
+from roost.cli.client import Data, is_data_folder, load_local_settings
 from roost.cli.output import ExitCode, Output, OutputFormat, print_field, print_json, print_rows, write_output
+from roost.core.sensitive import Sensitive
+
+if TYPE_CHECKING:
+    from roost.cli.doctor import CheckResult
+    from roost.config import Settings
 
 _STYLES = {"ok": "green", "no": "yellow", "fail": "red"}
 
@@ -28,10 +36,10 @@ def start_server(
 
 def run_doctor(data: Data = None, output: Output = OutputFormat.TABLE) -> None:
     """Check whether agents can run on this machine and which limits are enforced. Exits with 1 if they cannot run."""
-    from roost import config
     from roost.cli.doctor import run_checks
 
-    rows = run_checks(config.load_settings(data=data))
+    settings = load_local_settings(data)
+    rows = run_checks(settings) if is_data_folder(settings) else _check_machine(settings)
     if output is OutputFormat.JSON:
         print_json(rows)
     else:
@@ -40,6 +48,16 @@ def run_doctor(data: Data = None, output: Output = OutputFormat.TABLE) -> None:
             print_field(row["status"], f"{row['part']:<{width}}  {row['detail']}", 4, _STYLES[row["status"]])
     if any(row["status"] == "fail" for row in rows):
         raise typer.Exit(ExitCode.FAILED)
+
+
+def _check_machine(settings: "Settings") -> "Sequence[CheckResult]":
+    """Run the checks in a temporary folder, because the one of the settings is no data folder yet."""
+    from roost.cli.doctor import data_folder_missing, run_checks
+
+    with TemporaryDirectory(prefix="roost-") as folder:
+        database = Sensitive(f"sqlite:///{folder}/roost.db")
+        checked = settings.model_copy(update={"data": Path(folder), "database_url": database})
+        return [data_folder_missing(settings), *run_checks(checked)]
 
 
 def list_routes(

@@ -6,7 +6,14 @@ import typer
 
 from roost.cli.client import Data, load_session, path_segment
 from roost.cli.files import Public, network_name
-from roost.cli.output import Output, OutputFormat, print_line, print_record
+from roost.cli.output import (
+    Output,
+    OutputFormat,
+    Yes,
+    confirm_change,
+    print_line,
+    print_record,
+)
 
 commands = typer.Typer(help="Manage wallet signatures of CIDs.", no_args_is_help=True)
 _Cid = Annotated[str, typer.Argument(metavar="CID", help="CID of one of your files.", parser=path_segment)]
@@ -35,7 +42,8 @@ def show(cid: _Cid, public: Public = False, data: Data = None, output: Output = 
 
 
 @commands.command()
-def delete(cid: _Cid, public: Public = False, data: Data = None) -> None:
+def delete(cid: _Cid, yes: Yes = False, public: Public = False, data: Data = None) -> None:
     """Delete the signature of a CID."""
+    confirm_change(f"Delete the signature of {cid}?", yes)
     load_session(data).storage_session().call("DELETE", f"/v3/files/{network_name(public)}/signature/{cid}")
     print_line("Deleted.")

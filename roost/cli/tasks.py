@@ -6,7 +6,17 @@ from typing import Annotated, Any
 import typer
 
 from roost.cli.client import AgentName, Data, ServerSession, load_session
-from roost.cli.output import ExitCode, Output, OutputFormat, exit_with_error, print_line, print_record, print_rows
+from roost.cli.output import (
+    ExitCode,
+    Output,
+    OutputFormat,
+    Yes,
+    confirm_change,
+    exit_with_error,
+    print_line,
+    print_record,
+    print_rows,
+)
 
 commands = typer.Typer(help="Manage scheduled tasks of agents.", no_args_is_help=True)
 Task = Annotated[str, typer.Argument(metavar="TASK", help="The task's id or name.")]
@@ -76,10 +86,12 @@ def update(
 
 
 @commands.command()
-def delete(agent: AgentName, task: Task, data: Data = None) -> None:
+def delete(agent: AgentName, task: Task, yes: Yes = False, data: Data = None) -> None:
     """Delete a task and its history."""
     server = load_session(data)
-    print_line(server.call("DELETE", _task_path(server, agent, task))["message"])
+    path = _task_path(server, agent, task)
+    confirm_change(f"Delete the task {task} and its history?", yes)
+    print_line(server.call("DELETE", path)["message"])
 
 
 @commands.command()

@@ -6,7 +6,17 @@ import typer
 
 from roost.cli.client import Data, load_session, path_segment
 from roost.cli.files import fetch_records
-from roost.cli.output import ExitCode, Output, OutputFormat, exit_with_error, print_line, print_record, print_rows
+from roost.cli.output import (
+    ExitCode,
+    Output,
+    OutputFormat,
+    Yes,
+    confirm_change,
+    exit_with_error,
+    print_line,
+    print_record,
+    print_rows,
+)
 
 commands = typer.Typer(help="Manage webhooks, URLs that are notified of changes to your files.", no_args_is_help=True)
 _Webhook = Annotated[str, typer.Argument(metavar="WEBHOOK", help="The webhook's id.", parser=path_segment)]
@@ -70,8 +80,9 @@ def update(
 
 
 @commands.command()
-def delete(webhook: _Webhook, data: Data = None) -> None:
+def delete(webhook: _Webhook, yes: Yes = False, data: Data = None) -> None:
     """Delete a webhook and its pending messages."""
+    confirm_change(f"Delete the webhook {webhook} and its pending messages?", yes)
     load_session(data).storage_session().call("DELETE", f"/v3/webhooks/{webhook}")
     print_line("Deleted.")
 

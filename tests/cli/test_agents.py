@@ -1,6 +1,7 @@
 """`roost agents`: what is asked of the server, what is shown of its answer, and how the command ends."""
 
 import json
+import webbrowser
 
 import pytest
 
@@ -73,6 +74,27 @@ def test_delete_asks_first(ada: FakeServer, typed: str, deleted: bool) -> None:
 def test_delete_without_asking(ada: FakeServer) -> None:
     ada.answers["DELETE /v0/agents/a1"] = (200, {"success": True, "message": "Agent deleted"})
     assert ada.run("agents", "delete", "Ada", "--yes").stdout == "Agent deleted\n"
+
+
+def test_the_token_is_printed_alone_and_rotated_after_a_question(ada: FakeServer) -> None:
+    ada.answers["GET /v0/agents/a1/gateway-token"] = (200, {"token": "rst_gw_old"})
+    ada.answers["POST /v0/agents/a1/gateway-token/rotate"] = (200, {"token": "rst_gw_new"})
+    assert ada.run("agents", "token", "Ada").stdout == "rst_gw_old\n"
+    assert ada.run("agents", "token", "Ada", "--rotate", input="n\n").exit_code == 1
+    assert ada.bodies("POST /v0/agents/a1/gateway-token/rotate") == []
+    assert ada.run("agents", "token", "Ada", "--rotate", "--yes").stdout == "rst_gw_new\n"
+
+
+@pytest.mark.parametrize("found", [True, False])
+def test_open_signs_in_and_prints_no_token(ada: FakeServer, monkeypatch: pytest.MonkeyPatch, found: bool) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr(webbrowser, "open", lambda url: opened.append(url) or found)
+    ada.answers["GET /v0/agents"] = (200, {"agents": [{**ADA, "url": "http://a1.agents.localhost:1"}]})
+    ada.answers["GET /v0/agents/a1/gateway-token"] = (200, {"token": "rst_gw_old"})
+    done = ada.run("agents", "open", "Ada")
+    assert opened == ["http://a1.agents.localhost:1/?token=rst_gw_old"]
+    assert (done.exit_code == 0) is found
+    assert "rst_gw" not in done.stdout + done.stderr
 
 
 def test_restart(ada: FakeServer) -> None:

@@ -20,7 +20,7 @@ DONE = {"success": True, "message": "Slack is configured", "botUsername": "weath
 
 @pytest.fixture
 def ada(server: FakeServer) -> FakeServer:
-    server.answers["GET /v0/agents"] = (200, {"agents": [{"agentId": "a1", "name": "Ada"}]})
+    server.answers["GET /v0/agents"] = (200, {"agents": [{"agentId": "a1", "name": "Ada", "engine": "openclaw"}]})
     server.answers[f"GET {PATH}"] = (200, {"telegram": TELEGRAM, "slack": None, "version": "1"})
     server.answers[f"POST {PATH}/slack"] = (200, DONE)
     server.answers[f"POST {PATH}/telegram"] = (200, DONE)
@@ -55,8 +55,28 @@ def test_tokens_come_from_files_or_standard_input(ada: FakeServer, tmp_path: Pat
         "2",
         input="t\n",
     )
-    assert ada.bodies(f"POST {PATH}/slack") == [{"botToken": "xoxb-1", "appToken": "xapp-1"}]
+    assert ada.bodies(f"POST {PATH}/slack") == [{"botToken": "xoxb-1", "appToken": "xapp-1", "dmPolicy": "pairing"}]
     assert ada.bodies(f"POST {PATH}/telegram") == [{"botToken": "t", "dmPolicy": "pairing", "allowFrom": ["1", "2"]}]
+
+
+def test_a_new_channel_asks_strangers_for_a_code_unless_told_otherwise(ada: FakeServer) -> None:
+    ada.answers[f"GET {PATH}"] = (200, {"telegram": None, "slack": None})
+    for more in ([], ["--allow-anyone"], ["--dm-policy", "open"], ["--allow-from", "7"]):
+        assert ada.run("channels", "set", "Ada", "telegram", *more, input="t\n").exit_code == 0
+    policies = [body.get("dmPolicy") for body in ada.bodies(f"POST {PATH}/telegram")]
+    assert policies == ["pairing", None, "open", None]
+
+
+@pytest.mark.parametrize(("engine", "program"), [("openclaw", "openclaw.mjs"), ("hermes", "hermes_cli.main")])
+def test_a_code_is_approved_by_the_engines_command(ada: FakeServer, engine: str, program: str) -> None:
+    ada.answers["GET /v0/agents"] = (200, {"agents": [{"agentId": "a1", "name": "Ada", "engine": engine}]})
+    ended = {"stdout": "Approved\n", "stderr": "", "exitCode": 0}
+    ada.answers["POST /v0/agents/a1/console/exec"] = [(200, ended), (200, {**ended, "exitCode": 1})]
+    done = ada.run("channels", "approve", "Ada", "telegram", "AB; id")
+    assert (done.exit_code, done.stdout) == (0, "Approved\n")
+    ((command,),) = [body.values() for body in ada.bodies("POST /v0/agents/a1/console/exec")]
+    assert command.endswith(f"{program} pairing approve telegram 'AB; id'")
+    assert ada.run("channels", "approve", "Ada", "telegram", "OLD").exit_code == 1
 
 
 def test_the_rest_is_changed_without_a_token(ada: FakeServer) -> None:

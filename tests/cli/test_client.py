@@ -8,6 +8,7 @@ from threading import Thread
 import pytest
 
 from tests.cli.terminal import FakeServer, run
+from tests.platforms.tls import Authority
 
 ADA = {"agentId": "a1", "name": "Ada", "status": "running", "statusReason": None, "gatewayToken": None}
 
@@ -30,6 +31,29 @@ def test_the_environment_names_another(server: FakeServer, tmp_path: Path) -> No
     server.answers["GET /v0/agents"] = (200, {"agents": []})
     assert server.run("agents", "list", "--data", str(tmp_path)).exit_code == 0
     assert server.requests[0][1]["Authorization"] == "Bearer key"
+
+
+def test_a_certificate_that_is_not_accepted_is_named(server: FakeServer, tmp_path: Path) -> None:
+    authority = Authority("Own authority")
+    server.socket = authority.server("localhost").wrap_socket(server.socket, server_side=True)
+    server.answers["GET /v0/agents"] = (200, {"agents": [ADA]})
+    there = {"ROOST_URL": f"https://localhost:{server.server_port}", "ROOST_TOKEN": "key"}
+    refused = run("agents", "list", **there)
+    assert refused.exit_code == 3
+    assert "certificate" in refused.stderr
+    assert "unable to get local issuer certificate" in refused.stderr
+    assert "SSL_CERT_FILE" in refused.stderr
+    trusted = tmp_path / "authority.pem"
+    trusted.write_bytes(authority.certificate)
+    assert run("agents", "list", **there, SSL_CERT_FILE=str(trusted)).exit_code == 0
+    wrong = run("agents", "list", **there, SSL_CERT_FILE=str(tmp_path / "missing.pem"))
+    assert (wrong.exit_code, "missing.pem" in wrong.stderr) == (2, True)
+
+
+def test_short_messages_have_a_hint(server: FakeServer) -> None:
+    server.answers["GET /v0/agents"] = (400, {"error": "Invalid version"})
+    refused = server.run("agents", "list")
+    assert refused.stderr == "Error: Invalid version: `roost versions AGENT` lists the versions\n"
 
 
 @pytest.mark.parametrize("half", [{"ROOST_URL": "http://127.0.0.1:1"}, {"ROOST_TOKEN": "key"}])

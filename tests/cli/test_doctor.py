@@ -1,6 +1,7 @@
 """What the doctor finds, part by part: what is fine, what is missing, and what stops agents from running."""
 
 import asyncio
+import json
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from roost import app, config
 from roost.cli import doctor
 from roost.drivers.runtime.contract import Capabilities, Enforcement
 from roost.storage.files.service import FileService
-from tests.cli.terminal import run, run_on_terminal
+from tests.cli.terminal import FakeAnswer, FakeServer, run, run_on_terminal
 from tests.conformance.kubo import run_kubo_node
 from tests.storage.storage_env import open_storage_env
 
@@ -88,10 +89,42 @@ def test_how_much_is_stored_and_how_much_of_it_is_nobody_s(tmp_path: Path) -> No
 def test_models_without_their_key(tmp_path: Path) -> None:
     (stand_in,) = doctor._models(settings(tmp_path))
     assert "stand-in" in stand_in["detail"]
-    (row,) = doctor._models(
-        settings(tmp_path, ROOST_MODEL_URL="https://models.example/v1", ROOST_MODEL_KEY="sk-very-secret")
-    )
-    assert row["detail"] == "openai at https://models.example/v1"
+
+
+@pytest.mark.parametrize(
+    ("answer", "models", "status", "detail"),
+    [
+        ((200, {"data": [{"id": "big"}, {"id": "small"}]}), "", "ok", ", 2 models"),
+        ((200, {"data": [{"id": "big"}]}), "big,other", "no", " does not list other"),
+        ((404, {"error": {"message": "no such path"}}), "big", "ok", " answers, but does not list its models"),
+        ((401, {"error": {"message": "bad key"}}), "big", "no", ": "),
+        ((500, "broken"), "", "no", ": "),
+    ],
+)
+def test_the_model_service_is_asked(
+    tmp_path: Path, server: FakeServer, answer: FakeAnswer, models: str, status: str, detail: str
+) -> None:
+    server.answers["GET /v1/models"] = answer
+    env = {"ROOST_MODEL_URL": f"{server.url}/v1", "ROOST_MODEL_KEY": "sk-very-secret", "ROOST_MODELS": models}
+    (row,) = doctor._models(settings(tmp_path, **env))
+    assert row["status"] == status
+    assert row["detail"].startswith(f"openai at {server.url}/v1{detail}")
+    assert "sk-very" not in row["detail"]
+    assert server.requests[0][1]["Authorization"] == "Bearer sk-very-secret"
+
+
+def test_a_model_service_that_is_away(tmp_path: Path) -> None:
+    (row,) = doctor._models(settings(tmp_path, ROOST_MODEL_URL="http://127.0.0.1:1/v1", ROOST_MODELS="big"))
+    assert row["status"] == "no"
+
+
+@pytest.mark.container
+def test_a_machine_is_checked_before_its_first_start_and_no_folder_is_made(tmp_path: Path) -> None:
+    ended = run("doctor", "-o", "json", ROOST_DATA=str(tmp_path / "d"), ROOST_ENGINES=str(tmp_path / "e"))
+    rows = json.loads(ended.stdout)
+    assert (rows[0]["part"], rows[0]["status"]) == ("data folder", "no")
+    assert {"part": "runtime bwrap", "status": "ok", "detail": "containers start"} in rows
+    assert not (tmp_path / "d").exists()
 
 
 @pytest.mark.container

@@ -26,7 +26,7 @@ def test_create_show_update_delete(server: FakeServer) -> None:
     assert "name        letters" in server.run("groups", "create", "letters", "--public").stdout
     assert json.loads(server.run("groups", "show", "g1", "-o", "json").stdout) == GROUP
     assert server.run("groups", "update", "g1", "--name", "signs").exit_code == 0
-    assert server.run("groups", "delete", "g1").stdout == "Deleted.\n"
+    assert server.run("groups", "delete", "g1", "--yes").stdout == "Deleted.\n"
     assert server.bodies("POST /v3/groups/public") == [{"name": "letters"}]
     assert server.bodies(f"PUT {ONE}") == [{"name": "signs"}]
 
@@ -41,4 +41,4 @@ def test_files_in_and_out(server: FakeServer) -> None:
 
 def test_what_is_typed_is_one_segment_of_the_path(server: FakeServer) -> None:
     server.answers["DELETE /v3/groups/private/g1%2Fids%2Ff1%3Fx"] = DONE
-    assert server.run("groups", "delete", "g1/ids/f1?x").stdout == "Deleted.\n"
+    assert server.run("groups", "delete", "g1/ids/f1?x", "--yes").stdout == "Deleted.\n"

@@ -33,6 +33,28 @@ def test_a_key_is_alone_on_standard_output_and_listed_without_its_token(tmp_path
     assert token not in table
 
 
+@pytest.mark.parametrize(
+    "command", [["keys", "list"], ["keys", "revoke", "x", "--yes"], ["secrets", "rotate-key"], ["scrub"]]
+)
+def test_no_other_folder_becomes_a_data_folder(tmp_path: Path, command: list[str]) -> None:
+    refused = run(*command, "--data", str(tmp_path / "typo"))
+    assert (refused.exit_code, "is no data folder of Roost" in refused.stderr) == (2, True)
+    assert not (tmp_path / "typo").exists()
+
+
+def test_a_key_for_no_server_in_particular_is_not_created(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    refused = run("keys", "create")
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("command", [["keys", "create"], ["secrets", "rotate-key"], ["scrub"], ["doctor"]])
+def test_a_server_elsewhere_is_not_mistaken_for_the_folder_here(command: list[str]) -> None:
+    refused = run(*command, ROOST_URL="https://roost.example", ROOST_TOKEN="key")
+    assert (refused.exit_code, "ROOST_URL" in refused.stderr) == (2, True)
+
+
 def test_tenants_have_their_own(tmp_path: Path) -> None:
     keys(tmp_path, "create", "--tenant", "one", "--plan", "paid")
     keys(tmp_path, "create", "--tenant", "two")
@@ -44,9 +66,9 @@ def test_tenants_have_their_own(tmp_path: Path) -> None:
 def test_a_revoked_key_is_revoked_once(tmp_path: Path) -> None:
     keys(tmp_path, "create")
     (key,) = listed(tmp_path)
-    assert keys(tmp_path, "revoke", key["id"]).stdout == "Revoked.\n"
+    assert keys(tmp_path, "revoke", key["id"], "--yes").stdout == "Revoked.\n"
     assert listed(tmp_path)[0]["revoked"] is True
-    again = keys(tmp_path, "revoke", key["id"])
+    again = keys(tmp_path, "revoke", key["id"], "--yes")
     assert (again.exit_code, key["id"] in again.stderr) == (5, True)
 
 

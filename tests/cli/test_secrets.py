@@ -73,8 +73,8 @@ def test_a_value_that_cannot_be_read(kept: FakeServer, tmp_path: Path) -> None:
 
 
 def test_delete_by_name(kept: FakeServer) -> None:
-    assert kept.run("secrets", "delete", "PLACE").stdout == "Deleted.\n"
-    nobody = kept.run("secrets", "delete", "NONE")
+    assert kept.run("secrets", "delete", "PLACE", "--yes").stdout == "Deleted.\n"
+    nobody = kept.run("secrets", "delete", "NONE", "--yes")
     assert (nobody.exit_code, "roost secrets list" in nobody.stderr) == (5, True)
 
 

@@ -16,6 +16,6 @@ def test_signatures(server: FakeServer) -> None:
     assert server.run("signatures", "add", CID, *options).exit_code == 0
     assert server.bodies(f"POST {one}") == [{"signature": "0xab", "address": "0xcd"}]
     assert json.loads(server.run("signatures", "show", CID, "--public", "-o", "json").stdout) == SIGNED
-    assert server.run("signatures", "delete", CID, "--public").stdout == "Deleted.\n"
+    assert server.run("signatures", "delete", CID, "--public", "--yes").stdout == "Deleted.\n"
     assert server.run("signatures", "show", CID).exit_code == 5
     assert server.run("signatures", "add", CID).exit_code == 2

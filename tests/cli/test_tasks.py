@@ -71,7 +71,7 @@ def test_toggle_says_it_or_flips(ada: FakeServer) -> None:
 def test_the_rest(ada: FakeServer) -> None:
     assert "Write." in ada.run("tasks", "show", "Ada", "t1").stdout
     assert ada.run("tasks", "run", "Ada", "report").stdout == "Task started\n"
-    assert ada.run("tasks", "delete", "Ada", "report").stdout == "Task deleted\n"
+    assert ada.run("tasks", "delete", "Ada", "report", "--yes").stdout == "Task deleted\n"
     runs = ada.run("tasks", "runs", "Ada", "report").stdout
     assert "\x1b" not in runs
     assert "ok" in runs

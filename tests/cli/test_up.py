@@ -118,7 +118,7 @@ def test_a_key_that_is_no_good_any_more_is_replaced(tmp_path: Path) -> None:
         token = server.session["token"]
         assert server.agents() == []
     (key,) = json.loads(run("keys", "list", "--data", str(data), "-o", "json").stdout)
-    assert run("keys", "revoke", key["id"], "--data", str(data)).exit_code == 0
+    assert run("keys", "revoke", key["id"], "--yes", "--data", str(data)).exit_code == 0
     with up(data, "none") as server:
         server.until(lambda: server.session["token"] != token)
         server.prints("Press Ctrl-C")

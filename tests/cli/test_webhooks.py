@@ -53,8 +53,8 @@ def test_update_and_delete(server: FakeServer) -> None:
     assert server.run("webhooks", "update", "w1", "--enable", "--all-events").exit_code == 0
     assert server.run("webhooks", "update", "w1").exit_code == 2
     assert server.bodies(f"PUT {ONE}") == [{"enabled": False}, {"events": [], "enabled": True}]
-    assert server.run("webhooks", "delete", "w1").stdout == "Deleted.\n"
-    assert server.run("webhooks", "delete", "w2").exit_code == 5
+    assert server.run("webhooks", "delete", "w1", "--yes").stdout == "Deleted.\n"
+    assert server.run("webhooks", "delete", "w2", "--yes").exit_code == 5
 
 
 def test_deliveries(server: FakeServer) -> None:

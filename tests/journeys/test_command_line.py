@@ -46,7 +46,7 @@ def test_keys_beside_a_running_server(tmp_path: Path) -> None:
         environment = {"ROOST_URL": server.url, "ROOST_TOKEN": token.strip()}
         assert roost("agents", "list", **environment).returncode == 0
         (key,) = json.loads(server.roost("keys", "list", "--tenant", "team", "-o", "json").stdout)
-        assert server.roost("keys", "revoke", key["id"]).returncode == 0
+        assert server.roost("keys", "revoke", key["id"], "--yes").returncode == 0
         until(lambda: roost("agents", "list", **environment).returncode == 4, deadline=10)
         assert token.strip() not in server.text()
 
