@@ -79,7 +79,7 @@ def build_server(settings: Settings, drivers: Drivers) -> RoostServer:
 
     checks = {"database": core.db.ping, "containers": list_containers, "storage": storage.blobs.check}
     token = settings.metrics_token
-    api = create_application(registry, core.addresses.agents_url, checks, core.metrics, token)
+    api = create_application(registry, core.addresses, checks, core.metrics, token)
     gateway = StorageGatewayApp(
         api, storage.resolver, ContentResponses(storage.content.reader, resizer), storage.hit_counter
     )

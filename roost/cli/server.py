@@ -70,11 +70,12 @@ def list_routes(
     from prometheus_client import CollectorRegistry
 
     from roost.hosts import reference
+    from roost.hosts.address import HostAddresses
     from roost.hosts.application import create_application
     from roost.hosts.routes import route_table
     from roost.web.service_registry import ServiceRegistry
 
-    app = create_application(ServiceRegistry(), "", {}, CollectorRegistry())
+    app = create_application(ServiceRegistry(), HostAddresses(), {}, CollectorRegistry())
     if markdown:
         write_output(reference.render_reference(app), sys.stdout)
         return

@@ -59,6 +59,11 @@ class HostAddresses:
         return self._origin(self._agents)
 
     @property
+    def api_url(self) -> str:
+        """The address of the storage API."""
+        return self._origin(self._api)
+
+    @property
     def uploads_url(self) -> str:
         """The address of uploads ({upload_url}); its paths start with `/v3`."""
         return self._origin(self._uploads)

@@ -19,6 +19,7 @@ from roost.agents.versions import api as versions
 from roost.agents.workspace import api as workspace
 from roost.core.sensitive import Sensitive
 from roost.hosts import health, openapi
+from roost.hosts.address import HostAddresses
 from roost.hosts.head_requests import HeadMiddleware
 from roost.hosts.health import Check
 from roost.hosts.path_rewrite import PathRewriteMiddleware
@@ -42,12 +43,18 @@ from roost.web.service_registry import ServiceRegistry
 
 def create_application(
     services: ServiceRegistry,
-    agents_url: str,
+    addresses: HostAddresses,
     checks: Mapping[str, Check],
     registry: CollectorRegistry,
     metrics_token: Sensitive[str] | None = None,
 ) -> FastAPI:
-    app = FastAPI(openapi_url="/openapi", docs_url=None, redoc_url=None, redirect_slashes=False)
+    app = FastAPI(
+        openapi_url="/openapi",
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        generate_unique_id_function=openapi.operation_id,
+    )
     app.state.services = services
     errors.install_error_handlers(app)
     app.add_middleware(PathRewriteMiddleware)
@@ -80,5 +87,5 @@ def create_application(
     app.include_router(keys.router)
     app.include_router(files.router)  # last, because its ids also match other routers' words
     app.include_router(health.health_router(checks, registry, metrics_token))
-    openapi.install_openapi(app, agents_url)
+    openapi.install_openapi(app, addresses)
     return app

@@ -3,10 +3,12 @@
 import asyncio
 import hmac
 from collections.abc import Awaitable, Callable, Mapping
+from typing import Literal
 
 from fastapi import APIRouter, Request, Response
-from fastapi.responses import JSONResponse
+from fastapi.responses import JSONResponse, PlainTextResponse
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+from pydantic import BaseModel
 
 from roost.core import log
 from roost.core.problem import NotFound
@@ -19,6 +21,11 @@ Check = Callable[[], Awaitable[None]]
 """A function that raises if its part of the server is unavailable."""
 
 _log = log.get_logger("health")
+
+
+class ReadinessRecord(BaseModel):
+    status: Literal["ok", "failing"]
+    checks: Mapping[str, Literal["ok", "failing"]]
 
 
 def health_router(
@@ -34,20 +41,22 @@ def health_router(
     routes = APIRouter(tags=["health"])
 
     @routes.get("/healthz")
-    async def alive() -> dict[str, str]:
+    async def check_liveness() -> dict[str, str]:
         """Return 200 while the process is alive."""
         return {"status": "ok"}
 
-    @routes.get("/readyz", responses={503: {}})
-    async def ready() -> JSONResponse:
+    @routes.get("/readyz", response_model=ReadinessRecord, responses={503: {"model": ReadinessRecord}})
+    async def check_readiness() -> JSONResponse:
         """Check all dependencies; 503 names the failing ones."""
         parts = {name: await _passes(name, check, deadline) for name, check in checks.items()}
         is_ready = all(parts.values())
         results = {name: "ok" if passed else "failing" for name, passed in parts.items()}
         return JSONResponse({"status": "ok" if is_ready else "failing", "checks": results}, 200 if is_ready else 503)
 
-    @routes.get("/metrics", response_class=Response, responses={401: {"model": ErrorBody}, 404: {"model": ErrorBody}})
-    async def metrics(request: Request) -> Response:
+    @routes.get(
+        "/metrics", response_class=PlainTextResponse, responses={401: {"model": ErrorBody}, 404: {"model": ErrorBody}}
+    )
+    async def read_metrics(request: Request) -> Response:
         """Return metrics in the Prometheus text format to the bearer of `metrics_token`; 404 without that setting."""
         _check_metrics_token(request, metrics_token)
         return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)

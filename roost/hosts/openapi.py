@@ -5,15 +5,18 @@ from typing import Any
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
+from fastapi.routing import APIRoute
 from pydantic import BaseModel
+from pydantic.alias_generators import to_camel
 
 from roost import __version__
 from roost.hosts import routes
+from roost.hosts.address import HostAddresses
 from roost.hosts.routes import ApiOperation
 from roost.hosts.url_map import find_rule
 from roost.identity import authenticator
 from roost.web.schemas import ErrorBody, LegacyErrorBody, ModelErrorBody, StorageErrorBody
-from roost.web.url_rule import ErrorForm
+from roost.web.url_rule import ErrorForm, UrlFamily
 
 _SCHEMES: dict[str, Any] = {
     "serviceJwt": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"},
@@ -44,55 +47,86 @@ _REASONS = {
     "500": "Something failed; `error` says what.",
     "503": "Something that is needed is not available.",
 }
-ERROR_SHAPES: Mapping[ErrorForm, tuple[str, type[BaseModel]]] = {
-    ErrorForm.AGENTS: ("Error", ErrorBody),
-    ErrorForm.STORAGE: ("StorageError", StorageErrorBody),
-    ErrorForm.LEGACY: ("LegacyError", LegacyErrorBody),
-    ErrorForm.OPENAI: ("ModelError", ModelErrorBody),
+ERROR_MODELS: Mapping[ErrorForm, type[BaseModel]] = {
+    ErrorForm.AGENTS: ErrorBody,
+    ErrorForm.STORAGE: StorageErrorBody,
+    ErrorForm.LEGACY: LegacyErrorBody,
+    ErrorForm.OPENAI: ModelErrorBody,
 }
-"""Name and schema of the error bodies of each API."""
+"""Schemas of the error bodies of each API."""
+_ON_AGENT_ADDRESS = ("/v0/platform/token", "/v0/logs")
+"""Paths that the contract names at an agent's own address."""
 _METHODS_WITH_BODY = {"POST", "PUT", "PATCH"}
 
 
-def install_openapi(app: FastAPI, agents_url: str) -> None:
+def operation_id(route: APIRoute) -> str:
+    """Return the stable name of an operation, from which generators make the names of clients' methods."""
+    return to_camel(route.name)
+
+
+def install_openapi(app: FastAPI, addresses: HostAddresses) -> None:
     """Serve the description of `app`, which is generated on the first request."""
 
     def describe() -> dict[str, Any]:
         if app.openapi_schema is None:
-            app.openapi_schema = _describe(app, agents_url)
+            app.openapi_schema = _describe(app, addresses)
         return app.openapi_schema
 
     app.openapi = describe
 
 
-def _describe(app: FastAPI, agents_url: str) -> dict[str, Any]:
+def _describe(app: FastAPI, addresses: HostAddresses) -> dict[str, Any]:
     schema = get_openapi(
         title="Roost",
         version=__version__,
-        description="Agents that live in containers: the management API, /v0.",
+        description="Agents that live in containers (/v0), and storage by content (/v3 and older paths).",
         routes=app.routes,
-        servers=[{"url": agents_url}],
+        servers=[{"url": addresses.agents_url}],
     )
     components = schema.setdefault("components", {})
     components["securitySchemes"] = _SCHEMES
     shapes = components.setdefault("schemas", {})
-    for name, shape in ERROR_SHAPES.values():
-        described = shape.model_json_schema(ref_template="#/components/schemas/{model}")
-        shapes |= {**described.pop("$defs", {}), name: described}
+    for model in ERROR_MODELS.values():
+        shapes |= _schemas_of(model)
     for name in ("HTTPValidationError", "ValidationError"):
         components["schemas"].pop(name, None)
     for operation in routes.list_operations(app):
         if operation.in_schema:
-            _complete(schema["paths"][operation.path][operation.method.lower()], operation)
+            described = schema["paths"][operation.path][operation.method.lower()]
+            _complete(described, operation)
+            if find_rule(operation.method, operation.path).family is UrlFamily.STORAGE:
+                described["servers"] = [{"url": addresses.api_url}, {"url": addresses.uploads_url}]
         elif operation.sends is not None:
             _add_messages(schema, operation.path, operation.sends)
+    for path in _ON_AGENT_ADDRESS:
+        operations = schema["paths"][path.replace("/v0", "/v0/agents/{agentId}", 1)]
+        schema["paths"][path] = {
+            method: _describe_on_agent_address(operation, addresses) for method, operation in operations.items()
+        }
     return schema
+
+
+def _describe_on_agent_address(operation: Mapping[str, Any], addresses: HostAddresses) -> dict[str, Any]:
+    """Describe an operation at the agent's own address, where the path has no agent."""
+    server = {"url": addresses.agent_origin("{agentId}"), "variables": {"agentId": {"default": "agent"}}}
+    return {
+        **operation,
+        "operationId": f"{operation['operationId']}OnAgentAddress",
+        "parameters": [parameter for parameter in operation["parameters"] if parameter["name"] != "agentId"],
+        "security": [choice for choice in operation["security"] if "serviceJwt" not in choice],
+        "servers": [server],
+    }
+
+
+def _schemas_of(model: type[BaseModel]) -> dict[str, Any]:
+    """Return the schema of a model and of the models that it consists of, by name."""
+    described = model.model_json_schema(mode="serialization", ref_template="#/components/schemas/{model}")
+    return {**described.pop("$defs", {}), model.__name__: described}
 
 
 def _add_messages(schema: dict[str, Any], path: str, shape: type[BaseModel]) -> None:
     """Describe a WebSocket as the GET of its path with the answer 101, which documents the messages."""
-    described = shape.model_json_schema(mode="serialization", ref_template="#/components/schemas/{model}")
-    schema["components"]["schemas"] |= {**described.pop("$defs", {}), shape.__name__: described}
+    schema["components"]["schemas"] |= _schemas_of(shape)
     content = {"application/json": {"schema": {"$ref": f"#/components/schemas/{shape.__name__}"}}}
     response = {
         "description": "With `Upgrade: websocket`: a stream of text messages of this shape.",
@@ -105,6 +139,8 @@ def _complete(described: dict[str, Any], operation: ApiOperation) -> None:
     """Add the accepted credentials and all error responses of an operation."""
     responses = described["responses"]
     responses.pop("422", None)
+    if operation.method == "HEAD":
+        responses["200"].pop("content", None)
     statuses = {"400", "500"}
     if operation.credentials:
         described["security"] = [choice for kind in operation.credentials for choice in _SECURITY[kind]]
@@ -114,6 +150,6 @@ def _complete(described: dict[str, Any], operation: ApiOperation) -> None:
     if operation.method in _METHODS_WITH_BODY:
         statuses |= {"404", "408", "409", "413", "415"}
     for status in sorted(statuses - responses.keys()):
-        shape, _ = ERROR_SHAPES[find_rule(operation.method, operation.path).errors]
-        content = {"application/json": {"schema": {"$ref": f"#/components/schemas/{shape}"}}}
+        model = ERROR_MODELS[find_rule(operation.method, operation.path).errors]
+        content = {"application/json": {"schema": {"$ref": f"#/components/schemas/{model.__name__}"}}}
         responses[status] = {"description": _REASONS[status], "content": content}

@@ -6,7 +6,7 @@ from typing import Any
 from fastapi import FastAPI
 
 from roost.hosts import routes
-from roost.hosts.openapi import ERROR_SHAPES
+from roost.hosts.openapi import ERROR_MODELS
 from roost.hosts.routes import WEBSOCKET, ApiOperation
 
 Json = Mapping[str, Any]
@@ -18,7 +18,7 @@ Written from the code by `{COMMAND}`; [the overview](api.md) explains addresses,
 credentials and the forms of errors. Bodies are JSON. Fields marked * are always there, or have to be sent. HEAD is
 answered wherever GET is.
 """
-_ERRORS = [{"$ref": f"#/components/schemas/{name}"} for name, _ in ERROR_SHAPES.values()]
+_ERRORS = [{"$ref": f"#/components/schemas/{model.__name__}"} for model in ERROR_MODELS.values()]
 _LIMITS = {
     "minLength": "at least {} characters",
     "maxLength": "at most {} characters",

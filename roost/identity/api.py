@@ -38,7 +38,7 @@ async def list_keys(
     return schemas.key_list(*await keys.list(caller.tenant_id, KeyFilter(revoked, limited, exhausted, name), offset))
 
 
-@router.put("/v3/pinata/keys/{key}")
+@router.put("/v3/pinata/keys/{key}", name="revoke_key_legacy")
 @router.delete("/v3/pinata/keys/{key}")
 async def revoke_key(caller: OrgWriter, key: KeyName, keys: Service) -> Literal["Revoked"]:
     """Revoke a key, effective at once."""

@@ -1,7 +1,7 @@
 """Base schemas of requests and responses: camelCase in JSON, snake_case in Python, unknown fields ignored."""
 
 from datetime import UTC, datetime
-from typing import Annotated, Generic, TypeVar
+from typing import Annotated, Any, Generic, TypeVar, get_args
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, PlainSerializer
 from pydantic.alias_generators import to_camel
@@ -10,6 +10,7 @@ from roost.core import clock
 from roost.core.sanitize import is_storable
 
 T = TypeVar("T")
+_ENVELOPE_NAMES: dict[Any, str] = {None: "Empty", str: "Text"}
 
 
 class ApiSchema(BaseModel):
@@ -58,6 +59,17 @@ class DataEnvelope(StorageSchema, Generic[T]):
     """Envelope of responses of the storage API."""
 
     data: T
+
+    @classmethod
+    def model_parametrized_name(cls, params: tuple[Any, ...]) -> str:
+        """Return the name of the schema in the OpenAPI description."""
+        items = get_args(params[0])
+        name = f"{items[0].__name__}List" if items else _ENVELOPE_NAMES.get(params[0]) or params[0].__name__
+        return f"{name}Envelope"
+
+
+BINARY_CONTENT = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
+"""OpenAPI content of a response whose body is a file."""
 
 
 class ErrorBody(BaseModel):

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry
 
+from roost.hosts.address import HostAddresses
 from roost.hosts.application import create_application
 from roost.hosts.routes import route_table
 from roost.web.service_registry import ServiceRegistry
@@ -50,7 +51,7 @@ NOT_YET_LIMIT = 40
 @cache
 def routes() -> dict[tuple[str, str], Row]:
     """Return our routes by method and path."""
-    rows = route_table(create_application(ServiceRegistry(), "http://agents.localhost", {}, CollectorRegistry()))
+    rows = route_table(create_application(ServiceRegistry(), HostAddresses(public_port=8642), {}, CollectorRegistry()))
     return {(row["method"], row["path"]): dict(row) for row in rows}
 
 

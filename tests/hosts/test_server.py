@@ -10,6 +10,7 @@ from fastapi import FastAPI
 from prometheus_client import CollectorRegistry
 
 from roost.hosts import health
+from roost.hosts.address import HostAddresses
 from roost.hosts.application import create_application
 from roost.hosts.server import CannotListen, ServerAlreadyRunning, lock_data_folder, open_listener
 from roost.web.service_registry import ServiceRegistry
@@ -64,7 +65,7 @@ async def test_readiness_names_the_part_that_fails() -> None:
     async def fails() -> None:
         raise OSError("gone")
 
-    app = create_application(ServiceRegistry(), "", {"good": works, "bad": fails}, CollectorRegistry())
+    app = create_application(ServiceRegistry(), HostAddresses(), {"good": works, "bad": fails}, CollectorRegistry())
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://x") as client:
         answer = await client.get("/readyz")
     assert (answer.status_code, answer.json()["checks"]) == (503, {"good": "ok", "bad": "failing"})

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry
 
+from roost.hosts.address import HostAddresses
 from roost.hosts.application import create_application
 from roost.hosts.routes import route_table
 from roost.hosts.url_map import URL_MAP, find_rule, is_platform_target
@@ -59,7 +60,9 @@ def test_every_request_has_a_row_and_every_row_a_request() -> None:
 
 
 def operations() -> list[Any]:
-    return list(route_table(create_application(ServiceRegistry(), "http://agents.localhost", {}, CollectorRegistry())))
+    return list(
+        route_table(create_application(ServiceRegistry(), HostAddresses(public_port=8642), {}, CollectorRegistry()))
+    )
 
 
 @pytest.mark.parametrize("row", operations(), ids=lambda row: f"{row['method']} {row['path']}")

@@ -15,13 +15,13 @@ router = APIRouter(prefix="/v0/agents/{agentId}/channels", tags=["channels"])
 
 
 @router.get("")
-async def show(_: AgentCaller, agent_id: AgentId, channels: Service) -> schemas.ChannelList:
+async def list_channels(_: AgentCaller, agent_id: AgentId, channels: Service) -> schemas.ChannelList:
     """List the agent's channels with masked tokens and their status in the running gateway."""
     return schemas.channel_list(await channels.get_overview(agent_id))
 
 
 @router.post("/{channel}")
-async def configure(
+async def configure_channel(
     _: AgentCaller, agent_id: AgentId, channel: str, body: ChannelConfiguration, channels: Service
 ) -> schemas.ChannelChangeRecord:
     """Configure a channel or change its settings; omitted fields keep their values."""
@@ -29,6 +29,8 @@ async def configure(
 
 
 @router.delete("/{channel}")
-async def remove(_: AgentCaller, agent_id: AgentId, channel: str, channels: Service) -> schemas.ChannelChangeRecord:
+async def remove_channel(
+    _: AgentCaller, agent_id: AgentId, channel: str, channels: Service
+) -> schemas.ChannelChangeRecord:
     """Remove a channel with its tokens."""
     return schemas.change_record(await channels.remove(agent_id, channel))

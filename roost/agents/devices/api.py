@@ -21,13 +21,15 @@ async def list_devices(_: AgentCaller, agent_id: AgentId, devices: Service) -> s
 
 
 @router.post("/approve-all")
-async def approve_all(_: AgentCaller, agent_id: AgentId, devices: Service) -> schemas.ApprovalListRecord:
+async def approve_all_devices(_: AgentCaller, agent_id: AgentId, devices: Service) -> schemas.ApprovalListRecord:
     """Approve all devices that are pending now."""
     return schemas.approval_list_record(await devices.approve_all(agent_id))
 
 
 @router.post("/{requestId}/approve")
-async def approve(_: AgentCaller, agent_id: AgentId, request_id: RequestId, devices: Service) -> schemas.ApprovalRecord:
+async def approve_device(
+    _: AgentCaller, agent_id: AgentId, request_id: RequestId, devices: Service
+) -> schemas.ApprovalRecord:
     """Approve one pending device, which pairs it."""
     await devices.approve(agent_id, request_id)
     return schemas.ApprovalRecord(request_id=request_id)

@@ -31,7 +31,7 @@ Filter = Annotated[LogFilter | None, Depends(parse_log_filter)]
 
 
 @router.get("/logs")
-async def tail(_: AgentCaller, agent_id: AgentId, logs: Service, log_filter: Filter) -> schemas.LogTailRecord:
+async def tail_logs(_: AgentCaller, agent_id: AgentId, logs: Service, log_filter: Filter) -> schemas.LogTailRecord:
     """Return the last 100 lines as a single string."""
     return schemas.LogTailRecord(logs=await logs.tail(agent_id, log_filter))
 

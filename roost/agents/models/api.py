@@ -16,7 +16,6 @@ from roost.agents.models.model import BODY_TIMEOUT_SECONDS, MAX_BODY_BYTES
 from roost.agents.models.schemas import (
     CHAT_OPENAPI,
     DONE,
-    OpenAIErrorBody,
     OpenAIModel,
     OpenAIModelList,
     encode_json,
@@ -29,12 +28,13 @@ from roost.drivers.model.chat import ChatRequest
 from roost.identity.authenticator import ModelCaller
 from roost.web.errors import STATUS
 from roost.web.json_tokens import VALUES_LIMIT, JsonTokenCounter
+from roost.web.schemas import ModelErrorBody
 from roost.web.service_registry import provide_service
 
 T = TypeVar("T")
 _Gateway = Annotated[ModelGateway, Depends(provide_service(ModelGateway))]
 router = APIRouter(
-    prefix="/v0/llm/v1", tags=["models"], responses={status: {"model": OpenAIErrorBody} for status in STATUS.values()}
+    prefix="/v0/llm/v1", tags=["models"], responses={status: {"model": ModelErrorBody} for status in STATUS.values()}
 )
 
 
@@ -55,19 +55,19 @@ async def _chat(request: Request, slot: Annotated[ConcurrencySlot, Depends(_slot
 
 
 @router.get("/models")
-async def models(caller: ModelCaller, gateway: _Gateway) -> OpenAIModelList:
+async def list_models(caller: ModelCaller, gateway: _Gateway) -> OpenAIModelList:
     """List the models that the caller may use."""
     return OpenAIModelList.from_models((await gateway.get_offer(caller.agent_id)).models)
 
 
 @router.get("/models/{model:path}")
-async def model(caller: ModelCaller, gateway: _Gateway, model: str) -> OpenAIModel:
+async def get_model(caller: ModelCaller, gateway: _Gateway, model: str) -> OpenAIModel:
     """Return a model."""
     return OpenAIModel.from_model(await gateway.get(model, caller.agent_id))
 
 
 @router.post("/chat/completions", response_class=Response, openapi_extra=CHAT_OPENAPI)
-async def chat_completions(
+async def create_chat_completion(
     caller: ModelCaller, gateway: _Gateway, request: Request, chat: Annotated[ChatRequest, Depends(_chat)]
 ) -> Response:
     """Complete a chat, as JSON or with `stream` as server-sent events."""

@@ -36,19 +36,6 @@ class OpenAIModelList(BaseModel):
         return cls(data=[OpenAIModel.from_model(model) for model in models])
 
 
-class OpenAIErrorDetail(BaseModel):
-    message: str
-    type: str
-    param: str | None = None
-    code: str | None = None
-
-
-class OpenAIErrorBody(BaseModel):
-    """An error in the format of OpenAI's API."""
-
-    error: OpenAIErrorDetail
-
-
 CHAT_OPENAPI: dict[str, Any] = {
     "requestBody": {
         "required": True,

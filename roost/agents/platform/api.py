@@ -19,19 +19,19 @@ router = APIRouter(prefix="/v0/agents/{agentId}", tags=["platform"])
 
 
 @router.post("/platform/token")
-async def exchange(_: ExchangeCaller, agent_id: AgentId, service: Service) -> schemas.PlatformTokenRecord:
+async def create_platform_token(_: ExchangeCaller, agent_id: AgentId, service: Service) -> schemas.PlatformTokenRecord:
     """Issue a platform token, with which the agent acts for its owner at the management address for an hour."""
     return schemas.platform_token_record(await service.issue_token(agent_id), clock.utc_now())
 
 
 @router.get("/platform/whoami")
-async def whoami(_: SelfCaller, agent_id: AgentId, service: Service) -> AgentFields:
+async def get_platform_identity(_: SelfCaller, agent_id: AgentId, service: Service) -> AgentFields:
     """Return the agent's own identity."""
     return AgentFields.from_agent(*await service.get_identity(agent_id))
 
 
 @router.patch("/platform/metadata")
-async def describe(
+async def update_agent_metadata(
     _: InsideCaller, agent_id: AgentId, body: schemas.AgentMetadataRequest, service: Service
 ) -> schemas.AgentMetadataResponse:
     """Change the agent's name, description, vibe and emoji."""
@@ -41,6 +41,6 @@ async def describe(
 
 
 @router.get("/status")
-async def status(_: KnownCaller, agent_id: AgentId, service: Service) -> schemas.AgentStatusRecord:
+async def get_agent_status(_: KnownCaller, agent_id: AgentId, service: Service) -> schemas.AgentStatusRecord:
     """Return the agent's state, and the current status of its gateway's process."""
     return schemas.agent_status_record(*await service.get_status(agent_id))

@@ -16,14 +16,14 @@ router = APIRouter(prefix="/v0/agents/{agentId}/config", tags=["config"])
 
 
 @router.get("")
-async def read(_: AgentCaller, agent_id: AgentId, config: Service) -> schemas.ConfigRecord:
+async def get_config(_: AgentCaller, agent_id: AgentId, config: Service) -> schemas.ConfigRecord:
     """Return the engine's configuration with placeholders for secrets."""
     return schemas.ConfigRecord(config=await config.read(agent_id))
 
 
 @router.put("")
 @refuse_body_with(InvalidConfig)
-async def write(
+async def replace_config(
     _: AgentCaller, agent_id: AgentId, body: schemas.ConfigRequest, config: Service
 ) -> schemas.ConfigWriteResponse:
     """Replace the configuration, except for the platform's keys; a placeholder keeps its secret value."""
@@ -33,7 +33,7 @@ async def write(
 
 @router.post("/validate")
 @refuse_body_with(InvalidConfig)
-async def validate(
+async def validate_config(
     _: AgentCaller, agent_id: AgentId, config: Service, body: schemas.ConfigRequest | None = None
 ) -> schemas.ConfigValidationResponse:
     """Validate a configuration without applying it; without a body, the current one."""

@@ -29,16 +29,16 @@ router = APIRouter(tags=["legacy"])
 _PUBLIC = ContentNetwork.PUBLIC
 
 
-@router.get("/data/testAuthentication")
+@router.get("/data/testAuthentication", name="check_authentication_legacy")
 @router.get("/v3/data/testAuthentication")
 async def check_authentication(_: StorageCaller) -> schemas.LegacyGreeting:
     """Check a credential with any scopes."""
     return schemas.LegacyGreeting()
 
 
-@router.get("/data/userPinnedDataTotal")
+@router.get("/data/userPinnedDataTotal", name="get_pinned_data_total_legacy")
 @router.get("/v3/data/userPinnedDataTotal")
-async def get_total(caller: FilesReader, files: Files) -> schemas.UserPinnedDataTotal:
+async def get_pinned_data_total(caller: FilesReader, files: Files) -> schemas.UserPinnedDataTotal:
     """Return the number and the total size of public files."""
     count, size = await files.count_files(caller.tenant_id, _PUBLIC)
     return schemas.UserPinnedDataTotal(pin_count=count, pin_size_total=size, pin_size_with_replications_total=size)
@@ -80,7 +80,7 @@ async def update_metadata(caller: FilesWriter, body: schemas.HashMetadataRequest
 
 
 @router.delete("/pinning/unpin/{cid}", response_class=PlainTextResponse)
-async def unpin(caller: FilesWriter, cid: Annotated[str, Path()], legacy: LegacyPins) -> str:
+async def unpin_file(caller: FilesWriter, cid: Annotated[str, Path()], legacy: LegacyPins) -> str:
     """Delete the public file of a CID."""
     await legacy.unpin(caller.tenant_id, cid)
     return "OK"

@@ -147,7 +147,7 @@ class HashMetadataRequest(StorageSchema):
         )
 
 
-class _PinByHashMetadata(StorageSchema):
+class PinByHashMetadata(StorageSchema):
     name: PinName | None = None
     keyvalues: dict[str, Any] | None = None
 
@@ -157,19 +157,19 @@ def _none_if_empty(hosts: object) -> object:
     return None if hosts == "" else hosts
 
 
-class _PinByHashOptions(StorageSchema):
+class PinByHashOptions(StorageSchema):
     group_id: Annotated[Text | None, Field(alias="groupId")] = None
     host_nodes: Annotated[HostNodes | None, Field(alias="hostNodes"), BeforeValidator(_none_if_empty)] = None
 
 
 class PinByHashRequest(StorageSchema):
     hash: Annotated[str, Field(alias="hashToPin")]
-    metadata: Annotated[_PinByHashMetadata | None, Field(alias="pinataMetadata")] = None
-    options: Annotated[_PinByHashOptions | None, Field(alias="pinataOptions")] = None
+    metadata: Annotated[PinByHashMetadata | None, Field(alias="pinataMetadata")] = None
+    options: Annotated[PinByHashOptions | None, Field(alias="pinataOptions")] = None
 
     def to_pin_request(self) -> PinRequest:
         """Validate the request. Raises InvalidCid, InvalidFileMetadata."""
-        metadata, options = self.metadata or _PinByHashMetadata(), self.options or _PinByHashOptions()
+        metadata, options = self.metadata or PinByHashMetadata(), self.options or PinByHashOptions()
         request = PinByCidRequest(cid=self.hash, name=metadata.name, keyvalues=metadata.keyvalues)
         return request.model_copy(
             update={"group_id": options.group_id, "host_nodes": options.host_nodes}

@@ -69,7 +69,7 @@ async def list_all_plugins(
     return DataEnvelope(data=[each for one in found for each in schemas.list_installations(one)])
 
 
-@router.get("/ipfs/gateway_plugins/{gateway_id}")
+@router.get("/ipfs/gateway_plugins/{gateway_id}", name="list_plugins_legacy")
 @router.get("/gateways/plugins/{gateway_id}")
 async def list_plugins(
     caller: GatewaysReader, gateway_id: str, gateways: Service

@@ -16,7 +16,7 @@ router = APIRouter(tags=["files"])
 
 
 @router.post("/v3/files/sign")
-async def sign(body: schemas.SignRequest, caller: FilesWriter, links: Service) -> DataEnvelope[str]:
+async def create_upload_link(body: schemas.SignRequest, caller: FilesWriter, links: Service) -> DataEnvelope[str]:
     """Sign a URL for an upload, or with a `url` for the download of a private file."""
     if isinstance(body, schemas.SignDownloadRequest):
         return DataEnvelope(

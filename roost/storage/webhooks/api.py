@@ -84,7 +84,7 @@ async def list_deliveries(
 
 
 @router.post("/{id:uuid}/deliveries/{delivery:uuid}/redeliver")
-async def redeliver(
+async def redeliver_webhook(
     caller: OrgWriter, webhook_id: WebhookId, delivery_id: DeliveryId, webhooks: Service
 ) -> DataEnvelope[schemas.DeliveryRecord]:
     """Send a message again, now."""

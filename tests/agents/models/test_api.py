@@ -253,4 +253,4 @@ async def test_the_description_of_the_api_tells_bodies_and_answers(api_env: ApiE
     for path in (CHAT, "/v0/llm/v1/models", "/v0/llm/v1/models/{model}"):
         (operation,) = paths[path].values()
         schema = operation["responses"]["404"]["content"]["application/json"]["schema"]
-        assert schema == {"$ref": "#/components/schemas/OpenAIErrorBody"}
+        assert schema == {"$ref": "#/components/schemas/ModelErrorBody"}

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from prometheus_client import CollectorRegistry
 
+from roost.hosts.address import HostAddresses
 from roost.hosts.application import create_application
 from roost.hosts.routes import route_table
 from roost.storage.compat.paths import HANDLED_PATHS, PATH_REWRITES, SupportedClient
@@ -13,7 +14,7 @@ from roost.web.service_registry import ServiceRegistry
 ROOT = Path(__file__).parents[3]
 SERVED = {
     (row["method"], row["path"]): row["handler"]
-    for row in route_table(create_application(ServiceRegistry(), "", {}, CollectorRegistry()))
+    for row in route_table(create_application(ServiceRegistry(), HostAddresses(), {}, CollectorRegistry()))
 }
 
 
