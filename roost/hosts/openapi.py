@@ -13,7 +13,7 @@ from roost import __version__
 from roost.hosts import routes
 from roost.hosts.address import HostAddresses
 from roost.hosts.routes import ApiOperation
-from roost.hosts.url_map import find_rule
+from roost.hosts.url_map import AGENT_ADDRESS_PATHS, find_rule
 from roost.identity import authenticator
 from roost.web.schemas import ErrorBody, LegacyErrorBody, ModelErrorBody, StorageErrorBody
 from roost.web.url_rule import ErrorForm, UrlFamily
@@ -54,8 +54,6 @@ ERROR_MODELS: Mapping[ErrorForm, type[BaseModel]] = {
     ErrorForm.OPENAI: ModelErrorBody,
 }
 """Schemas of the error bodies of each API."""
-_ON_AGENT_ADDRESS = ("/v0/platform/token", "/v0/logs")
-"""Paths that the contract names at an agent's own address."""
 _METHODS_WITH_BODY = {"POST", "PUT", "PATCH"}
 
 
@@ -79,7 +77,7 @@ def _describe(app: FastAPI, addresses: HostAddresses) -> dict[str, Any]:
     schema = get_openapi(
         title="Roost",
         version=__version__,
-        description="Agents that live in containers (/v0), and storage by content (/v3 and older paths).",
+        description="Agents that live in containers, and storage by content.",
         routes=app.routes,
         servers=[{"url": addresses.agents_url}],
     )
@@ -98,10 +96,10 @@ def _describe(app: FastAPI, addresses: HostAddresses) -> dict[str, Any]:
                 described["servers"] = [{"url": addresses.api_url}, {"url": addresses.uploads_url}]
         elif operation.sends is not None:
             _add_messages(schema, operation.path, operation.sends)
-    for path in _ON_AGENT_ADDRESS:
-        operations = schema["paths"][path.replace("/v0", "/v0/agents/{agentId}", 1)]
+    for path, current in AGENT_ADDRESS_PATHS.items():
         schema["paths"][path] = {
-            method: _describe_on_agent_address(operation, addresses) for method, operation in operations.items()
+            method: _describe_on_agent_address(operation, addresses)
+            for method, operation in schema["paths"][current].items()
         }
     return schema
 

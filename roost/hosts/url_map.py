@@ -53,6 +53,11 @@ URL_MAP = (
     UrlRule("/metrics", hosts=frozenset({HostKind.LOCAL, HostKind.MANAGEMENT})),
     UrlRule(),
 )
+AGENT_ADDRESS_PATHS = {
+    "/v0/platform/token": "/v0/agents/{agentId}/platform/token",
+    "/v0/logs": "/v0/agents/{agentId}/logs",
+}
+"""Paths that the contract names at an agent's own address, and what they mean."""
 
 
 def find_rule(method: str, path: str) -> UrlRule:
