@@ -70,7 +70,7 @@ def build_lifecycle_services(
     start = StartWorkflow(repository, runtimes, runtime, relays, starter, versions, scripts, limits, trust)
     update = UpdateWorkflow(db, operations, repository, runtimes, versions, start)
     delete = DeleteWorkflow(db, operations, repository, gateway_tokens, runtime, relays)
-    operations.handle(model.START, start.handle)
+    operations.handle(model.START, start.handle, retries=model.START_RETRIES)
     operations.handle(model.UPDATE, update.handle)
     operations.handle(OPERATION_KIND, scripts.handle)
     operations.handle(model.DELETE, delete.handle, retries=10)

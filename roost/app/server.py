@@ -9,6 +9,7 @@ from prometheus_client import CollectorRegistry, Counter, Histogram
 from roost.app.agent_services import AgentServices, build_agent_services, start_agent_services
 from roost.app.core_services import CoreServices, build_core_services
 from roost.app.drivers import Drivers
+from roost.app.free_space import check_free_space
 from roost.app.storage_services import StorageServices, build_storage_services, start_storage_services
 from roost.config import Settings
 from roost.drivers.image.pillow import PillowRenderer
@@ -77,7 +78,18 @@ def build_server(settings: Settings, drivers: Drivers) -> RoostServer:
     async def list_containers() -> None:
         await drivers.runtime.list()
 
-    checks = {"database": core.db.ping, "containers": list_containers, "storage": storage.blobs.check}
+    async def check_database() -> None:
+        await agents.hosts.check_database()
+
+    async def check_disk() -> None:
+        check_free_space(settings.data)
+
+    checks = {
+        "database": check_database,
+        "disk": check_disk,
+        "containers": list_containers,
+        "storage": storage.blobs.check,
+    }
     token = settings.metrics_token
     api = create_application(registry, core.addresses, checks, core.metrics, token)
     gateway = StorageGatewayApp(

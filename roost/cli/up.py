@@ -1,6 +1,7 @@
 """`roost up`: runs the whole server in this terminal and creates a first agent. Ctrl-C stops it and its agents."""
 
 import asyncio
+import errno
 import json
 import os
 import shlex
@@ -27,15 +28,28 @@ from roost.identity.caller import Caller, CallerKind
 from roost.identity.model import DEFAULT_TENANT, Tenant
 
 _FIRST_AGENT = "First agent"
+_WAIT_SECONDS = 3.0  # less than connections get to end
+_DISK_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES})
+
+
+class DataFolderUnwritable(Problem):
+    message = "The data folder cannot be written"
 
 
 def run_server(settings: Settings, drivers: Drivers, *, first_agent: bool) -> None:
-    """Run the server until SIGINT or SIGTERM."""
+    """Run the server until SIGINT or SIGTERM. Raises DataFolderUnwritable when the disk is full or read-only."""
     log.configure_logging(settings.log_level or ("warning" if sys.stderr.isatty() else "info"))
-    with lock_data_folder(app.ensure_data_folder(settings)):
-        if not any(engine.installed() for engine in drivers.engines):
-            install_version(settings, drivers.engines[0], drivers.engines[0].default_version)
-        uvloop.run(_serve(settings, drivers, first_agent=first_agent))
+    try:
+        with lock_data_folder(app.ensure_data_folder(settings)):
+            if not any(engine.installed() for engine in drivers.engines):
+                install_version(settings, drivers.engines[0], drivers.engines[0].default_version)
+            uvloop.run(_serve(settings, drivers, first_agent=first_agent))
+    except OSError as error:
+        if error.errno not in _DISK_ERRORS:
+            raise
+        raise DataFolderUnwritable(
+            f"The data folder {settings.data} cannot be written: {error.strerror}. Free space or fix its permissions."
+        ) from None
 
 
 async def _serve(settings: Settings, drivers: Drivers, *, first_agent: bool) -> None:
@@ -48,6 +62,7 @@ async def _serve(settings: Settings, drivers: Drivers, *, first_agent: bool) -> 
     try:
         tenant = await _ensure_key(server)
         serving = asyncio.create_task(server.http.run_on(listener, stop))
+        ending = asyncio.create_task(_end_waits(server, stop))
         _print_summary(server)
         if first_agent and not await server.agents.repository.list(tenant.id):
             await _run_until_stopped(_create_first_agent(server, tenant), stop)
@@ -57,9 +72,16 @@ async def _serve(settings: Settings, drivers: Drivers, *, first_agent: bool) -> 
         if not stop.is_set():
             print_line("\nPress Ctrl-C to stop the server and its agents.\n")
         await serving
+        await ending
     finally:
         print_line("Stopping the agents ...")
         await server.stop()
+
+
+async def _end_waits(server: app.RoostServer, stop: asyncio.Event) -> None:
+    """Answer requests that wait for an agent before the server closes their connections."""
+    await stop.wait()
+    server.core.operations.limit_waits(_WAIT_SECONDS)
 
 
 async def _ensure_key(server: app.RoostServer) -> Tenant:

@@ -4,6 +4,7 @@ import re
 
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 _CONTROL = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+_PATH = re.compile(r"\S*/\S*")
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
@@ -20,3 +21,8 @@ def sanitize_line(text: str) -> str:
 def sanitize_lines(text: str) -> str:
     """Sanitize each line of a text."""
     return "\n".join(sanitize_line(line.removesuffix("\r")) for line in text.split("\n"))
+
+
+def hide_paths(text: str) -> str:
+    """Replace every word with a slash."""
+    return _PATH.sub("[path]", text)

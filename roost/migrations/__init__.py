@@ -14,6 +14,7 @@ from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection
+from sqlalchemy.exc import OperationalError
 
 from roost.core.db import Database
 from roost.core.problem import Problem
@@ -21,12 +22,28 @@ from roost.core.problem import Problem
 _LOCK = 0x726F6F7374  # key of the advisory lock on PostgreSQL: "roost"
 
 
+_UNWRITABLE = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN})
+
+
+class DatabaseUnwritable(Problem):
+    message = "The database cannot be written"
+
+
 class DatabaseTooNew(Problem):
     message = "The database was migrated by a newer version of Roost: start that version or a later one"
 
 
 def upgrade_database(database: Database) -> None:
-    """Migrate to the newest revision, if necessary. Blocking. Raises DatabaseTooNew."""
+    """Migrate to the newest revision, if necessary. Blocking. Raises DatabaseTooNew, DatabaseUnwritable."""
+    try:
+        _upgrade(database)
+    except OperationalError as error:
+        if getattr(error.orig, "sqlite_errorcode", 0) & 0xFF not in _UNWRITABLE:
+            raise
+        raise DatabaseUnwritable(f"{DatabaseUnwritable.message}: {error.orig}") from None
+
+
+def _upgrade(database: Database) -> None:
     config = Config()
     config.set_main_option("script_location", str(Path(__file__).parent).replace("%", "%%"))
     scripts = ScriptDirectory.from_config(config)

@@ -69,6 +69,7 @@ class OperationWorker:
         self._sweep_task = PeriodicTask("operations sweep", self._sweep, _SWEEP_SECONDS)
         self._finish_events: WeakValueDictionary[str, asyncio.Event] = WeakValueDictionary()
         self._unsubscribe: Callable[[], None] | None = None
+        self._waits_end = float("inf")
 
     def handle(self, kind: str, handler: Handler, *, retries: int = 0, limits: OperationLimits | None = None) -> None:
         """Register the handler of a kind, whose operations are ordered, or unordered within `limits`.
@@ -121,6 +122,10 @@ class OperationWorker:
         """Return the key of the task that claims operations of a kind."""
         return _ORDERED if self._handlers[kind].limits is None else kind
 
+    def limit_waits(self, seconds: float) -> None:
+        """Let present and later calls of `wait` return after `seconds`, because the server stops."""
+        self._waits_end = clock.monotonic_seconds() + seconds
+
     async def wait(self, operation_id: str, timeout: float) -> Operation:  # noqa: ASYNC109 - a timeout is no error
         """Wait until an operation has finished, or for `timeout` seconds; return it. Raises OperationNotFound."""
         event = self._finish_events.setdefault(operation_id, asyncio.Event())
@@ -128,7 +133,7 @@ class OperationWorker:
         while True:
             event.clear()
             operation = await self._db.read(lambda connection: store.get_operation(connection, operation_id))
-            remaining = deadline - clock.monotonic_seconds()
+            remaining = min(deadline, self._waits_end) - clock.monotonic_seconds()
             if operation.is_finished or remaining <= 0:
                 return operation
             with suppress(TimeoutError):  # another process may finish it, which only a read shows

@@ -45,7 +45,7 @@ async def test_health_readiness_and_numbers(tmp_path: Path) -> None:
         ready = await management.get("/readyz")
         assert (ready.status_code, ready.json()["checks"]) == (
             200,
-            {"containers": "ok", "database": "ok", "storage": "ok"},
+            {"containers": "ok", "database": "ok", "disk": "ok", "storage": "ok"},
         )
         (tmp_path / "data" / "blobs").rename(tmp_path / "elsewhere")
         gone = await management.get("/readyz")

@@ -92,3 +92,17 @@ def test_the_history_is_one_line_and_files_bear_their_number() -> None:
 
 def _history():
     return list(ScriptDirectory(str(Path(migrations.__file__).parent)).walk_revisions())
+
+
+def test_a_disk_that_cannot_be_written_is_a_problem(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    database = Database(f"sqlite:///{tmp_path / 'roost.db'}")
+
+    def fail(*_: object) -> None:
+        database.run(lambda connection: connection.exec_driver_sql("PRAGMA max_page_count=1"))
+        with database.writer.begin() as connection:
+            connection.exec_driver_sql("CREATE TABLE one (id INTEGER)")
+
+    monkeypatch.setattr(migrations, "_upgrade", fail)
+    with pytest.raises(migrations.DatabaseUnwritable, match="full"):
+        migrations.upgrade_database(database)
+    database.close()

@@ -13,6 +13,8 @@ from roost.core import clock, log
 from roost.core.db import Database
 from roost.core.periodic import PeriodicTask
 
+_CHECK_SECONDS = 1.0
+
 _log = log.get_logger("hosts")
 
 
@@ -23,6 +25,7 @@ class HostService:
         self._db = db
         self._identity = identity
         self._on_lost = on_lost
+        self._written_at = float("-inf")
         self._heartbeat = PeriodicTask("host heartbeat", self._record_heartbeat, HEARTBEAT_SECONDS)
 
     async def start(self) -> None:
@@ -54,6 +57,12 @@ class HostService:
         await self._heartbeat.stop()
         await self._set_seen(is_running=False)
 
+    async def check_database(self) -> None:
+        """Check that the database can be written, with at most one write a second. Raises DatabaseWriteFailed."""
+        await self._db.ping()
+        if clock.monotonic_seconds() - self._written_at > _CHECK_SECONDS:
+            await self._set_seen(is_running=True)
+
     async def _record_heartbeat(self) -> None:
         if not await self._set_seen(is_running=True):
             _log.error("host.identity_lost", host=self._identity.id)
@@ -61,9 +70,11 @@ class HostService:
 
     async def _set_seen(self, *, is_running: bool) -> bool:
         identity, seen_at = self._identity, clock.utc_now() if is_running else None
-        return await self._db.write(
+        is_ours = await self._db.write(
             lambda connection: store.set_seen(connection, identity.id, identity.session, seen_at)
         )
+        self._written_at = clock.monotonic_seconds()
+        return is_ours
 
 
 def list_hosts(connection: Connection) -> Sequence[Host]:

@@ -2,6 +2,8 @@
 
 from roost.agents.registry.model import Agent
 from roost.core.problem import InvalidInput, Problem
+from roost.core.sanitize import hide_paths
+from roost.drivers.runtime.contract import RuntimeFailed
 
 
 class AgentStartFailed(Problem):
@@ -20,6 +22,13 @@ class AgentRestartFailed(Problem):
 
 class UnknownEngine(InvalidInput):
     message = "Unknown engine"
+
+
+def public_reason(error: Exception) -> str:
+    """Return why an agent did not start, as its users may see it: without paths of the server's machine."""
+    if isinstance(error, RuntimeFailed):
+        return hide_paths(error.message)
+    return error.message if isinstance(error, Problem) else "Internal error"
 
 
 class AgentDeleteFailed(Problem):

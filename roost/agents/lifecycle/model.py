@@ -21,6 +21,8 @@ PROXY_URL = f"http://127.0.0.1:{PROXY_PORT}"
 START = "agent.start"
 DELETE = "agent.delete"
 UPDATE = "agent.update"
+START_RETRIES = 3
+"""Further attempts at a start whose container disappeared."""
 START_GRACE = 30.0
 """Seconds that a start may take beyond the engine's deadline: time in the queue, and for the container."""
 

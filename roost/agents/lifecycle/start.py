@@ -5,8 +5,9 @@ from typing import Any
 
 from sqlalchemy import Connection
 
+from roost.agents.lifecycle.errors import public_reason
 from roost.agents.lifecycle.gateway import GatewayStarter
-from roost.agents.lifecycle.model import AgentRelays, TrustedAuthorities, container_spec
+from roost.agents.lifecycle.model import START_RETRIES, AgentRelays, TrustedAuthorities, container_spec
 from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.agents.registry.errors import AgentNotFound
 from roost.agents.registry.model import Agent, AgentState
@@ -15,8 +16,7 @@ from roost.agents.scripts.service import ScriptService
 from roost.agents.versions.errors import VersionInstallFailed
 from roost.agents.versions.service import VersionService
 from roost.core import log
-from roost.core.problem import Problem
-from roost.drivers.runtime.contract import ContainerLimits, Runtime
+from roost.drivers.runtime.contract import ContainerLimits, ContainerNotRunning, Runtime
 from roost.work import ClaimedOperation
 
 _log = log.get_logger("lifecycle")
@@ -56,8 +56,12 @@ class StartWorkflow:
         try:
             await self.start_agent(agent, new_container=bool(payload))
         except Exception as error:
-            reason = error.message if isinstance(error, Problem) else "Internal error"
-            _log.warning("agent.start_failed", agent=agent.id, engine=agent.engine, reason=reason)
+            if isinstance(error, ContainerNotRunning) and operation.failures < START_RETRIES:
+                await self._agents.get(agent.id)  # a deletion, which kills the container too, ends the start
+                raise  # the agent is still `starting`, and another attempt follows
+            reason = public_reason(error)
+            detail = error.message if isinstance(error, Problem) else "Internal error"
+            _log.warning("agent.start_failed", agent=agent.id, engine=agent.engine, reason=detail)
             await operation.guard(
                 lambda connection: self._agents.set_state(connection, agent.id, AgentState.FAILED, reason)
             )

@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 
 from roost import work
 from roost.agents.lifecycle import model, state_backup
-from roost.agents.lifecycle.errors import AgentRestartFailed
+from roost.agents.lifecycle.errors import AgentRestartFailed, public_reason
 from roost.agents.lifecycle.gateway import GATEWAY_PROCESS
 from roost.agents.lifecycle.health_check import wait_until_healthy
 from roost.agents.lifecycle.model import UPDATE, UpdateResult
@@ -187,5 +187,4 @@ def _enqueue(connection: Connection, agent: Agent, version: str) -> str:
 
 def _public_reason(error: Exception) -> str:
     """Return the error as users may see it, sanitized because it may come from the agent."""
-    reason = error.message if isinstance(error, Problem) else "Internal error"
-    return redact_credentials(sanitize_lines(reason))[-REASON_LIMIT:]
+    return redact_credentials(sanitize_lines(public_reason(error)))[-REASON_LIMIT:]

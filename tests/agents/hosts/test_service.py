@@ -4,6 +4,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from sqlalchemy.exc import DBAPIError
 
 from roost import work
 from roost.agents.hosts import service
@@ -23,6 +24,7 @@ from roost.identity.caller import Plan
 from roost.work import OperationState
 
 HERE = HostIdentity("here", "one.example", "/srv/data", "original")
+_FAILING_TRIGGER = "CREATE TEMP TRIGGER full BEFORE UPDATE ON hosts BEGIN SELECT RAISE(FAIL, 'full'); END"
 COPY = replace(HERE, folder="/srv/copy", session="copy")
 
 
@@ -118,3 +120,15 @@ async def test_agents_of_a_removed_server_can_be_adopted_or_deleted_by_another_o
     assert await here.list() == []
     await here.adopt_unassigned({agent.id, other.id})
     assert [mine.id for mine in await here.list()] == [agent.id]
+
+
+@pytest.mark.parametrize("dialect", ["sqlite"])
+async def test_a_database_that_cannot_be_written_fails_the_check(database: Database) -> None:
+    server = host(database)
+    await server.start()
+    await server.check_database()
+    server._written_at = float("-inf")
+    database.run(lambda c: c.exec_driver_sql(_FAILING_TRIGGER))
+    with pytest.raises(DBAPIError):
+        await server.check_database()
+    await server._heartbeat.stop()

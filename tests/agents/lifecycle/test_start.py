@@ -1,13 +1,17 @@
 """The start operation: from any state to a running agent or a reason, and idempotent."""
 
 import asyncio
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
+from roost.agents.lifecycle.errors import AgentStartFailed
 from roost.agents.lifecycle.model import START, at_version
-from roost.agents.registry.model import AgentState
+from roost.agents.registry.model import Agent, AgentState
 from roost.core.db import Database
+from roost.drivers.runtime.contract import Container, ContainerSpec, RuntimeFailed
+from roost.drivers.runtime.fake import FakeRuntime
 from roost.work import OperationState
 from tests.agents.lifecycle.lifecycle_env import LifecycleEnv, open_lifecycle_env, until
 
@@ -94,3 +98,43 @@ async def _has_gateway(env: LifecycleEnv, agent_id: str) -> bool:
     if agent_id not in await env.containers():
         return False
     return "gateway" in await env.warden(agent_id).processes()
+
+
+async def test_an_agent_whose_container_is_killed_twice_during_a_start_comes_back(
+    env: LifecycleEnv, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent, start, kills = await env.create_row(), env.services.starter.start, [1, 2]
+
+    async def start_in_a_killed_container(started: Agent) -> None:
+        if kills:
+            kills.pop()
+            await env.runtime.stop(started.id, grace=0)
+        await start(started)
+
+    monkeypatch.setattr(env.services.starter, "start", start_in_a_killed_container)
+    monkeypatch.setattr("roost.work.model._FIRST_RETRY", timedelta(0))
+    assert (await env.run(START, agent.id)).state is OperationState.DONE
+    assert (await env.agents.get(agent.id)).state is AgentState.RUNNING
+    assert await env.services.starter.is_up(agent)
+
+
+async def test_a_reason_has_no_path_of_the_host(database: Database, folder: Path) -> None:
+    class FullRuntime(FakeRuntime):
+        async def start(self, spec: ContainerSpec) -> Container:
+            raise RuntimeFailed(f"The container could not be started: [Errno 28] No space left: '{folder}/a b/x.sock'")
+
+    async with open_lifecycle_env(database, folder, runtime=FullRuntime(folder)) as full:
+        agent = await full.create_row()
+        await full.run(START, agent.id)
+        reason = (await full.agents.get(agent.id)).reason
+        assert reason == "The container could not be started: [Errno 28] No space left: [path] [path]"
+
+
+async def test_a_create_is_answered_when_the_server_stops(env: LifecycleEnv) -> None:
+    env.engine.let = False
+    creating = asyncio.create_task(env.create())
+    await until(env.containers)
+    env.queue.limit_waits(0)
+    with pytest.raises(AgentStartFailed) as failure:
+        await creating
+    assert failure.value.agent.state is AgentState.STARTING
