@@ -16,6 +16,7 @@ from roost.agents.scripts.service import ScriptService
 from roost.agents.versions.errors import VersionInstallFailed
 from roost.agents.versions.service import VersionService
 from roost.core import log
+from roost.core.problem import Problem
 from roost.drivers.runtime.contract import ContainerLimits, ContainerNotRunning, Runtime
 from roost.work import ClaimedOperation
 
