@@ -37,10 +37,11 @@ def upgrade_database(database: Database) -> None:
     """Migrate to the newest revision, if necessary. Blocking. Raises DatabaseTooNew, DatabaseUnwritable."""
     try:
         _upgrade(database)
-    except OperationalError as error:
-        if getattr(error.orig, "sqlite_errorcode", 0) & 0xFF not in _UNWRITABLE:
+    except (OperationalError, sqlite3.OperationalError) as error:  # SQLAlchemy does not wrap an error of BEGIN
+        reason = error.orig if isinstance(error, OperationalError) else error
+        if getattr(reason, "sqlite_errorcode", 0) & 0xFF not in _UNWRITABLE:
             raise
-        raise DatabaseUnwritable(f"{DatabaseUnwritable.message}: {error.orig}") from None
+        raise DatabaseUnwritable(f"{DatabaseUnwritable.message}: {reason}") from None
 
 
 def _upgrade(database: Database) -> None:

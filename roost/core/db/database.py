@@ -161,6 +161,11 @@ def _transact(engine: Engine, fn: Callable[[Connection], T], tries: int = 3) -> 
     try:
         with engine.begin() as connection:
             return fn(connection)
+    except sqlite3.OperationalError as error:  # of BEGIN, which SQLAlchemy does not wrap
+        if error.sqlite_errorcode & 0xFF not in _FULL_OR_BROKEN:
+            raise
+        _log.error("database.write_failed", reason=str(error))
+        raise DatabaseWriteFailed from None
     except DBAPIError as error:
         if _is_full_or_broken(error):
             _log.error("database.write_failed", reason=str(error.orig))

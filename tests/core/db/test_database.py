@@ -1,6 +1,7 @@
 import asyncio
 import os
 import signal
+import sqlite3
 import stat
 import subprocess
 import sys
@@ -302,3 +303,17 @@ def test_the_files_are_for_their_owner_only(tmp_path: Path) -> None:
     finally:
         os.umask(before)
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+
+
+@pytest.mark.parametrize("code", [sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR | (3 << 8)])
+async def test_a_full_disk_at_the_begin_is_a_problem(tmp_path: Path, code: int) -> None:
+    database = Database(f"sqlite:///{tmp_path / 'roost.db'}")
+
+    def fail(_: Connection) -> None:
+        error = sqlite3.OperationalError("disk I/O error")
+        error.sqlite_errorcode = code
+        raise error
+
+    with pytest.raises(DatabaseWriteFailed):
+        await database.write(fail)
+    database.close()
