@@ -9,6 +9,7 @@ import pytest
 from fastapi import FastAPI
 from prometheus_client import CollectorRegistry
 
+from roost.app import free_space
 from roost.hosts import health
 from roost.hosts.address import HostAddresses
 from roost.hosts.application import create_application
@@ -38,7 +39,7 @@ def test_a_data_folder_has_one_server_at_a_time(tmp_path: Path) -> None:
         pass
 
 
-async def test_health_readiness_and_numbers(tmp_path: Path) -> None:
+async def test_health_readiness_and_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with running(tmp_path / "data", ROOST_METRICS_TOKEN="m" * 16) as server:
         management, local = server.client(), server.client(host="localhost")
         assert (await management.get("/healthz")).json() == {"status": "ok"}
@@ -47,6 +48,10 @@ async def test_health_readiness_and_numbers(tmp_path: Path) -> None:
             200,
             {"containers": "ok", "database": "ok", "disk": "ok", "storage": "ok"},
         )
+        with monkeypatch.context() as full:
+            full.setattr(free_space, "_NEEDED_BYTES", 1 << 62)
+            answer = await management.get("/readyz")
+        assert (answer.status_code, answer.json()["checks"]["disk"]) == (503, "failing")
         (tmp_path / "data" / "blobs").rename(tmp_path / "elsewhere")
         gone = await management.get("/readyz")
         assert (gone.status_code, gone.json()["checks"]["storage"]) == (503, "failing")

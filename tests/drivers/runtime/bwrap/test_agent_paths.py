@@ -60,7 +60,9 @@ def test_a_mark_belongs_to_a_folder(tmp_path: Path) -> None:
 
 
 def test_an_empty_folder_has_no_agents(paths: AgentPaths) -> None:
-    assert paths.list_agents() == []
+    assert paths.list_agents() == paths.list_stored() == []
+    paths.prepare("one")
+    assert paths.list_agents() == paths.list_stored() == ["one"]
     paths.remove("one")
 
 
