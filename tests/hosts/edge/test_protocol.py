@@ -24,6 +24,7 @@ from roost.identity.authenticator import Authenticator, AuthRequest
 from roost.identity.caller import Caller, CallerKind
 from roost.identity.gateway_tokens import GatewayTokens
 from roost.identity.platform_tokens import PlatformTokens
+from roost.web.url_rule import UrlFamily
 from tests.hosts.edge.support import (
     AGENT,
     TOKEN,
@@ -283,7 +284,7 @@ def test_a_cookie_counts_on_the_agents_own_pages_only(
 # What stands before the application
 
 
-async def admitted(entry: AuthRequest) -> Caller:
+async def admitted(entry: AuthRequest, _family: UrlFamily) -> Caller:
     """Everybody is."""
     return Caller(CallerKind.SERVICE, entry.peer)
 
