@@ -17,14 +17,17 @@ CALLS = {"x86_64": (0xC000003E, 160, 302), "aarch64": (0xC00000B7, 164, 261)}  #
 
 
 def deny_mark_changes() -> None:
-    """Install the filter for the calling thread and its children; on other architectures there is none."""
+    """Install the filter for the calling thread and its children; on other architectures there is none.
+
+    Raises OSError.
+    """
     if (machine := os.uname().machine) in CALLS:
         code = _compile_filter(*CALLS[machine])
         buffer = ctypes.create_string_buffer(code)
         program = struct.pack("HP", len(code) // 8, ctypes.addressof(buffer))
-        prctl = ctypes.CDLL(None).prctl
-        prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
-        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, program, 0, 0)
+        prctl = ctypes.CDLL(None, use_errno=True).prctl
+        if prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) or prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, program, 0, 0):
+            raise OSError(ctypes.get_errno(), "the filter of limits cannot be installed")
 
 
 def _compile_filter(audit: int, setrlimit: int, prlimit: int) -> bytes:
