@@ -10,6 +10,7 @@ from sqlalchemy.engine import make_url
 from tests.server import RunningServer, running
 
 pytestmark = pytest.mark.postgres
+CID = "bafkreih5aznjvttude6c3wbvqeebb6rlx5wkbzyppv7garjiubll2ceym4"
 
 
 @pytest.fixture
@@ -51,13 +52,13 @@ async def test_each_api_says_503_and_works_again(server: RunningServer, postgres
             (storage, "GET", "/groups", {"reason", "details"}),
             (storage, "POST", "/psa/pins", {"reason", "details"}),
         ):
-            answer = await client.request(method, path, json={"name": "x"} if method == "POST" else None)
+            answer = await client.request(method, path, json={"name": "x", "cid": CID} if method == "POST" else None)
             told = f"{method} {path}: {answer.status_code} {answer.text}"
             assert (answer.status_code, answer.headers.get("retry-after")) == (503, "5"), told
             body = answer.json()["error"]
             assert isinstance(body, str) if error is str else body.keys() == error, told
             assert "The database is unavailable" in answer.text
-        gone = await visitor.get("/ipfs/bafkreih5aznjvttude6c3wbvqeebb6rlx5wkbzyppv7garjiubll2ceym4")
+        gone = await visitor.get(f"/ipfs/{CID}")
         assert (gone.status_code, gone.headers.get("retry-after")) == (503, "5")
     finally:
         allow_connections(postgres_url, database_url, allowed=True)

@@ -40,7 +40,8 @@ class AgentPaths:
     @cached_property
     def mark(self) -> str:
         """Return an identifier of the data folder that stays when the folder is moved, and that no copy has."""
-        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with suppress(FileExistsError):  # a file has an inode, too; what needs the folder fails by itself
+            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         place = self.folder.stat()
         return hashlib.sha256(f"{place.st_dev} {place.st_ino}".encode()).hexdigest()[:24]
 
