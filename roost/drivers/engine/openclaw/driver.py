@@ -35,6 +35,7 @@ _STATE = ".openclaw"
 _CONFIG = f"{_STATE}/openclaw.json"
 START = Path(__file__).with_name("start.sh").read_text()
 GRACEFUL_STOP = Path(__file__).with_name("graceful_stop.mjs").read_text()
+MODULE_HOOKS = Path(__file__).with_name("module_hooks.mjs").read_text()
 
 
 class OpenClaw(Engine):
@@ -141,5 +142,7 @@ def _argv() -> Sequence[str]:
     program, *arguments = _RUN
     return [
         *("/bin/sh", "-c", START, "openclaw", f"{HOME}/{_CONFIG}", f"{HOME}/{config_file.PLATFORM_CONFIG}"),
-        *(program, f"--import=data:text/javascript,{quote(GRACEFUL_STOP)}", *arguments),
+        program,
+        *(f"--import=data:text/javascript,{quote(module)}" for module in (GRACEFUL_STOP, MODULE_HOOKS)),
+        *arguments,
     ]
