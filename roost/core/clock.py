@@ -16,4 +16,4 @@ def monotonic_seconds() -> float:
 
 def format_iso(moment: datetime) -> str:
     """Format a time as ISO 8601 in UTC with microseconds and Z, as in both contract documents."""
-    return moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
+    return moment.astimezone(UTC).isoformat(timespec="microseconds")[:-6] + "Z"
