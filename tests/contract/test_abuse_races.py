@@ -132,10 +132,7 @@ async def test_commands_while_the_container_is_recreated(tmp_path: Path) -> None
         async def commands() -> set[int]:
             seen: set[int] = set()
             while not done.is_set():
-                answer = await api.post(f"{path}/console/exec", json={"command": "sleep 0.05; echo x"})
-                seen.add(answer.status_code)
-                if answer.status_code == 500:
-                    assert answer.json() == {"error": "Execution failed"}
+                seen.add((await api.post(f"{path}/console/exec", json={"command": "sleep 0.05; echo x"})).status_code)
             return seen
 
         done = asyncio.Event()
@@ -144,7 +141,7 @@ async def test_commands_while_the_container_is_recreated(tmp_path: Path) -> None
             assert (await api.post(f"{path}/restart", json={"version": version})).status_code == 200
         done.set()
         seen = set().union(*await asyncio.gather(*running_on))
-        assert seen <= {200, 500, 503}
+        assert seen <= {200, 503}
         assert (await api.get(path)).json()["agent"]["agentVersion"] == versions[-1]
         assert (await api.post(f"{path}/console/exec", json={"command": "true"})).status_code == 200
 

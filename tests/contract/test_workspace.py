@@ -1,12 +1,16 @@
 """Console and files over HTTP: shapes, statuses, exact messages (cases D1-D10 that need no container)."""
 
+import asyncio
 import base64
+import os
+import signal
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import httpx2 as httpx
 import pytest
 
+from roost.drivers.runtime.fake import FakeRuntime
 from tests.server import running
 
 
@@ -147,3 +151,18 @@ async def test_an_uploads_folder_that_leads_out_is_not_followed(agent: httpx.Asy
     assert answer.status_code == 400
     assert list(tmp_path.iterdir()) == []
     await run(agent, "rm uploads")
+
+
+async def test_a_command_whose_container_dies_is_unavailable(tmp_path: Path) -> None:
+    runtime = FakeRuntime(tmp_path / "run")
+    async with running(tmp_path / "data", runtime=runtime) as server:
+        made = (await server.client(server.key()).post("/v0/agents", json={"name": "a"})).json()["agent"]
+        agent = server.agent_client(made)
+        command = asyncio.create_task(agent.post("/v0/console/exec", json={"command": "touch started; sleep 60"}))
+        while (await agent.get("/v0/files?path=started")).status_code == 404:
+            await asyncio.sleep(0.01)
+        (container,) = await runtime.list()
+        assert container.pid
+        os.kill(container.pid, signal.SIGKILL)
+        answer = await command
+        assert (answer.status_code, answer.json()) == (503, {"error": "Agent is not running"})

@@ -52,7 +52,7 @@ class WorkspaceService:
             )
         except (warden_client.ExecRefused, warden_client.PathRefused, warden_client.WardenFileNotFound):
             raise InvalidCommand from None
-        except ContainerNotRunning:
+        except (ContainerNotRunning, warden_client.WardenDisconnected):
             raise AgentNotRunning from None
         except warden_client.WardenFailed:
             raise CommandExecutionFailed from None
@@ -82,7 +82,7 @@ class WorkspaceService:
             raise WorkspaceFileUnreadable from None
         except warden_client.WardenFileTooLarge:
             raise WorkspaceFileTooLarge from None
-        except ContainerNotRunning:
+        except (ContainerNotRunning, warden_client.WardenDisconnected):
             raise AgentNotRunning from None
 
     async def upload_file(self, agent_id: str, filename: str, content: str) -> UploadedFile:
@@ -98,6 +98,6 @@ class WorkspaceService:
             await self._runtimes.get_warden(agent_id).write(path, data)
         except (warden_client.PathRefused, warden_client.WardenNotAFile):
             raise InvalidFilePath from None
-        except ContainerNotRunning:
+        except (ContainerNotRunning, warden_client.WardenDisconnected):
             raise AgentNotRunning from None
         return UploadedFile(path, filename, len(data))

@@ -18,6 +18,7 @@ from roost.core.problem import (
     NotFound,
     PayloadTooLarge,
     Problem,
+    ProblemKind,
     ResourceConflict,
     ServiceUnavailable,
     TooManyRequests,
@@ -81,6 +82,13 @@ class WardenFailed(Problem):
     """The warden broke the protocol, did not answer in time, or failed."""
 
     message = "The agent's container gave no usable answer"
+
+
+class WardenDisconnected(WardenFailed):
+    """The connection ended within a reply, usually because the container did."""
+
+    kind = ProblemKind.UNAVAILABLE
+    message = "The agent's container ended before its answer was complete"
 
 
 _PROBLEMS: Mapping[str, type[Problem]] = {
@@ -347,9 +355,11 @@ async def _send_stdin(writer: asyncio.StreamWriter, stdin: bytes) -> None:
 
 @contextmanager
 def _reply_errors() -> Generator[None, None, None]:
-    """Raise WardenFailed for replies that are malformed."""
+    """Raise WardenFailed for replies that are malformed, WardenDisconnected for those that are cut off."""
     try:
         yield
+    except (EOFError, ConnectionError) as error:
+        raise WardenDisconnected from error
     except _REPLY_ERRORS as error:
         raise WardenFailed from error
 

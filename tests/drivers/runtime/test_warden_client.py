@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from roost.core import unix_socket
-from roost.core.problem import Problem
+from roost.core.problem import Problem, ProblemKind
 from roost.drivers.runtime import warden_client as client
 from roost.drivers.runtime.contract import ContainerNotRunning
-from roost.drivers.runtime.warden_client import WardenClient, WardenFailed
+from roost.drivers.runtime.warden_client import WardenClient, WardenDisconnected, WardenFailed
 
 OK = b'{"ok": true}\n'
 END = b'{"ok": true}'
@@ -115,6 +115,14 @@ async def test_malformed_frames(scripted: ScriptedWarden, name: str, frames: byt
     async with asyncio.timeout(5):
         with pytest.raises(WardenFailed):
             await CALLS[name](scripted(OK + frames))
+
+
+@pytest.mark.parametrize("name", ["exec", "exec_stream", "read", "write", "list", "logs", "follow"])
+@pytest.mark.parametrize("frames", [b"", b"d", b"d\0\0\0\5abc"], ids=["nothing", "type", "data"])
+async def test_a_reply_that_is_cut_off_is_unavailable(scripted: ScriptedWarden, name: str, frames: bytes) -> None:
+    with pytest.raises(WardenDisconnected) as caught:
+        await CALLS[name](scripted(OK + frames))
+    assert caught.value.kind is ProblemKind.UNAVAILABLE
 
 
 @pytest.mark.parametrize(
