@@ -22,7 +22,8 @@ from roost.drivers.engine.openclaw.driver import OpenClaw
 from roost.drivers.runtime.bwrap.driver import BwrapRuntime
 from roost.drivers.runtime.contract import ContainerSpec, Runtime
 from roost.drivers.runtime.fake import FakeRuntime
-from roost.drivers.runtime.warden_client import WardenClient, WardenFileNotFound
+from roost.drivers.runtime.warden_client import WardenClient
+from roost.drivers.runtime.warden_errors import WardenFileNotFound
 from tests.conformance.model_server import MODELS, ModelServer
 
 AGENT = "agent-1"

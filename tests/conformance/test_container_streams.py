@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from roost.drivers.runtime.warden_client import DialRefused, WardenClient
+from roost.drivers.runtime.warden_client import WardenClient
+from roost.drivers.runtime.warden_errors import DialRefused
 from tests.conformance.runtimes import CASES, RuntimeEnv, open_runtime_env, until
 
 ECHO = """

@@ -11,7 +11,7 @@ from roost.core import log
 from roost.drivers.engine.abilities.devices import DeviceList, DeviceRequestNotFound
 from roost.drivers.engine.contract import EngineFailed
 from roost.drivers.runtime.contract import ContainerNotRunning
-from roost.drivers.runtime.warden_client import DialRefused, WardenFailed
+from roost.drivers.runtime.warden_errors import DialRefused, WardenFailed
 
 _log = log.get_logger("devices")
 

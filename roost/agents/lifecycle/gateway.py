@@ -12,13 +12,8 @@ from roost.core.periodic import Backoff
 from roost.core.problem import Problem
 from roost.core.secret_mask import SecretMask
 from roost.drivers.engine.contract import Engine, GatewaySetup
-from roost.drivers.runtime.warden_client import (
-    PathRefused,
-    WardenClient,
-    WardenFileNotFound,
-    WardenFileTooLarge,
-    WardenNotAFile,
-)
+from roost.drivers.runtime.warden_client import WardenClient
+from roost.drivers.runtime.warden_errors import PathRefused, WardenFileNotFound, WardenFileTooLarge, WardenNotAFile
 
 GATEWAY_PROCESS = "gateway"
 _CONFIG_LIMIT = 4 * 1024**2

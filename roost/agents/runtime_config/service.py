@@ -29,7 +29,7 @@ from roost.drivers.engine.abilities.configuration import (
     ConfigurationWritten,
 )
 from roost.drivers.engine.contract import EngineFailed
-from roost.drivers.runtime import warden_client
+from roost.drivers.runtime import warden_errors
 from roost.drivers.runtime.contract import ContainerNotRunning
 
 _log = log.get_logger("runtime_config")
@@ -37,15 +37,15 @@ _FAILURES = (
     *(
         EngineFailed,
         ContainerNotRunning,
-        warden_client.DialRefused,
-        warden_client.WardenFailed,
-        warden_client.ExecRefused,
+        warden_errors.DialRefused,
+        warden_errors.WardenFailed,
+        warden_errors.ExecRefused,
     ),
     *(
-        warden_client.WardenFileNotFound,
-        warden_client.WardenFileTooLarge,
-        warden_client.WardenNotAFile,
-        warden_client.PathRefused,
+        warden_errors.WardenFileNotFound,
+        warden_errors.WardenFileTooLarge,
+        warden_errors.WardenNotAFile,
+        warden_errors.PathRefused,
     ),  # the agent replaced the file
 )
 

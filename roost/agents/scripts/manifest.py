@@ -9,13 +9,8 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from roost.agents.scripts.errors import InvalidManifest
-from roost.drivers.runtime.warden_client import (
-    PathRefused,
-    WardenClient,
-    WardenFileNotFound,
-    WardenFileTooLarge,
-    WardenNotAFile,
-)
+from roost.drivers.runtime.warden_client import WardenClient
+from roost.drivers.runtime.warden_errors import PathRefused, WardenFileNotFound, WardenFileTooLarge, WardenNotAFile
 
 MANIFEST_PATH = "manifest.json"
 MANIFEST_LIMIT = 1024**2

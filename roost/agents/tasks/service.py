@@ -27,7 +27,7 @@ from roost.drivers.engine.abilities.agent_context import AgentContext
 from roost.drivers.engine.abilities.tasks import Task, TaskChange, TaskRun
 from roost.drivers.engine.contract import EngineFailed
 from roost.drivers.runtime.contract import ContainerNotRunning
-from roost.drivers.runtime.warden_client import DialRefused, ExecRefused, WardenBusy, WardenFailed
+from roost.drivers.runtime.warden_errors import DialRefused, ExecRefused, WardenBusy, WardenFailed
 
 _log = log.get_logger("tasks")
 _TIMEOUT_SECONDS = 30.0

@@ -17,7 +17,7 @@ from roost.agents.workspace.errors import (
 from roost.agents.workspace.model import CommandResult, UploadedFile
 from roost.core import clock
 from roost.core.sensitive import Sensitive
-from roost.drivers.runtime import warden_client
+from roost.drivers.runtime import warden_errors
 from roost.drivers.runtime.contract import ContainerNotRunning
 
 LoadEnvironment = Callable[[str], Awaitable[Mapping[str, Sensitive[str]]]]
@@ -50,11 +50,11 @@ class WorkspaceService:
             result = await self._runtimes.get_warden(agent_id).exec(
                 ["/bin/sh", "-c", command], cwd=cwd, env=env, timeout=limit, output_limit=model.OUTPUT_LIMIT
             )
-        except (warden_client.ExecRefused, warden_client.PathRefused, warden_client.WardenFileNotFound):
+        except (warden_errors.ExecRefused, warden_errors.PathRefused, warden_errors.WardenFileNotFound):
             raise InvalidCommand from None
-        except (ContainerNotRunning, warden_client.WardenDisconnected):
+        except (ContainerNotRunning, warden_errors.WardenDisconnected):
             raise AgentNotRunning from None
-        except warden_client.WardenFailed:
+        except warden_errors.WardenFailed:
             raise CommandExecutionFailed from None
         return CommandResult(
             stdout=result.stdout.decode("utf-8", "replace"),
@@ -76,13 +76,13 @@ class WorkspaceService:
         await self._agents.get_here(agent_id)
         try:
             return await self._runtimes.get_warden(agent_id).read(path, limit=model.FILE_LIMIT)
-        except (warden_client.WardenFileNotFound, warden_client.PathRefused):
+        except (warden_errors.WardenFileNotFound, warden_errors.PathRefused):
             raise WorkspaceFileNotFound from None
-        except warden_client.WardenNotAFile:
+        except warden_errors.WardenNotAFile:
             raise WorkspaceFileUnreadable from None
-        except warden_client.WardenFileTooLarge:
+        except warden_errors.WardenFileTooLarge:
             raise WorkspaceFileTooLarge from None
-        except (ContainerNotRunning, warden_client.WardenDisconnected):
+        except (ContainerNotRunning, warden_errors.WardenDisconnected):
             raise AgentNotRunning from None
 
     async def upload_file(self, agent_id: str, filename: str, content: str) -> UploadedFile:
@@ -96,8 +96,8 @@ class WorkspaceService:
         await self._agents.get_here(agent_id)
         try:
             await self._runtimes.get_warden(agent_id).write(path, data)
-        except (warden_client.PathRefused, warden_client.WardenNotAFile):
+        except (warden_errors.PathRefused, warden_errors.WardenNotAFile):
             raise InvalidFilePath from None
-        except (ContainerNotRunning, warden_client.WardenDisconnected):
+        except (ContainerNotRunning, warden_errors.WardenDisconnected):
             raise AgentNotRunning from None
         return UploadedFile(path, filename, len(data))

@@ -13,17 +13,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal, TypeVar
 
-from roost.core.problem import (
-    InvalidInput,
-    NotFound,
-    PayloadTooLarge,
-    Problem,
-    ProblemKind,
-    ResourceConflict,
-    ServiceUnavailable,
-    TooManyRequests,
-)
 from roost.drivers.runtime.contract import ContainerNotRunning, Stream
+from roost.drivers.runtime.warden_errors import (
+    PROBLEMS,
+    ExecRefused,
+    PathRefused,
+    WardenDisconnected,
+    WardenFailed,
+)
 
 Root = Literal["workspace", "home"]
 Json = dict[str, Any]
@@ -36,71 +33,6 @@ _ITEMS, _ITEMS_BYTES = 10_000, 32 << 20
 _STEP_SECONDS, _CALL_SECONDS, _SPARE_SECONDS = 10.0, 10.0, 15.0
 _REPLY_ERRORS = (OSError, EOFError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
 _BYTES_PER_SECOND = 1 << 20  # slower transfers fail
-
-
-class DialRefused(ServiceUnavailable):
-    message = "Nothing listens on that port of the agent"
-
-
-class PathRefused(InvalidInput):
-    """The path is malformed, or it leads out of its root."""
-
-    message = "Invalid path"
-
-
-class WardenFileNotFound(NotFound):
-    message = "File not found"
-
-
-class WardenNotAFile(InvalidInput):
-    """A folder instead of a file or the reverse, or a FIFO, device or socket."""
-
-    message = "Not a file"
-
-
-class WardenFileTooLarge(PayloadTooLarge):
-    message = "The file is larger than it may be"
-
-
-class ExecRefused(InvalidInput):
-    """No command, no such program, or a working directory that is missing or outside the workspace."""
-
-    message = "The command cannot be started"
-
-
-class ProcessAlreadyRunning(ResourceConflict):
-    message = "A process of that name is running"
-
-
-class WardenBusy(TooManyRequests):
-    """The container has reached a limit of concurrent work."""
-
-    message = "The agent is busy"
-
-
-class WardenFailed(Problem):
-    """The warden broke the protocol, did not answer in time, or failed."""
-
-    message = "The agent's container gave no usable answer"
-
-
-class WardenDisconnected(WardenFailed):
-    """The connection ended within a reply, usually because the container did."""
-
-    kind = ProblemKind.UNAVAILABLE
-    message = "The agent's container ended before its answer was complete"
-
-
-_PROBLEMS: Mapping[str, type[Problem]] = {
-    "dialRefused": DialRefused,
-    "pathRefused": PathRefused,
-    "fileMissing": WardenFileNotFound,
-    "notAFile": WardenNotAFile,
-    "fileTooLarge": WardenFileTooLarge,
-    "execRefused": ExecRefused,
-    "running": ProcessAlreadyRunning,
-    "busy": WardenBusy,
-}
 
 
 @dataclass(frozen=True)
@@ -375,7 +307,7 @@ def _check_reply(line: bytes) -> Json:
     fields = json.loads(line)
     if fields["ok"] is True:
         return fields
-    if known := _PROBLEMS.get(fields["error"]):
+    if known := PROBLEMS.get(fields["error"]):
         raise known
     raise WardenFailed(f"{WardenFailed.message}: {fields['message'][:200]!a}")
 

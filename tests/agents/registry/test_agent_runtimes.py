@@ -17,7 +17,7 @@ from roost.drivers.engine.contract import EngineNotInstalled
 from roost.drivers.engine.fake import FakeEngine
 from roost.drivers.runtime.contract import ContainerNotRunning, ContainerSpec, Stream
 from roost.drivers.runtime.fake import FakeRuntime
-from roost.drivers.runtime.warden_client import DialRefused
+from roost.drivers.runtime.warden_errors import DialRefused
 from roost.identity import tenants
 from roost.identity.caller import Plan
 

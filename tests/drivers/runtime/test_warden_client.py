@@ -14,8 +14,10 @@ import pytest
 from roost.core import unix_socket
 from roost.core.problem import Problem, ProblemKind
 from roost.drivers.runtime import warden_client as client
+from roost.drivers.runtime import warden_errors
 from roost.drivers.runtime.contract import ContainerNotRunning
-from roost.drivers.runtime.warden_client import WardenClient, WardenDisconnected, WardenFailed
+from roost.drivers.runtime.warden_client import WardenClient
+from roost.drivers.runtime.warden_errors import WardenDisconnected, WardenFailed
 
 OK = b'{"ok": true}\n'
 END = b'{"ok": true}'
@@ -196,14 +198,14 @@ async def test_output_over_the_limit_is_not_kept(scripted: ScriptedWarden) -> No
 @pytest.mark.parametrize(
     ("code", "problem"),
     [
-        ("dialRefused", client.DialRefused),
-        ("pathRefused", client.PathRefused),
-        ("fileMissing", client.WardenFileNotFound),
-        ("notAFile", client.WardenNotAFile),
-        ("fileTooLarge", client.WardenFileTooLarge),
-        ("execRefused", client.ExecRefused),
-        ("running", client.ProcessAlreadyRunning),
-        ("busy", client.WardenBusy),
+        ("dialRefused", warden_errors.DialRefused),
+        ("pathRefused", warden_errors.PathRefused),
+        ("fileMissing", warden_errors.WardenFileNotFound),
+        ("notAFile", warden_errors.WardenNotAFile),
+        ("fileTooLarge", warden_errors.WardenFileTooLarge),
+        ("execRefused", warden_errors.ExecRefused),
+        ("running", warden_errors.ProcessAlreadyRunning),
+        ("busy", warden_errors.WardenBusy),
         ("failed", WardenFailed),
         ("else", WardenFailed),
     ],

@@ -1,0 +1,80 @@
+"""Errors of a container's warden and of the connection to it (`docs/builders/warden-protocol.md`)."""
+
+from collections.abc import Mapping
+
+from roost.core.problem import (
+    InvalidInput,
+    NotFound,
+    PayloadTooLarge,
+    Problem,
+    ProblemKind,
+    ResourceConflict,
+    ServiceUnavailable,
+    TooManyRequests,
+)
+
+
+class DialRefused(ServiceUnavailable):
+    message = "Nothing listens on that port of the agent"
+
+
+class PathRefused(InvalidInput):
+    """The path is malformed, or it leads out of its root."""
+
+    message = "Invalid path"
+
+
+class WardenFileNotFound(NotFound):
+    message = "File not found"
+
+
+class WardenNotAFile(InvalidInput):
+    """A folder instead of a file or the reverse, or a FIFO, device or socket."""
+
+    message = "Not a file"
+
+
+class WardenFileTooLarge(PayloadTooLarge):
+    message = "The file is larger than it may be"
+
+
+class ExecRefused(InvalidInput):
+    """No command, no such program, or a working directory that is missing or outside the workspace."""
+
+    message = "The command cannot be started"
+
+
+class ProcessAlreadyRunning(ResourceConflict):
+    message = "A process of that name is running"
+
+
+class WardenBusy(TooManyRequests):
+    """The container has reached a limit of concurrent work."""
+
+    message = "The agent is busy"
+
+
+class WardenFailed(Problem):
+    """The warden broke the protocol, did not answer in time, or failed."""
+
+    message = "The agent's container gave no usable answer"
+
+
+class WardenDisconnected(WardenFailed):
+    """The connection ended within a reply, usually because the container did."""
+
+    kind = ProblemKind.UNAVAILABLE
+    message = "The agent's container ended before its answer was complete"
+
+
+PROBLEMS: Mapping[str, type[Problem]] = {
+    "dialRefused": DialRefused,
+    "pathRefused": PathRefused,
+    "fileMissing": WardenFileNotFound,
+    "notAFile": WardenNotAFile,
+    "fileTooLarge": WardenFileTooLarge,
+    "execRefused": ExecRefused,
+    "running": ProcessAlreadyRunning,
+    "busy": WardenBusy,
+}
+"""Error codes of the protocol; others are WardenFailed."""
