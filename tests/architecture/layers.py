@@ -71,6 +71,7 @@ SHARED_BY_DRIVERS: Mapping[str, str] = {
     "roost.drivers.blob.disk_files": "the files under drafts",
     "roost.drivers.blob.drafts": "files of this machine that become objects, the same under every store",
     "roost.drivers.runtime.warden_client": "the client of the warden, the same under every runtime",
+    "roost.drivers.runtime.warden_errors": "the errors of the warden, the same under every runtime",
     "roost.drivers.model.chat": "the request and answer types that the contract speaks in",
     "roost.drivers.model.json_access": "careful reading of JSON that came from outside, for those types",
 }
