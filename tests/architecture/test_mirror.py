@@ -46,6 +46,7 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
     "roost/web/websocket.py": "tests/contract/test_log_stream.py",  # needs a server and clients
     "roost/agents/egress/streams.py": "tests/agents/egress/test_proxy.py",  # needs both ends
     "roost/net/errors.py": "tests/net/test_dialer.py",  # raised there
+    "roost/drivers/runtime/warden_errors.py": "tests/drivers/runtime/test_warden_client.py",  # raised there
     "roost/hosts/storage_gateway/*.py": "tests/hosts/storage_gateway/test_application.py",  # tested over HTTP
     "roost/hosts/edge/*.py": "tests/hosts/edge/test_*.py",  # one state machine, tested over connections
     "roost/warden/*.py": "tests/warden/test_*.py",  # one program, tested through its socket
