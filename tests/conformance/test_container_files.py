@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from roost.drivers.runtime.warden_client import (
+from roost.drivers.runtime.warden_client import WardenClient
+from roost.drivers.runtime.warden_errors import (
     ExecRefused,
     PathRefused,
     WardenBusy,
-    WardenClient,
     WardenFileNotFound,
     WardenFileTooLarge,
     WardenNotAFile,

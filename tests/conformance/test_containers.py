@@ -9,14 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from roost.drivers.runtime.warden_client import (
-    ExecRefused,
-    LogLine,
-    ProcessAlreadyRunning,
-    WardenBusy,
-    WardenClient,
-    WardenFailed,
-)
+from roost.drivers.runtime.warden_client import LogLine, WardenClient
+from roost.drivers.runtime.warden_errors import ExecRefused, ProcessAlreadyRunning, WardenBusy, WardenFailed
 from tests.conformance.runtimes import CASES, RuntimeEnv, open_runtime_env, sleeper, sleeping, until
 
 
