@@ -3,12 +3,18 @@
 A killed command leaves no process behind; one that ends by itself may leave background processes, as in a shell.
 """
 
-import asyncio
+from __future__ import annotations
+
 import os
 import select
 
-from .processes import ChildProcess, wait_until_ready
-from .protocol import Connection
+from .event_loop import WRITE
+from .waiting import TimeLimit, create_task, gather_results, wait_until_done, wait_until_ready
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .processes import ChildProcess
+    from .protocol import Connection
 
 TIMEOUT_EXIT_CODE = 124
 DRAIN_SECONDS = 5.0
@@ -20,30 +26,30 @@ async def serve_command(child: ChildProcess, connection: Connection, timeout_sec
 
     Output beyond `limit` bytes per stream is dropped and reported as `truncated`.
     """
-    output = asyncio.create_task(_send_output(child, connection, limit))
-    client = asyncio.create_task(_receive_input(child, connection))
+    output = create_task(_send_output(child, connection, limit))
+    client = create_task(_receive_input(child, connection))
     try:
-        await asyncio.wait({output, client}, timeout=timeout_seconds, return_when=asyncio.FIRST_COMPLETED)
+        await wait_until_done(output, client, seconds=timeout_seconds, first=True)
         timed_out = not output.done() and not client.done()
         if not output.done() or output.exception():
             await child.kill()
         if timed_out:
-            await asyncio.wait({output}, timeout=DRAIN_SECONDS)  # send what it wrote before its end
+            await wait_until_done(output, seconds=DRAIN_SECONDS)  # send what it wrote before its end
         if output.done() and not output.exception() and not client.done():
             code = TIMEOUT_EXIT_CODE if timed_out else child.ended.result()
-            async with asyncio.timeout(DRAIN_SECONDS):
+            with TimeLimit(DRAIN_SECONDS):
                 await connection.send_end(code=code, timedOut=timed_out, truncated=output.result())
-            await asyncio.wait({client}, timeout=DRAIN_SECONDS)  # a close with unread input would discard the reply
+            await wait_until_done(client, seconds=DRAIN_SECONDS)  # a close with unread input would discard the reply
     finally:
         output.cancel()
         client.cancel()
-        await asyncio.gather(output, client, return_exceptions=True)
+        await wait_until_done(output, client)
 
 
 async def _send_output(child: ChildProcess, connection: Connection, limit: int | None) -> bool:
     """Send all output, wait for the end of the process, and return whether output was dropped."""
     streams = zip(child.outputs, (b"o", b"e"), strict=True)
-    dropped = await asyncio.gather(*(_send_stream(child, fd, connection, kind, limit) for fd, kind in streams))
+    dropped = await gather_results(*(_send_stream(child, fd, connection, kind, limit) for fd, kind in streams))
     await child.ended
     return any(dropped)
 
@@ -78,8 +84,8 @@ async def _write_stdin(child: ChildProcess, data: bytes, connection: Connection)
             data = data[os.write(child.stdin, data) :]
         except BlockingIOError:
             try:
-                async with asyncio.timeout(CHECK_SECONDS):
-                    await wait_until_ready(child.stdin, child.ended, write=True)
+                with TimeLimit(CHECK_SECONDS):
+                    await wait_until_ready(child.stdin, WRITE, child.ended)
             except TimeoutError:
                 if is_disconnected(connection.sock.fileno()):  # nothing else reads from the client meanwhile
                     raise ConnectionResetError from None

@@ -4,13 +4,18 @@ Each step of a path is opened by descriptor and links are resolved here, so that
 the walk never leads out of the root. Only regular files are opened, never a FIFO, a device or a socket.
 """
 
+from __future__ import annotations
+
 import os
 import stat
-from collections.abc import Callable
-from contextlib import suppress
 from itertools import islice
 
+from .light_imports import suppress
 from .protocol import RequestRefused
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 MAX_LINKS, MAX_DEPTH, MAX_ENTRIES = 40, 256, 10_000
 
@@ -19,7 +24,7 @@ Entry = list[str | int | float]
 
 def open_under(root: str, path: str, *, create: bool = False) -> int:
     """Open `path` below `root` with O_PATH; `create` adds missing folders. Raises RequestRefused and OSError."""
-    remaining, links = _split_path(path)[::-1], 0
+    remaining, links = split_path(path)[::-1], 0
     stack = [os.open(root, os.O_PATH | os.O_DIRECTORY)]
     try:
         while remaining:
@@ -44,41 +49,45 @@ def open_under(root: str, path: str, *, create: bool = False) -> int:
 
 def open_file(root: str, path: str, limit: int) -> int:
     """Open a regular file of at most `limit` bytes for reading. Raises RequestRefused and OSError."""
-    fd = _reopen(open_under(root, path), os.O_RDONLY, stat.S_ISREG)
+    fd = reopen_file(open_under(root, path), os.O_RDONLY, stat.S_ISREG)
     if os.fstat(fd).st_size > limit:
         os.close(fd)
         raise RequestRefused("fileTooLarge", f"more than {limit} bytes")
     return fd
 
 
+def open_folder(root: str, path: str, *, create: bool = False) -> int:
+    """Open a folder for reading; `create` adds missing ones. Raises RequestRefused and OSError."""
+    return reopen_file(open_under(root, path, create=create), os.O_RDONLY | os.O_DIRECTORY, stat.S_ISDIR)
+
+
 def list_entries(root: str, path: str) -> list[Entry]:
     """Return name, kind, size, mode and time of at most MAX_ENTRIES entries of a folder, sorted by name."""
-    fd = _reopen(open_under(root, path), os.O_RDONLY | os.O_DIRECTORY, stat.S_ISDIR)
+    fd = open_folder(root, path)
     rows: list[Entry] = []
     try:
         with os.scandir(fd) as listing:
             for entry in islice(listing, MAX_ENTRIES):
                 with suppress(FileNotFoundError):
                     info = entry.stat(follow_symlinks=False)
-                    rows.append([entry.name, _kind(info.st_mode), info.st_size, info.st_mode & 0o7777, info.st_mtime])
+                    rows.append(
+                        [entry.name, entry_kind(info.st_mode), info.st_size, info.st_mode & 0o7777, info.st_mtime]
+                    )
     finally:
         os.close(fd)
     return sorted(rows)
 
 
 class AtomicFile:
-    """Temporary file that `commit` renames to its path, replacing a file or link."""
+    """File without a name until `commit` puts it at its path, replacing a file or link."""
 
     def __init__(self, root: str, path: str, mode: int) -> None:
-        *parents, self._name = _split_path(path)
+        *parents, self._name = split_path(path)
         if self._name in {"", ".", ".."}:
             raise RequestRefused("pathRefused", "the path names no file")
-        folder = open_under(root, "/".join([".", *parents]), create=True)
-        self._folder = _reopen(folder, os.O_RDONLY | os.O_DIRECTORY, stat.S_ISDIR)
-        self._temporary = f".roost-{os.urandom(8).hex()}"
+        self._folder = open_folder(root, "/".join([".", *parents]), create=True)
         try:
-            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
-            self._fd = os.open(self._temporary, flags, 0o600, dir_fd=self._folder)
+            self._fd = os.open(".", os.O_WRONLY | os.O_TMPFILE, 0o600, dir_fd=self._folder)
         except BaseException:
             os.close(self._folder)
             raise
@@ -90,13 +99,17 @@ class AtomicFile:
 
     def commit(self) -> None:
         os.fsync(self._fd)
-        os.rename(self._temporary, self._name, src_dir_fd=self._folder, dst_dir_fd=self._folder)
+        temporary = f".roost-{os.urandom(8).hex()}"  # because a link cannot replace a file, but a rename can
+        os.link(f"/proc/self/fd/{self._fd}", temporary, dst_dir_fd=self._folder, follow_symlinks=True)
+        try:
+            os.rename(temporary, self._name, src_dir_fd=self._folder, dst_dir_fd=self._folder)
+        except OSError:
+            os.unlink(temporary, dir_fd=self._folder)
+            raise
         os.fsync(self._folder)
 
     def close(self) -> None:
-        """Close the file, and remove it unless it was committed."""
-        with suppress(FileNotFoundError):
-            os.unlink(self._temporary, dir_fd=self._folder)
+        """Close the file; it is gone unless it was committed."""
         os.close(self._fd)
         os.close(self._folder)
 
@@ -116,7 +129,8 @@ def open_log(home: str, name: str, *, rotate: bool) -> int:
     return fd
 
 
-def _split_path(path: str) -> list[str]:
+def split_path(path: str) -> list[str]:
+    """Return the parts of a path. Raises RequestRefused."""
     parts = path.split("/")
     if not path or not parts[0] or "\0" in path or len(parts) > MAX_DEPTH:
         raise RequestRefused("pathRefused", "a path is relative, not empty and not too deep")
@@ -150,7 +164,7 @@ def _resolve_link(root: str, stack: list[int]) -> list[str]:
     return target.split("/")
 
 
-def _reopen(fd: int, flags: int, is_kind: Callable[[int], bool]) -> int:
+def reopen_file(fd: int, flags: int, is_kind: Callable[[int], bool]) -> int:
     """Open the file of an O_PATH descriptor after a check of its kind, and close the descriptor."""
     try:
         if not is_kind(os.fstat(fd).st_mode):
@@ -160,6 +174,7 @@ def _reopen(fd: int, flags: int, is_kind: Callable[[int], bool]) -> int:
         os.close(fd)
 
 
-def _kind(mode: int) -> str:
+def entry_kind(mode: int) -> str:
+    """Return the protocol's name of a kind of file."""
     names = {stat.S_IFREG: "file", stat.S_IFDIR: "folder", stat.S_IFLNK: "link"}
     return names.get(stat.S_IFMT(mode), "other")

@@ -4,6 +4,8 @@ Without it a process could raise its soft limit, and with a session of its own s
 filter is on top of the container's, which denies the second ABI of x86-64.
 """
 
+from __future__ import annotations
+
 import ctypes
 import os
 import struct

@@ -3,16 +3,20 @@
 All are bounded: long lines are cut, old lines are dropped, and a follower that lags is disconnected.
 """
 
-import asyncio
-import heapq
+from __future__ import annotations
+
 import os
 import time
-from collections import deque
-from collections.abc import Callable
-from contextlib import suppress
+from itertools import chain
 
+from .event_loop import Future
 from .files import open_log
+from .light_imports import suppress
 from .protocol import RequestRefused
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 MAX_LINE_BYTES = 16 * 1024
 RING_LINES, RING_BYTES = 1000, 1 << 20
@@ -26,8 +30,25 @@ class LogFollower:
     """Bounded queue of the lines of one source (None: all sources); `on_lag` is called once when it is full."""
 
     def __init__(self, source: str | None, on_lag: Callable[[], object]) -> None:
-        self.source, self.on_lag = source, on_lag
-        self.lines: asyncio.Queue[Line] = asyncio.Queue(QUEUE_LINES)
+        self.source, self._on_lag = source, on_lag
+        self._lines: list[Line] = []
+        self._arrival = Future[None]()
+
+    def add_line(self, line: Line) -> bool:
+        """Return whether the queue had space for the line."""
+        has_space = len(self._lines) < QUEUE_LINES
+        if has_space:
+            self._lines.append(line)
+            self._arrival.set_result(None)
+        else:
+            self._on_lag()
+        return has_space
+
+    async def take_lines(self) -> list[Line]:
+        """Wait for lines, and remove and return all."""
+        await self._arrival
+        lines, self._lines, self._arrival = self._lines, [], Future[None]()
+        return lines
 
 
 class ProcessLogs:
@@ -38,7 +59,7 @@ class ProcessLogs:
         self._sources: dict[str, ProcessLog] = {}
         self.followers: set[LogFollower] = set()
 
-    def get_log(self, source: str) -> "ProcessLog":
+    def get_log(self, source: str) -> ProcessLog:
         return self._sources.setdefault(source, ProcessLog(source, self._home, self._publish))
 
     def log_message(self, text: str) -> None:
@@ -47,15 +68,12 @@ class ProcessLogs:
 
     def last_lines(self, source: str | None, limit: int) -> list[Line]:
         sources = [log.lines for name, log in self._sources.items() if source in {None, name}]
-        return list(heapq.merge(*sources, key=lambda line: line[0]))[-limit:] if limit > 0 else []
+        return sorted(chain(*sources), key=lambda line: line[0])[-limit:] if limit > 0 else []
 
     def _publish(self, line: Line) -> None:
         for follower in [follower for follower in self.followers if follower.source in {None, line[1]}]:
-            try:
-                follower.lines.put_nowait(line)
-            except asyncio.QueueFull:
+            if not follower.add_line(line):
                 self.followers.discard(follower)
-                follower.on_lag()
 
 
 class ProcessLog:
@@ -63,7 +81,7 @@ class ProcessLog:
 
     def __init__(self, source: str, home: str, publish: Callable[[Line], None]) -> None:
         self.source, self._home, self._publish = source, home, publish
-        self.lines: deque[Line] = deque()
+        self.lines: list[Line] = []
         self._size, self._part = 0, b""
         self._file: int | None = None
         self._written = 0
@@ -89,7 +107,7 @@ class ProcessLog:
             self._size += len(text)
             self._publish(self.lines[-1])
         while len(self.lines) > RING_LINES or self._size > RING_BYTES:
-            self._size -= len(self.lines.popleft()[2])
+            self._size -= len(self.lines.pop(0)[2])
         stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ ", time.gmtime(now)).encode()
         with suppress(OSError, RequestRefused):  # the ring has the lines even if the file cannot be written
             self._append(b"".join(stamp + line[:MAX_LINE_BYTES] + b"\n" for line in lines))

@@ -1,22 +1,25 @@
 """Processes of a container: each has its own session, is reaped, and is killed with all its descendants.
 
-asyncio subprocesses are not used, because pid 1 reaps every orphan and two reapers would steal each other's exit codes.
-
 Descendants are found by session and by a mark that they inherit: the soft limit of real-time CPU, which has no effect
 on ordinary processes. So those that call setsid, lose their parent or empty their environment are found too. All are
 started by a thread with a filter that denies changes of the mark, which children inherit.
 """
 
-import asyncio
+from __future__ import annotations
+
 import errno
 import os
 import resource
-import signal
-from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 
+from .event_loop import READ, Future
+from .light_imports import signal, suppress
 from .mark_guard import deny_mark_changes
+from .waiting import sleep_seconds, wait_until_ready
+from .worker_threads import WorkerThreads
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 
 READ_BYTES = 256 * 1024
 KILL_ATTEMPTS, KILL_PAUSE_SECONDS = 200, 0.01
@@ -28,7 +31,7 @@ class ChildProcess:
     def __init__(self, pid: int, mark: int, fds: Sequence[int]) -> None:
         self.pid, self.mark = pid, mark
         self.stdin, *self.outputs = fds  # our ends, non-blocking; stdout, and stderr if it is split
-        self.ended: asyncio.Future[int] = asyncio.get_running_loop().create_future()  # its exit code
+        self.ended = Future[int]()  # its exit code
 
     def signal(self, number: int) -> None:
         """Send a signal to the process group."""
@@ -59,7 +62,7 @@ class ChildProcess:
             except BlockingIOError:
                 if has_ended:
                     return
-                await wait_until_ready(fd, self.ended)
+                await wait_until_ready(fd, READ, self.ended)
                 continue
             if not data:
                 return
@@ -73,7 +76,8 @@ class ProcessSpawner:
     def __init__(self, env: Mapping[str, str]) -> None:
         self._env = dict(env)
         self._children: dict[int, ChildProcess] = {}
-        self._thread = ThreadPoolExecutor(1, initializer=deny_mark_changes)
+        self._thread = WorkerThreads(1)
+        self._is_guarded = False
         self._hard_limit = resource.getrlimit(resource.RLIMIT_RTTIME)[1]
         self._mark = self._hard_limit
         if self._hard_limit == resource.RLIM_INFINITY:  # a random range, as wardens of the fake runtime see each other
@@ -88,13 +92,16 @@ class ProcessSpawner:
 
     def spawn(self, argv: list[str], env: Mapping[str, str], folder: int, *, split: bool) -> ChildProcess:
         """Start `argv` in `folder`, with stdout and stderr `split` or merged. Raises OSError and ValueError."""
+        if not self._is_guarded:
+            self._thread.call(deny_mark_changes)
+            self._is_guarded = True
         self._mark -= 1
         pipes = [os.pipe() for _ in range(3 if split else 2)]
         ours, theirs = [pipes[0][1], *(pipe[0] for pipe in pipes[1:])], [pipes[0][0], *(pipe[1] for pipe in pipes[1:])]
         try:
             resource.setrlimit(resource.RLIMIT_RTTIME, (self._mark, self._hard_limit))
             standard = [*theirs, theirs[-1]][:3]
-            pid = self._thread.submit(_spawn_process, argv, {**self._env, **env}, folder, standard).result()
+            pid = self._thread.call(_spawn_process, argv, {**self._env, **env}, folder, standard)
         except BaseException:
             _close(ours)
             raise
@@ -124,7 +131,7 @@ def _find_program(name: str, env: Mapping[str, str]) -> str:
     """Find a program in the PATH of `env` as a shell does; relative folders start at the current one."""
     if "/" in name:
         return name
-    for folder in os.get_exec_path(env):
+    for folder in env.get("PATH", os.defpath).split(":"):
         path = f"{folder or '.'}/{name}"
         if os.access(path, os.X_OK) and not os.path.isdir(path):  # noqa: PTH112 - pathlib is not loaded here
             return path
@@ -140,7 +147,7 @@ async def kill_tree(leader: int, mark: int | None) -> None:
                 os.kill(pid, signal.SIGKILL)
         if not pids:
             return
-        await asyncio.sleep(KILL_PAUSE_SECONDS)
+        await sleep_seconds(KILL_PAUSE_SECONDS)
 
 
 def _list_tree(leader: int, mark: int | None) -> set[int]:
@@ -178,22 +185,3 @@ def _close(fds: Iterable[int]) -> None:
     for fd in fds:
         if fd >= 0:
             os.close(fd)
-
-
-async def wait_until_ready(fd: int, other: "asyncio.Future[int]", *, write: bool = False) -> None:
-    """Wait until `fd` can be read (or written), or `other` is done."""
-    loop = asyncio.get_running_loop()
-    woken = loop.create_future()
-
-    def wake(_: object = None) -> None:
-        if not woken.done():
-            woken.set_result(None)
-
-    add, remove = (loop.add_writer, loop.remove_writer) if write else (loop.add_reader, loop.remove_reader)
-    add(fd, wake)
-    other.add_done_callback(wake)
-    try:
-        await woken
-    finally:
-        remove(fd)
-        other.remove_done_callback(wake)

@@ -3,41 +3,40 @@
 It trusts the server that connects to it, and nothing inside the container.
 """
 
-import asyncio
+from __future__ import annotations
+
 import ctypes
-import errno
-import json
 import os
-import re
-import signal
-import socket
+import resource
 import time
-from collections.abc import Awaitable, Callable
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
-from functools import partial
 
 from .command import serve_command
-from .files import AtomicFile, list_entries, open_file, open_under
+from .event_loop import EventLoop, Future
+from .file_operations import FileOperations
+from .files import open_under
+from .light_imports import Socket, parse_json, signal, socket, suppress
 from .process_logs import LogFollower, ProcessLogs
-from .processes import ChildProcess, ProcessSpawner, kill_tree
-from .protocol import CHUNK_BYTES, Connection, Json, RequestRefused, receive_some
-from .streams import bind_port, connect_socket, serve_listener, splice_sockets
+from .processes import ProcessSpawner, kill_tree
+from .protocol import Connection, RequestRefused
+from .sockets import connect_socket
+from .streams import bind_port, serve_listener, splice_sockets
 from .supervised_process import SupervisedProcess
 from .transparent_proxy import TransparentProxy
+from .waiting import TimeLimit, create_background_task, gather_results
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from .processes import ChildProcess
+    from .protocol import Json
+    from .tree_operations import TreeOperations
 
 MAX_CONNECTIONS, MAX_DIALS, MAX_EXECS, MAX_SUPERVISED, MAX_RELAYED = 512, 384, 64, 64, 512
 REQUEST_SECONDS, STOP_SECONDS = 10.0, 3.0
-NAME = re.compile("[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+NAME_CHARACTERS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-")
+MAX_NAME_CHARACTERS = 64
 PR_SET_DUMPABLE, PR_SET_CHILD_SUBREAPER = 4, 36
-
-ERRNO_CODES = {
-    **dict.fromkeys((errno.ENOENT, errno.ENOTDIR), "fileMissing"),
-    **dict.fromkeys((errno.EISDIR, errno.ENXIO), "notAFile"),
-    **dict.fromkeys((errno.EACCES, errno.EPERM, errno.ELOOP, errno.ENAMETOOLONG, errno.EROFS), "pathRefused"),
-    errno.EFBIG: "fileTooLarge",
-    errno.EAGAIN: "busy",  # a process holds a lease on the file
-}
 
 
 def main(config: str) -> None:
@@ -49,7 +48,11 @@ def main(config: str) -> None:
     for fd in map(int, os.listdir("/proc/self/fd")):  # noqa: PTH208 - pathlib is not loaded here
         with suppress(OSError):
             os.set_inheritable(fd, fd <= 2)
-    asyncio.run(WardenService(json.loads(config)).run())
+    parsed = parse_json(config)
+    if parsed.get("delete_only"):  # every process inherits the limit, and none can raise it
+        resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+    service = WardenService(parsed)
+    EventLoop(service.log_error).run(service.run())
 
 
 class WardenService:
@@ -61,49 +64,54 @@ class WardenService:
         self._spawner = ProcessSpawner(config.get("env") or {})
         self._logs = ProcessLogs(config["home"])
         self._supervised: dict[str, SupervisedProcess] = {}
+        self._trees: TreeOperations | None = None
         self._execs = self._dials = 0
         self._operations: dict[str, Callable[[Json, Connection], Awaitable[None]]] = {
             "ping": self._ping, "dial": self._dial, "exec": self._exec,
-            "list": self._list, "read": self._read, "write": self._write,
+            **FileOperations(self._roots).operations,
+            **dict.fromkeys(("scan", "read_files", "apply", "watch"), self._tree_operation),
             "start": self._start, "stop": self._stop, "processes": self._processes,
             "logs": self._last_logs, "follow": self._follow,
         }  # fmt: skip
 
     async def run(self) -> None:
-        loop, stop, log = asyncio.get_running_loop(), asyncio.Event(), self._logs.log_message
-        loop.set_default_executor(ThreadPoolExecutor(4))
-        loop.set_exception_handler(lambda _, context: log(f"{context['message']}: {context.get('exception')!r}"))
-        loop.add_signal_handler(signal.SIGCHLD, self._spawner.reap)
+        loop, stop, log = EventLoop.running, Future[None](), self._logs.log_message
+        loop.on_signal(signal.SIGCHLD, self._spawner.reap)
         for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, stop.set)
-        inherited = socket.socket(fileno=self._config["listen_fd"])
-        inherited.setblocking(False)
+            loop.on_signal(number, lambda: stop.set_result(None))
+        inherited = Socket(socket.AF_UNIX, fileno=self._config["listen_fd"])
         jobs = [serve_listener(inherited, MAX_CONNECTIONS, self._handle_connection)]
         for port, path in self._config.get("relays", {}).items():
             if listener := await bind_port("127.0.0.1", int(port), log):
-                jobs.append(serve_listener(listener, MAX_RELAYED, partial(_relay, path)))
+                jobs.append(serve_listener(listener, MAX_RELAYED, lambda sock, path=path: _relay(path, sock)))
         if proxy := self._config.get("egress"):
             jobs.append(TransparentProxy(proxy, log).run())
-        tasks = [asyncio.create_task(job) for job in jobs]
-        await stop.wait()
+        tasks = [create_background_task(job) for job in jobs]
+        await stop
         for task in tasks:
             task.cancel()
-        await asyncio.gather(*(process.stop(STOP_SECONDS) for process in self._supervised.values()))
+        await gather_results(*(process.stop(STOP_SECONDS) for process in self._supervised.values()))
         await kill_tree(os.getpid(), None)
 
-    async def _handle_connection(self, sock: socket.socket) -> None:
+    def log_error(self, error: BaseException) -> None:
+        self._logs.log_message(f"internal error: {error!r}")
+
+    async def _handle_connection(self, sock: Socket) -> None:
         connection = Connection(sock)
         try:
-            async with asyncio.timeout(REQUEST_SECONDS):
+            with TimeLimit(REQUEST_SECONDS):
                 request = await connection.read_request()
             await self._operations[request["op"]](request, connection)
-        except RequestRefused as problem:
-            await connection.send_error(problem.code, str(problem))
-        except (LookupError, TypeError, ValueError, ArithmeticError, RecursionError) as problem:
-            await connection.send_error("badRequest", repr(problem))
-        except OSError as problem:
-            code = ERRNO_CODES.get(problem.errno or 0, "failed")
-            await connection.send_error(code, problem.strerror or repr(problem))
+        except (
+            RequestRefused,
+            OSError,
+            LookupError,
+            TypeError,
+            ValueError,
+            ArithmeticError,
+            RecursionError,
+        ) as problem:
+            await connection.send_problem(problem)
 
     async def _ping(self, _: Json, connection: Connection) -> None:
         await connection.send_reply(pid=os.getpid(), uptime=time.monotonic() - self._started)
@@ -118,36 +126,6 @@ class WardenService:
                 await splice_sockets(connection.sock, out)
             finally:
                 self._dials -= 1
-
-    async def _list(self, request: Json, connection: Connection) -> None:
-        entries = await asyncio.to_thread(list_entries, self._roots[request["root"]], request["path"])
-        await connection.send_reply()
-        await connection.send_items(entries)
-        await connection.send_end()
-
-    async def _read(self, request: Json, connection: Connection) -> None:
-        remaining = int(request["limit"])
-        fd = await asyncio.to_thread(open_file, self._roots[request["root"]], request["path"], remaining)
-        try:
-            await connection.send_reply()
-            while data := await asyncio.to_thread(os.read, fd, min(remaining + 1, CHUNK_BYTES)):
-                remaining -= len(data)
-                if remaining < 0:
-                    raise RequestRefused("fileTooLarge", "the file grew beyond the limit")
-                await connection.send_frame(b"d", data)
-            await connection.send_end()
-        finally:
-            os.close(fd)
-
-    async def _write(self, request: Json, connection: Connection) -> None:
-        draft = await asyncio.to_thread(AtomicFile, self._roots[request["root"]], request["path"], int(request["mode"]))
-        try:
-            await connection.send_reply()
-            await _receive_file(draft, connection, int(request["size"]))
-            await asyncio.to_thread(draft.commit)
-        finally:
-            await asyncio.to_thread(draft.close)
-        await connection.send_end()
 
     async def _exec(self, request: Json, connection: Connection) -> None:
         if self._execs >= MAX_EXECS:
@@ -178,17 +156,26 @@ class WardenService:
         except (OSError, ValueError, IndexError, RequestRefused) as problem:
             raise RequestRefused("execRefused", str(problem)) from problem
 
+    async def _tree_operation(self, request: Json, connection: Connection) -> None:
+        if self._trees is None:
+            from .tree_operations import TreeOperations  # most wardens never need its memory
+
+            self._trees = TreeOperations(self._roots)
+        await self._trees.operations[request["op"]](request, connection)
+
     async def _start(self, request: Json, connection: Connection) -> None:
         name = request["name"]
-        if not NAME.fullmatch(name) or name == "warden":
+        is_valid = 0 < len(name) <= MAX_NAME_CHARACTERS and name[0].isalnum() and NAME_CHARACTERS.issuperset(name)
+        if not is_valid or name == "warden":
             raise RequestRefused("badRequest", "invalid name of a process")
         present = self._supervised.get(name)
         if present and present.state != "exited":
             raise RequestRefused("running", f"{name} is running")
         if present is None and len(self._supervised) >= MAX_SUPERVISED:
             raise RequestRefused("busy", "too many supervised processes")
-        start = partial(self._spawn, request, None, split=False)
-        self._supervised[name] = SupervisedProcess(start, self._logs.get_log(name), restart=bool(request["restart"]))
+        self._supervised[name] = SupervisedProcess(
+            lambda: self._spawn(request, None, split=False), self._logs.get_log(name), restart=bool(request["restart"])
+        )
         await connection.send_reply()
 
     async def _stop(self, request: Json, connection: Connection) -> None:
@@ -207,51 +194,31 @@ class WardenService:
 
     async def _follow(self, request: Json, connection: Connection) -> None:
         """Send the `last` lines and all new ones until the client disconnects, or is disconnected because it lags."""
-        task = asyncio.current_task()
+        await connection.serve_until_disconnect(self._send_logs(request, connection))
+
+    async def _send_logs(self, request: Json, connection: Connection) -> None:
+        task = EventLoop.running.current_task
         assert task is not None
         source = request.get("source")
         lines = self._logs.last_lines(source, int(request.get("last", 0)))
         follower = LogFollower(source, task.cancel)
-        disconnect = asyncio.create_task(_cancel_on_disconnect(connection.sock, task))
         self._logs.followers.add(follower)
         try:
             await connection.send_reply()
             await connection.send_items(lines)
             while True:
-                await connection.send_items([await follower.lines.get()])
+                await connection.send_items(await follower.take_lines())
         finally:
             self._logs.followers.discard(follower)
-            disconnect.cancel()
 
 
-async def _relay(path: str, sock: socket.socket) -> None:
+async def _relay(path: str, sock: Socket) -> None:
     with await connect_socket(socket.AF_UNIX, path) as out:
         await splice_sockets(sock, out)
 
 
-async def _connect_loopback(port: int) -> socket.socket:
+async def _connect_loopback(port: int) -> Socket:
     for family, host in ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")):
         with suppress(OSError, OverflowError):
             return await connect_socket(family, (host, port))
     raise RequestRefused("dialRefused", f"nothing listens on port {port}")
-
-
-async def _receive_file(draft: AtomicFile, connection: Connection, size: int) -> None:
-    """Write the content to the file; after an error, read the rest so that the client can read the reply."""
-    failure: OSError | None = None
-    while size > 0:
-        data = await receive_some(connection.sock, size)
-        size -= len(data)
-        if failure is None:
-            try:
-                await asyncio.to_thread(draft.write, data)
-            except OSError as error:
-                failure = error
-    if failure:
-        raise failure
-
-
-async def _cancel_on_disconnect(sock: socket.socket, task: "asyncio.Task[object]") -> None:
-    with suppress(OSError):
-        await asyncio.get_running_loop().sock_recv(sock, 1)
-    task.cancel()

@@ -1,14 +1,21 @@
 """Supervised processes, such as the gateway of an engine: their output goes to a log, and they are restarted."""
 
-import asyncio
-import signal
-import time
-from collections.abc import Callable
-from contextlib import suppress
+from __future__ import annotations
 
-from .process_logs import ProcessLog
-from .processes import ChildProcess
-from .protocol import Json, RequestRefused
+import time
+
+from .event_loop import Future
+from .light_imports import signal
+from .protocol import RequestRefused
+from .waiting import create_background_task, wait_until_done
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .process_logs import ProcessLog
+    from .processes import ChildProcess
+    from .protocol import Json
 
 RESTART_DELAY, MAX_RESTART_DELAY, STABLE_SECONDS = 1.0, 30.0, 60.0  # seconds; a stable run resets the delay
 
@@ -20,19 +27,19 @@ class SupervisedProcess:
         self._start, self._log, self._restart = start, log, restart
         self.state, self._restarts = "running", 0
         self._code: int | None = None
-        self._stopping = asyncio.Event()
+        self._stopping = Future[None]()
         self._child: ChildProcess | None = start()
         self._started = time.time()
-        self._task = asyncio.create_task(self._run())
+        self._task = create_background_task(self._run())
 
     async def stop(self, grace: float) -> None:
         """Send SIGTERM, after `grace` seconds SIGKILL; return when all its processes are gone."""
-        self._stopping.set()
+        self._stopping.set_result(None)
         if child := self._child:
             child.signal(signal.SIGTERM)
-            await asyncio.wait({child.ended}, timeout=grace)
+            await wait_until_done(child.ended, seconds=grace)
             child.signal(signal.SIGKILL)
-        await asyncio.wait({self._task})
+        await wait_until_done(self._task)
 
     def to_json(self) -> Json:
         pid = self._child.pid if self._child else None
@@ -43,7 +50,7 @@ class SupervisedProcess:
         delay = RESTART_DELAY
         while True:
             await self._follow_output()
-            if self._stopping.is_set() or not self._restart:
+            if self._stopping.done() or not self._restart:
                 break
             delay = RESTART_DELAY if time.time() - self._started > STABLE_SECONDS else delay
             self._log_message(f"exited with code {self._code}, restarts in {delay:.0f} s")
@@ -65,10 +72,8 @@ class SupervisedProcess:
 
     async def _stop_requested(self, delay: float) -> bool:
         self.state = "backoff"
-        with suppress(TimeoutError):
-            async with asyncio.timeout(delay):
-                return await self._stopping.wait()
-        return False
+        await wait_until_done(self._stopping, seconds=delay)
+        return self._stopping.done()
 
     def _start_again(self) -> None:
         self._restarts, self._started = self._restarts + 1, time.time()

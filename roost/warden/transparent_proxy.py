@@ -4,24 +4,28 @@ DNS gives each name an address of this container, and connections to the address
 name. Addresses without a name lead nowhere.
 """
 
-import asyncio
-import re
-import socket
-import struct
-from collections import OrderedDict
-from collections.abc import Callable
-from contextlib import suppress
-from functools import cached_property, partial
+from __future__ import annotations
 
+import struct
+
+from .light_imports import Socket, socket, suppress
 from .protocol import receive_exactly
-from .streams import SocketHandler, bind_port, connect_socket, serve_listener, splice_sockets
+from .sockets import connect_socket, receive_datagram, send_all
+from .streams import bind_port, serve_listener, splice_sockets
+from .waiting import TimeLimit, gather_results
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .streams import SocketHandler
 
 PORTS = (22, 80, 443, 587, 993, 5222, 8443)
 MAX_NAMES, MAX_STREAMS = 16_384, 512
 DNS_SECONDS, CONNECT_SECONDS = 10.0, 30.0
 TTL = 60
 MAX_HEAD_BYTES = 4096
-LABEL = re.compile("[a-z0-9_-]{1,63}")
+LABEL_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_-")
 A_IN = b"\0\1\0\1"
 PUBLIC_BLOCK, LOOPBACK_BLOCK = "28.77", "127.77"
 
@@ -35,8 +39,9 @@ class SyntheticAddresses:
 
     def __init__(self, limit: int = MAX_NAMES) -> None:
         self._limit = limit
-        self._addresses: OrderedDict[str, str] = OrderedDict()
+        self._addresses: dict[str, str] = {}  # the least recently used first
         self._names: dict[str, str] = {}
+        self._block = ""
 
     def get_address(self, name: str) -> str:
         if name == "localhost" or name.endswith(".localhost"):
@@ -44,9 +49,10 @@ class SyntheticAddresses:
         address = self._addresses.pop(name, None)
         if address is None:
             number = len(self._addresses) + 1
+            self._block = self._block or _choose_block()
             address = f"{self._block}.{number >> 8}.{number & 255}"
             if number > self._limit:
-                address = self._addresses.popitem(last=False)[1]
+                address = self._addresses.pop(next(iter(self._addresses)))
             self._names[address] = name
         self._addresses[name] = address
         return address
@@ -54,14 +60,14 @@ class SyntheticAddresses:
     def get_name(self, address: str) -> str | None:
         return self._names.get(address)
 
-    @cached_property
-    def _block(self) -> str:
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-            try:
-                sock.bind((f"{PUBLIC_BLOCK}.0.1", 0))
-            except OSError:
-                return LOOPBACK_BLOCK
-        return PUBLIC_BLOCK
+
+def _choose_block() -> str:
+    with Socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        try:
+            sock.bind((f"{PUBLIC_BLOCK}.0.1", 0))
+        except OSError:
+            return LOOPBACK_BLOCK
+    return PUBLIC_BLOCK
 
 
 def dns_answer(query: bytes, names: SyntheticAddresses) -> bytes | None:
@@ -75,7 +81,7 @@ def dns_answer(query: bytes, names: SyntheticAddresses) -> bytes | None:
         at += 1 + length
     if length or at > 266 or at + 5 > len(query):
         return None
-    is_valid = bool(labels) and all(map(LABEL.fullmatch, labels))
+    is_valid = bool(labels) and all(map(LABEL_CHARACTERS.issuperset, labels))
     answer = b""
     if is_valid and query[at + 1 : at + 5] == A_IN:
         address = socket.inet_aton(names.get_address(".".join(labels)))
@@ -91,8 +97,8 @@ class TransparentProxy:
         self._proxy, self._log_message, self._names = proxy, log_message, SyntheticAddresses()
 
     async def run(self) -> None:
-        relays = [self._serve_port("0.0.0.0", port, partial(self._tunnel, port)) for port in PORTS]  # noqa: S104 - in the container
-        await asyncio.gather(self._serve_udp(), self._serve_port("127.0.0.1", 53, self._serve_tcp), *relays)
+        relays = [self._serve_port("0.0.0.0", port, lambda sock, port=port: self._tunnel(port, sock)) for port in PORTS]  # noqa: S104 - in the container
+        await gather_results(self._serve_udp(), self._serve_port("127.0.0.1", 53, self._serve_tcp), *relays)
 
     async def _serve_port(self, host: str, port: int, handle: SocketHandler) -> None:
         if listener := await bind_port(host, port, self._log_message):
@@ -102,25 +108,25 @@ class TransparentProxy:
         sock = await bind_port("127.0.0.1", 53, self._log_message, socket.SOCK_DGRAM)
         while sock:
             with suppress(OSError):
-                query, peer = await asyncio.get_running_loop().sock_recvfrom(sock, MAX_HEAD_BYTES)
+                query, peer = await receive_datagram(sock, MAX_HEAD_BYTES)
                 if answer := dns_answer(query, self._names):
                     sock.sendto(answer, peer)
 
-    async def _serve_tcp(self, sock: socket.socket) -> None:
-        async with asyncio.timeout(DNS_SECONDS):
+    async def _serve_tcp(self, sock: Socket) -> None:
+        with TimeLimit(DNS_SECONDS):
             while length := int.from_bytes(await receive_exactly(sock, 2)):
                 if (answer := dns_answer(await receive_exactly(sock, length), self._names)) is None:
                     return
-                await asyncio.get_running_loop().sock_sendall(sock, len(answer).to_bytes(2) + answer)
+                await send_all(sock, len(answer).to_bytes(2) + answer)
 
-    async def _tunnel(self, port: int, sock: socket.socket) -> None:
+    async def _tunnel(self, port: int, sock: Socket) -> None:
         name = self._names.get_name(sock.getsockname()[0])
         if name is None:
             return
         with await connect_socket(socket.AF_UNIX, self._proxy) as out:
-            async with asyncio.timeout(CONNECT_SECONDS):
+            with TimeLimit(CONNECT_SECONDS):
                 request = f"CONNECT {name}:{port} HTTP/1.1\r\nHost: {name}:{port}\r\n\r\n"
-                await asyncio.get_running_loop().sock_sendall(out, request.encode())
+                await send_all(out, request.encode())
                 head = b""
                 while not head.endswith(b"\r\n\r\n") and len(head) < MAX_HEAD_BYTES:
                     head += await receive_exactly(out, 1)  # byte by byte, because the rest belongs to the program

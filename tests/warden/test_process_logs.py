@@ -1,11 +1,11 @@
 """Logs of processes: lines, rings, files and followers."""
 
-import asyncio
 import os
 from pathlib import Path
 
 import pytest
 
+from roost.warden.event_loop import EventLoop
 from roost.warden.process_logs import Line, LogFollower, ProcessLog, ProcessLogs
 
 
@@ -99,18 +99,19 @@ def test_lines_of_all_sources_come_in_order(tmp_path: Path) -> None:
     assert logs.last_lines("none", 10) == logs.last_lines(None, 0) == logs.last_lines(None, -1) == []
 
 
-async def test_a_follower_gets_its_lines_until_it_lags(tmp_path: Path) -> None:
+def test_a_follower_gets_its_lines_until_it_lags(tmp_path: Path) -> None:
     logs, lagged = ProcessLogs(str(tmp_path)), list[str]()
     slow, other = (
         LogFollower("loud", lambda: lagged.append("slow")),
         LogFollower("quiet", lambda: lagged.append("other")),
     )
     logs.followers |= {slow, other}
-    logs.get_log("quiet").add_lines(b"psst")
-    logs.get_log("loud").add_lines(*[b"x"] * 300)
+
+    async def follow() -> list[Line]:
+        logs.get_log("quiet").add_lines(b"psst")
+        logs.get_log("loud").add_lines(*[b"x"] * 300)
+        return await other.take_lines()
+
+    assert [line[1:] for line in EventLoop(pytest.fail).run(follow())] == [("quiet", "psst")]
     assert lagged == ["slow"]
     assert logs.followers == {other}
-    line: Line = other.lines.get_nowait()
-    assert line[1:] == ("quiet", "psst")
-    with pytest.raises(asyncio.QueueEmpty):
-        other.lines.get_nowait()

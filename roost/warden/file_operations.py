@@ -1,0 +1,139 @@
+"""Operations on files of the workspace and the home."""
+
+from __future__ import annotations
+
+import os
+import stat
+from itertools import islice
+
+from .files import AtomicFile, list_entries, open_file
+from .protocol import CHUNK_BYTES, RequestRefused, receive_some
+from .tree import delete_path, make_folder, move_path, walk_tree
+from .worker_threads import run_in_thread
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+
+    from .protocol import Connection, Json
+
+WALK_BATCH = 500
+ANY_SIZE = 1 << 62
+
+
+class FileOperations:
+    """One method per operation, which replies or raises RequestRefused or OSError."""
+
+    def __init__(self, roots: Mapping[str, str]) -> None:
+        self._roots = roots
+        self.operations: dict[str, Callable[[Json, Connection], Awaitable[None]]] = {
+            "list": self._list, "tree": self._tree, "read": self._read, "write": self._write,
+            "download": self._download, "upload": self._upload,
+            "delete": self._delete, "move": self._move, "make_folder": self._make_folder,
+        }  # fmt: skip
+
+    async def _list(self, request: Json, connection: Connection) -> None:
+        entries = await run_in_thread(list_entries, self._roots[request["root"]], request["path"])
+        await connection.send_reply()
+        await connection.send_items(entries)
+        await connection.send_end()
+
+    async def _tree(self, request: Json, connection: Connection) -> None:
+        """Send entries below a folder in their order, as fast as the client reads them."""
+        root, path, after = self._roots[request["root"]], request["path"], request["after"]
+        walk = walk_tree(root, path, after, recursive=bool(request["recursive"]))
+        remaining = int(request["limit"])
+        await connection.send_reply()
+        try:
+            while batch := await run_in_thread(list, islice(walk, min(WALK_BATCH, remaining))):
+                await connection.send_items(batch)
+                remaining -= len(batch)
+            await connection.send_end()
+        finally:
+            await run_in_thread(walk.close)
+
+    async def _read(self, request: Json, connection: Connection) -> None:
+        limit = int(request["limit"])
+        fd = await run_in_thread(open_file, self._roots[request["root"]], request["path"], limit)
+        try:
+            await connection.send_reply()
+            await _send_file(fd, connection, limit)
+            if os.read(fd, 1):
+                raise RequestRefused("fileTooLarge", "the file grew beyond the limit")
+            await connection.send_end()
+        finally:
+            os.close(fd)
+
+    async def _download(self, request: Json, connection: Connection) -> None:
+        """Reply with the size, then send at most `length` bytes from `offset`, or from the end if that is negative."""
+        fd = await run_in_thread(open_file, self._roots[request["root"]], request["path"], ANY_SIZE)
+        try:
+            info = os.fstat(fd)
+            await connection.send_reply(size=info.st_size, mode=stat.S_IMODE(info.st_mode), time=info.st_mtime)
+            offset, length = int(request["offset"]), request["length"]
+            os.lseek(fd, offset if offset >= 0 else max(info.st_size + offset, 0), os.SEEK_SET)
+            await _send_file(fd, connection, ANY_SIZE if length is None else int(length))
+            await connection.send_end()
+        finally:
+            os.close(fd)
+
+    async def _write(self, request: Json, connection: Connection) -> None:
+        draft = await self._create_draft(request)
+        try:
+            await connection.send_reply()
+            await _receive_file(draft, connection, int(request["size"]))
+            await run_in_thread(draft.commit)
+        finally:
+            await run_in_thread(draft.close)
+        await connection.send_end()
+
+    async def _upload(self, request: Json, connection: Connection) -> None:
+        """Receive a file of unknown size as frames; an empty frame is its end."""
+        draft, size = await self._create_draft(request), 0
+        try:
+            await connection.send_reply()
+            while data := (await connection.read_frame())[1]:
+                await run_in_thread(draft.write, data)
+                size += len(data)
+            await run_in_thread(draft.commit)
+        finally:
+            await run_in_thread(draft.close)
+        await connection.send_end(size=size)
+
+    async def _delete(self, request: Json, connection: Connection) -> None:
+        root, recursive = self._roots[request["root"]], bool(request["recursive"])
+        await run_in_thread(delete_path, root, request["path"], recursive=recursive)
+        await connection.send_reply()
+
+    async def _move(self, request: Json, connection: Connection) -> None:
+        await run_in_thread(move_path, self._roots[request["root"]], request["path"], request["target"])
+        await connection.send_reply()
+
+    async def _make_folder(self, request: Json, connection: Connection) -> None:
+        await run_in_thread(make_folder, self._roots[request["root"]], request["path"])
+        await connection.send_reply()
+
+    async def _create_draft(self, request: Json) -> AtomicFile:
+        return await run_in_thread(AtomicFile, self._roots[request["root"]], request["path"], int(request["mode"]))
+
+
+async def _send_file(fd: int, connection: Connection, limit: int) -> None:
+    """Send at most `limit` bytes from the position of a file."""
+    while data := await run_in_thread(os.read, fd, min(limit, CHUNK_BYTES)):
+        await connection.send_frame(b"d", data)
+        limit -= len(data)
+
+
+async def _receive_file(draft: AtomicFile, connection: Connection, size: int) -> None:
+    """Write the content to the file; after an error, read the rest so that the client can read the reply."""
+    failure: OSError | None = None
+    while size > 0:
+        data = await receive_some(connection.sock, size)
+        size -= len(data)
+        if failure is None:
+            try:
+                await run_in_thread(draft.write, data)
+            except OSError as error:
+                failure = error
+    if failure:
+        raise failure

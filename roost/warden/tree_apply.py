@@ -1,0 +1,302 @@
+"""Changes of a tree, which are staged in a folder of its root before the first path changes."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import stat
+import time
+from itertools import islice
+
+from .files import reopen_file
+from .folder_stack import FolderStack, split_plain_path
+from .light_imports import suppress
+from .protocol import RequestRefused
+from .tree_scan import FOLDER_FLAGS, SETTLED_NS, STAGING_NAME, file_stamp
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+MAX_CHANGES, LIST_ENTRIES, DELETE_SECONDS = 1_000_000, 10_000, 300.0
+NEW_FOLDER_MODE, USER_ACCESS, MODE_BITS, UMASK = 0o755, 0o700, 0o777, 0o022
+STAGED_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+PATH_FLAGS = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW
+
+Parts = list[str]
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class StagedChanges:
+    """Changes of a tree; files and links wait in its staging folder until `commit` puts everything in place."""
+
+    def __init__(self, root: str) -> None:
+        self._root, self._tree = root, _WritableTree(root)
+        try:
+            self._staging = _open_staging(self._tree.enter([]))
+        except BaseException:
+            self._tree.close()
+            raise
+        self._removals: list[Parts] = []
+        self._folders: list[tuple[Parts, int]] = []
+        self._staged: list[tuple[Parts, int]] = []  # files and links, with the numbers that are their staged names
+        self._files: list[tuple[int, int, int]] = []  # number, mode and size
+        self._written: list[tuple[int, int, int]] = []  # versions of the first files
+        self._fd, self._remaining = -1, 0
+        self._is_restored = False
+
+    def add_changes(self, changes: list[list[Any]]) -> None:
+        """Add changes; the content of their files follows. Raises RequestRefused, ValueError and OSError."""
+        self._check_complete()
+        for kind, path, *values in changes:
+            parts = split_plain_path(path)
+            if parts[0].startswith(STAGING_NAME):
+                raise RequestRefused("pathRefused", "the path is reserved")
+            if kind == "remove":
+                self._removals.append(parts)
+            elif kind == "folder":
+                self._folders.append((parts, int(values[0]) & MODE_BITS))
+            elif kind == "file":
+                if (size := int(values[1])) < 0:
+                    raise RequestRefused("badRequest", "a negative size")
+                self._files.append((len(self._staged), int(values[0]) & MODE_BITS, size))
+                self._staged.append((parts, len(self._staged)))
+            elif kind == "link":
+                os.symlink(values[0], str(len(self._staged)), dir_fd=self._staging)
+                self._staged.append((parts, len(self._staged)))
+            else:
+                raise RequestRefused("badRequest", "unknown kind of change")
+        if len(self._removals) + len(self._folders) + len(self._staged) > MAX_CHANGES:
+            raise RequestRefused("tooMany", f"more than {MAX_CHANGES} changes")
+        self._open_next()
+
+    def write(self, data: bytes) -> None:
+        """Write content of the files that were added last. Raises RequestRefused and OSError."""
+        rest = memoryview(data)
+        while rest:
+            if not self._remaining:
+                raise RequestRefused("badRequest", "content of no file")
+            written = os.write(self._fd, rest[: self._remaining])
+            self._remaining -= written
+            rest = rest[written:]
+            self._open_next()
+
+    def commit(self) -> list[tuple[int, int, int] | None]:
+        """Put everything in place, durably, and return the stamps of the files, None for one that changed since.
+
+        Raises RequestRefused and OSError.
+        """
+        self._check_complete()
+        _sync_disk(self._staging)
+        _let_clock_tick()  # so that a change of a file in its place gives it another time
+        for parts in self._removals:
+            with suppress(FileNotFoundError, NotADirectoryError):
+                self._remove(self._tree.enter(parts[:-1]), parts[-1])
+        self._tree.creates = True
+        for parts, mode in sorted(self._folders):
+            self._tree.enter(parts)
+            self._tree.modes["/".join(parts)] = mode
+        for parts, number in sorted(self._staged):
+            self._place(str(number), self._tree.enter(parts[:-1]), parts[-1])
+        self._tree.creates = False
+        self._restore()
+        _sync_disk(self._staging)
+        _let_clock_tick()
+        return self._stamps()
+
+    def close(self) -> None:
+        """Delete what is staged, and restore the modes of folders. Raises RequestRefused and OSError."""
+        try:
+            if not self._is_restored:
+                self._restore()
+        finally:
+            if self._fd >= 0:
+                os.close(self._fd)
+            os.close(self._staging)
+            self._tree.close()
+
+    def _check_complete(self) -> None:
+        if len(self._written) < len(self._files):
+            raise RequestRefused("badRequest", "content is missing")
+
+    def _open_next(self) -> None:
+        """Close the file that is complete, and open the next one that has content."""
+        while not self._remaining:
+            if self._fd >= 0:
+                self._written.append(_version(os.fstat(self._fd)))
+                os.close(self._fd)
+                self._fd = -1
+            if len(self._written) == len(self._files):
+                break
+            number, mode, self._remaining = self._files[len(self._written)]
+            self._fd = os.open(str(number), STAGED_FLAGS, mode, dir_fd=self._staging)
+            if mode & UMASK:
+                os.fchmod(self._fd, mode)
+
+    def _remove(self, folder: int, name: str) -> None:
+        try:
+            os.unlink(name, dir_fd=folder)
+        except IsADirectoryError:
+            _move_folder(folder, name, self._staging)
+
+    def _place(self, staged: str, folder: int, name: str) -> None:
+        try:
+            os.rename(staged, name, src_dir_fd=self._staging, dst_dir_fd=folder)
+        except IsADirectoryError:
+            _move_folder(folder, name, self._staging)
+            os.rename(staged, name, src_dir_fd=self._staging, dst_dir_fd=folder)
+
+    def _stamps(self) -> list[tuple[int, int, int] | None]:
+        stamps: list[tuple[int, int, int] | None] = []
+        settled, folders = time.time_ns() - SETTLED_NS, FolderStack(self._root)
+        try:
+            for (number, *_), version in zip(self._files, self._written):  # noqa: B905 - of the same length
+                parts = self._staged[number][0]
+                try:
+                    info = os.lstat(parts[-1], dir_fd=folders.enter(parts[:-1]))
+                except OSError:  # deleted, replaced or closed since
+                    stamps.append(None)
+                else:
+                    stamps.append(file_stamp(info, settled) if _version(info) == version else None)
+        finally:
+            folders.close()
+        return stamps
+
+    def _restore(self) -> None:
+        """Delete the staging folder, and set the modes of folders."""
+        _empty_folder(self._staging)
+        with suppress(FileNotFoundError):
+            os.rmdir(STAGING_NAME, dir_fd=self._tree.enter([]))
+        self._tree.set_modes()
+        self._is_restored = True
+
+
+class _WritableTree(FolderStack):
+    """Folders that are made, replaced and made writable on the way, and get their modes in the end."""
+
+    def __init__(self, root: str) -> None:
+        super().__init__(root)
+        self.creates = False
+        self.modes: dict[str, int] = {}
+        self._allow_changes(self.enter([]), "")
+
+    def open_child(self, folder: int, name: str) -> int:
+        try:
+            child = super().open_child(folder, name)
+        except (FileNotFoundError, NotADirectoryError):
+            if not self.creates:
+                raise
+            with suppress(FileNotFoundError):
+                os.unlink(name, dir_fd=folder)
+            os.mkdir(name, NEW_FOLDER_MODE, dir_fd=folder)
+            child = super().open_child(folder, name)
+        self._allow_changes(child, "/".join([*self.parts, name]))
+        return child
+
+    def set_modes(self) -> None:
+        """Set the modes that were asked for or changed, of a folder after those below it."""
+        for path in sorted(self.modes, reverse=True):
+            mode = self.modes.pop(path)
+            with suppress(FileNotFoundError, NotADirectoryError):
+                _set_mode(FolderStack.enter(self, path.split("/") if path else []), mode)
+
+    def _allow_changes(self, folder: int, path: str) -> None:
+        mode = stat.S_IMODE(os.fstat(folder).st_mode)
+        if mode & USER_ACCESS != USER_ACCESS:
+            self.modes.setdefault(path, mode)
+            _set_mode(folder, mode | USER_ACCESS)
+
+
+def _open_staging(root: int) -> int:
+    """Return an empty staging folder; what an interrupted apply left in it is deleted."""
+    with suppress(FileNotFoundError, IsADirectoryError):
+        os.unlink(STAGING_NAME, dir_fd=root)
+    with suppress(FileExistsError):
+        os.mkdir(STAGING_NAME, USER_ACCESS, dir_fd=root)
+    folder = os.open(STAGING_NAME, PATH_FLAGS, dir_fd=root)
+    try:
+        _set_mode(folder, USER_ACCESS)
+    except BaseException:
+        os.close(folder)
+        raise
+    opened = reopen_file(folder, os.O_RDONLY | os.O_DIRECTORY, stat.S_ISDIR)
+    try:
+        _empty_folder(opened)
+    except BaseException:
+        os.close(opened)
+        raise
+    return opened
+
+
+def _empty_folder(top: int) -> None:
+    """Delete all entries of a folder; nested folders move to the top first, so that no depth is too deep."""
+    last = time.monotonic() + DELETE_SECONDS
+    while names := _first_names(top):
+        for name in names:
+            if time.monotonic() > last:  # something adds entries all the time
+                raise RequestRefused("busy", "the staging folder does not become empty")
+            with suppress(FileNotFoundError):
+                try:
+                    os.unlink(name, dir_fd=top)
+                except IsADirectoryError:
+                    _delete_folder(top, name)
+
+
+def _delete_folder(top: int, name: str) -> None:
+    _allow_access(top, name)
+    folder = os.open(name, FOLDER_FLAGS, dir_fd=top)
+    try:
+        for child in _first_names(folder):
+            try:
+                os.unlink(child, dir_fd=folder)
+            except IsADirectoryError:
+                _move_folder(folder, child, top)
+    finally:
+        os.close(folder)
+    try:
+        os.rmdir(name, dir_fd=top)
+    except OSError as error:
+        if error.errno != errno.ENOTEMPTY:  # the rest is deleted in the next round
+            raise
+
+
+def _first_names(folder: int) -> list[str]:
+    with os.scandir(folder) as listing:
+        return [entry.name for entry in islice(listing, LIST_ENTRIES)]
+
+
+def _move_folder(parent: int, name: str, target: int) -> None:
+    """Move a folder into another one under a new name."""
+    _allow_access(parent, name)  # a folder that cannot be written cannot get another parent
+    os.rename(name, os.urandom(8).hex(), src_dir_fd=parent, dst_dir_fd=target)
+
+
+def _allow_access(parent: int, name: str) -> None:
+    folder = os.open(name, PATH_FLAGS, dir_fd=parent)
+    try:
+        if os.fstat(folder).st_mode & USER_ACCESS != USER_ACCESS:
+            _set_mode(folder, USER_ACCESS)
+    finally:
+        os.close(folder)
+
+
+def _set_mode(folder: int, mode: int) -> None:
+    """Set the mode of an O_PATH descriptor."""
+    if stat.S_IMODE(os.fstat(folder).st_mode) != mode:
+        os.chmod(f"/proc/self/fd/{folder}", mode)  # noqa: PTH101 - pathlib is not loaded here
+
+
+def _sync_disk(fd: int) -> None:
+    """Make everything on the file system of a descriptor durable."""
+    if _libc.syncfs(fd) != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+
+
+def _let_clock_tick() -> None:
+    time.sleep(SETTLED_NS / 1e9)
+
+
+def _version(info: os.stat_result) -> tuple[int, int, int]:
+    return info.st_size, info.st_mtime_ns, info.st_ino

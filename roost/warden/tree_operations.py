@@ -1,0 +1,125 @@
+"""Operations on whole trees of the workspace and the home."""
+
+from __future__ import annotations
+
+from .event_loop import READ
+from .light_imports import format_json, parse_json
+from .protocol import RequestRefused
+from .tree_apply import StagedChanges
+from .tree_read import read_batch
+from .tree_scan import scan_tree
+from .waiting import sleep_seconds, wait_until_ready
+from .worker_threads import run_in_thread
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+
+    from .protocol import Connection, Json
+    from .tree_read import LargeFile
+    from .tree_watch import TreeWatch
+
+MAX_WATCHES, COALESCE_SECONDS = 8, 0.1
+
+
+class TreeOperations:
+    """One method per operation, which replies or raises RequestRefused or OSError."""
+
+    def __init__(self, roots: Mapping[str, str]) -> None:
+        self._roots = roots
+        self._applying: set[str] = set()
+        self._watches = 0
+        self.operations: dict[str, Callable[[Json, Connection], Awaitable[None]]] = {
+            "scan": self._scan, "read_files": self._read_files, "apply": self._apply, "watch": self._watch,
+        }  # fmt: skip
+
+    async def _scan(self, request: Json, connection: Connection) -> None:
+        walk = scan_tree(self._roots[request["root"]])
+        await connection.send_reply()
+        try:
+            while frame := await run_in_thread(next, walk, b""):
+                await connection.send_frame(b"d", frame)
+        finally:
+            await run_in_thread(walk.close)
+        await connection.send_end()
+
+    async def _read_files(self, request: Json, connection: Connection) -> None:
+        """Receive frames of paths until an empty one; send rows in frames `f`, content in frames `d`."""
+        root = self._roots[request["root"]]
+        await connection.send_reply()
+        while data := (await connection.read_frame())[1]:
+            paths: list[str] = parse_json(data)
+            while paths:
+                batch = await run_in_thread(read_batch, root, paths)
+                paths = paths[len(batch.rows) :]
+                try:
+                    await connection.send_frame(b"f", format_json(batch.rows).encode())
+                    if batch.contents:
+                        await connection.send_frame(b"d", b"".join(batch.contents))
+                    if batch.large:
+                        await _send_parts(batch.large, connection)
+                finally:
+                    if batch.large:
+                        batch.large.close()
+        await connection.send_end()
+
+    async def _apply(self, request: Json, connection: Connection) -> None:
+        """Receive changes in frames `c`, each followed by content in frames `d`, until a frame `x`."""
+        root = self._roots[request["root"]]
+        if root in self._applying:
+            raise RequestRefused("busy", "another apply is in progress")
+        self._applying.add(root)
+        try:
+            staged = await run_in_thread(StagedChanges, root)
+            try:
+                await connection.send_reply()
+                stamps = await _receive_changes(staged, connection)
+            finally:
+                await run_in_thread(staged.close)
+        finally:
+            self._applying.discard(root)
+        await connection.send_items(stamps)
+        await connection.send_end()
+
+    async def _watch(self, request: Json, connection: Connection) -> None:
+        """Send changed paths until the client disconnects."""
+        from .tree_watch import TreeWatch  # most wardens never need its memory
+
+        if self._watches >= MAX_WATCHES:
+            raise RequestRefused("busy", "too many watches")
+        self._watches += 1
+        try:
+            watch = await run_in_thread(TreeWatch, self._roots[request["root"]])
+            try:
+                await connection.send_reply()
+                await connection.serve_until_disconnect(_send_changed_paths(watch, connection))
+            finally:
+                await run_in_thread(watch.close)
+        finally:
+            self._watches -= 1
+
+
+async def _send_changed_paths(watch: TreeWatch, connection: Connection) -> None:
+    while True:
+        await wait_until_ready(watch.fd, READ)
+        await sleep_seconds(COALESCE_SECONDS)
+        if changes := await run_in_thread(watch.read_changes):
+            await connection.send_frame(b"d", format_json(changes).encode())
+
+
+async def _send_parts(file: LargeFile, connection: Connection) -> None:
+    """Send the content of a large file, and whether it changed as a frame `e`."""
+    while part := await run_in_thread(file.read_part):
+        await connection.send_frame(b"d", part)
+    await connection.send_frame(b"e", format_json(await run_in_thread(file.is_changed)).encode())
+
+
+async def _receive_changes(staged: StagedChanges, connection: Connection) -> list[tuple[int, int, int] | None]:
+    while True:
+        kind, data = await connection.read_frame()
+        if kind == b"c":
+            await run_in_thread(staged.add_changes, parse_json(data))
+        elif kind == b"d":
+            await run_in_thread(staged.write, data)
+        else:
+            return await run_in_thread(staged.commit)
