@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any, ClassVar
 
+_RESTART_SECONDS = 5.0
+
 
 class ProblemKind(StrEnum):
     INVALID = "invalid"
@@ -20,6 +22,7 @@ class ProblemKind(StrEnum):
     LIMITED = "limited"
     FAILED = "failed"
     UNAVAILABLE = "unavailable"
+    TIMED_OUT = "timed_out"
 
 
 class Problem(Exception):  # noqa: N818 - the term of RFC 9457
@@ -31,6 +34,8 @@ class Problem(Exception):  # noqa: N818 - the term of RFC 9457
 
     kind: ClassVar[ProblemKind] = ProblemKind.FAILED
     message: str = "Internal error"
+    challenge: ClassVar[str] = "Bearer"
+    """How to authenticate, if that is missing (RFC 9110, 11.6.1)."""
 
     def __init__(
         self,
@@ -80,3 +85,12 @@ class TooManyRequests(Problem):
 class ServiceUnavailable(Problem):
     kind = ProblemKind.UNAVAILABLE
     message = "Service unavailable"
+
+
+class ServerStopping(ServiceUnavailable):
+    """The request would outlast this server; the next one can answer it."""
+
+    message = "The server is stopping"
+
+    def __init__(self) -> None:
+        super().__init__(retry_after=_RESTART_SECONDS)

@@ -1,6 +1,7 @@
 """Files of a container, over every runtime: no path leads outside, for any content of the workspace."""
 
 import asyncio
+import contextlib
 import os
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
@@ -15,7 +16,9 @@ from roost.drivers.runtime.warden_errors import (
     WardenBusy,
     WardenFileNotFound,
     WardenFileTooLarge,
+    WardenFolderNotEmpty,
     WardenNotAFile,
+    WardenTooManyEntries,
 )
 from tests.conformance.runtimes import CASES, RuntimeEnv, open_runtime_env
 
@@ -231,6 +234,38 @@ async def test_links_swapped_during_a_call_do_not_lead_outside(container: Warden
     await container.stop("swap", grace=0)
     assert seen <= {b"fine"}
     assert [path.name for path in env.home().iterdir() if path.name.startswith("planted")] == []
+
+
+async def test_links_swapped_during_a_walk_or_a_deletion_do_not_lead_outside(container: WardenClient) -> None:
+    await container.write("outside/deep/file", b"x", root="home")
+    swap = "while :; do mkdir -p turn/outside/deep; mv turn spare; ln -s ../home turn; rm turn; mv spare turn; done"
+    await container.start("swap", ["sh", "-c", f"exec 2>/dev/null; {swap}"], env={})
+    walked: set[str] = set()
+    for _ in range(150):
+        walked |= {entry.name for entry in await container.files.tree()}
+        with contextlib.suppress(WardenFileNotFound, WardenFolderNotEmpty, PathRefused):
+            await container.files.delete("turn/outside", recursive=True)
+    await container.stop("swap", grace=0)
+    assert "turn/outside/deep/file" not in walked
+    assert await container.read("outside/deep/file", root="home", limit=1) == b"x"
+
+
+async def test_a_walk_skips_what_it_may_not_enter_and_names_it(container: WardenClient) -> None:
+    await shell(container, "mkdir -p a b/c; touch b/c/d; chmod 0 a")
+    assert [entry.name for entry in await container.files.tree()] == ["a", "b", "b/c", "b/c/d"]
+    assert [entry.name for entry in await container.files.tree("b", limit=1)] == ["b/c"]
+
+
+async def test_deep_and_wide_trees_are_bounded(container: WardenClient) -> None:
+    deepen = "import os\nfor _ in range(300): os.mkdir('d'); os.chdir('d')"
+    await shell(container, f'mkdir deep wide; cd deep && /usr/bin/python3 -c "{deepen}"')
+    for attempt in (container.files.tree("deep"), container.files.delete("deep", recursive=True)):
+        with pytest.raises(WardenTooManyEntries):
+            await attempt
+    await shell(container, "cd wide && seq 1 100001 | xargs touch")
+    with pytest.raises(WardenTooManyEntries):
+        await container.files.tree("wide")
+    await container.files.delete("wide", recursive=True)
 
 
 async def test_a_write_is_atomic(container: WardenClient) -> None:

@@ -151,7 +151,16 @@ async def test_a_background_process_survives_and_does_not_delay_the_end(containe
 
 async def test_a_stream_yields_output_immediately(container: WardenClient) -> None:
     script = "echo one; read line; echo two >&2; exit 4"
-    seen = [piece async for piece in container.exec_stream(["sh", "-c", script], stdin=b"\n")]
+    newlines = asyncio.Queue[bytes]()
+
+    async def type_lines() -> AsyncIterator[bytes]:
+        while line := await newlines.get():
+            yield line
+
+    async with container.exec_stream(["sh", "-c", script], stdin=type_lines()) as pieces:
+        seen = [await anext(pieces)]
+        newlines.put_nowait(b"\n")
+        seen += [piece async for piece in pieces]
     assert sorted((piece.stream, piece.data, piece.exit_code) for piece in seen) == [
         ("exit", b"", 4),
         ("stderr", b"two\n", None),
@@ -162,9 +171,7 @@ async def test_a_stream_yields_output_immediately(container: WardenClient) -> No
 
 async def test_closing_the_stream_ends_the_command(container: WardenClient) -> None:
     duration = sleeper()
-    async with aclosing(
-        container.exec_stream(["sh", "-c", f"echo x; setsid sleep {duration} & sleep {duration}"])
-    ) as pieces:
+    async with container.exec_stream(["sh", "-c", f"echo x; setsid sleep {duration} & sleep {duration}"]) as pieces:
         await anext(pieces)
         await until(lambda: sleeping(duration))
     await until(lambda: not sleeping(duration))
@@ -181,7 +188,7 @@ async def test_cancelling_with_pending_input_ends_the_command(container: WardenC
 async def test_a_slow_reader_slows_the_command(container: WardenClient, env: RuntimeEnv) -> None:
     count = env.workspace() / "count"
     script = "i=0; while :; do i=$((i+1)); echo $i > count; head -c 100000 /dev/zero; done"
-    async with aclosing(container.exec_stream(["sh", "-c", script])) as pieces:
+    async with container.exec_stream(["sh", "-c", script]) as pieces:
         await anext(pieces)
         still = await _stable_number(count)
         assert still < 100  # of 100,000 bytes each: only what the pipe and the sockets buffer

@@ -4,6 +4,7 @@ import io
 import struct
 import zlib
 from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,13 +21,15 @@ from roost.drivers.image.contract import (
     UnsupportedImage,
 )
 from roost.drivers.image.pillow import PillowRenderer
+from roost.drivers.runtime.bwrap.sandbox import BwrapSandbox
 
+pytestmark = pytest.mark.container
 RED, BLUE = (255, 0, 0), (0, 0, 255)
 
 
 @pytest.fixture
-async def images() -> AsyncIterator[ImageRenderer]:
-    renderer = PillowRenderer()
+async def images(tmp_path: Path) -> AsyncIterator[ImageRenderer]:
+    renderer = PillowRenderer(BwrapSandbox(tmp_path))
     yield renderer
     await renderer.close()
 

@@ -14,6 +14,7 @@ import pytest
 
 from roost.core.unix_socket import StreamHandler
 from roost.drivers.runtime.contract import ContainerNotRunning, ContainerSpec, Runtime, RuntimeFailed
+from roost.drivers.runtime.warden_errors import WardenFileTooLarge
 from tests.conformance.runtimes import (
     AGENT,
     CASES,
@@ -347,3 +348,52 @@ async def _ping_forever(env: RuntimeEnv) -> None:
     async with asyncio.timeout(10):
         while await env.warden().ping():
             await asyncio.sleep(0.01)
+
+
+async def test_files_are_only_read_and_deleted_in_a_container_for_that(env: RuntimeEnv) -> None:
+    container = await env.container()
+    await container.write("file", b"content")
+    first = (await env.runtime.list())[0]
+    container = await env.container(ContainerSpec(AGENT, delete_only=True))
+    (second,) = await env.runtime.list()
+    assert (first.delete_only, second.delete_only) == (False, True)
+    assert second.pid != first.pid
+    assert await container.read("file", limit=100) == b"content"
+    with pytest.raises(WardenFileTooLarge):
+        await container.write("file", b"other")
+    for command in ("echo x > new", "echo x >> file", "cp file /tmp/copy", "ulimit -f unlimited && echo x > new"):
+        assert (await container.exec(["sh", "-c", command])).exit_code != 0, command
+    assert await container.read("file", limit=100) == b"content"
+    assert (await container.exec(["rm", "file"])).exit_code == 0
+    assert list(await env.again().list()) == [second]
+    container = await env.container()
+    await container.write("file", b"again")
+
+
+async def test_the_disk_of_a_container_is_measured(env: RuntimeEnv) -> None:
+    container = await env.container()
+    before = (await env.runtime.disk.measure(AGENT, paced=True)).size
+    await container.exec(["sh", "-c", "head -c 3000000 /dev/urandom > file; cp file ~; sync file ~/file"])
+    after = (await env.runtime.disk.measure(AGENT, paced=True)).size
+    assert 6_000_000 <= after - before < 6_200_000
+    assert env.runtime.disk.read_space().free > 0
+
+
+async def test_writes_of_a_container_are_known_also_of_processes_that_ended(env: RuntimeEnv) -> None:
+    if not _counts_writes(env.folder):
+        pytest.skip("the kernel does not count what is written to this file system")
+    container, _ = await env.container(), await env.container(ContainerSpec("other"))
+    before = env.runtime.disk.written_bytes(await env.runtime.list())
+    await container.exec(["sh", "-c", "setsid head -c 3000000 /dev/urandom > file; rm file"])
+    after = env.runtime.disk.written_bytes(await env.runtime.list())
+    assert after[AGENT] - before[AGENT] >= 3_000_000
+    assert after["other"] - before["other"] < 1_000_000
+
+
+def _counts_writes(folder: Path) -> bool:
+    counter = Path("/proc/self/io")
+    if not counter.exists():
+        return False
+    before = counter.read_text()
+    (folder / "counted").write_bytes(bytes(1_000_000))
+    return before.partition("write_bytes")[2] != counter.read_text().partition("write_bytes")[2]

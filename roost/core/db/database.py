@@ -12,6 +12,7 @@ import sqlite3
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from itertools import count
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -86,11 +87,16 @@ class Database:
             self._reader = self.writer.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
             self._threads = ThreadPoolExecutor(_POSTGRES_THREADS, thread_name_prefix="db")
         self._long_reads = LongReadThreads()
+        self._versions = count(1)
+        self.version = 0
+        """A number that is another one after each write transaction of this process."""
         self._listeners: list[Callable[[frozenset[str]], None]] = []
 
     async def read(self, fn: Callable[[Connection], T]) -> T:
         """Run `fn(connection)` in one read transaction and return its result."""
-        return self._read_here(fn) if self.is_sqlite else await self._in_thread(self._reader, fn)
+        if self.is_sqlite:
+            return self._read_here(fn)
+        return await asyncio.get_running_loop().run_in_executor(self._threads, _transact, self._reader, fn)
 
     async def read_long(self, fn: Callable[[Connection], T], owner: str = "") -> T:
         """Run a read of many rows in a thread for such reads; those of one `owner`, a tenant, take turns."""
@@ -109,7 +115,7 @@ class Database:
             connection.info[_TOPICS] = topics
             return fn(connection)
 
-        result = await self._in_thread(self.writer, transaction)
+        result = await asyncio.get_running_loop().run_in_executor(self._threads, self._write_here, transaction)
         if topics:
             for listener in self._listeners:
                 listener(frozenset(topics))
@@ -122,7 +128,7 @@ class Database:
 
     def run(self, fn: Callable[[Connection], T]) -> T:
         """Run `fn(connection)` in one write transaction without an event loop (for the command line)."""
-        return self._threads.submit(_transact, self.writer, fn).result()
+        return self._threads.submit(self._write_here, fn).result()
 
     async def ping(self) -> None:
         await self.read(lambda connection: connection.exec_driver_sql("SELECT 1").scalar())
@@ -147,9 +153,11 @@ class Database:
         finally:
             self._idle.append(connection)
 
-    async def _in_thread(self, engine: Engine, fn: Callable[[Connection], T]) -> T:
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._threads, _transact, engine, fn)
+    def _write_here(self, fn: Callable[[Connection], T]) -> T:
+        try:
+            return _transact(self.writer, fn)
+        finally:
+            self.version = next(self._versions)  # after a failure too: the connection may be cut after the commit
 
 
 def publish_on_commit(connection: Connection, topic: str) -> None:

@@ -7,8 +7,8 @@ from typing import TypeVar
 from weakref import WeakValueDictionary
 
 T = TypeVar("T")
-LONG_READS = 4
-"""Long reads at a time, of as many owners."""
+LONG_READS = 2
+"""Long reads at a time, of as many owners. With each one more, the event loop waits longer for the interpreter."""
 
 
 class LongReadThreads:

@@ -1,6 +1,6 @@
 """Dataclasses from rows and rows from dataclasses, by equal names."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from functools import cache
 from typing import Any, TypeVar
@@ -10,9 +10,14 @@ import sqlalchemy as sa
 T = TypeVar("T")
 
 
-def read_one(connection: sa.Connection, query: sa.Select[Any], build: Callable[[Any], T]) -> T | None:
-    """Return what `build` makes of the first row; None without a row."""
-    row = connection.execute(query).first()
+def read_one(
+    connection: sa.Connection,
+    query: sa.Select[Any],
+    build: Callable[[Any], T],
+    values: Mapping[str, Any] | None = None,
+) -> T | None:
+    """Return what `build` makes of the first row; None without a row. `values` are those of the query's parameters."""
+    row = connection.execute(query, values).first()
     return None if row is None else build(row)
 
 

@@ -9,11 +9,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
+from roost.core.disk_space import UPLOAD_RESERVE, read_disk_space
 from roost.drivers.blob.contract import BlobNotFound, BlobStoreFailed
 
 T = TypeVar("T")
-_RESERVED_BYTES, _RESERVED_SHARE = 32 * 1024**2, 16
-"""Free bytes that content leaves on its disk, or that part of a small disk: the database needs some to delete files."""
 _ALIGNMENT = 4096
 
 
@@ -61,9 +60,7 @@ def sync_folder(path: Path) -> None:
 
 def check_free_space(file: int, size: int) -> None:
     """Check that `size` bytes fit on the disk of a file beside the reserve. Raises OSError (ENOSPC)."""
-    disk = os.fstatvfs(file)
-    reserved = min(_RESERVED_BYTES, disk.f_blocks * disk.f_frsize // _RESERVED_SHARE)
-    if disk.f_blocks and disk.f_bavail * disk.f_frsize < size + reserved:  # some file systems do not count
+    if not read_disk_space(file).leaves(UPLOAD_RESERVE, size):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 

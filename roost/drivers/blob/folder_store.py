@@ -32,6 +32,7 @@ _CACHED_BYTES = 8 * 1024**2
 """Bytes at the start of an object that are written through the page cache; later ones bypass it."""
 _PAGE_SIZE = 256
 _MAX_CACHED_READ = 256 * 1024
+_FOLDER_GONE = "The storage backend is not available: its folder no longer exists"  # clients read it: no path
 
 
 class FolderStore(BlobStore):
@@ -124,7 +125,7 @@ class FolderStore(BlobStore):
 
     def _check(self) -> None:
         if not self._new.is_dir():
-            raise BlobStoreFailed(f"The folder {self._root} no longer exists")
+            raise BlobStoreFailed(_FOLDER_GONE)
 
     def _open(self, path: str) -> int:
         try:
@@ -226,7 +227,7 @@ def _in_folder(fn: Callable[[], T]) -> T:
     try:
         return fn()
     except FileNotFoundError as error:
-        raise BlobStoreFailed("The storage backend is not available: its folder no longer exists") from error
+        raise BlobStoreFailed(_FOLDER_GONE) from error
 
 
 def _link_object(file: Path, path: Path) -> bool:

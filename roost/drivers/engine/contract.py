@@ -94,6 +94,8 @@ class Engine(ABC):
     default_version: ClassVar[str]
     port: int
     """Loopback port in the container on which the gateway serves HTTP and WebSocket."""
+    installed_bytes: ClassVar[int] = 0
+    """Space of the default version on disk, with everything that it needs."""
     start_deadline: ClassVar[float]
     """Seconds after which a start without an answer has failed."""
     state: ClassVar[Sequence[str]] = ()

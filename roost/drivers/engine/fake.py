@@ -64,8 +64,9 @@ class FakeEngine(Engine):
     def install(self, version: str, progress: Progress) -> None:
         if version not in _AVAILABLE:
             raise InvalidVersionName
-        progress(f"Installing the fake engine {version}", 1.0)
-        self._installed.add(version)
+        if version not in self._installed:
+            progress(f"Installing the fake engine {version}", 1.0)
+            self._installed.add(version)
 
     def remove(self, version: str) -> None:
         self._installed.discard(version)

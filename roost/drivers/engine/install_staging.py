@@ -7,10 +7,11 @@ readable by all users, independent of the server's umask.
 import subprocess
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from roost.core.network_advice import advise_network
 from roost.drivers.engine.contract import EngineInstallFailed
 
 _TIMEOUT_SECONDS = 1800.0
@@ -43,7 +44,7 @@ class InstallStaging:
         finally:
             alarm.cancel()
         if code:
-            raise EngineInstallFailed(f"{Path(argv[0]).name} exited with {code}: " + " | ".join(tail))
+            raise _install_failed(f"{Path(argv[0]).name} exited with {code}", tail)
 
     def _spawn(self, argv: Sequence[str]) -> subprocess.Popen[bytes]:
         try:
@@ -68,8 +69,14 @@ def query_registry(argv: Sequence[str]) -> str:
         raise EngineInstallFailed(f"The registry could not be queried: {error}") from error
     if done.returncode:
         last = done.stderr.decode(errors="replace").strip().splitlines()[-5:]
-        raise EngineInstallFailed("The registry could not be queried: " + " | ".join(last))
+        raise _install_failed("The registry could not be queried", last)
     return done.stdout.decode(errors="replace")
+
+
+def _install_failed(message: str, last_lines: Iterable[str]) -> EngineInstallFailed:
+    output = " | ".join(last_lines)
+    advice = advise_network(output)
+    return EngineInstallFailed(f"{message}: {output}" + (f". {advice}" if advice else ""))
 
 
 def _follow(process: subprocess.Popen[bytes], tail: deque[str], on_line: OnLine) -> int:

@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from enum import StrEnum
 
-from roost.core.problem import InvalidInput, PayloadTooLarge, TooManyRequests
+from roost.core.problem import InvalidInput, PayloadTooLarge, ServiceUnavailable, TooManyRequests
 
 SOURCE_LIMIT = 32 * 1024**2
 """Maximum bytes of a source."""
@@ -31,6 +31,12 @@ class UnsupportedImage(InvalidInput):
 
 class TooManyImages(TooManyRequests):
     message = "Too many images are being resized"
+
+
+class ImagesUnavailable(ServiceUnavailable):
+    """No worker can be started; the log says why, because visitors see the message."""
+
+    message = "Images cannot be resized at the moment"
 
 
 class ImageFit(StrEnum):
@@ -77,7 +83,7 @@ class RenderedImage:
 class ImageRenderer(ABC):
     @abstractmethod
     async def render(self, source: bytes, options: ImageOptions) -> RenderedImage:
-        """Render an image. Raises InvalidImage, ImageTooLarge, UnsupportedImage, TooManyImages."""
+        """Render an image. Raises the errors of this module."""
 
     @abstractmethod
     async def close(self) -> None:

@@ -1,21 +1,27 @@
-"""Worker program that decodes and encodes images in a separate process with limited memory and CPU time.
+"""Program that decodes and encodes images in a sandbox, each in a process of its own with limited memory and CPU time.
 
-It reads requests from standard input and writes answers to standard output. A request is a line of JSON (`size`,
-`options`, `pixels`, `side`) and `size` bytes of source; an answer is a line of JSON (`mime` and `size`, or `refused`
-with a reason) and `size` bytes. It exits at the end of its input and when an image exceeds the CPU time.
+Its argument is the descriptor of its socket. A request is a line of JSON (`size`, `options`, `pixels`, `side`) and
+`size` bytes of source; an answer is a line with a size and that many bytes: a line of JSON (`mime`, or `refused` with a
+reason) and the result. This process never reads a source itself, so that no image can affect the next one.
 """
 
+import ctypes
 import io
 import json
+import os
 import resource
+import signal
+import socket
 import sys
-import time
+from contextlib import suppress
 from typing import Any
 
 from PIL import Image, ImageFilter, ImageOps, ImageSequence
 
 _MAX_MEMORY_BYTES = 1024**3
-_CPU_SECONDS = 120
+_MAX_ANSWER_BYTES = 64 * 1024**2
+_CPU_SECONDS = 60
+_SET_DUMPABLE = 4  # PR_SET_DUMPABLE, linux/prctl.h
 _FORMATS = ("JPEG", "PNG", "GIF", "WEBP", "AVIF")
 _COPYRIGHT = 0x8298
 _MAX_FRAMES = 500
@@ -28,23 +34,60 @@ class ImageRefused(Exception):  # noqa: N818 - an answer, not a failure
     """A rejected source; `args[0]` is `invalid`, `large` or `kind`."""
 
 
-def serve_requests() -> None:
-    resource.setrlimit(resource.RLIMIT_AS, (_MAX_MEMORY_BYTES, _MAX_MEMORY_BYTES))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+def serve_requests(connection: socket.socket) -> None:
+    """Answer requests, each in a child that was forked before it came, until the server closes the connection."""
+    assert os.getpid() == 1, "not in a sandbox"  # `_end_children` would end processes of others
+    ctypes.CDLL(None).prctl(_SET_DUMPABLE, 0)  # no child may trace this process
     Image.MAX_IMAGE_PIXELS = None  # checked before decoding, below
-    while line := sys.stdin.buffer.readline():
-        request = json.loads(line)
-        _limit_time()
-        head, data = _handle_request(request, sys.stdin.buffer.read(request["size"]))
-        sys.stdout.buffer.write(json.dumps(head).encode() + b"\n" + data)
-        sys.stdout.buffer.flush()
+    _warm_up()
+    connection.sendall(b"\n")
+    with suppress(OSError):  # the server closed the connection
+        while True:
+            answer = _answer_in_child(connection)
+            connection.sendall(b"%d\n" % len(answer))
+            connection.sendall(answer)
+            _end_children()
 
 
-def _limit_time() -> None:
-    """Limit CPU time from now on, in addition to the time that earlier images used."""
-    hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
-    soft = int(time.process_time()) + _CPU_SECONDS
-    resource.setrlimit(resource.RLIMIT_CPU, (soft if hard == resource.RLIM_INFINITY else min(soft, hard), hard))
+def _warm_up() -> None:
+    """Import the formats and fill the caches of classes, which would cost each child 3 ms."""
+    Image.init()
+    out = io.BytesIO()
+    Image.new("RGB", (1, 1)).save(out, "PNG")
+    Image.open(out, formats=_FORMATS).load()
+
+
+def _answer_in_child(connection: socket.socket) -> bytes:
+    """Return the answer to a request, empty if the child ended without one or answered too much."""
+    reader, writer = os.pipe()
+    if os.fork() == 0:
+        with suppress(BaseException), os.fdopen(writer, "wb") as out:
+            os.close(reader)
+            _limit_resources()
+            with connection, connection.makefile("rb") as stream:  # closed before the source is read
+                request = json.loads(stream.readline())
+                source = stream.read(request["size"])
+            head, data = _handle_request(request, source)
+            out.write(json.dumps(head).encode() + b"\n" + data)
+        os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader, "rb") as answers:
+        answer = answers.read(_MAX_ANSWER_BYTES + 1)
+    return answer if len(answer) <= _MAX_ANSWER_BYTES else b""
+
+
+def _end_children() -> None:
+    """End all other processes of the sandbox, at any depth."""
+    with suppress(ProcessLookupError):
+        os.kill(-1, signal.SIGKILL)
+    with suppress(ChildProcessError):
+        while True:
+            os.wait()
+
+
+def _limit_resources() -> None:
+    for kind, limit in (("AS", _MAX_MEMORY_BYTES), ("CPU", _CPU_SECONDS), ("FSIZE", 0)):
+        resource.setrlimit(getattr(resource, f"RLIMIT_{kind}"), (limit, limit))
 
 
 def _handle_request(request: dict[str, Any], source: bytes) -> tuple[dict[str, Any], bytes]:
@@ -56,7 +99,7 @@ def _handle_request(request: dict[str, Any], source: bytes) -> tuple[dict[str, A
         return {"refused": "large"}, b""
     except Exception:  # noqa: BLE001 - decoders raise many error classes
         return {"refused": "invalid"}, b""
-    return {"mime": mime, "size": len(data)}, data
+    return {"mime": mime}, data
 
 
 def _render(source: bytes, request: dict[str, Any]) -> tuple[str, bytes]:
@@ -149,4 +192,4 @@ def _filter_exif(exif: Image.Exif, metadata: str) -> bytes:
     return kept.tobytes() if len(kept) else b""
 
 
-serve_requests()
+serve_requests(socket.socket(fileno=int(sys.argv[1])))

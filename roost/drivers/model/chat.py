@@ -1,4 +1,4 @@
-"""Chat-completion requests of OpenAI's API.
+"""Requests of OpenAI's API: chat completions, and others that are passed on.
 
 The fields that Roost reads are validated, so that drivers can rely on them; unknown fields are passed on unchanged,
 because an upstream may support them.
@@ -6,7 +6,7 @@ because an upstream may support them.
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt
 
 
 class _OpenSchema(BaseModel):
@@ -71,7 +71,7 @@ class ToolDefinition(_OpenSchema):
 
 
 class StreamOptions(_OpenSchema):
-    include_usage: bool = False
+    include_usage: StrictBool = False
 
 
 class ChatRequest(_OpenSchema):
@@ -79,15 +79,15 @@ class ChatRequest(_OpenSchema):
 
     model: Annotated[str, Field(min_length=1, max_length=256)]
     messages: Annotated[list[ChatMessage], Field(min_length=1, max_length=10_000)]
-    stream: bool = False
+    stream: StrictBool | None = False
     stream_options: StreamOptions | None = None
     tools: Annotated[list[ToolDefinition], Field(max_length=2_000)] | None = None
     tool_choice: str | dict[str, Any] | None = None
-    parallel_tool_calls: bool | None = None
-    max_tokens: Annotated[int, Field(ge=1)] | None = None
-    max_completion_tokens: Annotated[int, Field(ge=1)] | None = None
-    temperature: float | None = None
-    top_p: float | None = None
+    parallel_tool_calls: StrictBool | None = None
+    max_tokens: Annotated[StrictInt, Field(ge=1)] | None = None
+    max_completion_tokens: Annotated[StrictInt, Field(ge=1)] | None = None
+    temperature: StrictFloat | None = None
+    top_p: StrictFloat | None = None
     stop: str | list[str] | None = None
 
     @property
@@ -114,6 +114,17 @@ class ChatRequest(_OpenSchema):
             return {**body, "stream": True}
         body.pop("stream_options", None)  # upstreams reject it without a stream
         return body
+
+
+class ForwardedRequest(_OpenSchema):
+    """The body of a request that is passed on as it is, but for the name of its model."""
+
+    model: Annotated[str, Field(min_length=1, max_length=256)]
+    input: Any = None
+    stream: StrictBool | None = False
+
+    def for_model(self, model: str) -> dict[str, Any]:
+        return {**self.model_dump(mode="json", exclude_unset=True), "model": model}
 
 
 def estimate_tokens(text: str) -> int:

@@ -1,10 +1,13 @@
 """The contract of an upstream, which answers chat requests in OpenAI's format whatever its own protocol is.
 
+A `ForwardingUpstream` speaks that API itself, so that requests to its other endpoints pass through it.
+
 An upstream knows nothing of tenants, agents or token counts. It holds the API key, if there is one, and never shows it
 in an answer, an error or a log.
 
 UpstreamProblem
  +- UpstreamRefused      the upstream rejected this request (400, 404, 422 ...)
+ |   +- UpstreamMissing    it has no such endpoint or model (404)
  |   +- UpstreamTooLarge   because of its size (413)
  |   +- UpstreamLimited    because of a rate limit (429)
  +- UpstreamUnavailable  no answer, an incomplete or a malformed one
@@ -52,6 +55,10 @@ class UpstreamRefused(UpstreamProblem):
     message = "The model provider refused the request"
 
 
+class UpstreamMissing(UpstreamRefused):
+    kind = ProblemKind.MISSING
+
+
 class UpstreamTooLarge(UpstreamRefused):
     kind = ProblemKind.TOO_LARGE
 
@@ -84,7 +91,8 @@ class ModelUpstream(ABC):
     async def complete(self, request: ChatRequest) -> Json:
         """Return a `chat.completion` object, with `usage` if the upstream counts tokens.
 
-        `request.model` is an id of `list_models()`. Cancelling also ends the upstream request. Raises UpstreamProblem.
+        `request.model` is an id of `list_models()`. It waits without a limit; cancelling ends the upstream request.
+        Raises UpstreamProblem.
         """
 
     @abstractmethod
@@ -98,3 +106,15 @@ class ModelUpstream(ABC):
     @abstractmethod
     async def close(self) -> None:
         """Close all connections. Idempotent."""
+
+
+class ForwardingUpstream(ModelUpstream):
+    """A source of models that speaks OpenAI's API itself. Paths are relative to its base URL (`/embeddings`)."""
+
+    @abstractmethod
+    async def forward(self, path: str, body: Json) -> Json:
+        """Return the answer to a request, unchanged but for keys in an error. Raises UpstreamProblem."""
+
+    @abstractmethod
+    def forward_stream(self, path: str, body: Json) -> AsyncGenerator[Json, None]:
+        """Yield the events of a streamed answer in the form of the Responses API, otherwise as `stream` does."""

@@ -8,22 +8,21 @@ import httpx2
 
 from roost.drivers.model import json_access
 from roost.drivers.model.chat import ChatRequest
-from roost.drivers.model.contract import Json, ModelSettings, ModelUpstream
-from roost.drivers.model.remote import IDLE_SECONDS, ProviderEndpointClient
+from roost.drivers.model.contract import ForwardingUpstream, Json, ModelSettings
+from roost.drivers.model.remote import ProviderEndpointClient
 
 _MAX_MODELS = 5_000
 _MAX_ID_LENGTH = 200
+_LAST_EVENTS = frozenset({"response.completed", "response.incomplete", "response.failed"})
 
 
-class OpenAIUpstream(ModelUpstream):
-    def __init__(
-        self, settings: ModelSettings, *, idle: float = IDLE_SECONDS, transport: httpx2.AsyncBaseTransport | None = None
-    ) -> None:
-        """Connect to an endpoint; `transport` replaces the process's own network. idle: seconds."""
+class OpenAIUpstream(ForwardingUpstream):
+    def __init__(self, settings: ModelSettings, *, transport: httpx2.AsyncBaseTransport | None = None) -> None:
+        """Connect to an endpoint; `transport` replaces the process's own network."""
         super().__init__(settings.name)
         self._settings = settings
         key = {} if settings.key is None else {"Authorization": f"Bearer {settings.key.reveal()}"}
-        self._remote = ProviderEndpointClient(settings, key, idle=idle, transport=transport)
+        self._remote = ProviderEndpointClient(settings, key, transport=transport)
 
     async def list_models(self) -> Sequence[str]:
         return self._settings.models or model_ids(await self._remote.get("/models"), self._settings.prefer)
@@ -44,6 +43,21 @@ class OpenAIUpstream(ModelUpstream):
                     raise self._remote.stream_error(chunk["error"])
                 finished = finished or _is_final(chunk)
                 yield chunk
+        if not finished:
+            raise self._remote.truncated_stream()
+
+    async def forward(self, path: str, body: Json) -> Json:
+        return self._remote.redact_failure(await self._remote.post(path, body))
+
+    async def forward_stream(self, path: str, body: Json) -> AsyncGenerator[Json, None]:
+        finished = False
+        async with aclosing(self._remote.stream_events(path, body)) as events:
+            async for event in events:
+                if event.get("type") == "error" or event.get("error"):
+                    raise self._remote.stream_error(event.get("error") or event)
+                finished = finished or event.get("type") in _LAST_EVENTS
+                response = json_access.as_object(event.get("response"))
+                yield {**event, "response": self._remote.redact_failure(response)} if response else event
         if not finished:
             raise self._remote.truncated_stream()
 

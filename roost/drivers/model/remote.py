@@ -12,6 +12,7 @@ from typing import Any
 import httpx2
 
 from roost.core import log
+from roost.core.network_advice import describe_certificate_error
 from roost.core.problem import Problem
 from roost.drivers.model import json_access
 from roost.drivers.model.contract import (
@@ -19,6 +20,7 @@ from roost.drivers.model.contract import (
     ModelSettings,
     UpstreamDenied,
     UpstreamLimited,
+    UpstreamMissing,
     UpstreamProblem,
     UpstreamRefused,
     UpstreamTooLarge,
@@ -27,9 +29,8 @@ from roost.drivers.model.contract import (
 from roost.net.loopback import is_loopback_url
 
 CONNECT_SECONDS = 10.0
-IDLE_SECONDS = 120.0
-ANSWER_SECONDS = 600.0
-"""Timeouts: to connect, between two chunks of a stream, and for an answer that is not streamed."""
+LIST_SECONDS = 120.0
+"""Timeouts: to connect, and for a list of models."""
 MAX_ANSWER_BYTES = 32 * 1024**2
 MAX_EVENT_BYTES = 8 * 1024**2
 _MAX_ERROR_BYTES = 64 * 1024
@@ -47,16 +48,14 @@ class ProviderEndpointClient:
         settings: ModelSettings,
         headers: Mapping[str, str],
         *,
-        idle: float = IDLE_SECONDS,
         transport: httpx2.AsyncBaseTransport | None = None,
     ) -> None:
-        """Connect to an endpoint; `headers` contain the key, `idle` is in seconds.
+        """Connect to an endpoint; `headers` contain the key. Callers limit the time of `post` and `stream_events`.
 
         `transport` replaces the process's own network and its proxies. It may refuse with a Problem.
         """
         self._name = settings.name
         self._key = settings.key
-        self._idle = idle
         self._client = httpx2.AsyncClient(
             base_url=settings.url,
             headers={"User-Agent": "roost", "Accept-Encoding": "identity", **headers},
@@ -66,15 +65,15 @@ class ProviderEndpointClient:
         )
 
     async def get(self, path: str) -> Json:
-        return await self._request("GET", path, None, self._idle)
+        return await self._request("GET", path, None, LIST_SECONDS)
 
     async def post(self, path: str, body: Json) -> Json:
-        return await self._request("POST", path, body, max(self._idle, ANSWER_SECONDS))
+        return await self._request("POST", path, body, None)
 
     async def stream_events(self, path: str, body: Json) -> AsyncGenerator[Json, None]:
         """Yield the JSON objects of a stream of server-sent events, until its end or `[DONE]`."""
         with self._translate_errors():
-            timeout = httpx2.Timeout(self._idle, connect=CONNECT_SECONDS, pool=CONNECT_SECONDS)
+            timeout = httpx2.Timeout(None, connect=CONNECT_SECONDS, pool=CONNECT_SECONDS)
             async with self._client.stream("POST", path, json=body, timeout=timeout) as response:
                 await self._check_status(response)
                 async for event in httpx2.EventSource(response, MAX_EVENT_BYTES):
@@ -88,6 +87,12 @@ class ProviderEndpointClient:
         message, code = self._error_details({"error": error})
         return self._problem(UpstreamUnavailable, message, code)
 
+    def redact_failure(self, response: Json) -> Json:
+        """Return an object of the Responses API with the keys in its error redacted."""
+        if not (error := json_access.as_object(response.get("error"))):
+            return response
+        return {**response, "error": {**error, "message": self._redact(json_access.as_string(error.get("message")))}}
+
     def malformed_answer(self) -> UpstreamUnavailable:
         """Return the problem for an answer that violates the protocol."""
         return UpstreamUnavailable(f"The answer of the model provider {self._name} is malformed")
@@ -99,7 +104,7 @@ class ProviderEndpointClient:
     async def close(self) -> None:
         await self._client.aclose()
 
-    async def _request(self, method: str, path: str, body: Json | None, timeout_seconds: float) -> Json:
+    async def _request(self, method: str, path: str, body: Json | None, timeout_seconds: float | None) -> Json:
         with self._translate_errors():
             timeout = httpx2.Timeout(timeout_seconds, connect=CONNECT_SECONDS, pool=CONNECT_SECONDS)
             async with self._client.stream(method, path, json=body, timeout=timeout) as response:
@@ -155,13 +160,16 @@ class ProviderEndpointClient:
         except Problem as refusal:
             raise UpstreamUnavailable(f"{UpstreamUnavailable.message} ({self._name}): {refusal.message}") from None
         except httpx2.RequestError as error:
-            reason = f"{UpstreamUnavailable.message} ({self._name}): {type(error).__name__}"
+            cause = describe_certificate_error(error) or type(error).__name__
+            reason = f"{UpstreamUnavailable.message} ({self._name}): {cause}"
             raise UpstreamUnavailable(reason) from error
 
 
 def _problem_class(status: int) -> type[UpstreamProblem]:
     if status in (401, 402, 403):
         return UpstreamDenied
+    if status == 404:
+        return UpstreamMissing
     if status == 413:
         return UpstreamTooLarge
     if status == 429:

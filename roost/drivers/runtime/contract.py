@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import ClassVar, Protocol
 
+from roost.core.disk_space import DiskSpace
 from roost.core.problem import Problem, ServiceUnavailable
 from roost.core.unix_socket import Stream, StreamHandler
 
@@ -47,7 +48,10 @@ class EngineVersion:
 
 @dataclass(frozen=True)
 class ContainerLimits:
-    """Resource limits of one container; `Capabilities` says which are enforced."""
+    """Resource limits of one container; `Capabilities` says which are enforced.
+
+    disk_bytes: space of both folders together; the server watches it by `Runtime.disk`.
+    """
 
     memory_bytes: int = 2 * 1024**3
     cpus: float = 2.0
@@ -55,6 +59,7 @@ class ContainerLimits:
     tmp_bytes: int = 512 * 1024**2
     file_bytes: int = 4 * 1024**3
     open_files: int = 4096
+    disk_bytes: int | None = None
 
 
 @dataclass(frozen=True)
@@ -67,6 +72,7 @@ class ContainerSpec:
     relays: TCP port on the container's loopback -> name of the relay (see `Runtime.listen`) that it leads to.
     egress: name of the relay that speaks HTTP CONNECT. With it the container answers DNS on its loopback and relays
         connections of programs that ignore the proxy variables.
+    delete_only: no program can write to a file; files can be read and deleted.
     """
 
     agent_id: str
@@ -76,6 +82,7 @@ class ContainerSpec:
     relays: Mapping[int, str] = field(default_factory=dict[int, str])
     egress: str | None = None
     limits: ContainerLimits = field(default_factory=ContainerLimits)
+    delete_only: bool = False
 
 
 @dataclass(frozen=True)
@@ -85,6 +92,15 @@ class Container:
     agent_id: str
     pid: int | None
     started_at: datetime
+    delete_only: bool = False
+
+
+@dataclass(frozen=True)
+class DiskUsage:
+    """Space of an agent's folders; if they have too many files or too deep folders to count, `is_complete` is False."""
+
+    size: int
+    is_complete: bool = True
 
 
 @dataclass(frozen=True)
@@ -105,6 +121,22 @@ class Capabilities:
     enforcement: Sequence[Enforcement] = ()
 
 
+class DiskMeter(ABC):
+    """Measures the disk on which the containers' folders are. Nothing in the folders is trusted or followed."""
+
+    @abstractmethod
+    def read_space(self) -> DiskSpace:
+        """Return the free space of the disk. Raises OSError."""
+
+    @abstractmethod
+    async def measure(self, agent_id: str, *, paced: bool) -> DiskUsage:
+        """Count an agent's folders, in a thread and within bounds; `paced` leaves the disk and processor to others."""
+
+    @abstractmethod
+    def written_bytes(self, containers: Sequence[Container]) -> Mapping[str, int]:
+        """Return how much each container has written to disk since its start, by agent, as far as it is known."""
+
+
 class RelayListener(Protocol):
     """An open relay."""
 
@@ -116,6 +148,7 @@ class Runtime(ABC):
     """Containers of one data folder; they outlive the process that started them."""
 
     name: ClassVar[str]
+    disk: DiskMeter
 
     @abstractmethod
     async def probe(self) -> Capabilities:
@@ -125,9 +158,9 @@ class Runtime(ABC):
     async def start(self, spec: ContainerSpec) -> Container:
         """Start the agent's container and return once its warden answers.
 
-        Idempotent by agent id: a running container is returned unchanged, whatever the spec. The folders of the agent
-        are created if they are missing. A failure leaves no process behind. Raises
-        RuntimeFailed, and a Problem of the engine when its software is not there.
+        Idempotent by agent id: a running container is returned unchanged, whatever the spec, except that one with
+        another `delete_only` is replaced. The folders of the agent are created if they are missing. A failure leaves
+        no process behind. Raises RuntimeFailed, and a Problem of the engine when its software is not there.
         """
 
     @abstractmethod

@@ -26,6 +26,7 @@ from roost.core.problem import Problem
 from roost.core.unix_socket import Stream, StreamHandler
 from roost.drivers.runtime import loopback_namespace
 from roost.drivers.runtime.bwrap.agent_paths import validate_name
+from roost.drivers.runtime.bwrap.disk_meter import HostDiskMeter
 from roost.drivers.runtime.bwrap.record import HostProcess, read_stat
 from roost.drivers.runtime.bwrap.remove import remove_tree
 from roost.drivers.runtime.contract import (
@@ -55,6 +56,7 @@ class FakeRuntime(Runtime):
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder.absolute()
+        self.disk = HostDiskMeter(self._folder)
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def probe(self) -> Capabilities:
@@ -72,7 +74,9 @@ class FakeRuntime(Runtime):
     async def start(self, spec: ContainerSpec) -> Container:
         async with self._locks[spec.agent_id]:
             if container := self._load_container(spec.agent_id):
-                return container
+                if container.delete_only == spec.delete_only:
+                    return container
+                await self._stop(spec.agent_id, _KILL_SECONDS)
             try:
                 return await self._start(spec)
             except (Problem, OSError) as problem:
@@ -80,9 +84,7 @@ class FakeRuntime(Runtime):
 
     async def stop(self, agent_id: str, grace: float = 5.0) -> None:
         async with self._locks[agent_id]:
-            if (container := self._load_container(agent_id)) and container.pid:
-                await _end(container.pid, grace)
-            (self._run(agent_id) / "container.json").unlink(missing_ok=True)
+            await self._stop(agent_id, grace)
 
     async def delete(self, agent_id: str) -> None:
         await self.stop(agent_id, grace=0)
@@ -116,12 +118,17 @@ class FakeRuntime(Runtime):
         except OSError as error:
             raise RuntimeFailed(f"The agent's relay {relay} cannot be opened: {error}") from error
 
+    async def _stop(self, agent_id: str, grace: float) -> None:
+        if (container := self._load_container(agent_id)) and container.pid:
+            await _end(container.pid, grace)
+        (self._run(agent_id) / "container.json").unlink(missing_ok=True)
+
     async def _start(self, spec: ContainerSpec) -> Container:
         pid = self._spawn(spec)
         try:
             async with asyncio.timeout(_START_SECONDS):
                 await WardenClient(partial(self.connect, spec.agent_id)).ping()
-            return self._save_record(spec.agent_id, pid)
+            return self._save_record(spec, pid)
         except BaseException:
             await _end(pid, 0)
             raise
@@ -153,6 +160,7 @@ class FakeRuntime(Runtime):
             "relays": {str(port): f"{relays}/{name}" for port, name in spec.relays.items()},
             "egress": f"{relays}/{spec.egress}" if spec.egress else None,
             "env": {"PATH": _PATH, "HOME": str(folder / "home"), **env},
+            "delete_only": spec.delete_only,
         }
 
     def _write_files(self, spec: ContainerSpec) -> Mapping[str, str]:
@@ -163,12 +171,12 @@ class FakeRuntime(Runtime):
             paths[path].write_bytes(content)
         return {path: str(written) for path, written in paths.items()}
 
-    def _save_record(self, agent_id: str, pid: int) -> Container:
-        container = Container(agent_id, pid, clock.utc_now())
+    def _save_record(self, spec: ContainerSpec, pid: int) -> Container:
+        container = Container(spec.agent_id, pid, clock.utc_now(), spec.delete_only)
         record = {"pid": pid, "started": _start_ticks(pid), "at": container.started_at.isoformat()}
-        draft = self._run(agent_id) / "container.new"
-        draft.write_text(json.dumps(record))
-        draft.rename(self._run(agent_id) / "container.json")
+        draft = self._run(spec.agent_id) / "container.new"
+        draft.write_text(json.dumps(record | {"delete_only": spec.delete_only}))
+        draft.rename(self._run(spec.agent_id) / "container.json")
         return container
 
     def _load_container(self, agent_id: str) -> Container | None:
@@ -179,7 +187,7 @@ class FakeRuntime(Runtime):
             return None
         if _start_ticks(record["pid"]) != record["started"]:
             return None
-        return Container(agent_id, record["pid"], datetime.fromisoformat(record["at"]))
+        return Container(agent_id, record["pid"], datetime.fromisoformat(record["at"]), record["delete_only"])
 
     def _find_wardens(self) -> Iterator[tuple[int, str]]:
         """Yield pid and agent id of every warden of this folder, with or without a record."""

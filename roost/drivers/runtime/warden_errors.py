@@ -38,6 +38,32 @@ class WardenFileTooLarge(PayloadTooLarge):
     message = "The file is larger than it may be"
 
 
+class WardenFileExists(ResourceConflict):
+    """The target of a move exists."""
+
+    message = "File exists"
+
+
+class WardenFolderNotEmpty(ResourceConflict):
+    message = "Folder not empty"
+
+
+class WardenTooManyEntries(InvalidInput):
+    """A folder has more than 100,000 entries, or folders are nested deeper than 256."""
+
+    message = "The folder is too large to list"
+
+
+class WardenWatchRefused(ServiceUnavailable):
+    """The tree has too many folders for watches, or the kernel has none left."""
+
+    message = "The files of the agent cannot be watched"
+
+
+class WardenDiskFull(ServiceUnavailable):
+    message = "The disk of the agent is full"
+
+
 class ExecRefused(InvalidInput):
     """No command, no such program, or a working directory that is missing or outside the workspace."""
 
@@ -73,6 +99,11 @@ PROBLEMS: Mapping[str, type[Problem]] = {
     "fileMissing": WardenFileNotFound,
     "notAFile": WardenNotAFile,
     "fileTooLarge": WardenFileTooLarge,
+    "fileExists": WardenFileExists,
+    "folderNotEmpty": WardenFolderNotEmpty,
+    "tooMany": WardenTooManyEntries,
+    "diskFull": WardenDiskFull,
+    "watchRefused": WardenWatchRefused,
     "execRefused": ExecRefused,
     "running": ProcessAlreadyRunning,
     "busy": WardenBusy,

@@ -15,6 +15,7 @@ from sqlalchemy.exc import DBAPIError, IntegrityError
 
 from roost.core.db import Connection, Database, publish_on_commit
 from roost.core.db.database import DatabaseUnavailable, DatabaseWriteFailed
+from roost.core.db.long_reads import LONG_READS
 
 _things = sa.Table(
     "things", sa.MetaData(), sa.Column("id", sa.Integer, primary_key=True), sa.Column("count", sa.Integer)
@@ -111,6 +112,24 @@ async def test_a_survey_reads_while_all_goes_on(db: Database) -> None:
     assert await survey == 1
     with pytest.raises(DBAPIError):
         await db.read_long(_add(2))
+
+
+async def test_a_short_read_is_answered_while_tenants_hold_all_turns_of_long_ones(db: Database) -> None:
+    running, done = threading.Semaphore(0), threading.Event()
+
+    def scan(connection: Connection) -> int:
+        running.release()
+        assert done.wait(20)
+        return _count(connection)
+
+    owners = [f"tenant {number}" for number in range(2 * LONG_READS)]
+    scans = [asyncio.create_task(db.read_long(scan, owner)) for owner in owners for _ in range(2)]
+    for _ in range(LONG_READS):
+        assert await asyncio.to_thread(running.acquire, timeout=20)
+    assert await asyncio.wait_for(db.read(_count), 20) == 0
+    assert not running.acquire(blocking=False)  # the others wait for a turn
+    done.set()
+    assert await asyncio.gather(*scans) == [0] * len(scans)
 
 
 async def test_increments_of_two_processes_are_not_lost(db: Database, bare_url: str) -> None:

@@ -113,8 +113,9 @@ async def test_a_folder_that_is_gone_is_not_made_again(tmp_path: Path) -> None:
     await writer.write(b"mine")
     (tmp_path / "disk").rename(tmp_path / "elsewhere")
     (tmp_path / "disk").mkdir()
-    with pytest.raises(BlobStoreFailed, match="no longer exists"):
+    with pytest.raises(BlobStoreFailed, match="no longer exists") as refused:
         await store.create(KEY)
+    assert str(tmp_path) not in str(refused.value), "clients read it"
     with pytest.raises(BlobStoreFailed, match="no longer exists"):
         await store.import_file(KEY, draft)
     with pytest.raises(BlobStoreFailed, match="no longer exists"):

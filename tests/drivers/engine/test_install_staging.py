@@ -1,10 +1,15 @@
 import os
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from roost.config import load_settings
 from roost.drivers.engine.contract import EngineInstallFailed
 from roost.drivers.engine.install_staging import InstallStaging, query_registry
+from roost.drivers.engine.node import node_folder, npm_command
+from tests.platforms.tls import untrusted_server
 
 
 @pytest.fixture
@@ -62,3 +67,37 @@ def test_a_query_returns_the_output_or_the_reason() -> None:
         query_registry(["sh", "-c", "echo no route >&2; exit 1"])
     with pytest.raises(EngineInstallFailed):
         query_registry(["/no-such-client"])
+
+
+@pytest.fixture
+def unknown_registry(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """Return the URL of a registry whose certificate nobody accepts."""
+    for name in ("PIP_CERT", "SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE", "PIP_FIND_LINKS"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+    with untrusted_server() as url:
+        yield url
+
+
+def test_a_certificate_that_pip_rejects_is_explained(staging: InstallStaging, unknown_registry: str) -> None:
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--no-input", "--retries", "0"]
+    argv = [*pip, "download", "--no-deps", "--index-url", unknown_registry, "roost-needs-this"]
+    with pytest.raises(EngineInstallFailed, match="PIP_CERT") as failed:
+        staging.run(argv, lambda _: None)
+    assert "A certificate is not accepted" in failed.value.message
+
+
+def test_a_certificate_that_npm_rejects_is_explained(unknown_registry: str, tmp_path: Path) -> None:
+    options = ["--fetch-retries=0", f"--registry={unknown_registry}", f"--cache={tmp_path}"]
+    npm = npm_command(node_folder(load_settings().engines))
+    with pytest.raises(EngineInstallFailed, match="NODE_EXTRA_CA_CERTS"):
+        query_registry([*npm, "view", "roost-needs-this", "versions", *options])
+
+
+def test_a_proxy_that_is_not_there_is_explained(staging: InstallStaging, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:1")
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+    monkeypatch.delenv("PIP_FIND_LINKS", raising=False)
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--no-input", "--retries", "1"]
+    with pytest.raises(EngineInstallFailed, match="If a proxy leads out, name it: HTTPS_PROXY"):
+        staging.run([*pip, "download", "--index-url", "https://registry.invalid", "roost-needs-this"], lambda _: None)

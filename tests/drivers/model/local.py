@@ -121,11 +121,55 @@ class OpenAIProvider(Provider):
     @property
     def app(self) -> Starlette:
         return Starlette(
-            routes=[Route("/v1/models", self.models), Route("/v1/chat/completions", self.chat, methods=["POST"])]
+            routes=[
+                Route("/v1/models", self.models),
+                Route("/v1/chat/completions", self.chat, methods=["POST"]),
+                Route("/v1/responses", self.responses, methods=["POST"]),
+                Route("/v1/embeddings", self.embeddings, methods=["POST"]),
+            ]
         )
 
     async def models(self, _request: Request) -> Response:
         return self.refusal or JSONResponse({"object": "list", "data": [{"id": MODEL, "object": "model"}]})
+
+    async def embeddings(self, request: Request) -> Response:
+        body = await self.seen(request)
+        data = [{"object": "embedding", "index": 0, "embedding": [0.5, float(len(body["input"]))]}]
+        usage = {"prompt_tokens": 5, "total_tokens": 5}
+        return self.refusal or JSONResponse({"object": "list", "model": MODEL, "data": data, "usage": usage})
+
+    async def responses(self, request: Request) -> Response:
+        body = await self.seen(request)
+        if self.refusal is not None:
+            return self.refusal
+        whole = self._response(body["input"])
+        if not body.get("stream"):
+            return JSONResponse(whole)
+        return StreamingResponse(self._response_events(whole, body), media_type="text/event-stream")
+
+    def _response(self, text: str) -> dict[str, Any]:
+        failed = "/fail" in text
+        error = {"code": "server_error", "message": f"the key {KEY.reveal()} is tired"} if failed else None
+        content = [{"type": "output_text", "text": said(text, [])}]
+        return {
+            "id": "resp_1",
+            "object": "response",
+            "status": "failed" if failed else "completed",
+            "error": error,
+            "output": [{"type": "message", "role": "assistant", "content": content}],
+            "usage": {"input_tokens": 11, "output_tokens": 7, "total_tokens": 18},
+        }
+
+    async def _response_events(self, whole: dict[str, Any], body: dict[str, Any]) -> AsyncIterator[str]:
+        begun = {**whole, "status": "in_progress", "output": [], "usage": None, "error": None}
+        yield _event({"type": "response.created", "sequence_number": 0, "response": begun})
+        yield _event({"type": "response.output_text.delta", "sequence_number": 1, "delta": "some words"})
+        if "/hang" in body["input"]:
+            await self.hang()
+        if "/break" in body["input"]:
+            yield _event({"type": "error", "code": "server_error", "message": f"not with {KEY.reveal()}"})
+        elif "/cut" not in body["input"]:
+            yield _event({"type": f"response.{whole['status']}", "sequence_number": 2, "response": whole})
 
     async def chat(self, request: Request) -> Response:
         body = await self.seen(request)
@@ -185,6 +229,10 @@ class OpenAIProvider(Provider):
 
     def _tools(self, body: dict[str, Any]) -> list[str]:
         return [tool["function"]["name"] for tool in body.get("tools", [])]
+
+
+def _event(value: dict[str, Any]) -> str:
+    return f"event: {value['type']}\ndata: {json.dumps(value)}\n\n"
 
 
 class AnthropicProvider(Provider):

@@ -90,3 +90,11 @@ def test_a_messages_text_is_its_words() -> None:
 
 def test_an_estimate_counts_four_characters_a_token() -> None:
     assert [estimate_tokens(text) for text in ("", "a", "abcd", "abcde")] == [0, 1, 1, 2]
+
+
+@pytest.mark.parametrize("field", ["stream", "max_tokens", "max_completion_tokens", "temperature", "top_p"])
+def test_numbers_and_booleans_are_of_their_type(field: str) -> None:
+    for value in ("1", 0 if field == "stream" else True):
+        with pytest.raises(ValidationError):
+            _request(**{field: value})
+    assert getattr(_request(**{field: None}), field) is None

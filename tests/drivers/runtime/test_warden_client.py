@@ -16,8 +16,11 @@ from roost.core.problem import Problem, ProblemKind
 from roost.drivers.runtime import warden_client as client
 from roost.drivers.runtime import warden_errors
 from roost.drivers.runtime.contract import ContainerNotRunning
+from roost.drivers.runtime.warden_changes import PutFile, TreeChange
 from roost.drivers.runtime.warden_client import WardenClient
 from roost.drivers.runtime.warden_errors import WardenDisconnected, WardenFailed
+from roost.drivers.runtime.warden_files import Stamp
+from roost.drivers.runtime.warden_tree import ScanEntry
 
 OK = b'{"ok": true}\n'
 END = b'{"ok": true}'
@@ -65,15 +68,46 @@ async def collect(pieces: Any) -> list[Any]:
         return [piece async for piece in pieces]
 
 
+async def collect_output(warden: WardenClient) -> list[Any]:
+    async with warden.exec_stream(["true"]) as pieces:
+        return [piece async for piece in pieces]
+
+
+async def collect_file(warden: WardenClient) -> bytes:
+    async with warden.files.download("x") as (_, content):
+        return b"".join([piece async for piece in content])
+
+
+async def zeros() -> AsyncIterator[bytes]:
+    for _ in range(10):
+        yield bytes(100_000)
+
+
+async def write_files() -> AsyncIterator[TreeChange]:
+    yield PutFile("x", 0o644, 1_000_000, zeros())
+    yield PutFile("y", 0o644, 1, b"y")
+
+
+TREES = ("scan", "read files", "apply", "watch")
 CALLS: dict[str, Call] = {
     "ping": lambda warden: warden.ping(),
     "exec": lambda warden: warden.exec(["true"]),
     "exec with input": lambda warden: warden.exec(["true"], stdin=b"x" * 1_000_000),
-    "exec_stream": lambda warden: collect(warden.exec_stream(["true"])),
+    "exec_stream": collect_output,
     "dial": lambda warden: warden.dial(80),
     "read": lambda warden: warden.read("x", limit=1000),
     "write": lambda warden: warden.write("x", b"x" * 1_000_000),
     "list": lambda warden: warden.list(),
+    "tree": lambda warden: warden.files.tree(),
+    "download": collect_file,
+    "upload": lambda warden: warden.files.upload("x", zeros()),
+    "delete": lambda warden: warden.files.delete("x"),
+    "move": lambda warden: warden.files.move("x", "y"),
+    "make folder": lambda warden: warden.files.make_folder("x"),
+    "scan": lambda warden: collect(warden.tree.scan()),
+    "read files": lambda warden: collect(warden.tree.read_files(["x"])),
+    "apply": lambda warden: warden.tree.apply(write_files()),
+    "watch": lambda warden: collect(warden.tree.watch()),
     "start": lambda warden: warden.start("x", ["true"], env={}),
     "stop": lambda warden: warden.stop("x"),
     "processes": lambda warden: warden.processes(),
@@ -104,7 +138,9 @@ async def test_a_closed_connection_means_no_container(scripted: ScriptedWarden, 
         await call(scripted(b""))
 
 
-@pytest.mark.parametrize("name", ["exec", "exec_stream", "read", "write", "list", "logs", "follow"])
+@pytest.mark.parametrize(
+    "name", ["exec", "exec_stream", "read", "write", "list", "tree", "upload", "logs", "follow", *TREES]
+)
 @pytest.mark.parametrize(
     "frames",
     [b"", b"x", b"d\0\0", b"x\xff\xff\xff\xff", b"o\xff\xff\xff\xff", b"d\0\0\0\5abc", frame(b"x", b""),
@@ -119,7 +155,9 @@ async def test_malformed_frames(scripted: ScriptedWarden, name: str, frames: byt
             await CALLS[name](scripted(OK + frames))
 
 
-@pytest.mark.parametrize("name", ["exec", "exec_stream", "read", "write", "list", "logs", "follow"])
+@pytest.mark.parametrize(
+    "name", ["exec", "exec_stream", "read", "write", "list", "tree", "upload", "logs", "follow", *TREES]
+)
 @pytest.mark.parametrize("frames", [b"", b"d", b"d\0\0\0\5abc"], ids=["nothing", "type", "data"])
 async def test_a_reply_that_is_cut_off_is_unavailable(scripted: ScriptedWarden, name: str, frames: bytes) -> None:
     with pytest.raises(WardenDisconnected) as caught:
@@ -155,6 +193,83 @@ async def test_malformed_exec_results(scripted: ScriptedWarden, end: bytes) -> N
 async def test_malformed_folder_entries(scripted: ScriptedWarden, entry: object) -> None:
     with pytest.raises(WardenFailed):
         await scripted(items(["good", "file", 1, 1, 1], entry)).list()
+
+
+FILE_MODE, FOLDER_MODE, LINK_MODE = 0o100644, 0o40755, 0o120777
+ROW = [0, "b", FILE_MODE, 1, 1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    "batch",
+    [7, {}, [], [[ROW]], [[[]], [], []], [[7], [], []], [[ROW[:6]], [], []], [[[*ROW, 1]], [], []],
+     *([[[*ROW[:index], value, *ROW[index + 1 :]]], [], []] for index, value in [
+        (0, 1), (0, -1), (0, "0"), (0, None), (0, False),
+        (1, ""), (1, "."), (1, ".."), (1, "a/b"), (1, "a\0b"), (1, "\ud800"), (1, 7),
+        (2, "x"), (2, -1), (2, 1e300), (3, -1), (3, 1 << 64), (3, 0.5), (4, "x"), (5, None), (6, 1 << 70)]),
+     [[ROW, ROW], [], []], [[ROW, [0, "a", *ROW[2:]]], [], []], [[ROW, [1, "a", *ROW[2:]]], [], []],
+     [[ROW], [[1, "x"]], []], [[ROW], [[0, "a\0"]], []], [[ROW], [[0, "x" * 5000]], []],
+     [[ROW], [[0, 7]], []], [[ROW], [], [[0, "x"]]]],
+)  # fmt: skip
+async def test_malformed_scans(scripted: ScriptedWarden, batch: object) -> None:
+    frames = frame(b"d", json.dumps(batch).encode()) + frame(b"x", END)
+    with pytest.raises(WardenFailed):
+        await collect(scripted(OK + frames).tree.scan())
+
+
+async def test_a_valid_scan_is_parsed(scripted: ScriptedWarden) -> None:
+    first = [[[0, "a", FOLDER_MODE, 0, 1, 2, 3], [1, "b\udcff", FILE_MODE, 5, -1, 0, 4]], [], []]
+    second = [[[1, "c", LINK_MODE, 1, 1, 2, 5], [0, "b", FOLDER_MODE, 0, 1, 2, 6]], [[0, "x"]], [[1, "pathRefused"]]]
+    frames = [frame(b"d", json.dumps(batch).encode()) for batch in (first, second)]
+    found = await collect(scripted(OK + b"".join(frames) + frame(b"x", END)).tree.scan())
+    assert [entry for batch in found for entry in batch] == [
+        ScanEntry("a", "folder", 0, 0o755, Stamp(1, 2, 3)),
+        ScanEntry("a/b\udcff", "file", 5, 0o644, Stamp(-1, 0, 4)),
+        ScanEntry("a/c", "link", 1, 0o777, Stamp(1, 2, 5), target="x"),
+        ScanEntry("b", "folder", 0, 0o755, Stamp(1, 2, 6), error="pathRefused"),
+    ]
+
+
+FILE = [3, 0o644, 1, 1, 1, 3, False]
+
+
+@pytest.mark.parametrize(
+    "frames",
+    [[("f", [FILE]), ("d", b"1234")], [("f", [FILE]), ("d", b"1")], [("f", [FILE])], [("d", b"123")],
+     [("f", [FILE, FILE]), ("d", b"123456")],
+     [("f", [[2, *FILE[1:]]]), ("d", b"123")], [("f", [FILE[:6]]), ("d", b"123")],
+     [("f", [["x", *FILE[1:]]]), ("d", b"123")], [("f", 7)], [("f", [])],
+     [("f", [[*FILE[:5], -1, False]]), ("d", b"1234"), ("e", False)], [("f", [[*FILE[:5], -1, False]]), ("d", b"123")],
+     [("f", [[*FILE[:5], -1, False]]), ("f", [FILE])], [("f", [[*FILE[:5], -2, False]]), ("d", b"123")]],
+    ids=range(14),
+)  # fmt: skip
+async def test_malformed_file_batches(scripted: ScriptedWarden, frames: list[tuple[str, Any]]) -> None:
+    sent = [
+        frame(kind.encode(), data if isinstance(data, bytes) else json.dumps(data).encode()) for kind, data in frames
+    ]
+    with pytest.raises(WardenFailed):
+        await collect(scripted(OK + b"".join(sent) + frame(b"x", END)).tree.read_files(["x"]))
+
+
+async def test_only_the_last_file_of_a_batch_is_large(scripted: ScriptedWarden) -> None:
+    rows = json.dumps([[*FILE[:5], -1, False], FILE]).encode()
+    sent = frame(b"f", rows) + frame(b"d", b"123") + frame(b"e", b"false")
+    with pytest.raises(WardenFailed):
+        await collect(scripted(OK + sent + frame(b"x", END)).tree.read_files(["x", "y"]))
+
+
+@pytest.mark.parametrize(
+    "changes", [7, [], [["a"]], [7, True], [[7], True], [[""], True], [["/a"], True], [["a/../b"], True],
+                [["a\0"], True], [["\ud800"], True]],
+)  # fmt: skip
+async def test_malformed_changed_paths(scripted: ScriptedWarden, changes: object) -> None:
+    with pytest.raises(WardenFailed):
+        await collect(scripted(OK + frame(b"d", json.dumps(changes).encode()) + frame(b"x", END)).tree.watch())
+
+
+@pytest.mark.parametrize("stamps", [7, [7], [[1, 2]], [["x", 1, 1], None], [None], [None] * 3])
+async def test_malformed_stamps(scripted: ScriptedWarden, stamps: object) -> None:
+    with pytest.raises(WardenFailed):
+        await scripted(OK + frame(b"d", json.dumps(stamps).encode()) + frame(b"x", END)).tree.apply(write_files())
 
 
 @pytest.mark.parametrize("line", [[], 7, None, ["x", "y", "z"], [1e300, "a", "b"], [1, "a"], [1, "a", "b", "c"]])
@@ -206,6 +321,8 @@ async def test_output_over_the_limit_is_not_kept(scripted: ScriptedWarden) -> No
         ("execRefused", warden_errors.ExecRefused),
         ("running", warden_errors.ProcessAlreadyRunning),
         ("busy", warden_errors.WardenBusy),
+        ("diskFull", warden_errors.WardenDiskFull),
+        ("watchRefused", warden_errors.WardenWatchRefused),
         ("failed", WardenFailed),
         ("else", WardenFailed),
     ],
@@ -231,7 +348,7 @@ async def test_valid_replies_are_parsed(scripted: ScriptedWarden) -> None:
     )
     (line,) = await scripted(items([0.5, "gateway", "text"])).logs()
     assert (line.time.microsecond, line.source, line.text) == (500_000, "gateway", "text")
-    pieces = await collect(scripted(OK + frame(b"e", b"x") + frame(b"x", EXECUTED)).exec_stream(["true"]))
+    pieces = await collect_output(scripted(OK + frame(b"e", b"x") + frame(b"x", EXECUTED)))
     assert [(piece.stream, piece.data, piece.exit_code) for piece in pieces] == [
         ("stderr", b"x", None),
         ("exit", b"", 0),

@@ -51,6 +51,7 @@ class Hermes(Engine):
     label = "Hermes"
     default_version = "0.19.0"
     port = 18842
+    installed_bytes = 260_000_000
     start_deadline = 60.0
     state: ClassVar[Sequence[str]] = (".hermes",)
     reads: ClassVar[Sequence[str]] = (_USERS_ENV, models.USERS_CONFIG)

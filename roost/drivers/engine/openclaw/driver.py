@@ -43,6 +43,7 @@ class OpenClaw(Engine):
     label = "OpenClaw"
     default_version = install.DEFAULT_VERSION
     port = config_file.PORT
+    installed_bytes = 1_060_000_000  # with Node and the compile cache
     start_deadline = 120.0
     state: ClassVar[Sequence[str]] = (_STATE,)
     reads: ClassVar[Sequence[str]] = (_CONFIG, config_file.PLATFORM_CONFIG)

@@ -10,20 +10,18 @@ from roost.drivers.model.anthropic.request import messages_request
 from roost.drivers.model.chat import ChatRequest
 from roost.drivers.model.contract import Json, ModelSettings, ModelUpstream
 from roost.drivers.model.openai import model_ids
-from roost.drivers.model.remote import IDLE_SECONDS, ProviderEndpointClient
+from roost.drivers.model.remote import ProviderEndpointClient
 
 _VERSION = "2023-06-01"
 
 
 class AnthropicUpstream(ModelUpstream):
-    def __init__(
-        self, settings: ModelSettings, *, idle: float = IDLE_SECONDS, transport: httpx2.AsyncBaseTransport | None = None
-    ) -> None:
-        """Connect to an endpoint; `transport` replaces the process's own network. idle: seconds."""
+    def __init__(self, settings: ModelSettings, *, transport: httpx2.AsyncBaseTransport | None = None) -> None:
+        """Connect to an endpoint; `transport` replaces the process's own network."""
         super().__init__(settings.name)
         self._settings = settings
         self._remote = ProviderEndpointClient(
-            settings, {"anthropic-version": _VERSION, **_key(settings)}, idle=idle, transport=transport
+            settings, {"anthropic-version": _VERSION, **_key(settings)}, transport=transport
         )
 
     async def list_models(self) -> Sequence[str]:

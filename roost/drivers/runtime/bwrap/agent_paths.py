@@ -3,6 +3,7 @@
     agents/<id>/{workspace,home}   persist
     run/<id>/                      w.sock, container.json, and the relay sockets in out/
     tools/<digest>/                bwrap and the warden, as copies that every uid can read
+    sandbox/                       empty; its owner is the uid of sandboxes
 
 If the server runs as root, each agent has its own host uid, the owner of its workspace. Claims on uids are links in one
 folder of the machine (uid -> workspace), so that two servers never use the same; a claim expires with its workspace.
@@ -27,6 +28,69 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _RANGES = (range(70_000, 100_000), range(60_600, 61_184))
 
 
+class HostUsers:
+    """Host uids of agents and of sandboxes, each claimed by a folder."""
+
+    def __init__(self, claims: Path | None = None) -> None:
+        self._claims = claims or Path("/var/lib/roost/uids")
+
+    def prepare_owner(self, folder: Path) -> int | None:
+        """Create the folder, with its content owned by a user of its own; return the uid, None without root.
+
+        Raises as `claim_uid`.
+        """
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if os.geteuid() != 0:
+            return None
+        uid = self.claim_uid(folder)
+        if folder.lstat().st_uid != uid:
+            _change_owner(folder, uid)
+        return uid
+
+    def claim_uid(self, folder: Path) -> int:
+        """Return the uid that owns the folder, or else a free one. Raises OSError and RuntimeFailed."""
+        allowed = _mapped_range()
+        with self._locked():
+            owner = folder.lstat().st_uid
+            if owner in allowed and self._try_claim(owner, folder):
+                return owner
+            for uid in allowed:
+                if self._try_claim(uid, folder):
+                    return uid
+        raise RuntimeFailed("All host users for agents are in use")
+
+    def release_uid(self, folder: Path) -> None:
+        """Give up the claim of a folder that is about to be removed, if it has one."""
+        with suppress(FileNotFoundError):
+            claim = self._claims / str(folder.lstat().st_uid)
+            if _read_link(claim) == folder:
+                claim.unlink()
+
+    def _try_claim(self, uid: int, folder: Path) -> bool:
+        claim = self._claims / str(uid)
+        try:
+            claim.symlink_to(folder)
+        except FileExistsError:
+            holder = _read_link(claim)
+            if holder == folder:
+                return True
+            if holder.exists():
+                return False
+            claim.unlink()
+            claim.symlink_to(folder)
+        return True
+
+    @contextmanager
+    def _locked(self) -> Generator[None]:
+        self._claims.mkdir(mode=0o700, parents=True, exist_ok=True)
+        folder = os.open(self._claims, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(folder)
+
+
 class AgentPaths:
     """Folders of agents below one data folder."""
 
@@ -35,7 +99,7 @@ class AgentPaths:
         self.tools = self.folder / "tools"
         self._agents = self.folder / "agents"
         self._runs = self.folder / "run"
-        self._claims = claims or Path("/var/lib/roost/uids")
+        self._users = HostUsers(claims)
 
     @cached_property
     def mark(self) -> str:
@@ -85,7 +149,7 @@ class AgentPaths:
                 _make_folder(folder, 0o700)
         if os.geteuid() != 0:
             return None
-        uid = self._select_uid(workspace)
+        uid = self._users.claim_uid(workspace)
         for folder in (home, workspace):  # the workspace last: its owner marks completion
             if folder.lstat().st_uid != uid:
                 _change_owner(folder, uid)
@@ -94,47 +158,9 @@ class AgentPaths:
     def remove(self, agent_id: str) -> None:
         """Remove all files of the agent, idempotently. Raises OSError."""
         workspace = self.workspace(agent_id)
-        with suppress(FileNotFoundError):
-            claim = self._claims / str(workspace.lstat().st_uid)
-            if _read_link(claim) == workspace:
-                claim.unlink()
+        self._users.release_uid(workspace)
         remove_tree(self.run(agent_id))
         remove_tree(workspace.parent)
-
-    def _select_uid(self, workspace: Path) -> int:
-        allowed = _mapped_range()
-        with self._locked():
-            owner = workspace.lstat().st_uid
-            if owner in allowed and self._claim_uid(owner, workspace):
-                return owner
-            for uid in allowed:
-                if self._claim_uid(uid, workspace):
-                    return uid
-        raise RuntimeFailed("All host users for agents are in use")
-
-    def _claim_uid(self, uid: int, workspace: Path) -> bool:
-        claim = self._claims / str(uid)
-        try:
-            claim.symlink_to(workspace)
-        except FileExistsError:
-            holder = _read_link(claim)
-            if holder == workspace:
-                return True
-            if holder.exists():
-                return False
-            claim.unlink()
-            claim.symlink_to(workspace)
-        return True
-
-    @contextmanager
-    def _locked(self) -> Generator[None]:
-        self._claims.mkdir(mode=0o700, parents=True, exist_ok=True)
-        folder = os.open(self._claims, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            fcntl.flock(folder, fcntl.LOCK_EX)
-            yield
-        finally:
-            os.close(folder)
 
 
 def validate_name(name: str) -> str:

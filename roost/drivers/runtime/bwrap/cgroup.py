@@ -5,8 +5,9 @@ or not writable for us. Groups are created below the server's own, so that limit
 too. A controller is usable if creating a group with it succeeded.
 """
 
+import asyncio
 import os
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,7 @@ _PERIOD = 100_000  # microseconds, the kernel's default
 _LEAF = "roost-server"
 _TEST_GROUP = "roost-trial"
 _MOVE_ATTEMPTS = 20
+_REMOVAL_SECONDS, _PAUSE_SECONDS = 2.0, 0.005
 
 _Values = Sequence[tuple[str, int | str]]
 _LIMIT_FILES: Mapping[tuple[str, int], Callable[[ContainerLimits], _Values]] = {
@@ -129,6 +131,14 @@ def locate_controllers(mounts: str, membership: str) -> dict[str, CgroupControll
                         name: CgroupController(name, 1, _host_path(point, root, path)) for name in names.split(",")
                     }
     return {name: found[name] for name in CONTROLLERS if name in found}
+
+
+async def remove_ended_groups(groups: Collection[Path]) -> None:
+    """Remove the groups of processes that have ended, once these are reaped; give up after 2 s."""
+    with suppress(TimeoutError):  # a group that stays costs little and is reused
+        async with asyncio.timeout(_REMOVAL_SECONDS):
+            while not remove_groups(groups):  # noqa: ASYNC110 - the kernel has no event for it
+                await asyncio.sleep(_PAUSE_SECONDS)
 
 
 def remove_groups(groups: Iterable[Path]) -> bool:

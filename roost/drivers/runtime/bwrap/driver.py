@@ -9,7 +9,6 @@ import asyncio
 import os
 import signal
 from collections.abc import Collection, Sequence
-from contextlib import suppress
 from pathlib import Path
 from weakref import WeakValueDictionary
 
@@ -17,6 +16,7 @@ from roost.core import log, unix_socket
 from roost.core.unix_socket import Stream, StreamHandler
 from roost.drivers.runtime.bwrap import cgroup, launch, record
 from roost.drivers.runtime.bwrap.agent_paths import AgentPaths
+from roost.drivers.runtime.bwrap.disk_meter import HostDiskMeter
 from roost.drivers.runtime.bwrap.probe import probe_runtime
 from roost.drivers.runtime.bwrap.record import ContainerRecord
 from roost.drivers.runtime.bwrap.start import ContainerStarter, EngineFolders, no_engine_folders
@@ -34,9 +34,8 @@ from roost.drivers.runtime.contract import (
 _START_SECONDS = 10.0
 _CONNECT_SECONDS = 5.0  # for overloaded machines; without a warden the connection is refused at once
 _END_SECONDS = 10.0
+_REPLACE_SECONDS = 5.0
 _MONITOR_SECONDS = 2.0
-_GROUPS_SECONDS = 2.0
-_PAUSE_SECONDS = 0.005
 
 _log = log.get_logger("bwrap")
 
@@ -60,6 +59,7 @@ class BwrapRuntime(Runtime):
         system_python: Path = SYSTEM_PYTHON,
     ) -> None:
         self._paths = AgentPaths(folder, claims)
+        self.disk = HostDiskMeter(self._paths.folder)
         self._starter = ContainerStarter(self._paths, self.connect, engine_folders, bwrap, system_python)
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._starting: set[str] = set()
@@ -70,9 +70,9 @@ class BwrapRuntime(Runtime):
     async def start(self, spec: ContainerSpec) -> Container:
         async with self._lock(spec.agent_id):
             present = self._load_record(spec.agent_id)
-            if present and present.is_alive():
+            if present and present.is_alive() and present.delete_only == spec.delete_only:
                 return present.to_container()
-            await self._remove_remains(spec.agent_id)
+            await self._stop(spec.agent_id, _REPLACE_SECONDS)
             self._starting.add(spec.agent_id)
             try:
                 return await self._start(spec)
@@ -153,7 +153,7 @@ class BwrapRuntime(Runtime):
     async def _remove_remains(self, agent_id: str) -> None:
         """Kill the processes of a container, and remove its groups, record and socket."""
         if not self._paths.socket(agent_id).exists():  # no bwrap was started since the last removal
-            await _remove_groups(self._starter.control_groups(agent_id))
+            await cgroup.remove_ended_groups(self._starter.control_groups(agent_id))
             return
         present = self._load_record(agent_id)
         marked = await asyncio.to_thread(record.find_marked, self._paths.mark)
@@ -163,7 +163,7 @@ class BwrapRuntime(Runtime):
         groups = {*(present.groups if present else ()), *self._starter.control_groups(agent_id)}
         if killed := cgroup.count_oom_kills(groups):
             _log.warning("container.memory_exhausted", agent=agent_id, processes_killed=killed)
-        await _remove_groups(groups)
+        await cgroup.remove_ended_groups(groups)
         self._paths.record(agent_id).unlink(missing_ok=True)
         self._paths.socket(agent_id).unlink(missing_ok=True)
 
@@ -182,10 +182,3 @@ async def _kill_all(processes: Collection[record.HostProcess]) -> None:
     for process in processes:
         if not await process.wait_until_gone(_END_SECONDS):
             _log.warning("process.kill_failed", pid=process.pid)
-
-
-async def _remove_groups(groups: Collection[Path]) -> None:
-    with suppress(TimeoutError):  # a group that stays costs little and is reused
-        async with asyncio.timeout(_GROUPS_SECONDS):
-            while not cgroup.remove_groups(groups):  # noqa: ASYNC110 - the kernel has no event for it
-                await asyncio.sleep(_PAUSE_SECONDS)

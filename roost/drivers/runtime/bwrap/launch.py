@@ -11,20 +11,20 @@ import platform
 import re
 import resource
 import shutil
+import socket
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
-from pathlib import Path
+from functools import cache
 
-from roost.core import unix_socket
 from roost.drivers.runtime.bwrap import plan, seccomp
 from roost.drivers.runtime.contract import ContainerLimits, RuntimeFailed
 
 _ERROR_BYTES = 64 * 1024
 _INFO_BYTES = 64 * 1024
 _NPROC_PER_NAMESPACE = (5, 14)
-_PRLIMIT = shutil.which("prlimit", path="/usr/bin:/bin")
+_PROGRAMS_PATH = "/usr/bin:/bin"
 
 _children: dict[int, subprocess.Popen[bytes]] = {}  # of all runtimes of this process, until they are reaped
 
@@ -34,25 +34,19 @@ class LaunchedBwrap:
     """A launched bwrap; `errors` is the file for its and the warden's standard error, up to 64 KiB."""
 
     monitor: int
-    info: int
+    info: socket.socket
     block: int
     errors: int
 
     async def wait_for_child_pid(self) -> int:
         """Return the pid of the container's pid 1 once it exists. Raises RuntimeFailed with the last error of bwrap."""
         loop = asyncio.get_running_loop()
-        reader = asyncio.StreamReader()
-        pipe = os.fdopen(self.info, "rb", buffering=0)
-        self.info = -1
-        transport, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), pipe)
         received = b""
-        try:
-            while (more := await reader.read(_INFO_BYTES)) and len(received) < _INFO_BYTES:
-                received += more
-                with suppress(ValueError):  # incomplete
-                    return int(json.loads(received)["child-pid"])
-        finally:
-            transport.close()
+        # A socket, because uvloop closes the descriptor of a pipe twice, the second time perhaps a new one of a thread.
+        while (more := await loop.sock_recv(self.info, _INFO_BYTES)) and len(received) < _INFO_BYTES:
+            received += more
+            with suppress(ValueError):  # incomplete
+                return int(json.loads(received)["child-pid"])
         reason = self.last_error_line() or "bwrap ended without an error message"
         raise RuntimeFailed(f"The container did not start: {reason}")
 
@@ -65,24 +59,29 @@ class LaunchedBwrap:
         return lines[-1].decode(errors="replace")[:500] if lines else ""
 
     def close(self) -> None:
-        for fd in (self.info, self.block, self.errors):
-            if fd >= 0:
-                os.close(fd)
+        self.info.close()
+        for fd in (self.block, self.errors):
+            os.close(fd)
 
 
 def launch_bwrap(
     command: Callable[[plan.InheritedDescriptors], list[str]],
     files: Mapping[str, bytes],
-    socket: Path,
+    connection: int,
     uid: int | None,
     limits: ContainerLimits,
+    output: int | None = None,
 ) -> LaunchedBwrap:
-    """Start bwrap with a descriptor for each of `files`. Blocks for milliseconds. Raises OSError and RuntimeFailed."""
+    """Start bwrap with the descriptor of a `connection` and one for each of `files`.
+
+    With `output` as its standard output, it has the connection as its standard input.
+    Blocks for milliseconds. Raises OSError and RuntimeFailed.
+    """
     with ExitStack() as on_exit, ExitStack() as on_error:
-        listener = on_exit.enter_context(unix_socket.listen_unix(socket))
-        info, info_end = _pipe()
-        on_error.callback(os.close, info)
-        on_exit.callback(os.close, info_end)
+        info, info_end = socket.socketpair()
+        on_error.enter_context(info)
+        on_exit.enter_context(info_end)
+        info.setblocking(False)
         block_end, block = _pipe()
         on_error.callback(os.close, block)
         on_exit.callback(os.close, block_end)
@@ -91,10 +90,12 @@ def launch_bwrap(
         contents = [_seccomp_filter(), *files.values()]
         seccomp_fd, *file_fds = memory = [_memory_file(content, on_exit) for content in contents]
         descriptors = dict(zip(files, file_fds, strict=True))
-        fds = plan.InheritedDescriptors(listener.fileno(), info_end, block_end, seccomp_fd, descriptors)
+        fds = plan.InheritedDescriptors(connection, info_end.fileno(), block_end, seccomp_fd, descriptors)
         argv = command(fds)
-        inherited = (fds.listener, fds.info, fds.block, *memory)
-        monitor = _spawn(argv if uid is None else [*_prlimit_prefix(limits), *argv], inherited, errors, uid)
+        inherited = (fds.socket, fds.info, fds.block, *memory)
+        standard = (subprocess.DEVNULL, subprocess.DEVNULL) if output is None else (connection, output)
+        argv = argv if uid is None else [*_user_prefix(uid, limits), *argv]
+        monitor = _spawn(argv, inherited, standard, errors)
         on_error.pop_all()
     return LaunchedBwrap(monitor, info, block, errors)
 
@@ -125,27 +126,36 @@ def _rlimits(limits: ContainerLimits) -> dict[str, int]:
     return {"core": 0, "fsize": limits.file_bytes, "nofile": open_files, "nproc": limits.pids}
 
 
-def _prlimit_prefix(limits: ContainerLimits) -> Sequence[str]:
-    """Return a command prefix that sets the limits, because root in a container may not set them for other users."""
-    if _PRLIMIT is None:
-        raise RuntimeFailed("prlimit is missing: install the package util-linux")
-    return [_PRLIMIT, *(f"--{kind}={value}:{value}" for kind, value in _rlimits(limits).items()), "--"]
+def _user_prefix(uid: int, limits: ContainerLimits) -> Sequence[str]:
+    """Return a command prefix that changes the user and sets the limits.
+
+    Popen would change the user after a fork, which copies the page tables of a server for 5 ms; without, it uses vfork.
+    Root in a container may not set limits of other users.
+    """
+    user = ("--reuid", str(uid), "--regid", str(uid), "--clear-groups")
+    rlimits = (f"--{kind}={value}:{value}" for kind, value in _rlimits(limits).items())
+    return [_find_program("setpriv"), *user, "--", _find_program("prlimit"), *rlimits, "--"]
 
 
-def _spawn(argv: Sequence[str], inherited: Sequence[int], errors: int, uid: int | None) -> int:
+@cache
+def _find_program(name: str) -> str:
+    """Return the path of a program of util-linux. Raises RuntimeFailed."""
+    if path := shutil.which(name, path=_PROGRAMS_PATH):
+        return path
+    raise RuntimeFailed(f"{name} is missing: install the package util-linux")
+
+
+def _spawn(argv: Sequence[str], inherited: Sequence[int], standard: tuple[int, int], errors: int) -> int:
     process = subprocess.Popen(
         argv,
         pass_fds=inherited,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
+        stdin=standard[0],
+        stdout=standard[1],
         stderr=errors,
         cwd="/",
         env={},
         start_new_session=True,
         umask=0o022,
-        user=uid,
-        group=uid,
-        extra_groups=None if uid is None else (),
     )
     _children[process.pid] = process
     return process.pid

@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from roost.drivers.runtime.contract import HOME, WORKSPACE, ContainerSpec
+from roost.drivers.sandbox.contract import COMMAND_FOLDER, SandboxCommand
 
 SOCKETS = "/run/roost"
 WARDEN = "/run/warden"
+SANDBOX_PROGRAM = "/program/main.py"
 USER = 1000
 
 ETC: Mapping[str, bytes] = {
@@ -40,6 +42,7 @@ _ENV: Mapping[str, str] = {
     "USER": "agent",
 }
 
+_LIBRARIES = ("lib", "lib64", "lib32")
 _NAMESPACES = ("user", "ipc", "pid", "net", "uts")
 
 
@@ -59,9 +62,9 @@ class HostLayout:
 
 @dataclass(frozen=True)
 class InheritedDescriptors:
-    """Inherited file descriptors; `files` by path in the container."""
+    """Inherited file descriptors; `socket` is the program's, `files` are by path in the container."""
 
-    listener: int
+    socket: int
     info: int
     block: int
     seccomp: int
@@ -70,28 +73,71 @@ class InheritedDescriptors:
 
 def bwrap_arguments(spec: ContainerSpec, layout: HostLayout, fds: InheritedDescriptors, mark: str) -> list[str]:
     """Return the whole command. `mark` names the data folder, so that the command line identifies a container."""
+    mounts = [*layout.system_mounts, *_etc(), *_own_folders(spec), *_shared(layout)]
     return [
-        str(layout.bwrap),
+        *_isolation(layout.bwrap, mounts, ("/dev", "/"), fds), "--chdir", WORKSPACE,
+        "--", str(layout.python), "-S", "-E", "-I", f"{WARDEN}/warden.py", json.dumps(_config(spec, fds, mark)),
+    ]  # fmt: skip
+
+
+def sandbox_arguments(bwrap: Path, python: Path, folders: Mapping[str, Path], fds: InheritedDescriptors) -> list[str]:
+    """Return the command of a program of ours (`SANDBOX_PROGRAM`), which sees `folders` and no system files.
+
+    Its first argument is the descriptor of its socket. It ends with the thread that started it.
+    """
+    mounts = [part for target, folder in folders.items() for part in ("--ro-bind", str(folder), target)]
+    linker = ["--ro-bind-try", "/etc/ld.so.cache", "/etc/ld.so.cache"]
+    return [
+        *_isolation(bwrap, [*mounts, *link_folders(_LIBRARIES), *linker], ("/",), fds), "--die-with-parent",
+        "--", str(python), "-S", "-E", "-s", SANDBOX_PROGRAM, str(fds.socket),
+    ]  # fmt: skip
+
+
+def command_arguments(
+    bwrap: Path, command: SandboxCommand, programs: Mapping[str, Path], folder: Path, fds: InheritedDescriptors
+) -> list[str]:
+    """Return the command line of a sandboxed command with accessible paths of its programs and its folder.
+
+    It ends with the thread that started it.
+    """
+    mounts = [part for target, source in programs.items() for part in ("--ro-bind", str(source), target)]
+    linker = ["--ro-bind-try", "/etc/ld.so.cache", "/etc/ld.so.cache"]
+    mounts += [*link_folders(_LIBRARIES), *linker, "--dev", "/dev"]
+    mounts += ["--bind" if command.is_writable else "--ro-bind", str(folder), COMMAND_FOLDER]
+    return [
+        *_isolation(bwrap, mounts, ("/dev", "/"), fds, file_mode="0755"), "--die-with-parent",
+        *(part for name, value in command.environment.items() for part in ("--setenv", name, value)),
+        "--chdir", COMMAND_FOLDER, "--", "/bin/sh", "-c", command.script, "sh", *command.arguments,
+    ]  # fmt: skip
+
+
+def _isolation(
+    bwrap: Path, mounts: Sequence[str], tmpfs: Sequence[str], fds: InheritedDescriptors, file_mode: str = "0644"
+) -> list[str]:
+    """Return bwrap's part of a command: what the program sees, and that it has no rights. `tmpfs` become read-only."""
+    return [
+        str(bwrap),
         *(f"--unshare-{name}" for name in _NAMESPACES), "--unshare-cgroup-try", "--disable-userns",
         "--uid", str(USER), "--gid", str(USER), "--hostname", "agent",
-        *layout.system_mounts,
-        *_etc(),
-        *_own_folders(spec),
-        *_shared(layout),
-        *(part for path, fd in fds.files.items() for part in ("--perms", "0644", "--ro-bind-data", str(fd), path)),
-        # Both are writable tmpfs of half the memory unless they are remounted.
-        "--remount-ro", "/dev", "--remount-ro", "/",
-        "--chdir", WORKSPACE, "--clearenv",
+        *mounts,
+        *(part for path, fd in fds.files.items() for part in ("--perms", file_mode, "--ro-bind-data", str(fd), path)),
+        # They are writable and half the memory in size unless they are remounted.
+        *(part for path in tmpfs for part in ("--remount-ro", path)),
+        "--clearenv",
         "--seccomp", str(fds.seccomp), "--info-fd", str(fds.info), "--block-fd", str(fds.block),
         "--cap-drop", "ALL", "--new-session", "--as-pid-1",
-        "--", str(layout.python), "-S", "-E", "-I", f"{WARDEN}/warden.py", json.dumps(_config(spec, fds, mark)),
     ]  # fmt: skip
 
 
 def system_folders(root: Path = Path("/")) -> list[str]:
     """Return the mounts of `/usr`, and of `/bin` and `/lib*`, which usually are links into it."""
-    arguments = ["--ro-bind", str(root / "usr"), "/usr"]
-    for name in ("bin", "sbin", "lib", "lib64", "lib32"):
+    return ["--ro-bind", str(root / "usr"), "/usr", *link_folders(("bin", "sbin", *_LIBRARIES), root)]
+
+
+def link_folders(names: Sequence[str], root: Path = Path("/")) -> list[str]:
+    """Return links like those of the host in `/`; a folder that is no link there is mounted."""
+    arguments: list[str] = []
+    for name in names:
         folder = root / name
         if folder.is_symlink():
             arguments += ["--symlink", str(folder.readlink()), f"/{name}"]
@@ -139,10 +185,11 @@ def _config(spec: ContainerSpec, fds: InheritedDescriptors, mark: str) -> dict[s
     return {
         "agent": spec.agent_id,
         "mark": mark,
-        "listen_fd": fds.listener,
+        "listen_fd": fds.socket,
         "workspace": WORKSPACE,
         "home": HOME,
         "relays": {str(port): f"{SOCKETS}/{name}" for port, name in spec.relays.items()},
         "egress": f"{SOCKETS}/{spec.egress}" if spec.egress else None,
         "env": {**_ENV, **spec.env},
+        "delete_only": spec.delete_only,
     }

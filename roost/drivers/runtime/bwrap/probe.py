@@ -117,7 +117,9 @@ def _limits(facts: Mapping[str, Any], joined: bool) -> Sequence[Enforcement]:
         Enforcement("file-size", facts["file"] == limits.file_bytes, "RLIMIT_FSIZE"),
         Enforcement("open-files", facts["files"] <= limits.open_files, "RLIMIT_NOFILE"),
         Enforcement("tmp-size", True, "sized tmpfs"),
-        Enforcement("disk-quota", False, "only the size of each file is limited in workspace and home"),
+        Enforcement(
+            "disk-quota", False, "none by the file system; the server stops agents that use more than `agent_disk`"
+        ),
     ]
 
 

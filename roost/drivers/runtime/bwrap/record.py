@@ -65,6 +65,7 @@ class ContainerRecord:
     started_at: datetime
     groups: tuple[Path, ...] = ()
     mark: str = ""
+    delete_only: bool = False
 
     def is_alive(self) -> bool:
         """Return whether the container's pid 1 runs; the monitor only waits for it."""
@@ -75,7 +76,7 @@ class ContainerRecord:
         return (self.warden, self.monitor) if self.boot == boot_id() else ()
 
     def to_container(self) -> Container:
-        return Container(self.agent_id, self.warden.pid, self.started_at)
+        return Container(self.agent_id, self.warden.pid, self.started_at, self.delete_only)
 
     def save(self, path: Path) -> None:
         values = asdict(self) | {
@@ -99,6 +100,7 @@ def load_record(path: Path) -> ContainerRecord | None:
             datetime.fromisoformat(values["started_at"]),
             tuple(Path(group) for group in values["groups"]),
             values.get("mark", ""),
+            values.get("delete_only", False),
         )
     except (OSError, ValueError, KeyError, TypeError):
         return None

@@ -8,18 +8,25 @@ import asyncio
 import subprocess
 import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, suppress
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import asynccontextmanager, closing, suppress
 from functools import cache, partial
 from os import geteuid
 from pathlib import Path
 
-from roost.core import clock, log
+from roost.core import clock, log, unix_socket
 from roost.drivers.runtime.bwrap import cgroup, kernel, launch, plan, tools
 from roost.drivers.runtime.bwrap.agent_paths import AgentPaths
 from roost.drivers.runtime.bwrap.bind_stage import BindStage
 from roost.drivers.runtime.bwrap.record import ContainerRecord, HostProcess, boot_id
-from roost.drivers.runtime.contract import ContainerNotRunning, ContainerSpec, EngineVersion, RuntimeFailed, Stream
+from roost.drivers.runtime.contract import (
+    ContainerLimits,
+    ContainerNotRunning,
+    ContainerSpec,
+    EngineVersion,
+    RuntimeFailed,
+    Stream,
+)
 from roost.drivers.runtime.warden_client import WardenClient
 
 _NETWORK_SECONDS = 5.0
@@ -67,16 +74,10 @@ class ContainerStarter:
     async def start(self, spec: ContainerSpec) -> ContainerRecord:
         """Start a container. Raises OSError, TimeoutError and RuntimeFailed, and leaves its remains to the caller."""
         uid = await asyncio.to_thread(self._paths.prepare, spec.agent_id)
-        launched = await self._launch_in_thread(spec, uid)
+        launched = await launch_in_thread(self._thread, partial(self._launch, spec, uid))
         try:
-            warden, monitor = HostProcess.find(await launched.wait_for_child_pid()), HostProcess.find(launched.monitor)
-            if warden is None or monitor is None:
-                raise RuntimeFailed(f"The container ended at once: {launched.last_error_line()}")
-            await asyncio.to_thread(
-                get_controllers().move_processes, self._group_name(spec.agent_id), (monitor.pid, warden.pid)
-            )
-            if uid is None:
-                launch.set_limits(warden.pid, spec.limits)
+            group = self._group_name(spec.agent_id)
+            warden, monitor = await confine_container(launched, group, uid, spec.limits)
             record = ContainerRecord(
                 spec.agent_id,
                 boot_id(),
@@ -85,6 +86,7 @@ class ContainerStarter:
                 clock.utc_now(),
                 tuple(self.control_groups(spec.agent_id)),
                 self._paths.mark,
+                spec.delete_only,
             )
             record.save(self._paths.record(spec.agent_id))
             async with _prepared_network(warden.pid if spec.egress else None):
@@ -93,17 +95,6 @@ class ContainerStarter:
         finally:
             launched.close()
         return record
-
-    async def _launch_in_thread(self, spec: ContainerSpec, uid: int | None) -> launch.LaunchedBwrap:
-        launching = asyncio.get_running_loop().run_in_executor(self._thread, self._launch, spec, uid)
-        try:
-            return await asyncio.shield(launching)
-        except asyncio.CancelledError:
-            # The thread keeps running, so wait until its container exists and can be cleaned up.
-            await asyncio.wait([launching])
-            if not launching.exception():
-                launching.result().close()
-            raise
 
     def _launch(self, spec: ContainerSpec, uid: int | None) -> launch.LaunchedBwrap:
         copies = self.prepare_tools()
@@ -129,10 +120,9 @@ class ContainerStarter:
         arguments = partial(plan.bwrap_arguments, spec, layout, mark=self._paths.mark)
         group = self._group_name(spec.agent_id)
         get_controllers().create(group, spec.limits)
-        with get_controllers().spawn_inside(group):
-            return launch.launch_bwrap(
-                arguments, {**plan.ETC, **spec.files}, self._paths.socket(spec.agent_id), uid, spec.limits
-            )
+        socket = unix_socket.listen_unix(self._paths.socket(spec.agent_id))
+        with closing(socket), get_controllers().spawn_inside(group):
+            return launch.launch_bwrap(arguments, {**plan.ETC, **spec.files}, socket.fileno(), uid, spec.limits)
 
     async def _wait_for_warden(self, agent_id: str, launched: launch.LaunchedBwrap) -> None:
         try:
@@ -142,6 +132,32 @@ class ContainerStarter:
 
     def _group_name(self, agent_id: str) -> str:
         return f"roost-{self._paths.mark[:8]}-{agent_id}"
+
+
+async def launch_in_thread(thread: Executor, launch_one: Callable[[], launch.LaunchedBwrap]) -> launch.LaunchedBwrap:
+    """Launch in a thread, and close what it launched if the caller is cancelled. Raises OSError and RuntimeFailed."""
+    launching = asyncio.get_running_loop().run_in_executor(thread, launch_one)
+    try:
+        return await asyncio.shield(launching)
+    except asyncio.CancelledError:
+        # The thread keeps running, so wait until its container exists and can be cleaned up.
+        await asyncio.wait([launching])
+        if not launching.exception():
+            launching.result().close()
+        raise
+
+
+async def confine_container(
+    launched: launch.LaunchedBwrap, group: str, uid: int | None, limits: ContainerLimits
+) -> tuple[HostProcess, HostProcess]:
+    """Apply the group and the limits to a launched container; return pid 1 and monitor. Raises RuntimeFailed."""
+    child, monitor = HostProcess.find(await launched.wait_for_child_pid()), HostProcess.find(launched.monitor)
+    if child is None or monitor is None:
+        raise RuntimeFailed(f"The container ended at once: {launched.last_error_line()}")
+    await asyncio.to_thread(get_controllers().move_processes, group, (monitor.pid, child.pid))
+    if uid is None:
+        launch.set_limits(child.pid, limits)
+    return child, monitor
 
 
 @asynccontextmanager

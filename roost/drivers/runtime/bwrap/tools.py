@@ -56,9 +56,14 @@ def find_interpreter(system: Path) -> tuple[Path, Path | None]:
     command = [system, "-I", "-c", f"import sys; sys.exit(sys.version_info < {_MINIMUM_VERSION})"]
     if system.exists() and subprocess.run(command, check=False, capture_output=True).returncode == 0:
         return system, None
-    prefix = Path(sys.base_prefix).resolve()
-    python = prefix / "bin" / f"python{sys.version_info.major}.{sys.version_info.minor}"
+    python, prefix = running_interpreter()
     return python, None if prefix.is_relative_to("/usr") else prefix
+
+
+def running_interpreter() -> tuple[Path, Path]:
+    """Return the Python that runs this, outside of its virtual environment, and its prefix."""
+    prefix = Path(sys.base_prefix).resolve()
+    return prefix / "bin" / f"python{sys.version_info.major}.{sys.version_info.minor}", prefix
 
 
 def _sources(bwrap: Path | None) -> Iterator[tuple[str, Path]]:

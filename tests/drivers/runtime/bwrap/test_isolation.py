@@ -182,3 +182,27 @@ async def test_the_memory_of_the_warden_is_not_readable(container: RunningContai
         assert (
             await container.run("sh", "-c", f"ls /proc/1/{secret}/ 2>&1 && exit 9; cat /proc/1/{secret}")
         ).exit_code == 1
+
+
+async def test_proc_shows_nothing_of_other_agents(start: Start) -> None:
+    one, other = await start("first-agent"), await start("second-agent")
+    mounts = await one.sh("cat /proc/self/mountinfo")
+    assert one.agent_id in mounts  # as the threat model says
+    assert other.agent_id not in mounts
+    facts = await one.run_python(
+        """
+pids = [int(name) for name in os.listdir("/proc") if name.isdecimal()]
+def attempt(call, path):
+    try:
+        return bool(call(path))
+    except OSError as error:
+        return errno.errorcode[error.errno]
+tell({
+    "pids": [1 in pids, max(pids) < 100],
+    "pid 1": [attempt(os.listdir, "/proc/1/fd"), attempt(os.readlink, "/proc/1/root"), attempt(open, "/proc/1/mem")],
+    "system": os.path.exists("/sys"),
+    "sockets": sum("/" in line for line in open("/proc/net/unix")),
+})
+"""
+    )
+    assert facts == {"pids": [True, True], "pid 1": ["EACCES"] * 3, "system": False, "sockets": 0}

@@ -1,17 +1,24 @@
 import os
 import resource
+import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
+import uvloop
 
+from roost.core import unix_socket
 from roost.drivers.runtime.bwrap import launch, plan
 from roost.drivers.runtime.contract import ContainerLimits, RuntimeFailed
 from tests.conformance.runtimes import until
 
-Run = Callable[[str], launch.LaunchedBwrap]
+UID = 70001
+
+Run = Callable[..., launch.LaunchedBwrap]
 
 
 @pytest.fixture
@@ -19,12 +26,13 @@ def run(tmp_path: Path) -> Iterator[Run]:
     """Run a shell script instead of bwrap, with `$INFO` and `$BLOCK`."""
     launched: list[launch.LaunchedBwrap] = []
 
-    def start(script: str) -> launch.LaunchedBwrap:
+    def start(script: str, uid: int | None = None) -> launch.LaunchedBwrap:
         def command(fds: plan.InheritedDescriptors) -> list[str]:
-            names = f"INFO={fds.info}; BLOCK={fds.block}; LISTENER={fds.listener}; SECCOMP={fds.seccomp};"
+            names = f"INFO={fds.info}; BLOCK={fds.block}; SOCKET={fds.socket}; SECCOMP={fds.seccomp};"
             return ["/bin/bash", "-c", names + script]
 
-        launched.append(launch.launch_bwrap(command, plan.ETC, tmp_path / "w.sock", None, ContainerLimits()))
+        with closing(unix_socket.listen_unix(tmp_path / "w.sock")) as socket:
+            launched.append(launch.launch_bwrap(command, plan.ETC, socket.fileno(), uid, ContainerLimits()))
         return launched[-1]
 
     yield start
@@ -42,6 +50,52 @@ async def test_a_failure_is_reported_with_the_last_error_line(run: Run) -> None:
         await run("echo first >&2; echo bwrap: no such thing >&2").wait_for_child_pid()
     with pytest.raises(RuntimeFailed, match="without an error message"):
         await run("true").wait_for_child_pid()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives each agent its own user")
+async def test_an_agents_user_has_its_own_ids_and_limits(run: Run) -> None:
+    limits = ContainerLimits()
+    script = "ulimit -n; ulimit -u; ulimit -c; id -ru; id -rg; grep -E '^(Uid|Gid|Groups|CapEff)' /proc/self/status"
+    launched = run(f"echo $({script}) >&2", UID)
+    with pytest.raises(RuntimeFailed):
+        await launched.wait_for_child_pid()
+    ids = f"{UID} {UID} {UID} {UID}"
+    expected = f"{limits.open_files} {limits.pids} 0 {UID} {UID} Uid: {ids} Gid: {ids} Groups: CapEff: {0:016x}"
+    assert launched.last_error_line() == expected
+
+
+def test_no_descriptor_of_another_thread_is_closed() -> None:
+    """The server's loop (uvloop) closes descriptors of its own only, while threads open and close theirs."""
+    over, lost = threading.Event(), list[int]()
+
+    def open_and_close() -> None:
+        while not over.is_set():
+            for fd in os.pipe2(os.O_CLOEXEC):
+                try:
+                    os.close(fd)
+                except OSError:
+                    lost.append(fd)
+
+    async def read_pids() -> None:
+        for _ in range(3000):
+            ours, theirs = socket.socketpair()
+            ours.setblocking(False)
+            with theirs:
+                theirs.send(b'{"child-pid": 7}')
+                launched = launch.LaunchedBwrap(1, ours, os.dup(theirs.fileno()), os.dup(theirs.fileno()))
+            assert await launched.wait_for_child_pid() == 7
+            launched.close()
+
+    threads = [threading.Thread(target=open_and_close) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    try:
+        uvloop.run(read_pids())
+    finally:
+        over.set()
+        for thread in threads:
+            thread.join()
+    assert lost == []
 
 
 async def test_bwrap_waits_until_it_is_unblocked(run: Run, tmp_path: Path) -> None:
@@ -90,8 +144,8 @@ def test_limits_are_set_for_our_own_process() -> None:
         child.communicate(b"\n")
 
 
-def test_a_missing_program_leaks_no_descriptor(tmp_path: Path) -> None:
+def test_a_missing_program_leaks_no_descriptor() -> None:
     before = len(os.listdir("/proc/self/fd"))  # noqa: PTH208 - a count
     with pytest.raises(FileNotFoundError):
-        launch.launch_bwrap(lambda _: ["/missing/bwrap"], {}, tmp_path / "w.sock", None, ContainerLimits())
+        launch.launch_bwrap(lambda _: ["/missing/bwrap"], {}, 0, None, ContainerLimits())
     assert len(os.listdir("/proc/self/fd")) == before  # noqa: PTH208 - a count

@@ -6,7 +6,7 @@ import pytest
 from roost.drivers.runtime.bwrap import plan
 from roost.drivers.runtime.contract import ContainerLimits, ContainerSpec
 
-FDS = plan.InheritedDescriptors(listener=11, info=12, block=13, seccomp=14, files={"/etc/passwd": 15})
+FDS = plan.InheritedDescriptors(socket=11, info=12, block=13, seccomp=14, files={"/etc/passwd": 15})
 LAYOUT = plan.HostLayout(
     bwrap=Path("/t/bwrap"),
     warden=Path("/t/warden"),
@@ -71,6 +71,7 @@ def test_the_configuration_of_the_warden() -> None:
         "home": "/home/agent",
         "relays": {"8799": "/run/roost/api"},
         "egress": "/run/roost/proxy",
+        "delete_only": False,
     }
     assert (env["KEY"], env["LANG"], env["HOME"], env["USER"]) == ("v", "de", "/home/agent", "agent")
     assert json.loads(arguments(ContainerSpec("one"))[-1])["egress"] is None

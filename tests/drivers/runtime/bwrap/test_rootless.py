@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from roost.drivers.runtime.bwrap.bind_stage import is_reachable
+from roost.drivers.runtime.bwrap.remove import remove_tree
 from tests.drivers.runtime.bwrap.containers import AS_ROOT, PYTHON
 
 UID = "64999"
@@ -21,7 +22,9 @@ SUITES = (
     "test_egress.py",
     "test_probe.py",
     "test_driver.py",
+    "test_sandbox.py",
     "test_agent_paths.py",
+    "test_disk_meter.py",
 )
 
 
@@ -63,4 +66,4 @@ def test_as_a_plain_user() -> None:
         assert result.returncode == 0, result.stdout[-5000:] + result.stderr[-2000:]
         assert " passed" in result.stdout
     finally:
-        shutil.rmtree(folder)
+        remove_tree(folder)  # some tests leave trees that are too deep for shutil

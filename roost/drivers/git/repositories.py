@@ -1,0 +1,230 @@
+"""Bare repositories of agents, on which Git runs in sandboxes.
+
+<folder>/<agent id>/    the repository; its owner is a host user of its own where the server is root
+"""
+
+import asyncio
+import re
+from collections import defaultdict
+from collections.abc import AsyncGenerator, AsyncIterable, Sequence
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import replace
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+
+from roost.core import log
+from roost.core.sanitize import sanitize_line
+from roost.drivers.git import scripts, trees
+from roost.drivers.git.command import GitScript
+from roost.drivers.git.contract import (
+    MAIN,
+    BadGitRequest,
+    GitBlob,
+    GitChange,
+    GitEntry,
+    GitFailed,
+    GitRepositories,
+    GitRequest,
+    GitUnavailable,
+    PushedTree,
+    PushHandler,
+)
+from roost.drivers.git.fast_import import commit_stream
+from roost.drivers.git.push import PENDING, PUSH_HOOKS, PushConversation
+from roost.drivers.git.runner import (
+    PROBE,
+    GitRunner,
+    check_object_id,
+    check_status,
+    feed_command,
+    read_status,
+    send_input,
+)
+from roost.drivers.sandbox.contract import CommandProcess, Sandbox
+
+_PROTOCOL = re.compile(r"[0-9a-zA-Z]+(=[0-9a-zA-Z]+)?(:[0-9a-zA-Z]+(=[0-9a-zA-Z]+)?)*")
+_READ_BYTES = 256 * 1024
+
+_log = log.get_logger("git")
+
+
+class SandboxedRepositories(GitRepositories):
+    def __init__(self, folder: Path, sandbox: Sandbox) -> None:
+        self._runner = GitRunner(folder, sandbox)
+        self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._known = set[str]()
+        """Agents whose repository this process has created or found."""
+
+    async def check_available(self) -> str:
+        self._runner.prepare_folder()
+        try:
+            version = await self._runner.query(PROBE, GitScript("git version"))
+            await self._runner.remove(PROBE)
+        except GitFailed as error:
+            raise GitUnavailable(f"git cannot run in a sandbox: {error.message}") from None
+        return version
+
+    async def delete(self, agent_id: str) -> None:
+        async with self._locks[agent_id]:
+            await self._runner.remove(agent_id)
+            self._known.discard(agent_id)
+
+    async def head(self, agent_id: str) -> str | None:
+        if not self._exists(agent_id):
+            return None
+        if head := self._runner.read_reference(agent_id, MAIN):  # without a command, because it is asked often
+            return head
+        return await self._runner.query(agent_id, GitScript(scripts.SHOW_HEAD)) or None
+
+    async def set_head(self, agent_id: str, commit: str) -> None:
+        async with self._locked(agent_id):
+            script = GitScript(scripts.MOVE_HEAD, (check_object_id(commit),), is_writable=True)
+            await self._runner.query(agent_id, script)
+
+    async def commit(
+        self,
+        agent_id: str,
+        parent: str | None,
+        changes: AsyncIterable[GitChange],
+        message: str,
+        author: str,
+        time: datetime,
+    ) -> str:
+        arguments = () if parent is None else (check_object_id(parent),)
+        script = GitScript(scripts.IMPORT_COMMIT, arguments, is_writable=True)
+        async with self._locked(agent_id), self._runner.run(agent_id, script) as process:
+            async with aclosing(commit_stream(parent, changes, message, author, time)) as stream:
+                await send_input(process, stream)
+            commit = (await process.reader.readline()).decode().strip()
+            await check_status(process)
+        return commit
+
+    def list_tree(self, agent_id: str, commit: str) -> AsyncGenerator[GitEntry]:
+        return self._runner.list_tree(agent_id, commit)
+
+    async def list_changes(self, agent_id: str, old: str | None, new: str) -> AsyncGenerator[GitEntry]:
+        arguments = [check_object_id(commit) for commit in (new, old) if commit is not None]
+        async with self._runner.run(agent_id, GitScript(scripts.LIST_CHANGES, tuple(arguments))) as process:
+            async for entry in trees.parse_changes(process.reader):
+                yield entry
+            await check_status(process)
+
+    def read_blobs(self, agent_id: str, blobs: Sequence[str]) -> AsyncGenerator[GitBlob]:
+        return self._runner.read_blobs(agent_id, blobs)
+
+    async def serve(self, agent_id: str, request: GitRequest) -> AsyncGenerator[bytes]:
+        await self._ensure_exists(agent_id)
+        async with (
+            self._runner.run(agent_id, _service_script(request)) as process,
+            feed_command(process, request.body),
+        ):
+            is_begun = False
+            while chunk := await process.reader.read(_READ_BYTES):
+                is_begun = True
+                yield chunk
+            await _check_service(process, is_begun=is_begun)
+
+    async def receive(self, agent_id: str, request: GitRequest, handler: PushHandler) -> AsyncGenerator[bytes]:
+        self._runner.check_disk()
+        await self._ensure_exists(agent_id)
+        script = replace(_service_script(request), is_writable=True, hooks=PUSH_HOOKS)
+        async with (
+            self._runner.run(agent_id, script) as process,
+            self._conversation(agent_id, process, handler) as talking,
+            feed_command(process, request.body),
+        ):
+            is_begun = False
+            while chunk := await process.reader.read(_READ_BYTES):
+                is_begun = True
+                yield chunk
+            if await talking and not is_begun:
+                raise BadGitRequest
+
+    async def find_unfinished_push(self, agent_id: str) -> tuple[str | None, str] | None:
+        pending = self._runner.read_reference(agent_id, PENDING)
+        return None if pending is None else (await self.head(agent_id), pending)
+
+    async def finish_push(self, agent_id: str) -> None:
+        async with self._locked(agent_id):
+            await self._finish_push(agent_id)
+
+    async def _finish_push(self, agent_id: str) -> None:
+        await self._runner.query(agent_id, GitScript(scripts.FINISH_PUSH, is_writable=True))
+
+    @asynccontextmanager
+    async def _conversation(
+        self, agent_id: str, process: CommandProcess, handler: PushHandler
+    ) -> AsyncGenerator[asyncio.Task[int]]:
+        """Let the handler decide about a push, and finish one that was applied although its command ended."""
+
+        def interrupt(ended: asyncio.Task[int]) -> None:
+            if not ended.cancelled() and isinstance(error := ended.exception(), Exception):
+                process.reader.set_exception(error)
+
+        open_tree = partial(_QuarantinedTree, self._runner, agent_id)
+        has_space = partial(self._runner.has_space, agent_id)
+        push = PushConversation(process.control, handler, self._locks[agent_id], has_space, open_tree)
+        talking = asyncio.create_task(push.run())
+        talking.add_done_callback(interrupt)
+        try:
+            yield talking
+        finally:
+            await push.settled.wait()
+            talking.cancel()
+            await asyncio.wait([talking])
+            try:
+                if push.is_applied:
+                    await process.kill()
+                    await self._finish_push(agent_id)
+            finally:
+                push.release_lock()
+
+    @asynccontextmanager
+    async def _locked(self, agent_id: str) -> AsyncGenerator[None]:
+        """Hold the lock of a repository that exists, without remains of commands that were killed."""
+        async with self._locks[agent_id]:
+            is_dirty = agent_id in self._runner.dirty and not self._runner.writers[agent_id]
+            if agent_id not in self._known or is_dirty:
+                self._runner.prepare_folder()
+                await self._runner.query(agent_id, GitScript(scripts.CREATE, is_writable=True))
+                self._runner.dirty.discard(agent_id)
+                self._known.add(agent_id)
+            yield
+
+    async def _ensure_exists(self, agent_id: str) -> None:
+        if agent_id not in self._known:
+            async with self._locked(agent_id):
+                pass
+
+    def _exists(self, agent_id: str) -> bool:
+        return agent_id in self._known or self._runner.path(agent_id).is_dir()
+
+
+class _QuarantinedTree(PushedTree):
+    def __init__(self, runner: GitRunner, agent_id: str, quarantine: str, commit: str) -> None:
+        self._runner = runner
+        self._agent_id = agent_id
+        self._quarantine = quarantine
+        self._commit = commit
+
+    def list_entries(self) -> AsyncGenerator[GitEntry]:
+        return self._runner.list_tree(self._agent_id, self._commit, self._quarantine)
+
+    async def read_file(self, entry: GitEntry) -> bytes:
+        async with aclosing(self._runner.read_blobs(self._agent_id, [entry.blob], self._quarantine)) as blobs:
+            return b"".join([chunk async for blob in blobs async for chunk in blob.content])
+
+
+def _service_script(request: GitRequest) -> GitScript:
+    text = scripts.ADVERTISE if request.body is None else scripts.SERVE
+    protocol = request.protocol if _PROTOCOL.fullmatch(request.protocol) else ""
+    return GitScript(text, (request.service.removeprefix("git-"),), protocol=protocol)
+
+
+async def _check_service(process: CommandProcess, *, is_begun: bool) -> None:
+    """Check the status of a service, which a client can cause; a response that has begun tells its reason itself."""
+    if status := await read_status(process):
+        _log.info("git.request_failed", reason=sanitize_line(process.read_error()), status=status)
+    if status != 0 and not is_begun:
+        raise BadGitRequest

@@ -1,0 +1,196 @@
+"""Runs scripts on repositories in a folder of this machine, each in a sandbox of its own."""
+
+import asyncio
+import os
+import re
+from collections import Counter
+from collections.abc import AsyncGenerator, AsyncIterable, Sequence
+from contextlib import ExitStack, asynccontextmanager
+from pathlib import Path
+
+from roost.core import log
+from roost.core.disk_space import read_disk_space
+from roost.core.sanitize import sanitize_line
+from roost.drivers.git import scripts, trees
+from roost.drivers.git.command import GitScript, sandbox_command
+from roost.drivers.git.contract import (
+    MAX_PACK_BYTES,
+    MAX_REPOSITORY_BYTES,
+    GitBlob,
+    GitDiskFull,
+    GitEntry,
+    GitFailed,
+    GitUnavailable,
+    PushUnfinished,
+    UnknownCommit,
+)
+from roost.drivers.runtime.contract import RuntimeFailed
+from roost.drivers.sandbox.contract import CommandProcess, Sandbox
+
+PROBE = ".probe"
+"""A name that no agent has, for the repository of a probe."""
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,63}")
+_REFERENCE_BYTES = 64
+_OBJECT_ID = re.compile(r"[0-9a-f]{40}")
+
+_log = log.get_logger("git")
+
+
+class GitRunner:
+    """Sandboxed commands by agent. `writers` counts those that may write; `dirty` names repositories with remains."""
+
+    def __init__(self, folder: Path, sandbox: Sandbox) -> None:
+        self._folder = folder
+        self._sandbox = sandbox
+        self.writers = Counter[str]()
+        self.dirty = set[str]()
+
+    @asynccontextmanager
+    async def run(self, agent_id: str, script: GitScript) -> AsyncGenerator[CommandProcess]:
+        """Run a script until the block ends. Raises GitUnavailable, GitFailed."""
+        try:
+            process = await self._sandbox.run(sandbox_command(self.path(agent_id), script))
+        except RuntimeFailed as error:
+            _log.error("git.start_failed", reason=error.message)  # it may name paths of this machine
+            raise GitUnavailable from None
+        self.writers[agent_id] += script.is_writable
+        try:
+            yield process
+        except BaseException:
+            if script.is_writable:
+                self.dirty.add(agent_id)
+            raise
+        finally:
+            await process.kill()
+            self.writers[agent_id] -= script.is_writable
+
+    async def query(self, agent_id: str, script: GitScript) -> str:
+        """Run a script and return its short answer. Raises as `check_status`."""
+        async with self.run(agent_id, script) as process:
+            answer = await process.reader.read()
+            await check_status(process)
+        return answer.decode(errors="replace").strip()
+
+    async def list_tree(self, agent_id: str, commit: str, quarantine: str = "") -> AsyncGenerator[GitEntry]:
+        """Yield the entries of a commit, which may be in the quarantine of a push."""
+        script = GitScript(scripts.LIST_TREE, (check_object_id(commit),), quarantine=quarantine)
+        async with self.run(agent_id, script) as process:
+            async for entry in trees.parse_tree(process.reader):
+                yield entry
+            await check_status(process)
+
+    async def read_blobs(self, agent_id: str, blobs: Sequence[str], quarantine: str = "") -> AsyncGenerator[GitBlob]:
+        """Yield blobs, which may be in the quarantine of a push."""
+
+        async def names() -> AsyncGenerator[bytes]:
+            for blob in blobs:
+                yield f"{check_object_id(blob)}\n".encode()
+
+        script = GitScript(scripts.READ_BLOBS, quarantine=quarantine)
+        async with self.run(agent_id, script) as process, feed_command(process, names()):
+            async for blob in trees.parse_blobs(process.reader, blobs):
+                yield blob
+            await check_status(process)
+
+    def prepare_folder(self) -> None:
+        """Create the folder of all repositories, which their users may enter but not list."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        self._folder.chmod(0o711)
+
+    def read_reference(self, agent_id: str, name: str) -> str | None:
+        """Return the object of a reference, None if it is missing, packed or no file. No link is followed."""
+        try:
+            with ExitStack() as opened:
+                place = os.open(self.path(agent_id), os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW)
+                opened.callback(os.close, place)
+                *folders, file = name.split("/")
+                for folder in folders:
+                    place = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=place)
+                    opened.callback(os.close, place)
+                place = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=place)
+                opened.callback(os.close, place)
+                value = os.read(place, _REFERENCE_BYTES).decode(errors="replace").strip()
+        except OSError:
+            return None
+        return value if _OBJECT_ID.fullmatch(value) else None
+
+    def check_disk(self) -> None:
+        """Raise GitDiskFull unless the disk has space for a push."""
+        if not read_disk_space(self._folder).leaves(MAX_PACK_BYTES):
+            raise GitDiskFull
+
+    def has_space(self, agent_id: str) -> bool:
+        """Return whether a repository may become larger."""
+        with os.scandir(self.path(agent_id) / "objects/pack") as packs:
+            return sum(pack.stat(follow_symlinks=False).st_size for pack in packs) < MAX_REPOSITORY_BYTES
+
+    async def remove(self, agent_id: str) -> None:
+        """Remove a repository. Raises GitFailed."""
+        try:
+            await self._sandbox.remove_folder(self.path(agent_id))
+        except OSError as error:
+            _log.error("git.removal_failed", reason=str(error))
+            raise GitFailed from None
+
+    def path(self, agent_id: str) -> Path:
+        """Return the folder of a repository. Raises GitFailed for what is no agent's id."""
+        if agent_id != PROBE and not _NAME.fullmatch(agent_id):
+            raise GitFailed(f"{agent_id!a} cannot be the name of a repository")
+        return self._folder / agent_id
+
+
+@asynccontextmanager
+async def feed_command(process: CommandProcess, body: AsyncIterable[bytes] | None) -> AsyncGenerator[None]:
+    """Send the body to a command while its output is read; the reading fails as the body does."""
+    if body is None:
+        process.send_eof()
+        yield
+        return
+    feeding = asyncio.create_task(_feed(process, body))
+    try:
+        yield
+    finally:
+        feeding.cancel()
+        await asyncio.wait([feeding])
+
+
+async def send_input(process: CommandProcess, parts: AsyncIterable[bytes]) -> None:
+    """Send the whole input of a command, as far as it reads it; if it has ended, its status says why."""
+    async for part in parts:
+        try:
+            await process.send(part)
+        except ConnectionError:
+            return
+    process.send_eof()
+
+
+async def _feed(process: CommandProcess, body: AsyncIterable[bytes]) -> None:
+    try:
+        await send_input(process, body)
+    except Exception as error:  # noqa: BLE001 - raised where the output is read
+        process.reader.set_exception(error)
+
+
+async def read_status(process: CommandProcess) -> int | None:
+    """Wait for the end of a script and return its status, None if it was killed."""
+    word = await process.control[0].readline()
+    return int(word[5:]) if word.startswith(b"exit ") else None
+
+
+async def check_status(process: CommandProcess) -> None:
+    """Wait for the end of a script. Raises GitFailed, UnknownCommit, PushUnfinished."""
+    status = await read_status(process)
+    if status == scripts.UNKNOWN_COMMIT:
+        raise UnknownCommit
+    if status == scripts.PUSH_UNFINISHED:
+        raise PushUnfinished
+    if status != 0:
+        _log.warning("git.command_failed", reason=sanitize_line(process.read_error()), status=status)
+        raise GitFailed
+
+
+def check_object_id(value: str) -> str:
+    """Return the id of an object. Raises UnknownCommit for anything else."""
+    if not _OBJECT_ID.fullmatch(value):
+        raise UnknownCommit
+    return value

@@ -1,0 +1,1 @@
+"""Sandboxes for programs of ours that read hostile input."""

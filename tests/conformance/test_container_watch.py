@@ -1,0 +1,139 @@
+"""Changes of a container's tree as they happen, over every runtime."""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing, asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from roost.drivers.runtime.warden_changes import PutFolder, RemovePath
+from roost.drivers.runtime.warden_client import WardenClient
+from roost.drivers.runtime.warden_errors import WardenBusy, WardenWatchRefused
+from roost.drivers.runtime.warden_tree import STAGING_NAME, ChangedPaths
+from tests.conformance.runtimes import CASES, RuntimeEnv, open_runtime_env
+from tests.conformance.trees import put, python, shell, stream
+
+
+@pytest.fixture(params=CASES)
+async def env(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[RuntimeEnv]:
+    async with open_runtime_env(request.param, tmp_path) as found:
+        yield found
+
+
+@pytest.fixture
+async def container(env: RuntimeEnv) -> WardenClient:
+    return await env.container()
+
+
+Watch = AsyncGenerator[ChangedPaths, None]
+
+
+@asynccontextmanager
+async def watching(container: WardenClient) -> AsyncIterator[Watch]:
+    async with asyncio.timeout(30), aclosing(container.tree.watch()) as changes:
+        assert await anext(changes) == ChangedPaths(frozenset(), is_complete=True)
+        yield changes
+
+
+async def paths_until(changes: Watch, *expected: str) -> set[str]:
+    """Return the changed paths once all that are expected are among them."""
+    found: set[str] = set()
+    while not found.issuperset(expected):
+        batch = await anext(changes)
+        assert batch.is_complete
+        found |= batch.paths
+    return found
+
+
+async def test_changes_are_watched(container: WardenClient) -> None:
+    await shell(container, "mkdir -p a/b; touch a/b/old a/gone; ln -s ../.. a/link")
+    async with watching(container) as changes:
+        await shell(container, "echo x >> a/b/old; rm a/gone; chmod 700 a/b; touch 'new\nline'; mv a/b/old a/moved")
+        expected = ("a/b/old", "a/gone", "a/b", "new\nline", "a/moved")
+        assert await paths_until(changes, *expected) == set(expected)
+        await python(container, r"open(b'\xff', 'w')")
+        await paths_until(changes, "\udcff")
+
+
+async def test_new_and_moved_folders_are_followed(container: WardenClient) -> None:
+    await shell(container, "mkdir -p old/x; mkdir closed; chmod 0 closed")
+    async with watching(container) as changes:
+        await shell(container, "mkdir -p new/deep; mv old kept; chmod 700 closed")
+        await paths_until(changes, "new", "old", "kept", "closed")
+        await shell(container, "touch new/deep/1 kept/x/2 closed/3")
+        await paths_until(changes, "new/deep/1", "kept/x/2", "closed/3")
+        await shell(container, "mv kept ../home/kept 2>/dev/null || mv kept /tmp; rm -r new; mkdir -p new/deep")
+        await paths_until(changes, "new", "kept")
+        await shell(container, "touch new/deep/4")
+        await paths_until(changes, "new/deep/4")
+
+
+async def test_links_are_not_followed(container: WardenClient) -> None:
+    await container.write("folder/file", b"x", root="home")
+    await shell(container, "ln -s ../home up")
+    async with watching(container) as changes:
+        await container.write("folder/file", b"y", root="home")
+        await shell(container, "ln -s ../home/folder again; touch last")
+        found = await paths_until(changes, "again", "last")
+        await container.write("folder/file", b"z", root="home")
+        await shell(container, "touch end")
+        assert found | await paths_until(changes, "end") == {"again", "last", "end"}
+
+
+async def test_an_apply_is_watched_without_its_staging(container: WardenClient) -> None:
+    async with watching(container) as changes:
+        await container.tree.apply(stream([put("a/file"), PutFolder("b", 0o755), RemovePath("none")]))
+        found = await paths_until(changes, "a", "b")
+        await shell(container, "touch a/more")
+        found |= await paths_until(changes, "a/more")
+        assert not [path for path in found if path.startswith(STAGING_NAME)]
+
+
+async def test_more_changes_than_are_kept_mean_any_change(container: WardenClient) -> None:
+    async with watching(container) as changes:
+        await shell(container, "mkdir many; cd many; seq 1 20000 | xargs touch")
+        while (batch := await anext(changes)).is_complete:
+            continue
+        assert not batch.paths
+        await shell(container, "touch last; mkdir new")
+        found: set[str] = set()
+        while not found.issuperset({"last", "new"}):
+            found |= (await anext(changes)).paths
+        await shell(container, "touch new/file")
+        while "new/file" not in found:
+            found |= (await anext(changes)).paths
+
+
+async def test_a_tree_that_is_too_large_is_not_watched(container: WardenClient) -> None:
+    async with watching(container) as changes:
+        await python(container, "import os\nfor _ in range(260): os.mkdir('d'); os.chdir('d')")
+        with pytest.raises(WardenWatchRefused):
+            await paths_until(changes, "never")
+    with pytest.raises(WardenWatchRefused):
+        await anext(container.tree.watch())
+
+
+async def test_a_workspace_that_cannot_be_read_is_not_watched(container: WardenClient) -> None:
+    if await shell(container, "id -u") == "0":
+        pytest.skip("root has all permissions")
+    await shell(container, "chmod 300 .")
+    with pytest.raises(WardenWatchRefused):
+        await anext(container.tree.watch())
+
+
+async def test_watches_are_bounded_and_end_with_their_clients(container: WardenClient) -> None:
+    watches = [container.tree.watch() for _ in range(8)]
+    for watch in watches:
+        await anext(watch)
+    with pytest.raises(WardenBusy):
+        await anext(container.tree.watch())
+    for watch in watches:
+        await watch.aclose()
+    async with asyncio.timeout(10):
+        while True:
+            try:
+                async with watching(container):
+                    return
+            except WardenBusy:
+                await asyncio.sleep(0.01)

@@ -1,0 +1,290 @@
+"""The contract of Git repositories, with the real Git in real sandboxes."""
+
+import asyncio
+import os
+import stat
+from collections.abc import AsyncIterator, Sequence
+from contextlib import aclosing
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from roost.drivers.git.contract import (
+    BadGitRequest,
+    EntryKind,
+    GitChange,
+    GitClear,
+    GitDeletion,
+    GitEntry,
+    GitFailed,
+    GitFile,
+    GitLink,
+    GitRepositories,
+    GitRequest,
+    GitService,
+    UnknownCommit,
+)
+from roost.drivers.git.repositories import SandboxedRepositories
+from roost.drivers.runtime.bwrap.sandbox import BwrapSandbox
+from tests.conformance.git_objects import body_of, git, packet
+
+pytestmark = pytest.mark.container
+AGENT = "ada"
+NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+
+
+def open_repositories(folder: Path) -> GitRepositories:
+    return SandboxedRepositories(folder / "data/git", BwrapSandbox(folder / "data", claims=folder / "claims"))
+
+
+@pytest.fixture
+def repositories(tmp_path: Path) -> GitRepositories:
+    return open_repositories(tmp_path)
+
+
+@pytest.fixture
+def bare(tmp_path: Path) -> Path:
+    """The folder of the agent's repository."""
+    return tmp_path / "data/git" / AGENT
+
+
+def file(path: str, content: bytes = b"text", *, size: int | None = None, executable: bool = False) -> GitFile:
+    return GitFile(path, len(content) if size is None else size, body_of(content), executable)
+
+
+async def listed(*changes: GitChange) -> AsyncIterator[GitChange]:
+    for change in changes:
+        yield change
+
+
+async def commit(git: GitRepositories, parent: str | None, *changes: GitChange, message: str = "a message") -> str:
+    return await git.commit(AGENT, parent, listed(*changes), message, "Ada <ada@example.com>", NOW)
+
+
+async def paths(git: GitRepositories, commit: str) -> Sequence[str]:
+    return [entry.path async for entry in git.list_tree(AGENT, commit)]
+
+
+async def test_git_is_available(repositories: GitRepositories, tmp_path: Path) -> None:
+    assert (await repositories.check_available()).startswith("git version ")
+    assert os.listdir(tmp_path / "data/git") == []  # noqa: PTH208 - names only
+
+
+async def test_an_agent_without_commits_has_no_head(repositories: GitRepositories) -> None:
+    assert await repositories.head(AGENT) is None
+    await repositories.delete(AGENT)
+    assert await repositories.find_unfinished_push(AGENT) is None
+
+
+async def test_a_commit_has_the_files_and_is_the_head(repositories: GitRepositories, bare: Path) -> None:
+    odd = 'odd \n"\\\udcff ü'
+    made = await commit(
+        repositories, None, file("a/run", b"#!", executable=True), file(odd, b""), GitLink("link", "../\udcff")
+    )
+    assert await repositories.head(AGENT) == made
+    assert [entry async for entry in repositories.list_tree(AGENT, made)] == [
+        GitEntry("a/run", EntryKind.EXECUTABLE, git(bare, "rev-parse", f"{made}:a/run"), 2),
+        GitEntry("link", EntryKind.LINK, git(bare, "rev-parse", f"{made}:link"), 4),
+        GitEntry(odd, EntryKind.FILE, "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391", 0),
+    ]
+    assert git(bare, "symbolic-ref", "HEAD") == "refs/heads/main"
+    assert (
+        git(bare, "log", "-1", "--format=%an %ae %at %cn %B", made)
+        == f"Ada ada@example.com {NOW.timestamp():.0f} Ada a message"
+    )
+    assert git(bare, "fsck", "--strict", "--full") == ""
+
+
+async def test_changes_are_made_to_the_parent(repositories: GitRepositories) -> None:
+    first = await commit(repositories, None, file("kept"), file("gone/x"), file("gone/y"), file("turned"))
+    second = await commit(repositories, first, GitDeletion("gone"), GitDeletion("missing"), file("turned/into", b"new"))
+    assert await paths(repositories, second) == ["kept", "turned/into"]
+    third = await commit(repositories, second, GitClear(), file("only"))
+    assert await paths(repositories, third) == ["only"]
+    beside = await commit(repositories, first, file("beside"))
+    assert await repositories.head(AGENT) == beside, "the head moves whatever it was"
+
+
+async def test_names_that_git_reserves_are_left_out(repositories: GitRepositories, bare: Path) -> None:
+    names = [".git/config", "a/.GIT", "git~1", ".g\u200cit/x", ".git. ", ".git::$INDEX", "a\\.git", ".gitignore"]
+    made = await commit(repositories, None, *map(file, names), GitLink(".gitmodules", "x"), file(".gitmodules"))
+    assert await paths(repositories, made) == [".gitignore", ".gitmodules"]
+    assert git(bare, "fsck", "--strict", "--full") == ""
+
+
+async def test_a_failed_commit_changes_nothing(repositories: GitRepositories, bare: Path) -> None:
+    first = await commit(repositories, None, file("a"))
+
+    async def broken() -> AsyncIterator[bytes]:
+        yield b"1"
+        raise RuntimeError("no more")
+
+    with pytest.raises(RuntimeError):
+        await commit(repositories, first, GitFile("b", 5, broken()))
+    for unfit in (file("b", b"123", size=4), file("b", b"123", size=2), file("../b"), file("/b"), file("a//b")):
+        with pytest.raises(GitFailed):
+            await commit(repositories, first, unfit)
+    with pytest.raises(UnknownCommit):
+        await commit(repositories, "1" * 40, file("b"))
+    with pytest.raises(UnknownCommit):
+        await commit(repositories, "--upload-pack=x", file("b"))
+    assert await repositories.head(AGENT) == first
+    await commit(repositories, first, file("c"))
+    assert not list(bare.glob("objects/pack/tmp_*")), "remains of killed imports are removed"
+
+
+async def test_the_head_moves_to_known_commits_only(repositories: GitRepositories) -> None:
+    first = await commit(repositories, None, file("a"))
+    second = await commit(repositories, first, file("b"))
+    await repositories.set_head(AGENT, first)
+    assert await repositories.head(AGENT) == first
+    await repositories.set_head(AGENT, second)
+    blob = next(iter([entry.blob async for entry in repositories.list_tree(AGENT, second)]))
+    for unknown in ("0" * 40, "main", blob):
+        with pytest.raises(UnknownCommit):
+            await repositories.set_head(AGENT, unknown)
+    assert await repositories.head(AGENT) == second
+
+
+async def test_the_head_is_found_however_git_keeps_it(repositories: GitRepositories, bare: Path) -> None:
+    made = await commit(repositories, None, file("a"))
+    git(bare, "pack-refs", "--all")
+    assert not (bare / "refs/heads/main").exists()
+    assert await repositories.head(AGENT) == made
+    (bare / "refs/heads/main").symlink_to("/etc/hostname")
+    assert await repositories.head(AGENT) in {None, made}, "no link out of the repository is followed"
+
+
+async def test_changes_between_commits_are_listed(repositories: GitRepositories) -> None:
+    first = await commit(repositories, None, file("same"), file("mode"), file("gone"), file("x"))
+    second = await commit(
+        repositories, first, GitDeletion("gone"), file("mode", executable=True), GitDeletion("x"), file("x/y", b"new")
+    )
+    changes = {entry.path: entry.kind async for entry in repositories.list_changes(AGENT, first, second)}
+    assert changes == {
+        "gone": EntryKind.DELETED, "mode": EntryKind.EXECUTABLE, "x": EntryKind.DELETED, "x/y": EntryKind.FILE
+    }  # fmt: skip
+    assert [entry.path async for entry in repositories.list_changes(AGENT, None, first)] == [
+        "gone",
+        "mode",
+        "same",
+        "x",
+    ]
+    with pytest.raises(UnknownCommit):
+        [entry async for entry in repositories.list_changes(AGENT, first, "2" * 40)]
+
+
+async def test_blobs_are_read_in_their_order_and_skipped_unread(repositories: GitRepositories) -> None:
+    large = os.urandom(3 * 1024**2)
+    made = await commit(repositories, None, file("a", b"first"), file("b", large), file("c", b""))
+    ids = {entry.path: entry.blob async for entry in repositories.list_tree(AGENT, made)}
+    found: list[bytes] = []
+    async with aclosing(repositories.read_blobs(AGENT, [ids["b"], ids["a"], ids["b"], ids["c"]])) as blobs:
+        async for blob in blobs:
+            if len(found) != 2:
+                found.append(b"".join([chunk async for chunk in blob.content]))
+            else:
+                found.append(str(blob.size).encode())
+    assert found == [large, b"first", b"%d" % len(large), b""]
+    with pytest.raises(GitFailed):
+        [blob async for blob in repositories.read_blobs(AGENT, ["3" * 40])]
+
+
+async def test_a_repository_belongs_to_a_user_of_its_own(repositories: GitRepositories, bare: Path) -> None:
+    await commit(repositories, None, file("a"))
+    await repositories.commit("bob", None, listed(file("b")), "m", "Bob", NOW)
+    other = bare.with_name("bob")
+    if os.geteuid() == 0:
+        assert len({0, bare.stat().st_uid, other.stat().st_uid}) == 3
+    assert stat.S_IMODE(bare.stat().st_mode) == 0o700
+    await repositories.delete(AGENT)
+    await repositories.delete(AGENT)
+    assert not bare.exists()
+    assert await repositories.head(AGENT) is None
+    assert await repositories.head("bob") is not None
+
+
+async def test_another_process_finds_the_repository_and_clears_remains(
+    repositories: GitRepositories, bare: Path, tmp_path: Path
+) -> None:
+    first = await commit(repositories, None, file("a"))
+    (bare / "refs/heads/main.lock").touch()  # of a server that was killed
+    (bare / "objects/tmp_objdir-incoming-x").mkdir()
+    again = open_repositories(tmp_path)
+    assert await again.head(AGENT) == first
+    assert await commit(again, first, file("b")) == await again.head(AGENT)
+    assert not list(bare.glob("objects/tmp_objdir-*"))
+
+
+async def test_commits_at_once_are_one_after_another(repositories: GitRepositories) -> None:
+    first = await commit(repositories, None, file("a"))
+    made = await asyncio.gather(*(commit(repositories, first, file(f"f{number}")) for number in range(4)))
+    assert await repositories.head(AGENT) in made
+    assert len(set(made)) == 4
+
+
+async def test_many_commits_stay_few_packs(repositories: GitRepositories, bare: Path) -> None:
+    made = None
+    for number in range(55):
+        made = await commit(repositories, made, file("a", str(number).encode()))
+    assert len(list(bare.glob("objects/pack/*.pack"))) < 20
+    assert git(bare, "fsck", "--strict", "--full") == ""
+    assert int(git(bare, "rev-list", "--count", "main")) == 55
+
+
+async def test_nothing_in_a_repository_is_executed_or_read_as_configuration(
+    repositories: GitRepositories, bare: Path, tmp_path: Path
+) -> None:
+    """Even what only a hostile Git could have written there changes no command."""
+    made = await commit(repositories, None, file("a"), file(".gitattributes", b"* filter=x diff=x"))
+    (bare / "hooks").mkdir()
+    for hook in ("post-commit", "reference-transaction", "pre-receive"):
+        path = bare / "hooks" / hook
+        path.write_text("#!/bin/sh\ntouch executed\n")
+        path.chmod(0o755)
+    with (bare / "config").open("a") as config:
+        config.write(f"[core]\n\thooksPath = hooks\n\tfsmonitor = {tmp_path}/x\n[include]\n\tpath = /etc/passwd\n")
+    second = await commit(repositories, made, file("b"))
+    await repositories.set_head(AGENT, made)
+    assert [entry.path async for entry in repositories.list_changes(AGENT, made, second)] == ["b"]
+    assert not (bare / "executed").exists()
+
+
+async def answer(git: GitRepositories, service: GitService, body: bytes | None = None, protocol: str = "") -> bytes:
+    request = GitRequest(service, protocol, None if body is None else body_of(body))
+    return b"".join([chunk async for chunk in git.serve(AGENT, request)])
+
+
+async def test_references_are_advertised_in_both_protocols(repositories: GitRepositories) -> None:
+    made = await commit(repositories, None, file("a"))
+    old = await answer(repositories, GitService.UPLOAD_PACK)
+    assert f"{made} refs/heads/main".encode() in old
+    assert b"version 2" in await answer(repositories, GitService.UPLOAD_PACK, protocol="version=2")
+    assert await answer(repositories, GitService.UPLOAD_PACK, protocol="version=2\n;x") == old
+    assert made.encode() in await answer(repositories, GitService.RECEIVE_PACK)
+
+
+async def test_a_fetch_is_answered_with_a_pack(repositories: GitRepositories) -> None:
+    made = await commit(repositories, None, file("a", os.urandom(1024**2)))
+    want = packet(f"want {made} ofs-delta\n".encode()) + b"0000" + packet(b"done\n")
+    response = await answer(repositories, GitService.UPLOAD_PACK, want)
+    assert response.startswith(packet(b"NAK\n") + b"PACK")
+    assert len(response) > 1024**2
+
+
+async def test_requests_that_are_none_are_refused(repositories: GitRepositories) -> None:
+    await commit(repositories, None, file("a"))
+    for body in (b"garbage", b"ffff", b"0009wa"):
+        with pytest.raises(BadGitRequest):
+            await answer(repositories, GitService.UPLOAD_PACK, body)
+
+
+async def test_a_failing_body_ends_the_command(repositories: GitRepositories) -> None:
+    async def body() -> AsyncIterator[bytes]:
+        yield b"00"
+        raise ConnectionAbortedError("the client left")
+
+    request = GitRequest(GitService.UPLOAD_PACK, body=body())
+    with pytest.raises((ConnectionAbortedError, BadGitRequest)):
+        [chunk async for chunk in repositories.serve(AGENT, request)]
