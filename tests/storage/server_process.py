@@ -1,13 +1,13 @@
 """A whole server as a process: `python -m tests.storage.server_process FOLDER`.
 
-It prints its port and a key of a tenant, and serves until it is killed.
+It prints its port and keys of some tenants, and serves until it is killed.
 """
 
 import asyncio
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +21,12 @@ from tests.server import running
 class Process:
     pid: int
     port: int
-    key: str
+    keys: Sequence[str]
+    """Keys of different tenants."""
+
+    @property
+    def key(self) -> str:
+        return self.keys[0]
 
 
 @contextmanager
@@ -31,7 +36,7 @@ def server_process(folder: Path) -> Iterator[Process]:
     assert process.stdout is not None
     try:
         said = json.loads(process.stdout.readline())
-        yield Process(process.pid, said["port"], said["key"])
+        yield Process(process.pid, **said)
     finally:
         process.kill()
         process.wait()
@@ -40,7 +45,8 @@ def server_process(folder: Path) -> Iterator[Process]:
 
 async def main(folder: Path) -> None:
     async with running(folder, runtime=FakeRuntime(folder)) as server:
-        print(json.dumps({"port": server.port, "key": server.key()}), flush=True)
+        keys = [server.key(tenant) for tenant in ("acme", "other", "third", "fourth")]
+        print(json.dumps({"port": server.port, "keys": keys}), flush=True)
         await asyncio.Event().wait()
 
 

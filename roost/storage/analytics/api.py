@@ -15,7 +15,7 @@ Service = Annotated[AnalyticsService, Depends(provide_service(AnalyticsService))
 router = APIRouter(prefix="/v3", tags=["analytics"])
 
 
-@router.get("/analytics/gateways/top")
+@router.get("/analytics/gateways/top", responses={404: {}})
 async def list_top_values(
     caller: AnalyticsReader, parameters: Annotated[schemas.TopParameters, Query()], analytics: Service
 ) -> DataEnvelope[Sequence[schemas.TopItem]]:
@@ -24,7 +24,7 @@ async def list_top_values(
     return DataEnvelope(data=schemas.top_items(counts))
 
 
-@router.get("/analytics/gateways/time_series")
+@router.get("/analytics/gateways/time_series", responses={404: {}})
 async def list_periods(
     caller: AnalyticsReader, parameters: Annotated[schemas.SeriesParameters, Query()], analytics: Service
 ) -> DataEnvelope[schemas.SeriesRecord]:

@@ -96,7 +96,7 @@ class SeriesParameters(AnalyticsParameters):
 class TopItem(StorageSchema):
     """`bandwidth` is in bytes. `value` is `unknown` for a missing attribute, `other` beyond the limits of rows."""
 
-    value: str
+    value: str = Field(examples=["report.pdf"])
     requests: int
     bandwidth: int
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Path, Query, Request
+from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from fastapi.responses import PlainTextResponse
 
 from roost.identity.authenticator import FilesReader, FilesWriter, GroupsReader, GroupsWriter, StorageCaller
@@ -17,6 +17,7 @@ from roost.storage.pins.service import PinService
 from roost.storage.uploads import multipart
 from roost.storage.uploads.model import UploadRequestLimits
 from roost.storage.uploads.service import UploadService
+from roost.web.large_response import render_list
 from roost.web.service_registry import provide_service
 
 LegacyPins = Annotated[LegacyPinService, Depends(provide_service(LegacyPinService))]
@@ -44,18 +45,20 @@ async def get_pinned_data_total(caller: FilesReader, files: Files) -> schemas.Us
     return schemas.UserPinnedDataTotal(pin_count=count, pin_size_total=size, pin_size_with_replications_total=size)
 
 
-@router.get("/data/pinList", response_model_exclude_none=False)
+@router.get("/data/pinList", response_model=schemas.PinList)
 async def list_public_files(
     caller: FilesReader, parameters: Annotated[schemas.PinListParameters, Query()], files: Files
-) -> schemas.PinList:
+) -> Response:
     """List public files, also deleted ones, newest first."""
     limit, offset = parameters.page_limit, parameters.page_offset
     page, count = await files.list_pins(caller.tenant_id, parameters.to_filter(), limit, offset)
-    has_count = parameters.include_count and parameters.includes_count
-    return schemas.PinList(count=count if has_count else None, rows=[schemas.pin_list_row(file) for file in page])
+    shown = count if parameters.include_count and parameters.includes_count else None
+    return await render_list(
+        page, lambda: schemas.PinList(count=shown, rows=[schemas.pin_list_row(file) for file in page])
+    )
 
 
-@router.post("/pinning/pinFileToIPFS")
+@router.post("/pinning/pinFileToIPFS", openapi_extra=schemas.PIN_FILE_FORM)
 async def pin_file(request: Request, caller: FilesWriter, uploads: Uploads) -> schemas.PinFileResponse:
     """Store a file or folder from a form."""
     async with uploads.begin(UploadRequestLimits(caller.tenant_id)) as upload:
@@ -64,10 +67,10 @@ async def pin_file(request: Request, caller: FilesWriter, uploads: Uploads) -> s
     return schemas.pin_file_response(file)
 
 
-@router.post("/pinning/pinJSONToIPFS")
+@router.post("/pinning/pinJSONToIPFS", openapi_extra=schemas.PIN_JSON_BODY)
 async def pin_json(request: Request, caller: FilesWriter, legacy: LegacyPins) -> schemas.PinFileResponse:
     """Store JSON as a file."""
-    metadata, content = await legacy.parsers.extract(await request.body(), *schemas.JSON_PIN_MEMBERS)
+    metadata, content = await legacy.parsers.extract(caller.tenant_id, await request.body(), *schemas.JSON_PIN_MEMBERS)
     file = await legacy.pin_json(caller.tenant_id, content, schemas.upload_metadata(*metadata))
     return schemas.pin_file_response(file)
 
@@ -92,14 +95,16 @@ async def pin_by_hash(caller: FilesWriter, body: schemas.PinByHashRequest, pins:
     return schemas.pin_by_hash_response(await pins.add(caller.tenant_id, body.to_pin_request()))
 
 
-@router.get("/pinning/pinJobs")
+@router.get("/pinning/pinJobs", response_model=schemas.LegacyPinJobList)
 async def list_pin_jobs(
     caller: FilesReader, parameters: Annotated[schemas.LegacyPinJobParameters, Query()], pins: Pins
-) -> schemas.LegacyPinJobList:
+) -> Response:
     """List the queue of pins by CID, oldest first."""
     query, limit, offset = parameters.to_pin_query(), parameters.limit, parameters.offset
     page, total = await pins.list_slice(caller.tenant_id, query, limit, offset)
-    return schemas.LegacyPinJobList(count=total, rows=[schemas.pin_job_row(pin) for pin in page])
+    return await render_list(
+        page, lambda: schemas.LegacyPinJobList(count=total, rows=[schemas.pin_job_row(pin) for pin in page])
+    )
 
 
 @router.post("/groups")

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -19,26 +20,28 @@ _METADATA_LIMIT = 256 * 1024
 
 class JsonParserPool:
     def __init__(self, waiting: int = 16) -> None:
-        """Limit the number of large bodies, parsed or queued, to `waiting`."""
+        """Limit the number of large bodies of each tenant, parsed or queued, to `waiting`."""
         self._workers = asyncio.Semaphore(_PROCESSES)
         self._limit = waiting
-        self._waiting = 0
+        self._waiting = Counter[str]()
 
-    async def extract(self, body: bytes, member: str, *others: str) -> tuple[Sequence[object], bytes]:
+    async def extract(self, tenant_id: str, body: bytes, member: str, *others: str) -> tuple[Sequence[object], bytes]:
         """Return the members `others` of an object, and `member` (or the whole object) as compact JSON.
 
         Raises InvalidLegacyRequest, TooManyJsonPins.
         """
         if len(body) <= INLINE_LIMIT:
             return _extract_inline(body, member, *others)
-        if self._waiting >= self._limit:
+        if self._waiting[tenant_id] >= self._limit:
             raise TooManyJsonPins(retry_after=1)
-        self._waiting += 1
+        self._waiting[tenant_id] += 1
         try:
             async with self._workers:
                 metadata, _, content = (await run_worker(body, _PROGRAM, member, *others)).partition(b"\n")
         finally:
-            self._waiting -= 1
+            self._waiting[tenant_id] -= 1
+            if not self._waiting[tenant_id]:
+                del self._waiting[tenant_id]
         if not metadata or len(metadata) > _METADATA_LIMIT:
             raise InvalidLegacyRequest
         return json.loads(metadata), content

@@ -28,7 +28,8 @@ from roost.storage.pins.model import Pin, PinQuery, PinRequest, PinState
 from roost.storage.pins.schemas import HostNodes, PinByCidRequest, PinName, QueuedState, SortOrder, parse_pin_query
 from roost.storage.unixfs.cid import Cid
 from roost.storage.uploads.model import UploadMetadata
-from roost.web.schemas import ApiSchema, Moment, StorageSchema, Text, ZonedTime
+from roost.storage.uploads.schemas import describe_form
+from roost.web.schemas import ApiSchema, Moment, StorageSchema, Text, ZonedTime, describe_body
 
 _TEXT_OPERATORS = {
     "eq": ("eq", False),
@@ -47,6 +48,22 @@ _OPERATORS = {**_TEXT_OPERATORS, **_ORDER_OPERATORS}
 JSON_PIN_MEMBERS = ("pinataContent", "pinataMetadata", "pinataOptions")
 """Members of a body that pins JSON: the content, and the arguments of `upload_metadata`."""
 PIN_JOBS_DEFAULT, PIN_JOBS_LIMIT = 5, 1000
+PIN_FILE_FORM = describe_form(
+    {name: {"type": "string", "description": "A JSON object."} for name in JSON_PIN_MEMBERS[1:]},
+    pinataMetadata='{"name": "report.pdf"}',
+)
+PIN_JSON_BODY = describe_body(
+    "application/json",
+    {
+        "type": "object",
+        "description": "Without `pinataContent` the whole object is stored.",
+        "properties": {
+            key: {"anyOf": [{"type": kind} for kind in ("object", "string", "null")]} for key in JSON_PIN_MEMBERS[1:]
+        }
+        | {"pinataContent": {}},
+        "examples": [{"pinataContent": {"hello": "world"}, "pinataMetadata": {"name": "hello.json"}}],
+    },
+)
 _CIDS_LIMIT = 1000
 _Size = Annotated[int | None, Field(ge=0, le=2**60)]
 
@@ -224,7 +241,7 @@ class LegacyGroupParameters(ApiSchema):
 class LegacyGroupRecord(ApiSchema):
     id: str
     user_id: Annotated[str, Field(serialization_alias="user_id")]
-    name: str
+    name: str = Field(examples=["Reports"])
     created_at: Moment
     updated_at: Moment
 
@@ -338,11 +355,13 @@ def _bound(value: str | float) -> str | float:
 
 
 def _as_object(value: object) -> Mapping[str, Any]:
-    if isinstance(value, str) and value:
+    if value is None or value == "":
+        return {}
+    if isinstance(value, str):
         return _parse_object(value)
-    if value and not isinstance(value, dict):
+    if not isinstance(value, dict):
         raise InvalidLegacyRequest
-    return cast("Mapping[str, Any]", value or {})
+    return cast("Mapping[str, Any]", value)
 
 
 def _reject_constant(_: str) -> None:

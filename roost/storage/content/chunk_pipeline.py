@@ -136,6 +136,7 @@ class SerialExecutor:
                 work()
             except Exception as raised:  # noqa: BLE001 - raised again where it is awaited
                 error = raised
+            del work  # it refers to a buffer, which may be released as soon as the outcome is known
             loop.call_soon_threadsafe(_set_outcome, done, error)
 
 

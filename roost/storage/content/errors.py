@@ -27,6 +27,10 @@ class TooDeep(InvalidInput):
     message = "The content is nested too deeply"
 
 
+class TooManyEntries(InvalidInput):
+    message = "The folder has too many entries"
+
+
 class TooManyShards(InvalidInput):
     """A crafted folder of empty shards, whose walk would not end; regular folders have an entry every few shards."""
 

@@ -16,7 +16,7 @@ from roost.storage.content.chunk_pipeline import PIECE_SIZE, ChunkPipeline
 from roost.storage.content.model import BlockLocation, BlockRow, Pack, TreeRow
 from roost.storage.unixfs.cid import DAG_PB, DIGEST, RAW, SHA2_256, Cid
 from roost.storage.unixfs.directory import DirectoryEntry, build_folder
-from roost.storage.unixfs.importer import DagBlock, DagTree, UnixfsImporter
+from roost.storage.unixfs.importer import DagBlock, DagTree, UnixfsImporter, build_file, build_link
 from roost.storage.unixfs.profile import ImportProfile
 
 T = TypeVar("T")
@@ -32,6 +32,7 @@ class ContentReceiver:
         self._importer = UnixfsImporter(profile)
         self._pipeline = ChunkPipeline(self._hash_piece, writer.write)
         self._file_offset = 0
+        self._small_files = bytearray()
         self._nodes: list[BlockRow] = []
         self._trees: list[TreeRow] = []
         self._is_blob_committed = False
@@ -42,27 +43,69 @@ class ContentReceiver:
     async def write(self, data: bytes | bytearray | memoryview) -> None:
         """Write the next bytes of the current file. Raises BlobStoreFailed."""
         self.size += len(data)
+        if self.size - self._file_offset >= PIECE_SIZE:
+            await self._flush_small_files()
         await self._pipeline.add(data)
 
-    async def end_file(self) -> DagTree:
-        """End the current file and return its tree; the next byte begins another file."""
+    async def end_file(self, mode: int | None = None) -> DagTree:
+        """End the current file and return its tree; the next byte begins another file.
+
+        `mode` are its permissions (`0o755`); None stores none.
+        """
         if self.size - self._file_offset >= PIECE_SIZE:
             await self._pipeline.flush()
         elif piece := self._pipeline.take_buffered():  # a thread would cost more than hashing a small file
             self._importer.update(piece)
-            await self._writer.write(piece)
-        tree = self._importer.finish()
+            self._small_files += piece
+            await self.write_small_files()
+        tree = self._importer.finish(mode)
+        self._add_tree(tree)
+        self._importer = UnixfsImporter(self._profile)
+        return tree
+
+    def add_small_file(self, content: bytes, mode: int | None = None) -> DagTree:
+        """Add a whole file without waiting, also from a thread; `write_small_files` follows.
+
+        No other file is being written.
+        """
+        tree = build_file(self._profile, content, mode)
+        self.size += len(content)
+        self._small_files += content
         self._add_tree(tree)
         return tree
+
+    async def write_small_files(self) -> None:
+        """Write the small files together once they are many, because every write takes a thread."""
+        if len(self._small_files) >= PIECE_SIZE:
+            await self._flush_small_files()
+
+    async def discard_file(self) -> None:
+        """End the current file without making it content; the bytes of a large one stay in the pack."""
+        if self.size - self._file_offset >= PIECE_SIZE:
+            await self._pipeline.flush()
+        else:
+            self._pipeline.take_buffered()
+            self.size = self._file_offset
+        self._importer, self._file_offset = UnixfsImporter(self._profile), self.size
 
     def add_received_file(self, tree: DagTree) -> None:
         """Add a file whose bytes the writer already has."""
         self.size += tree.size
         self._add_tree(tree)
 
-    def add_folder(self, entries: Iterable[DirectoryEntry]) -> DagTree:
-        """Add a folder over entries of this pack. Raises InvalidEntryName, MalformedContent."""
-        tree = build_folder(self._profile, entries)
+    def add_folder(self, entries: Iterable[DirectoryEntry], mode: int | None = None) -> DagTree:
+        """Add a folder; the holder of this pack also holds the packs of its entries.
+
+        Raises InvalidEntryName, MalformedContent.
+        """
+        tree = build_folder(self._profile, entries, mode)
+        self._add_nodes(tree.nodes)
+        return tree
+
+    def add_link(self, target: bytes | str, mode: int | None = None) -> DagTree:
+        """Add a symbolic link; bytes of a `str` that are not UTF-8 are lone surrogates."""
+        path = target.encode("utf-8", "surrogateescape") if isinstance(target, str) else target
+        tree = build_link(self._profile, path, mode)
         self._add_nodes(tree.nodes)
         return tree
 
@@ -74,6 +117,7 @@ class ContentReceiver:
     async def commit_blob(self) -> None:
         """Make the pack an object of the blob store, not yet visible. Idempotent. Raises BlobStoreFailed."""
         if not self._is_blob_committed:
+            await self._flush_small_files()
             await self._writer.commit()
             self._is_blob_committed = True
 
@@ -91,10 +135,15 @@ class ContentReceiver:
 
         return await self._db.write(publish)
 
+    async def _flush_small_files(self) -> None:
+        if self._small_files:
+            data, self._small_files = self._small_files, bytearray()
+            await self._writer.write(data)
+
     def _add_tree(self, tree: DagTree) -> None:
         self._trees.append(TreeRow(tree.cid, self._profile.name, self._file_offset, tree.size, tree.leaves))
         self._add_nodes(tree.nodes)
-        self._importer, self._file_offset = UnixfsImporter(self._profile), self.size
+        self._file_offset = self.size
 
     async def aclose(self) -> None:
         """Wait for running work and release the buffers. Idempotent."""

@@ -1,6 +1,6 @@
 """Receive content, add and release holders of packs, and sweep packs without one."""
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Collection, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
 from datetime import datetime, timedelta
 
@@ -12,7 +12,7 @@ from roost.core.db.database import DatabaseWriteFailed
 from roost.drivers.blob.contract import BlobStore, BlobStoreFailed, BlobWriter
 from roost.storage.content import store
 from roost.storage.content.car_receiver import CarReceiver
-from roost.storage.content.model import ABANDONED_AFTER, PackReference, StorageTotals
+from roost.storage.content.model import ABANDONED_AFTER, ContentNetwork, PackReference, StorageTotals
 from roost.storage.content.reader import ContentReader
 from roost.storage.content.receiver import ContentReceiver
 from roost.storage.content.reimport import Reimporter
@@ -106,6 +106,16 @@ class ContentService:
 def hold_pack(connection: Connection, reference: PackReference) -> None:
     """Add a holder to a pack, in the transaction that creates the holder."""
     store.hold_pack(connection, reference)
+
+
+def hold_packs(
+    connection: Connection, holder: str, tenant_id: str, network: ContentNetwork, pack_ids: Collection[str]
+) -> None:
+    """Replace the packs of a holder: add it to those that are new, and release those that are missing.
+
+    The caller locks the tenant; a holder keeps its tenant and its network. Raises ContentNotFound if a pack is gone.
+    """
+    store.hold_packs(connection, holder, tenant_id, network, pack_ids)
 
 
 def release_packs(connection: Connection, holder: str) -> None:

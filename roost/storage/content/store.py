@@ -1,6 +1,6 @@
 """Tables and SQL of the content index."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -8,17 +8,19 @@ import sqlalchemy as sa
 from sqlalchemy import Connection
 
 from roost.core.db import PreparedQuery, UtcTime, insert_many, metadata
+from roost.storage.content.errors import ContentNotFound
 from roost.storage.content.model import (
     BlockLocation,
     BlockMatch,
     BlockRow,
+    ContentNetwork,
     ContentScope,
     Pack,
     PackReference,
     StorageTotals,
     TreeRow,
 )
-from roost.storage.unixfs.cid import DIGEST, SHA2_256, Cid
+from roost.storage.unixfs.cid import DIGEST, RAW, SHA2_256, Cid
 
 packs = sa.Table(
     "packs",
@@ -86,15 +88,20 @@ _BLOCK_QUERY = (
 )
 _FIND_PUBLIC = PreparedQuery(_BLOCK_QUERY)  # runs for every block that is read
 _FIND_OF_TENANT = PreparedQuery(_BLOCK_QUERY.where(holds.c.tenant_id == sa.bindparam("tenant_id")))
+_MANY = 500
+"""Values of one IN list."""
 
 
 def add_pack(connection: Connection, pack: Pack, rows: Iterable[BlockRow], files: Iterable[TreeRow]) -> None:
-    """Insert a pack with its blocks and files; a repeated block or file is stored once."""
+    """Insert a pack with its blocks and files; a repeated block or file is stored once.
+
+    A file that is one raw block needs no row beside that of the block.
+    """
     connection.execute(
         packs.insert().values(id=pack.id, size=pack.size, damaged=False, created_at=pack.created_at, checked_at=None)
     )
     unique_blocks = {row.cid.digest: _block_values(pack.id, row) for row in rows}
-    unique_trees = {file.cid.digest: _tree_values(pack.id, file) for file in files}
+    unique_trees = {file.cid.digest: _tree_values(pack.id, file) for file in files if file.cid.codec != RAW}
     for table, values in ((blocks, list(unique_blocks.values())), (trees, list(unique_trees.values()))):
         for at in range(0, len(values), _BATCH_SIZE):
             insert_many(connection, table, values[at : at + _BATCH_SIZE])
@@ -109,6 +116,24 @@ def hold_pack(connection: Connection, reference: PackReference) -> None:
     }
     connection.execute(holds.insert().values(values))
     _add_stored_bytes(connection, reference.tenant_id, _pack_size(connection, reference.pack_id))
+
+
+def hold_packs(
+    connection: Connection, holder: str, tenant_id: str, network: ContentNetwork, pack_ids: Collection[str]
+) -> None:
+    """Replace the packs of a holder. Raises ContentNotFound if a pack is gone."""
+    held = set(connection.execute(sa.select(holds.c.pack_id).where(holds.c.holder == holder)).scalars())
+    gone, new = sorted(held.difference(pack_ids)), sorted(set(pack_ids) - held)
+    sizes = _pack_sizes(connection, [*gone, *new])
+    if len(sizes) < len(gone) + len(new):
+        raise ContentNotFound
+    for at in range(0, len(gone), _MANY):
+        some = holds.c.pack_id.in_(gone[at : at + _MANY])
+        connection.execute(holds.delete().where(holds.c.holder == holder, some))
+    rows = [{"pack_id": one, "holder": holder, "tenant_id": tenant_id, "network": network.value} for one in new]
+    insert_many(connection, holds, rows)
+    if gone or new:
+        _add_stored_bytes(connection, tenant_id, sum(sizes[one] for one in new) - sum(sizes[one] for one in gone))
 
 
 def release_packs(connection: Connection, holder: str) -> None:
@@ -128,10 +153,17 @@ def find_block(connection: Connection, scope: ContentScope, cid: Cid) -> BlockMa
         return None
     values = {"digest": cid.digest, "hash": cid.hash, "network": scope.network.value, "tenant_id": scope.tenant_id}
     row = (_FIND_PUBLIC if scope.tenant_id is None else _FIND_OF_TENANT).first(connection, values)
-    if row is None:
-        return None
-    pack_id, place, offset, length, data = row
-    return BlockMatch(pack_id, BlockRow(cid, BlockLocation(place), offset, length, data))
+    return _block_match(cid, row)
+
+
+def find_blocks(connection: Connection, scope: ContentScope, cids: Sequence[Cid]) -> Sequence[BlockMatch | None]:
+    """Find many blocks, as `find_block` finds one, in their order."""
+    found: dict[bytes, Sequence[Any]] = {}
+    digests = list({cid.digest for cid in cids if cid.hash == SHA2_256})
+    for at in range(0, len(digests), _MANY):
+        query = _blocks_query(scope, digests[at : at + _MANY])
+        found.update((row[0], row[1:]) for row in connection.execute(query))
+    return [_block_match(cid, found.get(cid.digest)) if cid.hash == SHA2_256 else None for cid in cids]
 
 
 def find_tree(connection: Connection, pack_id: str, cid: Cid) -> TreeRow | None:
@@ -253,6 +285,35 @@ def _add_stored_bytes(connection: Connection, tenant_id: str, more: int) -> None
 
 def _pack_size(connection: Connection, pack_id: str) -> int:
     return connection.execute(sa.select(packs.c.size).where(packs.c.id == pack_id)).scalar_one()
+
+
+def _pack_sizes(connection: Connection, pack_ids: Sequence[str]) -> Mapping[str, int]:
+    """Return the sizes of those packs that exist."""
+    found: dict[str, int] = {}
+    for at in range(0, len(pack_ids), _MANY):
+        query = sa.select(packs.c.id, packs.c.size).where(packs.c.id.in_(pack_ids[at : at + _MANY]))
+        found.update((row.id, row.size) for row in connection.execute(query))
+    return found
+
+
+def _blocks_query(scope: ContentScope, digests: Sequence[bytes]) -> sa.Select[*tuple[Any, ...]]:
+    """Select one copy of each block of the scope, undamaged packs first; a pack with many holders is one copy."""
+    held = sa.exists().where(holds.c.pack_id == blocks.c.pack_id, holds.c.network == scope.network.value)
+    if scope.tenant_id is not None:
+        held = held.where(holds.c.tenant_id == scope.tenant_id)
+    order = sa.case((packs.c.damaged, "1"), else_="0") + blocks.c.pack_id
+    best = sa.select(blocks.c.digest, sa.func.min(order).label("best")).join(packs, packs.c.id == blocks.c.pack_id)
+    best = best.where(blocks.c.digest.in_(digests), held).group_by(blocks.c.digest).subquery()
+    is_best = sa.and_(blocks.c.digest == best.c.digest, blocks.c.pack_id == sa.func.substr(best.c.best, 2))
+    columns = (blocks.c.digest, blocks.c.pack_id, blocks.c.place, blocks.c.offset, blocks.c.length, blocks.c.data)
+    return sa.select(*columns).join(best, is_best)
+
+
+def _block_match(cid: Cid, row: Sequence[Any] | None) -> BlockMatch | None:
+    if row is None:
+        return None
+    pack_id, place, offset, length, data = row
+    return BlockMatch(pack_id, BlockRow(cid, BlockLocation(place), offset, length, data))
 
 
 def _is_held() -> sa.ColumnElement[bool]:

@@ -9,7 +9,7 @@ from roost.identity.authenticator import FilesReader, FilesWriter
 from roost.storage.content.model import ContentNetwork
 from roost.storage.files import schemas
 from roost.storage.files.service import FileService
-from roost.web.large_response import render_in_thread
+from roost.web.large_response import render_list
 from roost.web.schemas import DataEnvelope
 from roost.web.service_registry import provide_service
 
@@ -54,4 +54,4 @@ async def list_files(
     """List files, newest first; `keyvalues[key]=value` filters by a keyvalue."""
     wanted = chosen.filter(request.query_params)
     page, token = await files.list(caller.tenant_id, network, wanted, chosen.page_token, chosen.limit)
-    return await render_in_thread(lambda: DataEnvelope(data=schemas.file_list(page, token)))
+    return await render_list(page, lambda: DataEnvelope(data=schemas.file_list(page, token)))

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, StrictInt
 
 from roost.storage.content.model import ContentNetwork
 from roost.storage.files import metadata_parsing
@@ -74,7 +74,7 @@ class UpdateFileRequest(StorageSchema):
 
     name: Text | None = None
     keyvalues: dict[str, str | int | float | bool | None] | None = None
-    expires_at: int | None = None
+    expires_at: StrictInt | None = None
 
     def apply(self, metadata: FileMetadata) -> FileMetadata:
         """Apply the update. Raises InvalidFileMetadata, EmptyFileUpdate."""

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import Field, StrictInt
 
 from roost.core.sensitive import Sensitive
 from roost.storage.gateways.errors import PluginNotFound
@@ -26,7 +26,7 @@ class AddHostRequest(StorageSchema):
 
 
 class InstallPluginRequest(StorageSchema):
-    plugin_id: int
+    plugin_id: StrictInt
 
 
 class AccessControlRecord(ApiSchema):
@@ -52,7 +52,7 @@ class GatewayRecord(StorageSchema):
 
     id: str
     domain: str
-    url: str
+    url: str = Field(examples=["http://ada-files.gateways.localhost:8642"])
     restrict: bool
     created_at: Moment
     settings: GatewaySettings
@@ -74,8 +74,8 @@ class PluginInstallation(StorageSchema):
 
 class PluginRecord(StorageSchema):
     id: int
-    name: str
-    description: str
+    name: str = Field(examples=["Content Addressable Attestation"])
+    description: str = Field(examples=["Serves the wallet signature of a CID with it"])
     tags: Sequence[str]
 
 

@@ -8,7 +8,7 @@ from pydantic import Field, StrictBool
 from roost.storage.groups.model import NAME_LIMIT, Group
 from roost.web.schemas import Moment, StorageSchema, Text
 
-GroupName = Annotated[Text, Field(min_length=1, max_length=NAME_LIMIT)]
+GroupName = Annotated[Text, Field(min_length=1, max_length=NAME_LIMIT, examples=["Reports"])]
 
 
 class CreateGroupRequest(StorageSchema):
@@ -23,7 +23,7 @@ class UpdateGroupRequest(StorageSchema):
 
 class GroupRecord(StorageSchema):
     id: str
-    name: str
+    name: str = Field(examples=["Reports"])
     is_public: bool
     created_at: Moment
 

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
-from pydantic import Discriminator, Field, Tag
+from pydantic import ConfigDict, Discriminator, Field, StrictBool, StrictInt, Tag
 
 from roost.core import clock
 from roost.storage.content.model import ContentNetwork
@@ -18,8 +18,8 @@ MimeType = Annotated[str, Field(pattern=r"^[\x21-\x7e]{1,127}$")]
 class _ValidityFields(StorageSchema):
     """date: Unix seconds, now when it is left out. expires: seconds from then."""
 
-    date: int | None = None
-    expires: int
+    date: StrictInt | None = None
+    expires: StrictInt
 
     def validity_period(self) -> ValidityPeriod:
         """Return the validity. Raises InvalidSignedUrl."""
@@ -34,14 +34,16 @@ class SignDownloadRequest(_ValidityFields):
 class SignUploadRequest(_ValidityFields):
     """`streamable` is accepted and ignored."""
 
+    model_config = ConfigDict(json_schema_extra={"not": {"required": ["url"]}})
+
     network: ContentNetwork = ContentNetwork.PRIVATE
     filename: Annotated[Text, Field(max_length=255)] | None = None
     group_id: Annotated[Text, Field(max_length=36)] | None = None
     keyvalues: Annotated[Mapping[Annotated[Text, Field(max_length=255)], Value], Field(max_length=10)] | None = None
     cid_version: Literal["v0", "v1", "unixfs-v1-2025"] | None = None
-    max_file_size: Annotated[int, Field(gt=0)] | None = None
+    max_file_size: Annotated[StrictInt, Field(gt=0)] | None = None
     allow_mime_types: Annotated[Sequence[MimeType], Field(max_length=32)] | None = None
-    streamable: bool = False
+    streamable: StrictBool = False
 
     def grant(self, tenant_id: str, file_id: str) -> UploadGrant:
         values = {

@@ -21,12 +21,18 @@ from roost.storage.tus.errors import UploadOffsetMismatch
 from roost.storage.tus.model import NewTusUpload, TusUpload, parse_byte_count, parse_metadata_header
 from roost.storage.tus.service import TusUploadService
 from roost.web import errors
+from roost.web.schemas import BINARY, describe_body
 from roost.web.service_registry import provide_service
 from roost.web.url_rule import rule_of
 
 _VERSION = "1.0.0"
 _PART = "application/offset+octet-stream"
 _LENGTHS = frozenset({b"upload-length", b"upload-defer-length"})
+_PART_DESCRIPTION = describe_body(_PART, BINARY) | {
+    "parameters": [
+        {"in": "header", "name": "Upload-Offset", "required": True, "schema": {"type": "integer", "minimum": 0}}
+    ]
+}
 _RESUMABLE = {"Tus-Resumable": _VERSION}
 _CAPABILITIES = {
     **_RESUMABLE,
@@ -44,7 +50,7 @@ class _CreationRoute(APIRoute):
         return Match.NONE, {}
 
 
-def _check_tus_version(request: Request) -> None:
+async def _check_tus_version(request: Request) -> None:
     if request.headers.get("tus-resumable", _VERSION) != _VERSION:
         raise HTTPException(412, headers=_CAPABILITIES)
 
@@ -52,7 +58,7 @@ def _check_tus_version(request: Request) -> None:
 Service = Annotated[TusUploadService, Depends(provide_service(TusUploadService))]
 CidVersion = Annotated[str | None, Query(alias="X-Upload-Option-Cid-Version", max_length=32)]
 creation_router = APIRouter(tags=["files"], route_class=_CreationRoute, dependencies=[Depends(_check_tus_version)])
-router = APIRouter(tags=["files"], dependencies=[Depends(_check_tus_version)])
+router = APIRouter(tags=["files"], dependencies=[Depends(_check_tus_version)], responses={401: {}, 412: {}})
 
 
 @creation_router.post("/v3/files", status_code=201, include_in_schema=False)
@@ -87,7 +93,7 @@ async def get_upload(file_id: UUID, token: str, transfers: Service) -> Response:
     return Response(headers={**_progress_headers(transfer), **_creation_headers(transfer), "Cache-Control": "no-store"})
 
 
-@router.patch("/v3/files/{file_id:uuid}/{token}", status_code=204)
+@router.patch("/v3/files/{file_id:uuid}/{token}", status_code=204, openapi_extra=_PART_DESCRIPTION)
 async def add_part(request: Request, file_id: UUID, token: str, transfers: Service) -> Response:
     """Append a part; the response to the last one has the CID."""
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != _PART:

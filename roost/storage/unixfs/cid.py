@@ -20,6 +20,7 @@ DIGEST = 32
 """Bytes of a SHA-256 digest."""
 
 _V0 = bytes((SHA2_256, DIGEST))
+_V1_BYTES, _LONG_VARINT = 36, 0x80
 _MAX_TEXT = 512
 _MAX_DIGEST = 128
 
@@ -78,6 +79,8 @@ class Cid:
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
         """Return the CID of exactly these bytes. Raises MalformedContent."""
+        if len(data) == _V1_BYTES and data[0] == 1 and data[1] < _LONG_VARINT and data[2:4] == _V0:  # nearly all
+            return cls(1, data[1], SHA2_256, data[4:])
         found, end = cls.read(data)
         if end != len(data):
             raise MalformedContent("something follows the CID")
@@ -85,6 +88,8 @@ class Cid:
 
     @property
     def multihash(self) -> bytes:
+        if self.hash == SHA2_256:
+            return _V0 + self.digest
         return varint.encode_varint(self.hash) + varint.encode_varint(len(self.digest)) + self.digest
 
     def __bytes__(self) -> bytes:

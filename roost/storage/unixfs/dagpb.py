@@ -38,7 +38,10 @@ class PBLink:
 
 @dataclass(frozen=True, slots=True)
 class UnixfsData:
-    """UnixFS data; `sizes` are the content bytes below each link of a file; `hash` and `fanout` are of shards."""
+    """UnixFS data; `sizes` are the content bytes below each link of a file; `hash` and `fanout` are of shards.
+
+    mode: POSIX permissions in the low 12 bits (UnixFS 1.5); the other bits are kept and have no meaning.
+    """
 
     kind: UnixfsKind
     data: bytes = b""
@@ -46,6 +49,7 @@ class UnixfsData:
     sizes: Sequence[int] = ()
     hash: int | None = None
     fanout: int | None = None
+    mode: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +98,8 @@ def _data(unixfs: UnixfsData) -> bytes:
     out += _number(3, unixfs.size) if unixfs.size is not None else b""
     out += b"".join(_number(4, size) for size in unixfs.sizes)
     out += _number(5, unixfs.hash) if unixfs.hash is not None else b""
-    return out + (_number(6, unixfs.fanout) if unixfs.fanout is not None else b"")
+    out += _number(6, unixfs.fanout) if unixfs.fanout is not None else b""
+    return out + (_number(7, unixfs.mode) if unixfs.mode is not None else b"")
 
 
 def _number(place: int, value: int) -> bytes:
@@ -173,7 +178,7 @@ def _unixfs(message: bytes) -> UnixfsData:
                 raise MalformedContent("UnixFS data with an unknown field")
     if kind is None:
         raise MalformedContent("UnixFS data of no kind")
-    return UnixfsData(kind, data, numbers.get(3), sizes, numbers.get(5), numbers.get(6))
+    return UnixfsData(kind, data, numbers.get(3), sizes, numbers.get(5), numbers.get(6), numbers.get(7))
 
 
 def _kind(value: int) -> UnixfsKind:

@@ -88,12 +88,19 @@ class UnixfsImporter:
                 self._filled += len(part)
                 at += len(part)
 
-    def finish(self) -> DagTree:
-        if self._filled or not self._leaves:
+    def finish(self, mode: int | None = None) -> DagTree:
+        """Return the tree; `mode` are the permissions of the file (`0o755`), None stores none.
+
+        A leaf cannot have a mode, so the single leaf of a small file gets a node around it, and an empty file is a node
+        without a leaf.
+        """
+        if mode is not None and self._size + self._filled == 0:
+            self._levels[0] = []
+        elif self._filled or not self._leaves:
             self._end_leaf()
         level = 0
-        while level + 1 < len(self._levels) or len(self._levels[level]) > 1:
-            self._close(level)
+        while level + 1 < len(self._levels) or len(self._levels[level]) > 1 or (mode is not None and level == 0):
+            self._close(level, mode if level + 1 == len(self._levels) else None)
             level += 1
         root = self._levels[level][0]
         return DagTree(root.cid, root.size, root.tsize, bytes(self._leaves), self._nodes)
@@ -123,12 +130,29 @@ class UnixfsImporter:
             self._close(level)
         self._levels[level].append(part)
 
-    def _close(self, level: int) -> None:
+    def _close(self, level: int, mode: int | None = None) -> None:
         parts = self._levels[level]
         self._levels[level] = []
         sizes = [part.size for part in parts]
         links = [PBLink(part.cid, "", part.tsize) for part in parts]
-        data = dagpb.encode_node(links, UnixfsData(UnixfsKind.FILE, size=sum(sizes), sizes=sizes))
+        data = dagpb.encode_node(links, UnixfsData(UnixfsKind.FILE, size=sum(sizes), sizes=sizes, mode=mode))
         block = DagBlock(Cid.for_block(DAG_PB, data, self._profile.version), data)
         self._nodes.append(block)
         self._add(level + 1, _Subtree(block.cid, sum(sizes), len(data) + sum(part.tsize for part in parts)))
+
+
+def build_file(profile: ImportProfile, content: bytes, mode: int | None = None) -> DagTree:
+    """Build the tree of a file in memory, as `UnixfsImporter` does."""
+    if profile.raw and mode is None and len(content) <= profile.chunk:  # small files need no more than their hash
+        leaf = Cid.for_block(RAW, content, profile.version)
+        return DagTree(leaf, len(content), len(content), leaf.digest, [])
+    importer = UnixfsImporter(profile)
+    importer.update(content)
+    return importer.finish(mode)
+
+
+def build_link(profile: ImportProfile, target: bytes, mode: int | None = None) -> DagTree:
+    """Build a symbolic link to any path, which nothing resolves; its size is that of the path in bytes."""
+    data = dagpb.encode_node((), UnixfsData(UnixfsKind.SYMLINK, target, mode=mode))
+    block = DagBlock(Cid.for_block(DAG_PB, data, profile.version), data)
+    return DagTree(block.cid, len(target), len(data), nodes=(block,))

@@ -19,7 +19,7 @@ CidVersion = Annotated[str | None, Query(alias="X-Upload-Option-Cid-Version", ma
 router = APIRouter(tags=["files"])
 
 
-@router.post("/v3/files")
+@router.post("/v3/files", openapi_extra=schemas.UPLOAD_FORM)
 async def upload_file(
     request: Request, caller: FilesWriter, uploads: Service, cid_version: CidVersion = None
 ) -> DataEnvelope[schemas.UploadedFileRecord]:
@@ -31,7 +31,7 @@ async def upload_file(
     return DataEnvelope(data=schemas.uploaded_file(file))
 
 
-@router.post("/v3/files/{file_id:uuid}")
+@router.post("/v3/files/{file_id:uuid}", responses={401: {}, 403: {}, 405: {}}, openapi_extra=schemas.UPLOAD_FORM)
 async def upload_signed(
     request: Request, grant: SignedUploadGrant, uploads: Service
 ) -> DataEnvelope[schemas.UploadedFileRecord]:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import Field, StrictBool
 
 from roost.storage.webhooks.model import (
     DESCRIPTION_LIMIT,
@@ -17,7 +17,8 @@ from roost.storage.webhooks.model import (
 )
 from roost.web.schemas import Moment, StorageSchema, Text
 
-_Url = Annotated[Text, Field(max_length=4096)]
+_URL = "https://hooks.example/roost"
+_Url = Annotated[Text, Field(max_length=4096, examples=[_URL])]
 _Events = Annotated[Sequence[Annotated[Text, Field(max_length=100)]], Field(max_length=100)]
 _Description = Annotated[Text, Field(max_length=DESCRIPTION_LIMIT)]
 
@@ -28,7 +29,7 @@ class CreateWebhookRequest(StorageSchema):
     url: _Url
     events: _Events = ()
     description: _Description = ""
-    enabled: bool = True
+    enabled: StrictBool = True
 
 
 class UpdateWebhookRequest(StorageSchema):
@@ -37,7 +38,7 @@ class UpdateWebhookRequest(StorageSchema):
     url: _Url | None = None
     events: _Events | None = None
     description: _Description | None = None
-    enabled: bool | None = None
+    enabled: StrictBool | None = None
 
 
 class DeliveryListParameters(StorageSchema):
@@ -50,7 +51,7 @@ class WebhookRecord(StorageSchema):
     """`disabled_reason` is `gone` or `failing` if the server disabled the webhook."""
 
     id: str
-    url: str
+    url: str = Field(examples=[_URL])
     description: str
     events: Annotated[Sequence[str], Field(json_schema_extra={"items": {"enum": list(EVENT_TYPES)}})]
     enabled: bool
@@ -76,9 +77,9 @@ class DeliveryRecord(StorageSchema):
     id: str
     event_id: str
     event_type: str
-    state: DeliveryState
+    state: DeliveryState = Field(examples=[DeliveryState.DELIVERED])
     attempts: int
-    status: int | None
+    status: int | None = Field(examples=[200])
     error: str | None
     created_at: Moment
     attempted_at: Moment | None

@@ -25,13 +25,13 @@ NAMES = ("content", "about", "how")
     ],
 )
 async def test_json_is_read_without_spaces(given: str, content: bytes, padding: str) -> None:
-    assert await JsonParserPool().extract((given + padding).encode(), *NAMES) == ([None, None], content)
+    assert await JsonParserPool().extract("acme", (given + padding).encode(), *NAMES) == ([None, None], content)
 
 
 @pytest.mark.parametrize("padding", ["", PADDING])
 async def test_what_is_said_about_it(padding: str) -> None:
     body = json.dumps({"about": {"name": "\u00fc"}, "how": "{}", "content": 1}) + padding
-    assert await JsonParserPool().extract(body.encode(), *NAMES) == ([{"name": "\u00fc"}, "{}"], b"1")
+    assert await JsonParserPool().extract("acme", body.encode(), *NAMES) == ([{"name": "\u00fc"}, "{}"], b"1")
 
 
 @pytest.mark.parametrize("padding", ["", PADDING])
@@ -52,12 +52,12 @@ async def test_what_is_said_about_it(padding: str) -> None:
 )
 async def test_what_is_no_json_object(given: str, padding: str) -> None:
     with pytest.raises(InvalidLegacyRequest):
-        await JsonParserPool().extract((given + padding).encode(), *NAMES)
+        await JsonParserPool().extract("acme", (given + padding).encode(), *NAMES)
 
 
 async def test_what_is_said_has_its_limit() -> None:
     with pytest.raises(InvalidLegacyRequest):
-        await JsonParserPool().extract(json.dumps({"about": "x" * 500_000, "content": 1}).encode(), *NAMES)
+        await JsonParserPool().extract("acme", json.dumps({"about": "x" * 500_000, "content": 1}).encode(), *NAMES)
 
 
 async def test_others_go_on_while_nothing_but_brackets_is_read() -> None:
@@ -72,16 +72,18 @@ async def test_others_go_on_while_nothing_but_brackets_is_read() -> None:
     task = asyncio.create_task(others())
     await asyncio.sleep(0)
     body = b'{"a":[' + b"[]," * 50_000 + b"[]]}"
-    assert (await JsonParserPool().extract(body, *NAMES))[1] == body
+    assert (await JsonParserPool().extract("acme", body, *NAMES))[1] == body
     task.cancel()
     assert turns > 10
 
 
 async def test_not_too_many_wait() -> None:
     pool, body = JsonParserPool(waiting=2), ("{}" + PADDING).encode()
-    results = await asyncio.gather(*(pool.extract(body, *NAMES) for _ in range(3)), return_exceptions=True)
+    results = await asyncio.gather(*(pool.extract("acme", body, *NAMES) for _ in range(3)), return_exceptions=True)
     assert [type(result) for result in results].count(TooManyJsonPins) == 1
-    assert (await pool.extract(body, *NAMES))[1] == b"{}"
+    both = await asyncio.gather(*(pool.extract(tenant, body, *NAMES) for tenant in ("acme", "other") for _ in range(2)))
+    assert [content for _, content in both] == [b"{}"] * 4  # each tenant has a limit of its own
+    assert (await pool.extract("acme", body, *NAMES))[1] == b"{}"
 
 
 async def test_who_does_not_wait_any_more_takes_no_place() -> None:
@@ -89,5 +91,5 @@ async def test_who_does_not_wait_any_more_takes_no_place() -> None:
     for _ in range(3):
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.01):
-                await pool.extract(b'{"a":[' + b"[]," * 1_000_000 + b"[]]}", *NAMES)
-    assert (await pool.extract(("{}" + PADDING).encode(), *NAMES))[1] == b"{}"
+                await pool.extract("acme", b'{"a":[' + b"[]," * 1_000_000 + b"[]]}", *NAMES)
+    assert (await pool.extract("acme", ("{}" + PADDING).encode(), *NAMES))[1] == b"{}"

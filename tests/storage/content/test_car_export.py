@@ -4,14 +4,17 @@ from collections.abc import Iterable
 
 import pytest
 
+from roost.storage.content import service
 from roost.storage.content.car_export import DagScope, EntityBytes, export_car
 from roost.storage.content.errors import InvalidByteRange, TooManyBlocks
+from roost.storage.content.model import ContentNetwork, PackReference
+from roost.storage.content.tree_walk import walk_tree
 from roost.storage.unixfs import car, dagpb
 from roost.storage.unixfs.cid import DAG_PB, IDENTITY, RAW, Cid
 from roost.storage.unixfs.dagpb import PBLink, UnixfsData, UnixfsKind
 from roost.storage.unixfs.profile import V1, ImportProfile
 from tests.storage.cars import EVERY_PROFILE, Blocks, blocks_of, encode_car, folder_of_files, take
-from tests.storage.storage_env import CONTENT, StorageEnv
+from tests.storage.storage_env import CONTENT, StorageEnv, entry
 
 
 @pytest.fixture
@@ -46,6 +49,26 @@ async def test_what_was_imported_goes_out_too(env: StorageEnv, profile: ImportPr
     tree, blocks = blocks_of(profile, CONTENT)
     await env.keep(b"before", CONTENT, profile=profile)
     assert dict(await sent(env, tree.cid, [])) == dict(blocks)
+
+
+async def test_modes_and_links_go_out_and_come_back(env: StorageEnv) -> None:
+    async with env.content.receive(V1) as pack:
+        await pack.write(b"#!/bin/sh")
+        script = await pack.end_file(0o755)
+        folder = pack.add_folder([entry("run", script), entry("link", pack.add_link("run"))], 0o700)
+        hold = PackReference(pack.pack_id, "file/1", env.tenant_id, ContentNetwork.PRIVATE)
+        await pack.commit(lambda connection: service.hold_pack(connection, hold))
+    blocks = await sent(env, folder.cid, [])
+    assert len(blocks) == 4
+    env.db.run(lambda connection: service.release_packs(connection, "file/1"))
+    contents = await take(env, encode_car([folder.cid], blocks))
+    assert (contents.cid, contents.kind, contents.files) == (folder.cid, UnixfsKind.DIRECTORY, 2)
+    members = [(one.path, one.kind, one.mode, one.target) async for one in walk_tree(env.reader, env.scope, folder.cid)]
+    assert sorted(members) == [
+        ("", "folder", 0o700, b""),
+        ("link", "link", None, b"run"),
+        ("run", "file", 0o755, b""),
+    ]
 
 
 async def test_the_way_is_proved(env: StorageEnv) -> None:

@@ -11,7 +11,7 @@ from roost.storage.content.reader import ContentReader, ContentStat
 from roost.storage.unixfs import dagpb
 from roost.storage.unixfs.cid import DAG_PB, IDENTITY, RAW, Cid
 from roost.storage.unixfs.dagpb import PBLink, UnixfsData, UnixfsKind
-from roost.storage.unixfs.profile import PROFILES, ImportProfile
+from roost.storage.unixfs.profile import PROFILES, UNIXFS_V1_2025, ImportProfile
 from tests.storage.storage_env import CONTENT, StorageEnv, entry
 
 EVERY_PROFILE = pytest.mark.parametrize("profile", PROFILES.values(), ids=PROFILES)
@@ -142,6 +142,30 @@ async def test_a_flipped_bit_is_never_served(env: StorageEnv, profile: ImportPro
         got.extend([piece async for piece in env.reader.stream_file(env.scope, stat)])
     begin = 3_000_000 // profile.chunk * profile.chunk
     assert await read_whole(env.reader, env.scope, stat, 0, begin) == CONTENT[:begin]
+
+
+async def test_many_small_files_of_packs(env: StorageEnv) -> None:
+    contents = [bytes((number,)) * 20_000 for number in range(120)] + [b"", b"x", b"", b"x"]
+    trees = (await env.keep(*contents[::2]))[1] + (await env.keep(*contents[1::2], holder="file/2"))[1]
+    blocks = await env.reader.find_blocks(env.scope, [tree.cid for tree in reversed(trees)])
+    found = {index: data async for index, data in env.reader.read_slices(blocks)}
+    assert found == dict(enumerate(reversed(contents[::2] + contents[1::2])))
+
+
+async def test_small_files_with_a_flipped_bit_are_never_served(env: StorageEnv) -> None:
+    contents = [bytes((number,)) * 500_000 for number in range(6)]
+    pack_id, trees = await env.keep(*contents, profile=UNIXFS_V1_2025)
+    with env.blob(pack_id).open("r+b") as file:
+        file.seek(2_100_000)
+        file.write(b"x")
+    blocks = await env.reader.find_blocks(env.scope, [tree.cid for tree in trees])
+    found = env.reader.read_slices(blocks)
+    assert [(await anext(found))[1] for _ in range(4)] == contents[:4]
+    with pytest.raises(ContentDamaged):
+        await anext(found)
+    env.blob(pack_id).write_bytes(b"")
+    with pytest.raises(ContentDamaged):
+        await anext(env.reader.read_slices(blocks))
 
 
 async def test_a_whole_copy_is_preferred_to_a_damaged_one(env: StorageEnv) -> None:

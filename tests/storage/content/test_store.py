@@ -7,6 +7,7 @@ import pytest
 from sqlalchemy.exc import IntegrityError
 
 from roost.storage.content import store
+from roost.storage.content.errors import ContentNotFound
 from roost.storage.content.model import (
     BlockLocation,
     BlockMatch,
@@ -46,11 +47,19 @@ def hold(
 
 
 def find(env: StorageEnv, cid: Cid, scope: ContentScope | None = None) -> BlockMatch | None:
-    return env.db.run(lambda connection: store.find_block(connection, scope or env.scope, cid))
+    found = env.db.run(lambda connection: store.find_block(connection, scope or env.scope, cid))
+    other = Cid.for_block(RAW, b"other")
+    many = env.db.run(lambda connection: store.find_blocks(connection, scope or env.scope, [other, cid, cid]))
+    assert list(many) == [None, found, found]
+    return found
 
 
 def stored(env: StorageEnv, tenant: str | None = None) -> int:
     return env.db.run(lambda connection: store.stored_bytes(connection, tenant or env.tenant_id))
+
+
+def held_by(env: StorageEnv, pack_id: str) -> Sequence[str]:
+    return env.db.run(lambda connection: store.list_holders(connection, pack_id, 10))
 
 
 @pytest.mark.parametrize("row", ROWS, ids=("slice", "framed", "inline"))
@@ -165,6 +174,43 @@ def test_what_a_tenant_keeps_is_counted_as_often_as_it_is_held(env: StorageEnv) 
     env.db.run(lambda connection: store.release_packs(connection, "nobody"))
     env.db.run(lambda connection: store.release_packs(connection, "file/2"))
     assert stored(env) == 0
+
+
+def test_the_packs_of_a_holder_are_replaced(env: StorageEnv) -> None:
+    one, two, three = (keep(env, number, size=10**number) for number in (1, 2, 3))
+    hold(env, one, "file/1")
+
+    def replace(*pack_ids: str) -> tuple[set[str], int]:
+        env.db.run(lambda db: store.hold_packs(db, "snapshot/1", env.tenant_id, PRIVATE, pack_ids))
+        held = {pack for pack in (one, two, three) if "snapshot/1" in held_by(env, pack)}
+        return held, stored(env) - 10
+
+    assert replace(one, two) == ({one, two}, 110)
+    assert replace(two, three, three) == ({two, three}, 1100)
+    assert held_by(env, one) == ["file/1"]
+    assert replace(two, three) == ({two, three}, 1100)
+    with pytest.raises(ContentNotFound):
+        replace(one, "gone")
+    assert replace(two, three) == ({two, three}, 1100)
+    assert replace() == (set(), 0)
+
+
+def test_a_holder_may_have_many_packs(env: StorageEnv) -> None:
+    packs = [keep(env, number, size=1, rows=()) for number in range(1101)]
+    for wanted in (packs, packs[1:], []):
+        env.db.run(lambda db, ids=wanted: store.hold_packs(db, "snapshot/1", env.tenant_id, PRIVATE, ids))
+        assert stored(env) == len(wanted)
+
+
+def test_many_blocks_are_found_at_once_and_each_once(env: StorageEnv) -> None:
+    rows = [BlockRow(Cid.for_block(RAW, str(n).encode()), BlockLocation.SLICE, n, 1) for n in range(1101)]
+    for number in (1, 2):
+        pack_id = keep(env, number, rows=rows)
+        for holder in ("file/1", "file/2"):
+            hold(env, pack_id, f"{holder}/{number}")
+    env.db.run(lambda db: store.mark_damaged(db, f"{1:032}"))
+    found = env.db.run(lambda db: store.find_blocks(db, env.scope, [row.cid for row in rows]))
+    assert found == [BlockMatch(f"{2:032}", row) for row in rows]
 
 
 def test_what_nobody_holds_may_go(env: StorageEnv) -> None:

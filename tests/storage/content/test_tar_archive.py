@@ -9,16 +9,16 @@ from pathlib import Path
 import pytest
 
 from roost.core.problem import Problem
-from roost.storage.content import tar_archive
+from roost.storage.content import service, tar_archive
 from roost.storage.content.errors import ContentDamaged, NotArchivable, TooDeep, TooManyArchiveMembers
-from roost.storage.content.model import ContentScope
+from roost.storage.content.model import ContentNetwork, ContentScope, PackReference
 from roost.storage.content.reader import ContentStat
 from roost.storage.content.tar_archive import TarArchive
 from roost.storage.unixfs import dagpb
 from roost.storage.unixfs.cid import DAG_PB, IDENTITY, RAW, Cid
 from roost.storage.unixfs.dagpb import PBLink, UnixfsData, UnixfsKind
 from roost.storage.unixfs.directory import build_folder
-from roost.storage.unixfs.profile import V1, ImportProfile
+from roost.storage.unixfs.profile import V0, V1, ImportProfile
 from tests.storage.cars import EVERY_PROFILE, Blocks, blocks_of, encode_car, take
 from tests.storage.storage_env import CONTENT, StorageEnv, entry
 
@@ -113,6 +113,30 @@ async def test_the_same_content_is_the_same_tar(env: StorageEnv) -> None:
     assert {(one.uid, one.gid, one.uname, one.gname, one.mtime) for one in members} == {(0, 0, "", "", 0)}
 
 
+@pytest.mark.parametrize("profile", [V1, V0], ids=["v1", "v0"])
+async def test_modes_and_links_are_unpacked(env: StorageEnv, profile: ImportProfile, tmp_path: Path) -> None:
+    long = "/".join(["n" * 100] * 3)
+    targets = {"up": Path("../run.sh"), "down": Path("empty"), "far": Path(long), "top": Path("..")}
+    async with env.content.receive(profile) as pack:
+        await pack.write(b"#!/bin/sh\n")
+        script = entry("run.sh", await pack.end_file(0o104751))
+        links = [entry(name, pack.add_link(f"./{target}")) for name, target in targets.items()]
+        inside = pack.add_folder([entry("empty", pack.add_folder([], 0o700)), *links])
+        folder = pack.add_folder([script, entry("in", inside)], 0o750)
+        hold = PackReference(pack.pack_id, "file/1", env.tenant_id, ContentNetwork.PRIVATE)
+        await pack.commit(lambda connection: service.hold_pack(connection, hold))
+    (tmp_path / "a.tar").write_bytes(await packed(env, folder.cid))
+    done = subprocess.run(["tar", "xpf", "a.tar"], cwd=tmp_path, capture_output=True, check=True)  # GNU tar
+    assert done.stderr == b""
+    with tarfile.open(tmp_path / "a.tar") as tar:
+        tar.extractall(tmp_path / "python", filter="data")
+    for top in (tmp_path / str(folder.cid), tmp_path / "python" / str(folder.cid)):
+        assert {name: (top / "in" / name).readlink() for name in targets} == targets
+        assert (top / "in" / "up").read_bytes() == b"#!/bin/sh\n"
+    modes = {path: (tmp_path / str(folder.cid) / path).stat().st_mode & 0o7777 for path in ("", "run.sh", "in/empty")}
+    assert modes == {"": 0o750, "run.sh": 0o751, "in/empty": 0o700}  # no setuid
+
+
 @pytest.mark.parametrize("data", [b"", b"small", CONTENT], ids=["empty", "small", "large"])
 @EVERY_PROFILE
 async def test_a_file_goes_out_by_its_cid(env: StorageEnv, profile: ImportProfile, data: bytes) -> None:
@@ -184,14 +208,35 @@ async def test_no_name_hides_in_a_shard(env: StorageEnv) -> None:
         await (await made(env, cid)).check()
 
 
-async def test_links_between_files_do_not_go_out(env: StorageEnv) -> None:
-    target = dagpb.encode_node([], UnixfsData(UnixfsKind.SYMLINK, b"/etc/passwd"))
-    symlink = Cid.for_block(DAG_PB, target)
-    node = dagpb.encode_node([PBLink(symlink, "a", 9)], UnixfsData(UnixfsKind.DIRECTORY))
-    cid = Cid.for_block(DAG_PB, node)
-    await take(env, encode_car([cid], [(cid, node), (symlink, target)]))
+@pytest.mark.parametrize(
+    "target",
+    [
+        *(b"", b"/etc/passwd", b"../..", b"../../x", b"x/../../y", b"x/..", b"a\0b", b"..\\x", b"\xff", b"n" * 256),
+        b"n/" * 2049,
+    ],
+)
+async def test_no_link_leads_outside(env: StorageEnv, target: bytes) -> None:
+    """A name in a target may be another link, so `..` behind it may lead anywhere."""
+    async with env.content.receive(V1) as pack:
+        inside = pack.add_folder([entry("link", pack.add_link(target))])
+        folder = pack.add_folder([entry("before", pack.add_link(b"in")), entry("in", inside)])
+        hold = PackReference(pack.pack_id, "file/1", env.tenant_id, ContentNetwork.PRIVATE)
+        await pack.commit(lambda connection: service.hold_pack(connection, hold))
     with pytest.raises(NotArchivable):
-        await (await made(env, cid)).check()
+        await (await made(env, folder.cid)).check()
+    out = bytearray()
+    with pytest.raises(NotArchivable):  # nor without the check before
+        await sent(await made(env, folder.cid), out)
+    assert list(unpacked(bytes(out) + bytes(1024))) == [
+        str(folder.cid),
+        *(f"{folder.cid}/{n}" for n in ("before", "in")),
+    ]
+
+
+async def test_a_link_alone_does_not_go_out(env: StorageEnv) -> None:
+    target = Cid(1, DAG_PB, IDENTITY, dagpb.encode_node([], UnixfsData(UnixfsKind.SYMLINK, b"x")))
+    with pytest.raises(NotArchivable):
+        await (await made(env, target)).check()
 
 
 async def nested_folders(env: StorageEnv, height: int, names: Sequence[str]) -> Cid:
@@ -218,10 +263,11 @@ async def test_it_is_bounded(
         await (await made(env, await nested_folders(env, height, names))).check()
 
 
+@pytest.mark.parametrize(("bound", "value"), [("CHECKED_MEMBERS", 100), ("CHECK_SECONDS", 0.0)])
 async def test_the_first_byte_does_not_wait_for_a_walk_of_everything(
-    env: StorageEnv, monkeypatch: pytest.MonkeyPatch
+    env: StorageEnv, monkeypatch: pytest.MonkeyPatch, bound: str, value: float
 ) -> None:
-    monkeypatch.setattr(tar_archive, "CHECKED_MEMBERS", 100)
+    monkeypatch.setattr(tar_archive, bound, value)
     monkeypatch.setattr(tar_archive, "MAX_MEMBERS", 1000)
     tar, stat, stats = await made(env, await nested_folders(env, 12, ["a", "b"])), env.reader.stat, list[Cid]()
 

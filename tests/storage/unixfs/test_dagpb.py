@@ -19,6 +19,7 @@ NOTES = st.builds(
     st.lists(NUMBERS, max_size=5),
     st.none() | NUMBERS,
     st.none() | NUMBERS,
+    st.none() | NUMBERS,
 )
 DATA = bytes.fromhex("0a020801")  # a folder's UnixFS data, as a field of its node
 A = PBLink(Cid.for_block(RAW, b"a"), "a", 1)

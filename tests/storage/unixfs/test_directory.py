@@ -1,4 +1,4 @@
-"""Folders have the CIDs of other implementations; the expected ones are from aleph-cid 0.1.0."""
+"""Folders have the CIDs of other implementations: the expected ones are from aleph-cid 0.1.0, with modes from kubo."""
 
 import pytest
 from hypothesis import given
@@ -48,6 +48,25 @@ def test_an_empty_folder(profile: ImportProfile, cid: str) -> None:
     assert str(build_folder(profile, []).cid) == cid
 
 
+@pytest.mark.parametrize(
+    ("mode", "cid"),
+    [
+        (0o755, "QmRviohgafvCsbkiTgfQFipbuXJ6k1YtoiaQW4quttJPKu"),
+        (0o713, "QmQ1ABnw2iip7sj23EzzBZ9T77KyyfESP6SUboiXPyzNQe"),
+    ],
+)
+def test_an_empty_folder_with_a_mode(mode: int, cid: str) -> None:
+    assert str(build_folder(V0, [], mode).cid) == cid
+
+
+def test_of_a_sharded_folder_the_root_has_the_mode() -> None:
+    entries = [entry(V1, f"{number}-{'x' * 100}") for number in range(3000)]
+    nodes = [dagpb.decode_node(node.data).unixfs for node in build_folder(V1, entries, 0o750).nodes]
+    assert len(nodes) > 2
+    assert [node.mode for node in nodes] == [*([None] * (len(nodes) - 1)), 0o750]
+    assert {node.kind for node in nodes} == {UnixfsKind.SHARD}
+
+
 def test_entries_come_in_any_order_and_are_sorted_by_their_bytes() -> None:
     entries = [entry(V1, name) for name in ("b", "a", "ä", "Z")]
     tree = build_folder(V1, entries)
@@ -55,7 +74,7 @@ def test_entries_come_in_any_order_and_are_sorted_by_their_bytes() -> None:
     assert [link.name for link in dagpb.decode_node(tree.nodes[-1].data).links] == ["Z", "a", "b", "ä"]
 
 
-@pytest.mark.parametrize("name", ["", "a/b", "a\0"])
+@pytest.mark.parametrize("name", ["", "a/b", "a\0", "a\udcff"])
 def test_names_that_no_folder_has(name: str) -> None:
     with pytest.raises(InvalidEntryName):
         build_folder(V1, [entry(V1, name)])

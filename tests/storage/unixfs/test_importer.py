@@ -1,6 +1,7 @@
 """The importer's CIDs are those of other implementations.
 
-The expected CIDs are from ipfs-unixfs-importer 17.1.1 for the same bytes and parameters.
+The expected CIDs are from ipfs-unixfs-importer 17.1.1 for the same bytes and parameters, and those with modes and of
+links from the tests of kubo.
 """
 
 import hashlib
@@ -12,7 +13,8 @@ from hypothesis import strategies as st
 
 from roost.storage.unixfs import dagpb
 from roost.storage.unixfs.cid import Cid
-from roost.storage.unixfs.importer import DagTree, UnixfsImporter
+from roost.storage.unixfs.dagpb import UnixfsData, UnixfsKind
+from roost.storage.unixfs.importer import DagTree, UnixfsImporter, build_file, build_link
 from roost.storage.unixfs.profile import PROFILES, UNIXFS_V1_2025, V0, V1, ImportProfile
 
 CHUNK = 262144
@@ -122,7 +124,7 @@ def test_any_content_in_any_pieces_is_the_same_tree(data: bytes, steps: list[int
     for step in [*steps, len(data)]:
         importer.update(data[at : at + step])
         at += step
-    assert importer.finish() == imported(profile, data)
+    assert importer.finish() == imported(profile, data) == build_file(profile, data)
 
 
 @given(st.binary(max_size=2000), st.sampled_from(SMALL))
@@ -164,3 +166,51 @@ def test_it_goes_on_after_any_whole_leaf(data: bytes, leaves: int, profile: Impo
     assert later.leaves == whole.leaves[: kept * 32]
     later.update(data[kept * profile.chunk :])
     assert later.finish() == whole
+
+
+@pytest.mark.parametrize(
+    ("mode", "cid"),
+    [
+        (0o640, "QmQLgxypSNGNFTuUPGCecq6dDEjb6hNB5xSyVmP3cEuNtq"),
+        (0o764, "QmchD3BN8TQ3RW6jPLxSaNkqvfuj7syKhzTRmL4EpyY1Nz"),
+    ],
+)
+def test_an_empty_file_with_a_mode_is_what_kubo_says(mode: int, cid: str) -> None:
+    assert str(UnixfsImporter(V0).finish(mode).cid) == cid
+
+
+@pytest.mark.parametrize("profile", PROFILES.values(), ids=PROFILES)
+def test_the_single_leaf_of_a_file_with_a_mode_gets_a_node_around_it(profile: ImportProfile) -> None:
+    plain, importer = imported(profile, b"small"), UnixfsImporter(profile)
+    importer.update(b"small")
+    tree = importer.finish(0o755)
+    (block,) = tree.nodes
+    node = dagpb.decode_node(block.data)
+    assert [link.cid for link in node.links] == [plain.cid]
+    assert node.unixfs == UnixfsData(UnixfsKind.FILE, size=5, sizes=[5], mode=0o755)
+    assert (tree.cid, tree.size, tree.tsize) == (block.cid, 5, plain.tsize + len(block.data))
+    assert tree.leaves == plain.leaves
+
+
+@given(st.binary(max_size=2000), st.sampled_from(SMALL))
+def test_the_root_of_any_file_has_its_mode_and_all_below_is_as_without(data: bytes, profile: ImportProfile) -> None:
+    plain, importer = imported(profile, data), UnixfsImporter(profile)
+    importer.update(data)
+    tree = importer.finish(0o755)
+    assert tree == build_file(profile, data, 0o755)
+    root = dagpb.decode_node(tree.nodes[-1].data)
+    assert (tree.cid, root.unixfs.mode, root.unixfs.size) == (tree.nodes[-1].cid, 0o755, len(data))
+    below = [node.cid for node in tree.nodes[:-1]]
+    assert below == [node.cid for node in plain.nodes[: len(below)]]
+
+
+@pytest.mark.parametrize(
+    ("target", "cid"),
+    [
+        (b"files/foo/baz", "QmdocmZeF7qwPT9Z8SiVhMSyKA2KKoA2J7jToW6z6WBmxR"),
+        (b"files/does/not/exist", "QmWYN8SEXCgNT2PSjB6BnxAx6NJQtazWoBkTRH9GRfPFFQ"),
+    ],
+)
+def test_a_link_is_what_kubo_says(target: bytes, cid: str) -> None:
+    tree = build_link(V0, target)
+    assert (str(tree.cid), tree.size, tree.tsize) == (cid, len(target), len(tree.nodes[0].data))

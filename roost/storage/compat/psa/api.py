@@ -7,6 +7,7 @@ from fastapi import APIRouter, Depends, Path, Query, Response, status
 from roost.identity.authenticator import FilesReader, FilesWriter
 from roost.storage.compat.psa import schemas
 from roost.storage.pins.service import PinService
+from roost.web.large_response import render_list
 from roost.web.schemas import Text
 from roost.web.service_registry import provide_service
 
@@ -15,13 +16,14 @@ RequestId = Annotated[Text, Path(alias="requestid")]
 router = APIRouter(prefix="/psa/pins", tags=["pins"])
 
 
-@router.get("")
+@router.get("", response_model=schemas.PinResults)
 async def list_remote_pins(
     caller: FilesReader, parameters: Annotated[schemas.PinListQuery, Query()], pins: Service
-) -> schemas.PinResults:
+) -> Response:
     """List pins by CID, newest first."""
     page, count = await pins.list_slice(caller.tenant_id, parameters.to_query(), parameters.limit)
-    return schemas.pin_results(page, count, await pins.list_delegates())
+    delegates = await pins.list_delegates()
+    return await render_list(page, lambda: schemas.pin_results(page, count, delegates))
 
 
 @router.post("", status_code=status.HTTP_202_ACCEPTED)
