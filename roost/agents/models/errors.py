@@ -1,6 +1,6 @@
 """Errors of the model gateway itself; upstream errors are in the drivers' contract. `code` is OpenAI's."""
 
-from roost.core.problem import InvalidInput, NotFound, PayloadTooLarge, ServiceUnavailable, TooManyRequests
+from roost.core.problem import InvalidInput, NotFound, PayloadTooLarge, Problem, ProblemKind, TooManyRequests
 
 
 class ModelBodyTooLarge(PayloadTooLarge):
@@ -22,9 +22,27 @@ class UnknownModel(NotFound):
         super().__init__(f"The model `{model}` does not exist", extra={"code": "model_not_found"})
 
 
+class EndpointUnsupported(NotFound):
+    def __init__(self, model: str, path: str) -> None:
+        super().__init__(
+            f"The source of the model `{model}` has no endpoint {path}", extra={"code": "unsupported_endpoint"}
+        )
+
+
+class StoredResponseRefused(InvalidInput):
+    def __init__(self, field: str) -> None:
+        super().__init__(
+            f"`{field}` is not supported: no response is stored, because agents share the provider's key",
+            extra={"code": "unsupported_parameter", "param": field},
+        )
+
+
 class TooManyModelRequests(TooManyRequests):
     message = "Too many model requests at once"
 
 
-class UpstreamTimeout(ServiceUnavailable):
-    message = "The model gave no output in time"
+class UpstreamTimeout(Problem):
+    kind = ProblemKind.TIMED_OUT
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(f"The model gave no output for {seconds:g} s", extra={"code": "timeout"})

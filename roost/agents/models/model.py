@@ -10,15 +10,19 @@ BODY_TIMEOUT_SECONDS = 60.0
 MAX_CONCURRENT_REQUESTS = 32
 MAX_CONCURRENT_BYTES = 64 * 1024**2
 """Concurrent requests of one agent, and bytes of their bodies."""
-IDLE_TIMEOUT_SECONDS = 120.0
-"""Maximum time between two chunks of a streamed completion."""
-COMPLETION_TIMEOUT_SECONDS = 600.0
-"""Maximum time for a completion that is not streamed."""
 USAGE_DAYS = 31
 MAX_OFFERED_MODELS = 1000
 """Maximum number of models in an engine's configuration."""
 NO_MODEL = "none"
 """Placeholder where no upstream can list its models; a request for it gets the reason."""
+
+
+@dataclass(frozen=True)
+class ModelTimeouts:
+    """Maximum seconds for an answer in one piece, and before each chunk of a streamed one."""
+
+    answer: float = 600.0
+    idle: float = 120.0
 
 
 @dataclass(frozen=True)

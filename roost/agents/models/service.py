@@ -5,7 +5,13 @@ It limits concurrent requests per agent. Drivers handle keys and the upstreams' 
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
-from contextlib import AbstractAsyncContextManager, AbstractContextManager, AsyncExitStack, nullcontext
+from contextlib import (
+    AbstractAsyncContextManager,
+    AbstractContextManager,
+    AsyncExitStack,
+    asynccontextmanager,
+    nullcontext,
+)
 from datetime import timedelta
 
 from roost.agents.models import store
@@ -13,22 +19,22 @@ from roost.agents.models.agent_catalogs import AgentCatalogs
 from roost.agents.models.catalog import ModelCatalog
 from roost.agents.models.concurrency import ConcurrencyLimiter, ConcurrencySlot
 from roost.agents.models.errors import UpstreamTimeout
+from roost.agents.models.forwarding import require_forwarding, stateless_body
 from roost.agents.models.listing import ModelListing
 from roost.agents.models.model import (
-    COMPLETION_TIMEOUT_SECONDS,
-    IDLE_TIMEOUT_SECONDS,
     USAGE_DAYS,
     AgentProviders,
     ModelInfo,
     ModelOffer,
+    ModelTimeouts,
     ModelUsage,
 )
-from roost.agents.models.token_count import TokenCount
+from roost.agents.models.token_count import ForwardedTokenCount, TokenCount
 from roost.agents.models.usage_meter import UsageMeter
 from roost.core import clock
 from roost.core.db import Database
-from roost.drivers.model.chat import ChatRequest
-from roost.drivers.model.contract import Json, ModelUpstream
+from roost.drivers.model.chat import ChatRequest, ForwardedRequest
+from roost.drivers.model.contract import ForwardingUpstream, Json, ModelUpstream
 from roost.identity.caller import Caller
 
 
@@ -55,11 +61,11 @@ class ModelGateway:
         default: str | None = None,
         *,
         providers: AgentProviders | None = None,
-        idle: float = IDLE_TIMEOUT_SECONDS,
+        timeouts: ModelTimeouts | None = None,
     ) -> None:
         """Serve the deployment's `upstreams` to all callers, and agents' own `providers` to those agents.
 
-        `default` is the name of an upstream, or `upstream/model` to put that model first; `idle` is in seconds.
+        `default` is the name of an upstream, or `upstream/model` to put that model first.
         """
         self._db = db
         self._upstreams = upstreams
@@ -67,7 +73,7 @@ class ModelGateway:
         self._agent_catalogs = None if providers is None else AgentCatalogs(providers, self._deployment)
         self._slots = ConcurrencyLimiter()
         self._meter = UsageMeter(db)
-        self._idle = idle
+        self._timeouts = timeouts or ModelTimeouts()
 
     async def start(self) -> None:
         self._meter.start()
@@ -104,11 +110,8 @@ class ModelGateway:
         """Return a `chat.completion`. Raises UnknownModel, UpstreamProblem, UpstreamTimeout."""
         async with self._open_catalog(caller.agent_id) as catalogue:
             upstream, model = await catalogue.find(request.model)
-            try:
-                async with asyncio.timeout(COMPLETION_TIMEOUT_SECONDS):
-                    completion = await upstream.complete(request.for_model(model))
-            except TimeoutError:
-                raise UpstreamTimeout from None
+            async with _time_limit(self._timeouts.answer):
+                completion = await upstream.complete(request.for_model(model))
         tokens = TokenCount(request)
         tokens.add(completion)
         self._count(caller, f"{upstream.name}/{model}", tokens)
@@ -122,14 +125,33 @@ class ModelGateway:
         async with AsyncExitStack() as resources:
             catalogue = await resources.enter_async_context(self._open_catalog(caller.agent_id))
             upstream, model = await catalogue.find(request.model)
-            chunks = upstream.stream(request.for_model(model))
-            first = await self._next(chunks)  # a generator that raised has ended, so nothing stays open
-            tokens = TokenCount(request)
-            resources.callback(self._count, caller, f"{upstream.name}/{model}", tokens)
-            resources.push_async_callback(chunks.aclose)
-            return CompletionStream(
-                self._visible_chunks(first, chunks, tokens, shows_usage=request.wants_usage), resources.pop_all()
-            )
+            chunks, tokens = upstream.stream(request.for_model(model)), TokenCount(request)
+            first = await self._begin(chunks, tokens, caller, f"{upstream.name}/{model}", resources)
+            visible = self._visible_chunks(first, chunks, tokens, shows_usage=request.wants_usage)
+            return CompletionStream(visible, resources.pop_all())
+
+    async def forward(self, caller: Caller, path: str, request: ForwardedRequest) -> Json:
+        """Return the answer of a model's source to a request at `path`, which is relative to its base URL.
+
+        Raises EndpointUnsupported, StoredResponseRefused, and the errors of `complete`.
+        """
+        async with self._open_catalog(caller.agent_id) as catalogue:
+            upstream, model, body = await self._route(catalogue, path, request)
+            async with _time_limit(self._timeouts.answer):
+                answer = await upstream.forward(path, body)
+        tokens = ForwardedTokenCount(request)
+        tokens.add(answer)
+        self._count(caller, model, tokens)
+        return answer
+
+    async def forward_stream(self, caller: Caller, path: str, request: ForwardedRequest) -> CompletionStream:
+        """Stream the events of an answer in the form of the Responses API; errors are those of `forward`."""
+        async with AsyncExitStack() as resources:
+            catalogue = await resources.enter_async_context(self._open_catalog(caller.agent_id))
+            upstream, model, body = await self._route(catalogue, path, request)
+            events, tokens = upstream.forward_stream(path, body), ForwardedTokenCount(request)
+            first = await self._begin(events, tokens, caller, model, resources)
+            return CompletionStream(self._visible_chunks(first, events, tokens, shows_usage=True), resources.pop_all())
 
     async def list_usage(self, tenant_id: str, agent_id: str | None = None) -> Sequence[ModelUsage]:
         """List usage of the tenant or of one agent in the last 31 days, newest first."""
@@ -142,8 +164,36 @@ class ModelGateway:
             return nullcontext(self._deployment)
         return self._agent_catalogs.open_catalog(agent_id)
 
+    async def _route(
+        self, catalogue: ModelCatalog, path: str, request: ForwardedRequest
+    ) -> tuple[ForwardingUpstream, str, Json]:
+        """Return the upstream of the model, its name with the upstream's, and the body to forward."""
+        found, model = await catalogue.find(request.model)
+        upstream, body = require_forwarding(found, request.model, path), request.for_model(model)
+        is_shared = found in self._upstreams
+        return upstream, f"{found.name}/{model}", stateless_body(path, body) if is_shared else body
+
+    async def _begin(
+        self,
+        chunks: AsyncGenerator[Json, None],
+        tokens: TokenCount | ForwardedTokenCount,
+        caller: Caller,
+        model: str,
+        resources: AsyncExitStack,
+    ) -> Json | None:
+        """Return the first chunk; `resources` then end the request to the upstream, and count it."""
+        first = await self._next(chunks)  # a generator that raised has ended, so nothing stays open
+        resources.callback(self._count, caller, model, tokens)
+        resources.push_async_callback(chunks.aclose)
+        return first
+
     async def _visible_chunks(
-        self, chunk: Json | None, chunks: AsyncGenerator[Json, None], tokens: TokenCount, *, shows_usage: bool
+        self,
+        chunk: Json | None,
+        chunks: AsyncGenerator[Json, None],
+        tokens: TokenCount | ForwardedTokenCount,
+        *,
+        shows_usage: bool,
     ) -> AsyncGenerator[Json, None]:
         while chunk is not None:
             tokens.add(chunk)
@@ -153,18 +203,25 @@ class ModelGateway:
 
     async def _next(self, chunks: AsyncGenerator[Json, None]) -> Json | None:
         """Return the next chunk, or None at the end. Raises UpstreamTimeout."""
-        try:
-            async with asyncio.timeout(self._idle):
-                return await anext(chunks, None)
-        except TimeoutError:
-            raise UpstreamTimeout from None
+        async with _time_limit(self._timeouts.idle):
+            return await anext(chunks, None)
 
-    def _count(self, caller: Caller, model: str, tokens: TokenCount) -> None:
+    def _count(self, caller: Caller, model: str, tokens: TokenCount | ForwardedTokenCount) -> None:
         day = clock.utc_now().date().isoformat()
         agent = caller.agent_id or ""
         self._meter.add(
             ModelUsage(caller.tenant_id, agent, model, day, 1, tokens.prompt_tokens, tokens.completion_tokens)
         )
+
+
+@asynccontextmanager
+async def _time_limit(seconds: float) -> AsyncGenerator[None]:
+    """Raise UpstreamTimeout after `seconds`."""
+    try:
+        async with asyncio.timeout(seconds):
+            yield
+    except TimeoutError:
+        raise UpstreamTimeout(seconds) from None
 
 
 def _without_usage(chunk: Json) -> Json | None:

@@ -1,7 +1,7 @@
-"""Token count of one completion: as the upstream reports it, otherwise estimated from the text's length."""
+"""Token count of one answer: as the upstream reports it, otherwise estimated from the text's length."""
 
 from roost.drivers.model import json_access
-from roost.drivers.model.chat import ChatRequest, estimate_tokens
+from roost.drivers.model.chat import ChatRequest, ForwardedRequest, estimate_tokens
 from roost.drivers.model.contract import Json
 
 
@@ -37,3 +37,30 @@ class TokenCount:
         if self._usage:
             return json_access.as_count(self._usage.get("completion_tokens"))
         return -(-self._completion_chars // 4)
+
+
+class ForwardedTokenCount:
+    """Token count of a forwarded request, from the usage of embeddings and of the Responses API."""
+
+    def __init__(self, request: ForwardedRequest) -> None:
+        self._input = request.input
+        self._usage: Json = {}
+        self._delta_chars = 0
+
+    def add(self, answer: Json) -> None:
+        """Add a whole answer or one event."""
+        response = json_access.as_object(answer.get("response")) or answer
+        self._usage = json_access.as_object(response.get("usage")) or self._usage
+        self._delta_chars += len(json_access.as_string(answer.get("delta")))
+
+    @property
+    def prompt_tokens(self) -> int:
+        if self._usage:
+            return json_access.as_count(self._usage.get("input_tokens", self._usage.get("prompt_tokens")))
+        return estimate_tokens(str(self._input or ""))
+
+    @property
+    def completion_tokens(self) -> int:
+        if self._usage:
+            return json_access.as_count(self._usage.get("output_tokens"))
+        return -(-self._delta_chars // 4)

@@ -1,19 +1,26 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 import httpx2
 import pytest
 
-from roost.agents.models.model import MAX_BODY_BYTES, MAX_CONCURRENT_REQUESTS
+from roost.agents.models.model import MAX_BODY_BYTES, MAX_CONCURRENT_REQUESTS, ModelTimeouts
 from roost.core.db import Database
-from roost.drivers.model.contract import UpstreamDenied, UpstreamLimited, UpstreamRefused, UpstreamUnavailable
+from roost.drivers.model.contract import (
+    ModelSettings,
+    UpstreamDenied,
+    UpstreamLimited,
+    UpstreamRefused,
+    UpstreamUnavailable,
+)
+from roost.drivers.model.openai import OpenAIUpstream
 from roost.drivers.model.scripted import ScriptedUpstream
 from roost.web.json_tokens import VALUES_LIMIT
 from tests.agents.models.model_env import ModelEnv, Puppet, open_model_env, piece
-from tests.drivers.model.local import serving, until
+from tests.drivers.model.local import raw, serving, sse, until
 
 CHAT = "/v0/llm/v1/chat/completions"
 BODY = {"model": "one", "messages": [{"role": "user", "content": "hello"}]}
@@ -33,7 +40,9 @@ class ApiEnv:
 async def api_env(database: Database) -> AsyncIterator[ApiEnv]:
     async with AsyncExitStack() as stack:
         puppet = Puppet()
-        env = await stack.enter_async_context(open_model_env(database, [puppet, ScriptedUpstream()], idle=5.0))
+        env = await stack.enter_async_context(
+            open_model_env(database, [puppet, ScriptedUpstream()], timeouts=ModelTimeouts(idle=5.0))
+        )
         url = await stack.enter_async_context(serving(env))
         relay_url = await stack.enter_async_context(serving(env.relayed))
         headers = {"Authorization": f"Bearer {env.key.reveal()}"}
@@ -254,3 +263,30 @@ async def test_the_description_of_the_api_tells_bodies_and_answers(api_env: ApiE
         (operation,) = paths[path].values()
         schema = operation["responses"]["404"]["content"]["application/json"]["schema"]
         assert schema == {"$ref": "#/components/schemas/ModelErrorBody"}
+
+
+SILENT = {"message": "The model gave no output for 0.2 s", "type": "server_error", "param": None, "code": "timeout"}
+
+
+@pytest.mark.parametrize("body", [BODY, STREAM], ids=["whole", "stream"])
+async def test_a_provider_that_accepts_and_never_answers_is_a_timeout(database: Database, body: dict[str, Any]) -> None:
+    async with raw(b"", hold=True) as url, _served_from(database, url) as client:
+        response = await client.post(CHAT, json=body)
+    assert (response.status_code, _openai(response)) == (504, SILENT)
+
+
+async def test_a_provider_that_stalls_in_a_stream_ends_it_with_an_error(database: Database) -> None:
+    async with raw(sse(json.dumps(piece("hel"))), hold=True) as url, _served_from(database, url) as client:
+        response = await client.post(CHAT, json=STREAM)
+    first, error = _events(response.text)
+    assert (response.status_code, first["choices"][0]["delta"]["content"], error) == (200, "hel", {"error": SILENT})
+
+
+@asynccontextmanager
+async def _served_from(database: Database, url: str) -> AsyncIterator[httpx2.AsyncClient]:
+    """Yield a client of a gateway with one provider at `url`."""
+    upstream = OpenAIUpstream(ModelSettings("far", "openai", url, models=("one",)))
+    async with open_model_env(database, [upstream], timeouts=ModelTimeouts(0.2, 0.2)) as env, serving(env) as address:
+        headers = {"Authorization": f"Bearer {env.key.reveal()}"}
+        async with httpx2.AsyncClient(base_url=address, headers=headers, trust_env=False) as client:
+            yield client

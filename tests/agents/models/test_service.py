@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from roost.agents.models.errors import UnknownModel, UpstreamTimeout
-from roost.agents.models.model import ModelInfo, ModelUsage
+from roost.agents.models.model import ModelInfo, ModelTimeouts, ModelUsage
 from roost.agents.models.service import CompletionStream, ModelGateway
 from roost.core import clock
 from roost.core.db import Database
@@ -28,7 +28,7 @@ def puppet() -> Puppet:
 
 @pytest.fixture
 async def gateway(database: Database, puppet: Puppet) -> AsyncIterator[ModelGateway]:
-    made = ModelGateway(database, [puppet], idle=0.1)
+    made = ModelGateway(database, [puppet], timeouts=ModelTimeouts(idle=0.1))
     await made.start()
     yield made
     await made.stop()

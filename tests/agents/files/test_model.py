@@ -4,8 +4,8 @@ import base64
 
 import pytest
 
-from roost.agents.workspace.errors import InvalidFileContent, InvalidFilename, InvalidFilePath, WorkspaceFileTooLarge
-from roost.agents.workspace.model import FILE_LIMIT, decode_content, validate_filename, validate_path
+from roost.agents.files.errors import InvalidFileContent, InvalidFilename, InvalidFilePath, WorkspaceFileTooLarge
+from roost.agents.files.model import FILE_LIMIT, decode_content, validate_filename, validate_path
 
 
 @pytest.mark.parametrize(

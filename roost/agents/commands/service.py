@@ -1,0 +1,106 @@
+"""Commands of an agent, through its warden."""
+
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterable,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Generator,
+    Mapping,
+    Sequence,
+)
+from contextlib import asynccontextmanager, contextmanager
+from typing import TypedDict
+
+from roost.agents.commands import model
+from roost.agents.commands.errors import CommandExecutionFailed, InvalidCommand
+from roost.agents.commands.model import CommandResult
+from roost.agents.registry.agent_runtimes import AgentRuntimes
+from roost.agents.registry.errors import AgentNotRunning
+from roost.agents.registry.repository import AgentRepository
+from roost.core import clock
+from roost.core.sensitive import Sensitive
+from roost.drivers.runtime import warden_errors
+from roost.drivers.runtime.contract import ContainerNotRunning
+from roost.drivers.runtime.warden_client import ExecOutput
+
+LoadEnvironment = Callable[[str], Awaitable[Mapping[str, Sensitive[str]]]]
+"""Returns the environment variables of an agent's commands by the agent's id."""
+
+
+class _ExecArguments(TypedDict):
+    argv: Sequence[str]
+    cwd: str | None
+    env: Mapping[str, str]
+    timeout: float
+
+
+class CommandService:
+    def __init__(self, agents: AgentRepository, runtimes: AgentRuntimes, load_environment: LoadEnvironment) -> None:
+        self._agents = agents
+        self._runtimes = runtimes
+        self._load_environment = load_environment
+
+    async def run_command(
+        self,
+        agent_id: str,
+        command: str,
+        cwd: str | None = None,
+        timeout: float | None = None,  # noqa: ASYNC109 - enforced in the container
+    ) -> CommandResult:
+        """Run a shell command in the container; `cwd` is a folder of the workspace, `timeout` is in seconds.
+
+        Raises AgentNotFound, AgentOnOtherHost, InvalidCommand, CommandExecutionFailed, AgentNotRunning.
+        """
+        arguments = await self._prepare_command(agent_id, command, cwd, timeout)
+        with _command_errors():
+            result = await self._runtimes.get_warden(agent_id).exec(**arguments, output_limit=model.OUTPUT_LIMIT)
+        return CommandResult(
+            stdout=result.stdout.decode("utf-8", "replace"),
+            stderr=result.stderr.decode("utf-8", "replace"),
+            exit_code=result.exit_code,
+            command=command,
+            timestamp=clock.utc_now(),
+            truncated=result.truncated,
+            timed_out=result.timed_out,
+        )
+
+    @asynccontextmanager
+    async def stream_command(
+        self,
+        stdin: AsyncIterable[bytes] | None,
+        agent_id: str,
+        command: str,
+        cwd: str | None = None,
+        timeout: float | None = None,  # noqa: ASYNC109 - enforced in the container
+    ) -> AsyncGenerator[AsyncIterator[ExecOutput], None]:
+        """Run a command as `run_command`, but with input and output as streams; leaving the context kills it."""
+        arguments = await self._prepare_command(agent_id, command, cwd, timeout)
+        with _command_errors():
+            async with self._runtimes.get_warden(agent_id).exec_stream(**arguments, stdin=stdin) as outputs:
+                yield outputs
+
+    async def _prepare_command(
+        self, agent_id: str, command: str, cwd: str | None, seconds: float | None
+    ) -> _ExecArguments:
+        """Return the arguments of the warden's `exec`. Raises InvalidCommand, AgentNotFound, AgentOnOtherHost."""
+        if not command.strip() or "\0" in command or len(command) > model.COMMAND_LIMIT or cwd == "":
+            raise InvalidCommand
+        await self._agents.get_here(agent_id)
+        env = {name: value.reveal() for name, value in (await self._load_environment(agent_id)).items()}
+        limit = min(seconds or model.EXEC_TIMEOUT, model.EXEC_TIMEOUT_LIMIT)
+        return {"argv": ["/bin/sh", "-c", command], "cwd": cwd, "env": env, "timeout": limit}
+
+
+@contextmanager
+def _command_errors() -> Generator[None]:
+    """Raise the errors of the API for those of a command's warden."""
+    try:
+        yield
+    except (warden_errors.ExecRefused, warden_errors.PathRefused, warden_errors.WardenFileNotFound):
+        raise InvalidCommand from None
+    except (ContainerNotRunning, warden_errors.WardenDisconnected):
+        raise AgentNotRunning from None
+    except warden_errors.WardenFailed:
+        raise CommandExecutionFailed from None

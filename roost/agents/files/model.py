@@ -1,0 +1,113 @@
+"""Paths, names and contents of files, pages of a listing, and ranges of a file. Pure."""
+
+import base64
+import binascii
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from roost.agents.files.errors import InvalidFileContent, InvalidFilename, InvalidFilePath, WorkspaceFileTooLarge
+from roost.drivers.runtime.warden_files import FolderEntry
+
+FILE_LIMIT = 10 * 1024**2
+UPLOADS = "uploads"
+PAGE_LIMIT = 1000
+_RANGE = re.compile(r"bytes=(?:([0-9]{1,18})-([0-9]{1,18})?|-([0-9]{1,18}))", re.ASCII)
+_NAME_BYTES = 255
+_PATH_BYTES = 4096
+_WINDOWS_DEVICES = re.compile(r"(?i)(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?")
+
+
+@dataclass(frozen=True)
+class UploadedFile:
+    path: str
+    filename: str
+    size: int
+
+
+@dataclass(frozen=True)
+class FilePage:
+    """Entries with paths from the workspace; `next_cursor` continues after the last one, None at the end."""
+
+    entries: Sequence[FolderEntry]
+    next_cursor: str | None
+
+
+@dataclass(frozen=True)
+class FileRange:
+    """Part of a file: from `offset`, or from the end if it is negative; at most `length` bytes."""
+
+    offset: int = 0
+    length: int | None = None
+
+    def resolve(self, size: int) -> tuple[int, int]:
+        """Return begin and end of the part in a file of that size; both are equal if the part is empty."""
+        begin = max(size + self.offset, 0) if self.offset < 0 else min(self.offset, size)
+        return begin, size if self.length is None else min(begin + self.length, size)
+
+
+def encode_cursor(name: str) -> str:
+    """Return the cursor that continues after an entry; its name may hold any bytes."""
+    return base64.urlsafe_b64encode(name.encode("utf-8", "surrogateescape")).rstrip(b"=").decode()
+
+
+def decode_cursor(cursor: str, folder: str) -> str:
+    """Return the name of a cursor's entry, which stands in the folder. Raises InvalidFilePath."""
+    try:
+        name = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
+    except (ValueError, UnicodeError):
+        raise InvalidFilePath from None
+    path = name.decode("utf-8", "surrogateescape")
+    if not name or b"\0" in name or len(name) > _PATH_BYTES or not (folder == "." or path.startswith(f"{folder}/")):
+        raise InvalidFilePath
+    return path
+
+
+def parse_range(header: str | None) -> FileRange | None:
+    """Return the part that a `Range` header with one range asks for (RFC 9110, 14); None for all others."""
+    match = _RANGE.fullmatch((header or "").replace(" ", ""))
+    if match is None:
+        return None
+    first, last, suffix = (None if number is None else int(number) for number in match.groups())
+    if first is None:
+        return FileRange(-suffix, None) if suffix else FileRange(0, 0)
+    if last is not None and last < first:
+        return None
+    return FileRange(first, None if last is None else last + 1 - first)
+
+
+def validate_path(path: str) -> str:
+    """Return the path relative to the workspace. Raises InvalidFilePath.
+
+    A leading `/workspace/` is removed, because agents see the workspace at that path.
+    """
+    path = path.removeprefix("/workspace/")
+    parts = path.split("/")
+    if not path or len(path.encode("utf-8", "replace")) > _PATH_BYTES or path.startswith("/") or ".." in parts:
+        raise InvalidFilePath
+    if any(char in path for char in "\\\0") or not path.isprintable():
+        raise InvalidFilePath
+    return path
+
+
+def validate_filename(name: str) -> str:
+    """Return a file name without folders that is valid on every operating system. Raises InvalidFilename."""
+    too_long = len(name.encode("utf-8", "replace")) > _NAME_BYTES
+    if not name or too_long or name != name.strip() or name.endswith(".") or not name.isprintable():
+        raise InvalidFilename
+    if any(char in name for char in '/\\<>:"|?*') or name.lower() == ".git" or _WINDOWS_DEVICES.fullmatch(name):
+        raise InvalidFilename
+    return name
+
+
+def decode_content(content: str) -> bytes:
+    """Decode strict base64 (RFC 4648 section 4, no white space). Raises InvalidFileContent, WorkspaceFileTooLarge."""
+    if len(content) > FILE_LIMIT * 4 // 3 + 4:
+        raise WorkspaceFileTooLarge
+    try:
+        content_bytes = base64.b64decode(content, validate=True)
+    except (binascii.Error, ValueError):
+        raise InvalidFileContent from None
+    if len(content_bytes) > FILE_LIMIT:
+        raise WorkspaceFileTooLarge
+    return content_bytes

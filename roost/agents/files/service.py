@@ -1,0 +1,148 @@
+"""Files of a workspace, through the agent's warden."""
+
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator
+from contextlib import aclosing, asynccontextmanager
+
+from roost.agents.files import errors, model
+from roost.agents.files.model import FilePage, FileRange, UploadedFile, validate_path
+from roost.agents.registry.agent_runtimes import AgentRuntimes
+from roost.agents.registry.errors import AgentNotRunning
+from roost.agents.registry.repository import AgentRepository
+from roost.core.problem import Problem
+from roost.drivers.runtime import warden_errors
+from roost.drivers.runtime.contract import ContainerNotRunning
+from roost.drivers.runtime.warden_client import WardenClient
+from roost.drivers.runtime.warden_files import FileStat
+from roost.drivers.runtime.warden_tree import ChangedPaths
+
+_ROOTS = frozenset({"", ".", "/", "/workspace", "/workspace/"})
+
+
+class AgentFileService:
+    """Every method raises AgentNotFound, AgentOnOtherHost, AgentNotRunning and InvalidFilePath.
+
+    A path that leads out of the workspace by a link is a missing file for those that read, and invalid for others.
+    """
+
+    def __init__(self, agents: AgentRepository, runtimes: AgentRuntimes) -> None:
+        self._agents = agents
+        self._runtimes = runtimes
+
+    async def read_file(self, agent_id: str, path: str) -> bytes:
+        """Return a file. Raises WorkspaceFileNotFound, WorkspaceFileUnreadable and WorkspaceFileTooLarge."""
+        path = validate_path(path)
+        async with self._connect(agent_id, errors.WorkspaceFileUnreadable, errors.WorkspaceFileNotFound) as warden:
+            return await warden.read(path, limit=model.FILE_LIMIT)
+
+    async def upload_file(self, agent_id: str, filename: str, content: str) -> UploadedFile:
+        """Write a base64 file to `uploads/`, replacing one of the same name.
+
+        Raises InvalidFilename, InvalidFileContent, WorkspaceFileTooLarge, AgentDiskFull, and InvalidFilePath if the
+        agent replaced `uploads` with something that is not a folder.
+        """
+        path = f"{model.UPLOADS}/{model.validate_filename(filename)}"
+        data = model.decode_content(content)
+        async with self._connect(agent_id, errors.InvalidFilePath) as warden:
+            await warden.write(path, data)
+        return UploadedFile(path, filename, len(data))
+
+    async def list_page(
+        self,
+        agent_id: str,
+        path: str,
+        cursor: str | None = None,
+        *,
+        recursive: bool = False,
+        limit: int = model.PAGE_LIMIT,
+    ) -> FilePage:
+        """List a folder. Raises WorkspaceFileNotFound, NotAFolder and FolderTooLarge."""
+        folder = "." if path in _ROOTS else validate_path(path).rstrip("/")
+        after = model.decode_cursor(cursor, folder) if cursor else ""
+        async with self._connect(agent_id, errors.NotAFolder, errors.WorkspaceFileNotFound) as warden:
+            entries = await warden.files.tree(folder, after=after, recursive=recursive, limit=limit + 1)
+        has_more = len(entries) > limit
+        return FilePage(entries[:limit], model.encode_cursor(entries[limit - 1].name) if has_more else None)
+
+    @asynccontextmanager
+    async def open_file(
+        self, agent_id: str, path: str, part: FileRange
+    ) -> AsyncGenerator[tuple[FileStat, AsyncIterator[bytes]]]:
+        """Open a file, and yield its status and the bytes of a part.
+
+        Raises WorkspaceFileNotFound, WorkspaceFileUnreadable.
+        """
+        path = validate_path(path)
+        async with (
+            self._connect(agent_id, errors.WorkspaceFileUnreadable, errors.WorkspaceFileNotFound) as warden,
+            warden.files.download(path, offset=part.offset, length=part.length) as opened,
+        ):
+            yield opened
+
+    async def save_file(
+        self, agent_id: str, path: str, content: AsyncIterable[bytes], *, executable: bool = False
+    ) -> int:
+        """Write a file of any size once `content` has ended, replacing one, and return its size.
+
+        Raises WorkspaceFileTooLarge, AgentDiskFull, and InvalidFilePath if a part of the path is not a folder.
+        """
+        path = validate_path(path)
+        async with self._connect(agent_id, errors.InvalidFilePath) as warden:
+            return await warden.files.upload(path, content, mode=0o755 if executable else 0o644)
+
+    async def delete(self, agent_id: str, path: str, *, recursive: bool = False) -> None:
+        """Delete a file or a folder. Raises WorkspaceFileNotFound, FolderNotEmpty, FolderTooLarge."""
+        path = validate_path(path)
+        async with self._connect(agent_id, errors.InvalidFilePath) as warden:
+            await warden.files.delete(path, recursive=recursive)
+
+    async def move(self, agent_id: str, source: str, target: str) -> None:
+        """Rename a file or a folder. Raises WorkspaceFileNotFound, FileExists."""
+        source, target = validate_path(source), validate_path(target)
+        async with self._connect(agent_id, errors.InvalidFilePath) as warden:
+            await warden.files.move(source, target)
+
+    async def make_folder(self, agent_id: str, path: str) -> None:
+        """Create a folder with its parents, or keep it. Raises InvalidFilePath if a file is in its place."""
+        path = validate_path(path)
+        async with self._connect(agent_id, errors.InvalidFilePath) as warden:
+            await warden.files.make_folder(path)
+
+    @asynccontextmanager
+    async def watch(self, agent_id: str) -> AsyncGenerator[AsyncGenerator[ChangedPaths]]:
+        """Watch the workspace, and yield its changes; the first is empty. Raises FilesNotWatched."""
+        async with (
+            self._connect(agent_id, errors.InvalidFilePath) as warden,
+            aclosing(warden.tree.watch()) as changes,
+        ):
+            yield changes
+
+    @asynccontextmanager
+    async def _connect(
+        self, agent_id: str, kind_error: type[Problem], link_error: type[Problem] = errors.InvalidFilePath
+    ) -> AsyncGenerator[WardenClient]:
+        """Yield the agent's warden, and raise the errors of the API for the warden's.
+
+        `kind_error` is raised if a path leads to another kind of file, `link_error` if it leads out of the workspace.
+        """
+        await self._agents.get_here(agent_id)
+        try:
+            yield self._runtimes.get_warden(agent_id)
+        except warden_errors.PathRefused:
+            raise link_error from None
+        except warden_errors.WardenNotAFile:
+            raise kind_error from None
+        except (ContainerNotRunning, warden_errors.WardenDisconnected):
+            raise AgentNotRunning from None
+        except tuple(_PROBLEMS) as error:
+            raise _PROBLEMS[type(error)] from None
+
+
+_PROBLEMS: dict[type[Exception], type[Problem]] = {
+    warden_errors.WardenFileNotFound: errors.WorkspaceFileNotFound,
+    warden_errors.WardenFileTooLarge: errors.WorkspaceFileTooLarge,
+    warden_errors.WardenFileExists: errors.FileExists,
+    warden_errors.WardenFolderNotEmpty: errors.FolderNotEmpty,
+    warden_errors.WardenTooManyEntries: errors.FolderTooLarge,
+    warden_errors.WardenDiskFull: errors.AgentDiskFull,
+    warden_errors.WardenWatchRefused: errors.FilesNotWatched,
+}
