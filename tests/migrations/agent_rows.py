@@ -48,6 +48,26 @@ def _agent(name: str, /, **more: Any) -> Row:
     return "agents", row | more
 
 
+def _snapshot(snapshot_id: str, **fields: Any) -> Row:
+    row = {
+        "id": snapshot_id,
+        "agent_id": "a1",
+        "tenant_id": TENANT,
+        "cid": "bafybeicid",
+        "commit_sha": None,
+        "trigger": "request",
+        "change_summary": "1 file changed",
+        "files": 3,
+        "size": 2**40,
+        "skipped": '[["pipe","special",null],["\\udcff","secret","TOKEN"]]',
+        "skipped_count": 2,
+        "label": None,
+        "packs": '["p1"]',
+        "created_at": THEN,
+    }
+    return "snapshots", {**row, **fields}
+
+
 def _host(name: str, /, **more: Any) -> Row:
     row: dict[str, Any] = {
         "id": name,
@@ -157,4 +177,9 @@ ROWS: Mapping[str, Sequence[Row]] = {
     "0006": [_channel("telegram", bot_mark="b" * 64, allow_from='["1"]'), _channel("whatsapp", enabled=False)],
     "0007": [_script("build", state="failed", reason="exit", exit_code=1, digest="d" * 64), _script("start")],
     "0023": [_host("h1", seen_at=THEN), _host("h2")],
+    "0024": [
+        _snapshot("n1", label="l" * 100),
+        _snapshot("n2", commit_sha="c" * 40),
+        ("workspace_indexes", {"agent_id": "a1", "snapshot_id": "n2", "synced_at": THEN, "data": b"index"}),
+    ],
 }

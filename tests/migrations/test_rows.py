@@ -19,6 +19,8 @@ from roost.agents.models import store as usage
 from roost.agents.registry.repository import AgentRepository
 from roost.agents.scripts import store as scripts
 from roost.agents.secrets.service import SecretService
+from roost.agents.snapshots import store as snapshots
+from roost.agents.snapshots.model import SkippedFile, SkipReason
 from roost.core import clock
 from roost.core.db import Connection, Database, sealed
 from roost.drivers.blob.drafts import DraftStore
@@ -167,6 +169,13 @@ async def test_agents_and_what_they_have(upgraded: Database) -> None:
     assert (await upgraded.read(lambda connection: scripts.list_scripts(connection, "a1")))["build"].exit_code == 1
     counted = await upgraded.read(lambda connection: usage.list_usage(connection, TENANT, None, ""))
     assert [one.prompt_tokens for one in counted] == [2**40] * 2
+    saved = await upgraded.read(lambda connection: snapshots.list_snapshots(connection, "a1"))
+    assert {(one.id, one.label, one.commit_sha) for one in saved} == {
+        ("n1", "l" * 100, None),
+        ("n2", None, "c" * 40),
+    }
+    assert saved[0].skipped[1] == SkippedFile("\udcff", SkipReason.HOLDS_SECRET, "TOKEN")
+    assert await upgraded.read(lambda connection: snapshots.get_index(connection, "a1")) == b"index"
 
 
 async def test_every_envelope_opens(upgraded: Database) -> None:

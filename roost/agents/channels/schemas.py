@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import ConfigDict, Field, StrictBool
 
 from roost.agents.channels.model import (
     ALLOW_FROM_LIMIT,
@@ -24,11 +24,23 @@ _UserId = Annotated[Text, Field(min_length=1, max_length=ID_LIMIT)]
 
 
 class ChannelConfiguration(ApiSchema):
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "botToken": "123456789:AAExampleTokenOfATelegramBot0123456",
+                    "dmPolicy": "pairing",
+                    "allowFrom": ["4711"],
+                }
+            ]
+        }
+    )
+
     bot_token: _Token | None = None
     app_token: _Token | None = None
     dm_policy: DmPolicy | None = None
     allow_from: Annotated[Sequence[_UserId], Field(max_length=ALLOW_FROM_LIMIT)] | None = None
-    enabled: bool | None = None
+    enabled: StrictBool | None = None
 
     def to_request(self) -> ChannelRequest:
         bot, app = (Sensitive(token) if token else None for token in (self.bot_token, self.app_token))
@@ -62,9 +74,9 @@ class ChannelList(ApiSchema):
     """Channels by name, null if not configured; `version` is the engine's."""
 
     telegram: ChannelRecord | None
-    slack: ChannelRecord | None
-    discord: ChannelRecord | None
-    whatsapp: WhatsAppRecord | None
+    slack: ChannelRecord | None = Field(examples=[None])
+    discord: ChannelRecord | None = Field(examples=[None])
+    whatsapp: WhatsAppRecord | None = Field(examples=[None])
     version: str
 
 

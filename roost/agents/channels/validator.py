@@ -4,12 +4,15 @@ Checks name, plan, format, and last, because it takes a request, whether the pla
 platform is unreachable, the channel is accepted with a warning, and the gateway keeps trying to connect.
 """
 
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 
 from roost.agents.channels.errors import ChannelPlanTooSmall, UnsupportedChannel
 from roost.agents.channels.model import Channel, ChannelRequest, check_channel, merge_request
 from roost.core import log
+from roost.core.problem import ServerStopping
 from roost.drivers.chat_platform.contract import BotTokens, ChatPlatform, PlatformUnreachable
 from roost.drivers.engine.abilities.channels import CHANNELS
 from roost.drivers.engine.contract import Engine
@@ -27,14 +30,20 @@ class ValidatedChannel:
 class ChannelValidator:
     def __init__(self, platforms: Sequence[ChatPlatform]) -> None:
         self._platforms = {platform.name: platform for platform in platforms}
+        self._running: set[asyncio.Timeout] = set()
+
+    def stop(self) -> None:
+        """End the running verifications, whose requests a stopping server has to answer; they raise ServerStopping."""
+        for verification in self._running:
+            verification.reschedule(0)
 
     async def validate(
         self, name: str, request: ChannelRequest, present: Channel | None, plan: Plan, supported: frozenset[str]
     ) -> ValidatedChannel:
         """Validate a request and return the channel to store.
 
-        Raises UnsupportedChannel, ChannelPlanTooSmall, TokenRejected, and the errors of `merge_request` and
-        `check_channel`.
+        Raises UnsupportedChannel, ChannelPlanTooSmall, TokenRejected, ServerStopping, and the errors of
+        `merge_request` and `check_channel`.
         """
         if name not in CHANNELS:
             raise UnsupportedChannel
@@ -51,22 +60,36 @@ class ChannelValidator:
     async def validate_all(
         self, requests: Mapping[str, ChannelRequest], plan: Plan, engine: Engine, version: str
     ) -> Sequence[Channel]:
-        """Validate the channels of an agent that is being created. Raises the errors of `validate`."""
+        """Validate the channels of an agent that is being created, at once. Raises the errors of `validate`."""
         supported = supported_channels(engine, version)
-        return [
-            (await self.validate(name, request, None, plan, supported)).channel for name, request in requests.items()
-        ]
+        validated = await asyncio.gather(
+            *(self.validate(name, request, None, plan, supported) for name, request in requests.items())
+        )
+        return [one.channel for one in validated]
 
     async def _verify_token(self, channel: Channel) -> ValidatedChannel:
         platform = self._platforms.get(channel.name)
         if platform is None:
             return ValidatedChannel(channel)
         try:
-            bot_name = await platform.check(BotTokens(channel.bot_token, channel.app_token))
+            async with self._until_stopped():
+                bot_name = await platform.check(BotTokens(channel.bot_token, channel.app_token))
         except PlatformUnreachable as problem:
             _log.warning("channel.verification_skipped", channel=channel.name, reason=problem.message)
             return ValidatedChannel(channel, f"The token was not checked. {problem.message}")
         return ValidatedChannel(replace(channel, bot_name=bot_name))
+
+    @asynccontextmanager
+    async def _until_stopped(self) -> AsyncGenerator[None]:
+        try:
+            async with asyncio.timeout(None) as verification:
+                self._running.add(verification)
+                try:
+                    yield
+                finally:
+                    self._running.discard(verification)
+        except TimeoutError:
+            raise ServerStopping from None
 
 
 def supported_channels(engine: Engine, version: str) -> frozenset[str]:

@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+from pydantic import Field
+
 from roost.agents.devices.model import DeviceApprovals
 from roost.drivers.engine.abilities.devices import DeviceList
 from roost.web.schemas import ApiSchema, Moment
@@ -38,7 +40,7 @@ class DeviceListRecord(ApiSchema):
     pending: Sequence[PendingDeviceRecord] = ()
     paired: Sequence[PairedDeviceRecord] = ()
     supported: bool = True
-    message: str | None = None
+    message: str | None = Field(default=None, examples=[None])
 
 
 class ApprovalRecord(ApiSchema):
@@ -50,7 +52,7 @@ class ApprovalRecord(ApiSchema):
 class FailedApprovalRecord(ApiSchema):
     request_id: str
     success: bool = False
-    error: str
+    error: str = Field(examples=["Unknown request"])
 
 
 class ApprovalListRecord(ApiSchema):

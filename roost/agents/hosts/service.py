@@ -26,6 +26,7 @@ class HostService:
         self._identity = identity
         self._on_lost = on_lost
         self._written_at = float("-inf")
+        self._is_lost = False
         self._heartbeat = PeriodicTask("host heartbeat", self._record_heartbeat, HEARTBEAT_SECONDS)
 
     async def start(self) -> None:
@@ -64,7 +65,8 @@ class HostService:
             await self._set_seen(is_running=True)
 
     async def _record_heartbeat(self) -> None:
-        if not await self._set_seen(is_running=True):
+        if not self._is_lost and not await self._set_seen(is_running=True):
+            self._is_lost = True  # a second call could end the process before its agents are stopped
             _log.error("host.identity_lost", host=self._identity.id)
             self._on_lost()
 

@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter, Depends, Response
 from fastapi.responses import JSONResponse
 
 from roost.agents.lifecycle import schemas
@@ -29,10 +29,10 @@ Tokens = Annotated[GatewayTokens, Depends(provide_service(GatewayTokens))]
 router = APIRouter(prefix="/v0/agents", tags=["agents"])
 
 
-@router.get("")
-async def list_agents(caller: ServiceCaller, details: Details) -> schemas.AgentList:
+@router.get("", response_model=schemas.AgentList)
+async def list_agents(caller: ServiceCaller, details: Details) -> Response:
     """List the tenant's agents, newest first."""
-    return await details.list(caller)
+    return Response(await details.encode_list(caller), media_type="application/json")
 
 
 @router.post(

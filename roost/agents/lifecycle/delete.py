@@ -1,4 +1,4 @@
-"""Deletion: hides the agent and revokes its token at once; an operation removes container and files."""
+"""Deletion: hides the agent and revokes its token at once; an operation removes container, files and repository."""
 
 import contextlib
 from typing import Any
@@ -12,8 +12,10 @@ from roost.agents.lifecycle.errors import AgentDeleteFailed
 from roost.agents.lifecycle.model import AgentRelays
 from roost.agents.registry.repository import AgentRepository
 from roost.agents.secrets.service import SecretService
+from roost.agents.snapshots.service import remove_snapshots
 from roost.core.db import Database
 from roost.core.problem import Problem, ServiceUnavailable
+from roost.drivers.git.contract import GitRepositories
 from roost.drivers.runtime.contract import Runtime
 from roost.identity.gateway_tokens import GatewayTokens
 from roost.work import ClaimedOperation, OperationState, OperationWorker
@@ -30,6 +32,7 @@ class DeleteWorkflow:
         tokens: GatewayTokens,
         runtime: Runtime,
         relays: AgentRelays,
+        git: GitRepositories,
     ) -> None:
         self._db = db
         self._queue = queue
@@ -37,6 +40,7 @@ class DeleteWorkflow:
         self._tokens = tokens
         self._runtime = runtime
         self._relays = relays
+        self._git = git
 
     async def delete(self, agent_id: str) -> None:
         """Delete an agent and return when nothing is left of it.
@@ -53,6 +57,7 @@ class DeleteWorkflow:
             self._tokens.revoke(connection, agent_id)
             ChannelRepository.remove_all(connection, agent_id)
             SecretService.detach_all(connection, agent_id)
+            remove_snapshots(connection, agent_id)
             return work.add_operation(connection, model.DELETE, agent_id, host=agent.host_id).id
 
         operation_id = await self._db.write(mark_deleted)
@@ -68,6 +73,7 @@ class DeleteWorkflow:
         await self._relays.close(operation.subject)
         try:
             await self._runtime.delete(operation.subject)
+            await self._git.delete(operation.subject)
         except Problem as problem:
             raise ServiceUnavailable(problem.message) from problem
         await operation.guard(lambda connection: self._agents.purge(connection, operation.subject))

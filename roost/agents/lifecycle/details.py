@@ -9,6 +9,8 @@ from roost.agents.scripts.schemas import ScriptListRecord
 from roost.agents.scripts.service import ScriptService
 from roost.agents.secrets.schemas import AgentSecretRecord
 from roost.agents.secrets.service import SecretService
+from roost.agents.snapshots.schemas import SnapshotRecord
+from roost.agents.snapshots.service import SnapshotService
 from roost.core.problem import Problem
 from roost.core.sensitive import Sensitive
 from roost.identity.caller import Caller, CallerKind
@@ -24,6 +26,7 @@ class AgentDetails:
         secrets: SecretService,
         origin: Origin,
         scripts: ScriptService,
+        snapshots: SnapshotService,
     ) -> None:
         self._agents = agents
         self._runtimes = runtimes
@@ -31,11 +34,13 @@ class AgentDetails:
         self._secrets = secrets
         self._origin = origin
         self._scripts = scripts
+        self._snapshots = snapshots
 
-    async def list(self, caller: Caller) -> schemas.AgentList:
+    async def encode_list(self, caller: Caller) -> str:
+        """Return the JSON of an AgentList of the caller's tenant."""
         agents = await self._agents.list(caller.tenant_id)
-        records = [schemas.agent_record(agent, self._origin(agent.id)) for agent in agents]
-        return schemas.AgentList(agents=records, agent_limit=await self._agents.get_limit(caller.tenant_id))
+        limit = await self._agents.get_limit(caller.tenant_id)
+        return schemas.encode_agent_list(((agent, self._origin(agent.id)) for agent in agents), limit)
 
     async def get_detail(self, caller: Caller, agent_id: str) -> schemas.AgentDetail:
         """Return all about an agent. Raises AgentNotFound."""
@@ -44,8 +49,14 @@ class AgentDetails:
         lifecycle = ScriptListRecord.from_scripts(await self._scripts.list(agent_id))
         record = schemas.agent_record(agent, self._origin(agent.id), await self._token(caller, agent.id), lifecycle)
         secrets = [AgentSecretRecord.from_attached(secret) for secret in await self._secrets.list_attached(agent_id)]
+        snapshots, _ = await self._snapshots.list_page(agent_id)
         return schemas.AgentDetail(
-            agent=record, process_status=status, process_id=pid, lifecycle=lifecycle, secrets=secrets
+            agent=record,
+            process_status=status,
+            process_id=pid,
+            lifecycle=lifecycle,
+            secrets=secrets,
+            snapshots=[SnapshotRecord.from_snapshot(snapshot) for snapshot in snapshots],
         )
 
     async def get_record(self, caller: Caller, agent: Agent) -> schemas.AgentRecord:

@@ -20,6 +20,12 @@ class AgentRestartFailed(Problem):
     message = "Restart failed"
 
 
+class DiskLimitReached(Problem):
+    """The agent occupies too much of the disk; its container runs, and lets files only be read and deleted."""
+
+    message = "The agent uses too much disk space"
+
+
 class UnknownEngine(InvalidInput):
     message = "Unknown engine"
 

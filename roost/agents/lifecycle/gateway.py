@@ -16,8 +16,10 @@ from roost.drivers.runtime.warden_client import WardenClient
 from roost.drivers.runtime.warden_errors import PathRefused, WardenFileNotFound, WardenFileTooLarge, WardenNotAFile
 
 GATEWAY_PROCESS = "gateway"
+STOP_SECONDS = 3.0
+"""Time for a gateway to end before a restart, as at a stop of its container; some wait for silent chat platforms."""
 _CONFIG_LIMIT = 4 * 1024**2
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.01, 0.2
+_FIRST_PAUSE, _LONGEST_PAUSE, _PAUSE_FACTOR = 0.02, 0.2, 1.05  # an agent waits for at most 5 % of its start
 _LOG_LINES = 12
 
 Origin = Callable[[str], str]
@@ -43,7 +45,7 @@ class GatewayStarter:
     async def start(self, agent: Agent) -> None:
         """(Re)start the gateway in the running container and return once it answers. Raises GatewayFailed."""
         engine, warden = self._runtimes.get_engine(agent.engine), self._runtimes.get_warden(agent.id)
-        await warden.stop(GATEWAY_PROCESS)
+        await warden.stop(GATEWAY_PROCESS, STOP_SECONDS)
         inputs = await self._load_inputs(agent)
         setup = await self._build_setup(agent, inputs)
         plan = engine.plan(agent.engine_version, setup)
@@ -85,7 +87,8 @@ class GatewayStarter:
         )
 
     async def _wait_until_ready(self, engine: Engine, warden: WardenClient, mask: SecretMask) -> None:
-        deadline, backoff = clock.monotonic_seconds() + engine.start_deadline, Backoff(_FIRST_PAUSE, _LONGEST_PAUSE)
+        deadline = clock.monotonic_seconds() + engine.start_deadline
+        backoff = Backoff(_FIRST_PAUSE, _LONGEST_PAUSE, _PAUSE_FACTOR)
         while clock.monotonic_seconds() < deadline:
             if await engine.ready(warden.dial):
                 return

@@ -1,5 +1,7 @@
 """Launch: creates a new agent's row, tokens and start operation in one transaction, and waits for its gateway."""
 
+from collections.abc import Mapping
+
 from sqlalchemy import Connection
 
 from roost import work
@@ -9,9 +11,11 @@ from roost.agents.lifecycle import model
 from roost.agents.lifecycle.errors import AgentStartFailed, UnknownEngine
 from roost.agents.lifecycle.model import CreateAgent
 from roost.agents.registry.agent_runtimes import AgentRuntimes
-from roost.agents.registry.model import Agent
+from roost.agents.registry.model import Agent, AgentState
 from roost.agents.registry.repository import AgentRepository
 from roost.agents.secrets.service import SecretService
+from roost.agents.snapshots.model import RESTORE_SECONDS
+from roost.agents.snapshots.service import SnapshotService
 from roost.core.db import Database
 from roost.drivers.engine.contract import Engine, EngineNotInstalled
 from roost.identity import tenants
@@ -31,6 +35,7 @@ class LaunchWorkflow:
         secrets: SecretService,
         channel_validator: ChannelValidator,
         channels: ChannelRepository,
+        snapshots: SnapshotService,
     ) -> None:
         self._db = db
         self._queue = queue
@@ -40,18 +45,22 @@ class LaunchWorkflow:
         self._secrets = secrets
         self._channel_validator = channel_validator
         self._channels = channels
+        self._snapshots = snapshots
 
     async def create(self, caller: Caller, request: CreateAgent) -> Agent:
         """Create an agent and return it once it runs.
 
         Raises UnknownEngine, EngineNotInstalled, AgentLimitReached, the errors of `ChannelValidator.validate_all`,
-        `SecretService.attach_in_transaction` and `ChannelRepository.save_in_transaction`, and AgentStartFailed with
-        the agent if the gateway did not start.
+        `SecretService.attach_in_transaction`, `ChannelRepository.save_in_transaction` and
+        `SnapshotService.find_for_tenant`, and AgentStartFailed with the agent if its workspace could not be restored
+        or the gateway did not start.
         """
         engine = self._select_engine(request.engine)
         plan = (await self._db.read(lambda connection: tenants.get_tenant(connection, caller.tenant_id))).plan
         installed = engine.installed()
         version = engine.default_version if engine.default_version in installed else installed[0]
+        cid = request.snapshot_cid
+        snapshot = None if cid is None else await self._snapshots.find_for_tenant(caller.tenant_id, cid)
         channels = await self._channel_validator.validate_all(request.channels, plan, engine, version)
 
         def add(connection: Connection) -> tuple[Agent, str]:
@@ -59,14 +68,29 @@ class LaunchWorkflow:
             self._tokens.mint(connection, agent.id, caller.tenant_id)
             self._secrets.attach_in_transaction(connection, caller.tenant_id, agent.id, request.secret_ids)
             self._channels.save_in_transaction(connection, agent.id, channels)
+            if snapshot is not None:
+                return agent, self._snapshots.enqueue_restore(connection, agent, snapshot, then=model.START)
             return agent, work.add_operation(connection, model.START, agent.id, host=agent.host_id).id
 
         agent, operation_id = await self._db.write(add)
+        if snapshot is not None:
+            operation_id = await self._wait_until_restored(agent, operation_id)
         operation = await self._queue.wait(operation_id, timeout=engine.start_deadline + model.START_GRACE)
         agent = await self._agents.get(agent.id)
         if operation.state is not OperationState.DONE:
             raise AgentStartFailed(agent)
         return agent
+
+    async def _wait_until_restored(self, agent: Agent, operation_id: str) -> str:
+        """Return the id of the start, which follows the restored workspace. Raises AgentNotFound, AgentStartFailed."""
+        operation = await self._queue.wait(operation_id, timeout=RESTORE_SECONDS)
+        await self._agents.get(agent.id)  # raises if it was deleted meanwhile
+        if operation.state is OperationState.DONE:
+            return operation.result["then"]
+        error: Mapping[str, str] = operation.error or {"message": "it takes too long"}
+        reason = f"The workspace could not be restored: {error['message']}"
+        await self._db.write(lambda connection: self._agents.set_state(connection, agent.id, AgentState.FAILED, reason))
+        raise AgentStartFailed(await self._agents.get(agent.id))
 
     def _select_engine(self, engine_id: str | None) -> Engine:
         offered = self._runtimes.list_engines()

@@ -65,11 +65,12 @@ class StartupInputs:
 
 @dataclass(frozen=True)
 class CreateAgent:
-    """Request to create an agent."""
+    """Request to create an agent; it begins with the workspace of a snapshot if that is given."""
 
     profile: AgentProfile
     engine: str | None = None
     secret_ids: Sequence[str] = ()
+    snapshot_cid: str | None = None
     channels: Mapping[str, ChannelRequest] = field(default_factory=dict[str, ChannelRequest])
 
 
@@ -93,6 +94,8 @@ def container_spec(
     engine: EngineVersion | None,
     limits: ContainerLimits,
     trust: TrustedAuthorities = TrustedAuthorities(),
+    *,
+    delete_only: bool = False,
 ) -> ContainerSpec:
     """Return an agent's container: its engine, the two relays, and the proxy variables for all programs in it."""
     proxies = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"), PROXY_URL)
@@ -108,4 +111,5 @@ def container_spec(
         relays={API_PORT: API_RELAY, PROXY_PORT: PROXY_RELAY},
         egress=PROXY_RELAY,
         limits=limits,
+        delete_only=delete_only,
     )

@@ -2,11 +2,12 @@
 
 The start adopts containers that outlived the last server, starts agents without one, removes the remains of deleted
 agents, and stops containers of no agent (their files stay). Later runs look for lost containers and for gateways that
-keep crashing. A clean stop of the server stops all containers; the next start brings them back. A failure of one agent
-never affects the others.
+keep crashing. A clean stop of the server stops all containers, and the next start brings them back; or it keeps them,
+and the next start adopts them. A failure of one agent never affects the others.
 """
 
 import asyncio
+from collections.abc import Sequence
 
 from sqlalchemy import Connection
 
@@ -52,6 +53,8 @@ class AgentReconciler:
         self._interval = interval
         self._watch = PeriodicTask("reconcile", self._check_all, interval)
         self._slots = asyncio.Semaphore(_CONCURRENCY)
+        self.keeps_containers = False
+        """Whether `stop` leaves the containers to the next server."""
 
     async def start(self) -> None:
         """Adopt or start every agent of this host; then begin the periodic checks."""
@@ -62,46 +65,60 @@ class AgentReconciler:
         for orphan in containers - {agent.id for agent in agents}:
             _log.warning("container.orphan_stopped", agent=orphan)
             await self._runtime.stop(orphan)
-        await asyncio.gather(*(self._adopt_or_start(agent, agent.id in containers) for agent in agents))
+        present = [agent for agent in agents if agent.id in containers and not agent.deleted]
+        answers = await asyncio.gather(*map(self._reconnect, present))
+        connected = {agent.id for agent, answered in zip(present, answers, strict=True) if answered}
+        # One transaction, because each waits for the disk.
+        await self._db.write(lambda connection: self._adopt_or_start(connection, agents, connected))
+        for agent_id in connected:
+            _log.info("agent.adopted", agent=agent_id)
         self._watch.start(delay=self._interval)
 
-    async def stop(self) -> None:
-        """Stop all containers cleanly; the next start of the server brings them back."""
-        await self._watch.stop()
-        await asyncio.gather(*(self._shut_down(agent) for agent in await self._host_agents.list()))
+    def wake(self) -> None:
+        """Check soon, without the pause."""
+        self._watch.wake()
 
-    async def _adopt_or_start(self, agent: Agent, has_container: bool) -> None:
-        async with self._slots:
-            if agent.deleted:
-                await self._enqueue(agent, model.DELETE)
-            elif has_container and await self._reconnect(agent):
-                await self._db.write(lambda connection: self._adopt(connection, agent))
-                _log.info("agent.adopted", agent=agent.id)
-            else:
-                await self._enqueue(agent, model.START)
+    async def stop(self) -> None:
+        """Stop the checks, and unless `keeps_containers` all containers; the state of agents that run stays."""
+        await self._watch.stop()
+        if self.keeps_containers:
+            return
+        running = [container.agent_id for container in await self._runtime.list()]
+        ended = await asyncio.gather(*map(self._shut_down, running))
+        kept = {agent_id for agent_id, has_ended in zip(running, ended, strict=True) if not has_ended}
+        stopped = [agent.id for agent in await self._host_agents.list() if agent.id not in kept]
+        await self._db.write(
+            lambda connection: self._host_agents.set_states(connection, stopped, AgentState.NOT_RUNNING)
+        )
+
+    def _adopt_or_start(self, connection: Connection, agents: Sequence[Agent], connected: set[str]) -> None:
+        others = [agent for agent in agents if agent.id not in connected]
+        self._enqueue(connection, model.DELETE, [agent for agent in others if agent.deleted])
+        self._enqueue(connection, model.START, [agent for agent in others if not agent.deleted])
+        # An operation that is unfinished sets the state.
+        idle = connected - work.list_busy_subjects(connection, connected)
+        self._host_agents.set_states(connection, idle, AgentState.RUNNING)
 
     async def _reconnect(self, agent: Agent) -> bool:
         """Open the relays again, which the last server took with it; return whether the gateway answers."""
-        try:
-            await self._relays.open(agent.id)
-        except (Problem, OSError) as error:
-            _log.warning("relay.open_failed", agent=agent.id, reason=str(error))
-            return False
-        return await self._starter.is_up(agent)
-
-    def _adopt(self, connection: Connection, agent: Agent) -> None:
-        if not work.is_subject_busy(connection, agent.id):  # otherwise an operation sets the state
-            self._agents.set_state(connection, agent.id, AgentState.RUNNING)
-
-    async def _shut_down(self, agent: Agent) -> None:
         async with self._slots:
             try:
-                await self._runtime.stop(agent.id)
+                await self._relays.open(agent.id)
+            except (Problem, OSError) as error:
+                _log.warning("relay.open_failed", agent=agent.id, reason=str(error))
+                return False
+            return await self._starter.is_up(agent)
+
+    async def _shut_down(self, agent_id: str) -> bool:
+        """Stop a container and return whether it has ended."""
+        async with self._slots:
+            try:
+                await self._runtime.stop(agent_id)
             except Problem as problem:
-                _log.error("container.stop_failed", agent=agent.id, reason=problem.message)
-                return
-            await self._relays.close(agent.id)
-            await self._set_state(agent, AgentState.NOT_RUNNING)
+                _log.error("container.stop_failed", agent=agent_id, reason=problem.message)
+                return False
+            await self._relays.close(agent_id)
+            return True
 
     async def _check_all(self) -> None:
         agents = [
@@ -118,7 +135,7 @@ class AgentReconciler:
             if not has_container:
                 if agent.state is AgentState.RUNNING:
                     _log.warning("container.lost", agent=agent.id)
-                    await self._enqueue(agent, model.START)
+                    await self._db.write(lambda connection: self._enqueue(connection, model.START, [agent]))
                 return
             try:
                 process = (await self._runtimes.get_warden(agent.id).processes()).get(GATEWAY_PROCESS)
@@ -130,16 +147,15 @@ class AgentReconciler:
             elif agent.state is not AgentState.RUNNING and not crashing and await self._starter.is_up(agent):
                 await self._set_state(agent, AgentState.RUNNING)
 
-    async def _enqueue(self, agent: Agent, kind: str) -> None:
-        """Enqueue a start or delete unless the agent has an unfinished operation."""
-
-        def enqueue(connection: Connection) -> None:
-            if kind == model.START:
-                self._agents.set_state(connection, agent.id, AgentState.STARTING)
-            if not work.is_subject_busy(connection, agent.id):
+    def _enqueue(self, connection: Connection, kind: str, agents: Sequence[Agent]) -> None:
+        """Enqueue a start or delete of each agent without an unfinished operation."""
+        ids = [agent.id for agent in agents]
+        if kind == model.START:
+            self._host_agents.set_states(connection, ids, AgentState.STARTING)
+        busy = work.list_busy_subjects(connection, ids)
+        for agent in agents:
+            if agent.id not in busy:
                 work.add_operation(connection, kind, agent.id, host=agent.host_id)
-
-        await self._db.write(enqueue)
 
     async def _set_state(self, agent: Agent, to: AgentState, reason: str | None = None) -> None:
         await self._db.write(lambda connection: self._agents.set_state(connection, agent.id, to, reason))

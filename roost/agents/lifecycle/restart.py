@@ -9,6 +9,8 @@ from roost.agents.lifecycle.errors import AgentRestartFailed
 from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.agents.registry.model import Agent, AgentState
 from roost.agents.registry.repository import AgentRepository
+from roost.agents.snapshots.model import SnapshotTrigger
+from roost.agents.snapshots.service import SnapshotService
 from roost.agents.versions.model import INSTALL_SECONDS
 from roost.agents.versions.service import VersionService
 from roost.core.db import Database
@@ -24,6 +26,7 @@ class RestartWorkflow:
         runtimes: AgentRuntimes,
         details: AgentDetails,
         versions: VersionService,
+        snapshots: SnapshotService,
     ) -> None:
         self._db = db
         self._details = details
@@ -31,6 +34,7 @@ class RestartWorkflow:
         self._agents = agents
         self._runtimes = runtimes
         self._versions = versions
+        self._snapshots = snapshots
 
     async def __call__(self, agent_id: str, version: str | None = None) -> int | None:
         """Restart the agent; return the previous gateway's pid in the container when the new one answers.
@@ -46,6 +50,7 @@ class RestartWorkflow:
         timeout = engine.start_deadline + model.START_GRACE
         if version is not None:
             await self._versions.require(engine, version)
+            await self._snapshots.try_sync(agent_id, SnapshotTrigger.RESTART)
         missing = version not in {None, *engine.installed()}
         timeout += INSTALL_SECONDS if missing else 0.0
 

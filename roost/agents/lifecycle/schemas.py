@@ -1,15 +1,17 @@
 """Requests and responses of agents (contract, Agents); details that it leaves open follow existing clients."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Annotated, Any, cast
 
-from pydantic import Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from roost.agents.channels.schemas import ChannelConfiguration
 from roost.agents.lifecycle.model import CreateAgent
 from roost.agents.registry.model import (
     DESCRIPTION_LIMIT,
     EMOJI_LIMIT,
+    NAME_LIMIT,
     VIBE_LIMIT,
     Agent,
     AgentProfile,
@@ -18,6 +20,7 @@ from roost.agents.registry.model import (
 from roost.agents.registry.schemas import AgentFields
 from roost.agents.scripts.schemas import ScriptListRecord
 from roost.agents.secrets.schemas import AgentSecretRecord
+from roost.agents.snapshots.schemas import SnapshotRecord
 from roost.core.sensitive import Sensitive
 from roost.web.schemas import ApiSchema, Text
 
@@ -25,13 +28,17 @@ _Id = Annotated[Text, Field(min_length=1, max_length=256)]
 
 
 class CreateAgentRequest(ApiSchema):
-    name: str = ""
+    name: Annotated[str, Field(json_schema_extra={"minLength": 1, "maxLength": NAME_LIMIT})]
     description: Annotated[Text, Field(max_length=DESCRIPTION_LIMIT)] | None = None
     vibe: Annotated[Text, Field(max_length=VIBE_LIMIT)] | None = None
     emoji: Annotated[Text, Field(max_length=EMOJI_LIMIT)] | None = None
     engine: Annotated[Text, Field(max_length=32)] | None = None
     secret_ids: Annotated[Sequence[_Id], Field(max_length=1000)] = ()
-    channels: Mapping[str, ChannelConfiguration] = Field(default_factory=dict[str, ChannelConfiguration])
+    snapshot_cid: Text | None = None
+    channels: Mapping[str, ChannelConfiguration] = Field(
+        default_factory=dict[str, ChannelConfiguration],
+        examples=[{"telegram": {"botToken": "123456789:AAExampleTokenOfATelegramBot0123456", "dmPolicy": "pairing"}}],
+    )
 
     @model_validator(mode="before")
     @classmethod
@@ -45,18 +52,20 @@ class CreateAgentRequest(ApiSchema):
         """Return the validated request. Raises InvalidAgentName."""
         profile = AgentProfile(validate_agent_name(self.name), self.description, self.vibe, self.emoji)
         channels = {name: channel.to_request() for name, channel in self.channels.items()}
-        return CreateAgent(profile, self.engine, self.secret_ids, channels)
+        return CreateAgent(profile, self.engine, self.secret_ids, self.snapshot_cid, channels)
 
 
 class RestartAgentRequest(ApiSchema):
     """Request to restart; the contract does not name the version's field, so two names are accepted."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"version": "2026.9.6"}]})
 
     version: Annotated[Text, Field(max_length=64)] | None = None
     agent_version: Annotated[Text, Field(max_length=64)] | None = None
 
     @property
     def requested_version(self) -> str | None:
-        return self.version or self.agent_version
+        return self.agent_version if self.version is None else self.version
 
 
 class UpdateAgentRequest(ApiSchema):
@@ -106,7 +115,7 @@ class AgentDetail(ApiSchema):
     lifecycle: ScriptListRecord
     skills: Sequence[Any] = ()
     secrets: Sequence[AgentSecretRecord] = ()
-    snapshots: Sequence[Any] = ()
+    snapshots: Sequence[SnapshotRecord]
     port_forwarding: Sequence[Any] = ()
 
 
@@ -120,8 +129,8 @@ class RestartAgentResponse(ActionResponse):
 
 
 class EngineRecord(ApiSchema):
-    id: str
-    label: str
+    id: str = Field(examples=["openclaw"])
+    label: str = Field(examples=["OpenClaw"])
 
 
 class EngineList(ApiSchema):
@@ -145,6 +154,19 @@ def agent_record(
         gateway_token=token.reveal() if token else None,
         lifecycle_json=lifecycle.model_dump_json(by_alias=True) if lifecycle else None,
     )
+
+
+def encode_agent_list(agents: Iterable[tuple[Agent, str]], agent_limit: int) -> str:
+    """Return the JSON of an AgentList of agents and their URLs."""
+    records = ",".join(_encode_record(agent, url) for agent, url in agents)
+    empty = AgentList(agents=(), agent_limit=agent_limit).model_dump_json(by_alias=True)
+    return empty.replace("[]", f"[{records}]", 1)
+
+
+@lru_cache(maxsize=4096)
+def _encode_record(agent: Agent, url: str) -> str:
+    """Return the JSON of a record; it is kept, because long lists are read often and change little."""
+    return agent_record(agent, url).model_dump_json(by_alias=True)
 
 
 def token_record(token: Sensitive[str]) -> GatewayTokenRecord:

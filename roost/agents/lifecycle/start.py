@@ -1,11 +1,14 @@
 """The operation behind launch, restart and recovery: start an agent's container and gateway from any state."""
 
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
 from sqlalchemy import Connection
 
-from roost.agents.lifecycle.errors import public_reason
+from roost.agents.lifecycle.disk_guard import DiskGuard
+from roost.agents.lifecycle.errors import DiskLimitReached, public_reason
 from roost.agents.lifecycle.gateway import GatewayStarter
 from roost.agents.lifecycle.model import START_RETRIES, AgentRelays, TrustedAuthorities, container_spec
 from roost.agents.registry.agent_runtimes import AgentRuntimes
@@ -18,6 +21,7 @@ from roost.agents.versions.service import VersionService
 from roost.core import log
 from roost.core.problem import Problem
 from roost.drivers.runtime.contract import ContainerLimits, ContainerNotRunning, Runtime
+from roost.drivers.runtime.warden_client import WardenClient
 from roost.work import ClaimedOperation
 
 _log = log.get_logger("lifecycle")
@@ -35,6 +39,7 @@ class StartWorkflow:
         scripts: ScriptService,
         limits: ContainerLimits,
         trust: TrustedAuthorities,
+        disk: DiskGuard,
     ) -> None:
         self._agents = agents
         self._runtimes = runtimes
@@ -45,6 +50,7 @@ class StartWorkflow:
         self._scripts = scripts
         self._limits = limits
         self._trust = trust
+        self._disk = disk
 
     async def handle(self, operation: ClaimedOperation) -> dict[str, Any]:
         """Handle `agent.start`, idempotently; a payload (see `model.at_version`) asks for a new container."""
@@ -77,12 +83,39 @@ class StartWorkflow:
         await self._starter.start(agent)
 
     async def start_container(self, agent: Agent, *, new_container: bool) -> None:
-        """Start the container without the gateway; keep a running one unless `new_container`."""
+        """Start the container without the gateway; keep a running one unless `new_container`.
+
+        Raises DiskLimitReached if the disk guard stopped the agent and it may still not write.
+        """
         engine = self._runtimes.get_engine(agent.engine).require(agent.engine_version)
         if new_container:
             await self._runtime.stop(agent.id)
+        excess = await self._disk.find_excess(agent.id)
         await self._relays.open(agent.id)
-        await self._runtime.start(container_spec(agent.id, engine, self._limits, self._trust))
+        spec = container_spec(agent.id, engine, self._limits, self._trust, delete_only=excess is not None)
+        await self._runtime.start(spec)
+        if excess is not None:
+            raise DiskLimitReached(excess)
+
+    @asynccontextmanager
+    async def open_workspace(self, agent: Agent) -> AsyncGenerator[WardenClient]:
+        """Yield the warden of the agent's container; one that is started for it has no gateway, and ends with it."""
+        warden = self._runtimes.get_warden(agent.id)
+        try:
+            await warden.ping()
+        except ContainerNotRunning:
+            if any(container.agent_id == agent.id for container in await self._runtime.list()):
+                raise  # it runs, but cannot be reached now
+        else:
+            yield warden
+            return
+        try:
+            with suppress(DiskLimitReached):  # files can still be read
+                await self.start_container(agent, new_container=False)
+            yield warden
+        finally:
+            await self._runtime.stop(agent.id)
+            await self._relays.close(agent.id)
 
     def mark_running(self, connection: Connection, agent_id: str) -> None:
         """Set the state `running` once the gateway answers, and enqueue the agent's scripts."""

@@ -20,6 +20,8 @@ from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.agents.registry.errors import AgentNotFound
 from roost.agents.registry.model import REASON_LIMIT, Agent, AgentState
 from roost.agents.registry.repository import AgentRepository
+from roost.agents.snapshots.model import SnapshotTrigger
+from roost.agents.snapshots.service import SnapshotService
 from roost.agents.versions.errors import VersionInstallFailed
 from roost.agents.versions.model import INSTALL_SECONDS
 from roost.agents.versions.service import VersionService
@@ -55,6 +57,7 @@ class UpdateWorkflow:
         runtimes: AgentRuntimes,
         versions: VersionService,
         start: StartWorkflow,
+        snapshots: SnapshotService,
     ) -> None:
         self._db = db
         self._queue = queue
@@ -62,6 +65,7 @@ class UpdateWorkflow:
         self._runtimes = runtimes
         self._versions = versions
         self._start = start
+        self._snapshots = snapshots
 
     async def __call__(self, agent_id: str, tag: str | None = None) -> UpdateResult:
         """Update to the version `tag`, or to the newest; return when the agent runs at the new or the old version.
@@ -71,9 +75,10 @@ class UpdateWorkflow:
         """
         agent = await self._agents.get_here(agent_id)
         engine = self._runtimes.get_engine(agent.engine)
-        named = tag if tag != _LATEST else None
-        version = named or await self._versions.find_latest(engine, agent.engine_version)
+        named = None if tag == _LATEST else tag
+        version = await self._versions.find_latest(engine, agent.engine_version) if named is None else named
         await self._versions.require(engine, version)
+        await self._snapshots.try_sync(agent_id, SnapshotTrigger.UPDATE)
         operation_id = await self._db.write(lambda connection: _enqueue(connection, agent, version))
         starts = 2 * (engine.start_deadline + model.START_GRACE)
         operation = await self._queue.wait(operation_id, INSTALL_SECONDS + state_backup.TIMEOUT_SECONDS + starts)

@@ -18,7 +18,7 @@ Service = Annotated[LogService, Depends(provide_service(LogService))]
 router = APIRouter(prefix="/v0/agents/{agentId}", tags=["logs"])
 
 
-def parse_log_filter(
+async def parse_log_filter(
     level: Annotated[LogLevel | None, Uppercase, Query(description="Minimum level.")] = None,
     source: Annotated[
         str | None, Query(min_length=1, max_length=64, description="This source and its subsystems.")

@@ -2,6 +2,8 @@
 
 from functools import lru_cache
 
+from pydantic import Field
+
 from roost.agents.logs.model import LogLevel, LogMessage
 from roost.web.schemas import ApiSchema, Moment
 
@@ -12,9 +14,9 @@ class LogTailRecord(ApiSchema):
 
 class LogMessageRecord(ApiSchema):
     timestamp: Moment
-    level: LogLevel
+    level: LogLevel = Field(examples=["INFO"])
     source: str
-    message: str
+    message: str = Field(examples=["gateway ready"])
 
 
 @lru_cache(maxsize=64)

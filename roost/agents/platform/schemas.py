@@ -21,7 +21,7 @@ from roost.web.schemas import ApiSchema, Moment, Text
 
 
 class PlatformTokenRecord(ApiSchema):
-    token: str
+    token: str = Field(examples=["eyJhbGciOiJIUzI1NiJ9.e30.example"])
     expires_at: Moment
     expires_in: int
     """Seconds."""

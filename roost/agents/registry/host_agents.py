@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 from sqlalchemy import Connection
 
 from roost.agents.registry import store
-from roost.agents.registry.model import SERVER_REMOVED, Agent, AgentState
+from roost.agents.registry.model import SERVER_REMOVED, TRANSITIONS, Agent, AgentState
 from roost.core import clock
 from roost.core.db import Database
 
@@ -18,6 +18,11 @@ class HostAgents:
     async def list(self) -> Sequence[Agent]:
         """List the agents of this host, including those that are being deleted."""
         return await self._db.read(lambda connection: store.list_host_agents(connection, self._host_id))
+
+    def set_states(self, connection: Connection, agent_ids: Collection[str], to: AgentState) -> None:
+        """Set the state of those agents for which the transition is allowed, without a reason."""
+        sources = [state for state, targets in TRANSITIONS.items() if to in targets]
+        store.set_states(connection, agent_ids, sources, to, clock.utc_now())
 
     async def adopt_unassigned(self, stored: Collection[str] | None) -> None:
         """Assign agents of no host to this one: those in `stored`, or all."""

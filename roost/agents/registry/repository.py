@@ -1,4 +1,4 @@
-"""Agent records. Other slices change states only through `set_state`, which enforces the transitions."""
+"""Agent records. Other slices change states by `set_state` and `HostAgents.set_states`, which enforce transitions."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace

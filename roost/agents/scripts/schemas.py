@@ -3,12 +3,14 @@
 from collections.abc import Mapping
 from typing import Self
 
+from pydantic import Field
+
 from roost.agents.scripts.model import BUILD, START, ScriptState, ScriptStatus
 from roost.web.schemas import ApiSchema, Moment
 
 
 class ScriptRecord(ApiSchema):
-    state: ScriptState
+    state: ScriptState = Field(examples=["success"])
     reason: str | None
     exit_code: int | None
     started_at: Moment | None

@@ -79,15 +79,14 @@ class ScriptService:
             raise ScriptLaunchFailed from None
         await self._db.write(lambda connection: self.enqueue(connection, agent_id, rebuild=True))
 
-    def enqueue(self, connection: Connection, agent_id: str, *, rebuild: bool = False) -> None:
-        """Enqueue a run in the caller's transaction, unless an equivalent one is waiting."""
+    def enqueue(self, connection: Connection, agent_id: str, *, rebuild: bool = False) -> str:
+        """Enqueue a run in the caller's transaction, unless an equivalent one is waiting; return its operation's id."""
         payload = model.REBUILD if rebuild else None
         subject = model.operation_subject(agent_id)
-        if not any(
-            other.payload in (payload, model.REBUILD)
-            for other in work.list_waiting_operations(connection, model.OPERATION_KIND, subject)
-        ):
-            work.add_operation(connection, model.OPERATION_KIND, subject, payload, host=self._agents.host_id)
+        for other in work.list_waiting_operations(connection, model.OPERATION_KIND, subject):
+            if other.payload in (payload, model.REBUILD):
+                return other.id
+        return work.add_operation(connection, model.OPERATION_KIND, subject, payload, host=self._agents.host_id).id
 
     async def handle(self, operation: ClaimedOperation) -> None:
         """Handle `agent.scripts`, idempotently; do nothing without an agent or container."""

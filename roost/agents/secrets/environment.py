@@ -35,13 +35,13 @@ class SecretEnvironment:
                 lambda connection: store.set_synced_versions(connection, agent_id, environment.versions)
             )
 
-    async def list_private_values(self, agent_id: str) -> Sequence[Sensitive[str]]:
-        """List the secret values that the agent's logs mask; values of variables are not masked."""
-        found: list[Sensitive[str]] = []
+    async def get_private_values(self, agent_id: str) -> Mapping[str, Sensitive[str]]:
+        """Return the secrets by name that the agent's logs mask and its snapshots leave out; variables are none."""
+        found: dict[str, Sensitive[str]] = {}
         for row in await self._rows(agent_id):
             if row.secret.kind is SecretKind.SECRET:
                 try:
-                    found.append(self._sealer.open(row))
+                    found[row.secret.name] = self._sealer.open(row)
                 except UnreadableSecret:  # logged already, and no process can have printed it
                     continue
         return found

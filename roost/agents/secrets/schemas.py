@@ -8,10 +8,13 @@ from pydantic import Field
 from roost.agents.secrets.model import AttachedSecret, Secret, SecretKind, SecretWithAgents
 from roost.web.schemas import ApiSchema, Moment, Text
 
+_Name = Annotated[Text, Field(examples=["OPENAI_API_KEY"], json_schema_extra={"minLength": 1})]
+_Value = Annotated[Text, Field(repr=False, examples=["sk-example"], json_schema_extra={"minLength": 1})]
+
 
 class AgentSecretRecord(ApiSchema):
     id: str
-    name: str
+    name: _Name
     type: SecretKind
     created_at: Moment
     updated_at: Moment
@@ -22,17 +25,14 @@ class AgentSecretRecord(ApiSchema):
         return cls(**vars(attached.secret), type=attached.secret.kind, synced=attached.synced)
 
 
-_Value = Annotated[Text, Field(repr=False)]
-
-
 class CreateSecretRequest(ApiSchema):
-    name: Text = ""
-    value: _Value = ""
+    name: _Name
+    value: _Value
     type: SecretKind = SecretKind.SECRET
 
 
 class UpdateSecretRequest(ApiSchema):
-    value: _Value = ""
+    value: _Value
 
 
 class AttachSecretsRequest(ApiSchema):
@@ -42,7 +42,7 @@ class AttachSecretsRequest(ApiSchema):
 class SecretRecord(ApiSchema):
     id: str
     user_id: str
-    name: str
+    name: _Name
     type: SecretKind
     created_at: Moment
     updated_at: Moment
@@ -62,7 +62,7 @@ class SecretListItem(SecretRecord):
     """A listed secret; `value` is set for variables, and null if it can no longer be decrypted."""
 
     agents: Sequence[SecretAgentRecord]
-    value: str | None = None
+    value: str | None = Field(default=None, examples=[None])
 
 
 class SecretList(ApiSchema):

@@ -37,6 +37,14 @@ agent_secrets = sa.Table(
     sa.Column("synced_version", sa.Integer),
 )
 
+_SECRETS_OF_AGENT = (
+    sa.select(secrets, agent_secrets.c.synced_version)
+    .select_from(sa.join(agent_secrets, secrets, agent_secrets.c.secret_id == secrets.c.id))
+    .where(agent_secrets.c.agent_id == sa.bindparam("agent"))
+    .order_by(secrets.c.name)
+)
+"""Runs for every command, and is built once because that takes longer than to run it."""
+
 
 @dataclass(frozen=True)
 class SecretRow:
@@ -78,9 +86,7 @@ def delete_secret(connection: Connection, secret_id: str) -> None:
 
 def list_agent_secrets(connection: Connection, agent_id: str) -> list[SecretRow]:
     """List the agent's secrets by name."""
-    joined = sa.join(agent_secrets, secrets, agent_secrets.c.secret_id == secrets.c.id)
-    query = sa.select(secrets, agent_secrets.c.synced_version).select_from(joined)
-    rows = connection.execute(query.where(agent_secrets.c.agent_id == agent_id).order_by(secrets.c.name))
+    rows = connection.execute(_SECRETS_OF_AGENT, {"agent": agent_id})
     return [SecretRow(_secret(row), row.sealed, row.synced_version) for row in rows]
 
 

@@ -29,9 +29,9 @@ async def list_tasks(
 
 
 @router.post("", status_code=201)
-@refuse_body_with(InvalidTaskParameters)
+@refuse_body_with(InvalidTaskParameters, "name", "schedule", "payload")
 async def create_task(
-    _: AgentCaller, agent_id: AgentId, body: schemas.TaskRequest, tasks: Service
+    _: AgentCaller, agent_id: AgentId, body: schemas.CreateTaskRequest, tasks: Service
 ) -> schemas.TaskChangeResponse:
     """Schedule a task: a prompt for the agent, and when to send it."""
     return schemas.task_change_response(await tasks.create(agent_id, body.to_fields()))

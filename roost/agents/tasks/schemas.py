@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from typing import Annotated, Any, cast
 
-from pydantic import Field, WithJsonSchema
+from pydantic import ConfigDict, Field, WithJsonSchema
 
 from roost.agents.tasks import model
 from roost.drivers.engine.abilities.tasks import (
@@ -21,6 +21,7 @@ from roost.web.schemas import ApiSchema, Moment
 
 _CAMEL_BOUNDARY = re.compile(r"(?<=[a-z])[A-Z]")
 _TEXT = {"type": "string"}
+_NAME = {"type": "string", "minLength": 1, "maxLength": model.NAME_LIMIT}
 _SCHEDULE = {
     "type": "object",
     "required": ["kind"],
@@ -51,25 +52,46 @@ _DELIVERY = {
 }
 
 
-class TaskRequest(ApiSchema):
-    """`schedule` as text: a cron expression with or without a zone, `@daily`, `every 10m`, or a time."""
+def _nullable(*schemas: dict[str, Any]) -> WithJsonSchema:
+    return WithJsonSchema({"anyOf": [*schemas, {"type": "null"}]})
 
-    name: Annotated[Any, WithJsonSchema({"type": "string", "maxLength": model.NAME_LIMIT})] = None
-    description: Annotated[Any, WithJsonSchema({"type": "string", "maxLength": model.DESCRIPTION_LIMIT})] = None
-    enabled: Annotated[Any, WithJsonSchema({"type": "boolean"})] = None
-    schedule: Annotated[Any, WithJsonSchema({"oneOf": [_TEXT, _SCHEDULE]})] = None
-    payload: Annotated[Any, WithJsonSchema({"oneOf": [_TEXT, _PAYLOAD]})] = None
-    delivery: Annotated[Any, WithJsonSchema(_DELIVERY)] = None
-    session_target: Annotated[Any, WithJsonSchema({"enum": ["main", "isolated"]})] = None
-    wake_mode: Annotated[Any, WithJsonSchema({"enum": ["now", "next-heartbeat"]})] = None
+
+class _TaskFields(ApiSchema):
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{"name": "Report", "schedule": "0 8 * * 1-5", "payload": "Summarise the new issues"}]
+        }
+    )
+
+    description: Annotated[Any, _nullable({"type": "string", "maxLength": model.DESCRIPTION_LIMIT})] = None
+    enabled: Annotated[Any, _nullable({"type": "boolean"})] = None
+    delivery: Annotated[Any, _nullable(_DELIVERY)] = None
+    session_target: Annotated[Any, _nullable({"enum": ["main", "isolated"]})] = None
+    wake_mode: Annotated[Any, _nullable({"enum": ["now", "next-heartbeat"]})] = None
 
     def to_fields(self) -> dict[str, Any]:
         """Return the request's fields with names in snake case."""
         return {name: _snake_case(value) for name, value in self.model_dump().items()}
 
 
+class CreateTaskRequest(_TaskFields):
+    """`schedule` as text: a cron expression with or without a zone, `@daily`, `every 10m`, or a time."""
+
+    name: Annotated[Any, WithJsonSchema(_NAME)]
+    schedule: Annotated[Any, WithJsonSchema({"anyOf": [_TEXT, _SCHEDULE]})]
+    payload: Annotated[Any, WithJsonSchema({"anyOf": [_TEXT, _PAYLOAD]})]
+
+
+class TaskRequest(_TaskFields):
+    """Changes of a task; null leaves a field as it is."""
+
+    name: Annotated[Any, _nullable(_NAME)] = None
+    schedule: Annotated[Any, _nullable(_TEXT, _SCHEDULE)] = None
+    payload: Annotated[Any, _nullable(_TEXT, _PAYLOAD)] = None
+
+
 class ToggleTaskRequest(ApiSchema):
-    enabled: Annotated[Any, WithJsonSchema({"type": "boolean"})] = None
+    enabled: Annotated[Any, _nullable({"type": "boolean"})] = None
 
 
 class ScheduleRecord(ApiSchema):
@@ -82,8 +104,8 @@ class ScheduleRecord(ApiSchema):
 
 
 class PayloadRecord(ApiSchema):
-    kind: str
-    message: str | None = None
+    kind: str = Field(examples=["agentTurn"])
+    message: str | None = Field(default=None, examples=["Summarise the new issues"])
     text: str | None = None
     model: str | None = None
     thinking: str | None = None
@@ -102,7 +124,7 @@ class TaskRecord(ApiSchema):
 
     id: str
     job_id: str
-    name: str
+    name: str = Field(examples=["Report"])
     description: str | None
     enabled: bool
     running: bool
@@ -151,7 +173,7 @@ class RunTaskResponse(ApiSchema):
 
 class TaskRunRecord(ApiSchema):
     id: str
-    status: str = Field(description="running, ok, error, skipped or unknown")
+    status: str = Field(description="running, ok, error, skipped or unknown", examples=["ok"])
     started_at: Moment | None
     duration_ms: int | None
     summary: str | None

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -22,14 +22,18 @@ from roost.app.lifecycle_services import build_lifecycle_services
 from roost.core.db import Database
 from roost.core.seal import Sealer
 from roost.core.sensitive import Sensitive
+from roost.drivers.blob.folder_store import FolderStore
 from roost.drivers.engine.contract import Dial, GatewayPlan, GatewaySetup
 from roost.drivers.engine.fake import FakeEngine
+from roost.drivers.git.repositories import SandboxedRepositories
+from roost.drivers.runtime.bwrap.sandbox import BwrapSandbox
 from roost.drivers.runtime.contract import ContainerLimits, Runtime
 from roost.drivers.runtime.fake import FakeRuntime
 from roost.drivers.runtime.warden_client import WardenClient
 from roost.identity import tenants
 from roost.identity.caller import Caller, CallerKind, Plan
 from roost.identity.gateway_tokens import GatewayTokens
+from roost.storage.content.service import ContentService
 from roost.work import OperationWorker
 
 DEADLINE = 20.0
@@ -74,7 +78,9 @@ class Engine(FakeEngine):
 class LifecycleEnv:
     """Services of one server process; several can use one folder and database, one after the other."""
 
-    def __init__(self, db: Database, runtime: Runtime, *, host: str, lease: float, every: float, build: float) -> None:
+    def __init__(
+        self, db: Database, runtime: Runtime, folder: Path, *, host: str, lease: float, every: float, build: float
+    ) -> None:
         self.db, self.runtime = db, runtime
         self.engine, self.relays = Engine(), OpenRelays()
         self.queue = OperationWorker(db, owner=host, lease=lease)
@@ -84,6 +90,7 @@ class LifecycleEnv:
         self.secrets = SecretService(db, SEALER, self.agents)
         self.channels = ChannelRepository(db, SEALER, self.agents)
         self.runtimes = AgentRuntimes(self.agents, runtime, [self.engine])
+        self.git = SandboxedRepositories(folder / "git", BwrapSandbox(folder))
         self.services = build_lifecycle_services(
             db=db,
             operations=self.queue,
@@ -92,6 +99,9 @@ class LifecycleEnv:
             runtime=runtime,
             relays=self.relays,
             gateway_tokens=self.gateways,
+            git=self.git,
+            content=ContentService(db, FolderStore(folder / "blobs")),
+            list_private_values=_no_secrets,
             secrets=self.secrets,
             channels=self.channels,
             channel_validator=ChannelValidator([]),
@@ -154,7 +164,7 @@ async def open_lifecycle_env(
     build: float = 60.0,
 ) -> AsyncIterator[LifecycleEnv]:
     """Run the services of a server; at the end they stop as in a crash, and containers keep running."""
-    env = LifecycleEnv(db, runtime or FakeRuntime(folder), host=host, lease=lease, every=every, build=build)
+    env = LifecycleEnv(db, runtime or FakeRuntime(folder), folder, host=host, lease=lease, every=every, build=build)
     if reconcile:
         await env.services.reconciler.start()
     await env.queue.start()
@@ -178,6 +188,10 @@ def _origin(agent_id: str) -> str:
 
 async def _equip(_agent: Agent) -> StartupInputs:
     return StartupInputs(models=["scripted"], environment={"GIVEN": Sensitive("value of GIVEN")})
+
+
+async def _no_secrets(_agent_id: str) -> Mapping[str, Sensitive[str]]:
+    return {}
 
 
 async def _prepare(*_: object) -> None:

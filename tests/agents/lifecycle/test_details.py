@@ -1,5 +1,6 @@
 """Details of agents: who may read the token, and the current state of the gateway process."""
 
+from roost.agents.lifecycle.schemas import AgentList
 from roost.agents.registry.model import Agent
 from roost.drivers.runtime.contract import ContainerSpec
 from roost.identity.caller import Caller, CallerKind
@@ -19,11 +20,12 @@ async def test_the_token_is_for_its_holder_and_for_unlimited_keys(env: Lifecycle
 
 async def test_a_list_has_the_tenants_own_and_no_token(env: LifecycleEnv) -> None:
     agents = [await env.create(name) for name in ("one", "two")]
-    listed = await env.services.details.list(env.caller())
+    listed = AgentList.model_validate_json(await env.services.details.encode_list(env.caller()))
     assert [record.agent_id for record in listed.agents] == [agent.id for agent in reversed(agents)]
     assert {record.gateway_token for record in listed.agents} == {None}
     assert listed.agent_limit == 20
-    assert (await env.services.details.list(env.caller("other"))).agents == []
+    others = AgentList.model_validate_json(await env.services.details.encode_list(env.caller("other")))
+    assert list(others.agents) == []
 
 
 async def test_the_process_state_is_current(env: LifecycleEnv) -> None:

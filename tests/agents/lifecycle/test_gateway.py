@@ -1,13 +1,14 @@
 """Start of the gateway: existing settings are merged if they are readable, and errors include its log."""
 
 import json
+import time
 
 import pytest
 
-from roost.agents.lifecycle.gateway import GatewayFailed
+from roost.agents.lifecycle.gateway import STOP_SECONDS, GatewayFailed
 from roost.agents.registry.model import Agent
 from roost.drivers.runtime.contract import ContainerNotRunning, ContainerSpec
-from tests.agents.lifecycle.lifecycle_env import LifecycleEnv
+from tests.agents.lifecycle.lifecycle_env import LifecycleEnv, until
 
 SETTINGS = ".roost/fake/settings.json"
 
@@ -79,6 +80,17 @@ async def test_a_gateway_that_does_not_answer_is_stopped_at_the_deadline(
     with pytest.raises(GatewayFailed, match="did not answer within 0 s"):
         await env.services.starter.start(agent)
     assert (await env.warden(agent.id).processes())["gateway"].state == "exited"
+
+
+async def test_a_restart_does_not_wait_long_for_a_gateway_that_does_not_end(env: LifecycleEnv) -> None:
+    agent = await with_container(env)
+    warden = env.warden(agent.id)
+    await warden.start("gateway", ["sh", "-c", "trap '' TERM; echo deaf; while :; do sleep 0.05; done"], env={})
+    await until(lambda: warden.logs(source="gateway"))
+    began = time.monotonic()
+    await env.services.starter.start(agent)
+    assert STOP_SECONDS < time.monotonic() - began < STOP_SECONDS + 5
+    assert await env.services.starter.is_up(agent)
 
 
 async def test_a_gateway_needs_a_container(env: LifecycleEnv) -> None:

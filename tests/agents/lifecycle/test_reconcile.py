@@ -135,6 +135,55 @@ async def test_a_stop_ends_all_containers_and_the_next_start_brings_them_back(da
             await reaches(second, agent, AgentState.RUNNING)
 
 
+async def test_a_stop_that_keeps_containers_changes_no_agent(database: Database, folder: Path) -> None:
+    async with open_lifecycle_env(database, folder, reconcile=True) as first:
+        agent = await first.create()
+        with pytest.raises(AgentStartFailed):
+            await first.create("fail-start")
+        containers, agents = await first.containers(), await first.host_agents.list()
+        gateway = await first.gateway_pid(agent)
+        await first.queue.stop()
+        first.services.reconciler.keeps_containers = True
+        await first.services.reconciler.stop()
+        assert await first.containers() == containers
+        assert await first.host_agents.list() == agents
+    async with open_lifecycle_env(database, folder, reconcile=True) as second:
+        assert await state(second, agent) is AgentState.RUNNING
+        assert await second.gateway_pid(agent) == gateway
+
+
+async def test_a_stop_ends_containers_whose_agents_have_another_host_now(database: Database, folder: Path) -> None:
+    async with open_lifecycle_env(database, folder, reconcile=True) as env:
+        agent = await env.settled()
+        await database.write(lambda c: abandon_host(c, "host"))
+        await env.services.reconciler.stop()
+        assert await env.containers() == {}
+        assert await state(env, agent) is AgentState.NOT_RUNNING
+
+
+async def test_a_start_with_many_agents_writes_as_often_as_with_one(
+    database: Database, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writes: list[object] = []
+    write = database.write
+    monkeypatch.setattr(database, "write", lambda fn: writes.append(fn) or write(fn))
+    env = LifecycleEnv(database, FakeRuntime(folder), folder, host="host", lease=15.0, every=60.0, build=60.0)
+    counts: list[int] = []
+    for new in (1, 9):
+        for _ in range(new):
+            await env.create_row()
+        writes.clear()
+        await env.services.reconciler.start()
+        await env.services.reconciler.stop()
+        counts.append(len(writes))
+    agents = await env.host_agents.list()
+    assert counts[0] == counts[1]
+    assert {agent.state for agent in agents} == {AgentState.NOT_RUNNING}
+    assert database.run(lambda c: work.list_busy_subjects(c, [agent.id for agent in agents])) == {
+        agent.id for agent in agents
+    }
+
+
 async def test_an_unfinished_start_is_not_enqueued_twice(database: Database, folder: Path) -> None:
     async with open_lifecycle_env(database, folder) as first:
         first.engine.let = False

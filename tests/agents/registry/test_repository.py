@@ -80,6 +80,23 @@ async def test_states_move_only_as_drawn(database: Database, repository: AgentRe
     assert not database.run(lambda c: repository.set_state(c, "nobody", AgentState.RUNNING))
 
 
+async def test_states_of_many_agents_change_where_the_transition_is_allowed(
+    database: Database, repository: AgentRepository, tenant_id: str
+) -> None:
+    starting, stopped, deleted = (create(database, repository, tenant_id, name) for name in ("a", "b", "c"))
+    database.run(lambda c: repository.set_state(c, stopped.id, AgentState.NOT_RUNNING))
+    database.run(lambda c: repository.mark_deleted(c, deleted.id))
+    every = [starting.id, stopped.id, deleted.id]
+    database.run(lambda c: HostAgents(database, "host").set_states(c, every, AgentState.FAILED))
+    found = {agent.id: agent.state for agent in await HostAgents(database, "host").list()}
+    assert found == {
+        starting.id: AgentState.FAILED,
+        stopped.id: AgentState.NOT_RUNNING,
+        deleted.id: AgentState.STARTING,
+    }
+    database.run(lambda c: HostAgents(database, "host").set_states(c, [], AgentState.RUNNING))
+
+
 async def test_a_reason_is_bounded_and_shows_no_credential(
     database: Database, repository: AgentRepository, tenant_id: str
 ) -> None:

@@ -17,10 +17,14 @@ SECRET = Secret("s", "t", "API_KEY", SecretKind.SECRET, 3, AT, AT)
 VARIABLE = replace(SECRET, id="v", name="LEVEL", kind=SecretKind.VARIABLE)
 
 
-def test_what_is_not_said() -> None:
-    body = schemas.CreateSecretRequest.model_validate({})
-    assert (body.name, body.value, body.type) == ("", "", SecretKind.SECRET)
-    assert schemas.UpdateSecretRequest.model_validate({}).value == ""
+def test_name_and_value_are_required_and_the_type_is_secret() -> None:
+    body = schemas.CreateSecretRequest.model_validate({"name": "A", "value": "b"})
+    assert (body.name, body.value, body.type) == ("A", "b", SecretKind.SECRET)
+    for given in ({"name": "A"}, {"value": "b"}):
+        with pytest.raises(ValidationError, match="Field required"):
+            schemas.CreateSecretRequest.model_validate(given)
+    with pytest.raises(ValidationError, match="Field required"):
+        schemas.UpdateSecretRequest.model_validate({})
 
 
 def test_a_value_is_in_no_log() -> None:
@@ -33,7 +37,7 @@ def test_a_value_is_in_no_log() -> None:
 )
 def test_bodies_that_are_refused(body: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
-        schemas.CreateSecretRequest.model_validate(body)
+        schemas.CreateSecretRequest.model_validate({"name": "A", "value": "b"} | body)
 
 
 @pytest.mark.parametrize("ids", [None, [], "s", [None], ["s" * 257], ["a\0"], ["s"] * 1001])

@@ -222,7 +222,7 @@ async def test_logs_hide_secrets_and_not_variables(env: SecretsEnv) -> None:
     await env.attach(
         agent, await env.add("A", "hush"), await env.add("B", "shown", SecretKind.VARIABLE), await env.add("C")
     )
-    assert set(await env.delivery.list_private_values(agent)) == {Sensitive("hush"), Sensitive("value")}
+    assert set((await env.delivery.get_private_values(agent)).values()) == {Sensitive("hush"), Sensitive("value")}
 
 
 async def test_listeners_are_notified_of_every_change(env: SecretsEnv) -> None:
@@ -253,7 +253,7 @@ async def test_swapped_envelopes_do_not_open(env: SecretsEnv) -> None:
         await env.delivery.get_environment(agent)
     listed, _ = await env.secrets.list(env.tenant)
     assert [one.value for one in listed] == [None, None]
-    assert await env.delivery.list_private_values(agent) == []
+    assert await env.delivery.get_private_values(agent) == {}
     for secret in secrets:
         await env.secrets.update(env.tenant, secret.id, "mended")
     assert await env.delivery.get_values(agent) == dict.fromkeys(("N0", "N1"), Sensitive("mended"))

@@ -1,0 +1,144 @@
+"""The rules of a push to an agent: what is accepted, and how it reaches the agent's files."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import aclosing
+
+from roost.agents.git.build import PushBuild
+from roost.agents.git.workspace import apply_commit
+from roost.agents.scripts.errors import InvalidManifest
+from roost.agents.scripts.manifest import MANIFEST_LIMIT, MANIFEST_PATH, ManifestScripts, parse_manifest
+from roost.core import log
+from roost.core.problem import Problem
+from roost.drivers.git.contract import (
+    MAIN,
+    EntryKind,
+    GitEntry,
+    GitRepositories,
+    PushedTree,
+    PushHandler,
+    PushInterrupted,
+    PushOutput,
+    PushRefused,
+    RefUpdate,
+)
+from roost.drivers.runtime.contract import ContainerNotRunning
+from roost.drivers.runtime.warden_errors import (
+    PathRefused,
+    WardenBusy,
+    WardenDiskFull,
+    WardenFileTooLarge,
+    WardenTooManyEntries,
+)
+from roost.drivers.runtime.warden_tree import STAGING_NAME, WardenTree
+
+MAX_FILES = 100_000
+MAX_FILE_BYTES = 1024**3
+MAX_TREE_BYTES = 4 * 1024**3
+_MAX_NAME_BYTES, _MAX_PATH_BYTES, _MAX_PARTS, _MAX_LINK_BYTES = 255, 3_000, 100, 4_000
+
+_BEHIND = "The agent has changed since your last pull. Run `git pull --rebase` and push again."
+_REWRITES = "The push would remove commits of the agent. Run `git pull --rebase` and push again."
+_UNCHANGED: tuple[type[Problem], ...] = (
+    *(ContainerNotRunning, PathRefused, WardenBusy, WardenDiskFull, WardenFileTooLarge, WardenTooManyEntries),
+)  # errors after which the workspace is as it was
+
+_log = log.get_logger("git")
+
+
+class AgentPush(PushHandler):
+    """One push. `prepare` makes the repository current; `is_accepted`: the push may be recorded from now on."""
+
+    def __init__(
+        self,
+        agent_id: str,
+        repositories: GitRepositories,
+        tree: WardenTree,
+        host: str,
+        prepare: Callable[[], Awaitable[None]],
+        build: PushBuild,
+    ) -> None:
+        self.agent_id = agent_id
+        self.is_accepted = False
+        self._repositories = repositories
+        self._tree = tree
+        self._host = host
+        self._prepare = prepare
+        self._build = build
+        self._manifest = ManifestScripts()
+
+    async def begin(self, updates: Sequence[RefUpdate]) -> None:
+        if [update.ref for update in updates] != [MAIN]:
+            raise PushRefused("Only the branch main can be pushed, alone: `git push origin HEAD:main`.")
+        (update,) = updates
+        if update.new is None:
+            raise PushRefused("The branch main cannot be deleted.")
+        if not update.is_commit:
+            raise PushRefused("The branch main must be a commit.")
+        try:
+            await self._prepare()
+        except Problem as problem:
+            raise PushRefused(f"The agent cannot take a push now: {problem.message}.") from problem
+        if await self._repositories.head(self.agent_id) != update.old:
+            raise PushRefused(_BEHIND)
+        if not update.is_fast_forward:
+            raise PushRefused(_REWRITES)
+
+    async def check(self, tree: PushedTree) -> None:
+        files = size = 0
+        manifest: GitEntry | None = None
+        async with aclosing(tree.list_entries()) as entries:
+            async for entry in entries:
+                files, size = files + 1, size + (entry.size or 0)
+                if files > MAX_FILES or size > MAX_TREE_BYTES:
+                    raise PushRefused(f"An agent has at most {MAX_FILES:,} files and {MAX_TREE_BYTES // 1024**3} GiB.")
+                _check_entry(entry)
+                if entry.path == MANIFEST_PATH:
+                    manifest = entry
+        if manifest is not None:
+            self._manifest = await self._read_manifest(manifest, tree)
+        self.is_accepted = True
+
+    async def apply(self, update: RefUpdate, output: PushOutput) -> None:
+        assert update.new is not None
+        try:
+            count = await apply_commit(self._repositories, self._tree, self.agent_id, update.old, update.new)
+        except _UNCHANGED as problem:
+            raise PushRefused(f"The agent's files cannot be changed: {problem.message}.") from problem
+        except Problem as problem:
+            _log.warning("push.interrupted", agent=self.agent_id, reason=problem.message)
+            reason = f"{problem.message}. The push is finished at the next access to the repository."
+            raise PushInterrupted(reason) from problem
+        await output.say(f"Changed {count:,} {'path' if count == 1 else 'paths'} of the agent's files.")
+
+    async def finish(self, output: PushOutput) -> None:
+        try:
+            await self._build.run(self.agent_id, self._manifest, output)
+        except Problem as problem:
+            await output.say(f"The scripts cannot be run: {problem.message}.")
+
+    async def _read_manifest(self, entry: GitEntry, tree: PushedTree) -> ManifestScripts:
+        if entry.kind not in {EntryKind.FILE, EntryKind.EXECUTABLE}:
+            raise PushRefused(f"{MANIFEST_PATH} is not a regular file.")
+        if (entry.size or 0) > MANIFEST_LIMIT:
+            raise PushRefused(f"{MANIFEST_PATH} is larger than {MANIFEST_LIMIT // 1024**2} MiB.")
+        try:
+            return parse_manifest(await tree.read_file(entry), self._host)
+        except InvalidManifest as error:
+            raise PushRefused(f"{error.message}.") from error
+
+
+def _check_entry(entry: GitEntry) -> None:
+    """Refuse what a workspace cannot hold."""
+    name, size = f"{entry.path[:200]!a}", entry.size or 0
+    parts = [part.encode(errors="surrogateescape") for part in entry.path.split("/")]
+    if entry.kind is EntryKind.SUBMODULE:
+        raise PushRefused(f"{name} is a submodule; an agent's repository holds all of its files itself.")
+    if entry.path.startswith(STAGING_NAME):
+        raise PushRefused(f"{name} is a reserved name.")
+    if len(parts) > _MAX_PARTS or max(map(len, parts)) > _MAX_NAME_BYTES or sum(map(len, parts)) > _MAX_PATH_BYTES:
+        limits = f"{_MAX_NAME_BYTES} bytes in a name, {_MAX_PARTS} parts and {_MAX_PATH_BYTES:,} bytes in all"
+        raise PushRefused(f"{name} is too long; a path has at most {limits}.")
+    if size > MAX_FILE_BYTES:
+        raise PushRefused(f"{name} is larger than {MAX_FILE_BYTES // 1024**3} GiB.")
+    if entry.kind is EntryKind.LINK and not 0 < size <= _MAX_LINK_BYTES:
+        raise PushRefused(f"{name} is a symbolic link of {size} bytes; it must have 1 to {_MAX_LINK_BYTES}.")

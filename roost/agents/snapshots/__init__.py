@@ -1,0 +1,1 @@
+"""Snapshots of agents' workspaces: take, list, compare, label and reset to them."""

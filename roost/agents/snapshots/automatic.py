@@ -1,0 +1,113 @@
+"""Automatic snapshots: one about a minute after the last change of a workspace, and of all changes before a stop."""
+
+import asyncio
+from collections.abc import Iterable
+from contextlib import aclosing
+
+from roost.agents.registry.agent_runtimes import AgentRuntimes
+from roost.agents.registry.host_agents import HostAgents
+from roost.agents.registry.model import AgentState
+from roost.agents.snapshots.model import SnapshotTrigger
+from roost.agents.snapshots.service import SnapshotService
+from roost.core import clock, log
+from roost.core.periodic import PeriodicTask
+from roost.core.problem import Problem
+from roost.drivers.runtime.warden_errors import WardenWatchRefused
+
+_CONCURRENCY = 4
+_LONGEST_DELAYS = 10
+"""A workspace that never rests is saved after this many delays."""
+_BLIND_DELAYS = 10
+"""A workspace that cannot be watched is compared this seldom."""
+_log = log.get_logger("snapshots")
+
+
+class AutomaticSnapshots:
+    """Watches the workspaces of this host's running agents."""
+
+    def __init__(
+        self, host_agents: HostAgents, runtimes: AgentRuntimes, snapshots: SnapshotService, delay: float = 60.0
+    ) -> None:
+        """`delay` is in seconds, from the last change to the snapshot."""
+        self._host_agents = host_agents
+        self._runtimes = runtimes
+        self._snapshots = snapshots
+        self._delay = delay
+        self._watchers: dict[str, asyncio.Task[None]] = {}
+        self._saving: dict[str, asyncio.Task[None]] = {}
+        self._first_changes: dict[str, float] = {}
+        self._last_changes: dict[str, float] = {}
+        self._slots = asyncio.Semaphore(_CONCURRENCY)
+        self._task = PeriodicTask("automatic snapshots", self._check, min(delay / 6, 10.0))
+
+    def start(self) -> None:
+        self._task.start(delay=min(self._delay, 5.0))
+
+    async def save_changes(self, seconds: float) -> None:
+        """Take snapshots of all workspaces with changes, as far as that is done within `seconds`."""
+        changed = list(self._last_changes)
+        saving = asyncio.gather(*(self._save(agent_id, SnapshotTrigger.STOP) for agent_id in changed))
+        done, _ = await asyncio.wait({saving}, timeout=seconds)
+        if not done:
+            saving.cancel()
+            _log.warning("snapshots.not_all_saved", agents=len(self._last_changes))
+
+    async def stop(self) -> None:
+        await self._task.stop()
+        tasks = [*self._watchers.values(), *self._saving.values()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _check(self) -> None:
+        """Watch new agents, and save the workspaces that have rested long enough."""
+        running = {agent.id for agent in await self._host_agents.list() if agent.state is AgentState.RUNNING}
+        for agent_id in running - self._watchers.keys():
+            self._watchers[agent_id] = asyncio.create_task(self._watch(agent_id), name=f"watch {agent_id}")
+        for agent_id in self._last_changes.keys() - running:
+            self._forget_change(agent_id)
+        for agent_id in self._find_due():
+            if agent_id not in self._saving:
+                self._saving[agent_id] = asyncio.create_task(self._save(agent_id, SnapshotTrigger.CHANGE))
+
+    def _find_due(self) -> Iterable[str]:
+        now = clock.monotonic_seconds()
+        for agent_id, last in list(self._last_changes.items()):
+            if now - last >= self._delay or now - self._first_changes[agent_id] >= self._delay * _LONGEST_DELAYS:
+                yield agent_id
+
+    async def _watch(self, agent_id: str) -> None:
+        """Note the changes of a workspace until its container is gone."""
+        try:
+            tree = self._runtimes.get_warden(agent_id).tree
+            async with aclosing(tree.watch()) as changes:
+                async for _ in changes:  # the first says that the watch is in place: what was before is not known
+                    self._note_change(agent_id)
+        except WardenWatchRefused as problem:
+            _log.warning("snapshots.cannot_watch", agent=agent_id, reason=problem.message)
+            self._note_change(agent_id)
+            await asyncio.sleep(self._delay * _BLIND_DELAYS)
+        except Problem:  # the container is gone; the next check finds out whether it is back
+            return
+        finally:
+            self._watchers.pop(agent_id, None)
+
+    def _note_change(self, agent_id: str) -> None:
+        now = clock.monotonic_seconds()
+        self._first_changes.setdefault(agent_id, now)
+        self._last_changes[agent_id] = now
+
+    def _forget_change(self, agent_id: str) -> None:
+        self._first_changes.pop(agent_id, None)
+        self._last_changes.pop(agent_id, None)
+
+    async def _save(self, agent_id: str, trigger: SnapshotTrigger) -> None:
+        async with self._slots:
+            self._forget_change(agent_id)  # before: what changes during the snapshot is in the next one
+            try:
+                await self._snapshots.sync(agent_id, trigger)
+            except Problem as problem:
+                _log.warning("snapshots.sync_failed", agent=agent_id, reason=problem.detail or problem.message)
+                self._note_change(agent_id)
+            finally:
+                self._saving.pop(agent_id, None)

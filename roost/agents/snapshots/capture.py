@@ -1,0 +1,221 @@
+"""Read a workspace into a new pack: a UnixFS directory over what changed since the last time, and over older packs.
+
+The container lists its files; only those whose times, inode or size changed are read, and every byte is hashed here.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+
+from roost.agents.snapshots.diff import TreeDiff
+from roost.agents.snapshots.index import EntryKind, IndexedEntry, Stamp, WorkspaceIndex, compare_indexes, settled_stamp
+from roost.agents.snapshots.model import FILE_MODE, FOLDER_MODE, SkippedFile, SkipReason
+from roost.agents.snapshots.secret_search import SecretSearch
+from roost.drivers.runtime.warden_errors import WardenFileNotFound, WardenNotAFile
+from roost.drivers.runtime.warden_tree import FileReading, ScanEntry, WardenTree
+from roost.storage.content.model import ContentScope
+from roost.storage.content.reader import ContentReader
+from roost.storage.content.receiver import ContentReceiver
+from roost.storage.unixfs.directory import DirectoryEntry
+from roost.storage.unixfs.entry_name import encode_entry_name
+from roost.storage.unixfs.errors import InvalidEntryName
+from roost.storage.unixfs.importer import DagTree
+
+MAX_PACKS, _PACKS_AFTER_MERGE = 64, 16
+"""Packs of one snapshot; with more, the smallest are merged into the new one."""
+_PERMISSIONS = 0o777
+
+
+@dataclass(frozen=True)
+class CapturedWorkspace:
+    """A workspace as it was read; `difference` is that of its files and links from the reading before."""
+
+    index: WorkspaceIndex
+    skipped: Sequence[SkippedFile]
+    difference: TreeDiff
+
+    @property
+    def cid(self) -> str:
+        return str(self.index[""].parse_cid())
+
+    @property
+    def packs(self) -> Sequence[str]:
+        return sorted({entry.pack for entry in self.index.values()})
+
+
+class WorkspaceCapture:
+    """One reading of a workspace: `run` once. `base` is the index of the reading before."""
+
+    def __init__(self, receiver: ContentReceiver, base: WorkspaceIndex, search: SecretSearch) -> None:
+        self._receiver = receiver
+        self._base = base
+        self._search = search
+        self._index: dict[str, IndexedEntry] = {}
+        self._folders: dict[str, list[str]] = {"": []}
+        self._folder_modes: dict[str, int] = {"": FOLDER_MODE}
+        self._changed: list[str] = []
+        self._skipped: list[SkippedFile] = []
+
+    async def run(self, tree: WardenTree, reader: ContentReader, scope: ContentScope) -> CapturedWorkspace:
+        """Read what changed. Raises the errors of the warden, BlobStoreFailed and ContentDamaged."""
+        async with aclosing(tree.scan()) as batches:
+            async for batch in batches:
+                for entry in batch:
+                    self._add_entry(entry)
+        async with aclosing(tree.read_files(self._changed)) as batches:
+            await self._read_files(batches)
+        await self._merge_packs(reader, scope)
+        difference = compare_indexes(self._base, self._index)
+        await asyncio.to_thread(self._build_folders, difference)
+        return CapturedWorkspace(self._index, self._skipped, difference)
+
+    def _add_entry(self, entry: ScanEntry) -> None:
+        """Keep an entry that is as it was, and remember a file to read."""
+        parent, _, name = entry.path.rpartition("/")
+        if parent not in self._folders:  # a folder that is left out
+            return
+        if reason := _skip_reason(entry, name):
+            self._skipped.append(SkippedFile(entry.path, reason))
+            return
+        self._folders[parent].append(entry.path)
+        before = self._base.get(entry.path)
+        if entry.kind == "folder":
+            self._folders[entry.path] = []
+            self._folder_modes[entry.path] = entry.mode & _PERMISSIONS
+        elif entry.kind == "link":
+            if before is None or before.kind != "link" or before.target != entry.target:
+                before = self._new_entry("link", self._receiver.add_link(entry.target), target=entry.target)
+            self._index[entry.path] = before
+        elif before and before.is_current(entry.stamp, entry.size, entry.mode & _PERMISSIONS):
+            self._index[entry.path] = before
+        else:
+            self._changed.append(entry.path)
+
+    async def _read_files(self, batches: AsyncIterator[Sequence[FileReading]]) -> None:
+        """Add files to the pack: those of a batch in a thread, while the next batch is received."""
+        adding: asyncio.Task[None] | None = None
+        try:
+            async for batch in batches:
+                if adding:
+                    await adding
+                adding = asyncio.create_task(self._add_batch(batch))
+                if isinstance(batch[-1].content, AsyncIterator):
+                    await adding
+                    await self._add_large_file(batch[-1], batch[-1].content)
+            if adding:
+                await adding
+        finally:
+            if adding:
+                adding.cancel()
+                await asyncio.gather(adding, return_exceptions=True)
+
+    async def _add_batch(self, batch: Sequence[FileReading]) -> None:
+        await asyncio.to_thread(self._add_small_files, batch)
+        await self._receiver.write_small_files()
+
+    def _add_small_files(self, batch: Sequence[FileReading]) -> None:
+        for file in batch:
+            if isinstance(file.error, WardenFileNotFound | WardenNotAFile):  # those changed since the scan
+                continue
+            if file.error is not None:
+                self._skipped.append(SkippedFile(file.path, SkipReason.UNREADABLE))
+            elif isinstance(file.content, bytes):
+                self._search.reset()
+                if secret := self._search.feed(file.content):
+                    self._skipped.append(SkippedFile(file.path, SkipReason.HOLDS_SECRET, secret))
+                else:
+                    mode = file.mode & _PERMISSIONS
+                    self._index_file(file, self._receiver.add_small_file(file.content, _stored_mode(mode)))
+
+    async def _add_large_file(self, file: FileReading, content: AsyncIterator[bytes]) -> None:
+        self._search.reset()
+        async for chunk in content:
+            if secret := self._search.feed(chunk):
+                await self._receiver.discard_file()
+                self._skipped.append(SkippedFile(file.path, SkipReason.HOLDS_SECRET, secret))
+                return
+            await self._receiver.write(chunk)
+        self._index_file(file, await self._receiver.end_file(_stored_mode(file.mode & _PERMISSIONS)))
+
+    def _index_file(self, file: FileReading, tree: DagTree) -> None:
+        mode = file.mode & _PERMISSIONS
+        stamp = None if file.is_changed else settled_stamp(file.stamp)
+        before = self._base.get(file.path)
+        if before and before.kind == "file" and (before.cid, before.mode) == (bytes(tree.cid), mode):
+            self._index[file.path] = before._replace(stamp=stamp)
+        else:
+            self._index[file.path] = self._new_entry("file", tree, mode=mode, stamp=stamp)
+
+    async def _merge_packs(self, reader: ContentReader, scope: ContentScope) -> None:
+        """Copy the files of the smallest packs into the new one if there are too many packs."""
+        sizes = Counter[str]()
+        for entry in self._index.values():
+            sizes[entry.pack] += entry.size
+        if len(sizes) < MAX_PACKS:
+            return
+        small = {pack for pack, _ in sizes.most_common()[_PACKS_AFTER_MERGE:]} - {self._receiver.pack_id}
+        for path, entry in self._index.items():
+            if entry.pack not in small:
+                continue
+            if entry.kind == "link":
+                tree = self._receiver.add_link(entry.target)
+            else:
+                async for piece in reader.stream_file(scope, await reader.stat(scope, entry.parse_cid())):
+                    await self._receiver.write(piece)
+                tree = await self._receiver.end_file(_stored_mode(entry.mode))
+            self._index[path] = entry._replace(pack=self._receiver.pack_id, cid=bytes(tree.cid))
+        self._base = {path: entry for path, entry in self._base.items() if entry.kind != "folder"}
+
+    def _build_folders(self, difference: TreeDiff) -> None:
+        """Add the folders whose entries changed, each after those inside."""
+        changed = {_parent(path) for path in (*difference.added, *difference.removed, *difference.changed)}
+        changed.update(map(_parent, self._base.keys() - self._index.keys() - self._folders.keys()))
+        for folder, paths in reversed(self._folders.items()):
+            known, mode = self._base.get(folder), self._folder_modes[folder]
+            if known and known.kind == "folder" and known.mode == mode and folder not in changed:
+                self._index[folder] = known
+                continue
+            entries = (
+                DirectoryEntry(encode_entry_name(path.rpartition("/")[2]), entry.parse_cid(), entry.size, entry.tsize)
+                for path in paths
+                if (entry := self._index.get(path))
+            )
+            tree = self._receiver.add_folder(entries, None if mode == FOLDER_MODE else mode)
+            self._index[folder] = self._new_entry("folder", tree, mode=mode)
+            changed.add(_parent(folder))
+
+    def _new_entry(
+        self,
+        kind: EntryKind,
+        tree: DagTree,
+        *,
+        mode: int = 0,
+        stamp: Stamp | None = None,
+        target: str = "",
+    ) -> IndexedEntry:
+        pack = self._receiver.pack_id
+        return IndexedEntry(kind, bytes(tree.cid), tree.size, tree.tsize, pack, mode, stamp, target)
+
+
+def _stored_mode(mode: int) -> int | None:
+    """Return the mode that the tree of a file stores."""
+    return None if mode == FILE_MODE else mode
+
+
+def _skip_reason(entry: ScanEntry, name: str) -> SkipReason | None:
+    if entry.error:
+        return SkipReason.UNREADABLE
+    if entry.kind == "other":
+        return SkipReason.SPECIAL_FILE
+    if not name.isascii():
+        try:
+            encode_entry_name(name)
+        except InvalidEntryName:
+            return SkipReason.NAME
+    return None
+
+
+def _parent(path: str) -> str:
+    return path.rpartition("/")[0]

@@ -1,0 +1,105 @@
+"""Index of a workspace: what each path held when it was last read, so that unchanged files are not read again. Pure."""
+
+import base64
+import json
+import zlib
+from collections.abc import Mapping
+from typing import Literal, NamedTuple
+
+from roost.agents.snapshots.diff import TreeDiff
+from roost.storage.unixfs.cid import Cid
+
+_FORMAT = 2
+_CID_BYTES = 36
+"""Length of every binary CID in a snapshot: version 1, SHA-256."""
+
+EntryKind = Literal["file", "folder", "link"]
+Stamp = tuple[int, int, int]
+"""Times of modification and status change in nanoseconds, and the inode: it changes with the content."""
+
+
+class IndexedEntry(NamedTuple):
+    """A file, folder or link. cid: binary, of its UnixFS tree, as tsize is. pack: the pack with its blocks.
+
+    mode: permissions of a file or folder. stamp: None if the entry must be read again. target: of a link.
+    """
+
+    kind: EntryKind
+    cid: bytes
+    size: int
+    tsize: int
+    pack: str
+    mode: int = 0
+    stamp: Stamp | None = None
+    target: str = ""
+
+    def is_current(self, stamp: Stamp, size: int, mode: int) -> bool:
+        """Return whether a file is still as it was when it was read."""
+        return self.stamp == stamp and self.size == size and self.mode == mode and self.kind == "file"
+
+    def parse_cid(self) -> Cid:
+        return Cid.from_bytes(self.cid)
+
+
+WorkspaceIndex = Mapping[str, IndexedEntry]
+"""Entries by path; bytes of a path that are not UTF-8 are lone surrogates. The root is the empty path."""
+
+
+def settled_stamp(stamp: Stamp) -> Stamp | None:
+    """Return the stamp unless the file changed just before: then it may change again at the same time of the clock.
+
+    The warden tells so by the time 0.
+    """
+    return stamp if stamp[1] else None
+
+
+def encode_index(index: WorkspaceIndex) -> bytes:
+    """Encode an index column by column; 10,000 entries take 0.5 MB."""
+    rows = list(zip(*index.values(), strict=True)) or [()] * len(IndexedEntry._fields)
+    kinds, cids, sizes, tsizes, packs, modes, stamps, targets = rows
+    numbers = {pack: number for number, pack in enumerate(dict.fromkeys(packs))}
+    columns = [
+        *(list(index), [kind[:2] for kind in kinds], base64.b64encode(b"".join(cids)).decode()),
+        *(sizes, tsizes, [numbers[pack] for pack in packs], modes, stamps, targets),
+    ]
+    return zlib.compress(json.dumps([_FORMAT, list(numbers), columns], separators=(",", ":")).encode(), 1)
+
+
+def decode_index(data: bytes | None) -> WorkspaceIndex:
+    """Decode an index; one of another format is empty, so that everything is read again."""
+    if data is None:
+        return {}
+    version, packs, columns = json.loads(zlib.decompress(data))
+    if version != _FORMAT:
+        return {}
+    names: Mapping[str, EntryKind] = {kind[:2]: kind for kind in ("file", "folder", "link")}
+    paths, kinds, encoded, sizes, tsizes, numbers, modes, stamps, targets = columns
+    joined = base64.b64decode(encoded)
+    rows = zip(
+        [names[kind] for kind in kinds],
+        [joined[at : at + _CID_BYTES] for at in range(0, len(joined), _CID_BYTES)],
+        *(sizes, tsizes, [packs[number] for number in numbers], modes),
+        [stamp and tuple(stamp) for stamp in stamps],
+        targets,
+        strict=True,
+    )
+    return dict(zip(paths, map(IndexedEntry._make, rows), strict=True))
+
+
+def compare_indexes(old: WorkspaceIndex, new: WorkspaceIndex) -> TreeDiff:
+    """Compare the files and links of two indexes."""
+    added: list[str] = []
+    changed: list[str] = []
+    removed = [path for path in old.keys() - new.keys() if old[path].kind != "folder"]
+    for path, after in new.items():
+        before = old.get(path)
+        if before is after:  # most are, which makes this fast
+            continue
+        if before is None or before.kind == "folder":
+            if after.kind != "folder":
+                added.append(path)
+        elif after.kind == "folder":
+            removed.append(path)
+        elif (before.kind, before.cid) != (after.kind, after.cid):
+            changed.append(path)
+    return TreeDiff(added=sorted(added), removed=sorted(removed), changed=sorted(changed))

@@ -1,0 +1,122 @@
+"""Snapshots, what they skip, and which of them are kept. Pure."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from enum import StrEnum
+
+from roost.agents.snapshots.errors import InvalidSnapshotCid
+from roost.storage.content.model import ContentNetwork, ContentScope
+from roost.storage.unixfs.cid import DAG_PB, SHA2_256, Cid
+from roost.storage.unixfs.errors import InvalidCid
+
+FILE_MODE, FOLDER_MODE = 0o644, 0o755
+"""Permissions that a tree does not store, so that ordinary files have the CIDs of uploads."""
+SYNC, RESET, COMMIT = "agent.snapshot", "agent.reset", "agent.commit"
+"""Kinds of operations."""
+RESTORE_SECONDS = 600.0
+"""Longest wait for a snapshot or a reset."""
+PAGE_SIZE = 10
+"""Snapshots of a page; the first page is the contract's list."""
+LABEL_LIMIT = 100
+SKIPPED_LIMIT = 100
+"""Skipped files that a snapshot names; the others are counted."""
+_KEEP_ALL, _KEEP_DAILY = timedelta(days=1), timedelta(days=31)
+
+
+class SnapshotTrigger(StrEnum):
+    """Why a snapshot was taken."""
+
+    REQUEST = "request"
+    CHANGE = "change"
+    FORK = "fork"
+    GIT = "git"
+    RESET = "reset"
+    RESTART = "restart"
+    UPDATE = "update"
+    STOP = "stop"
+
+
+class SkipReason(StrEnum):
+    """Why an entry of the workspace is not in a snapshot."""
+
+    SPECIAL_FILE = "special"
+    UNREADABLE = "unreadable"
+    HOLDS_SECRET = "secret"  # noqa: S105 - a reason, no credential
+    NAME = "name"
+
+
+@dataclass(frozen=True)
+class SkippedFile:
+    """An entry that a snapshot leaves out; `secret` is the name of the secret whose value it holds."""
+
+    path: str
+    reason: SkipReason
+    secret: str | None = None
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A state of a workspace, named by the CID of its UnixFS directory.
+
+    commit_sha: its commit in the agent's repository, None if there is none. change_summary: against the snapshot
+    before. files, size: number and bytes of its files and links. skipped_count: number of all entries that are left
+    out, of which `skipped` names the first.
+    """
+
+    id: str
+    agent_id: str
+    tenant_id: str
+    cid: str
+    commit_sha: str | None
+    trigger: SnapshotTrigger
+    change_summary: str
+    files: int
+    size: int
+    skipped: Sequence[SkippedFile]
+    skipped_count: int
+    label: str | None
+    packs: Sequence[str]
+    created_at: datetime
+
+
+@dataclass(frozen=True)
+class SyncStatus:
+    """When the workspace was last compared with its snapshots, and the snapshot that it equalled then."""
+
+    synced_at: datetime | None = None
+    snapshot: Snapshot | None = None
+
+
+def content_scope(tenant_id: str) -> ContentScope:
+    """Return where the content of a tenant's snapshots is."""
+    return ContentScope(ContentNetwork.PRIVATE, tenant_id)
+
+
+def parse_snapshot_cid(text: object) -> str:
+    """Return the canonical CID of a folder. Raises InvalidSnapshotCid."""
+    try:
+        cid = Cid.parse(text) if isinstance(text, str) else None
+    except InvalidCid:
+        raise InvalidSnapshotCid from None
+    if cid is None or cid.codec != DAG_PB or cid.hash != SHA2_256:
+        raise InvalidSnapshotCid
+    return str(cid.v1())
+
+
+def find_expired(snapshots: Iterable[Snapshot], now: datetime) -> Sequence[str]:
+    """Return the ids of the snapshots that need not be kept, of one agent's, newest first.
+
+    Kept are the newest ten, those with a label, all of the last day, and the last of each day of the last month.
+    """
+    expired: list[str] = []
+    days: set[date] = set()
+    for number, snapshot in enumerate(snapshots):
+        age, day = now - snapshot.created_at, snapshot.created_at.date()
+        is_last_of_day = day not in days
+        days.add(day)
+        if number < PAGE_SIZE or snapshot.label is not None or age < _KEEP_ALL:
+            continue
+        if not (is_last_of_day and age < _KEEP_DAILY):
+            expired.append(snapshot.id)
+    return expired

@@ -1,0 +1,138 @@
+"""Make a workspace equal to a stored tree: write what differs, all of it before the first path changes."""
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
+
+from roost.agents.snapshots.index import IndexedEntry, WorkspaceIndex, settled_stamp
+from roost.agents.snapshots.model import FILE_MODE, FOLDER_MODE
+from roost.drivers.runtime.warden_changes import PutFile, PutFolder, PutLink, RemovePath, TreeChange
+from roost.drivers.runtime.warden_tree import ScanEntry, WardenTree
+from roost.storage.content.model import BlockLocation, BlockMatch, ContentScope
+from roost.storage.content.reader import ContentReader, ContentStat
+from roost.storage.content.tree_walk import MemberKind, TreeMember, walk_tree
+from roost.storage.unixfs.cid import DAG_PB, RAW, Cid
+
+_PERMISSIONS = 0o777
+_BATCH_SIZE = 500
+
+
+async def restore_tree(
+    tree: WardenTree, reader: ContentReader, scope: ContentScope, root: Cid, index: WorkspaceIndex
+) -> WorkspaceIndex:
+    """Restore a tree, and return the index of its files and links. `index` is of the last reading.
+
+    What that reading left out (sockets, files with secrets) stays, unless the tree has something in its place.
+    Raises the errors of `WardenTree.apply` and of the reader.
+    """
+    present: dict[str, ScanEntry] = {}
+    async with aclosing(tree.scan()) as batches:
+        async for batch in batches:
+            present.update((entry.path, entry) for entry in batch)
+    restore = _Restore(reader, scope, present, index)
+    async with aclosing(walk_tree(reader, scope, root)) as members:
+        async for member in members:
+            restore.add_member(member)
+    stamps = await tree.apply(restore.changes())
+    return {
+        path: entry._replace(stamp=settled_stamp(stamps[path])) if path in stamps else entry
+        for path, entry in restore.restored.items()
+    }
+
+
+class _Restore:
+    """What differs between a present tree and the members of another one."""
+
+    def __init__(
+        self, reader: ContentReader, scope: ContentScope, present: Mapping[str, ScanEntry], index: WorkspaceIndex
+    ) -> None:
+        self._reader = reader
+        self._scope = scope
+        self._present = present
+        self._index = index
+        self._wanted: set[str] = set()
+        self._written: list[TreeMember] = []
+        self.restored: dict[str, IndexedEntry] = {}
+        """Files and links of the tree; complete once `changes` has ended."""
+
+    def add_member(self, member: TreeMember) -> None:
+        self._wanted.add(member.path)
+        now, known = self._present.get(member.path), self._index.get(member.path)
+        if member.kind is MemberKind.FOLDER:
+            if member.path and not (now and now.kind == "folder" and now.mode & _PERMISSIONS == _get_mode(member)):
+                self._written.append(member)
+        elif now and known and known.cid == bytes(member.cid) and _is_unchanged(now, known):
+            self.restored[member.path] = known
+        else:
+            self._written.append(member)
+
+    async def changes(self) -> AsyncGenerator[TreeChange]:
+        kept = self._find_kept()
+        for path in self._present:
+            if path not in self._wanted and path not in kept:
+                yield RemovePath(path)
+        for start in range(0, len(self._written), _BATCH_SIZE):
+            async with aclosing(self._put_members(self._written[start : start + _BATCH_SIZE])) as changes:
+                async for change in changes:
+                    yield change
+
+    async def _put_members(self, members: Sequence[TreeMember]) -> AsyncGenerator[TreeChange]:
+        """Yield the changes that write members; files of one block last, which are read together."""
+        blocks = await self._reader.find_blocks(self._scope, [member.cid for member in members])
+        slices: list[tuple[TreeMember, BlockMatch]] = []
+        for member, block in zip(members, blocks, strict=True):
+            if member.kind is MemberKind.FOLDER:
+                yield PutFolder(member.path, _get_mode(member))
+                continue
+            if block.row.location is BlockLocation.SLICE and member.cid.codec == RAW:
+                slices.append((member, block))
+                continue
+            found = await self._reader.describe_block(block)
+            self.restored[member.path] = _index_member(member, found)
+            if member.kind is MemberKind.LINK:
+                yield PutLink(member.path, member.target.decode("utf-8", "surrogateescape"))
+            else:
+                async with aclosing(self._reader.stream_file(self._scope, found)) as content:
+                    yield PutFile(member.path, _get_mode(member), member.size, content)
+        async with aclosing(self._reader.read_slices([block for _, block in slices])) as contents:
+            async for index, data in contents:
+                member, block = slices[index]
+                found = await self._reader.describe_block(block)
+                self.restored[member.path] = _index_member(member, found)
+                yield PutFile(member.path, _get_mode(member), member.size, data)
+
+    def _find_kept(self) -> set[str]:
+        """Return the paths that no reading knows, with the folders around them."""
+        kept: set[str] = set()
+        for path, entry in self._present.items():
+            if entry.kind != "folder" and path not in self._index:
+                while path and path not in kept:
+                    kept.add(path)
+                    path = path.rpartition("/")[0]  # noqa: PLW2901 - the walk to the root
+        return kept
+
+
+def _is_unchanged(now: ScanEntry, known: IndexedEntry) -> bool:
+    if known.kind == "link":
+        return now.kind == "link" and now.target == known.target
+    return now.kind == "file" and known.is_current(now.stamp, now.size, now.mode & _PERMISSIONS)
+
+
+def _index_member(member: TreeMember, found: ContentStat) -> IndexedEntry:
+    size = found.block.row.length if found.node is None else member.size
+    below = 0 if found.node is None else sum(link.size for link in found.node.links)
+    own = member.size if member.cid.codec != DAG_PB else found.block.row.length
+    return IndexedEntry(
+        "link" if member.kind is MemberKind.LINK else "file",
+        bytes(member.cid),
+        size,
+        own + below,
+        found.block.pack_id,
+        0 if member.kind is MemberKind.LINK else _get_mode(member),
+        target=member.target.decode("utf-8", "surrogateescape"),
+    )
+
+
+def _get_mode(member: TreeMember) -> int:
+    if member.mode is not None:
+        return member.mode & _PERMISSIONS
+    return FOLDER_MODE if member.kind is MemberKind.FOLDER else FILE_MODE

@@ -1,0 +1,143 @@
+"""Requests and responses of snapshots (contract: Files and snapshots); what it leaves open follows existing clients."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field
+
+from roost.agents.snapshots.comparison import ComparedFile, SnapshotComparison
+from roost.agents.snapshots.model import LABEL_LIMIT, SkippedFile, Snapshot, SnapshotTrigger, SyncStatus
+from roost.web.schemas import ApiSchema, Moment, Text
+
+
+class ListSnapshotsQuery(ApiSchema):
+    page: Annotated[int, Field(ge=1, le=10_000)] = 1
+
+
+class ResetRequest(ApiSchema):
+    snapshot_cid: str
+
+
+class LabelRequest(ApiSchema):
+    """A snapshot with a label is kept; `null` removes it."""
+
+    label: Annotated[Text, Field(min_length=1, max_length=LABEL_LIMIT)] | None
+
+
+class DiffQuery(ApiSchema):
+    """Two snapshots, and optionally the file whose text to compare."""
+
+    old: Annotated[str, Field(alias="from")]
+    new: Annotated[str, Field(alias="to")]
+    path: str | None = None
+
+
+class SkippedFileRecord(ApiSchema):
+    path: str
+    reason: str
+    secret: str | None
+
+    @classmethod
+    def from_skipped(cls, file: SkippedFile) -> Self:
+        return cls(path=_printable(file.path), reason=file.reason.value, secret=file.secret)
+
+
+class SnapshotRecord(ApiSchema):
+    agent_id: str
+    user_id: str
+    snapshot_cid: str
+    commit_sha: str | None
+    change_summary: str
+    content_diff: None = None
+    created_at: Moment
+    trigger: SnapshotTrigger
+    label: str | None
+    files: int
+    size: int
+    skipped: Sequence[SkippedFileRecord]
+    skipped_count: int
+
+    @classmethod
+    def from_snapshot(cls, snapshot: Snapshot) -> Self:
+        skipped = [SkippedFileRecord.from_skipped(file) for file in snapshot.skipped]
+        fields: dict[str, Any] = {**vars(snapshot), "skipped": skipped}
+        return cls(**fields, user_id=snapshot.tenant_id, snapshot_cid=snapshot.cid)
+
+
+class SnapshotListRecord(ApiSchema):
+    agent_id: str
+    snapshots: Sequence[SnapshotRecord]
+    has_more: bool
+
+
+class SyncStatusRecord(ApiSchema):
+    agent_id: str
+    configured: Literal[True] = True
+    missing: Sequence[str] = ()
+    last_sync: Moment | None
+    snapshot_cid: str | None
+    message: str
+
+    @classmethod
+    def from_status(cls, agent_id: str, status: SyncStatus) -> Self:
+        message = "Never synced" if status.synced_at is None else "Synced"
+        cid = status.snapshot.cid if status.snapshot else None
+        return cls(agent_id=agent_id, last_sync=status.synced_at, snapshot_cid=cid, message=message)
+
+
+class SyncRecord(ApiSchema):
+    """Result of a sync; `skipped` are the files that the snapshot leaves out."""
+
+    success: Literal[True] = True
+    message: str
+    last_sync: Moment
+    snapshot_cid: str
+    commit_sha: str | None
+    change_summary: str
+    skipped: Sequence[SkippedFileRecord]
+    skipped_count: int
+
+    @classmethod
+    def from_status(cls, synced_at: datetime, snapshot: Snapshot) -> Self:
+        record = SnapshotRecord.from_snapshot(snapshot)
+        skipped = f"; {record.skipped_count} files were skipped" if record.skipped_count else ""
+        return cls(**vars(record), message=f"Workspace is saved{skipped}", last_sync=synced_at)
+
+
+class ResetRecord(ApiSchema):
+    success: Literal[True] = True
+    message: str
+    snapshot_cid: str
+    commit_sha: str | None
+
+    @classmethod
+    def from_snapshot(cls, snapshot: Snapshot) -> Self:
+        message = "The workspace equals the snapshot"
+        return cls(message=message, snapshot_cid=snapshot.cid, commit_sha=snapshot.commit_sha)
+
+
+class ComparedFileRecord(ApiSchema):
+    path: str
+    change: Literal["added", "deleted", "changed"]
+
+    @classmethod
+    def from_compared(cls, file: ComparedFile) -> Self:
+        return cls(path=_printable(file.path), change=file.change)
+
+
+class SnapshotDiffRecord(ApiSchema):
+    """Files that differ; `diff` is the unified diff of one of them."""
+
+    changes: Sequence[ComparedFileRecord]
+    truncated: bool
+    diff: str | None
+
+    @classmethod
+    def from_comparison(cls, comparison: SnapshotComparison) -> Self:
+        changes = [ComparedFileRecord.from_compared(file) for file in comparison.changes]
+        return cls(changes=changes, truncated=comparison.truncated, diff=comparison.diff)
+
+
+def _printable(path: str) -> str:
+    return path.encode("utf-8", "replace").decode()

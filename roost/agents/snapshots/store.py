@@ -1,0 +1,130 @@
+"""Tables and SQL of snapshots."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import Connection
+
+from roost.agents.snapshots.model import SkippedFile, SkipReason, Snapshot, SnapshotTrigger
+from roost.core.db import JsonText, UtcTime, metadata, read_one, read_record, record_values
+
+snapshots = sa.Table(
+    "snapshots",
+    metadata,
+    sa.Column("id", sa.String(36), primary_key=True),
+    sa.Column("agent_id", sa.String(36), sa.ForeignKey("agents.id", ondelete="CASCADE"), nullable=False),
+    sa.Column("tenant_id", sa.String(36), sa.ForeignKey("tenants.id"), nullable=False),
+    sa.Column("cid", sa.String(128), nullable=False),
+    sa.Column("commit_sha", sa.String(64)),
+    sa.Column("trigger", sa.String(16), nullable=False),
+    sa.Column("change_summary", sa.Text, nullable=False),
+    sa.Column("files", sa.Integer, nullable=False),
+    sa.Column("size", sa.BigInteger, nullable=False),
+    sa.Column("skipped", JsonText, nullable=False),
+    sa.Column("skipped_count", sa.Integer, nullable=False),
+    sa.Column("label", sa.String(100)),
+    sa.Column("packs", JsonText, nullable=False),
+    sa.Column("created_at", UtcTime, nullable=False),
+    sa.Index("ix_snapshots_agent_id_created_at_id", "agent_id", "created_at", "id"),
+    sa.Index("ix_snapshots_tenant_id_cid", "tenant_id", "cid"),
+)
+
+workspace_indexes = sa.Table(
+    "workspace_indexes",
+    metadata,
+    sa.Column("agent_id", sa.String(36), sa.ForeignKey("agents.id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("snapshot_id", sa.String(36), sa.ForeignKey("snapshots.id", ondelete="SET NULL")),
+    sa.Column("synced_at", UtcTime, nullable=False),
+    sa.Column("data", sa.LargeBinary, nullable=False),
+)
+"""The snapshot that a workspace equalled at `synced_at`, and the files that it had then."""
+
+
+def insert_snapshot(connection: Connection, snapshot: Snapshot) -> None:
+    values = record_values(
+        snapshots,
+        snapshot,
+        trigger=snapshot.trigger.value,
+        packs=list(snapshot.packs),
+        skipped=[[file.path, file.reason.value, file.secret] for file in snapshot.skipped],
+    )
+    connection.execute(snapshots.insert().values(values))
+
+
+def list_snapshots(
+    connection: Connection, agent_id: str, limit: int | None = None, offset: int = 0
+) -> Sequence[Snapshot]:
+    """List snapshots of an agent, newest first."""
+    query = snapshots.select().where(snapshots.c.agent_id == agent_id)
+    query = query.order_by(snapshots.c.created_at.desc(), snapshots.c.id.desc()).limit(limit).offset(offset)
+    return [_snapshot(row) for row in connection.execute(query)]
+
+
+def find_snapshot(connection: Connection, agent_id: str, cid: str) -> Snapshot | None:
+    """Return the newest snapshot of an agent with that CID."""
+    query = snapshots.select().where(snapshots.c.agent_id == agent_id, snapshots.c.cid == cid)
+    return read_one(connection, query.order_by(snapshots.c.created_at.desc()).limit(1), _snapshot)
+
+
+def find_tenant_snapshot(connection: Connection, tenant_id: str, cid: str) -> Snapshot | None:
+    """Return the newest snapshot of a tenant's agents with that CID."""
+    query = snapshots.select().where(snapshots.c.tenant_id == tenant_id, snapshots.c.cid == cid)
+    return read_one(connection, query.order_by(snapshots.c.created_at.desc()).limit(1), _snapshot)
+
+
+def get_snapshot(connection: Connection, snapshot_id: str) -> Snapshot | None:
+    return read_one(connection, snapshots.select().where(snapshots.c.id == snapshot_id), _snapshot)
+
+
+def set_label(connection: Connection, snapshot_id: str, label: str | None) -> None:
+    connection.execute(snapshots.update().where(snapshots.c.id == snapshot_id).values(label=label))
+
+
+def find_commit(connection: Connection, agent_id: str, commit: str) -> Snapshot | None:
+    """Return the newest snapshot of an agent with that commit."""
+    query = snapshots.select().where(snapshots.c.agent_id == agent_id, snapshots.c.commit_sha == commit)
+    return read_one(connection, query.order_by(snapshots.c.created_at.desc()).limit(1), _snapshot)
+
+
+def set_commit(connection: Connection, snapshot_id: str, commit: str) -> None:
+    connection.execute(snapshots.update().where(snapshots.c.id == snapshot_id).values(commit_sha=commit))
+
+
+def set_packs(connection: Connection, snapshot_id: str, packs: Sequence[str]) -> None:
+    connection.execute(snapshots.update().where(snapshots.c.id == snapshot_id).values(packs=list(packs)))
+
+
+def delete_snapshots(connection: Connection, ids: Sequence[str]) -> None:
+    connection.execute(snapshots.delete().where(snapshots.c.id.in_(ids)))
+
+
+def delete_all(connection: Connection, agent_id: str) -> None:
+    connection.execute(workspace_indexes.delete().where(workspace_indexes.c.agent_id == agent_id))
+    connection.execute(snapshots.delete().where(snapshots.c.agent_id == agent_id))
+
+
+def get_index(connection: Connection, agent_id: str) -> bytes | None:
+    query = sa.select(workspace_indexes.c.data).where(workspace_indexes.c.agent_id == agent_id)
+    return connection.execute(query).scalar_one_or_none()
+
+
+def get_sync(connection: Connection, agent_id: str) -> tuple[datetime, str | None] | None:
+    """Return when a workspace was last compared, and the id of the snapshot that it equalled."""
+    table = workspace_indexes.c
+    row = connection.execute(sa.select(table.synced_at, table.snapshot_id).where(table.agent_id == agent_id)).first()
+    return None if row is None else (row.synced_at, row.snapshot_id)
+
+
+def save_index(connection: Connection, agent_id: str, snapshot_id: str, data: bytes | None, at: datetime) -> None:
+    """Save what a workspace equals; without `data`, its files are as they were."""
+    values = {"snapshot_id": snapshot_id, "synced_at": at, **({} if data is None else {"data": data})}
+    saved = workspace_indexes.update().where(workspace_indexes.c.agent_id == agent_id).values(values)
+    if connection.execute(saved).rowcount == 0:
+        connection.execute(workspace_indexes.insert().values(agent_id=agent_id, **values))
+
+
+def _snapshot(row: Any) -> Snapshot:
+    skipped = [SkippedFile(path, SkipReason(reason), secret) for path, reason, secret in row.skipped]
+    return read_record(Snapshot, row, trigger=SnapshotTrigger(row.trigger), skipped=skipped)

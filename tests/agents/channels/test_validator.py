@@ -1,0 +1,43 @@
+"""Tokens are checked with a platform that accepts connections and never answers."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from roost.agents.channels.model import ChannelRequest
+from roost.agents.channels.validator import ChannelValidator
+from roost.core.problem import ServerStopping
+from roost.core.sensitive import Sensitive
+from roost.drivers.chat_platform.platforms import DiscordPlatform, SlackPlatform, TelegramPlatform
+from roost.drivers.engine.fake import FakeEngine
+from roost.identity.caller import Plan
+from tests.drivers.chat_platform.stand_in import DISCORD_BOT, SLACK_APP, SLACK_BOT, TELEGRAM_BOT
+
+REQUESTS = {
+    "telegram": ChannelRequest(bot_token=Sensitive(TELEGRAM_BOT)),
+    "slack": ChannelRequest(bot_token=Sensitive(SLACK_BOT), app_token=Sensitive(SLACK_APP)),
+    "discord": ChannelRequest(bot_token=Sensitive(DISCORD_BOT)),
+}
+
+
+@asynccontextmanager
+async def silent_platform() -> AsyncIterator[tuple[str, "asyncio.Queue[asyncio.StreamWriter]"]]:
+    """Yield the URL of a platform that never answers, and a queue of its connections."""
+    connections: asyncio.Queue[asyncio.StreamWriter] = asyncio.Queue()
+    server = await asyncio.start_server(lambda _, writer: connections.put_nowait(writer), "127.0.0.1", 0)
+    async with server:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", connections
+
+
+async def test_channels_are_checked_at_the_same_time_and_a_stop_ends_the_checks() -> None:
+    async with silent_platform() as (url, connections), asyncio.timeout(4):  # less than one check waits
+        validator = ChannelValidator([TelegramPlatform(url), SlackPlatform(url), DiscordPlatform(url)])
+        validating = asyncio.create_task(validator.validate_all(REQUESTS, Plan.PAID, FakeEngine(), "1.0.0"))
+        writers = [await connections.get() for _ in REQUESTS]
+        validator.stop()
+        with pytest.raises(ServerStopping):
+            await validating
+        for writer in writers:
+            writer.close()

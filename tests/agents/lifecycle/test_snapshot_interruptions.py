@@ -1,0 +1,70 @@
+"""Resets and snapshots that a crash of the server interrupts: the workspace is one of the two states in the end."""
+
+import asyncio
+import itertools
+from contextlib import suppress
+from pathlib import Path
+
+from roost import work
+from roost.agents.snapshots import model
+from roost.core.db import Database
+from roost.core.problem import Problem
+from tests.agents.lifecycle.lifecycle_env import LifecycleEnv, open_lifecycle_env, until
+
+POINTS = 24
+STEP_SECONDS = 0.005
+FILES = 40
+
+
+async def shell(env: LifecycleEnv, agent_id: str, script: str) -> str:
+    result = await env.runtimes.get_warden(agent_id).exec(["sh", "-c", script])
+    assert result.exit_code == 0, result.stderr
+    return result.stdout.decode()
+
+
+async def fill(env: LifecycleEnv, agent_id: str, name: str) -> str:
+    """Make a workspace of files, folders and a link that differs in every path or content; return its CID."""
+    script = f"""
+    find . -mindepth 1 -delete
+    mkdir both; for i in $(seq {FILES}); do
+      mkdir -p {name}$((i % 3)); echo {name} > {name}$((i % 3))/$i; echo {name} > both/$i
+    done
+    ln -s {name}0/3 link; [ {name} = a ] && mkdir swap || echo file > swap
+    """
+    await shell(env, agent_id, script)
+    return (await env.services.snapshots.sync(agent_id))[1].cid
+
+
+async def describe(env: LifecycleEnv, agent_id: str) -> str:
+    """Return all paths and contents, without what the warden of an interrupted reset still removes."""
+    tree = "find . -path ./.roost-staging -prune -o"
+    return await shell(env, agent_id, f"{tree} -printf '%p %y %l\\n' | sort; {tree} -type f -print | sort | xargs cat")
+
+
+async def test_an_interrupted_reset_is_finished(database: Database, folder: Path) -> None:
+    async with open_lifecycle_env(database, folder) as env:
+        agent_id = (await env.create()).id
+        states: dict[str, str] = {}
+        for name in ("a", "b"):
+            cid = await fill(env, agent_id, name)
+            states[cid] = await describe(env, agent_id)
+    for point, cid in zip(range(POINTS), itertools.cycle(states), strict=False):
+        async with open_lifecycle_env(database, folder) as env:
+            reset = asyncio.create_task(env.services.snapshots.reset(agent_id, cid))
+            await asyncio.wait({reset}, timeout=point * STEP_SECONDS)
+        reset.cancel()
+        with suppress(asyncio.CancelledError, Problem):
+            await reset
+        async with open_lifecycle_env(database, folder) as env:
+            await until(lambda env=env: is_idle(env, agent_id))
+            assert await describe(env, agent_id) in states.values(), f"a mixture, interrupted after {point} steps"
+            _, present = await env.services.snapshots.sync(agent_id)
+            assert states[present.cid] == await describe(env, agent_id)
+
+
+async def is_idle(env: LifecycleEnv, agent_id: str) -> bool:
+    operations = [
+        await env.db.read(lambda connection, kind=kind: work.find_last_unfinished(connection, kind, agent_id))
+        for kind in (model.RESET, model.SYNC)
+    ]
+    return not any(operations)
