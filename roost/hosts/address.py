@@ -38,14 +38,14 @@ class HostAddresses:
     """
 
     def __init__(self, domain: str = "localhost", public_port: int | None = None, scheme: str = "http") -> None:
-        self._domain = domain.lower().rstrip(".")
+        self.domain = domain.lower().rstrip(".")
         self.scheme = scheme
         self._port = "" if public_port in (None, _DEFAULT_PORTS.get(scheme)) else f":{public_port}"
-        self._agents = f"agents.{self._domain}"
-        self._gateways = f"gateways.{self._domain}"
-        self._api, self._uploads = f"api.{self._domain}", f"uploads.{self._domain}"
+        self._agents = f"agents.{self.domain}"
+        self._gateways = f"gateways.{self.domain}"
+        self._api, self._uploads = f"api.{self.domain}", f"uploads.{self.domain}"
         self._fixed = {
-            self._domain: HostAddress(HostKind.MANAGEMENT, self._origin(self._domain)),
+            self.domain: HostAddress(HostKind.MANAGEMENT, self._origin(self.domain)),
             self._agents: HostAddress(HostKind.MANAGEMENT, self._origin(self._agents)),
             self._api: HostAddress(HostKind.STORAGE, self._origin(self._api)),
             self._uploads: HostAddress(HostKind.STORAGE, self._origin(self._uploads)),

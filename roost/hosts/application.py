@@ -6,7 +6,10 @@ from fastapi import FastAPI
 from prometheus_client import CollectorRegistry
 
 from roost.agents.channels import api as channels
+from roost.agents.commands import api as commands
 from roost.agents.devices import api as devices
+from roost.agents.files import api as agent_files
+from roost.agents.git import api as git
 from roost.agents.lifecycle import api as lifecycle
 from roost.agents.logs import api as logs
 from roost.agents.models import api as models
@@ -14,11 +17,11 @@ from roost.agents.platform import api as platform
 from roost.agents.runtime_config import api as runtime_config
 from roost.agents.scripts import api as scripts
 from roost.agents.secrets import api as secrets
+from roost.agents.snapshots import api as snapshots
 from roost.agents.tasks import api as tasks
 from roost.agents.versions import api as versions
-from roost.agents.workspace import api as workspace
 from roost.core.sensitive import Sensitive
-from roost.hosts import health, openapi
+from roost.hosts import discovery, health, openapi
 from roost.hosts.address import HostAddresses
 from roost.hosts.head_requests import HeadMiddleware
 from roost.hosts.health import Check
@@ -60,7 +63,10 @@ def create_application(
     app.add_middleware(PathRewriteMiddleware)
     app.add_middleware(HeadMiddleware, routes=app.routes)  # around the rewriting, which knows no HEAD
     app.include_router(lifecycle.router)
-    app.include_router(workspace.router)
+    app.include_router(commands.router)
+    app.include_router(agent_files.router)
+    app.include_router(git.router)
+    app.include_router(snapshots.router)
     app.include_router(channels.router)
     app.include_router(secrets.router)
     app.include_router(versions.router)
@@ -87,5 +93,6 @@ def create_application(
     app.include_router(keys.router)
     app.include_router(files.router)  # last, because its ids also match other routers' words
     app.include_router(health.health_router(checks, registry, metrics_token))
+    app.include_router(discovery.discovery_router(addresses))
     openapi.install_openapi(app, addresses)
     return app

@@ -1,11 +1,16 @@
 """Answer HEAD wherever GET is answered (RFC 9110, 9.3.2)."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from roost.web.errors import route_methods
+
+
+class _HeadAnsweredError(Exception):
+    """The response is complete without the rest of its body."""
 
 
 class HeadMiddleware:
@@ -21,10 +26,16 @@ class HeadMiddleware:
             return
 
         async def send_head(message: Message) -> None:
-            await send({**message, "body": b""} if message["type"] == "http.response.body" else message)
+            if message["type"] == "http.response.body":
+                await send({"type": "http.response.body", "body": b""})
+                if message.get("more_body"):
+                    raise _HeadAnsweredError  # the rest of the body may have no end
+            else:
+                await send(message)
 
         got = {**scope, "method": "GET"}
         try:
-            await self._app(got, receive, send_head)
+            with suppress(_HeadAnsweredError):
+                await self._app(got, receive, send_head)
         finally:
             scope["route"] = got.get("route")  # for the access log

@@ -13,13 +13,14 @@ from pydantic import BaseModel
 from roost.core import log
 from roost.core.problem import NotFound
 from roost.core.sensitive import Sensitive
-from roost.identity.authenticator import CredentialSource, find_credential
+from roost.identity.credentials import CredentialSource, find_credential
 from roost.identity.errors import MissingCredential, Unauthorised
-from roost.web.schemas import ErrorBody
 
 Check = Callable[[], Awaitable[None]]
 """A function that raises if its part of the server is unavailable."""
 
+METRICS_SCHEME = "metricsToken"
+"""Name of the credential of `/metrics` in the OpenAPI description."""
 _log = log.get_logger("health")
 
 
@@ -48,13 +49,16 @@ def health_router(
     @routes.get("/readyz", response_model=ReadinessRecord, responses={503: {"model": ReadinessRecord}})
     async def check_readiness() -> JSONResponse:
         """Check all dependencies; 503 names the failing ones."""
-        parts = {name: await _passes(name, check, deadline) for name, check in checks.items()}
-        is_ready = all(parts.values())
-        results = {name: "ok" if passed else "failing" for name, passed in parts.items()}
+        passed = await asyncio.gather(*(_passes(name, check, deadline) for name, check in checks.items()))
+        is_ready = all(passed)
+        results = {name: "ok" if part else "failing" for name, part in zip(checks, passed, strict=True)}
         return JSONResponse({"status": "ok" if is_ready else "failing", "checks": results}, 200 if is_ready else 503)
 
     @routes.get(
-        "/metrics", response_class=PlainTextResponse, responses={401: {"model": ErrorBody}, 404: {"model": ErrorBody}}
+        "/metrics",
+        response_class=PlainTextResponse,
+        responses={401: {}, 404: {}},
+        openapi_extra={"security": [{METRICS_SCHEME: []}]},
     )
     async def read_metrics(request: Request) -> Response:
         """Return metrics in the Prometheus text format to the bearer of `metrics_token`; 404 without that setting."""

@@ -10,11 +10,12 @@ from pydantic import BaseModel
 from pydantic.alias_generators import to_camel
 
 from roost import __version__
-from roost.hosts import routes
+from roost.hosts import health, routes
 from roost.hosts.address import HostAddresses
+from roost.hosts.examples import add_examples
 from roost.hosts.routes import ApiOperation
 from roost.hosts.url_map import AGENT_ADDRESS_PATHS, find_rule
-from roost.identity import authenticator
+from roost.identity import authenticator, credentials
 from roost.web.schemas import ErrorBody, LegacyErrorBody, ModelErrorBody, StorageErrorBody
 from roost.web.url_rule import ErrorForm, UrlFamily
 
@@ -22,12 +23,15 @@ _SCHEMES: dict[str, Any] = {
     "serviceJwt": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"},
     "gatewayToken": {"type": "http", "scheme": "bearer", "description": "On the agent's own address."},
     "gatewayQuery": {"type": "apiKey", "in": "query", "name": "token"},
-    "gatewayCookie": {"type": "apiKey", "in": "cookie", "name": authenticator.COOKIE},
+    "gatewayCookie": {"type": "apiKey", "in": "cookie", "name": credentials.COOKIE},
+    "gitPassword": {"type": "http", "scheme": "basic", "description": "Any name; the gateway token as password."},
     "platformToken": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT", "description": "An agent's, 1 hour."},
+    health.METRICS_SCHEME: {"type": "http", "scheme": "bearer", "description": "The setting `metrics_token`."},
 }
 _SECURITY: Mapping[str, Sequence[dict[str, list[str]]]] = {
     routes.JWT: [{"serviceJwt": []}],
     routes.GATEWAY: [{"gatewayToken": []}, {"gatewayQuery": []}, {"gatewayCookie": []}],
+    routes.BASIC: [{"gitPassword": []}],
     routes.BEARER: [{"gatewayToken": []}],
     routes.PLATFORM: [{"platformToken": []}],
     routes.RELAY: [],
@@ -41,11 +45,15 @@ _REASONS = {
     "405": "The path has other methods; see `Allow`.",
     "408": "The request came too slowly.",
     "409": "It conflicts with what is there.",
+    "412": "`Tus-Resumable` names another version.",
     "413": "The body is too large.",
     "415": "The body is not JSON, or is compressed.",
+    "416": "The range begins beyond the end.",
     "429": "Too many requests; see `Retry-After`.",
+    "431": "The head of the request is too large.",
     "500": "Something failed; `error` says what.",
     "503": "Something that is needed is not available.",
+    "504": "A service that is needed did not answer in time.",
 }
 ERROR_MODELS: Mapping[ErrorForm, type[BaseModel]] = {
     ErrorForm.AGENTS: ErrorBody,
@@ -92,7 +100,9 @@ def _describe(app: FastAPI, addresses: HostAddresses) -> dict[str, Any]:
         if operation.in_schema:
             described = schema["paths"][operation.path][operation.method.lower()]
             _complete(described, operation)
-            if find_rule(operation.method, operation.path).family is UrlFamily.STORAGE:
+            is_storage = find_rule(operation.method, operation.path).family is UrlFamily.STORAGE
+            add_examples(described, shapes, storage=is_storage)
+            if is_storage:
                 described["servers"] = [{"url": addresses.api_url}, {"url": addresses.uploads_url}]
         elif operation.sends is not None:
             _add_messages(schema, operation.path, operation.sends)
@@ -139,7 +149,7 @@ def _complete(described: dict[str, Any], operation: ApiOperation) -> None:
     responses.pop("422", None)
     if operation.method == "HEAD":
         responses["200"].pop("content", None)
-    statuses = {"400", "500"}
+    statuses = {"400", "431", "500"}
     if operation.credentials:
         described["security"] = [choice for kind in operation.credentials for choice in _SECURITY[kind]]
         statuses |= {"401", "403", "429", "503"}
@@ -147,7 +157,9 @@ def _complete(described: dict[str, Any], operation: ApiOperation) -> None:
         statuses.add("404")
     if operation.method in _METHODS_WITH_BODY:
         statuses |= {"404", "408", "409", "413", "415"}
-    for status in sorted(statuses - responses.keys()):
-        model = ERROR_MODELS[find_rule(operation.method, operation.path).errors]
+    statuses |= {status for status in responses if status >= "400"}
+    errors = ERROR_MODELS[find_rule(operation.method, operation.path).errors]
+    for status in sorted(statuses):
+        model = ErrorBody if status == "431" else errors  # the connection answers before the path is known
         content = {"application/json": {"schema": {"$ref": f"#/components/schemas/{model.__name__}"}}}
-        responses[status] = {"description": _REASONS[status], "content": content}
+        responses[status] = {"content": content, **responses.get(status, {}), "description": _REASONS[status]}

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, get_type_hints
 
 from fastapi import FastAPI
@@ -16,6 +17,8 @@ from roost.web.url_rule import UrlFamily
 from roost.web.websocket import MessageSchema
 
 JWT, GATEWAY, PLATFORM, RELAY = "jwt", "gateway", "platform", "relay"
+BASIC = "basic"
+"""A gateway token as the password of HTTP Basic."""
 BEARER = "gateway bearer"
 """A gateway token in the `Authorization` header, and in no other place."""
 CREDENTIALS: Mapping[Any, Sequence[str]] = {
@@ -30,15 +33,17 @@ CREDENTIALS: Mapping[Any, Sequence[str]] = {
     authenticator.self_caller: (GATEWAY, PLATFORM, RELAY),
     authenticator.exchange_caller: (BEARER, RELAY),
     authenticator.model_caller: (JWT, GATEWAY, RELAY),
+    authenticator.git_caller: (BASIC,),
     **{caller: (scope,) for scope, caller in authenticator.STORAGE_CALLERS.items()},
 }
 _ADDRESSES = {
-    JWT: "management",
-    GATEWAY: "agent",
-    BEARER: "agent",
-    PLATFORM: "management",
-    RELAY: "relay",
-    **dict.fromkeys(authenticator.STORAGE_CALLERS, "storage"),
+    JWT: ("management",),
+    GATEWAY: ("agent",),
+    BASIC: ("management", "agent"),
+    BEARER: ("agent",),
+    PLATFORM: ("management",),
+    RELAY: ("relay",),
+    **dict.fromkeys(authenticator.STORAGE_CALLERS, ("storage",)),
 }
 WEBSOCKET = "WEBSOCKET"
 
@@ -77,7 +82,7 @@ def route_table(app: FastAPI) -> Sequence[Mapping[str, Any]]:
             "method": operation.method,
             "path": operation.path,
             "credentials": list(operation.credentials),
-            "addresses": list(dict.fromkeys(map(_ADDRESSES.__getitem__, operation.credentials)))
+            "addresses": list(dict.fromkeys(chain.from_iterable(map(_ADDRESSES.__getitem__, operation.credentials))))
             or [_address_without_credential(operation)],
             "handler": f"{operation.handler.__module__}.{operation.handler.__name__}",
         }

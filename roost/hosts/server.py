@@ -56,7 +56,7 @@ def open_listener(host: str, port: int) -> socket.socket:
         listener.bind((host, port))
     except OSError as error:
         listener.close()
-        hint = " Choose another with --port." if error.errno in (errno.EADDRINUSE, errno.EACCES) else ""
+        hint = " Choose another with --port or ROOST_PORT." if error.errno in (errno.EADDRINUSE, errno.EACCES) else ""
         raise CannotListen(f"Cannot listen on {host} port {port}: {error.strerror}.{hint}") from None
     listener.listen(_BACKLOG)
     return listener
@@ -110,13 +110,25 @@ def _raise_descriptor_limit() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
-def stop_on_signals(stop: asyncio.Event) -> None:
-    """Set `stop` on the first SIGINT or SIGTERM; a second SIGINT ends the process at once."""
+class StopRequest(asyncio.Event):
+    """Request to stop the server; `signal` is the first signal that asked for it, None if none did."""
+
+    signal: int | None = None
+
+
+def stop_on_signals(stop: StopRequest) -> None:
+    """Set `stop` on the first SIGINT, SIGTERM or SIGHUP (a closed terminal); a second SIGINT ends the process at once.
+
+    An ignored SIGHUP stays ignored, as `nohup` asks; an ignored SIGINT does not, because scripts that start a server in
+    the background, where shells ignore it, stop the server with it.
+    """
     loop = asyncio.get_running_loop()
 
     def first(number: int) -> None:
+        stop.signal = stop.signal or number
         stop.set()
         loop.remove_signal_handler(number)
 
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, first, number)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:
+            loop.add_signal_handler(number, first, number)

@@ -5,7 +5,7 @@ The first matching row counts; `web/url_rule.py` explains its fields.
 
 from functools import partial
 
-from roost.agents.workspace.errors import WorkspaceFileTooLarge
+from roost.agents.files.errors import WorkspaceFileTooLarge
 from roost.web.url_rule import BodyLimit, ErrorForm, HostKind, UrlFamily, UrlRule
 
 PUBLIC_CONTENT, PRIVATE_CONTENT = "/ipfs/", "/files/"
@@ -15,6 +15,7 @@ _MIB = 1024**2
 _UPLOAD = BodyLimit(size=None, values=None)
 _MODEL_BODY = BodyLimit(size=32 * _MIB, values=None)
 _WORKSPACE_FILE = BodyLimit(size=16 * _MIB, message=WorkspaceFileTooLarge.message)
+_GIT_BODY = BodyLimit(size=None, values=None, codings=frozenset({b"identity", b"gzip", b"x-gzip"}))
 _ANY_JSON = BodyLimit(size=10 * _MIB, values=None)
 
 _SIGNED_UPLOAD = "/v3/files/[0-9a-fA-F-]{32,36}"
@@ -25,6 +26,13 @@ _ON_AGENT_AND_RELAY = {HostKind.AGENT: _OWN_AGENT, HostKind.RELAY: _OWN_AGENT}
 
 _agents = partial(UrlRule, family=UrlFamily.AGENTS, hosts=frozenset(HostKind), authenticates_early=True)
 _models = partial(_agents, family=UrlFamily.MODELS, errors=ErrorForm.OPENAI, body=_MODEL_BODY)
+_git = partial(
+    UrlRule,
+    family=UrlFamily.GIT,
+    hosts=frozenset({HostKind.LOCAL, HostKind.MANAGEMENT, HostKind.AGENT}),
+    body=_GIT_BODY,
+    authenticates_early=True,
+)
 _storage = partial(UrlRule, family=UrlFamily.STORAGE, errors=ErrorForm.STORAGE, authenticates_early=True)
 _signed = partial(_storage, allows_cors=True, body=_UPLOAD, authenticates_early=False)  # the URL is the credential
 _legacy = partial(_storage, errors=ErrorForm.LEGACY)
@@ -37,6 +45,10 @@ URL_MAP = (
     _models("/v0/llm(/.*)?"),
     _agents("/v0/agents/[^/]+/files/upload", body=_WORKSPACE_FILE),
     _agents("/v0/files/upload", body=_WORKSPACE_FILE, aliases=_ON_AGENT),
+    _agents("/v0/agents/[^/]+/files/content", methods=frozenset({"PUT"}), body=_UPLOAD),
+    _agents("/v0/files/content", methods=frozenset({"PUT"}), body=_UPLOAD, aliases=_ON_AGENT),
+    _git("/v0/agents/[^/]+/git/.*"),
+    _git("/v0/git/.*", aliases=_ON_AGENT),
     _agents("/v0/agents(/.*)?"),
     _agents("/v0/platform/.*|/v0/status", aliases=_ON_AGENT_AND_RELAY),
     _agents("/v0/.*", aliases=_ON_AGENT),

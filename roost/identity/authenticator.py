@@ -1,4 +1,4 @@
-"""Authentication of requests: turns a credential into a Caller. The only reader of credentials.
+"""Authentication of requests: turns a credential into a Caller.
 
 A credential comes from `Authorization: Bearer`, otherwise `?token=`, otherwise the cookie `gw_token`; the first one
 counts. Only gateway tokens count outside the header (contract, Authentication 1 and 2). The accepted kinds depend on
@@ -10,10 +10,8 @@ too. The type in a handler's signature states the required caller.
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, replace
-from enum import Enum, auto
 from functools import partial
 from typing import Annotated, Any
-from urllib.parse import parse_qsl
 
 from fastapi import Depends, Path
 from starlette.requests import HTTPConnection
@@ -21,32 +19,27 @@ from starlette.requests import HTTPConnection
 from roost.core.problem import NotFound
 from roost.identity.api_keys import ApiKeys
 from roost.identity.caller import Caller, CallerKind
-from roost.identity.errors import ForeignOrigin, MissingCredential, PermissionDenied, Unauthorised
+from roost.identity.credentials import Credential, CredentialSource, find_credential, find_password, is_gateway_token
+from roost.identity.errors import (
+    BasicUnauthorised,
+    ForeignOrigin,
+    MissingBasicCredential,
+    MissingCredential,
+    PermissionDenied,
+    Unauthorised,
+)
 from roost.identity.gateway_tokens import GatewayTokens
 from roost.identity.platform_tokens import PlatformTokens, is_platform
 from roost.identity.throttle import FailedLoginThrottle
 from roost.web.service_registry import provide_service
 from roost.web.url_rule import HostKind, UrlFamily
 
-COOKIE = "gw_token"
 ANY_SCOPE = "any scope"
 KEY_PAIR_HEADERS = ("pinata_api_key", "pinata_secret_api_key")
 """Headers of old storage clients for a key's handle and secret."""
 _GATEWAY_BOUND = frozenset({CallerKind.GATEWAY, CallerKind.PLATFORM})
 _SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 _STORAGE_HOSTS = frozenset({HostKind.STORAGE, HostKind.STORAGE_GATEWAY})
-
-
-class CredentialSource(Enum):
-    HEADER = auto()
-    QUERY = auto()
-    COOKIE = auto()
-
-
-@dataclass(frozen=True)
-class Credential:
-    token: str
-    source: CredentialSource = CredentialSource.HEADER
 
 
 @dataclass(slots=True)  # to freeze it would double the time to make one
@@ -85,6 +78,8 @@ class Authenticator:
         request = replace(request, counts_use=False)
         if family is UrlFamily.STORAGE:
             return await self.authenticate_storage(request, ANY_SCOPE)
+        if family is UrlFamily.GIT:
+            return await self.authenticate_git(request, request.agent_id)
         return await self.authenticate_any(request)
 
     async def authenticate_any(self, request: AuthRequest) -> Caller:
@@ -96,7 +91,7 @@ class Authenticator:
         credential = self._credential(request)
         if request.host_kind in _STORAGE_HOSTS:
             raise self._rejection(request)
-        if request.host_kind is HostKind.LOCAL and _is_gateway_token(credential):
+        if request.host_kind is HostKind.LOCAL and is_gateway_token(credential):
             return await self._authenticate_gateway(request, credential)
         return await self._authenticate_jwt(request, credential)
 
@@ -169,6 +164,21 @@ class Authenticator:
         caller = await self._authenticate_gateway(request, self._credential(request))
         if caller.agent_id != request.agent_id:
             raise self._rejection(request)
+        return caller
+
+    async def authenticate_git(self, request: AuthRequest, agent_id: str | None) -> Caller:
+        """Authenticate a gateway token (of this agent) in the password of HTTP Basic (contract, Authentication 3)."""
+        password = find_password(request.headers)
+        if password is None:
+            raise MissingBasicCredential
+        try:
+            caller = await self._gateways.verify(password)
+        except Unauthorised as error:
+            self._rejection(request)
+            raise BasicUnauthorised from error
+        if not {agent_id, request.agent_id} <= {caller.agent_id, None}:
+            self._rejection(request)
+            raise BasicUnauthorised
         return caller
 
     @asynccontextmanager
@@ -251,22 +261,6 @@ class Authenticator:
         return Unauthorised()
 
 
-def find_credential(headers: Mapping[str, str], query: str) -> Credential | None:
-    """Find the credential of a request; `headers` has lower-case names, `query` is the raw query string."""
-    if authorization := headers.get("authorization"):
-        scheme, _, token = authorization.partition(" ")
-        return Credential(token.strip() if scheme.lower() == "bearer" else "")
-    if "token=" in query:
-        for name, value in parse_qsl(query):
-            if name == "token":
-                return Credential(value, CredentialSource.QUERY)
-    for pair in headers.get("cookie", "").split(";"):
-        name, _, value = pair.partition("=")
-        if name.strip() == COOKIE:
-            return Credential(value.strip().strip('"'), CredentialSource.COOKIE)
-    return None
-
-
 def auth_request_of(connection: HTTPConnection) -> AuthRequest:
     """Create the AuthRequest of a connection that the host router has classified."""
     state = connection.scope["state"]
@@ -280,10 +274,6 @@ def auth_request_of(connection: HTTPConnection) -> AuthRequest:
         origin=state.get("origin", ""),
         upgrade=connection.scope["type"] == "websocket",
     )
-
-
-def _is_gateway_token(credential: Credential) -> bool:
-    return credential.source is CredentialSource.COOKIE or credential.token.startswith("rst_")
 
 
 def _check_same_origin(request: AuthRequest) -> None:
@@ -322,6 +312,15 @@ def _require_agent_caller(kinds: CallerKinds, *, bearer: bool = False) -> Callab
             yield caller
 
     return dependency
+
+
+async def git_caller(
+    connection: HTTPConnection, authenticator: _Authenticator, agent_id: AgentId
+) -> AsyncGenerator[Caller, None]:
+    async with authenticator.hold_authorization(
+        await authenticator.authenticate_git(auth_request_of(connection), agent_id)
+    ) as caller:
+        yield caller
 
 
 async def model_caller(connection: HTTPConnection, authenticator: _Authenticator) -> AsyncGenerator[Caller, None]:
@@ -383,6 +382,8 @@ ExchangeCaller = Annotated[Caller, Depends(exchange_caller)]
 """Callers that can get a platform token: the gateway token in the header, or the agent from its container."""
 ModelCaller = Annotated[Caller, Depends(model_caller)]
 """Any caller with access to the model gateway."""
+GitCaller = Annotated[Caller, Depends(git_caller)]
+"""The agent's gateway token as the password of HTTP Basic (contract: Git Basic)."""
 AgentVisit = Annotated[AbstractAsyncContextManager[Caller], Depends(agent_visit)]
 """As AgentCaller, for a stream that ends when the credential becomes invalid."""
 FilesReader = Annotated[Caller, Depends(STORAGE_CALLERS["org:files:read"])]

@@ -1,6 +1,7 @@
 """Errors of authentication and authorisation (contract, Errors: 401 and 403)."""
 
 from roost.core.problem import AccessDenied, InvalidInput, NotFound, Problem, ProblemKind, TooManyRequests
+from roost.identity.credentials import BASIC_CHALLENGE
 
 
 class Unauthorised(Problem):
@@ -13,6 +14,16 @@ class Unauthorised(Problem):
 class MissingCredential(Problem):
     kind = ProblemKind.UNAUTHORISED
     message = "Missing Authorization header"
+
+
+class BasicUnauthorised(Unauthorised):
+    """As Unauthorised, for Git: its clients ask for a password at this challenge."""
+
+    challenge = BASIC_CHALLENGE
+
+
+class MissingBasicCredential(MissingCredential):
+    challenge = BASIC_CHALLENGE
 
 
 class MissingUser(Problem):

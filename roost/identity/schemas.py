@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, cast
 
-from pydantic import Field
+from pydantic import ConfigDict, Field, StrictBool, StrictInt
 
 from roost.identity.errors import InvalidPermissions
 from roost.identity.model import ApiKey, IssuedApiKey
@@ -22,7 +22,7 @@ _MAX_DEPTH = 3
 class KeyPermissions(StorageSchema):
     """Permissions: `admin` for all, otherwise scopes in `resources` or true `endpoints` of the old API."""
 
-    admin: bool = False
+    admin: StrictBool = False
     resources: Annotated[Sequence[str], Field(max_length=100)] = ()
     endpoints: Mapping[str, Any] | None = None
 
@@ -37,9 +37,13 @@ class KeyPermissions(StorageSchema):
 
 
 class CreateKeyRequest(ApiSchema):
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"keyName": "uploads", "permissions": {"resources": [_WRITE]}, "maxUses": 10}]}
+    )
+
     key_name: Annotated[Text, Field(min_length=1, max_length=100)]
     permissions: KeyPermissions
-    max_uses: Annotated[int | None, Field(ge=1, le=2**31 - 1)] = None
+    max_uses: Annotated[StrictInt, Field(ge=1, le=2**31 - 1)] | None = None
 
 
 class IssuedKeyRecord(StorageSchema):
@@ -57,7 +61,7 @@ class KeyRecord(StorageSchema):
     """A listed key, without token and secret; `key` identifies it for revocation."""
 
     id: str
-    name: str
+    name: str = Field(examples=["uploads"])
     key: str
     max_uses: int | None
     uses: int

@@ -58,6 +58,10 @@ gateway_tokens = sa.Table(
     sa.Column("created_at", UtcTime, nullable=False),
 )
 
+_TOKEN_OF_AGENT = gateway_tokens.select().where(gateway_tokens.c.agent_id == sa.bindparam("agent"))
+_TOKEN_BY_DIGEST = gateway_tokens.select().where(gateway_tokens.c.digest == sa.bindparam("sought"))
+"""Frequent queries, built once because that takes longer than to run them."""
+
 
 def add_tenant(connection: Connection, tenant: Tenant) -> bool:
     """Insert a tenant; return False if the name is taken."""
@@ -160,11 +164,11 @@ def remove_gateway_token(connection: Connection, agent_id: str) -> None:
 
 def find_gateway_token(connection: Connection, agent_id: str) -> Any:
     """Return the row of an agent's token (agent_id, tenant_id, digest, sealed, created_at) or None."""
-    return connection.execute(gateway_tokens.select().where(gateway_tokens.c.agent_id == agent_id)).first()
+    return connection.execute(_TOKEN_OF_AGENT, {"agent": agent_id}).first()
 
 
 def find_gateway_token_by_digest(connection: Connection, digest: bytes) -> Any:
-    return connection.execute(gateway_tokens.select().where(gateway_tokens.c.digest == digest)).first()
+    return connection.execute(_TOKEN_BY_DIGEST, {"sought": digest}).first()
 
 
 def _tenant(row: Any) -> Tenant | None:

@@ -1,10 +1,9 @@
-"""Budget of memory for request bodies: bytes held at once, by the whole server and by each tenant."""
+"""Budget of memory for request bodies: bytes held at once, shared fairly between tenants."""
 
 from collections import Counter
 
 from roost.core.problem import Problem, ServiceUnavailable, TooManyRequests
 
-_MIB = 1024**2
 _RETRY_SECONDS = 1
 
 
@@ -17,19 +16,23 @@ class ServerBusy(ServiceUnavailable):
 
 
 class BodyBudget:
-    """Counter of the bytes of bodies whose requests are not yet answered. Sizes in bytes."""
+    """Counter of the bytes of bodies whose requests are not yet answered.
 
-    def __init__(self, total: int = 256 * _MIB, per_tenant: int = 128 * _MIB) -> None:
-        self._total, self._per_tenant = total, per_tenant
+    A tenant may hold as much as then remains free: alone half of the total, with another a third, and so on. Whatever a
+    few tenants hold, others get a share (dynamic thresholds of shared buffers, Choudhury and Hahne 1998).
+    """
+
+    def __init__(self, total: int = 256 * 1024**2) -> None:
+        """Limit the bytes of all bodies to `total`."""
+        self._total = total
         self._held = 0
         self._held_by = Counter[str]()
 
     def take(self, tenant_id: str, size: int) -> Problem | None:
         """Count `size` more bytes, or return why they must not be held. An unknown caller's tenant id is empty."""
-        if tenant_id and self._held_by[tenant_id] + size > self._per_tenant:
-            return TooManyBodyBytes(retry_after=_RETRY_SECONDS)
-        if self._held + size > self._total:
-            return ServerBusy(retry_after=_RETRY_SECONDS)
+        held = self._held_by[tenant_id]
+        if held + size > self._total - self._held - size:
+            return (TooManyBodyBytes if held else ServerBusy)(retry_after=_RETRY_SECONDS)
         self._held += size
         self._held_by[tenant_id] += size
         return None

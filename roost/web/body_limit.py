@@ -69,7 +69,7 @@ class _BodyReader:
     def check(self, length: bytes | None, coding: bytes) -> None:
         """Reject by the headers alone."""
         limit = self._limit.size
-        if coding.lower() != b"identity":
+        if coding.lower() not in self._limit.codings:
             self.refusal = 415, "Unsupported media type"
         elif length is not None and limit is not None and int(length) > limit:
             self.refusal = 413, self._limit.message

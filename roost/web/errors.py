@@ -26,6 +26,7 @@ STATUS: Mapping[ProblemKind, int] = {
     ProblemKind.LIMITED: 429,
     ProblemKind.FAILED: 500,
     ProblemKind.UNAVAILABLE: 503,
+    ProblemKind.TIMED_OUT: 504,
 }
 
 CLIENT_LEFT = 499
@@ -111,7 +112,7 @@ def problem_response(form: ErrorForm, problem: Problem) -> JSONResponse:
     if problem.retry_after is not None:
         headers["Retry-After"] = str(max(1, round(problem.retry_after)))
     if status == 401:
-        headers["WWW-Authenticate"] = "Bearer"
+        headers["WWW-Authenticate"] = problem.challenge
     if problem.detail:
         headers[ERROR_DETAIL] = json.dumps(problem.detail[:_DETAIL_CHARACTERS])
     return JSONResponse(error_body(form, status, problem.message, problem.extra), status, headers)

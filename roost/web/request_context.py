@@ -1,8 +1,10 @@
 """Add a request id and security headers to each response, and write the access log.
 
-Unexpected exceptions are logged with the request id and answered with a plain 500.
+Unexpected exceptions are logged with the request id and answered with a plain 500. Requests that a stop of the server
+cuts off get 503.
 """
 
+import asyncio
 from urllib.parse import quote
 
 from starlette.datastructures import MutableHeaders
@@ -10,17 +12,18 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from roost.core import clock, log
-from roost.core.problem import Problem
+from roost.core.problem import Problem, ServerStopping
 from roost.web import errors
 from roost.web.access_log import AccessRecord, Observe, write_access_log
 from roost.web.request_id import request_id
 from roost.web.url_rule import UrlFamily, rule_of
 
 _log = log.get_logger(__name__)
-_HEADERS = (
+SECURITY_HEADERS = (
     (b"strict-transport-security", b"max-age=31536000; includeSubDomains"),  # browsers ignore it without HTTPS
     (b"x-content-type-options", b"nosniff"),
 )
+"""Headers of every response."""
 
 
 class RequestContextMiddleware:
@@ -40,6 +43,12 @@ class RequestContextMiddleware:
             await self._app(scope, state.receive, state.send)
         except ClientDisconnect:
             _log.debug("request.abandoned", path=state.path)
+        except asyncio.CancelledError:  # the server stops, and this request outlasted the time for it
+            _log.info("request.cut_off", method=state.method, path=state.path)
+            if state.status:
+                raise
+            response = errors.problem_response(rule_of(scope).errors, ServerStopping())
+            await response(scope, receive, state.send)
         except Exception as error:  # noqa: BLE001 - it logs any exception and answers
             if state.status and isinstance(error.__cause__, Problem):  # too late for an error: the response is cut off
                 _log.info("response.aborted", path=state.path, reason=error.__cause__.message)
@@ -89,7 +98,7 @@ class _RequestState:
         if kind in {"http.response.start", "accept"}:
             self.status = message.get("status", 101)
             own = (b"x-request-id", self.request_id.encode())
-            message["headers"] = [*message.get("headers", ()), *_HEADERS, own]
+            message["headers"] = [*message.get("headers", ()), *SECURITY_HEADERS, own]
             if rule_of(self._scope).family is UrlFamily.STORAGE:
                 self._add_explicit_headers(MutableHeaders(scope=message))
         else:

@@ -1,9 +1,10 @@
 """Base schemas of requests and responses: camelCase in JSON, snake_case in Python, unknown fields ignored."""
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Annotated, Any, Generic, TypeVar, get_args
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, PlainSerializer
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, PlainSerializer, WithJsonSchema
 from pydantic.alias_generators import to_camel
 
 from roost.core import clock
@@ -26,7 +27,11 @@ def _storable(text: str) -> str:
 Text = Annotated[str, AfterValidator(_storable)]
 """Stored text of users."""
 
-Moment = Annotated[datetime, PlainSerializer(clock.format_iso, return_type=str, when_used="json")]
+Moment = Annotated[
+    datetime,
+    PlainSerializer(clock.format_iso, return_type=str, when_used="json"),
+    WithJsonSchema({"type": "string", "format": "date-time"}, mode="serialization"),
+]
 """A time, written as ISO 8601 UTC with fractional seconds."""
 
 
@@ -68,8 +73,15 @@ class DataEnvelope(StorageSchema, Generic[T]):
         return f"{name}Envelope"
 
 
-BINARY_CONTENT = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
+BINARY: dict[str, Any] = {"type": "string", "format": "binary"}
+"""JSON Schema of a file."""
+BINARY_CONTENT = {"application/octet-stream": {"schema": BINARY}}
 """OpenAPI content of a response whose body is a file."""
+
+
+def describe_body(content_type: str, schema: Mapping[str, Any], *, required: bool = True) -> dict[str, Any]:
+    """Return the OpenAPI description of the body of a handler that reads its request itself."""
+    return {"requestBody": {"required": required, "content": {content_type: {"schema": dict(schema)}}}}
 
 
 class ErrorBody(BaseModel):

@@ -1,8 +1,8 @@
 """Provide services to request handlers by their type."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import fields
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from starlette.requests import HTTPConnection
 
@@ -32,10 +32,10 @@ class ServiceRegistry:
         return service
 
 
-def provide_service(kind: type[T]) -> Callable[[HTTPConnection], T]:
+def provide_service(kind: type[T]) -> Callable[[HTTPConnection], Coroutine[Any, Any, T]]:
     """Return a FastAPI dependency that yields the service of that class."""
 
-    def dependency(connection: HTTPConnection) -> T:
+    async def dependency(connection: HTTPConnection) -> T:  # FastAPI calls other functions in a thread
         services: ServiceRegistry = connection.app.state.services
         return services.get(kind)
 

@@ -29,6 +29,7 @@ class UrlFamily(StrEnum):
     """Parts of the server that answer requests."""
 
     AGENTS = auto()
+    GIT = auto()
     MODELS = auto()
     STORAGE = auto()
     CONTENT = auto()
@@ -54,12 +55,14 @@ class BodyLimit:
     """Limits of a request body; sizes in bytes, times in seconds.
 
     size, values (of JSON): None if the handler limits them, or if the body is not JSON.
+    codings: accepted content codings; the handler decodes a body and limits what it decodes to.
     A body must be complete within `grace` seconds plus one for each `rate` bytes, without a pause of `idle` seconds.
     """
 
     size: int | None = 1024**2
     values: int | None = VALUES_LIMIT
     message: str = "Request body too large"
+    codings: frozenset[bytes] = frozenset({b"identity"})
     grace: float = 30.0
     rate: int = 8 * 1024
     idle: float = 60.0

@@ -1,11 +1,11 @@
-"""Send-only WebSockets: rejected before the upgrade, closed with a code.
+"""WebSockets of authenticated clients: rejected before the upgrade, closed with a code.
 
 Codes are those of RFC 6455 and its registry: 1001 the subject is gone, 1008 the credential was revoked,
 1011 a failure here, 1013 the client was too slow and may try again.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, suppress
 from dataclasses import dataclass
 
@@ -20,7 +20,9 @@ _CODES: Mapping[ProblemKind, int] = {
     ProblemKind.MISSING: 1001,
     ProblemKind.UNAVAILABLE: 1013,
 }
-_FAILED = 1011
+_NORMAL, _FAILED = 1000, 1011
+DRAIN_SECONDS = "drain_seconds"
+"""Key in the state of a connection: how long its client may leave data unread."""
 _CLOSE_SECONDS = 0.5
 
 
@@ -34,44 +36,67 @@ class MessageSchema:
 async def serve_messages(
     socket: WebSocket, admitted: AbstractAsyncContextManager[object], opened: AbstractContextManager[AsyncIterator[str]]
 ) -> None:
-    """Stream the texts of `opened` to an authenticated client until `admitted` ends.
+    """Stream the texts of `opened` to an authenticated client until `admitted` ends; its messages are ignored."""
+
+    async def serve() -> None:
+        with opened as texts:
+            await socket.accept()
+            await run_while_connected(socket, _send_texts(socket, texts))
+
+    await serve_socket(socket, admitted, serve)
+
+
+async def serve_socket(
+    socket: WebSocket, admitted: AbstractAsyncContextManager[object], serve: Callable[[], Awaitable[None]]
+) -> None:
+    """Serve an authenticated client until `serve` returns or `admitted` ends.
 
     A Problem is the response before the upgrade, else the close reason.
     """
     try:
         async with admitted:
-            with opened as texts:
-                await socket.accept()
-                await _send(socket, texts)
+            await serve()
     except Problem as problem:
         if socket.application_state is WebSocketState.CONNECTING:
             raise
         await _close(socket, _CODES.get(problem.kind, _FAILED), problem.message)
+    else:
+        await _close(socket, _NORMAL)
 
 
-async def _send(socket: WebSocket, texts: AsyncIterator[str]) -> None:
-    """Send until the texts end or the client disconnects; its messages are ignored."""
-    sending, leaving = asyncio.create_task(_each(socket, texts)), asyncio.create_task(_until_left(socket))
+async def accept_reader(socket: WebSocket, drain_seconds: float) -> None:
+    """Accept a client that may leave data unread for `drain_seconds` before it is disconnected."""
+    socket.scope["state"][DRAIN_SECONDS] = drain_seconds
+    await socket.accept()
+
+
+async def run_while_connected(
+    socket: WebSocket, sending: Coroutine[None, None, None], receive: Callable[[bytes], Awaitable[None]] | None = None
+) -> None:
+    """Run `sending` until it ends or the client disconnects; pass binary messages to `receive`, one at a time."""
+    tasks = {asyncio.create_task(sending), asyncio.create_task(_receive_until_disconnect(socket, receive))}
     try:
-        await asyncio.wait({sending, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        ended, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     finally:
-        both = [task for task in (sending, leaving) if not task.done() and task.cancel()]
-        await asyncio.gather(*both, return_exceptions=True)
-    with suppress(WebSocketDisconnect, asyncio.CancelledError):
-        sending.result()
+        pending = [task for task in tasks if not task.done() and task.cancel()]
+        await asyncio.gather(*pending, return_exceptions=True)
+    with suppress(WebSocketDisconnect):
+        for task in ended:
+            task.result()
 
 
-async def _each(socket: WebSocket, texts: AsyncIterator[str]) -> None:
+async def _receive_until_disconnect(socket: WebSocket, receive: Callable[[bytes], Awaitable[None]] | None) -> None:
+    while (message := await socket.receive())["type"] != "websocket.disconnect":
+        if receive is not None and (data := message.get("bytes")):
+            await receive(data)
+
+
+async def _send_texts(socket: WebSocket, texts: AsyncIterator[str]) -> None:
     async for text in texts:
         await socket.send_text(text)
 
 
-async def _until_left(socket: WebSocket) -> None:
-    while (await socket.receive())["type"] != "websocket.disconnect":
-        pass
-
-
-async def _close(socket: WebSocket, code: int, reason: str) -> None:
+async def _close(socket: WebSocket, code: int, reason: str = "") -> None:
     """Close the socket with a reason, even if the client reads nothing."""
     with suppress(RuntimeError, WebSocketDisconnect, TimeoutError):
         async with asyncio.timeout(_CLOSE_SECONDS):

@@ -22,10 +22,14 @@ class ClaimedOperation(Operation):
         """Run `db.write(fn)` if this attempt is current. Raises LeaseLost."""
 
         def fenced(connection: Connection) -> T:
-            store.lock_attempt(connection, self)
+            self.require_current(connection)
             return fn(connection)
 
         return await self.db.write(fenced)
+
+    def require_current(self, connection: Connection) -> None:
+        """Lock this attempt until the transaction ends. Raises LeaseLost if it is not current."""
+        store.lock_attempt(connection, self)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from sqlalchemy import Connection
 
 from roost.core import clock, ids
-from roost.core.db import JsonText, UtcTime, metadata, publish_on_commit, read_record
+from roost.core.db import JsonText, UtcTime, metadata, publish_on_commit, read_one, read_record
 from roost.core.problem import ProblemKind
 from roost.work.errors import LeaseLost, OperationNotFound
 from roost.work.model import JSON, FreeSlots, Operation, OperationState
@@ -110,11 +110,22 @@ def is_subject_busy(connection: Connection, subject: str) -> bool:
     return connection.execute(unfinished.limit(1)).first() is not None
 
 
+def list_busy_subjects(connection: Connection, subjects: Collection[str]) -> set[str]:
+    """Return those of the subjects that have an unfinished operation."""
+    return set(connection.execute(sa.select(_o.subject).where(_o.subject.in_(subjects), _UNFINISHED)).scalars())
+
+
 def list_waiting_operations(connection: Connection, kind: str, subject: str) -> Sequence[Operation]:
     """List and lock the operations that never began, oldest first; none begins before the transaction ends."""
     query = sa.select(*_FIELDS).where(_o.kind == kind, _o.subject == subject, _o.state == OperationState.PENDING)
     rows = connection.execute(query.where(_o.attempts == 0).order_by(_o.number).with_for_update())
     return [_read_operation(row) for row in rows]
+
+
+def find_last_unfinished(connection: Connection, kind: str, subject: str) -> Operation | None:
+    """Return the newest operation of a subject that is not finished."""
+    query = sa.select(*_FIELDS).where(_o.kind == kind, _o.subject == subject, _o.finished_at.is_(None))
+    return read_one(connection, query.order_by(_o.number.desc()).limit(1), _read_operation)
 
 
 def claim_operations(

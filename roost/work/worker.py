@@ -4,6 +4,7 @@ If this process dies, another one (or its next start) resumes the operation when
 """
 
 import asyncio
+import logging
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -174,7 +175,7 @@ class OperationWorker:
         """Record the outcome of the attempt at its end; if that fails, the operation runs again after its lease."""
         try:
             await asyncio.wait({run.attempt})
-            _log_outcome(run)
+            _log_outcome(run, is_stopping=self._unsubscribe is None)
             await self._db.write(attempt_outcome(run.attempt, run.claim, retries, is_revoked=run.is_revoked))
         except LeaseLost:
             _log.warning("operation.lease_lost", attempt=run.claim.attempts)
@@ -223,9 +224,10 @@ class OperationWorker:
         return clock.monotonic_seconds() + self._lease, clock.utc_now() + timedelta(seconds=self._lease)
 
 
-def _log_outcome(run: _RunningOperation) -> None:
+def _log_outcome(run: _RunningOperation, *, is_stopping: bool) -> None:
     if run.attempt.cancelled():
-        _log.warning("operation.cancelled", attempt=run.claim.attempts, by_worker=run.is_revoked)
+        level = logging.INFO if is_stopping else logging.WARNING  # the next worker continues what a stop cut off
+        _log.log(level, "operation.cancelled", attempt=run.claim.attempts, by_worker=run.is_revoked)
     elif isinstance(error := run.attempt.exception(), Problem):
         _log.info("operation.failed", attempt=run.claim.attempts, problem=error.message)
     elif error is not None:

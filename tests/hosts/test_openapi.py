@@ -1,20 +1,31 @@
 """The description is valid OpenAPI 3.1 and tells the truth about callers and errors."""
 
 import re
-from typing import Any
+from collections.abc import Iterator
+from typing import Annotated, Any, get_args
 
 import pytest
+from fastapi import FastAPI
+from fastapi.routing import APIRoute, iter_route_contexts
 from openapi_spec_validator import validate
 from prometheus_client import CollectorRegistry
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from roost.hosts.address import HostAddresses
 from roost.hosts.application import create_application
 from roost.web.service_registry import ServiceRegistry
 
+MISTYPED = {"boolean": ("true", 1), "integer": ("1", True), "number": ("1", True)}
+
 
 @pytest.fixture(scope="module")
-def description() -> dict[str, Any]:
-    return create_application(ServiceRegistry(), HostAddresses(public_port=8642), {}, CollectorRegistry()).openapi()
+def app() -> FastAPI:
+    return create_application(ServiceRegistry(), HostAddresses(public_port=8642), {}, CollectorRegistry())
+
+
+@pytest.fixture(scope="module")
+def description(app: FastAPI) -> dict[str, Any]:
+    return app.openapi()
 
 
 def operations(description: dict[str, Any]) -> list[tuple[str, str, dict[str, Any]]]:
@@ -35,6 +46,7 @@ def test_no_operation_answers_422_and_all_have_the_contracts_error(description: 
         assert "422" not in operation["responses"], (method, path)
         assert "500" in operation["responses"]
         for status, response in operation["responses"].items():
+            assert status < "400" or response["description"].endswith("."), (method, path, status)
             if status.startswith("4") and path.startswith("/v0") and not path.startswith("/v0/llm"):
                 reference = response["content"]["application/json"]["schema"]["$ref"]
                 assert reference == "#/components/schemas/ErrorBody"
@@ -73,6 +85,38 @@ def test_callers_are_named(description: dict[str, Any]) -> None:
     assert {
         name for path in paths.values() for op in path.values() for c in op.get("security", ()) for name in c
     } <= set(description["components"]["securitySchemes"])
+
+
+def test_errors_of_metrics_are_json(description: dict[str, Any]) -> None:
+    metrics = description["paths"]["/metrics"]["get"]
+    assert list(metrics["responses"]["200"]["content"]) == ["text/plain"]
+    assert all(list(metrics["responses"][status]["content"]) == ["application/json"] for status in ("401", "404"))
+    assert metrics["security"] == [{"metricsToken": []}]
+
+
+def test_every_request_that_takes_a_body_describes_it(description: dict[str, Any]) -> None:
+    without = {
+        path
+        for method, path, operation in operations(description)
+        if method in {"post", "put", "patch"} and "requestBody" not in operation
+    }
+    verbs = (
+        "retry",
+        "run",
+        "all",
+        "approve",
+        "rotate",
+        "token",
+        "access_tokens",
+        "secret",
+        "redeliver",
+        "test",
+        "sync",
+    )
+    assert {path for path in without if not path.endswith(verbs)} == {
+        "/v3/groups/{network}/{id}/ids/{file_id}",
+        "/v3/pinata/keys/{key}",
+    }
 
 
 def test_create_tells_of_the_agent_that_did_not_start(description: dict[str, Any]) -> None:
@@ -129,3 +173,36 @@ def test_each_path_names_the_addresses_that_serve_it(description: dict[str, Any]
 def test_errors_have_the_form_of_their_path(description: dict[str, Any], path: str, model: str) -> None:
     response = description["paths"][path]["post"]["responses"]["401"]
     assert response["content"]["application/json"]["schema"] == {"$ref": f"#/components/schemas/{model}"}
+
+
+def test_bodies_take_numbers_and_booleans_of_their_type_only(app: FastAPI) -> None:
+    """Otherwise the description would be wrong, and `true` would be the number 1."""
+    checked = 0
+    for model in set(request_models(app)):
+        for field in model.model_fields.values():
+            if field.annotation is Any:
+                continue  # its service reads the value
+            adapter = TypeAdapter(Annotated[field.annotation, "with its limits", *field.metadata])
+            schema = adapter.json_schema()
+            kinds = {one.get("type") for one in (schema, *schema.get("anyOf", ()))}
+            for value in (value for kind in kinds & MISTYPED.keys() for value in MISTYPED[kind]):
+                checked += 1
+                with pytest.raises(ValidationError):
+                    adapter.validate_python(value)
+    assert checked > 15
+
+
+def request_models(app: FastAPI) -> Iterator[type[BaseModel]]:
+    routes = (context.original_route for context in iter_route_contexts(app.routes))
+    for route in routes:
+        if isinstance(route, APIRoute) and route.body_field is not None:
+            yield from models_in(route.body_field.field_info.annotation)
+
+
+def models_in(annotation: Any) -> Iterator[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+        for field in annotation.model_fields.values():
+            yield from models_in(field.annotation)
+    for argument in get_args(annotation):
+        yield from models_in(argument)

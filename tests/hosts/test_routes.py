@@ -1,13 +1,21 @@
 """The table of routes knows every kind of caller, and WebSockets as well as methods."""
 
-from typing import Annotated, get_args
+import inspect
+import re
+from collections.abc import Callable, Iterator
+from typing import Annotated, Any, get_args
 
 import pytest
 from fastapi import APIRouter, FastAPI, WebSocket
+from fastapi.routing import APIRoute, APIWebSocketRoute, iter_route_contexts
+from prometheus_client import CollectorRegistry
 
+from roost.hosts.address import HostAddresses
+from roost.hosts.application import create_application
 from roost.hosts.routes import CREDENTIALS, list_operations, route_table
 from roost.identity import authenticator
 from roost.web.schemas import ApiSchema
+from roost.web.service_registry import ServiceRegistry
 from roost.web.websocket import MessageSchema
 
 
@@ -58,9 +66,26 @@ def test_a_stream_tells_the_shape_of_its_messages() -> None:
     assert [one.sends for one in list_operations(application())] == [None, None, None, None, Shape]
 
 
-@pytest.mark.parametrize("name", [name for name in dir(authenticator) if name.endswith(("Caller", "Visit"))])
+@pytest.mark.parametrize("name", [name for name in dir(authenticator) if re.search(r"\w(Caller|Visit)$", name)])
 def test_every_kind_of_caller_is_in_the_table(name: str) -> None:
-    if name == "Caller":
-        pytest.skip("the record, no kind")
     (marker,) = get_args(getattr(authenticator, name))[1:]
     assert CREDENTIALS[marker.dependency]
+
+
+def test_handlers_and_their_dependencies_run_without_a_thread() -> None:
+    app = create_application(ServiceRegistry(), HostAddresses(public_port=8642), {}, CollectorRegistry())
+    routes = [context.original_route for context in iter_route_contexts(app.routes)]
+    handlers = [route for route in routes if isinstance(route, APIRoute | APIWebSocketRoute)]
+    assert len(handlers) > 100
+    in_threads = {call for route in handlers for call in _calls(route.dependant) if not _is_async(call)}
+    assert not in_threads
+
+
+def _calls(dependant: Any) -> Iterator[Callable[..., Any]]:
+    yield dependant.call
+    for dependency in dependant.dependencies:
+        yield from _calls(dependency)
+
+
+def _is_async(call: Callable[..., Any]) -> bool:
+    return inspect.iscoroutinefunction(call) or inspect.isasyncgenfunction(call)

@@ -1,6 +1,8 @@
 """Listening, the one server of a data folder, health for machines."""
 
 import asyncio
+import os
+import signal
 import socket
 from pathlib import Path
 
@@ -13,13 +15,23 @@ from roost.app import free_space
 from roost.hosts import health
 from roost.hosts.address import HostAddresses
 from roost.hosts.application import create_application
-from roost.hosts.server import CannotListen, ServerAlreadyRunning, lock_data_folder, open_listener
+from roost.hosts.server import (
+    CannotListen,
+    ServerAlreadyRunning,
+    StopRequest,
+    lock_data_folder,
+    open_listener,
+    stop_on_signals,
+)
 from roost.web.service_registry import ServiceRegistry
 from tests.server import running
 
 
 def test_a_taken_port_is_said_plainly() -> None:
-    with open_listener("127.0.0.1", 0) as taken, pytest.raises(CannotListen, match="Choose another with --port"):
+    with (
+        open_listener("127.0.0.1", 0) as taken,
+        pytest.raises(CannotListen, match="Choose another with --port or ROOST_PORT"),
+    ):
         open_listener("127.0.0.1", taken.getsockname()[1])
 
 
@@ -49,7 +61,7 @@ async def test_health_readiness_and_numbers(tmp_path: Path, monkeypatch: pytest.
             {"containers": "ok", "database": "ok", "disk": "ok", "storage": "ok"},
         )
         with monkeypatch.context() as full:
-            full.setattr(free_space, "_NEEDED_BYTES", 1 << 62)
+            full.setattr(free_space, "READY_RESERVE", 1 << 62)
             answer = await management.get("/readyz")
         assert (answer.status_code, answer.json()["checks"]["disk"]) == (503, "failing")
         (tmp_path / "data" / "blobs").rename(tmp_path / "elsewhere")
@@ -87,6 +99,19 @@ async def test_a_part_that_hangs_is_failing() -> None:
     assert (answer.status_code, answer.json()["checks"]) == (503, {"slow": "failing"})
 
 
+async def test_parts_are_checked_at_the_same_time() -> None:
+    both = asyncio.Barrier(2)
+
+    async def waits() -> None:
+        await both.wait()
+
+    app = FastAPI()
+    app.include_router(health.health_router({"one": waits, "two": waits}, CollectorRegistry(), deadline=1.0))
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://x") as client:
+        answer = await client.get("/readyz")
+    assert (answer.status_code, answer.json()["checks"]) == (200, {"one": "ok", "two": "ok"})
+
+
 async def test_small_answers_do_not_wait_for_each_other() -> None:
     """Nagle's algorithm is off on what is accepted, under the standard loop too."""
     accepted: asyncio.Queue[asyncio.StreamWriter] = asyncio.Queue()
@@ -97,3 +122,22 @@ async def test_small_answers_do_not_wait_for_each_other() -> None:
             assert writer.get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
             writer.close()
             client.close()
+
+
+@pytest.mark.parametrize(("number", "stops"), [(signal.SIGINT, True), (signal.SIGTERM, True), (signal.SIGHUP, False)])
+async def test_signals_that_a_shell_ignores(number: signal.Signals, stops: bool) -> None:
+    """A script's background processes ignore SIGINT, and those of `nohup` SIGHUP."""
+    before = {one: signal.signal(one, signal.SIG_IGN) for one in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    loop, stop = asyncio.get_running_loop(), StopRequest()
+    try:
+        stop_on_signals(stop)
+        os.kill(os.getpid(), number)
+        await asyncio.sleep(0)
+        if stops:
+            async with asyncio.timeout(10):
+                await stop.wait()
+        assert stop.is_set() == stops
+    finally:
+        for one, handler in before.items():
+            loop.remove_signal_handler(one)
+            signal.signal(one, handler)

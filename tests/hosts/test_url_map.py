@@ -22,7 +22,11 @@ MIB = 1024**2
         ("GET /v0/agents", UrlFamily.AGENTS, ErrorForm.AGENTS, MIB),
         ("POST /v0/agents/a1/files/upload", UrlFamily.AGENTS, ErrorForm.AGENTS, 16 * MIB),
         ("POST /v0/files/upload", UrlFamily.AGENTS, ErrorForm.AGENTS, 16 * MIB),
+        ("PUT /v0/agents/a1/files/content", UrlFamily.AGENTS, ErrorForm.AGENTS, None),
+        ("GET /v0/files/content", UrlFamily.AGENTS, ErrorForm.AGENTS, MIB),
         ("POST /v0/agents/a1/x/files/upload", UrlFamily.AGENTS, ErrorForm.AGENTS, MIB),
+        ("POST /v0/agents/a1/git/git-upload-pack", UrlFamily.GIT, ErrorForm.AGENTS, None),
+        ("GET /v0/git/info/refs", UrlFamily.GIT, ErrorForm.AGENTS, None),
         ("POST /v0/llm/v1/chat/completions", UrlFamily.MODELS, ErrorForm.OPENAI, 32 * MIB),
         ("POST /v1/chat/completions", UrlFamily.MODELS, ErrorForm.OPENAI, 32 * MIB),
         ("POST /v0/llmx", UrlFamily.AGENTS, ErrorForm.AGENTS, MIB),
@@ -50,12 +54,16 @@ def test_every_request_has_a_row_and_every_row_a_request() -> None:
         "/v0/llm/x",
         "/v0/agents/a/files/upload",
         "/v0/files/upload",
+        "/v0/agents/a/files/content",
+        "/v0/files/content",
+        "/v0/agents/a/git/info/refs",
+        "/v0/git/info/refs",
         "/v0/agents",
         "/v0/status",
     ]
     examples += ["/v0/secrets", "/v3/files", "/v3/x", "/pinning/pinFileToIPFS", "/pinning/pinJSONToIPFS", "/groups"]
     examples += ["/ipfs/x", "/", "/metrics", "/anything\n", f"/v3/files/{ID}", f"/v3/files/{ID}/a1"]
-    found = [find_rule(method, path) for path in examples for method in ("GET", "POST")]
+    found = [find_rule(method, path) for path in examples for method in ("GET", "POST", "PUT")]
     assert all(any(rule is row for rule in found) for row in URL_MAP)
 
 

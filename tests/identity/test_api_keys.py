@@ -80,14 +80,14 @@ async def test_an_expired_key_is_refused(database: Database, keys: ApiKeys) -> N
 
 async def test_a_genuine_token_without_its_tenant_is_missing_a_user(database: Database, keys: ApiKeys) -> None:
     token = issue(database, keys)
-    forged = await _resigned(database, keys, token, sub=ids.new_id())
+    forged = await resign_token(database, keys, token, sub=ids.new_id())
     with pytest.raises(MissingUser, match="Missing userId"):
         await keys.verify(forged)
 
 
 @pytest.mark.parametrize("claim", ["iss", "aud", "sub", "jti", "iat", "exp"])
 async def test_every_claim_is_required(database: Database, keys: ApiKeys, claim: str) -> None:
-    forged = await _resigned(database, keys, issue(database, keys), **{claim: None})
+    forged = await resign_token(database, keys, issue(database, keys), **{claim: None})
     with pytest.raises(Unauthorised):
         await keys.verify(forged)
 
@@ -105,7 +105,7 @@ async def test_every_claim_is_required(database: Database, keys: ApiKeys, claim:
     ids=lambda change: next(iter(change)),
 )
 async def test_wrong_claims_are_refused(database: Database, keys: ApiKeys, change: dict) -> None:
-    forged = await _resigned(database, keys, issue(database, keys), **change)
+    forged = await resign_token(database, keys, issue(database, keys), **change)
     with pytest.raises(Unauthorised):
         await keys.verify(forged)
 
@@ -139,7 +139,7 @@ async def test_a_key_of_one_tenant_cannot_claim_another(database: Database, keys
     issue(database, keys, "other")
     other = database.run(lambda c: tenants.ensure_tenant(c, "other").id)
     with pytest.raises(Unauthorised):
-        await keys.verify(await _resigned(database, keys, issue(database, keys), sub=other))
+        await keys.verify(await resign_token(database, keys, issue(database, keys), sub=other))
 
 
 async def test_headers_never_choose_algorithm_or_key(database: Database, keys: ApiKeys) -> None:
@@ -185,7 +185,7 @@ def test_tenants_are_made_once_and_change_their_plan(database: Database) -> None
         database.run(lambda c: tenants.get_tenant(c, "nobody"))
 
 
-async def _resigned(database: Database, keys: ApiKeys, token: str, **changes: object) -> str:
+async def resign_token(database: Database, keys: ApiKeys, token: str, **changes: object) -> str:
     """Return the token with other claims and a valid signature."""
     kid = jwt.get_unverified_header(token)["kid"]
     claims = jwt.decode(token, options={"verify_signature": False})

@@ -10,8 +10,9 @@ from roost.core.seal import Sealer
 from roost.core.sensitive import Sensitive
 from roost.identity import tenants
 from roost.identity.api_keys import ApiKeys
-from roost.identity.authenticator import ANY_SCOPE, SERVICE, Authenticator, AuthRequest, find_credential
+from roost.identity.authenticator import ANY_SCOPE, SERVICE, Authenticator, AuthRequest
 from roost.identity.caller import Caller, CallerKind
+from roost.identity.credentials import find_credential
 from roost.identity.errors import (
     ForeignOrigin,
     MissingCredential,
@@ -187,6 +188,13 @@ async def test_a_cookie_from_a_foreign_page_changes_nothing(env: AuthEnv, origin
     await env.authenticator.authenticate_agent(
         auth_request(HostKind.AGENT, headers=headers), "agent-1"
     )  # reading changes nothing
+
+
+async def test_a_cookie_that_another_page_set_for_the_domain_authorises_nothing(env: AuthEnv) -> None:
+    for other in ("anything", env.token["agent-2"]):
+        headers = {"cookie": f"gw_token={other}; gw_token={env.token['agent-1']}"}
+        with pytest.raises((Unauthorised, NotFound)):  # it hides the token, as the threat model says
+            await env.authenticator.authenticate_agent(auth_request(HostKind.AGENT, headers=headers), "agent-1")
 
 
 async def test_a_cookie_needs_an_origin_to_upgrade(env: AuthEnv) -> None:

@@ -209,27 +209,28 @@ class HoldingApp:
         await counted(scope, receive, send)
 
 
-@pytest.mark.parametrize(
-    ("budget", "status", "others"),
-    [(BodyBudget(total=100, per_tenant=10), 429, 200), (BodyBudget(total=10, per_tenant=10), 503, 503)],
-    ids=["tenant", "server"],
-)
-async def test_bodies_held_at_once_are_bounded(budget: BodyBudget, status: int, others: int) -> None:
+async def test_bodies_held_at_once_are_shared_fairly() -> None:
     app = HoldingApp()
-    middleware = BodyLimitMiddleware(app, budget)
+    middleware = BodyLimitMiddleware(app, BodyBudget(total=20))
 
     async def send(tenant: str, size: int, limit: BodyLimit = BodyLimit()) -> Sent:  # noqa: B008 - frozen
         state = {"url_rule": UrlRule(errors=ErrorForm.STORAGE, body=limit), "body_owner": tenant}
         return await call(middleware, "/x", method="POST", headers=length(size), body=[b"x" * size], state=state)
 
-    first = asyncio.create_task(send("a" if status == 429 else "b", 10))
-    while app.held < 10:
-        await asyncio.sleep(0)
-    refused = await send("a", 1)
-    assert (refused.status, refused.headers["retry-after"]) == (status, "1")
-    assert json.loads(refused.body)["error"]["code"] == status
+    async def hold(tenant: str, size: int) -> asyncio.Task[Sent]:
+        held, task = app.held, asyncio.create_task(send(tenant, size))
+        while app.held < held + size:
+            await asyncio.sleep(0)
+        return task
+
+    first = await hold("a", 10)
+    other = await hold("b", 5)
+    for tenant, status in (("a", 429), ("b", 429), ("c", 503)):
+        refused = await send(tenant, 3)
+        assert (refused.status, refused.headers["retry-after"]) == (status, "1")
+        assert json.loads(refused.body)["error"]["code"] == status
+    third = await hold("c", 2)
     app.go.set()
-    assert (await send("c", 10 if others == 503 else 1)).status == others
     assert (await send("a", 1000, BodyLimit(size=None))).status == 200  # a handler that streams holds nothing
-    assert (await first).status == 200
+    assert [(await task).status for task in (first, other, third)] == [200] * 3
     assert (await send("a", 10)).status == 200  # all was given back

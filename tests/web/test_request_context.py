@@ -1,3 +1,5 @@
+import asyncio
+import json
 import logging
 from collections.abc import AsyncIterator, Iterable, Mapping
 from typing import Any
@@ -117,6 +119,27 @@ async def test_an_unexpected_failure_is_logged_with_its_id_and_answers_plainly()
     assert sent.headers["x-request-id"] == "rq-1"
     assert [line["event"] for line in lines] == ["request.failed"]
     assert records[0].status == 500
+
+
+@pytest.mark.parametrize(
+    ("path", "error"),
+    [
+        ("/v0/agents", "The server is stopping"),
+        ("/v3/files/public", {"code": 503, "message": "The server is stopping"}),
+    ],
+)
+async def test_a_request_that_a_stop_cuts_off_is_answered(path: str, error: object) -> None:
+    waits = asyncio.Event()
+
+    async def wait(_scope: Any, _receive: Any, _send: Any) -> None:
+        waits.set()
+        await asyncio.Event().wait()
+
+    request = asyncio.create_task(call(RequestContextMiddleware(wait), path, state=routed(path)))
+    await waits.wait()
+    request.cancel()
+    sent = await request
+    assert (sent.status, json.loads(sent.body), sent.headers["retry-after"]) == (503, {"error": error}, "5")
 
 
 async def test_a_bare_application_that_fails_answers_plainly_too() -> None:

@@ -18,21 +18,21 @@ def connection(services: ServiceRegistry) -> Any:
     return SimpleNamespace(app=SimpleNamespace(state=SimpleNamespace(services=services)))
 
 
-def test_a_handler_gets_the_service_of_its_type() -> None:
+async def test_a_handler_gets_the_service_of_its_type() -> None:
     services, clock, mailer = ServiceRegistry(), Clock(), Mailer()
     services.add(clock)
     services.add(mailer)
-    assert provide_service(Clock)(connection(services)) is clock
-    assert provide_service(Mailer)(connection(services)) is mailer
+    assert await provide_service(Clock)(connection(services)) is clock
+    assert await provide_service(Mailer)(connection(services)) is mailer
 
 
-def test_applications_have_services_of_their_own() -> None:
+async def test_applications_have_services_of_their_own() -> None:
     first, second = ServiceRegistry(), ServiceRegistry()
     first.add(Clock())
     second.add(Clock())
-    assert provide_service(Clock)(connection(first)) is not provide_service(Clock)(connection(second))
+    assert await provide_service(Clock)(connection(first)) is not await provide_service(Clock)(connection(second))
 
 
-def test_a_missing_service_is_an_internal_error() -> None:
+async def test_a_missing_service_is_an_internal_error() -> None:
     with pytest.raises(KeyError):
-        provide_service(Clock)(connection(ServiceRegistry()))
+        await provide_service(Clock)(connection(ServiceRegistry()))

@@ -3,6 +3,7 @@ from datetime import timedelta
 
 import pytest
 import sqlalchemy as sa
+from structlog.testing import capture_logs
 
 from roost import work
 from roost.core import clock
@@ -120,6 +121,16 @@ async def test_stopping_lets_handlers_finish_within_the_grace(start: Start, add:
     blocking.go.set()
     await stopping
     assert (await loop.wait(added.id, 0)).state is OperationState.DONE
+
+
+async def test_a_stop_is_no_reason_for_a_warning(start: Start, add: Add) -> None:
+    blocking = BlockingHandler()
+    loop = await start({"k": blocking})
+    await add()
+    await until(lambda: bool(blocking.entered))
+    with capture_logs() as lines:
+        await loop.stop(grace=0)
+    assert [(line["event"], line["log_level"]) for line in lines] == [("operation.cancelled", "info")]
 
 
 async def test_a_stopped_loop_claims_nothing_and_stops_twice(start: Start, add: Add) -> None:

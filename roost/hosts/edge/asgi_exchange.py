@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import Mapping
 from typing import Any, cast
 from urllib.parse import unquote
 
@@ -49,10 +50,11 @@ class ResponseWriter:
 class AsgiExchange:
     """One request under way in the application."""
 
-    def __init__(self, client: HttpConnection, head: RequestHead) -> None:
+    def __init__(self, client: HttpConnection, head: RequestHead, state: Mapping[str, object] | None = None) -> None:
+        """state: added to `scope["state"]`."""
         self._client, self._writer = client, ResponseWriter(client.transport, client.loop)
         self._cycle = RequestResponseCycle(
-            scope=cast("Any", _http_scope(client, head)),
+            scope=cast("Any", _http_scope(client, head, state or {})),
             transport=cast("Any", self._writer),
             flow=client.flow,
             logger=_log,
@@ -112,7 +114,7 @@ class AsgiExchange:
         self._client.complete_response(keep_alive=True)  # uvicorn closes the connection itself
 
 
-def _http_scope(client: HttpConnection, head: RequestHead) -> dict[str, Any]:
+def _http_scope(client: HttpConnection, head: RequestHead, state: Mapping[str, object]) -> dict[str, Any]:
     """Return the connection scope (ASGI HTTP 2.3)."""
     path, _, query = head.target.partition(b"?")
     return {
@@ -128,5 +130,5 @@ def _http_scope(client: HttpConnection, head: RequestHead) -> dict[str, Any]:
         "headers": list(head.headers.lines),
         "client": client.client,
         "server": client.server,
-        "state": client.app_state.copy(),
+        "state": {**client.app_state, **state},
     }

@@ -8,6 +8,7 @@ from roost.core.sensitive import Sensitive
 from roost.drivers.runtime.contract import Stream
 from roost.hosts.address import HostAddresses
 from roost.hosts.client_address import Network
+from roost.hosts.response_cache import ResponseCache
 from roost.identity.authenticator import AuthRequest
 from roost.web.access_log import Observe
 
@@ -59,6 +60,7 @@ class ProxyDependencies:
     credential: the header by which the agent's engine recognises the edge; asked once for each connection.
     subscribe: registers a listener for agents whose connections have to be closed.
     observe: called for each finished request; fast, and never raises.
+    cache: holds responses of storage gateways.
     trusted: the proxies whose `X-Forwarded-For` is believed.
     """
 
@@ -69,5 +71,6 @@ class ProxyDependencies:
     credential: Callable[[str], Awaitable[tuple[str, Sensitive[str]]]]
     subscribe: Callable[[Callable[[str], None]], None]
     observe: Observe
+    cache: ResponseCache
     trusted: Sequence[Network] = ()
     limits: ProxyLimits = field(default_factory=ProxyLimits)

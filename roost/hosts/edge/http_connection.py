@@ -17,6 +17,7 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.utils import get_local_addr, get_remote_addr
 from uvicorn.server import ServerState
+from websockets.http11 import MAX_LINE_LENGTH, MAX_NUM_HEADERS
 
 from roost.core import ids, log
 from roost.hosts.edge import response_head
@@ -24,6 +25,7 @@ from roost.hosts.edge.dependencies import ProxyLimits
 from roost.hosts.edge.request_head import InvalidRequestHead, RequestHead, RequestHeaders, inspect_head
 
 _log = log.get_logger(__name__)
+_LINE_OVERHEAD = 32  # method, version, separators
 _MAX_KEPT_HEADERS = 4 * 1024  # bytes, for each idle connection
 
 
@@ -245,11 +247,18 @@ class HttpConnection(asyncio.Protocol, ABC):
         if upgrade and (head.headers.has_body or self._exchanges):
             raise InvalidRequestHead(HTTPStatus.BAD_REQUEST, "Malformed WebSocket handshake")
         self._reading = self.create_exchange(head)
+        if upgrade and self._reading is None and not self._fits_handshake():
+            raise InvalidRequestHead(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, "Request header fields too large")
         if self._reading is not None:
             self._exchanges.append(self._reading)
             self._in_body = True
             if len(self._exchanges) > 1:
                 self.flow.pause_reading()
+
+    def _fits_handshake(self) -> bool:
+        """Return whether uvicorn's WebSocket protocol takes the head; it does not answer one that it does not."""
+        longest = max(len(self._url), *(len(name) + len(value) for name, value in self._headers))
+        return longest <= MAX_LINE_LENGTH - _LINE_OVERHEAD and len(self._headers) <= MAX_NUM_HEADERS
 
     def _start_exchange(self) -> None:
         self._is_started = True

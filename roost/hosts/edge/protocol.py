@@ -6,9 +6,11 @@ from typing import ClassVar
 
 from roost.core import ids
 from roost.core.problem import Problem
+from roost.hosts.address import HostAddress
 from roost.hosts.client_address import client_address
 from roost.hosts.edge import response_head
 from roost.hosts.edge.asgi_exchange import AsgiExchange
+from roost.hosts.edge.cached_exchange import CachedExchange
 from roost.hosts.edge.connection_counter import ConnectionCounter
 from roost.hosts.edge.dependencies import ProxyDependencies
 from roost.hosts.edge.gateway_pool import GatewayPool
@@ -16,6 +18,7 @@ from roost.hosts.edge.http_connection import Exchange, HttpConnection
 from roost.hosts.edge.proxy_exchange import ProxyExchange
 from roost.hosts.edge.proxy_request import ProxyRequest
 from roost.hosts.edge.request_head import InvalidRequestHead, RequestHead
+from roost.hosts.response_cache import ResponseCache, cache_key
 from roost.hosts.url_map import is_platform_target
 from roost.identity.authenticator import AuthRequest
 from roost.web import errors
@@ -26,6 +29,7 @@ from roost.web.url_rule import ErrorForm
 class EdgeHttpProtocol(HttpConnection):
     pool: ClassVar[GatewayPool]
     counter: ClassVar[ConnectionCounter]
+    cache: ClassVar[ResponseCache]
     _is_counted = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # pyright: ignore[reportIncompatibleMethodOverride] - as in the base class
@@ -38,7 +42,7 @@ class EdgeHttpProtocol(HttpConnection):
         dependencies = self.pool.dependencies
         address = dependencies.addresses.parse(head.headers.host)
         if address is None or address.agent_id is None or is_platform_target(head.target):
-            return None if head.websocket else AsgiExchange(self, head)
+            return None if head.websocket else self._create_platform_exchange(head, address)
         if head.method == b"TRACE":  # a gateway could echo the credential that the edge adds
             raise InvalidRequestHead(HTTPStatus.METHOD_NOT_ALLOWED, "Method not allowed")
         fields = head.headers.fields
@@ -55,6 +59,15 @@ class EdgeHttpProtocol(HttpConnection):
         request = ProxyRequest(head, address.agent_id, auth, request_id(fields.get("x-request-id")))
         keep_alive = head.headers.version == "1.1" and self.parser.should_keep_alive() and not head.websocket
         return ProxyExchange(self, self.pool, request, keep_alive=keep_alive)
+
+    def _create_platform_exchange(self, head: RequestHead, address: HostAddress | None) -> Exchange:
+        is_content = address is not None and address.gateway is not None and self.parser.should_keep_alive()
+        key = cache_key(head) if is_content else None
+        if key is None:
+            return AsgiExchange(self, head)
+        if (cached := self.cache.find(key)) is not None:
+            return CachedExchange(self, head, cached, self.pool.dependencies.observe)
+        return AsgiExchange(self, head, {"cache_key": key})
 
     @property
     def _peer(self) -> str:
@@ -83,6 +96,7 @@ def edge_protocol(dependencies: ProxyDependencies) -> type[EdgeHttpProtocol]:
     class BoundProtocol(EdgeHttpProtocol):
         limits = dependencies.limits
         pool = GatewayPool(dependencies)
+        cache = dependencies.cache
         counter = ConnectionCounter(dependencies.limits, dependencies.trusted)
 
     return BoundProtocol

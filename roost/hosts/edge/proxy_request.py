@@ -7,7 +7,8 @@ from starlette.responses import Response
 
 from roost.hosts.edge import response_head
 from roost.hosts.edge.request_head import COOKIE, RequestHead, strip_token
-from roost.identity.authenticator import AuthRequest, CredentialSource, find_credential
+from roost.identity.authenticator import AuthRequest
+from roost.identity.credentials import CredentialSource, find_credential
 
 _REPEATABLE = frozenset({b"GET", b"HEAD", b"OPTIONS"})
 

@@ -19,6 +19,10 @@ Headers = Sequence[tuple[bytes, bytes]]
 COOKIE = b"gw_token"
 _OWN = HOP_BY_HOP | frozenset(b"authorization content-length expect forwarded host x-real-ip x-request-id".split())
 _SINGLE = frozenset(b"host content-length transfer-encoding upgrade expect".split())
+_UNCACHEABLE = frozenset(
+    b"range if-range if-match if-none-match if-modified-since if-unmodified-since cache-control service-worker "
+    b"upgrade".split()
+)
 _MAX_HEADERS = 256
 
 
@@ -66,6 +70,13 @@ class RequestHeaders:
     def fields(self) -> Mapping[str, str]:
         """The first value of each name."""
         return {name.decode(): value.decode("latin-1") for name, value in reversed(self.lines)}
+
+    @cached_property
+    def cacheable_accept(self) -> str | None:
+        """`Accept`, or None if another header may change the response of a storage gateway to GET."""
+        if self.has_body or self.expects or self.version == "1.0" or not _UNCACHEABLE.isdisjoint(dict(self.lines)):
+            return None
+        return ",".join(value.decode("latin-1") for name, value in self.lines if name == b"accept")
 
     def carried_lines(self, credential_name: bytes) -> bytes:
         """Return the lines that a gateway gets, without those that the edge writes itself."""

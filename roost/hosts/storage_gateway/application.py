@@ -4,21 +4,30 @@ Pages of any origin may read the content, without credentials.
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from roost.core.problem import Problem, ServiceUnavailable
 from roost.drivers.image.contract import UnsupportedImage
+from roost.hosts.response_cache import CachedResponse, ResponseCache
 from roost.hosts.storage_gateway.content_responses import ContentResponses
 from roost.hosts.storage_gateway.errors import ContentNotServed, FormatNotServed
 from roost.hosts.storage_gateway.request import GatewayRequest, parse_request
 from roost.hosts.storage_gateway.resolver import GatewayResolver, ResolvedContent
-from roost.hosts.storage_gateway.response import GatewayResponse, ResponseOutput, send_response, text_response
+from roost.hosts.storage_gateway.response import (
+    GatewayResponse,
+    ResponseOutput,
+    header_lines,
+    send_response,
+    text_response,
+)
 from roost.hosts.url_map import PUBLIC_CONTENT
 from roost.storage.analytics.hit_counter import GatewayHitCounter
 from roost.storage.content.errors import ContentNotFound
 from roost.web.errors import STATUS
+from roost.web.request_context import SECURITY_HEADERS
 from roost.web.url_rule import UrlFamily, rule_of
 
 _RESPONSE_TIMEOUT = 30.0
@@ -50,24 +59,33 @@ class ContentLookupTimeout(ServiceUnavailable):
 
 class StorageGatewayApp:
     def __init__(
-        self, next_app: ASGIApp, resolver: GatewayResolver, responses: ContentResponses, counter: GatewayHitCounter
+        self,
+        next_app: ASGIApp,
+        resolver: GatewayResolver,
+        responses: ContentResponses,
+        counter: GatewayHitCounter,
+        cache: ResponseCache,
     ) -> None:
         self._next_app = next_app
         self._resolver = resolver
         self._responses = responses
         self._counter = counter
+        self._cache = cache
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or rule_of(scope).family not in {UrlFamily.CONTENT, UrlFamily.CONTENT_INDEX}:
             await self._next_app(scope, receive, send)
             return
+        version = self._cache.data_version()
         response, served = await self._respond(scope)
+        if served is not None:
+            self._keep(scope, version, response, *served)
         output = ResponseOutput(send)
         try:
             await send_response(response, _CORS, head=scope["method"] == "HEAD", receive=receive, send=output)
         finally:
             if served is not None and response.status < 400:
-                self._count(*served, response.status, output.sent)
+                self._counter_of(*served, response.status)(served[0].headers, output.sent)
 
     async def _respond(self, scope: Scope) -> tuple[GatewayResponse, tuple[GatewayRequest, ResolvedContent] | None]:
         """Return the response, with the request and its content if content is served."""
@@ -95,11 +113,24 @@ class StorageGatewayApp:
             )
         return await self._resolver.resolve_public(request.gateway, request.visitor, request.cid, request.path)
 
-    def _count(self, request: GatewayRequest, content: ResolvedContent, status: int, sent: int) -> None:
+    def _counter_of(
+        self, request: GatewayRequest, content: ResolvedContent, status: int
+    ) -> Callable[[Mapping[str, str], int], None]:
+        """Return a function that counts a response with this status, given request headers and sent bytes."""
         gateway, network = content.gateway, content.scope.network
-        self._counter.record_response(
-            gateway.tenant_id, gateway.id, network, request.cid, request.name, status, request.headers, sent
-        )
+        record = self._counter.record_response
+        return partial(record, gateway.tenant_id, gateway.id, network, request.cid, request.name, status)
+
+    def _keep(
+        self, scope: Scope, version: int, response: GatewayResponse, request: GatewayRequest, content: ResolvedContent
+    ) -> None:
+        """Keep the response for other clients if it is small, complete, and the same for all of them."""
+        key = scope["state"].get("cache_key")
+        if key is None or response.status != 200 or response.rest is not None or not content.shared:
+            return
+        lines = (*SECURITY_HEADERS, *_CORS, *header_lines(response))
+        head = b"".join((b"HTTP/1.1 200 OK\r\n", *(b"%b: %b\r\n" % line for line in lines)))
+        self._cache.add(key, version, CachedResponse(head, response.first, self._counter_of(request, content, 200)))
 
 
 def _error_response(problem: Problem, request: GatewayRequest | None) -> GatewayResponse:

@@ -54,14 +54,17 @@ def range_not_satisfiable(size: int) -> GatewayResponse:
     return text_response(416, "Range not satisfiable", {"Content-Range": f"bytes */{size}"})
 
 
+def header_lines(response: GatewayResponse) -> list[tuple[bytes, bytes]]:
+    """Return the headers of a response, with the length if it is known."""
+    lines = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in response.headers.items()]
+    return lines if response.length is None else [*lines, (b"Content-Length", str(response.length).encode())]
+
+
 async def send_response(
     response: GatewayResponse, extra: Iterable[tuple[bytes, bytes]] = (), *, head: bool, receive: Receive, send: Send
 ) -> None:
     """Send a response with extra headers. Raises ResponseAborted if it cannot be completed."""
-    headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in response.headers.items()]
-    headers = [*extra, *headers]
-    if response.length is not None:
-        headers.append((b"Content-Length", str(response.length).encode()))
+    headers = [*extra, *header_lines(response)]
     await send({"type": "http.response.start", "status": response.status, "headers": headers})
     if response.rest is not None and not head:
         await _stream(response.first, response.rest, receive, send)

@@ -17,7 +17,9 @@ from roost.core.sensitive import Sensitive
 from roost.hosts.address import HostAddresses
 from roost.hosts.edge.dependencies import ProxyDependencies, ProxyLimits
 from roost.hosts.edge.protocol import EdgeHttpProtocol, edge_protocol
-from roost.identity.authenticator import AuthRequest, find_credential
+from roost.hosts.response_cache import ResponseCache
+from roost.identity.authenticator import AuthRequest
+from roost.identity.credentials import find_credential
 from roost.identity.errors import MissingCredential, Unauthorised
 from roost.web.access_log import AccessRecord
 
@@ -70,6 +72,7 @@ class EdgeServer:
     gateways: list[asyncio.Server] = field(default_factory=list)
     protocol: type[EdgeHttpProtocol] | None = None
     listener: Callable[[str], None] | None = None
+    cache: ResponseCache = field(default_factory=lambda: ResponseCache(lambda: 0))
 
     @property
     def host(self) -> str:
@@ -156,6 +159,7 @@ class EdgeServer:
             credential=self._credential,
             subscribe=self._subscribe,
             observe=self.records.append,
+            cache=self.cache,
             limits=limits,
             **more,
         )

@@ -302,6 +302,17 @@ def test_a_websocket_handshake_takes_no_body_and_no_predecessors(edge: EdgeServe
         assert wire.error(400)
 
 
+@pytest.mark.parametrize(
+    ("path", "headers"),
+    [("/v0/w?x=" + "x" * 8192, ""), ("/v0/w", f"X-Long: {'x' * 8192}\r\n"), ("/v0/w", "X-Many: 1\r\n" * 128)],
+    ids=["path", "line", "count"],
+)
+def test_a_large_websocket_handshake_is_answered(edge: EdgeServer, wire: Wire, path: str, headers: str) -> None:
+    upgrade = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: x\r\nSec-WebSocket-Version: 13\r\n"
+    wire.send(request(path, host="localhost", headers=upgrade + headers))
+    assert wire.error(431) == "Request header fields too large"
+
+
 def test_a_body_nobody_wants_is_read_off_and_the_connection_lives(edge: EdgeServer, wire: Wire) -> None:
     edge.serve(echo)
     body = b"x" * 1_000_000

@@ -5,6 +5,7 @@ import pytest
 
 from roost.core.db import Database
 from roost.drivers.image.pillow import PillowRenderer
+from roost.drivers.runtime.bwrap.sandbox import BwrapSandbox
 from tests.hosts.storage_gateway.gateway_env import GatewayEnv, open_gateway_env
 from tests.storage.storage_env import open_storage_env
 
@@ -17,6 +18,6 @@ def dialect() -> str:
 
 @pytest.fixture
 async def env(database: Database, tmp_path: Path) -> AsyncIterator[GatewayEnv]:
-    images = PillowRenderer()
+    images = PillowRenderer(BwrapSandbox(tmp_path))
     yield await open_gateway_env(database, open_storage_env(database, tmp_path), images)
     await images.close()

@@ -11,6 +11,7 @@ from roost.core.sensitive import Sensitive
 from roost.drivers.image.contract import ImageRenderer
 from roost.hosts.address import HostAddresses
 from roost.hosts.host_router import HostRouter
+from roost.hosts.response_cache import ResponseCache
 from roost.hosts.storage_gateway.application import StorageGatewayApp
 from roost.hosts.storage_gateway.content_responses import ContentResponses
 from roost.hosts.storage_gateway.disk_cache import DiskCache
@@ -108,6 +109,8 @@ async def open_gateway_env(db: Database, storage: StorageEnv, renderer: ImageRen
     resizer = ImageResizer(storage.reader, renderer, DiskCache(storage.folder / "images", 10_000_000))
     counter = GatewayHitCounter(db, 90)
     resolver = GatewayResolver(gateways, swaps, signatures, links, storage.reader)
-    host = StorageGatewayApp(next_app, resolver, ContentResponses(storage.reader, resizer), counter)
+    host = StorageGatewayApp(
+        next_app, resolver, ContentResponses(storage.reader, resizer), counter, ResponseCache(lambda: db.version)
+    )
     app = HostRouter(host, HostAddresses("localhost", 8642))
     return GatewayEnv(storage, gateways, swaps, signatures, links, app, {one.domain: one.id for one in made}, counter)

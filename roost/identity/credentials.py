@@ -1,0 +1,56 @@
+"""Credentials in requests: where they stand and how they are encoded. Only authentication reads them."""
+
+import base64
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum, auto
+from urllib.parse import parse_qsl
+
+COOKIE = "gw_token"
+BASIC_CHALLENGE = 'Basic realm="Roost"'
+
+
+class CredentialSource(Enum):
+    HEADER = auto()
+    QUERY = auto()
+    COOKIE = auto()
+
+
+@dataclass(frozen=True)
+class Credential:
+    token: str
+    source: CredentialSource = CredentialSource.HEADER
+
+
+def find_credential(headers: Mapping[str, str], query: str) -> Credential | None:
+    """Find the credential of a request; `headers` has lower-case names, `query` is the raw query string."""
+    if authorization := headers.get("authorization"):
+        scheme, _, token = authorization.partition(" ")
+        return Credential(token.strip() if scheme.lower() == "bearer" else "")
+    if "token=" in query:
+        for name, value in parse_qsl(query):
+            if name == "token":
+                return Credential(value, CredentialSource.QUERY)
+    for pair in headers.get("cookie", "").split(";"):
+        name, _, value = pair.partition("=")
+        if name.strip() == COOKIE:
+            return Credential(value.strip().strip('"'), CredentialSource.COOKIE)
+    return None
+
+
+def find_password(headers: Mapping[str, str]) -> str | None:
+    """Return the password of HTTP Basic (RFC 7617), empty if it is malformed, None without any credential."""
+    if not (authorization := headers.get("authorization")):
+        return None
+    scheme, _, encoded = authorization.partition(" ")
+    if scheme.lower() != "basic":
+        return ""
+    try:
+        return base64.b64decode(encoded.strip(), validate=True).decode().partition(":")[2]
+    except ValueError:
+        return ""
+
+
+def is_gateway_token(credential: Credential) -> bool:
+    """Return whether a credential is meant as a gateway token."""
+    return credential.source is CredentialSource.COOKIE or credential.token.startswith("rst_")
