@@ -142,6 +142,7 @@ def _unless_none(parse: Callable[[str], Any]) -> BeforeValidator:
 
 
 _Integer = Annotated[int, BeforeValidator(_parse_integer)]
+_Seconds = Annotated[_Integer, Field(ge=1, le=86_400)]
 _Port = Annotated[_Integer, Field(ge=0, le=65535)]
 _Size = Annotated[int, BeforeValidator(_parse_size)]
 _Capacity = Annotated[int | None, BeforeValidator(_parse_capacity)]
@@ -182,6 +183,9 @@ class Settings(BaseModel):
     )
     allow_plain_http: Literal["false", "true"] = _setting(
         "false", "`true` accepts the risk of listening beyond loopback without TLS."
+    )
+    keep_agents_on_stop: Literal["false", "true"] = _setting(
+        "false", "`true` leaves agents running at SIGTERM, for the next server to adopt; Ctrl-C always stops them."
     )
     database_url: Annotated[Sensitive[str], BeforeValidator(Sensitive)] = _setting(
         _default_database,
@@ -232,6 +236,13 @@ class Settings(BaseModel):
     agent_memory: _Size = _setting("2G", "Memory limit of one agent, in bytes or like `2G`.")
     agent_cpus: Annotated[float, Field(ge=0.01, le=1024)] = _setting("2", "CPU limit of one agent, in cores.")
     agent_pids: Annotated[_Integer, Field(ge=16)] = _setting("512", "Limit of processes and threads of one agent.")
+    agent_disk: _Capacity = _setting(
+        "20G", "Bytes of disk that workspace and home of one agent may occupy, or `none` for no limit."
+    )
+    disk_reserve: _Size = _setting(
+        "1G", "Free bytes of the disk, at most a sixteenth of it, that agents leave to the server."
+    )
+    snapshot_delay: _Seconds = _setting("60", "Seconds from the last change of a workspace to its automatic snapshot.")
     egress_allow: _Networks = _setting("", "Private networks that agents may reach, comma-separated CIDRs.")
     egress_allow_hosts: _Items = _setting(
         "", "The only host names that agents may reach, with their subdomains, comma-separated; empty for all."
@@ -255,6 +266,11 @@ class Settings(BaseModel):
     )
     model_api: Literal["openai", "anthropic"] = _setting("openai", "The API that the endpoint speaks.")
     model_key: _Secret = _setting(None, "The key for that endpoint. It stays on the host.")
+    model_timeout: _Seconds = _setting("600", "Seconds for a model's answer in one piece; then the caller gets 504.")
+    model_idle_timeout: _Seconds = _setting(
+        "120",
+        "Seconds in which a model must begin a streamed answer, and continue it; then the stream ends in an error.",
+    )
     models: _Items = _setting(
         "",
         "Model ids to offer, comma-separated, the default first; by default all models that the endpoint lists.",

@@ -12,14 +12,18 @@ from starlette.types import ASGIApp
 from roost.agents.channels.repository import ChannelRepository
 from roost.agents.channels.service import ChannelService
 from roost.agents.channels.validator import ChannelValidator
+from roost.agents.commands.service import CommandService
 from roost.agents.devices.service import DeviceService
 from roost.agents.egress.proxy import EgressProxy
+from roost.agents.files.service import AgentFileService
+from roost.agents.git.build import PushBuild
+from roost.agents.git.service import AgentGitService
 from roost.agents.hosts.service import HostService
 from roost.agents.lifecycle import trusted_authorities
 from roost.agents.lifecycle.startup_inputs import StartupInputCollector
 from roost.agents.logs.service import LogService
 from roost.agents.models import providers
-from roost.agents.models.model import AgentProviders
+from roost.agents.models.model import AgentProviders, ModelTimeouts
 from roost.agents.models.service import ModelGateway
 from roost.agents.platform.service import AgentSelfService
 from roost.agents.registry.agent_runtimes import AgentRuntimes
@@ -28,10 +32,11 @@ from roost.agents.runtime_config.service import RuntimeConfigService
 from roost.agents.secrets.environment import SecretEnvironment
 from roost.agents.secrets.service import SecretService
 from roost.agents.tasks.service import TaskService
-from roost.agents.workspace.service import WorkspaceService
 from roost.app.core_services import CoreServices
 from roost.app.drivers import Drivers, create_upstream, prepare_engine
 from roost.app.lifecycle_services import LifecycleServices, build_lifecycle_services
+from roost.config import Settings
+from roost.core.disk_space import BALLAST_BYTES, DiskBallast
 from roost.core.sensitive import Sensitive
 from roost.drivers.model.contract import ModelSettings, ModelUpstream
 from roost.drivers.runtime.contract import ContainerLimits, Runtime, RuntimeFailed
@@ -39,6 +44,7 @@ from roost.hosts.relay import RelayServer
 from roost.identity.caller import Plan
 from roost.net.dialer import PublicDialer
 from roost.net.guarded_transport import TransportFactory, transport_factory
+from roost.storage.content.service import ContentService
 
 
 @dataclass(frozen=True)
@@ -51,15 +57,18 @@ class AgentServices:
     relays: RelayServer
     lifecycle: LifecycleServices
     channels: ChannelService
-    workspace: WorkspaceService
+    channel_validator: ChannelValidator
+    commands: CommandService
+    files: AgentFileService
     tasks: TaskService
     devices: DeviceService
     runtime_config: RuntimeConfigService
     logs: LogService
+    git: AgentGitService
     self_service: AgentSelfService
 
 
-def build_agent_services(core: CoreServices, drivers: Drivers, app: ASGIApp) -> AgentServices:
+def build_agent_services(core: CoreServices, drivers: Drivers, content: ContentService, app: ASGIApp) -> AgentServices:
     """Build the services; requests of agents through their relays go to `app`."""
     settings, db, sealer, origin = core.settings, core.db, core.sealer, core.addresses.agent_origin
     quotas = {Plan.FREE: settings.quota_free, Plan.PAID: settings.quota_paid}
@@ -69,7 +78,8 @@ def build_agent_services(core: CoreServices, drivers: Drivers, app: ASGIApp) -> 
     runtimes = AgentRuntimes(repository, drivers.runtime, drivers.engines)
     dialer = agent_dialer(core)
     transports = transport_factory(dialer, settings.ca_file)
-    models = ModelGateway(db, drivers.upstreams, providers=agent_providers(secrets, transports))
+    timeouts = ModelTimeouts(settings.model_timeout, settings.model_idle_timeout)
+    models = ModelGateway(db, drivers.upstreams, providers=agent_providers(secrets, transports), timeouts=timeouts)
     secrets.subscribe(models.refresh_agent)
     relays = RelayServer(drivers.runtime, app, EgressProxy(dialer))
     lifecycle = build_lifecycle_services(
@@ -80,30 +90,50 @@ def build_agent_services(core: CoreServices, drivers: Drivers, app: ASGIApp) -> 
         runtime=drivers.runtime,
         relays=relays,
         gateway_tokens=core.gateway_tokens,
+        git=drivers.git,
+        content=content,
+        list_private_values=environment.get_private_values,
         secrets=secrets,
         channels=channels,
         channel_validator=validator,
         origin=origin,
         startup_inputs=StartupInputCollector(models, environment, channels),
         prepare_version=partial(prepare_engine, settings),
-        limits=ContainerLimits(memory_bytes=settings.agent_memory, cpus=settings.agent_cpus, pids=settings.agent_pids),
+        limits=_container_limits(settings),
+        disk_reserve=settings.disk_reserve,
+        snapshot_delay=settings.snapshot_delay,
+        ballast=DiskBallast(settings.data / "ballast", BALLAST_BYTES),
         trust=trusted_authorities.load_authorities(settings.ca_file),
     )
+    logs = LogService(repository, runtimes, _log_masks(core, repository, environment, channels))
+    build = PushBuild(db, core.operations, lifecycle.scripts, logs)
     return AgentServices(
-        hosts=HostService(db, core.host, partial(signal.raise_signal, signal.SIGTERM)),
+        hosts=HostService(db, core.host, partial(signal.raise_signal, signal.SIGINT)),  # SIGTERM may keep the agents
         repository=repository,
         runtimes=runtimes,
         secrets=secrets,
         models=models,
         relays=relays,
         lifecycle=lifecycle,
+        channel_validator=validator,
         channels=ChannelService(db, channels, validator, repository, runtimes, lifecycle.restart),
-        workspace=WorkspaceService(repository, runtimes, environment.get_values),
+        commands=CommandService(repository, runtimes, environment.get_values),
+        files=AgentFileService(repository, runtimes),
         tasks=TaskService(runtimes),
         devices=DeviceService(runtimes),
         runtime_config=RuntimeConfigService(repository, runtimes, lifecycle.starter.get_setup, lifecycle.restart),
-        logs=LogService(repository, runtimes, _log_masks(core, repository, environment, channels)),
+        logs=logs,
+        git=AgentGitService(repository, runtimes, drivers.git, build, origin, lifecycle.snapshots.commit_changes),
         self_service=AgentSelfService(repository, lifecycle.details, core.platform_tokens, origin),
+    )
+
+
+def _container_limits(settings: Settings) -> ContainerLimits:
+    return ContainerLimits(
+        memory_bytes=settings.agent_memory,
+        cpus=settings.agent_cpus,
+        pids=settings.agent_pids,
+        disk_bytes=settings.agent_disk,
     )
 
 
@@ -122,6 +152,11 @@ async def start_agent_services(agents: AgentServices, runtime: Runtime, stack: A
     stack.push_async_callback(agents.relays.close_all)
     stack.push_async_callback(agents.lifecycle.reconciler.stop)
     await agents.lifecycle.reconciler.start()
+    stack.push_async_callback(agents.lifecycle.automatic_snapshots.stop)
+    agents.lifecycle.automatic_snapshots.start()
+    stack.push_async_callback(agents.lifecycle.disk_guard.stop)
+    await agents.lifecycle.disk_guard.start(agents.lifecycle.reconciler.wake)
+    await agents.git.finish_interrupted_pushes([container.agent_id for container in await runtime.list()])
 
 
 def agent_dialer(core: CoreServices) -> PublicDialer:
@@ -152,7 +187,7 @@ def _log_masks(
         return [
             await core.gateway_tokens.read(agent_id),
             await repository.get_internal_token(agent_id),
-            *await environment.list_private_values(agent_id),
+            *(await environment.get_private_values(agent_id)).values(),
             *await channels.list_private_values(agent_id),
         ]
 

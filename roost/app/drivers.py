@@ -17,8 +17,12 @@ from roost.drivers.chat_platform.platforms import DiscordPlatform, SlackPlatform
 from roost.drivers.engine.contract import Engine, Progress
 from roost.drivers.engine.hermes.driver import Hermes
 from roost.drivers.engine.openclaw.driver import OpenClaw
+from roost.drivers.git.contract import GitRepositories
+from roost.drivers.git.repositories import SandboxedRepositories
 from roost.drivers.http_sender.contract import HttpSender
 from roost.drivers.http_sender.guarded import GuardedHttpSender
+from roost.drivers.image.contract import ImageRenderer
+from roost.drivers.image.pillow import PillowRenderer
 from roost.drivers.model.anthropic.driver import AnthropicUpstream
 from roost.drivers.model.contract import ModelSettings, ModelUpstream
 from roost.drivers.model.openai import OpenAIUpstream
@@ -28,6 +32,7 @@ from roost.drivers.network.kubo import KuboNetwork, kubo_version
 from roost.drivers.network.none import NoNetwork
 from roost.drivers.network.trustless import TrustlessNetwork
 from roost.drivers.runtime.bwrap.driver import BwrapRuntime
+from roost.drivers.runtime.bwrap.sandbox import BwrapSandbox
 from roost.drivers.runtime.contract import Runtime
 from roost.net.addresses import Address
 from roost.net.dialer import PublicDialer
@@ -65,6 +70,16 @@ def create_runtime(settings: Settings, engines: Sequence[Engine]) -> Runtime:
     """Return the runtime that the settings name, which finds the software of `engines`."""
     installed = {engine.id: engine for engine in engines}
     return BwrapRuntime(settings.data, lambda engine: installed[engine.id].folders(engine.version))
+
+
+def create_image_renderer(settings: Settings) -> ImageRenderer:
+    """Return the renderer of images, which reads them in sandboxes of this machine."""
+    return PillowRenderer(BwrapSandbox(settings.data))
+
+
+def create_git_repositories(settings: Settings) -> GitRepositories:
+    """Return the Git repositories of agents, on which Git runs in sandboxes of this machine."""
+    return SandboxedRepositories(settings.data / "git", BwrapSandbox(settings.data))
 
 
 def create_upstreams(settings: Settings) -> Sequence[ModelUpstream]:
@@ -150,6 +165,7 @@ class Drivers:
     upstreams: Sequence[ModelUpstream]
     chat_platforms: Sequence[ChatPlatform]
     blobs: BlobStore
+    git: GitRepositories
 
 
 def create_drivers(
@@ -163,4 +179,5 @@ def create_drivers(
         create_upstreams(settings),
         create_chat_platforms(settings),
         create_blob_store(settings),
+        create_git_repositories(settings),
     )

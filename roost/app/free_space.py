@@ -1,11 +1,9 @@
 """Check of the free space on the disk of the data folder."""
 
-import os
 from pathlib import Path
 
+from roost.core.disk_space import READY_RESERVE, read_disk_space
 from roost.core.problem import ServiceUnavailable
-
-_NEEDED_BYTES = 64 * 1024**2
 
 
 class DiskFull(ServiceUnavailable):
@@ -14,7 +12,6 @@ class DiskFull(ServiceUnavailable):
 
 def check_free_space(folder: Path) -> None:
     """Raise DiskFull if the folder's disk is read-only or has less than 64 MiB for the server."""
-    disk = os.statvfs(folder)
-    free = disk.f_bavail * disk.f_frsize
-    if disk.f_flag & os.ST_RDONLY or free < _NEEDED_BYTES:
-        raise DiskFull(f"{folder} is on a read-only disk, or has only {free // 1024**2} MiB free")
+    disk = read_disk_space(folder)
+    if disk.is_read_only or disk.free < READY_RESERVE:
+        raise DiskFull(f"{folder} is on a read-only disk, or has only {disk.free // 1024**2} MiB free")

@@ -7,6 +7,7 @@ from roost.agents.channels.validator import ChannelValidator
 from roost.agents.lifecycle import model
 from roost.agents.lifecycle.delete import DeleteWorkflow
 from roost.agents.lifecycle.details import AgentDetails
+from roost.agents.lifecycle.disk_guard import DiskGuard
 from roost.agents.lifecycle.gateway import GatewayStarter, LoadStartupInputs, Origin
 from roost.agents.lifecycle.launch import LaunchWorkflow
 from roost.agents.lifecycle.model import AgentRelays, TrustedAuthorities
@@ -20,10 +21,16 @@ from roost.agents.registry.repository import AgentRepository
 from roost.agents.scripts.model import BUILD_TIMEOUT_SECONDS, OPERATION_KIND
 from roost.agents.scripts.service import ScriptService
 from roost.agents.secrets.service import SecretService
+from roost.agents.snapshots.automatic import AutomaticSnapshots
+from roost.agents.snapshots.history import SnapshotHistory
+from roost.agents.snapshots.service import LoadSecrets, SnapshotService
 from roost.agents.versions.service import Prepare, VersionService
 from roost.core.db import Database
+from roost.core.disk_space import DiskBallast
+from roost.drivers.git.contract import GitRepositories
 from roost.drivers.runtime.contract import ContainerLimits, Runtime
 from roost.identity.gateway_tokens import GatewayTokens
+from roost.storage.content.service import ContentService
 from roost.work import OperationWorker
 
 
@@ -38,7 +45,10 @@ class LifecycleServices:
     start: StartWorkflow
     update: UpdateWorkflow
     delete: DeleteWorkflow
+    snapshots: SnapshotService
+    automatic_snapshots: AutomaticSnapshots
     reconciler: AgentReconciler
+    disk_guard: DiskGuard
 
 
 def build_lifecycle_services(
@@ -50,6 +60,9 @@ def build_lifecycle_services(
     runtime: Runtime,
     relays: AgentRelays,
     gateway_tokens: GatewayTokens,
+    git: GitRepositories,
+    content: ContentService,
+    list_private_values: LoadSecrets,
     secrets: SecretService,
     channels: ChannelRepository,
     channel_validator: ChannelValidator,
@@ -58,7 +71,10 @@ def build_lifecycle_services(
     prepare_version: Prepare,
     limits: ContainerLimits,
     trust: TrustedAuthorities,
+    disk_reserve: int = 0,
+    ballast: DiskBallast | None = None,
     reconcile_seconds: float = 5.0,
+    snapshot_delay: float = 60.0,
     build_seconds: float = BUILD_TIMEOUT_SECONDS,
 ) -> LifecycleServices:
     """Build the workflows and register their operations."""
@@ -66,10 +82,13 @@ def build_lifecycle_services(
     starter = GatewayStarter(repository, runtimes, origin, startup_inputs)
     versions = VersionService(repository, runtimes, prepare_version)
     scripts = ScriptService(db, repository, runtimes, origin, startup_inputs, build_seconds)
-    details = AgentDetails(repository, runtimes, gateway_tokens, secrets, origin, scripts)
-    start = StartWorkflow(repository, runtimes, runtime, relays, starter, versions, scripts, limits, trust)
-    update = UpdateWorkflow(db, operations, repository, runtimes, versions, start)
-    delete = DeleteWorkflow(db, operations, repository, gateway_tokens, runtime, relays)
+    disk = DiskGuard(runtime, limits.disk_bytes, disk_reserve, ballast)
+    start = StartWorkflow(repository, runtimes, runtime, relays, starter, versions, scripts, limits, trust, disk)
+    history = SnapshotHistory(db, operations, repository, content.reader, git)
+    snapshots = SnapshotService(db, operations, repository, content, start.open_workspace, list_private_values, history)
+    details = AgentDetails(repository, runtimes, gateway_tokens, secrets, origin, scripts, snapshots)
+    update = UpdateWorkflow(db, operations, repository, runtimes, versions, start, snapshots)
+    delete = DeleteWorkflow(db, operations, repository, gateway_tokens, runtime, relays, git)
     operations.handle(model.START, start.handle, retries=model.START_RETRIES)
     operations.handle(model.UPDATE, update.handle)
     operations.handle(OPERATION_KIND, scripts.handle)
@@ -80,13 +99,16 @@ def build_lifecycle_services(
         scripts=scripts,
         details=details,
         launch=LaunchWorkflow(
-            db, operations, repository, gateway_tokens, runtimes, secrets, channel_validator, channels
+            db, operations, repository, gateway_tokens, runtimes, secrets, channel_validator, channels, snapshots
         ),
-        restart=RestartWorkflow(db, operations, repository, runtimes, details, versions),
+        restart=RestartWorkflow(db, operations, repository, runtimes, details, versions, snapshots),
         start=start,
         update=update,
         delete=delete,
+        snapshots=snapshots,
+        automatic_snapshots=AutomaticSnapshots(host_agents, runtimes, snapshots, snapshot_delay),
         reconciler=AgentReconciler(
             db, repository, host_agents, runtimes, runtime, relays, starter, interval=reconcile_seconds
         ),
+        disk_guard=disk,
     )

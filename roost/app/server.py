@@ -8,15 +8,16 @@ from prometheus_client import CollectorRegistry, Counter, Histogram
 
 from roost.app.agent_services import AgentServices, build_agent_services, start_agent_services
 from roost.app.core_services import CoreServices, build_core_services
-from roost.app.drivers import Drivers
+from roost.app.drivers import Drivers, create_image_renderer
 from roost.app.free_space import check_free_space
 from roost.app.storage_services import StorageServices, build_storage_services, start_storage_services
 from roost.config import Settings
-from roost.drivers.image.pillow import PillowRenderer
+from roost.drivers.image.contract import ImageRenderer
 from roost.hosts.application import create_application
 from roost.hosts.edge.dependencies import ProxyDependencies
 from roost.hosts.edge.protocol import EdgeHttpProtocol, edge_protocol
 from roost.hosts.middleware import add_middleware
+from roost.hosts.response_cache import ResponseCache
 from roost.hosts.server import HttpServer
 from roost.hosts.storage_gateway.application import StorageGatewayApp
 from roost.hosts.storage_gateway.content_responses import ContentResponses
@@ -27,6 +28,7 @@ from roost.web.access_log import AccessRecord, Observe
 from roost.web.service_registry import ServiceRegistry
 
 _STOP_GRACE = 2.0
+_SAVE_SECONDS = 10.0
 _IMAGE_CACHE_BYTES = 1024**3
 
 
@@ -38,7 +40,7 @@ class RoostServer:
     drivers: Drivers
     storage: StorageServices
     agents: AgentServices
-    images: PillowRenderer
+    images: ImageRenderer
     edge: type[EdgeHttpProtocol]
     http: HttpServer
     exit_stack: AsyncExitStack = field(default_factory=AsyncExitStack)
@@ -58,8 +60,11 @@ class RoostServer:
             stack.callback(self.edge.pool.close)
             await self.exit_stack.enter_async_context(stack.pop_all())
 
-    async def stop(self) -> None:
-        """Stop all agents and services cleanly; the next start brings the agents back."""
+    async def stop(self, *, keep_agents: bool = False) -> None:
+        """Stop all services cleanly, and all agents unless `keep_agents`; the next start brings back or adopts them."""
+        self.agents.lifecycle.reconciler.keeps_containers = keep_agents
+        if not keep_agents:
+            await self.agents.lifecycle.automatic_snapshots.save_changes(_SAVE_SECONDS)
         await self.exit_stack.aclose()
 
 
@@ -70,7 +75,7 @@ def build_server(settings: Settings, drivers: Drivers) -> RoostServer:
     """
     core, registry = build_core_services(settings), ServiceRegistry()
     storage = build_storage_services(core, drivers.blobs)
-    images = PillowRenderer()
+    images = create_image_renderer(settings)
     resizer = ImageResizer(
         storage.content.reader, images, DiskCache(settings.data / "cache/images", _IMAGE_CACHE_BYTES)
     )
@@ -92,13 +97,14 @@ def build_server(settings: Settings, drivers: Drivers) -> RoostServer:
     }
     token = settings.metrics_token
     api = create_application(registry, core.addresses, checks, core.metrics, token)
+    responses = ResponseCache(lambda: core.db.version)
     gateway = StorageGatewayApp(
-        api, storage.resolver, ContentResponses(storage.content.reader, resizer), storage.hit_counter
+        api, storage.resolver, ContentResponses(storage.content.reader, resizer), storage.hit_counter, responses
     )
     observe = _request_observer(core.metrics)
     trusted = settings.trusted_proxies
     asgi = add_middleware(gateway, core.addresses, core.authenticator.identify_caller, trusted=trusted, observe=observe)
-    agents = build_agent_services(core, drivers, asgi)
+    agents = build_agent_services(core, drivers, storage.content, asgi)
     for services in (core, storage, agents, agents.lifecycle):
         registry.add_fields(services)
     edge = edge_protocol(
@@ -110,6 +116,7 @@ def build_server(settings: Settings, drivers: Drivers) -> RoostServer:
             credential=agents.runtimes.get_credential,
             subscribe=core.gateway_tokens.subscribe,
             observe=observe,
+            cache=responses,
             trusted=trusted,
         )
     )

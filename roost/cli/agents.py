@@ -1,4 +1,4 @@
-"""`roost agents ...`: list, create, show, delete, restart, token, open, logs, exec."""
+"""`roost agents ...`: list, create, fork, show, delete, restart, token, open, logs, exec."""
 
 import sys
 import webbrowser
@@ -7,10 +7,18 @@ from urllib.parse import quote
 
 import typer
 
-from roost.cli.client import AgentName, Data, load_session
+from roost.cli.client import (
+    AgentName,
+    Data,
+    connection_errors,
+    exit_with_response,
+    load_session,
+    open_http_client,
+)
 from roost.cli.execute import PASS_THROUGH, exec_command
 from roost.cli.logs import print_logs
 from roost.cli.output import (
+    ExitCode,
     Output,
     OutputFormat,
     Yes,
@@ -21,9 +29,11 @@ from roost.cli.output import (
     print_record,
     print_rows,
 )
+from roost.cli.snapshots import find_snapshot, take_snapshot
 
 commands = typer.Typer(help="Manage agents, each in its own container.", no_args_is_help=True)
 _COLUMNS = ("agentId", "name", "engine", "agentVersion", "status", "createdAt")
+_PAGE_TIMEOUT_SECONDS = 30.0
 
 
 @commands.command("list")
@@ -48,6 +58,28 @@ def create(
     server = load_session(data)
     with error_console.status("Starting the agent ..."):
         answer = server.call("POST", "/v0/agents", {key: value for key, value in body.items() if value is not None})
+    print_record(_without_token(answer["agent"]), output)
+
+
+@commands.command()
+def fork(
+    agent: AgentName,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the new agent.")],
+    snapshot: Annotated[
+        str | None, typer.Option(help="CID or label of one of its snapshots (default: its present workspace).")
+    ] = None,
+    data: Data = None,
+    output: Output = OutputFormat.TABLE,
+) -> None:
+    """Create an agent with the workspace of another one; secrets, channels and memory are not copied."""
+    server = load_session(data)
+    origin = server.find_agent(agent)
+    path = f"/v0/agents/{origin['agentId']}/snapshots"
+    with error_console.status("Copying the workspace ..."):
+        cid = find_snapshot(server, path, snapshot)["snapshotCid"] if snapshot else take_snapshot(server, path)
+    copied = {field: origin[field] for field in ("engine", "description", "vibe", "emoji") if origin[field]}
+    with error_console.status("Starting the agent ..."):
+        answer = server.call("POST", "/v0/agents", {**copied, "name": name, "snapshotCid": cid}, timeout_seconds=900.0)
     print_record(_without_token(answer["agent"]), output)
 
 
@@ -110,8 +142,16 @@ def open_agent(agent: AgentName, data: Data = None) -> None:
     """Open the agent's page in a browser, signed in."""
     server = load_session(data)
     found = server.find_agent(agent)
-    gateway_token = server.call("GET", f"/v0/agents/{found['agentId']}/gateway-token")["token"]
-    if not webbrowser.open(f"{found['url']}/?token={quote(gateway_token, safe='')}"):
+    session = server.agent_session(found["agentId"])
+    with connection_errors(server.url), open_http_client(session, _PAGE_TIMEOUT_SECONDS) as client:
+        page = client.get("/")
+    if page.status_code == 404:
+        exit_with_error(
+            f"{found['name']} has no page for a browser; `roost chat` and its API reach it.", ExitCode.NOT_FOUND
+        )
+    if page.status_code >= 400:
+        exit_with_response(page)
+    if not webbrowser.open(f"{found['url']}/?token={quote(session.token.reveal(), safe='')}"):
         exit_with_error(
             f"No browser was found. Open {found['url']}/?token=TOKEN with the token of `roost agents token`."
         )

@@ -20,12 +20,13 @@ from roost.cli.client import (
     error_text,
     exit_with_response,
     load_session,
+    open_http_client,
 )
 from roost.cli.output import error_console, exit_with_error, print_line, write_output
 from roost.core import clock
 
 _START_TIMEOUT_SECONDS, _POLL_SECONDS = 120.0, 0.25
-_ANSWER_TIMEOUT = httpx.Timeout(300.0, connect=5.0)
+_ANSWER_TIMEOUT_SECONDS = 300.0
 _MALFORMED = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
 
 
@@ -68,14 +69,14 @@ class ChatConversation:
 def chat_with_agent(
     agent: AgentName,
     message: Annotated[
-        str | None, typer.Argument(metavar="[MESSAGE]", help="Message to send (default: open a prompt).")
+        str | None, typer.Argument(metavar="MESSAGE", help="Message to send (default: open a prompt).")
     ] = None,
     data: Data = None,
 ) -> None:
     """Talk to an agent."""
     server = load_session(data)
     found = _wait_until_ready(server, agent)
-    with _agent_client(server, found["agentId"]) as client:
+    with open_http_client(server.agent_session(found["agentId"]), _ANSWER_TIMEOUT_SECONDS) as client:
         conversation = ChatConversation(client)
         if message is not None:
             _print_answer(conversation.send(message))
@@ -89,6 +90,8 @@ def chat_with_agent(
 def _wait_until_ready(server: ServerSession, name: str) -> Mapping[str, Any]:
     """Wait until the agent has started and return it. Exits if it does not run."""
     found = server.find_agent(name)
+    if found["status"] == "running":
+        return found
     deadline = clock.monotonic_seconds() + _START_TIMEOUT_SECONDS
     with error_console.status("The agent is starting ..."):
         while found["status"] == "starting" and clock.monotonic_seconds() < deadline:
@@ -101,14 +104,6 @@ def _wait_until_ready(server: ServerSession, name: str) -> Mapping[str, Any]:
             "The agent is still starting." if found["status"] == "starting" else "The agent is not running."
         )
     return found
-
-
-def _agent_client(server: ServerSession, agent_id: str) -> httpx.Client:
-    """Create a client for the agent's own address, with its gateway token."""
-    detail = server.call("GET", f"/v0/agents/{agent_id}")["agent"]
-    token = detail["gatewayToken"] or server.call("GET", f"/v0/agents/{agent_id}/gateway-token")["token"]
-    headers = {"Host": server.host_name(f"{agent_id}.agents"), "Authorization": f"Bearer {token}"}
-    return httpx.Client(base_url=server.url, headers=headers, timeout=_ANSWER_TIMEOUT, trust_env=False)
 
 
 def _read_line() -> str | None:

@@ -1,7 +1,7 @@
 """Sessions of the command line with a server: address, token, requests, and exit codes for its errors.
 
-`ROOST_URL` and `ROOST_TOKEN` name any server. Without them, the server of the local data folder is used, which wrote
-its address and key to `cli.json` (readable by its owner only).
+`ROOST_URL` and `ROOST_TOKEN` name any server, which tells its domain itself. Without them, the server of the local data
+folder is used, which wrote its address and key to `cli.json` (readable by its owner only).
 """
 
 import json
@@ -18,6 +18,7 @@ import httpx2 as httpx
 import typer
 
 from roost.cli.output import ExitCode, exit_with_error
+from roost.core.network_advice import describe_certificate_error
 from roost.core.sensitive import Sensitive
 
 if TYPE_CHECKING:
@@ -26,22 +27,29 @@ if TYPE_CHECKING:
 Data = Annotated[Path | None, typer.Option("--data", help="The data folder of the server (default .roost).")]
 AgentName = Annotated[str, typer.Argument(metavar="AGENT", help="The agent's id or name.")]
 
-_EXIT_CODES = {400: ExitCode.USAGE, 401: ExitCode.NOT_ALLOWED, 403: ExitCode.NOT_ALLOWED, 404: ExitCode.NOT_FOUND}
+_EXIT_CODES = {
+    400: ExitCode.USAGE,
+    401: ExitCode.NOT_ALLOWED,
+    403: ExitCode.NOT_ALLOWED,
+    404: ExitCode.NOT_FOUND,
+    431: ExitCode.USAGE,
+}
 _CONNECT_SECONDS = 5.0
 _MAX_LINE = 500
-_TRANSFER_TIMEOUT_SECONDS = 600.0  # between two chunks; the server hashes large content before it answers
+TRANSFER_TIMEOUT_SECONDS = 600.0  # between two chunks; the server hashes large content before it answers
 
 
 @dataclass(frozen=True)
 class ServerSession:
     """The server to connect to, with its API key.
 
-    domain: forms the host names of its addresses. host: the Host header, if not the host of `url`.
+    domain: forms the host names of its addresses; asked from the server where it is None. host: the Host header, if
+        not the host of `url`.
     """
 
     url: str
     token: Sensitive[str]
-    domain: str
+    domain: str | None = None
     host: str | None = None
 
     def call(
@@ -51,7 +59,7 @@ class ServerSession:
 
         not_found: the error message for a 404, instead of the server's own.
         """
-        with connection_errors(self.url), _http_client(self, timeout_seconds) as client:
+        with connection_errors(self.url), open_http_client(self, timeout_seconds) as client:
             response = client.request(method, path, json=body)
         if not_found and response.status_code == 404:
             exit_with_error(not_found, ExitCode.NOT_FOUND)
@@ -59,14 +67,17 @@ class ServerSession:
 
     def send(self, path: str, content: Iterable[bytes], headers: Mapping[str, str]) -> Any:
         """Stream content to the server and return its JSON answer. Exits on an error status."""
-        with connection_errors(self.url), _http_client(self, _TRANSFER_TIMEOUT_SECONDS) as client:
+        with connection_errors(self.url), open_http_client(self, TRANSFER_TIMEOUT_SECONDS) as client:
             response = client.post(path, content=content, headers=headers)
         return self._parse_response(response)
 
     @contextmanager
     def stream(self, host: str, path: str) -> Generator[httpx.Response]:
         """Get `path` of another host name of the server, without a credential. Exits on an error status."""
-        with connection_errors(self.url), _http_client(replace(self, host=host), _TRANSFER_TIMEOUT_SECONDS) as client:
+        with (
+            connection_errors(self.url),
+            open_http_client(replace(self, host=host), TRANSFER_TIMEOUT_SECONDS) as client,
+        ):
             del client.headers["Authorization"]
             with client.stream("GET", path) as response:
                 if response.status_code >= 400:
@@ -76,7 +87,25 @@ class ServerSession:
 
     def storage_session(self) -> "ServerSession":
         """Return a session with the storage API of the same server."""
-        return replace(self, host=self.host_name("api"))
+        located = self.locate()
+        return replace(located, host=located.host_name("api"))
+
+    def agent_session(self, agent_id: str) -> "ServerSession":
+        """Return a session with an agent's own address, with its gateway token."""
+        detail = self.call("GET", f"/v0/agents/{agent_id}")["agent"]
+        token = detail["gatewayToken"] or self.call("GET", f"/v0/agents/{agent_id}/gateway-token")["token"]
+        return replace(self, token=Sensitive(token), host=self.host_name(f"{agent_id}.agents"))
+
+    def locate(self) -> "ServerSession":
+        """Return the session with the server's domain. Exits if the server does not tell it."""
+        if self.domain is not None:
+            return self
+        unknown = f"The server at {self.url} is not Roost: it does not tell its domain."
+        found = self.call("GET", "/.well-known/roost", not_found=unknown)
+        try:
+            return replace(self, domain=str(found["domain"]))
+        except (KeyError, TypeError):
+            exit_with_error(unknown, ExitCode.UNREACHABLE)
 
     def _parse_response(self, response: httpx.Response) -> Any:
         if response.status_code >= 400:
@@ -100,7 +129,7 @@ class ServerSession:
     def host_name(self, name: str) -> str:
         """Return the host and port of a name below the domain: `api`, `<agent id>.agents`."""
         port = httpx.URL(self.url).port
-        return f"{name}.{self.domain}" + (f":{port}" if port else "")
+        return f"{name}.{self.locate().domain}" + (f":{port}" if port else "")
 
 
 def path_segment(value: str) -> str:
@@ -108,15 +137,16 @@ def path_segment(value: str) -> str:
     return quote(value, safe="")
 
 
-def _http_client(server: ServerSession, timeout_seconds: float) -> httpx.Client:
+def open_http_client(server: ServerSession, timeout_seconds: float) -> httpx.Client:
+    """Create a client that authenticates to the session's server. `timeout_seconds` is the limit of a silence."""
     headers = {"Authorization": f"Bearer {server.token.reveal()}"} | ({"Host": server.host} if server.host else {})
     timeout = httpx.Timeout(timeout_seconds, connect=_CONNECT_SECONDS)
     return httpx.Client(
-        base_url=server.url, headers=headers, timeout=timeout, trust_env=False, verify=_trusted_authorities(server.url)
+        base_url=server.url, headers=headers, timeout=timeout, trust_env=False, verify=trusted_authorities(server.url)
     )
 
 
-def _trusted_authorities(url: str) -> ssl.SSLContext | bool:
+def trusted_authorities(url: str) -> ssl.SSLContext | bool:
     """Return the certificate authorities in `SSL_CERT_FILE` for HTTPS, or True for the default ones."""
     path = os.environ.get("SSL_CERT_FILE")
     if not path or not url.startswith("https://"):
@@ -130,8 +160,12 @@ def _trusted_authorities(url: str) -> ssl.SSLContext | bool:
 def load_session(data: Path | None) -> ServerSession:
     """Return the session that the environment or the data folder names. Exits if there is none."""
     url, token = os.environ.get("ROOST_URL"), os.environ.get("ROOST_TOKEN")
+    if url and token and data is not None:
+        exit_with_error(
+            "ROOST_URL names one server and --data another: unset ROOST_URL, or leave out --data.", ExitCode.USAGE
+        )
     if url and token:
-        return ServerSession(url.rstrip("/"), Sensitive(token), os.environ.get("ROOST_DOMAIN", "localhost"))
+        return ServerSession(url.rstrip("/"), Sensitive(token))
     if url or token:
         exit_with_error("ROOST_URL and ROOST_TOKEN belong together: set both or neither.", ExitCode.USAGE)
     from roost import config  # slow to import, and not needed when the environment names the server
@@ -141,7 +175,10 @@ def load_session(data: Path | None) -> ServerSession:
         found = json.loads(path.read_text())
         return ServerSession(found["url"], Sensitive(found["token"]), found["domain"])
     except FileNotFoundError:
-        exit_with_error(f"No server has used {path.parent} yet. Start one with `roost up`.", ExitCode.UNREACHABLE)
+        exit_with_error(
+            f"No server has used {path.parent} yet. Start one with `roost up`, or name a server's folder with --data.",
+            ExitCode.UNREACHABLE,
+        )
     except OSError as error:
         exit_with_error(f"{path}: {error.strerror}", ExitCode.NOT_ALLOWED)
     except (ValueError, KeyError, TypeError):
@@ -149,7 +186,12 @@ def load_session(data: Path | None) -> ServerSession:
 
 
 def exit_with_response(response: httpx.Response) -> NoReturn:
-    """Exit with the server's error message and what explains it: a failed agent's reason, a detail or a hint."""
+    """Exit with the server's error message."""
+    exit_with_error(error_message(response), _EXIT_CODES.get(response.status_code, ExitCode.FAILED))
+
+
+def error_message(response: httpx.Response) -> str:
+    """Return the server's error message and what explains it: a failed agent's reason, a detail or a hint."""
     from roost.cli.hints import HINTS  # slow to import
 
     try:
@@ -163,7 +205,7 @@ def exit_with_response(response: httpx.Response) -> NoReturn:
             message = f"{message}: {hint}"
     except (ValueError, KeyError, TypeError, AttributeError):
         message = f"The server answered {response.status_code}{_text_error(response)}."
-    exit_with_error(message, _EXIT_CODES.get(response.status_code, ExitCode.FAILED))
+    return message
 
 
 def _text_error(response: httpx.Response) -> str:
@@ -186,7 +228,7 @@ def connection_errors(url: str) -> Generator[None]:
     except (httpx.InvalidURL, httpx.UnsupportedProtocol):
         exit_with_error(f"{url!r} is not an HTTP or HTTPS URL.", ExitCode.USAGE)
     except httpx.ConnectError as error:
-        if certificate := _certificate_error(error):
+        if certificate := describe_certificate_error(error):
             exit_with_error(
                 f"The certificate of {url} is not accepted: {certificate}. If its authority is your own, name the "
                 "authority's file in SSL_CERT_FILE.",
@@ -199,42 +241,43 @@ def connection_errors(url: str) -> Generator[None]:
         exit_with_error(f"The connection to {url} broke: {type(error).__name__}", ExitCode.UNREACHABLE)
 
 
-def _certificate_error(error: BaseException | None) -> str:
-    """Return what is wrong with the server's certificate, if that is the cause of a failed connection."""
-    while error is not None and not isinstance(error, ssl.SSLCertVerificationError):
-        error = error.__cause__ or error.__context__
-    return "" if error is None else error.verify_message
-
-
 def load_local_settings(data: Path | None) -> "Settings":
-    """Return the settings of this machine for a command that needs no server. Exits if `ROOST_URL` names another."""
+    """Return the settings of this machine for a command without a server. Exits if `ROOST_URL` names one."""
     from roost import config
 
     if data is None and os.environ.get("ROOST_URL"):
         exit_with_error(
-            "This command uses a data folder of this machine, and not the server at ROOST_URL: unset ROOST_URL, or "
-            "name the folder with --data.",
+            "This command works on this machine and its data folder, not on the server at ROOST_URL: run it there, "
+            "unset ROOST_URL, or name the folder with --data.",
             ExitCode.USAGE,
         )
     return config.load_settings(data=data)
 
 
+def has_other_database(settings: "Settings") -> bool:
+    """Return whether the settings name a database that is not in the data folder."""
+    return settings.database_url.reveal() != f"sqlite:///{settings.data / 'roost.db'}"
+
+
 def is_data_folder(settings: "Settings") -> bool:
-    """Return whether there is a database; one elsewhere is named on purpose."""
-    file = settings.data / "roost.db"
-    return file.exists() or settings.database_url.reveal() != f"sqlite:///{file}"
+    """Return whether the folder has a database, or belongs to one elsewhere."""
+    return settings.data.is_dir() and ((settings.data / "roost.db").exists() or has_other_database(settings))
 
 
 def load_data_folder(data: Path | None, *, create: bool = False) -> "Settings":
     """Return the settings of a data folder of this machine. Exits if it is none.
 
-    `create` accepts any folder that is named explicitly, because a key can be created before the first start.
+    `create` accepts an empty folder, too, because a key can be created before the first start.
     """
     settings = load_local_settings(data)
-    is_named = data is not None or bool(os.environ.get("ROOST_DATA"))
-    if not (create and is_named) and not is_data_folder(settings):
+    if not is_data_folder(settings) and not (create and _is_prepared(settings.data)):
         exit_with_error(
             f"{settings.data} is no data folder of Roost. `roost up` creates one; --data or ROOST_DATA names another.",
             ExitCode.USAGE,
         )
     return settings
+
+
+def _is_prepared(folder: Path) -> bool:
+    """Return whether there is a folder with nothing but settings."""
+    return folder.is_dir() and all(entry.name == "roost.toml" for entry in folder.iterdir())

@@ -6,7 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from roost import __version__, app, config
+from roost.core.disk_space import read_disk_space
+from roost.core.network_advice import advise_network
 from roost.drivers.blob.contract import BlobStoreFailed
+from roost.drivers.git.contract import GitUnavailable
 from roost.drivers.model.contract import ModelSettings, UpstreamProblem, UpstreamRefused
 from roost.drivers.network.contract import NetworkRefused, SourceFailed
 from roost.drivers.runtime.contract import Capabilities
@@ -24,7 +27,9 @@ def run_checks(settings: config.Settings) -> Sequence[CheckResult]:
     return [
         _python(),
         *_runtime(runtime.name, found),
+        _disk(settings),
         *_engines(settings),
+        _git(settings),
         _database(settings),
         _blobs(settings),
         *_content(settings),
@@ -34,7 +39,7 @@ def run_checks(settings: config.Settings) -> Sequence[CheckResult]:
 
 
 def data_folder_missing(settings: config.Settings) -> CheckResult:
-    return _check_result("data folder", "no", f"{settings.data} is none yet; `roost up` creates it")
+    return _check_result("data folder", "no", f"{settings.data} is not a data folder yet; `roost up` creates it")
 
 
 def _python() -> CheckResult:
@@ -49,15 +54,34 @@ def _runtime(name: str, found: Capabilities) -> Sequence[CheckResult]:
     ]
 
 
+def _disk(settings: config.Settings) -> CheckResult:
+    space, reserve = read_disk_space(settings.data), settings.disk_reserve
+    limit = "without a limit" if settings.agent_disk is None else f"{_gib(settings.agent_disk)} each"
+    detail = f"{_gib(space.free)} free; agents may use {limit} and leave {_gib(space.reserved(reserve))}"
+    return _check_result("disk", "ok" if space.leaves(reserve) else "no", detail)
+
+
+def _gib(size: int) -> str:
+    return f"{size / 1024**3:,.1f} GiB"
+
+
 def _engines(settings: config.Settings) -> Sequence[CheckResult]:
     rows: list[CheckResult] = []
     for engine in app.create_engines(settings):
         versions = ", ".join(engine.installed())
-        hint = f"not installed; run `roost engines install {engine.id}`"
+        space = f"{_gib(engine.installed_bytes)} of disk, {_gib(read_disk_space(settings.engines).free)} are free"
+        hint = f"not installed; run `roost engines install {engine.id}` ({space})"
         rows.append(_check_result(f"engine {engine.id}", "ok" if versions else "no", versions or hint))
     if not any(row["status"] == "ok" for row in rows):
         rows.append(_check_result("engines", "fail", "none is installed; run `roost engines install`"))
     return rows
+
+
+def _git(settings: config.Settings) -> CheckResult:
+    try:
+        return _check_result("git", "ok", asyncio.run(app.create_git_repositories(settings).check_available()))
+    except GitUnavailable as problem:
+        return _check_result("git", "no", problem.message)
 
 
 def _database(settings: config.Settings) -> CheckResult:
@@ -120,7 +144,8 @@ async def _model_service(settings: ModelSettings) -> CheckResult:
     except TimeoutError:
         return _check_result("models", "no", f"{service}: no answer within {_MODEL_SECONDS:.0f} s")
     except UpstreamProblem as problem:
-        return _check_result("models", "no", f"{service}: {problem.message}")
+        advice = advise_network(problem.message)
+        return _check_result("models", "no", f"{service}: {problem.message}" + (f". {advice}" if advice else ""))
     finally:
         await upstream.close()
     if missing := [name for name in settings.models if name not in offered]:

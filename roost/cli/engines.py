@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from roost.cli.client import Data
+from roost.cli.client import Data, load_local_settings
 from roost.cli.output import (
     ExitCode,
     Output,
@@ -18,18 +18,19 @@ from roost.cli.output import (
     print_line,
     print_rows,
 )
+from roost.core.disk_space import read_disk_space
 from roost.core.problem import Problem
 
 if TYPE_CHECKING:
     from roost.config import Settings
     from roost.drivers.engine.contract import Engine
 
+_MIB = 1024**2
+
 commands = typer.Typer(help="Manage the assistant software that agents run.", no_args_is_help=True)
 EngineNames = Annotated[
     list[str] | None,
-    typer.Argument(
-        metavar="[ENGINE[@VERSION]]...", help="Engines to install (default: all, at their default version)."
-    ),
+    typer.Argument(metavar="ENGINE[@VERSION]", help="Engines to install (default: all, at their default version)."),
 ]
 
 
@@ -42,7 +43,7 @@ def list_engines(
     output: Output = OutputFormat.TABLE,
 ) -> None:
     """List the engines and their installed versions."""
-    from roost import app, config
+    from roost import app
 
     rows = [
         {
@@ -52,7 +53,7 @@ def list_engines(
             "installed": list(engine.installed()),
         }
         | ({"available": list(engine.available())} if available else {})
-        for engine in app.create_engines(config.load_settings(data=data))
+        for engine in app.create_engines(load_local_settings(data))
     ]
     shown = ("id", "label", "default", "installed", *(["available"] if available else []))
     print_rows(rows, shown, output)
@@ -61,9 +62,9 @@ def list_engines(
 @commands.command()
 def install(names: EngineNames = None, data: Data = None) -> None:
     """Install engines that are not installed yet."""
-    from roost import app, config
+    from roost import app
 
-    settings = config.load_settings(data=data)
+    settings = load_local_settings(data)
     known = {engine.id: engine for engine in app.create_engines(settings)}
     for name in names or list(known):
         engine_id, _, version = name.partition("@")
@@ -79,10 +80,10 @@ def remove(
     data: Data = None,
 ) -> None:
     """Remove an installed version. Agents that use it cannot start until it is installed again."""
-    from roost import app, config
+    from roost import app
 
     engine_id, _, version = name.partition("@")
-    known = {engine.id: engine for engine in app.create_engines(config.load_settings(data=data))}
+    known = {engine.id: engine for engine in app.create_engines(load_local_settings(data))}
     if engine_id not in known or version not in known[engine_id].installed():
         exit_with_error(f"{name} is not installed.", ExitCode.NOT_FOUND)
     confirm_change(f"Remove {engine_id} {version}? Agents that use it cannot start without it.", yes)
@@ -95,9 +96,15 @@ def install_version(settings: "Settings", engine: "Engine", version: str) -> Non
     from roost import app
 
     already = version in engine.installed()
+    free = read_disk_space(settings.engines).free
+    if not already and free < engine.installed_bytes:
+        needed = engine.installed_bytes / _MIB
+        exit_with_error(
+            f"{engine.label} needs {needed:,.0f} MiB of disk, and {settings.engines} has {free / _MIB:,.0f} MiB free."
+        )
     columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
     with Progress(*columns, console=error_console, transient=True) as bar:
-        task = bar.add_task(f"Installing {engine.label} {version}", total=None)
+        task = bar.add_task(f"{'Checking' if already else 'Installing'} {engine.label} {version}", total=None)
 
         def progress(step: str, fraction: float | None) -> None:
             bar.update(task, description=step, total=None if fraction is None else 1.0, completed=fraction or 0.0)

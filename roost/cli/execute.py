@@ -1,42 +1,122 @@
 """`roost exec`: runs a command in an agent's container and exits with its exit code."""
 
+import codecs
+import json
+import os
 import shlex
 import sys
-from typing import Annotated
+from contextlib import suppress
+from threading import Thread
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
+from urllib.parse import urlencode
 
 import typer
 
-from roost.cli.client import AgentName, Data, load_session
-from roost.cli.output import Output, OutputFormat, print_error, print_json, write_output
+from roost.cli.client import AgentName, Data, ServerSession, load_session
+from roost.cli.output import (
+    SIGINT_EXIT_CODE,
+    ExitCode,
+    Output,
+    OutputFormat,
+    exit_with_error,
+    print_error,
+    print_json,
+    write_output,
+)
+
+if TYPE_CHECKING:
+    from websockets.sync.client import ClientConnection
 
 PASS_THROUGH = {"allow_interspersed_args": False}
 """Context settings that leave options after AGENT to the command."""
+_STDIN, _STDOUT = b"\0", 1  # channels of the stream
+_CHUNK_BYTES = 15 * 1024  # the server takes messages of up to 16 KiB
 
 
 def exec_command(
     agent: AgentName,
     command: Annotated[
-        list[str], typer.Argument(metavar="COMMAND...", help="The command; a single argument is run by a shell.")
+        list[str], typer.Argument(metavar="COMMAND", help="The command; a single argument is run by a shell.")
     ],
+    interactive: Annotated[bool, typer.Option("--interactive", "-i", help="Pass standard input to it.")] = False,
     cwd: Annotated[str | None, typer.Option(help="Working folder in the workspace.")] = None,
     timeout: Annotated[int, typer.Option(min=1, max=600, help="Stop the command after this many seconds.")] = 60,
     data: Data = None,
     output: Output = OutputFormat.TABLE,
 ) -> None:
     """Run a command in an agent's container and exit with its exit code. Options go before AGENT."""
+    if interactive and output is OutputFormat.JSON:
+        exit_with_error("--interactive streams the output, which has no form in JSON.", ExitCode.USAGE)
     server = load_session(data)
     arguments = command[1:] if command[0] == "--" else command
     line = arguments[0] if len(arguments) == 1 else shlex.join(arguments)
-    request = {"command": line, "cwd": cwd, "timeoutSeconds": timeout}
-    agent_id = server.find_agent(agent)["agentId"]
-    result = server.call("POST", f"/v0/agents/{agent_id}/console/exec", request, timeout_seconds=timeout + 30)
+    path = f"/v0/agents/{server.find_agent(agent)['agentId']}/console/exec"
+    request = {"command": line, "timeoutSeconds": timeout} | ({"cwd": cwd} if cwd is not None else {})
     if output is OutputFormat.JSON:
+        result = server.call("POST", path, request, timeout_seconds=timeout + 30)
         print_json(result)
     else:
-        write_output(result["stdout"], sys.stdout)
-        write_output(result["stderr"], sys.stderr)
+        query = urlencode(request | ({"stdin": "true"} if interactive else {}))
+        result = _stream_command(server, f"{path}?{query}", interactive)
         if result["timedOut"]:
             print_error(f"The command was stopped after {timeout} s; `--timeout` changes the limit.")
-        if result["truncated"]:
-            print_error("The output was truncated at 1 MiB.")
     raise typer.Exit(result["exitCode"])
+
+
+def _stream_command(server: ServerSession, path: str, interactive: bool) -> dict[str, Any]:
+    """Connect a command with this process, and return its end."""
+    from websockets.exceptions import ConnectionClosed, InvalidStatus
+
+    from roost.cli.websocket import exit_with_refusal, open_websocket
+
+    try:
+        with open_websocket(server, path) as stream:
+            if interactive:
+                Thread(target=_send_stdin, args=(stream,), daemon=True).start()
+            return _print_output(stream)
+    except KeyboardInterrupt:
+        raise typer.Exit(SIGINT_EXIT_CODE) from None  # the server ends the command of a closed stream
+    except InvalidStatus as refused:
+        exit_with_refusal(refused)
+    except ConnectionClosed as closed:
+        reason = closed.rcvd.reason if closed.rcvd else ""
+        exit_with_error(f"The connection ended before the command: {reason or 'no reason given'}.")
+    except BrokenPipeError:
+        raise  # the reader of the output left; the command line ends quietly
+    except OSError as error:
+        exit_with_error(f"The connection to {server.url} failed: {error}.", ExitCode.UNREACHABLE)
+
+
+def _print_output(stream: "ClientConnection") -> dict[str, Any]:
+    """Write the command's output and errors as they come, and return the message of its end."""
+    out, err = _OutputWriter(sys.stdout), _OutputWriter(sys.stderr)
+    while True:
+        message = stream.recv()
+        if isinstance(message, str):
+            return json.loads(message)
+        (out if message[0] == _STDOUT else err).write(message[1:])
+
+
+class _OutputWriter:
+    """Writes bytes unchanged to a pipe or a file, and as sanitized text to a terminal."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+
+    def write(self, data: bytes) -> None:
+        if self._stream.isatty():
+            write_output(self._decoder.decode(data), self._stream)
+        else:
+            self._stream.buffer.write(data)
+            self._stream.buffer.flush()
+
+
+def _send_stdin(stream: "ClientConnection") -> None:
+    """Send standard input, and an empty message for its end."""
+    from websockets.exceptions import ConnectionClosed
+
+    with suppress(ConnectionClosed):  # the command ended; the main thread knows
+        while chunk := os.read(sys.stdin.fileno(), _CHUNK_BYTES):
+            stream.send(_STDIN + chunk)
+        stream.send(_STDIN)

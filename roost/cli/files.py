@@ -3,15 +3,12 @@
 Uploads and downloads are streamed, so memory use does not depend on the size of a file.
 """
 
-import sys
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import quote, urlencode, urlsplit
 
 import typer
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
 from roost.cli import local_cid
 from roost.cli.client import Data, ServerSession, load_session
@@ -22,12 +19,12 @@ from roost.cli.output import (
     OutputFormat,
     Yes,
     confirm_change,
-    error_console,
     exit_with_error,
     print_line,
     print_record,
     print_rows,
 )
+from roost.cli.transfer import count_bytes, progress_bar, save_chunks
 from roost.cli.upload_form import MultipartForm, find_files, form_fields, parse_keyvalues
 from roost.core import clock
 from roost.storage.unixfs.cid import Cid
@@ -106,8 +103,8 @@ def upload(
     files = find_files(path)
     form = MultipartForm(form_fields(fields | {"keyvalues": parse_keyvalues(keyvalue or [])}), files)
     server = load_session(data).storage_session()
-    with _progress_bar("Uploading", int(form.headers["Content-Length"])) as advance:
-        answer = server.send("/v3/files", _count_bytes(form, advance), form.headers)
+    with progress_bar("Uploading", int(form.headers["Content-Length"])) as advance:
+        answer = server.send("/v3/files", count_bytes(form, advance), form.headers)
     print_record(answer["data"], output)
 
 
@@ -160,9 +157,9 @@ def get(
     host, path = _content_url(server, found["cid"], public, "?format=tar" if is_folder else "")
     with (
         server.stream(host, path) as response,
-        _progress_bar("Fetching", None if is_folder else found["size"]) as advance,
+        progress_bar("Fetching", None if is_folder else found["size"]) as advance,
     ):
-        _save(_count_bytes(response.iter_bytes(), advance), target)
+        save_chunks(count_bytes(response.iter_bytes(), advance), target)
     if target != Path("-"):
         print_line(f"Wrote {target}.")
 
@@ -172,7 +169,7 @@ def cid(path: _Path, profile: _Profile = V1.name, output: Output = OutputFormat.
     """Compute the CID of a file or folder without a server."""
     files = find_files(path)
     rules = get_profile(profile)
-    with _progress_bar("Reading", sum(file.size for file in files)) as advance:
+    with progress_bar("Reading", sum(file.size for file in files)) as advance:
         tree = local_cid.import_files(files, rules, advance)
     if output is OutputFormat.TABLE:
         print_line(str(tree.cid))
@@ -250,36 +247,3 @@ def _local_name(file: Mapping[str, Any], ending: str) -> str:
     if Path(name).exists():
         exit_with_error(f"{name} exists; choose another file with --to.", ExitCode.USAGE)
     return name
-
-
-def _save(chunks: Iterable[bytes], target: Path) -> None:
-    """Write the chunks to a file, which appears when it is complete, or to standard output."""
-    if target == Path("-"):
-        for chunk in chunks:
-            sys.stdout.buffer.write(chunk)
-        sys.stdout.buffer.flush()
-        return
-    partial = target.with_name(f"{target.name}.part")
-    try:
-        with partial.open("wb") as file:
-            file.writelines(chunks)
-        partial.replace(target)
-    except OSError as error:
-        exit_with_error(f"{target}: {error.strerror}", ExitCode.USAGE)
-    finally:
-        partial.unlink(missing_ok=True)
-
-
-def _count_bytes(chunks: Iterable[bytes], advance: Callable[[int], None]) -> Iterator[bytes]:
-    for chunk in chunks:
-        yield chunk
-        advance(len(chunk))
-
-
-@contextmanager
-def _progress_bar(label: str, total: int | None) -> Generator[Callable[[int], None]]:
-    """Show a progress bar on a terminal. total: bytes, None if unknown."""
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
-    with Progress(*columns, console=error_console, transient=True, disable=not error_console.is_terminal) as bar:
-        task = bar.add_task(label, total=total)
-        yield lambda amount: bar.advance(task, amount)

@@ -18,7 +18,7 @@ from roost.cli.output import (
 
 commands = typer.Typer(help="Manage groups of files.", no_args_is_help=True)
 _Group = Annotated[str, typer.Argument(metavar="GROUP", help="The group's id.", parser=path_segment)]
-_Files = Annotated[list[str], typer.Argument(metavar="FILE...", help="Ids of files.", parser=path_segment)]
+_Files = Annotated[list[str], typer.Argument(metavar="FILE", help="Ids of files.", parser=path_segment)]
 _COLUMNS = ("id", "name", "is_public", "created_at")
 _DEFAULT_LIMIT = 100
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from roost.cli.client import Data
-from roost.cli.output import Output, OutputFormat, print_line, print_rows
+from roost.cli.client import Data, load_data_folder
+from roost.cli.output import Output, OutputFormat, Yes, confirm_change, print_line, print_rows
 from roost.core import clock
 
 if TYPE_CHECKING:
@@ -39,21 +39,24 @@ def list_hosts(data: Data = None, output: Output = OutputFormat.TABLE) -> None:
 
 @commands.command()
 def remove(
-    host_id: Annotated[str, typer.Argument(metavar="ID", help="Id, as in `roost hosts list`.")], data: Data = None
+    host_id: Annotated[str, typer.Argument(metavar="ID", help="Id, as in `roost hosts list`.")],
+    data: Data = None,
+    yes: Yes = False,
 ) -> None:
     """Give up a server that is lost for good: its agents are `not_running` and can be deleted."""
     from roost.agents.hosts import service
 
     with _database(data) as db:
+        confirm_change(f"Give up the server {host_id} and its agents?", yes)
         count = db.run(lambda connection: service.remove_host(connection, host_id))
     print_line(f"Removed, with {count} {'agent' if count == 1 else 'agents'}.")
 
 
 @contextmanager
 def _database(data: Path | None) -> "Generator[Database]":
-    from roost import app, config
+    from roost import app
 
-    db = app.open_database(config.load_settings(data=data))
+    db = app.open_database(load_data_folder(data))
     try:
         yield db
     finally:

@@ -98,7 +98,7 @@ def revoke(
 
 @contextmanager
 def _database(data: Path | None, *, create: bool = False) -> "Generator[tuple[Settings, Database]]":
-    """Open the database; with `create` also in a folder that is named explicitly and is no data folder yet."""
+    """Open the database; with `create` also in an empty folder."""
     from roost import app
 
     settings = load_data_folder(data, create=create)

@@ -10,11 +10,19 @@ from urllib.parse import urlencode
 import typer
 
 from roost.cli.client import AgentName, Data, ServerSession, load_session
-from roost.cli.output import ExitCode, Output, OutputFormat, error_console, exit_with_error, print_line, write_output
+from roost.cli.output import (
+    SIGINT_EXIT_CODE,
+    ExitCode,
+    Output,
+    OutputFormat,
+    error_console,
+    exit_with_error,
+    print_line,
+    write_output,
+)
 
 Level = Annotated[str | None, typer.Option(help="Lowest level to show: trace, debug, info, warn, error, fatal.")]
 Source = Annotated[str | None, typer.Option(help="A source with its children: `gateway`, `script/build`.")]
-_SIGINT_EXIT_CODE = 130  # 128 + SIGINT, as shells report it
 _RECONNECT_SECONDS = 1.0
 _POLICY_VIOLATION = 1008  # WebSocket close code (RFC 6455)
 
@@ -39,32 +47,31 @@ def print_logs(
         for message in _skip_repeated(_messages(server, path)):
             write_output(_format_line(message, output), sys.stdout)
     except KeyboardInterrupt:
-        raise typer.Exit(_SIGINT_EXIT_CODE) from None
+        raise typer.Exit(SIGINT_EXIT_CODE) from None
 
 
 def _messages(server: ServerSession, path: str) -> Generator[dict[str, Any]]:
     """Yield log messages and reconnect when the stream ends."""
     from websockets.exceptions import ConnectionClosed, InvalidStatus
-    from websockets.sync.client import connect
 
-    url = server.url.replace("http", "ws", 1) + path
-    headers = {"Authorization": f"Bearer {server.token.reveal()}"}
+    from roost.cli.websocket import exit_with_refusal, open_websocket
+
     is_open = False
     while True:
         try:
-            with connect(url, additional_headers=headers, proxy=None) as stream:
+            with open_websocket(server, path) as stream:
                 is_open = True
                 for text in stream:
                     yield json.loads(text)
         except InvalidStatus as refused:
-            if refused.response.status_code < 500:
-                _exit_with_status(refused.response.status_code, bytes(refused.response.body))
+            if not is_open or refused.response.status_code < 500:
+                exit_with_refusal(refused)
         except ConnectionClosed as closed:
             if closed.rcvd and closed.rcvd.code == _POLICY_VIOLATION:
                 exit_with_error(closed.rcvd.reason, ExitCode.NOT_ALLOWED)
-        except (OSError, TimeoutError):
+        except OSError as error:
             if not is_open:
-                exit_with_error(f"No server answers at {server.url}. Start one with `roost up`.", ExitCode.UNREACHABLE)
+                exit_with_error(f"The connection to {server.url} failed: {error}.", ExitCode.UNREACHABLE)
         print_line("The log stream ended; reconnecting ...", error_console)
         time.sleep(_RECONNECT_SECONDS)
 
@@ -85,14 +92,3 @@ def _format_line(message: dict[str, Any], form: OutputFormat) -> str:
     if form is OutputFormat.JSON:
         return json.dumps(message, ensure_ascii=sys.stdout.isatty()) + "\n"
     return "{timestamp}  {level:<5}  {source:<22}  {message}\n".format_map(message)
-
-
-def _exit_with_status(status: int, body: bytes) -> None:
-    try:
-        message = str(json.loads(body)["error"])
-    except (ValueError, LookupError, TypeError):
-        message = f"The server answered {status}."
-    exit_with_error(
-        message,
-        {401: ExitCode.NOT_ALLOWED, 403: ExitCode.NOT_ALLOWED, 404: ExitCode.NOT_FOUND}.get(status, ExitCode.FAILED),
-    )

@@ -21,10 +21,13 @@ from roost.cli import (
     secrets,
     server,
     signatures,
+    snapshots,
     tasks,
     webhooks,
 )
 from roost.cli.chat import chat_with_agent
+from roost.cli.clone import clone_agent
+from roost.cli.copy import copy_files
 from roost.cli.execute import PASS_THROUGH, exec_command
 from roost.cli.logs import print_logs
 from roost.cli.output import ExitCode, print_error
@@ -42,6 +45,8 @@ cli.command("up")(server.start_server)
 cli.command("chat")(chat_with_agent)
 cli.command("logs")(print_logs)
 cli.command("exec", context_settings=PASS_THROUGH)(exec_command)
+cli.command("cp")(copy_files)
+cli.command("clone")(clone_agent)
 cli.command("versions")(list_versions)
 cli.command("update")(update_engine)
 cli.command("doctor")(server.run_doctor)
@@ -54,6 +59,7 @@ cli.add_typer(runtime_config.commands, name="config")
 cli.add_typer(engines.commands, name="engines")
 cli.add_typer(hosts.commands, name="hosts")
 cli.add_typer(keys.commands, name="keys")
+cli.add_typer(snapshots.commands, name="snapshots")
 cli.add_typer(tasks.commands, name="tasks")
 cli.add_typer(secrets.commands, name="secrets")
 cli.add_typer(scripts.commands, name="scripts")

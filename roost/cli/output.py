@@ -39,6 +39,9 @@ class ExitCode(IntEnum):
     NOT_FOUND = 5
 
 
+SIGINT_EXIT_CODE = 130  # 128 + SIGINT, as shells report it
+
+
 class OutputFormat(StrEnum):
     TABLE = "table"
     JSON = "json"

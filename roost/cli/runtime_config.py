@@ -37,7 +37,7 @@ def set_config(
 @commands.command()
 def validate(
     agent: AgentName,
-    file: Annotated[str | None, typer.Argument(metavar="[FILE]", help=_FILE, show_default=False)] = None,
+    file: Annotated[str | None, typer.Argument(metavar="FILE", help=_FILE, show_default=False)] = None,
     data: Data = None,
     output: Output = OutputFormat.TABLE,
 ) -> None:

@@ -89,7 +89,7 @@ def delete(secret: _Secret, yes: Yes = False, data: Data = None) -> None:
 @commands.command()
 def attach(
     agent: AgentName,
-    secret: Annotated[list[str], typer.Argument(metavar="SECRET...", help="Ids or names.")],
+    secret: Annotated[list[str], typer.Argument(metavar="SECRET", help="Ids or names.")],
     data: Data = None,
 ) -> None:
     """Attach secrets to an agent."""

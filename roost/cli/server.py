@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from roost.cli.client import Data, is_data_folder, load_local_settings
+from roost.cli.client import Data, has_other_database, is_data_folder, load_local_settings
 from roost.cli.output import ExitCode, Output, OutputFormat, print_field, print_json, print_rows, write_output
 from roost.core.sensitive import Sensitive
 
@@ -55,8 +55,8 @@ def _check_machine(settings: "Settings") -> "Sequence[CheckResult]":
     from roost.cli.doctor import data_folder_missing, run_checks
 
     with TemporaryDirectory(prefix="roost-") as folder:
-        database = Sensitive(f"sqlite:///{folder}/roost.db")
-        checked = settings.model_copy(update={"data": Path(folder), "database_url": database})
+        own = {} if has_other_database(settings) else {"database_url": Sensitive(f"sqlite:///{folder}/roost.db")}
+        checked = settings.model_copy(update={"data": Path(folder), **own})
         return [data_folder_missing(settings), *run_checks(checked)]
 
 

@@ -1,12 +1,18 @@
-"""`roost up`: runs the whole server in this terminal and creates a first agent. Ctrl-C stops it and its agents."""
+"""`roost up`: runs the whole server in this terminal and creates a first agent.
+
+Ctrl-C and a closed terminal stop the server and its agents; SIGTERM does, too, unless the setting `keep_agents_on_stop`
+leaves the agents to the next server.
+"""
 
 import asyncio
 import errno
 import json
 import os
 import shlex
+import signal
 import sys
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import uvloop
@@ -20,14 +26,15 @@ from roost.app import Drivers
 from roost.cli.engines import install_version
 from roost.cli.output import console, error_console, print_field, print_line
 from roost.config import Settings
-from roost.core import clock, log
+from roost.core import clock, interpreter, log
 from roost.core.problem import Problem
-from roost.hosts.server import lock_data_folder, open_listener, stop_on_signals
+from roost.hosts.server import StopRequest, lock_data_folder, open_listener, stop_on_signals
 from roost.identity import tenants
 from roost.identity.caller import Caller, CallerKind
 from roost.identity.model import DEFAULT_TENANT, Tenant
 
 _FIRST_AGENT = "First agent"
+_SHOWN_AGENTS = 10
 _WAIT_SECONDS = 3.0  # less than connections get to end
 _DISK_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES})
 
@@ -37,8 +44,12 @@ class DataFolderUnwritable(Problem):
 
 
 def run_server(settings: Settings, drivers: Drivers, *, first_agent: bool) -> None:
-    """Run the server until SIGINT or SIGTERM. Raises DataFolderUnwritable when the disk is full or read-only."""
+    """Run the server until SIGINT, SIGTERM or SIGHUP.
+
+    Raises DataFolderUnwritable when the disk is full or read-only.
+    """
     log.configure_logging(settings.log_level or ("warning" if sys.stderr.isatty() else "info"))
+    interpreter.shorten_thread_turns()
     try:
         with lock_data_folder(app.ensure_data_folder(settings)):
             if not any(engine.installed() for engine in drivers.engines):
@@ -55,33 +66,36 @@ def run_server(settings: Settings, drivers: Drivers, *, first_agent: bool) -> No
 async def _serve(settings: Settings, drivers: Drivers, *, first_agent: bool) -> None:
     listener = open_listener(settings.host, settings.port)
     settings = app.settings_for_port(settings, listener.getsockname()[1])
-    stop = asyncio.Event()
+    stop = StopRequest()
     stop_on_signals(stop)
     server = app.build_server(settings, drivers)
     await server.start()
     try:
         tenant = await _ensure_key(server)
+        interpreter.freeze_heap()
         serving = asyncio.create_task(server.http.run_on(listener, stop))
         ending = asyncio.create_task(_end_waits(server, stop))
         _print_summary(server)
         if first_agent and not await server.agents.repository.list(tenant.id):
             await _run_until_stopped(_create_first_agent(server, tenant), stop)
         else:
-            for agent in await server.agents.repository.list(tenant.id):
-                _print_agent(server, agent)
+            _print_agents(server, await server.agents.repository.list(tenant.id))
         if not stop.is_set():
             print_line("\nPress Ctrl-C to stop the server and its agents.\n")
         await serving
         await ending
     finally:
-        print_line("Stopping the agents ...")
-        await server.stop()
+        keep_agents = stop.signal == signal.SIGTERM and settings.keep_agents_on_stop == "true"
+        with suppress(OSError, SystemExit):  # the terminal or the pipe is closed; at a pipe rich exits
+            print_line("The agents keep running for the next server." if keep_agents else "Stopping the agents ...")
+        await server.stop(keep_agents=keep_agents)
 
 
 async def _end_waits(server: app.RoostServer, stop: asyncio.Event) -> None:
     """Answer requests that wait for an agent before the server closes their connections."""
     await stop.wait()
     server.core.operations.limit_waits(_WAIT_SECONDS)
+    server.agents.channel_validator.stop()
 
 
 async def _ensure_key(server: app.RoostServer) -> Tenant:
@@ -167,6 +181,14 @@ def _print_summary(server: app.RoostServer) -> None:
         ("containers", f"{server.drivers.runtime.name} (`roost doctor` shows the enforced limits)"),
     ):
         print_field(f"  {name}", value, 12, "dim")
+
+
+def _print_agents(server: app.RoostServer, agents: Sequence[Agent]) -> None:
+    for agent in agents[:_SHOWN_AGENTS]:
+        _print_agent(server, agent)
+    if len(agents) > _SHOWN_AGENTS:
+        command = f"{_program_name()} agents list{_data_flag(server.core.settings)}"
+        print_line(f"\n  {len(agents) - _SHOWN_AGENTS} more agents: {command}")
 
 
 def _print_agent(server: app.RoostServer, agent: Agent) -> None:

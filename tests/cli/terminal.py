@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from roost.cli.main import cli
 
-FakeAnswer = tuple[int, Any]
+FakeAnswer = tuple[int, Any] | bytes
 
 
 def run(*arguments: str, input: str | None = None, **environment: str) -> Result:  # noqa: A002 - as in subprocess
@@ -41,7 +41,10 @@ def run_on_terminal(code: str, *, columns: int = 80) -> str:
 
 
 class FakeServer(ThreadingHTTPServer):
-    """Answers by method and path, records requests, and sends strings as text and other values as JSON."""
+    """Answers by method and path, records requests, and sends strings as text and other values as JSON.
+
+    Bytes are the whole answer, in place of a response; then the connection is closed.
+    """
 
     daemon_threads = True
 
@@ -49,6 +52,7 @@ class FakeServer(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Handler)
         self.answers: dict[str, FakeAnswer | list[FakeAnswer]] = {}
         self.headers: dict[str, str] = {}
+        self.deployment: Any = {"domain": "localhost"}
         self.requests: list[tuple[str, Mapping[str, str], Any]] = []
 
     @property
@@ -67,10 +71,14 @@ class FakeServer(ThreadingHTTPServer):
 
 
 class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"  # a WebSocket's opening request has no other
     server: FakeServer
 
     def _answer(self) -> None:
         line = f"{self.command} {self.path}"
+        if line == "GET /.well-known/roost":
+            self._send(200, self.server.deployment)
+            return
         sent = self.rfile.read(int(self.headers.get("Content-Length", "0")))
         is_form = self.headers.get("Content-Type", "").startswith("multipart/")
         body = sent if is_form else json.loads(sent) if sent else None
@@ -78,7 +86,13 @@ class _Handler(BaseHTTPRequestHandler):
         answer = self.server.answers.get(line, (404, {"error": "Not found"}))
         if isinstance(answer, list):
             answer = answer.pop(0) if len(answer) > 1 else answer[0]
-        status, body = answer
+        if isinstance(answer, bytes):
+            self.wfile.write(answer)
+            self.close_connection = True
+        else:
+            self._send(*answer)
+
+    def _send(self, status: int, body: Any) -> None:
         content = body.encode() if isinstance(body, str) else json.dumps(body).encode()
         self.send_response(status)
         self.send_header("Content-Length", str(len(content)))

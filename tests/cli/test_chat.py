@@ -1,12 +1,14 @@
 """`roost chat`: what is sent along, how a stream is read, and everything that an answer can be instead."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from roost.cli.chat import _parse_stream
-from tests.cli.terminal import FakeServer, run
+from tests.cli.terminal import FakeServer, run, run_on_terminal
+from tests.platforms.tls import Authority
 
 ADA = {"agentId": "a1", "name": "Ada", "status": "running", "statusReason": None, "gatewayToken": "rst_gw_own"}
 CHAT = "POST /v1/chat/completions"
@@ -36,8 +38,19 @@ def test_one_message(ada: FakeServer) -> None:
 
 
 def test_the_domain_of_another_server(ada: FakeServer) -> None:
-    run("chat", "Ada", "x", **ada.environment, ROOST_DOMAIN="example.com")
+    ada.deployment = {"domain": "example.com"}
+    ada.run("chat", "Ada", "x")
     assert ada.requests[-1][1]["Host"] == f"a1.agents.example.com:{ada.server_port}"
+
+
+def test_the_servers_own_authority_is_trusted(ada: FakeServer, tmp_path: Path) -> None:
+    authority = Authority("Own authority")
+    ada.socket = authority.server("localhost").wrap_socket(ada.socket, server_side=True)
+    trusted = tmp_path / "authority.pem"
+    trusted.write_bytes(authority.certificate)
+    url = f"https://localhost:{ada.server_port}"
+    said = run("chat", "Ada", "Good morning", ROOST_URL=url, ROOST_TOKEN="key", SSL_CERT_FILE=str(trusted))
+    assert (said.exit_code, said.stdout, said.stderr) == (0, "Hello\n", "")
 
 
 def test_a_token_that_is_not_in_the_record_is_asked_for(ada: FakeServer) -> None:
@@ -77,6 +90,13 @@ def test_an_agent_that_is_starting_is_waited_for(ada: FakeServer) -> None:
     ]
     assert ada.run("chat", "Ada", "x").stdout == "Hello\n"
     assert len(ada.bodies("GET /v0/agents")) == 3
+
+
+def test_the_terminal_shows_that_an_agent_is_starting_only_if_it_is(ada: FakeServer) -> None:
+    code = f"import os; os.environ |= {ada.environment}; from roost.cli.main import cli; cli(['chat', 'Ada', 'x'])"
+    assert run_on_terminal(code) == "Hello\n"
+    ada.answers["GET /v0/agents"] = [(200, {"agents": [{**ADA, "status": "starting"}]}), (200, {"agents": [ADA]})]
+    assert "The agent is starting ..." in run_on_terminal(code)
 
 
 @pytest.mark.parametrize(

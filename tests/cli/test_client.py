@@ -26,11 +26,18 @@ def test_the_server_of_the_data_folder(server: FakeServer, tmp_path: Path) -> No
     assert server.requests[0][1]["Authorization"] == "Bearer left"
 
 
-def test_the_environment_names_another(server: FakeServer, tmp_path: Path) -> None:
+def test_the_environment_names_another(server: FakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     leave_session(tmp_path, url="http://127.0.0.1:1", token="left", domain="localhost")
+    monkeypatch.setenv("ROOST_DATA", str(tmp_path))
     server.answers["GET /v0/agents"] = (200, {"agents": []})
-    assert server.run("agents", "list", "--data", str(tmp_path)).exit_code == 0
+    assert server.run("agents", "list").exit_code == 0
     assert server.requests[0][1]["Authorization"] == "Bearer key"
+
+
+def test_a_flag_and_the_environment_that_name_two_servers_are_refused(server: FakeServer, tmp_path: Path) -> None:
+    leave_session(tmp_path, url="http://127.0.0.1:1", token="left", domain="localhost")
+    refused = server.run("agents", "delete", "Ada", "--yes", "--data", str(tmp_path))
+    assert (refused.exit_code, "--data" in refused.stderr, server.requests) == (2, True, [])
 
 
 def test_a_certificate_that_is_not_accepted_is_named(server: FakeServer, tmp_path: Path) -> None:
@@ -48,6 +55,13 @@ def test_a_certificate_that_is_not_accepted_is_named(server: FakeServer, tmp_pat
     assert run("agents", "list", **there, SSL_CERT_FILE=str(trusted)).exit_code == 0
     wrong = run("agents", "list", **there, SSL_CERT_FILE=str(tmp_path / "missing.pem"))
     assert (wrong.exit_code, "missing.pem" in wrong.stderr) == (2, True)
+
+
+@pytest.mark.parametrize("answer", [{}, [], {"error": "x"}])
+def test_a_server_that_tells_no_domain_is_not_roost(server: FakeServer, answer: object) -> None:
+    server.deployment = answer
+    refused = server.run("files", "list")
+    assert (refused.exit_code, "is not Roost" in refused.stderr, server.requests) == (3, True, [])
 
 
 def test_short_messages_have_a_hint(server: FakeServer) -> None:

@@ -8,10 +8,12 @@ import pytest
 
 from roost import app, config
 from roost.cli import doctor
+from roost.drivers.git import command
 from roost.drivers.runtime.contract import Capabilities, Enforcement
 from roost.storage.files.service import FileService
 from tests.cli.terminal import FakeAnswer, FakeServer, run, run_on_terminal
 from tests.conformance.kubo import run_kubo_node
+from tests.platforms.tls import Authority
 from tests.storage.storage_env import open_storage_env
 
 
@@ -35,10 +37,36 @@ def test_a_runtime_that_starts_nothing() -> None:
     assert (row["status"], row["detail"]) == ("fail", "user namespaces are off")
 
 
+def test_a_model_service_with_an_unknown_certificate_is_explained(tmp_path: Path, server: FakeServer) -> None:
+    server.socket = Authority("Company").server("localhost").wrap_socket(server.socket, server_side=True)
+    (row,) = doctor._models(settings(tmp_path, ROOST_MODEL_URL=f"https://localhost:{server.server_port}/v1"))
+    assert row["status"] == "no"
+    assert "unable to get local issuer certificate. A certificate is not accepted." in row["detail"]
+    assert "SSL_CERT_FILE" in row["detail"]
+
+
+def test_the_free_space_counts_beside_what_agents_leave(tmp_path: Path) -> None:
+    row = doctor._disk(settings(tmp_path, ROOST_DATA=str(tmp_path), ROOST_AGENT_DISK="3G"))
+    assert row["status"] == "ok"
+    assert "agents may use 3.0 GiB each" in row["detail"]
+    full = settings(tmp_path, ROOST_DATA="/proc", ROOST_AGENT_DISK="none")  # has no space that counts
+    assert (doctor._disk(full)["status"], "without a limit" in doctor._disk(full)["detail"]) == ("ok", True)
+
+
+@pytest.mark.container
+def test_git_runs_in_a_sandbox_or_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    row = doctor._git(settings(tmp_path))
+    assert (row["part"], row["status"], row["detail"][:12]) == ("git", "ok", "git version ")
+    command.find_git.cache_clear()
+    monkeypatch.setattr(command, "_PROGRAMS_PATH", str(tmp_path))
+    row = doctor._git(settings(tmp_path))
+    assert (row["status"], row["detail"]) == ("no", "git is missing: install the package git")
+
+
 def test_without_an_engine_no_agent_runs(tmp_path: Path) -> None:
     *engines, all_of_them = doctor._engines(settings(tmp_path))
     assert {row["status"] for row in engines} == {"no"}
-    assert "roost engines install openclaw" in engines[0]["detail"]
+    assert "roost engines install openclaw` (1.0 GiB of disk" in engines[0]["detail"]
     assert all_of_them["status"] == "fail"
 
 

@@ -11,7 +11,7 @@ from roost import app, config
 from roost.cli.engines import install_version
 from roost.drivers.engine.contract import EngineInstallFailed, Progress
 from roost.drivers.engine.fake import FakeEngine
-from tests.cli.terminal import run
+from tests.cli.terminal import run, run_on_terminal
 
 
 class Offline(FakeEngine):
@@ -77,6 +77,20 @@ def test_an_install_says_when_it_is_done_and_nothing_when_it_was(
     assert engine.installed() == ["1.1.0", "1.0.0"]
 
 
+def test_the_terminal_shows_that_an_installed_version_is_checked(nowhere: Path) -> None:
+    code = f"""if 1:
+        from roost import config
+        from roost.cli.engines import install_version
+        from roost.drivers.engine.fake import FakeEngine
+        engine, settings = FakeEngine(), config.load_settings({{"ROOST_DATA": {str(nowhere / "data")!r}}})
+        install_version(settings, engine, "1.1.0")
+        install_version(settings, engine, "1.1.0")"""
+    first, second = run_on_terminal(code).split("Installed Fake 1.1.0.")
+    assert "Installing" in first
+    assert "Checking Fake 1.1.0" in second
+    assert "Installing" not in second
+
+
 @pytest.mark.parametrize(
     ("engine", "version", "told"),
     [(Offline(), "1.0.0", "no network\n[red]last line"), (FakeEngine(), "9", "no such version")],
@@ -88,3 +102,17 @@ def test_an_install_that_fails(
         install_version(config.load_settings(), engine, version)
     assert left.value.exit_code == 1
     assert told in capsys.readouterr().err
+
+
+def test_an_engine_that_does_not_fit_on_the_disk_is_not_begun(
+    nowhere: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = FakeEngine()
+    monkeypatch.setattr(FakeEngine, "installed_bytes", 1 << 60)
+    with pytest.raises(Left):
+        install_version(config.load_settings(), engine, "1.1.0")
+    told = " ".join(capsys.readouterr().err.split())
+    assert "Fake needs 1,099,511,627,776 MiB of disk" in told
+    assert "MiB free" in told
+    assert "1.1.0" not in engine.installed()
+    install_version(config.load_settings(), engine, "1.0.0")  # it is there

@@ -27,6 +27,8 @@ def test_servers_are_listed_and_removed(tmp_path: Path) -> None:
     register(tmp_path)
     (row,) = json.loads(run("hosts", "list", "--data", str(tmp_path), "-o", "json").stdout)
     assert (row["id"], row["name"], row["folder"], row["running"]) == ("h1", "one.example", "/srv/data", False)
-    assert run("hosts", "remove", "h1", "--data", str(tmp_path)).stdout == "Removed, with 0 agents.\n"
-    again = run("hosts", "remove", "h1", "--data", str(tmp_path))
+    remove = ("hosts", "remove", "h1", "--data", str(tmp_path))
+    assert run(*remove, input="n\n").exit_code != 0
+    assert run(*remove, "--yes").stdout == "Removed, with 0 agents.\n"
+    again = run(*remove, "--yes")
     assert (again.exit_code, "no such host" in str(again.exception or again.stderr)) == (1, True)

@@ -11,6 +11,7 @@ from tests.cli.terminal import run
 
 
 def keys(folder: Path, *arguments: str):
+    (folder / "data").mkdir(exist_ok=True)
     return run("keys", *arguments, "--data", str(folder / "data"))
 
 
@@ -34,12 +35,33 @@ def test_a_key_is_alone_on_standard_output_and_listed_without_its_token(tmp_path
 
 
 @pytest.mark.parametrize(
-    "command", [["keys", "list"], ["keys", "revoke", "x", "--yes"], ["secrets", "rotate-key"], ["scrub"]]
+    "command",
+    [
+        *(["keys", "create"], ["keys", "list"], ["keys", "revoke", "x", "--yes"]),
+        *(["secrets", "rotate-key"], ["scrub"], ["hosts", "list"], ["hosts", "remove", "x"]),
+    ],
 )
-def test_no_other_folder_becomes_a_data_folder(tmp_path: Path, command: list[str]) -> None:
-    refused = run(*command, "--data", str(tmp_path / "typo"))
+@pytest.mark.parametrize("database", ["", "postgresql://nobody@127.0.0.1:1/none"])
+def test_no_other_folder_becomes_a_data_folder(tmp_path: Path, command: list[str], database: str) -> None:
+    typo = tmp_path / "typo"
+    for named in ({"ROOST_DATA": str(typo)}, {}):
+        given = [] if named else ["--data", str(typo)]
+        refused = run(*command, *given, ROOST_DATABASE_URL=database, **named)
+        assert (refused.exit_code, "is no data folder of Roost" in refused.stderr) == (2, True)
+        assert not typo.exists()
+
+
+def test_a_folder_with_other_content_becomes_no_data_folder(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").touch()
+    refused = run("keys", "create", "--data", str(tmp_path))
     assert (refused.exit_code, "is no data folder of Roost" in refused.stderr) == (2, True)
-    assert not (tmp_path / "typo").exists()
+    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
+
+
+def test_a_key_is_created_in_an_empty_folder_before_the_first_start(tmp_path: Path) -> None:
+    (tmp_path / "roost.toml").write_text("port = 8000")
+    assert run("keys", "create", "--data", str(tmp_path)).exit_code == 0
+    assert (tmp_path / "roost.db").exists()
 
 
 def test_a_key_for_no_server_in_particular_is_not_created(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -49,7 +71,13 @@ def test_a_key_for_no_server_in_particular_is_not_created(tmp_path: Path, monkey
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("command", [["keys", "create"], ["secrets", "rotate-key"], ["scrub"], ["doctor"]])
+@pytest.mark.parametrize(
+    "command",
+    [
+        *(["keys", "create"], ["secrets", "rotate-key"], ["scrub"], ["doctor"], ["hosts", "list"]),
+        *(["engines", "list"], ["engines", "install"], ["engines", "remove", "openclaw@1"]),
+    ],
+)
 def test_a_server_elsewhere_is_not_mistaken_for_the_folder_here(command: list[str]) -> None:
     refused = run(*command, ROOST_URL="https://roost.example", ROOST_TOKEN="key")
     assert (refused.exit_code, "ROOST_URL" in refused.stderr) == (2, True)
@@ -80,4 +108,4 @@ def test_the_key_of_the_deployment_is_private(tmp_path: Path) -> None:
 @pytest.mark.parametrize("wrong", [["--plan", "golden"], ["--days", "0"], ["--days", "3651"]])
 def test_what_was_typed_wrongly(tmp_path: Path, wrong: list[str]) -> None:
     assert keys(tmp_path, "create", *wrong).exit_code == 2
-    assert not (tmp_path / "data").exists()
+    assert not list((tmp_path / "data").iterdir())

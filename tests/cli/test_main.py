@@ -1,8 +1,10 @@
 """The program itself: help for every noun and verb, one line for what is wrong, and a start that loads no server."""
 
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import typer
@@ -31,6 +33,20 @@ def test_every_command_explains_itself_and_all_that_it_takes(path: tuple[str, ..
         assert getattr(parameter, "help", None), f"{' '.join(path)} does not explain {parameter.name}"
 
 
+@pytest.mark.parametrize("path", ALL, ids=" ".join)
+def test_the_usage_has_one_pair_of_brackets_and_one_ellipsis(path: tuple[str, ...]) -> None:
+    arguments = [parameter for parameter in ALL[path].params if parameter.param_type_name == "argument"]
+    for name in (argument.metavar or "" for argument in arguments):
+        assert not name.startswith("[")
+        assert not name.endswith("...")
+
+
+def test_the_readme_names_every_command() -> None:
+    readme = (Path(__file__).parents[2] / "README.md").read_text()
+    (row,) = (line for line in readme.splitlines() if line.startswith("| `.venv/bin/roost --help`"))
+    assert sorted(re.findall(r"`(\w+)`", row)) == sorted(path[0] for path in ALL if len(path) == 1)
+
+
 @pytest.mark.parametrize("path", [path for path, command in ALL.items() if hasattr(command, "commands")], ids=" ".join)
 def test_a_noun_alone_shows_its_verbs(path: tuple[str, ...]) -> None:
     assert "Commands" in run(*path).output
@@ -50,7 +66,7 @@ def test_what_there_is_not(typed: list[str]) -> None:
     [
         (["up"], {"ROOST_PORT": "http"}, 2, "Error: port: "),
         (["up"], {"ROOST_DATA": "/proc/nowhere"}, 2, "Error: data: /proc/nowhere"),
-        (["keys", "create"], {"ROOST_DATA": "/proc/nowhere"}, 2, "Error: data: /proc/nowhere"),
+        (["keys", "create"], {"ROOST_DATA": "/proc/nowhere"}, 2, "Error: /proc/nowhere is no data folder"),
         (["keys", "create", "--scope", "no:such"], {}, 2, "Error: Unknown scope: no:such"),
         (["keys", "create"], {"ROOST_KEK": "short"}, 2, "Error: kek: "),
         (["up"], {"ROOST_HOST": "0.0.0.0"}, 2, "Error: host: 0.0.0.0"),
@@ -59,6 +75,7 @@ def test_what_there_is_not(typed: list[str]) -> None:
 def test_what_is_wrong_ends_in_one_line(
     tmp_path, typed: list[str], environment: dict[str, str], code: int, told: str
 ) -> None:
+    (tmp_path / "data").mkdir()
     ended = subprocess.run(
         [sys.executable, "-m", "roost", *typed],
         env={"ROOST_DATA": str(tmp_path / "data"), "HOME": str(tmp_path), **environment},

@@ -90,6 +90,7 @@ def test_attach_and_detach_tell_of_the_restart(kept: FakeServer) -> None:
 
 def test_rotate_key_needs_no_server(tmp_path: Path) -> None:
     data = ["--data", str(tmp_path / "data")]
+    (tmp_path / "data").mkdir()
     run("keys", "create", *data)
     before = (tmp_path / "data" / "keys" / "kek").read_text().strip()
     rotated = run("secrets", "rotate-key", *data)

@@ -3,22 +3,31 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 
 import httpx2 as httpx
 import pytest
 
-from roost import config
-from roost.cli.up import _data_flag, _program_name, _write_session
+from roost import app, config
+from roost.agents.registry.model import AgentProfile
+from roost.cli.up import _data_flag, _print_agents, _program_name, _write_session
+from roost.drivers.engine.fake import FakeEngine
+from roost.drivers.runtime.fake import FakeRuntime
+from roost.identity import tenants
+from roost.identity.caller import Plan
 from tests.cli.terminal import run
+from tests.drivers.chat_platform.stand_in import TELEGRAM_BOT
 
 UP = """
-import sys
+import gc, sys
 from roost import config
 from roost.app import create_drivers
 from roost.cli.up import run_server
@@ -26,13 +35,17 @@ from roost.core.problem import Problem
 from roost.drivers.engine.fake import FakeEngine
 from roost.drivers.runtime.fake import FakeRuntime
 settings = config.load_settings(port=sys.argv[2])
-drivers = create_drivers(settings, runtime=FakeRuntime(settings.data), engines=[FakeEngine()])
+runtime = FakeRuntime(settings.data) if sys.argv[3] == "fake" else None
+drivers = create_drivers(settings, runtime=runtime, engines=[FakeEngine()])
 try:
     run_server(settings, drivers, first_agent=sys.argv[1] == "first")
 except Problem as problem:
     sys.exit(problem.message)
+print(f"{gc.get_freeze_count() > 1000=}, {sys.getswitchinterval() < 0.001=}")
 """
 DEADLINE = 30.0
+TERMINAL = "import os, signal; signal.signal(signal.SIGHUP, signal.SIG_DFL); os.login_tty(1)"
+"""A terminal of its own; the tests themselves may run in `nohup`."""
 
 
 class Up:
@@ -68,14 +81,14 @@ class Up:
 
 
 @contextmanager
-def up(data: Path, first: str = "first", port: int = 0) -> Iterator[Up]:
+def up(data: Path, first: str = "first", port: int = 0, runtime: str = "fake", **environment: str) -> Iterator[Up]:
     with data.with_suffix(".out").open("w") as output:
         process = subprocess.Popen(
-            [sys.executable, "-c", UP, first, str(port)],
+            [sys.executable, "-c", UP, first, str(port), runtime],
             stdout=output,
             stderr=output,
             text=True,
-            env={**os.environ, "ROOST_DATA": str(data)},
+            env={**os.environ, "ROOST_DATA": str(data), **environment},
         )
     server = Up(process, data)
     try:
@@ -101,6 +114,7 @@ def test_the_first_agent_and_all_of_it_again(tmp_path: Path) -> None:
         assert (said.exit_code, "Good morning" in said.stdout) == (0, True), said.stderr
         assert server.stop() == 0
         assert "Stopping the agents" in server.text()
+        assert "gc.get_freeze_count() > 1000=True, sys.getswitchinterval() < 0.001=True" in server.text()
         assert "Traceback" not in server.text()
     with up(data) as server:
         server.prints("Press Ctrl-C")
@@ -109,6 +123,58 @@ def test_the_first_agent_and_all_of_it_again(tmp_path: Path) -> None:
         assert agent["agentId"] in server.text()
         server.until(lambda: server.agents()[0]["status"] == "running")
         assert server.stop(signal.SIGTERM) == 0
+        assert "Stopping the agents" in server.text()
+
+
+@pytest.mark.container
+def test_sigterm_can_leave_agents_to_the_next_server_and_ctrl_c_ends_them(tmp_path: Path) -> None:
+    data, setting = tmp_path / "data", {"ROOST_KEEP_AGENTS_ON_STOP": "true"}
+    with ExitStack() as cleanup:
+        with up(data, runtime="bwrap", **setting) as server:
+            server.prints("Press Ctrl-C")
+            (record,) = data.glob("run/*/container.json")
+            container = record.read_text()
+            warden = Path(f"/proc/{json.loads(container)['warden']['pid']}")
+            cleanup.callback(lambda: warden.exists() and os.kill(int(warden.name), signal.SIGKILL))
+            assert server.stop(signal.SIGTERM) == 0
+            assert "The agents keep running" in server.text()
+        assert warden.exists()
+        with up(data, runtime="bwrap", **setting) as server:
+            server.prints("Press Ctrl-C")
+            assert "(fake, running)" in server.text()
+            assert [one["status"] for one in server.agents()] == ["running"]
+            assert record.read_text() == container
+            assert server.stop(signal.SIGINT) == 0
+            assert "Stopping the agents" in server.text()
+        assert not warden.exists()
+
+
+@pytest.mark.container
+@pytest.mark.parametrize("output", ["terminal", "pipe"])
+def test_the_agents_stop_when_nobody_reads_the_output_any_more(tmp_path: Path, output: str) -> None:
+    """A closed terminal sends SIGHUP; Ctrl-C in `make up | tee log` ends `tee` first."""
+    ours, theirs = os.openpty() if output == "terminal" else os.pipe()
+    code = TERMINAL + UP if output == "terminal" else UP
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, "first", "0", "bwrap"],
+        stdout=theirs,
+        env={**os.environ, "ROOST_DATA": str(tmp_path / "data")},
+    )
+    with ExitStack() as cleanup:
+        cleanup.callback(process.wait)
+        cleanup.callback(process.kill)
+        os.close(theirs)
+        seen = b""
+        while b"Press Ctrl-C" not in seen:
+            seen += os.read(ours, 65536) or pytest.fail(seen.decode())
+        (record,) = tmp_path.glob("data/run/*/container.json")
+        warden = Path(f"/proc/{json.loads(record.read_text())['warden']['pid']}")
+        cleanup.callback(lambda: warden.exists() and os.kill(int(warden.name), signal.SIGKILL))
+        os.close(ours)
+        if output == "pipe":
+            process.send_signal(signal.SIGINT)
+        process.wait(DEADLINE)
+        assert not warden.exists()
 
 
 def test_a_key_that_is_no_good_any_more_is_replaced(tmp_path: Path) -> None:
@@ -147,13 +213,31 @@ def test_ctrl_c_does_not_wait_for_the_first_agent(tmp_path: Path) -> None:
         server.until(lambda: [one["status"] for one in server.agents()] == ["running"])
 
 
+def test_a_stop_answers_a_request_that_waits_for_a_silent_chat_platform(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as platform, ThreadPoolExecutor(1) as thread:
+        platform.settimeout(DEADLINE)
+        url = f"http://127.0.0.1:{platform.getsockname()[1]}"
+        with up(tmp_path / "data", ROOST_TELEGRAM_API=url) as server:
+            server.prints("Press Ctrl-C")
+            address = f"{server.session['url']}/v0/agents/{server.agents()[0]['agentId']}/channels/telegram"
+            headers = {"Authorization": f"Bearer {server.session['token']}"}
+            body = {"botToken": TELEGRAM_BOT}
+            request = partial(httpx.post, address, json=body, headers=headers, timeout=DEADLINE, trust_env=False)
+            answering = thread.submit(request)
+            with platform.accept()[0]:
+                assert server.stop(signal.SIGTERM) == 0
+                answer = answering.result(DEADLINE)
+    assert (answer.status_code, answer.json()) == (503, {"error": "The server is stopping"})
+    assert answer.headers["Retry-After"] == "5"
+
+
 @pytest.mark.parametrize(("folder", "told"), [("one", "Another server runs on"), ("two", "Choose another with --port")])
 def test_two_on_one_folder_and_two_on_one_port(tmp_path: Path, folder: str, told: str) -> None:
     with up(tmp_path / "one", "none") as server:
         server.prints("Press Ctrl-C")
         port = httpx.URL(server.session["url"]).port
         assert port is not None
-        again = [sys.executable, "-c", UP, "none", str(port)]
+        again = [sys.executable, "-c", UP, "none", str(port), "fake"]
         environment = {**os.environ, "ROOST_DATA": str(tmp_path / folder)}
         second = subprocess.run(again, env=environment, capture_output=True, text=True, timeout=DEADLINE, check=False)
         assert second.returncode == 1
@@ -178,6 +262,26 @@ def test_where_the_command_line_connects(tmp_path: Path, host: str, url: str) ->
     assert json.loads((tmp_path / "cli.json").read_text()) == {"url": url, "token": "t", "domain": "localhost"}
     assert (tmp_path / "cli.json").stat().st_mode & 0o777 == 0o600
     assert not (tmp_path / "cli.new").exists()
+
+
+def test_the_first_agents_of_many_are_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    settings = config.load_settings({"ROOST_DATA": str(tmp_path)})
+    drivers = app.create_drivers(settings, runtime=FakeRuntime(tmp_path), engines=[FakeEngine()])
+    server = app.build_server(settings, drivers)
+    try:
+        core, agents = server.core, server.agents.repository
+        tenant = core.db.run(lambda c: tenants.ensure_tenant(c, "acme", Plan.PAID))
+        made = [
+            core.db.run(lambda c, name=f"n{number:02}": agents.create(c, tenant.id, AgentProfile(name), "fake", "1"))
+            for number in range(12)
+        ]
+        _print_agents(server, made)
+    finally:
+        core.close()
+    shown = capsys.readouterr().out
+    assert [name for name in (agent.profile.name for agent in made) if name in shown] == [f"n{n:02}" for n in range(10)]
+    assert "2 more agents: " in shown
+    assert f"agents list --data {tmp_path}" in shown.replace("\n", " ")
 
 
 def test_how_to_find_a_server_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,8 @@ from tests.server import RunningServer, running
 
 @pytest.fixture
 async def server(tmp_path: Path) -> AsyncIterator[RunningServer]:
-    async with running(tmp_path / "data") as made:
+    """Run a server whose domain the command line has to find out."""
+    async with running(tmp_path / "data", ROOST_DOMAIN="cloud.example") as made:
         yield made
 
 

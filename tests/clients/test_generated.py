@@ -23,6 +23,16 @@ from tests import node
 FOLDER = Path(__file__).parent / "generated"
 CACHES = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "roost-tests"
 
+_GIT = [f"application/x-git-{service}" for service in ("upload-pack", "receive-pack")]
+PARTS = dict.fromkeys(
+    [
+        "application/offset+octet-stream",
+        *(f"{kind}-{part}" for kind in _GIT for part in ("advertisement", "request", "result")),
+    ],
+    "application/octet-stream",
+)
+"""Types of uploads (TUS) and of Git, which the generator does not know."""
+
 
 @pytest.fixture(scope="module")
 def description(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -39,7 +49,10 @@ def operation_ids(description: Path) -> set[str]:
 
 def test_a_python_client_has_all_operations_and_models(description: Path, tmp_path: Path) -> None:
     made = tmp_path / "client"
+    config = tmp_path / "config.json"
+    config.write_text(json.dumps({"content_type_overrides": PARTS}))
     command = [python_generator(), "generate", "--path", description, "--meta", "none", "--output-path", made]
+    command += ["--config", config]
     generated = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True, cwd=tmp_path)
     assert "WARNING" not in generated.stdout + generated.stderr  # it leaves out what it cannot describe
     modules = {path.stem for path in made.glob("api/*/*.py")} - {"__init__"}

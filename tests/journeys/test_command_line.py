@@ -52,6 +52,7 @@ def test_keys_beside_a_running_server(tmp_path: Path) -> None:
 
 
 def test_keys_without_a_server(tmp_path: Path) -> None:
+    (tmp_path / "d").mkdir()
     made = roost("keys", "create", "--data", str(tmp_path / "d"))
     assert made.returncode == 0, made.stderr
     assert len(made.stdout.split(".")) == 3

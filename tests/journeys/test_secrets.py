@@ -69,6 +69,7 @@ def test_from_the_first_secret_to_a_new_key(tmp_path: Path) -> None:
 
 def test_a_server_whose_key_was_lost_does_not_start_and_makes_none(tmp_path: Path) -> None:
     data = ["--data", str(tmp_path / "data")]
+    (tmp_path / "data").mkdir()
     subprocess.run([*ROOST, "keys", "create", *data], check=True, capture_output=True)
     key = tmp_path / "data" / "keys" / "kek"
     key.rename(tmp_path / "kek")

@@ -2,8 +2,12 @@
 
 import ssl
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
@@ -38,6 +42,20 @@ class Authority:
             path.write_bytes(_private(key) + signed)
             context.load_cert_chain(path)
         return context
+
+
+@contextmanager
+def untrusted_server() -> Iterator[str]:
+    """Run an HTTPS server of an authority that nobody knows, and return its URL."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), SimpleHTTPRequestHandler) as server:
+        server.socket = Authority("Company").server("localhost").wrap_socket(server.socket, server_side=True)
+        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            yield f"https://localhost:{server.server_port}/"
+        finally:
+            server.shutdown()
+            thread.join()
 
 
 def _draft(subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey) -> x509.CertificateBuilder:

@@ -1,0 +1,215 @@
+"""`roost cp`: copies files and folders between this machine and an agent's workspace.
+
+Contents are streamed, so memory use does not depend on their size.
+"""
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from stat import S_ISDIR, S_ISREG
+from typing import Annotated
+
+import typer
+
+from roost.cli.client import Data, load_session
+from roost.cli.output import ExitCode, error_console, exit_with_error, print_line
+from roost.cli.transfer import count_bytes, progress_bar, save_chunks
+from roost.cli.workspace import FileRefused, RemoteEntry, Workspace, open_workspace
+
+_CHUNK_BYTES = 256 * 1024
+_EXECUTABLE, _READABLE = 0o111, 0o444
+_HELP = "A local path, or AGENT:PATH in an agent's workspace."
+
+
+def copy_files(
+    source: Annotated[str, typer.Argument(metavar="SOURCE", help=_HELP)],
+    target: Annotated[str, typer.Argument(metavar="TARGET", help=f"{_HELP} `-` is standard output.")],
+    data: Data = None,
+) -> None:
+    """Copy files and folders between this machine and an agent's workspace: AGENT:PATH.
+
+    An existing folder gets the source below its name, as with `cp -r`; a source that ends in `/.` is copied without its
+    own name. Links are skipped.
+    """
+    origin, destination = _parse_remote(source), _parse_remote(target)
+    if origin and not destination:
+        with (
+            open_workspace(load_session(data), origin.agent) as workspace,
+            progress_bar("Downloading", None) as advance,
+        ):
+            report = _Download(workspace, advance).copy(origin, target)
+    elif destination and not origin:
+        size = sum(info.st_size for _, info in _walk_local(source) if S_ISREG(info.st_mode))
+        with (
+            open_workspace(load_session(data), destination.agent) as workspace,
+            progress_bar("Uploading", size) as advance,
+        ):
+            report = _Upload(workspace, advance).copy(source, destination)
+    else:
+        exit_with_error(
+            "Name an agent on one side: `roost cp AGENT:PATH LOCAL` or `roost cp LOCAL AGENT:PATH`.", ExitCode.USAGE
+        )
+    if target != "-":
+        print_line(f"Copied {report.files} file{'' if report.files == 1 else 's'}.")
+    if report.refused:
+        raise typer.Exit(ExitCode.FAILED)
+
+
+@dataclass(frozen=True)
+class _RemotePath:
+    """Path in an agent's workspace, "" for the workspace itself."""
+
+    agent: str
+    path: str
+    is_folder: bool  # it ends with a slash
+    is_content: bool  # it ends with `.`, or is the workspace: its own name is not copied
+
+
+@dataclass
+class _Report:
+    files: int = 0
+    refused: int = 0
+
+    def skip(self, path: str, reason: str) -> None:
+        print_line(f"Skipped {path}: {reason}", error_console)
+
+    def refuse(self, path: str, reason: str) -> None:
+        self.refused += 1
+        self.skip(path, reason)
+
+
+class _Download:
+    """Copy from a workspace; the names in it are not trusted."""
+
+    def __init__(self, workspace: Workspace, advance: Callable[[int], None]) -> None:
+        self._workspace, self._advance, self._report = workspace, advance, _Report()
+
+    def copy(self, source: _RemotePath, target: str) -> _Report:
+        entry = self._workspace.find_entry(source.path)
+        if entry is None:
+            exit_with_error(f"There is no {source.path!r} in the workspace of {source.agent}.", ExitCode.NOT_FOUND)
+        if entry.kind == "folder" and target == "-":
+            exit_with_error(f"{source.path!r} is a folder; only a file can go to standard output.", ExitCode.USAGE)
+        local = Path(target)
+        if local.is_dir() and not source.is_content:
+            local /= source.path.rpartition("/")[2]
+        try:
+            if entry.kind == "folder":
+                self._copy_folder(source.path, local)
+            else:
+                self._copy_entry(entry, local)
+        except FileRefused as refusal:
+            exit_with_error(f"{source.path or 'the workspace'}: {refusal}")
+        return self._report
+
+    def _copy_folder(self, path: str, target: Path) -> None:
+        _make_local_folder(target, parents=True)
+        folders = {target}
+        for entry in self._workspace.list_entries(path, recursive=True):
+            parts = entry.path.removeprefix(f"{path}/" if path else "").split("/")
+            local = target.joinpath(*parts)
+            if not {"", ".", ".."}.isdisjoint(parts) or "\0" in entry.path or local.parent not in folders:
+                self._report.refuse(entry.path, "the path is not valid")
+            elif entry.kind == "folder":
+                _make_local_folder(local)
+                folders.add(local)
+            else:
+                self._copy_entry(entry, local)
+
+    def _copy_entry(self, entry: RemoteEntry, target: Path) -> None:
+        if entry.kind != "file":
+            self._report.skip(entry.path, "a link" if entry.kind == "link" else "not a regular file")
+            return
+        try:
+            with self._workspace.open_file(entry.path) as content:
+                save_chunks(count_bytes(content, self._advance), target)
+        except FileRefused as refusal:
+            self._report.refuse(entry.path, str(refusal))
+            return
+        self._report.files += 1
+        if entry.executable and target != Path("-"):
+            mode = target.stat().st_mode
+            target.chmod(mode | (mode & _READABLE) >> 2)
+
+
+class _Upload:
+    """Copy to a workspace."""
+
+    def __init__(self, workspace: Workspace, advance: Callable[[int], None]) -> None:
+        self._workspace, self._advance, self._report = workspace, advance, _Report()
+
+    def copy(self, source: str, target: _RemotePath) -> _Report:
+        base = target.path
+        found = self._workspace.find_entry(base)
+        if not _is_content(source) and (target.is_folder or (found and found.kind == "folder")):
+            base = "/".join(filter(None, (base, Path(source).name)))
+        for path, info in _walk_local(source):
+            relative = Path(path).relative_to(source).as_posix()
+            remote = "/".join(part for part in (base, relative) if part not in {"", "."})
+            try:
+                self._copy_entry(path, info, remote)
+            except FileRefused as refusal:
+                self._report.refuse(path, str(refusal))
+            except OSError as error:
+                exit_with_error(f"{path}: {error.strerror}")
+        return self._report
+
+    def _copy_entry(self, path: str, info: os.stat_result, remote: str) -> None:
+        if not remote.isprintable():
+            raise FileRefused("the name has characters that are not printable")
+        if S_ISDIR(info.st_mode):
+            if remote:
+                self._workspace.make_folder(remote)
+        elif S_ISREG(info.st_mode):
+            content = count_bytes(_read_file(path), self._advance)
+            self._workspace.save_file(remote, content, executable=bool(info.st_mode & _EXECUTABLE))
+            self._report.files += 1
+        else:
+            self._report.skip(path, "a link" if os.path.islink(path) else "not a regular file")  # noqa: PTH114 - as told
+
+
+def _parse_remote(text: str) -> _RemotePath | None:
+    """Return the path of `AGENT:PATH`, None for a local path. Exits if it leads out of the workspace."""
+    agent, colon, path = text.partition(":")
+    if not colon or not agent or "/" in agent:
+        return None
+    parts = [part for part in path.split("/") if part not in {"", "."}]
+    if ".." in parts or (path.startswith("/") and parts[:1] != ["workspace"]):
+        exit_with_error(f"{path!r} is not in the workspace.", ExitCode.USAGE)
+    if path.startswith("/"):  # agents see the workspace at /workspace
+        del parts[0]
+    return _RemotePath(agent, "/".join(parts), path.endswith("/"), not parts or _is_content(path))
+
+
+def _is_content(path: str) -> bool:
+    """Return whether the last part has no name of its own."""
+    return path.rpartition("/")[2] in {".", ".."}
+
+
+def _walk_local(source: str) -> Iterator[tuple[str, os.stat_result]]:
+    """Yield paths with their status, a folder before its entries, which are in the order of their names."""
+    try:
+        info = os.lstat(source)
+        yield source, info
+        if S_ISDIR(info.st_mode):
+            for name in sorted(os.listdir(source)):  # noqa: PTH208 - a name may be of any bytes
+                yield from _walk_local(os.path.join(source, name))  # noqa: PTH118 - keeps a leading `./`
+    except OSError as error:
+        exit_with_error(f"{source}: {error.strerror}", ExitCode.USAGE)
+
+
+def _read_file(path: str) -> Iterator[bytes]:
+    with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW), "rb", buffering=0) as file:  # noqa: PTH123 - not through a link
+        while chunk := file.read(_CHUNK_BYTES):
+            yield chunk
+
+
+def _make_local_folder(path: Path, *, parents: bool = False) -> None:
+    """Create a folder unless it is there. Exits if something else is, such as a link below the target."""
+    try:
+        if not parents and path.is_symlink():
+            exit_with_error(f"{path} is a link, which is not followed.", ExitCode.USAGE)
+        path.mkdir(parents=parents, exist_ok=True)
+    except OSError as error:
+        exit_with_error(f"{path}: {error.strerror}", ExitCode.USAGE)

@@ -1,0 +1,166 @@
+"""`roost snapshots ...`: list, sync, reset, diff, label."""
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any
+from urllib.parse import urlencode
+
+import typer
+
+from roost.cli.client import AgentName, Data, ServerSession, load_session
+from roost.cli.output import (
+    ExitCode,
+    Output,
+    OutputFormat,
+    Yes,
+    confirm_change,
+    exit_with_error,
+    print_json,
+    print_line,
+    print_record,
+    print_rows,
+)
+
+commands = typer.Typer(
+    help="Save an agent's workspace, and bring it back: `roost snapshots reset AGENT` undoes what happened last.",
+    no_args_is_help=True,
+)
+_COLUMNS = ("snapshotCid", "createdAt", "trigger", "label", "files", "size", "changeSummary")
+_SNAPSHOT_HELP = "The CID of a snapshot, its first letters, or its label."
+_TIMEOUT_SECONDS = 660.0
+Snapshot = Annotated[str, typer.Argument(metavar="SNAPSHOT", help=_SNAPSHOT_HELP)]
+
+
+@commands.command("list")
+def list_snapshots(
+    agent: AgentName,
+    page: Annotated[int, typer.Option(min=1, help="Ten snapshots a page; later pages are older.")] = 1,
+    data: Data = None,
+    output: Output = OutputFormat.TABLE,
+) -> None:
+    """List an agent's snapshots, newest first."""
+    server = load_session(data)
+    print_rows(server.call("GET", f"{_path(server, agent)}?page={page}")["snapshots"], _COLUMNS, output)
+
+
+@commands.command()
+def sync(agent: AgentName, data: Data = None, output: Output = OutputFormat.TABLE) -> None:
+    """Take a snapshot of an agent's workspace now."""
+    server = load_session(data)
+    result = server.call("POST", f"{_path(server, agent)}/sync", timeout_seconds=_TIMEOUT_SECONDS)
+    if output is OutputFormat.JSON:
+        print_json(result)
+        return
+    print_line(f"{result['snapshotCid']} ({result['changeSummary']})")
+    for file in result["skipped"]:
+        print_line(f"Skipped: {file['path']} ({_REASONS.get(file['reason'], file['reason'])})")
+
+
+@commands.command()
+def reset(
+    agent: AgentName,
+    snapshot: Annotated[
+        str | None,
+        typer.Argument(metavar="SNAPSHOT", help=f"{_SNAPSHOT_HELP} Default: the last that differs from now."),
+    ] = None,
+    yes: Yes = False,
+    data: Data = None,
+) -> None:
+    """Make an agent's workspace equal to a snapshot; what it has now is saved as a snapshot first."""
+    server = load_session(data)
+    path = _path(server, agent)
+    found = find_snapshot(server, path, snapshot) if snapshot else _find_previous(server, path)
+    confirm_change(f"Replace the workspace of {agent} by the snapshot of {found['createdAt'][:19]} UTC?", yes)
+    result = server.call(
+        "POST", f"{path}/reset", {"snapshotCid": found["snapshotCid"]}, timeout_seconds=_TIMEOUT_SECONDS
+    )
+    print_line(f"{result['message']} {result['snapshotCid']}")
+
+
+@commands.command()
+def diff(
+    agent: AgentName,
+    old: Snapshot,
+    new: Snapshot,
+    file: Annotated[str | None, typer.Argument(metavar="PATH", help="Show how the text of this file differs.")] = None,
+    data: Data = None,
+    output: Output = OutputFormat.TABLE,
+) -> None:
+    """List the files that differ between two snapshots."""
+    server = load_session(data)
+    path = _path(server, agent)
+    pair = {
+        "from": find_snapshot(server, path, old)["snapshotCid"],
+        "to": find_snapshot(server, path, new)["snapshotCid"],
+    }
+    result = server.call("GET", f"{path}/diff?{urlencode(pair | ({'path': file} if file else {}))}")
+    if output is OutputFormat.JSON:
+        print_json(result)
+    elif file:
+        print_line(result["diff"] or f"{file} is the same in both.")
+    else:
+        print_rows(result["changes"], ("change", "path"), output)
+
+
+@commands.command()
+def label(
+    agent: AgentName,
+    snapshot: Snapshot,
+    text: Annotated[str | None, typer.Argument(metavar="LABEL", help="Default: remove the label.")] = None,
+    data: Data = None,
+    output: Output = OutputFormat.TABLE,
+) -> None:
+    """Label a snapshot, which is then kept for good."""
+    server = load_session(data)
+    path = _path(server, agent)
+    cid = find_snapshot(server, path, snapshot)["snapshotCid"]
+    print_record(server.call("PUT", f"{path}/{cid}/label", {"label": text}), output)
+
+
+_REASONS: Mapping[str, str] = {
+    "special": "a socket, pipe or device",
+    "unreadable": "it cannot be read",
+    "secret": "it holds the value of a secret",
+    "name": "its name cannot be stored",
+}
+
+
+def _path(server: ServerSession, agent: str) -> str:
+    return f"/v0/agents/{server.find_agent(agent)['agentId']}/snapshots"
+
+
+def _list_all(server: ServerSession, path: str) -> Iterator[Mapping[str, Any]]:
+    page = 1
+    while True:
+        result = server.call("GET", f"{path}?page={page}")
+        yield from result["snapshots"]
+        if not result["hasMore"]:
+            return
+        page += 1
+
+
+def take_snapshot(server: ServerSession, path: str) -> str:
+    """Take a snapshot and return its CID; `path` is that of the agent's snapshots."""
+    return server.call("POST", f"{path}/sync", timeout_seconds=_TIMEOUT_SECONDS)["snapshotCid"]
+
+
+def find_snapshot(server: ServerSession, path: str, name: str) -> Mapping[str, Any]:
+    """Return the newest snapshot with that label or CID, or the only one whose CID begins so."""
+    found = list(_list_all(server, path))
+    exact = [snapshot for snapshot in found if name in (snapshot["label"], snapshot["snapshotCid"])]
+    if exact:
+        return exact[0]
+    similar = {snapshot["snapshotCid"]: snapshot for snapshot in found if snapshot["snapshotCid"].startswith(name)}
+    if not similar:
+        exit_with_error(f"There is no snapshot {name!r}; `roost snapshots list` shows all.", ExitCode.NOT_FOUND)
+    if len(similar) > 1:
+        exit_with_error(f"{len(similar)} snapshots begin with {name!r}: use more of the CID.", ExitCode.USAGE)
+    return next(iter(similar.values()))
+
+
+def _find_previous(server: ServerSession, path: str) -> Mapping[str, Any]:
+    """Return the newest snapshot that differs from the present workspace."""
+    now = take_snapshot(server, path)
+    found = next((snapshot for snapshot in _list_all(server, path) if snapshot["snapshotCid"] != now), None)
+    if found is None:
+        exit_with_error("There is no other snapshot of this agent.", ExitCode.NOT_FOUND)
+    return found
