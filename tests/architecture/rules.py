@@ -236,6 +236,7 @@ RULES: tuple[Rule, ...] = (
         "credentials",
         _credentials,
         (
+            "roost/identity/credentials.py",
             "roost/identity/authenticator.py",
             "roost/hosts/edge/*",  # takes the caller's credential off, puts the engine's own on
             "roost/cli/*",  # a client: it sends one
@@ -244,7 +245,7 @@ RULES: tuple[Rule, ...] = (
             "roost/drivers/network/*",  # clients of a kubo node
             "roost/drivers/engine/*",  # clients of an engine's gateway, and the fake one that checks
         ),
-        "only identity/authenticator.py reads credentials; a handler declares its caller type in its signature",
+        "only identity/ reads credentials; a handler declares its caller type in its signature",
         "headers.get('Authorization')",
     ),
     Rule(
@@ -270,11 +271,15 @@ RULES: tuple[Rule, ...] = (
             "roost/core/db/*",  # the writer thread
             "roost/core/daemon_thread.py",  # blocking work of minutes
             "roost/core/periodic.py",  # the one kind of background loop
+            "roost/agents/snapshots/*",  # 10,000 entries are encoded and compared beside the loop; watches
             "roost/agents/versions/*",  # an install or a question to a registry, shared by all who wait for it
             "roost/hosts/*",  # connections live as long as their peer
             "roost/drivers/*",  # streams and child processes
             "roost/warden/*",  # the same, in the container
+            "roost/agents/files/watch_events.py",  # a pause races the next event
             "roost/agents/logs/feed.py",  # one reader of a container's log for all who follow it
+            "roost/web/duplex_response.py",  # the same
+            "roost/agents/git/build.py",  # the log is read while the build is awaited
             "roost/web/websocket.py",  # what is sent races the client's leaving
             "roost/storage/content/chunk_pipeline.py",  # one piece is worked on while the next is gathered
             "roost/agents/egress/*",  # two directions of a tunnel
@@ -305,7 +310,7 @@ RULES: tuple[Rule, ...] = (
             *("subprocess.*", "asyncio.create_subprocess_exec", "asyncio.create_subprocess_shell"),
             *("os.system", "os.popen", "os.fork", "os.posix_spawn", "os.execv", "os.execve", "os.execvpe", "os.spawnv"),
         ),
-        _CHILDREN,
+        (*_CHILDREN, "roost/cli/clone.py"),  # the user's own Git
         "only drivers (on the host), the warden (in a container) and core/subprocess_worker.py run programs",
         "import subprocess\nsubprocess.run(['true'])",
     ),
@@ -358,8 +363,8 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "inner imports",
         _inner_imports,
-        ("roost/cli/*", "roost/drivers/*"),
-        "import at the top of the module; only the command line and drivers load what is heavy or optional late",
+        ("roost/cli/*", "roost/drivers/*", "roost/warden/service.py", "roost/warden/tree_operations.py"),
+        "import at the top of the module; only the command line, drivers and the warden load what is heavy late",
         "def run():\n    import json",
     ),
     Rule(

@@ -39,6 +39,14 @@ def test_each_message_of_the_contract_stands_once() -> None:
     assert not wrong, "a message of the contract stands once, in an errors.py:\n" + "\n".join(wrong)
 
 
+def test_each_message_is_asked_for_over_http() -> None:
+    if not CONTRACT.is_file():
+        pytest.skip("the contract documents are not beside this checkout")
+    raised = messages(CONTRACT.read_text()) & {text for module in modules() for _, text in literals(module)}
+    asked = "".join(path.read_text() for path in (ROOT / "tests/contract").glob("test_*.py"))
+    assert not [text for text in raised if f'"{text}"' not in asked]
+
+
 def test_the_tables_are_read() -> None:
     document = (
         '# A\n\n## Errors\n\n| 400 | exec: empty ("Invalid command") |\n| 401 | none |\n\n### 500 messages\n\n'

@@ -98,6 +98,13 @@ def test_pages_name_files_that_exist() -> None:
     assert not gone, "named, but not there:\n" + "\n".join(gone)
 
 
+def test_pages_name_tests_that_exist() -> None:
+    named = {found for text in _pages().values() for found in re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", text)}
+    assert len(named) > 20
+    missing = [f"{path}::{test}" for path, test in named if f"def {test}(" not in committed().get(path, "")]
+    assert not missing, "the docs name tests that are not there:\n" + "\n".join(sorted(missing))
+
+
 def test_troubleshooting_quotes_messages_of_the_code() -> None:
     """`...` in a quoted message stands for a value, so that only the text around it is searched for."""
     page = (DOCS / "troubleshooting.md").read_text()

@@ -21,7 +21,10 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
     "roost/storage/swaps/api.py": "tests/contract/test_storage_legacy.py",
     "roost/storage/uploads/*.py": "tests/contract/test_storage_uploads.py",
     "roost/agents/lifecycle/*.py": "tests/contract/test_agents.py",  # workflows, tested over HTTP
-    "roost/agents/workspace/service.py": "tests/contract/test_workspace.py",
+    "roost/agents/commands/service.py": "tests/contract/test_workspace.py",
+    "roost/agents/commands/api.py": "tests/contract/test_command_stream.py",
+    "roost/agents/git/*.py": "tests/contract/test_git.py",  # with the real client
+    "roost/agents/files/*.py": "tests/contract/test_files.py",
     "roost/agents/registry/store.py": "tests/agents/registry/test_repository.py",  # SQL, through the verbs that use it
     "roost/agents/channels/*.py": "tests/contract/test_channels.py",
     "roost/drivers/engine/fake_channels.py": "tests/contract/test_channels.py",
@@ -37,8 +40,10 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
     "roost/drivers/engine/fake_scheduler.py": "tests/conformance/test_tasks.py",
     "roost/drivers/engine/fake_tasks.py": "tests/conformance/test_tasks.py",
     "roost/drivers/engine/*/tasks.py": "tests/conformance/test_tasks.py",
+    "roost/agents/snapshots/*.py": "tests/contract/test_snapshots.py",  # one workflow, tested over HTTP
     "roost/agents/secrets/store.py": "tests/agents/secrets/test_service.py",
     "roost/agents/secrets/api.py": "tests/contract/test_secrets.py",
+    "roost/identity/errors.py": "tests/identity/test_authenticator.py",  # raised there
     "roost/identity/model.py": "tests/contract/test_storage_keys.py",
     "roost/identity/api.py": "tests/contract/test_storage_keys.py",
     "roost/agents/logs/api.py": "tests/contract/test_log_stream.py",
@@ -47,10 +52,16 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
     "roost/agents/egress/streams.py": "tests/agents/egress/test_proxy.py",  # needs both ends
     "roost/net/errors.py": "tests/net/test_dialer.py",  # raised there
     "roost/drivers/runtime/warden_errors.py": "tests/drivers/runtime/test_warden_client.py",  # raised there
+    "roost/drivers/runtime/warden_connection.py": "tests/drivers/runtime/test_warden_client.py",  # its part
+    "roost/drivers/runtime/warden_files.py": "tests/conformance/test_container_files.py",
+    "roost/drivers/runtime/warden_tree.py": "tests/conformance/test_container_trees.py",
+    "roost/drivers/runtime/warden_changes.py": "tests/conformance/test_container_trees.py",
     "roost/hosts/storage_gateway/*.py": "tests/hosts/storage_gateway/test_application.py",  # tested over HTTP
     "roost/hosts/edge/*.py": "tests/hosts/edge/test_*.py",  # one state machine, tested over connections
     "roost/warden/*.py": "tests/warden/test_*.py",  # one program, tested through its socket
     "roost/drivers/image/*.py": "tests/conformance/test_image.py",  # a program and who speaks to it
+    "roost/drivers/sandbox/contract.py": "tests/drivers/runtime/bwrap/test_sandbox.py",  # of its one implementation
+    "roost/drivers/git/*.py": "tests/conformance/test_git_push.py",  # scripts and who speaks to them
     "roost/storage/content/model.py": "tests/storage/content/test_reader.py",  # rows, there and back
     "roost/storage/tus/*.py": "tests/storage/tus/test_api.py",  # one state machine, tested over HTTP
     "roost/storage/pins/model.py": "tests/storage/pins/test_service.py",

@@ -30,21 +30,16 @@ NOT_YET = {
     *(("PUT", "/v0/agents/{agentId}/domains/{domainId}"), ("DELETE", "/v0/agents/{agentId}/domains/{domainId}")),
     ("POST", "/v0/agents/{agentId}/domains/challenge"),
     ("POST", "/v0/agents/{agentId}/domains/{domainId}/verify"),
-    *(("GET", "/v0/agents/{agentId}/snapshots"), ("POST", "/v0/agents/{agentId}/snapshots/reset")),
-    *(("GET", "/v0/agents/{agentId}/snapshots/sync"), ("POST", "/v0/agents/{agentId}/snapshots/sync")),
     *(("GET", "/v0/templates"), ("POST", "/v0/templates"), ("GET", "/v0/templates/{slug}")),
     *(("GET", "/v0/templates/id/{templateId}"), ("PUT", "/v0/templates/{templateId}")),
     *(("DELETE", "/v0/templates/{templateId}"), ("POST", "/v0/templates/validate")),
     *(("POST", "/v0/templates/branches"), ("POST", "/v0/templates/refs"), ("GET", "/v0/public-templates")),
-    ("GET", "/v0/agents/{agentId}/git/info/refs"),
-    ("POST", "/v0/agents/{agentId}/git/git-upload-pack"),
-    ("POST", "/v0/agents/{agentId}/git/git-receive-pack"),
     ("GET", "/v3/x402/payment_instructions/{id}"),
     ("DELETE", "/v3/vectorize/files/{file_id}"),
 }
 """Operations that are not built. The tests expect them to fail, strictly: remove a row when it is built."""
 
-NOT_YET_LIMIT = 40
+NOT_YET_LIMIT = 33
 """How many operations were missing at the last change of NOT_YET. Only ever lower it."""
 
 

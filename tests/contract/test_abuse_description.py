@@ -97,7 +97,10 @@ async def test_every_answer_is_one_that_the_description_names(server: RunningSer
     agent = (await api.post("/v0/agents", json={"name": "a"})).json()["agent"]
     described = (await api.get("/openapi")).json()
     operations = [
-        (method.upper(), path, one) for path, item in described["paths"].items() for method, one in item.items()
+        (method.upper(), path, one)
+        for path, item in described["paths"].items()
+        for method, one in item.items()
+        if not path.endswith("/watch")  # its response has no end
     ]
     clients = [
         api,

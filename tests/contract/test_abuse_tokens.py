@@ -5,10 +5,12 @@ import base64
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
+from uuid import uuid4
 
 import httpx2 as httpx
 import pytest
 
+from tests.identity.test_api_keys import resign_token
 from tests.server import RunningServer
 
 Ended = Callable[[], Awaitable[None]]
@@ -209,6 +211,13 @@ async def test_the_address_of_an_unknown_agent(server: RunningServer, agent: dic
         assert (await server.client(agent["gatewayToken"], host).get("/v0/logs")).status_code == 404
 
 
+async def test_a_key_of_a_tenant_that_does_not_exist(server: RunningServer) -> None:
+    core = server.roost.core
+    token = await resign_token(core.db, core.api_keys, server.key(), sub=str(uuid4()))
+    answer = await server.client(token).get("/v0/agents")
+    assert (answer.status_code, answer.json()) == (401, {"error": "Missing userId"})
+
+
 async def test_two_credentials_are_never_joined(server: RunningServer, agent: dict[str, Any]) -> None:
     own = f"{agent['agentId']}.agents.localhost"
     good = agent["gatewayToken"]
@@ -225,9 +234,7 @@ async def test_two_credentials_are_never_joined(server: RunningServer, agent: di
 
 
 @pytest.mark.parametrize("origin", ["http://evil.example", "null", "http://agents.localhost"])
-async def test_a_page_of_somebody_else_changes_nothing(
-    server: RunningServer, agent: dict[str, Any], origin: str
-) -> None:
+async def test_a_foreign_page_changes_nothing(server: RunningServer, agent: dict[str, Any], origin: str) -> None:
     client = server.client(host=f"{agent['agentId']}.agents.localhost")
     client.headers.update({"Cookie": f"gw_token={agent['gatewayToken']}", "Origin": origin})
     for path, body in (("/v0/console/exec", {"command": "touch hit"}), ("/v0/restart", {}), ("/echo", {})):

@@ -33,6 +33,9 @@ async def test_create_show_list_delete(server: RunningServer) -> None:
     assert detail["processStatus"] == "running"
     for part in ("skills", "secrets", "snapshots", "portForwarding"):
         assert detail[part] == []
+    assert detail.keys() - {"processId", "lifecycle"} == {
+        *("agent", "processStatus", "skills", "secrets", "snapshots", "portForwarding")
+    }
     assert (await api.delete(f"/v0/agents/{agent['agentId']}")).json()["success"] is True
     assert (await api.get(f"/v0/agents/{agent['agentId']}")).status_code == 404
     assert (await api.get("/v0/agents")).json()["agents"] == []

@@ -1,6 +1,7 @@
 """Channels over HTTP: shapes, statuses, exact messages, masked tokens (contract: Channels; cases H4, H5, H8)."""
 
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 
 import httpx2 as httpx
 import pytest
@@ -184,6 +185,17 @@ async def test_what_the_gateway_does_not_take_is_not_kept(agent: httpx.AsyncClie
     shown = (await channels(agent))["telegram"]
     assert (shown["botTokenHint"], shown["allowFrom"], shown["running"]) == (TELEGRAM_BOT[-4:], ["12"], True)
     assert (await gateway(agent))["telegram"]["allow_from"] == ["12"]
+
+
+async def test_a_channel_that_the_gateway_keeps_is_not_removed(tmp_path: Path, fake_platforms: Platforms) -> None:
+    async with running(tmp_path / "data", ROOST_TELEGRAM_API=fake_platforms.url) as server:
+        made = (await server.client(server.key()).post("/v0/agents", json={"name": "a"})).json()["agent"]
+        agent = server.agent_client(made)
+        assert (await agent.post("/v0/channels/telegram", json={"botToken": TELEGRAM_BOT})).status_code == 200
+        await server.roost.agents.runtimes.get_warden(made["agentId"]).stop("gateway")
+        answer = await agent.delete("/v0/channels/telegram")
+        assert (answer.status_code, answer.json()) == (500, {"error": "Removal failed"})
+        assert (await channels(agent))["telegram"]["enabled"]
 
 
 async def test_what_a_gateway_says_is_shown_without_tokens(agent: httpx.AsyncClient) -> None:

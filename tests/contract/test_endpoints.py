@@ -105,10 +105,8 @@ async def test_another_tenants_key_changes_and_reveals_nothing(server: RunningSe
     assert unknown.status_code == 404
 
 
-@pytest.mark.parametrize("row", for_keys(), ids=name)
+@pytest.mark.parametrize("row", [row for row in for_keys() if row["method"] != "GET"], ids=name)
 async def test_a_read_only_key_does_not_write(server: RunningServer, row: dict[str, Any]) -> None:
-    if row["method"] == "GET":
-        pytest.skip("reads")
     reader = server.client(server.key(scopes=frozenset({"org:agents:read"})))
     path = row["path"].replace("{agentId}", (await _agent(server))["agentId"])
     answer = await reader.request(row["method"], path, json={"name": "x"})

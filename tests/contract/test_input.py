@@ -47,11 +47,16 @@ async def agent(server: RunningServer) -> dict[str, Any]:
     return (await server.client(server.key()).post("/v0/agents", json={"name": "a"})).json()["agent"]
 
 
-@pytest.mark.parametrize("path", POSTS)
-@pytest.mark.parametrize("kind", BODIES)
+@pytest.mark.parametrize(
+    ("path", "kind"),
+    [
+        (path, kind)
+        for path in POSTS
+        for kind in BODIES
+        if not path.endswith("restart") or kind not in _FINE_FOR_RESTART  # which needs no body and looks at one field
+    ],
+)
 async def test_a_bad_body_is_refused(server: RunningServer, agent: dict[str, Any], path: str, kind: str) -> None:
-    if path.endswith("restart") and kind in _FINE_FOR_RESTART:
-        pytest.skip("a restart needs no body and looks at one field")
     answer = await server.client(server.key()).post(
         path.replace("{id}", agent["agentId"]), content=BODIES[kind], headers={"Content-Type": "application/json"}
     )

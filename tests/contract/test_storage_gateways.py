@@ -135,7 +135,8 @@ async def test_plugins(api: httpx.AsyncClient) -> None:
     assert status_and_body(await api.delete(f"{path}/plugin/1")) == (200, {"data": None})
     assert refused(await api.delete(f"{path}/plugin/1")) == 404
     assert refused(await api.post(path, json={"plugin_id": 3})) == 404
-    assert refused(await api.post(path, json={"plugin_id": "x"})) == 400
+    for mistyped in ("x", "1", True, 1.5):
+        assert refused(await api.post(path, json={"plugin_id": mistyped})) == 400
     assert status_and_body(await api.get(path)) == (200, {"data": both[1:]})
 
 

@@ -1,5 +1,6 @@
 """The older shapes of the storage API: groups by CID, paths without a network, filters of the old list."""
 
+import asyncio
 import hashlib
 import json
 import re
@@ -11,6 +12,7 @@ import pytest
 
 from roost.storage.content.model import ContentNetwork
 from roost.storage.files.model import File
+from roost.web import large_response
 from tests.contract.storage import keep
 from tests.server import RunningServer
 
@@ -325,3 +327,21 @@ async def test_totals_are_of_public_files(server: RunningServer, api: httpx.Asyn
     total = {"pin_count": 2, "pin_size_total": 3, "pin_size_with_replications_total": 3}
     for path in ("/data/userPinnedDataTotal", "/v3/data/userPinnedDataTotal"):
         assert status_and_body(await api.get(path)) == (200, total)
+
+
+async def test_a_long_page_is_encoded_beside_the_event_loop(
+    api: httpx.AsyncClient, server: RunningServer, tenant: str
+) -> None:
+    await public(server, tenant, *(f"{tenant} {number}" for number in range(60)))
+
+    async def rows(limit: int, offset: int = 0) -> list[dict[str, Any]]:
+        answer = await api.get("/data/pinList", params={"pageLimit": limit, "pageOffset": offset})
+        assert answer.json()["count"] == 60
+        return answer.json()["rows"]
+
+    with large_response._encoding:
+        long = asyncio.create_task(rows(60))
+        short = await rows(30) + await rows(30, 30)
+        assert not long.done()
+    assert await long == short
+    assert len(short) == 60

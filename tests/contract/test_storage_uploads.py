@@ -170,7 +170,15 @@ async def test_the_older_api(api: httpx.AsyncClient) -> None:
 
 
 async def test_what_the_older_api_refuses(api: httpx.AsyncClient) -> None:
-    for body in (b"", b"[]", b"{", b'{"pinataContent":NaN}', b'{"pinataContent":"\\ud800"}', b'{"pinataOptions":[1]}'):
+    for body in (
+        b"",
+        b"[]",
+        b"{",
+        b'{"pinataContent":NaN}',
+        b'{"pinataContent":"\\ud800"}',
+        b'{"pinataOptions":[1]}',
+        b'{"pinataMetadata":[]}',
+    ):
         refused = await api.post("/pinning/pinJSONToIPFS", content=body)
         assert (refused.status_code, set(refused.json()["error"])) == (400, {"reason", "details"}), body
     for query in ("pageLimit=0", "pageLimit=2000", "status=x", "metadata[keyvalues]=[", "pinStart=x", "cid=x"):

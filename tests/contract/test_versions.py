@@ -44,7 +44,7 @@ async def test_what_there_is(server: RunningServer, agent: httpx.AsyncClient) ->
 
 async def test_a_version_that_does_not_exist_is_400(agent: httpx.AsyncClient) -> None:
     for path, field in (("restart", "version"), ("restart", "agentVersion"), ("update", "tag")):
-        for version in ("9.9.9", "../1.0.0", "1.0.0; id", "-1", "next", "x" * 65, 7, True, [], {"a": 1}):
+        for version in ("", "9.9.9", "../1.0.0", "1.0.0; id", "-1", "next", "x" * 65, 7, True, [], {"a": 1}):
             answer = await agent.post(f"/v0/{path}", json={field: version})
             assert (answer.status_code, answer.json()) == (400, {"error": "Invalid version"}), version
     for path in ("restart", "update"):

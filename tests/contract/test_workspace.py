@@ -57,6 +57,9 @@ async def test_a_command_runs_in_the_workspace(agent: httpx.AsyncClient) -> None
         {"command": "a\0b"},
         {"command": "x" * 70_000},
         {"command": 7},
+        {"command": "true", "timeoutSeconds": True},
+        {"command": "true", "timeoutSeconds": "5"},
+        {"command": "true", "timeoutSeconds": 0},
         {"command": None},
         {"command": ["ls"]},
         {"command": "true", "cwd": 7},
@@ -166,3 +169,20 @@ async def test_a_command_whose_container_dies_is_unavailable(tmp_path: Path) -> 
         os.kill(container.pid, signal.SIGKILL)
         answer = await command
         assert (answer.status_code, answer.json()) == (503, {"error": "Agent is not running"})
+
+
+async def test_a_warden_that_answers_nonsense_fails_the_command(tmp_path: Path) -> None:
+    async def answer_nonsense(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readline()
+        writer.write(b"7\n")
+        await writer.drain()
+        writer.close()
+
+    async with running(tmp_path / "data", runtime=FakeRuntime(tmp_path / "run")) as server:
+        made = (await server.client(server.key()).post("/v0/agents", json={"name": "a"})).json()["agent"]
+        (socket,) = tmp_path.glob("run/**/w.sock")
+        real = socket.rename(socket.with_name("real.sock"))
+        async with await asyncio.start_unix_server(answer_nonsense, socket):
+            answer = await server.agent_client(made).post("/v0/console/exec", json={"command": "true"})
+        real.rename(socket)
+        assert (answer.status_code, answer.json()) == (500, {"error": "Execution failed"})
