@@ -1,6 +1,7 @@
 """Run the benchmarks: `make bench` for all, `python -m bench NAME...` for some.
 
-Names: containers, agents, api, records, scans, logs, edge, tasks, storage, uploads, gateway.
+Names: containers, agents, api, records, scans, logs, edge, tasks, snapshots, git, storage,
+uploads, gateway.
 """
 
 import sys
@@ -8,7 +9,21 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from bench import agents, api, containers, edge, gateway, logs, records, scans, storage, tasks, uploads
+from bench import (
+    agents,
+    api,
+    containers,
+    edge,
+    gateway,
+    git_access,
+    logs,
+    records,
+    scans,
+    snapshots,
+    storage,
+    tasks,
+    uploads,
+)
 from bench.table import Row, report_rows
 
 _BENCHMARKS: Mapping[str, Callable[[Path], Sequence[Row]]] = {
@@ -20,6 +35,8 @@ _BENCHMARKS: Mapping[str, Callable[[Path], Sequence[Row]]] = {
     "logs": logs.run,
     "edge": edge.run,
     "tasks": tasks.run,
+    "snapshots": snapshots.run,
+    "git": git_access.run,
     "storage": storage.run,
     "uploads": uploads.run,
     "gateway": gateway.run,

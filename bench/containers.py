@@ -44,7 +44,7 @@ async def _run(folder: Path) -> Sequence[Row]:
     bare = _run_bwrap(folder)
     spawn = median_ms(lambda: subprocess.run(["true"], check=True), 100)
     return [
-        Row("container and warden ready, p50", statistics.median(starts), "ms", "bare bwrap", bare, "<= 50 ms"),
+        Row("container and warden ready, p50", statistics.median(starts), "ms", "bare bwrap", bare, "<= 25 ms"),
         Row(
             "a command in a container, warden alone, p50",
             statistics.median(commands),
@@ -53,9 +53,7 @@ async def _run(folder: Path) -> Sequence[Row]:
             spawn,
             "0.9 ms",
         ),
-        Row(
-            "memory of a warden, PSS", statistics.median(memory), "MB", "an empty Python", _python_memory(), "<= 16 MB"
-        ),
+        Row("memory of a warden, PSS", statistics.median(memory), "MB", "an empty Python", _python_memory(), "<= 5 MB"),
     ]
 
 

@@ -27,6 +27,7 @@ from roost.core.sensitive import Sensitive
 from roost.hosts.address import HostAddresses
 from roost.hosts.edge.dependencies import ProxyDependencies
 from roost.hosts.edge.protocol import edge_protocol
+from roost.hosts.response_cache import ResponseCache
 from roost.identity.authenticator import AuthRequest, find_credential
 from roost.identity.errors import Unauthorised
 from roost.web.url_rule import HostKind
@@ -159,6 +160,7 @@ def _serve_edge(port: int, upstream: int) -> None:
         credential=credential,
         subscribe=lambda _listener: None,
         observe=lambda _record: None,
+        cache=ResponseCache(lambda: 0),
     )
     uvicorn.run(
         _auth_app, http=edge_protocol(dependencies), ws="websockets-sansio", port=port, log_config=None, lifespan="off"

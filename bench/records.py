@@ -13,6 +13,7 @@ from bench.table import Row, median_ms
 from roost import app, config
 from roost.agents.registry.model import AgentProfile, AgentState
 from roost.agents.registry.repository import AgentRepository
+from roost.app.host_identity import load_host_identity
 from roost.core.db import Connection
 from roost.identity import tenants
 from roost.identity.caller import Plan
@@ -48,9 +49,9 @@ def _have_all_failed(agents: Iterable[Mapping[str, Any]]) -> bool:
 def _fill(data: Path) -> None:
     """Add agents that exist in the database only; a list reads nothing else."""
     settings = config.load_settings({"ROOST_DATA": str(data)})
-    db = app.open_database(settings)
+    db, host = app.open_database(settings), load_host_identity(settings.data).id
     seal = load_sealer(settings, db)
-    agents, gateways = AgentRepository(db, seal, dict.fromkeys(Plan, _AGENTS), "bench"), GatewayTokens(db, seal)
+    agents, gateways = AgentRepository(db, seal, dict.fromkeys(Plan, _AGENTS), host), GatewayTokens(db, seal)
 
     def add(connection: Connection) -> None:
         tenant = tenants.ensure_tenant(connection, DEFAULT_TENANT)
