@@ -2,17 +2,18 @@
 PYTHON ?= python3
 BIN := .venv/bin
 JOBS ?= 2
+CASES ?= 20000
 
 help:  ## what can be typed here
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
 
 setup:  ## everything that running and testing need: .venv, locked dependencies, engines
 	@$(PYTHON) scripts/setup.py dev
-	@$(BIN)/roost engines install
+	@ROOST_URL= $(BIN)/roost engines install
 
 up:  ## the server on http://localhost:8642, data in .roost/
 	@$(PYTHON) scripts/setup.py runtime
-	@$(BIN)/roost engines install
+	@ROOST_URL= $(BIN)/roost engines install
 	@exec $(BIN)/roost up
 
 # Two workers by default: each may run an engine (1 GiB). Tests of one file share a worker, and so what starts once for them.
@@ -30,8 +31,11 @@ bench: setup  ## the benchmarks: a table on stdout and bench/results.json
 	@$(PYTHON) scripts/setup.py bench
 	@$(BIN)/python -m bench
 
+fuzz: setup  ## CASES=20000 requests made from the description of the API; fails at an undescribed answer or a 5xx
+	@$(BIN)/python -m tests.fuzz $(CASES)
+
 fix:  ## format, and let the linter mend what it can
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
 
-.PHONY: help setup up test check bench fix
+.PHONY: help setup up test check bench fuzz fix

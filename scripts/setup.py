@@ -103,10 +103,13 @@ def install(lock: Path) -> None:
 
 def pip(*arguments: str, title: str, steps: int = 1) -> bool:
     """Run pip; show how far it is, and what it said only when it failed."""
+    sys.path.insert(0, str(ROOT))
+    from roost.core.network_advice import advise_network  # after the check of Python's version
+
     print(f"{title} ...", flush=True)
     command = [str(PYTHON), "-I", "-m", "pip", "--disable-pip-version-check", "--no-input", *arguments]
     said: list[str] = []
-    seen = 0
+    seen, advice = 0, ""
     with subprocess.Popen(
         [*command, "--progress-bar", "off"],
         stdout=subprocess.PIPE,
@@ -115,6 +118,7 @@ def pip(*arguments: str, title: str, steps: int = 1) -> bool:
         close_fds=False,
     ) as process:
         for line in process.stdout or ():
+            advice = advice or advise_network(line)
             if line.startswith(STEPS):
                 seen += 1
                 progress(f"  {min(seen, steps)} of {steps}: {line.split(' ', 1)[1].split('=')[0].strip()}")
@@ -122,7 +126,7 @@ def pip(*arguments: str, title: str, steps: int = 1) -> bool:
                 said.append(line.rstrip())
     progress("")
     if process.returncode:
-        print("\n".join(said[-TAIL:]), file=sys.stderr)
+        print("\n".join([*said[-TAIL:], *filter(None, [advice])]), file=sys.stderr)
     return process.returncode == 0
 
 
