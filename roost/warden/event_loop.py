@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import select
+from _thread import allocate_lock
 from bisect import bisect_left, insort
 from time import monotonic
 
@@ -156,6 +157,8 @@ class EventLoop:
         self._epoll = select.epoll()
         self._handlers: dict[int, dict[int, Callable[[], object]]] = {}
         self._wake_fd, self._waker_fd = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        self._closed = False
+        self._waker_lock = allocate_lock()  # a thread may finish its call after the end of the loop
         self.watch(self._wake_fd, READ, self._drain_wake_fd)
 
     def run(self, main: Coroutine[Any, Any, T]) -> T:
@@ -173,9 +176,11 @@ class EventLoop:
             return task.result()
         finally:
             signal.set_wakeup_fd(wakeup_fd)
-            self._epoll.close()
-            os.close(self._wake_fd)
-            os.close(self._waker_fd)
+            with self._waker_lock:
+                self._closed = True
+                self._epoll.close()
+                os.close(self._wake_fd)
+                os.close(self._waker_fd)
 
     def create_task(self, coroutine: Coroutine[Any, Any, T]) -> CoroutineTask[T]:
         """Start a task whose result or error is awaited somewhere."""
@@ -194,10 +199,11 @@ class EventLoop:
         self._ready.append((callback, args))
 
     def call_from_thread(self, callback: Callable[..., object], *args: object) -> None:
-        """Call a function in the loop's thread."""
+        """Call a function in the loop's thread; never, if the loop has ended."""
         self._ready.append((callback, args))
-        with suppress(BlockingIOError):  # a full pipe wakes the loop as well
-            os.write(self._waker_fd, b"\0")
+        with self._waker_lock, suppress(BlockingIOError):  # a full pipe wakes the loop as well
+            if not self._closed:
+                os.write(self._waker_fd, b"\0")
 
     def call_later(self, seconds: float, callback: Callable[..., object], *args: object) -> Timer:
         """Call a function after some seconds."""
