@@ -182,4 +182,5 @@ ROWS: Mapping[str, Sequence[Row]] = {
         _snapshot("n2", commit_sha="c" * 40),
         ("workspace_indexes", {"agent_id": "a1", "snapshot_id": "n2", "synced_at": THEN, "data": b"index"}),
     ],
+    "0025": [_snapshot("n3", state_cid="bafybeistate", state_files=2, state_size=2**40, state_packs='["p2"]')],
 }

@@ -170,9 +170,10 @@ async def test_agents_and_what_they_have(upgraded: Database) -> None:
     counted = await upgraded.read(lambda connection: usage.list_usage(connection, TENANT, None, ""))
     assert [one.prompt_tokens for one in counted] == [2**40] * 2
     saved = await upgraded.read(lambda connection: snapshots.list_snapshots(connection, "a1"))
-    assert {(one.id, one.label, one.commit_sha) for one in saved} == {
-        ("n1", "l" * 100, None),
-        ("n2", None, "c" * 40),
+    assert {(one.id, one.label, one.commit_sha, one.state_cid, *one.state_packs) for one in saved} == {
+        ("n1", "l" * 100, None, None),
+        ("n2", None, "c" * 40, None),
+        ("n3", None, None, "bafybeistate", "p2"),
     }
     assert saved[0].skipped[1] == SkippedFile("\udcff", SkipReason.HOLDS_SECRET, "TOKEN")
     assert await upgraded.read(lambda connection: snapshots.get_index(connection, "a1")) == b"index"

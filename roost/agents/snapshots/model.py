@@ -6,7 +6,7 @@ from datetime import date, datetime, timedelta
 from enum import StrEnum
 
 from roost.agents.snapshots.errors import InvalidSnapshotCid
-from roost.storage.content.model import ContentNetwork, ContentScope
+from roost.storage.content.model import ContentNetwork, ContentScope, InternalNetwork
 from roost.storage.unixfs.cid import DAG_PB, SHA2_256, Cid
 from roost.storage.unixfs.errors import InvalidCid
 
@@ -57,11 +57,12 @@ class SkippedFile:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A state of a workspace, named by the CID of its UnixFS directory.
+    """A version of a workspace, named by the CID of its UnixFS directory, and of the agent's state.
 
     commit_sha: its commit in the agent's repository, None if there is none. change_summary: against the snapshot
     before. files, size: number and bytes of its files and links. skipped_count: number of all entries that are left
-    out, of which `skipped` names the first.
+    out, of which `skipped` names the first. packs: of the workspace. state_cid: of the UnixFS directory with the state,
+    paths relative to the home; None if no state was saved. It is never shown.
     """
 
     id: str
@@ -78,6 +79,10 @@ class Snapshot:
     label: str | None
     packs: Sequence[str]
     created_at: datetime
+    state_cid: str | None = None
+    state_files: int = 0
+    state_size: int = 0
+    state_packs: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -89,8 +94,13 @@ class SyncStatus:
 
 
 def content_scope(tenant_id: str) -> ContentScope:
-    """Return where the content of a tenant's snapshots is."""
+    """Return where the workspaces of a tenant's snapshots are."""
     return ContentScope(ContentNetwork.PRIVATE, tenant_id)
+
+
+def state_scope(tenant_id: str) -> ContentScope:
+    """Return where the states of a tenant's agents are, which no address of the storage API serves."""
+    return ContentScope(InternalNetwork.STATE, tenant_id)
 
 
 def parse_snapshot_cid(text: object) -> str:

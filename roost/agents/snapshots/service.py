@@ -40,7 +40,7 @@ from roost.drivers.runtime.warden_errors import (
     WardenTooManyEntries,
 )
 from roost.identity import tenants
-from roost.storage.content.model import ContentNetwork
+from roost.storage.content.model import ContentNetwork, InternalNetwork
 from roost.storage.content.service import ContentService, hold_packs, release_packs
 from roost.storage.unixfs.cid import Cid
 from roost.storage.unixfs.profile import UNIXFS_V1_2025
@@ -223,7 +223,7 @@ class SnapshotService:
         data = await asyncio.to_thread(encode_index, kept)
 
         def finish(connection: Connection) -> Mapping[str, str]:
-            store.save_index(connection, agent.id, target.id, data, clock.utc_now())
+            store.save_index(connection, agent.id, target.id, clock.utc_now(), data)
             self._history.enqueue(connection, agent, target.id)
             if "then" not in payload:
                 return {}
@@ -283,7 +283,7 @@ class SnapshotService:
                     store.insert_snapshot(connection, snapshot)
                 else:
                     store.set_packs(connection, snapshot.id, captured.packs)
-                store.save_index(connection, agent.id, snapshot.id, data, clock.utc_now())
+                store.save_index(connection, agent.id, snapshot.id, clock.utc_now(), data)
                 if snapshot.commit_sha is None:
                     self._history.enqueue(connection, agent, snapshot.id)
                 _hold_needed(connection, agent, kept)
@@ -300,6 +300,7 @@ def remove_snapshots(connection: Connection, agent_id: str) -> None:
     """Remove the snapshots of an agent in the caller's transaction."""
     store.delete_all(connection, agent_id)
     release_packs(connection, _holder(agent_id))
+    release_packs(connection, _state_holder(agent_id))
 
 
 def _next_snapshot(
@@ -335,8 +336,11 @@ def _hold_needed(connection: Connection, agent: Agent, kept: str | None = None) 
     present = status.snapshot.id if status.snapshot else None
     expired = {one for one in model.find_expired(found, clock.utc_now()) if one not in {present, kept}}
     store.delete_snapshots(connection, list(expired))
-    packs = {pack for snapshot in found if snapshot.id not in expired for pack in snapshot.packs}
+    kept_ones = [snapshot for snapshot in found if snapshot.id not in expired]
+    packs = {pack for snapshot in kept_ones for pack in snapshot.packs}
     hold_packs(connection, _holder(agent.id), agent.tenant_id, ContentNetwork.PRIVATE, packs)
+    state_packs = {pack for snapshot in kept_ones for pack in snapshot.state_packs}
+    hold_packs(connection, _state_holder(agent.id), agent.tenant_id, InternalNetwork.STATE, state_packs)
 
 
 def _read_status(connection: Connection, agent_id: str) -> SyncStatus:
@@ -364,3 +368,7 @@ def _failure(operation: Operation, failed: type[Problem]) -> Problem:
 
 def _holder(agent_id: str) -> str:
     return f"agent/{agent_id}"
+
+
+def _state_holder(agent_id: str) -> str:
+    return f"agent-state/{agent_id}"

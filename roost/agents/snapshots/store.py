@@ -27,6 +27,10 @@ snapshots = sa.Table(
     sa.Column("label", sa.String(100)),
     sa.Column("packs", JsonText, nullable=False),
     sa.Column("created_at", UtcTime, nullable=False),
+    sa.Column("state_cid", sa.String(128)),
+    sa.Column("state_files", sa.Integer, nullable=False, server_default=sa.text("0")),
+    sa.Column("state_size", sa.BigInteger, nullable=False, server_default=sa.text("0")),
+    sa.Column("state_packs", JsonText, nullable=False, server_default=sa.text("'[]'")),
     sa.Index("ix_snapshots_agent_id_created_at_id", "agent_id", "created_at", "id"),
     sa.Index("ix_snapshots_tenant_id_cid", "tenant_id", "cid"),
 )
@@ -38,8 +42,9 @@ workspace_indexes = sa.Table(
     sa.Column("snapshot_id", sa.String(36), sa.ForeignKey("snapshots.id", ondelete="SET NULL")),
     sa.Column("synced_at", UtcTime, nullable=False),
     sa.Column("data", sa.LargeBinary, nullable=False),
+    sa.Column("state_data", sa.LargeBinary),
 )
-"""The snapshot that a workspace equalled at `synced_at`, and the files that it had then."""
+"""The snapshot that a workspace equalled at `synced_at`, the files that it had then, and those of the last state."""
 
 
 def insert_snapshot(connection: Connection, snapshot: Snapshot) -> None:
@@ -48,6 +53,7 @@ def insert_snapshot(connection: Connection, snapshot: Snapshot) -> None:
         snapshot,
         trigger=snapshot.trigger.value,
         packs=list(snapshot.packs),
+        state_packs=list(snapshot.state_packs),
         skipped=[[file.path, file.reason.value, file.secret] for file in snapshot.skipped],
     )
     connection.execute(snapshots.insert().values(values))
@@ -110,6 +116,11 @@ def get_index(connection: Connection, agent_id: str) -> bytes | None:
     return connection.execute(query).scalar_one_or_none()
 
 
+def get_state_index(connection: Connection, agent_id: str) -> bytes | None:
+    query = sa.select(workspace_indexes.c.state_data).where(workspace_indexes.c.agent_id == agent_id)
+    return connection.execute(query).scalar_one_or_none()
+
+
 def get_sync(connection: Connection, agent_id: str) -> tuple[datetime, str | None] | None:
     """Return when a workspace was last compared, and the id of the snapshot that it equalled."""
     table = workspace_indexes.c
@@ -117,9 +128,21 @@ def get_sync(connection: Connection, agent_id: str) -> tuple[datetime, str | Non
     return None if row is None else (row.synced_at, row.snapshot_id)
 
 
-def save_index(connection: Connection, agent_id: str, snapshot_id: str, data: bytes | None, at: datetime) -> None:
-    """Save what a workspace equals; without `data`, its files are as they were."""
-    values = {"snapshot_id": snapshot_id, "synced_at": at, **({} if data is None else {"data": data})}
+def save_index(
+    connection: Connection,
+    agent_id: str,
+    snapshot_id: str,
+    at: datetime,
+    data: bytes | None = None,
+    state_data: bytes | None = None,
+) -> None:
+    """Save what a workspace equals; without `data` or `state_data`, those files are as they were."""
+    given = {"data": data, "state_data": state_data}
+    values = {
+        "snapshot_id": snapshot_id,
+        "synced_at": at,
+        **{key: one for key, one in given.items() if one is not None},
+    }
     saved = workspace_indexes.update().where(workspace_indexes.c.agent_id == agent_id).values(values)
     if connection.execute(saved).rowcount == 0:
         connection.execute(workspace_indexes.insert().values(agent_id=agent_id, **values))

@@ -117,7 +117,7 @@ class StorageGatewayApp:
         self, request: GatewayRequest, content: ResolvedContent, status: int
     ) -> Callable[[Mapping[str, str], int], None]:
         """Return a function that counts a response with this status, given request headers and sent bytes."""
-        gateway, network = content.gateway, content.scope.network
+        gateway, network = content.gateway, content.network
         record = self._counter.record_response
         return partial(record, gateway.tenant_id, gateway.id, network, request.cid, request.name, status)
 

@@ -43,6 +43,7 @@ class ResolvedContent:
     """
 
     gateway: StorageGateway
+    network: ContentNetwork
     scope: ContentScope
     steps: Sequence[ContentStat]
     shared: bool
@@ -79,8 +80,8 @@ class GatewayResolver:
         gateway = await self._find_gateway(name)
         if not is_request_admitted(gateway, visitor.token, visitor.ip, visitor.origin):
             raise GatewayAccessDenied
-        scope = ContentScope(ContentNetwork.PUBLIC, gateway.tenant_id if gateway.is_restricted else None)
-        return await self._resolve(gateway, scope, cid, path, shared=gateway.is_restricted)
+        tenant_id = gateway.tenant_id if gateway.is_restricted else None
+        return await self._resolve(gateway, ContentNetwork.PUBLIC, tenant_id, cid, path, shared=gateway.is_restricted)
 
     async def resolve_private(self, name: str, method: str, url: str, cid: Cid, path: Sequence[str]) -> ResolvedContent:
         """Resolve private content of the gateway's tenant by a signed URL, which is checked first.
@@ -89,16 +90,25 @@ class GatewayResolver:
         """
         gateway = await self._find_gateway(name)
         await self._links.verify_download(gateway.tenant_id, method, url)
-        scope = ContentScope(ContentNetwork.PRIVATE, gateway.tenant_id)
-        return replace(await self._resolve(gateway, scope, cid, path, shared=False), lasting=False)
+        found = await self._resolve(gateway, ContentNetwork.PRIVATE, gateway.tenant_id, cid, path, shared=False)
+        return replace(found, lasting=False)
 
     async def _resolve(
-        self, gateway: StorageGateway, scope: ContentScope, cid: Cid, path: Sequence[str], *, shared: bool
+        self,
+        gateway: StorageGateway,
+        network: ContentNetwork,
+        tenant_id: str | None,
+        cid: Cid,
+        path: Sequence[str],
+        *,
+        shared: bool,
     ) -> ResolvedContent:
-        served = await self._swaps.find_served_cid(gateway, scope.network, cid)
+        scope = ContentScope(network, tenant_id)
+        served = await self._swaps.find_served_cid(gateway, network, cid)
         steps = await self._walk(scope, served, path)
-        signature = await self._signature(gateway, scope.network, served)
-        return ResolvedContent(gateway, scope, steps, shared, Plugin.HOT_SWAPS not in gateway.plugins, signature)
+        signature = await self._signature(gateway, network, served)
+        lasting = Plugin.HOT_SWAPS not in gateway.plugins
+        return ResolvedContent(gateway, network, scope, steps, shared, lasting, signature)
 
     async def _signature(self, gateway: StorageGateway, network: ContentNetwork, cid: Cid) -> str | None:
         if Plugin.CONTENT_ADDRESSABLE not in gateway.plugins:

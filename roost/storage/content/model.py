@@ -17,6 +17,12 @@ class ContentNetwork(StrEnum):
     PRIVATE = "private"
 
 
+class InternalNetwork(StrEnum):
+    """Content that no address of the storage API serves."""
+
+    STATE = "state"
+
+
 class BlockLocation(IntEnum):
     """Storage of the bytes of a block."""
 
@@ -29,7 +35,7 @@ class BlockLocation(IntEnum):
 class ContentScope:
     """Visible content: one network of a tenant, or without a tenant all public content."""
 
-    network: ContentNetwork
+    network: ContentNetwork | InternalNetwork
     tenant_id: str | None = None
 
 
@@ -81,7 +87,7 @@ class PackReference:
     pack_id: str
     holder: str
     tenant_id: str
-    network: ContentNetwork
+    network: ContentNetwork | InternalNetwork
 
 
 @dataclass(frozen=True, slots=True)

@@ -127,13 +127,17 @@ class ContentReceiver:
         Raises BlobStoreFailed and the errors of `then`; nothing is visible after either.
         """
         await self.commit_blob()
-        pack = Pack(self.pack_id, self.size, clock.utc_now())
 
         def publish(connection: Connection) -> T:
-            store.add_pack(connection, pack, self._block_rows(), self._trees)
+            self.publish_pack(connection)
             return then(connection)
 
         return await self._db.write(publish)
+
+    def publish_pack(self, connection: Connection) -> None:
+        """Make a committed blob content, in the transaction that adds a holder."""
+        pack = Pack(self.pack_id, self.size, clock.utc_now())
+        store.add_pack(connection, pack, self._block_rows(), self._trees)
 
     async def _flush_small_files(self) -> None:
         if self._small_files:

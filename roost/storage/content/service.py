@@ -12,7 +12,13 @@ from roost.core.db.database import DatabaseWriteFailed
 from roost.drivers.blob.contract import BlobStore, BlobStoreFailed, BlobWriter
 from roost.storage.content import store
 from roost.storage.content.car_receiver import CarReceiver
-from roost.storage.content.model import ABANDONED_AFTER, ContentNetwork, PackReference, StorageTotals
+from roost.storage.content.model import (
+    ABANDONED_AFTER,
+    ContentNetwork,
+    InternalNetwork,
+    PackReference,
+    StorageTotals,
+)
 from roost.storage.content.reader import ContentReader
 from roost.storage.content.receiver import ContentReceiver
 from roost.storage.content.reimport import Reimporter
@@ -109,7 +115,11 @@ def hold_pack(connection: Connection, reference: PackReference) -> None:
 
 
 def hold_packs(
-    connection: Connection, holder: str, tenant_id: str, network: ContentNetwork, pack_ids: Collection[str]
+    connection: Connection,
+    holder: str,
+    tenant_id: str,
+    network: ContentNetwork | InternalNetwork,
+    pack_ids: Collection[str],
 ) -> None:
     """Replace the packs of a holder: add it to those that are new, and release those that are missing.
 

@@ -15,6 +15,7 @@ from roost.storage.content.model import (
     BlockRow,
     ContentNetwork,
     ContentScope,
+    InternalNetwork,
     Pack,
     PackReference,
     StorageTotals,
@@ -119,7 +120,11 @@ def hold_pack(connection: Connection, reference: PackReference) -> None:
 
 
 def hold_packs(
-    connection: Connection, holder: str, tenant_id: str, network: ContentNetwork, pack_ids: Collection[str]
+    connection: Connection,
+    holder: str,
+    tenant_id: str,
+    network: ContentNetwork | InternalNetwork,
+    pack_ids: Collection[str],
 ) -> None:
     """Replace the packs of a holder. Raises ContentNotFound if a pack is gone."""
     held = set(connection.execute(sa.select(holds.c.pack_id).where(holds.c.holder == holder)).scalars())
