@@ -14,7 +14,6 @@ from roost.drivers.git.contract import (
     BadGitRequest,
     EntryKind,
     GitChange,
-    GitClear,
     GitDeletion,
     GitEntry,
     GitFailed,
@@ -58,8 +57,10 @@ async def listed(*changes: GitChange) -> AsyncIterator[GitChange]:
         yield change
 
 
-async def commit(git: GitRepositories, parent: str | None, *changes: GitChange, message: str = "a message") -> str:
-    return await git.commit(AGENT, parent, listed(*changes), message, "Ada <ada@example.com>", NOW)
+async def commit(git: GitRepositories, parent: str | None, *changes: GitChange, base: str | None = "") -> str:
+    """Commit changes to the tree of the parent, or of another base."""
+    base = parent if base == "" else base
+    return await git.commit(AGENT, parent, base, listed(*changes), "a message", "Ada <ada@example.com>", NOW)
 
 
 async def paths(git: GitRepositories, commit: str) -> Sequence[str]:
@@ -100,10 +101,13 @@ async def test_changes_are_made_to_the_parent(repositories: GitRepositories) -> 
     first = await commit(repositories, None, file("kept"), file("gone/x"), file("gone/y"), file("turned"))
     second = await commit(repositories, first, GitDeletion("gone"), GitDeletion("missing"), file("turned/into", b"new"))
     assert await paths(repositories, second) == ["kept", "turned/into"]
-    third = await commit(repositories, second, GitClear(), file("only"))
+    third = await commit(repositories, second, file("only"), base=None)
     assert await paths(repositories, third) == ["only"]
     beside = await commit(repositories, first, file("beside"))
     assert await repositories.head(AGENT) == beside, "the head moves whatever it was"
+    assert await commit(repositories, second, file("kept"), file("turned/into", b"new"), base=None) == second
+    assert await repositories.head(AGENT) == second, "a tree that the parent has makes no commit"
+    assert await commit(repositories, beside, GitDeletion("gone"), base=third) not in {beside, third}
 
 
 async def test_names_that_git_reserves_are_left_out(repositories: GitRepositories, bare: Path) -> None:
@@ -193,7 +197,7 @@ async def test_blobs_are_read_in_their_order_and_skipped_unread(repositories: Gi
 
 async def test_a_repository_belongs_to_a_user_of_its_own(repositories: GitRepositories, bare: Path) -> None:
     await commit(repositories, None, file("a"))
-    await repositories.commit("bob", None, listed(file("b")), "m", "Bob", NOW)
+    await repositories.commit("bob", None, None, listed(file("b")), "m", "Bob", NOW)
     other = bare.with_name("bob")
     if os.geteuid() == 0:
         assert len({0, bare.stat().st_uid, other.stat().st_uid}) == 3
@@ -249,6 +253,19 @@ async def test_nothing_in_a_repository_is_executed_or_read_as_configuration(
     await repositories.set_head(AGENT, made)
     assert [entry.path async for entry in repositories.list_changes(AGENT, made, second)] == ["b"]
     assert not (bare / "executed").exists()
+
+
+@pytest.mark.parametrize("name", ["refs/heads", "objects/pack"])
+async def test_nothing_is_written_through_links(
+    repositories: GitRepositories, bare: Path, tmp_path: Path, name: str
+) -> None:
+    first = await commit(repositories, None, file("a"))
+    (bare / name).rename(tmp_path / "elsewhere")
+    (bare / name).symlink_to(tmp_path / "elsewhere")
+    before = sorted((tmp_path / "elsewhere").iterdir())
+    with pytest.raises(GitFailed):
+        await commit(repositories, first, file("b"))
+    assert sorted((tmp_path / "elsewhere").iterdir()) == before
 
 
 async def answer(git: GitRepositories, service: GitService, body: bytes | None = None, protocol: str = "") -> bytes:

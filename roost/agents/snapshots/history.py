@@ -14,13 +14,13 @@ from roost.agents.registry.errors import AgentNotFound
 from roost.agents.registry.model import Agent
 from roost.agents.registry.repository import AgentRepository
 from roost.agents.snapshots import model, store
+from roost.agents.snapshots.member_content import BATCH_SIZE, read_members
 from roost.agents.snapshots.model import Snapshot
 from roost.agents.snapshots.tree_differences import list_differences
 from roost.core import log
 from roost.core.db import Database
 from roost.drivers.git.contract import (
     GitChange,
-    GitClear,
     GitDeletion,
     GitFailed,
     GitFile,
@@ -97,31 +97,40 @@ class SnapshotHistory:
                 pass
             else:
                 return snapshot.commit_sha
-        base = None
-        if head is not None:
-            base = await self._db.read(lambda connection: store.find_commit(connection, agent.id, head))
-        changes = self._list_changes(agent, base, snapshot)
+        base = await self._db.read(lambda connection: store.find_base(connection, agent.id, head))
+        try:
+            return await self._commit(agent, head, base, snapshot)
+        except UnknownCommit:
+            return await self._commit(agent, head, None, snapshot)
+
+    async def _commit(self, agent: Agent, head: str | None, base: Snapshot | None, snapshot: Snapshot) -> str:
+        """Commit a snapshot by what differs from the snapshot `base`."""
         author = f"{agent.profile.name} <{agent.id}>"
         message = f"{snapshot.change_summary}\n\nSnapshot {snapshot.cid}\n"
-        async with aclosing(changes):
-            return await self._repositories.commit(agent.id, head, changes, message, author, snapshot.created_at)
+        base_commit = None if base is None else base.commit_sha
+        async with aclosing(self._list_changes(agent, base, snapshot)) as changes:
+            return await self._repositories.commit(
+                agent.id, head, base_commit, changes, message, author, snapshot.created_at
+            )
 
     async def _list_changes(self, agent: Agent, base: Snapshot | None, snapshot: Snapshot) -> AsyncGenerator[GitChange]:
         """Yield what differs from the snapshot `base`, or the whole tree."""
         scope = model.content_scope(agent.tenant_id)
-        if base is None:
-            yield GitClear()
         old = None if base is None else Cid.parse(base.cid)
+        written: list[TreeMember] = []
         async with aclosing(list_differences(self._reader, scope, old, Cid.parse(snapshot.cid))) as differences:
             async for difference in differences:
                 if difference.new is None:
                     yield GitDeletion(difference.path)
-                elif difference.new.kind is MemberKind.LINK:
-                    yield GitLink(difference.path, difference.new.target.decode("utf-8", "surrogateescape"))
-                elif difference.new.kind is MemberKind.FILE:
-                    found = await self._reader.stat(scope, difference.new.cid)
-                    async with aclosing(self._reader.stream_file(scope, found)) as content:
-                        yield GitFile(difference.path, difference.new.size, content, _is_executable(difference.new))
+                elif difference.new.kind is not MemberKind.FOLDER:
+                    written.append(difference.new)
+        for start in range(0, len(written), BATCH_SIZE):
+            async with aclosing(read_members(self._reader, scope, written[start : start + BATCH_SIZE])) as contents:
+                async for member, _, content in contents:
+                    if member.kind is MemberKind.LINK:
+                        yield GitLink(member.path, member.target.decode("utf-8", "surrogateescape"))
+                    else:
+                        yield GitFile(member.path, member.size, content, _is_executable(member))
 
 
 _SUBJECT = "git/"

@@ -4,16 +4,16 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 
 from roost.agents.snapshots.index import IndexedEntry, WorkspaceIndex, settled_stamp
+from roost.agents.snapshots.member_content import BATCH_SIZE, read_members
 from roost.agents.snapshots.model import FILE_MODE, FOLDER_MODE
 from roost.drivers.runtime.warden_changes import PutFile, PutFolder, PutLink, RemovePath, TreeChange
 from roost.drivers.runtime.warden_tree import ScanEntry, WardenTree
-from roost.storage.content.model import BlockLocation, BlockMatch, ContentScope
+from roost.storage.content.model import ContentScope
 from roost.storage.content.reader import ContentReader, ContentStat
 from roost.storage.content.tree_walk import MemberKind, TreeMember, walk_tree
-from roost.storage.unixfs.cid import DAG_PB, RAW, Cid
+from roost.storage.unixfs.cid import DAG_PB, Cid
 
 _PERMISSIONS = 0o777
-_BATCH_SIZE = 500
 
 
 async def restore_tree(
@@ -70,35 +70,24 @@ class _Restore:
         for path in self._present:
             if path not in self._wanted and path not in kept:
                 yield RemovePath(path)
-        for start in range(0, len(self._written), _BATCH_SIZE):
-            async with aclosing(self._put_members(self._written[start : start + _BATCH_SIZE])) as changes:
+        for start in range(0, len(self._written), BATCH_SIZE):
+            async with aclosing(self._put_members(self._written[start : start + BATCH_SIZE])) as changes:
                 async for change in changes:
                     yield change
 
     async def _put_members(self, members: Sequence[TreeMember]) -> AsyncGenerator[TreeChange]:
-        """Yield the changes that write members; files of one block last, which are read together."""
-        blocks = await self._reader.find_blocks(self._scope, [member.cid for member in members])
-        slices: list[tuple[TreeMember, BlockMatch]] = []
-        for member, block in zip(members, blocks, strict=True):
+        """Yield the changes that write members."""
+        for member in members:
             if member.kind is MemberKind.FOLDER:
                 yield PutFolder(member.path, _get_mode(member))
-                continue
-            if block.row.location is BlockLocation.SLICE and member.cid.codec == RAW:
-                slices.append((member, block))
-                continue
-            found = await self._reader.describe_block(block)
-            self.restored[member.path] = _index_member(member, found)
-            if member.kind is MemberKind.LINK:
-                yield PutLink(member.path, member.target.decode("utf-8", "surrogateescape"))
-            else:
-                async with aclosing(self._reader.stream_file(self._scope, found)) as content:
-                    yield PutFile(member.path, _get_mode(member), member.size, content)
-        async with aclosing(self._reader.read_slices([block for _, block in slices])) as contents:
-            async for index, data in contents:
-                member, block = slices[index]
-                found = await self._reader.describe_block(block)
+        files = [member for member in members if member.kind is not MemberKind.FOLDER]
+        async with aclosing(read_members(self._reader, self._scope, files)) as contents:
+            async for member, found, content in contents:
                 self.restored[member.path] = _index_member(member, found)
-                yield PutFile(member.path, _get_mode(member), member.size, data)
+                if member.kind is MemberKind.LINK:
+                    yield PutLink(member.path, member.target.decode("utf-8", "surrogateescape"))
+                else:
+                    yield PutFile(member.path, _get_mode(member), member.size, content)
 
     def _find_kept(self) -> set[str]:
         """Return the paths that no reading knows, with the folders around them."""

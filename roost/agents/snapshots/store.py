@@ -88,10 +88,11 @@ def set_label(connection: Connection, snapshot_id: str, label: str | None) -> No
     connection.execute(snapshots.update().where(snapshots.c.id == snapshot_id).values(label=label))
 
 
-def find_commit(connection: Connection, agent_id: str, commit: str) -> Snapshot | None:
-    """Return the newest snapshot of an agent with that commit."""
-    query = snapshots.select().where(snapshots.c.agent_id == agent_id, snapshots.c.commit_sha == commit)
-    return read_one(connection, query.order_by(snapshots.c.created_at.desc()).limit(1), _snapshot)
+def find_base(connection: Connection, agent_id: str, head: str | None) -> Snapshot | None:
+    """Return the snapshot whose commit is `head`, or else the newest one with a commit."""
+    query = snapshots.select().where(snapshots.c.agent_id == agent_id, snapshots.c.commit_sha.is_not(None))
+    order = (sa.case((snapshots.c.commit_sha == head, 0), else_=1), snapshots.c.created_at.desc())
+    return read_one(connection, query.order_by(*order).limit(1), _snapshot)
 
 
 def set_commit(connection: Connection, snapshot_id: str, commit: str) -> None:

@@ -53,9 +53,8 @@ _CONFIGURATION: Mapping[str, str] = {
     "receive.maxInputSize": str(MAX_PACK_BYTES),
     "receive.autogc": "false",
     "receive.advertisePushOptions": "false",
-    # Every push and commit stays one pack, so that making it durable takes the sync of one folder.
+    # Every push stays one pack, so that making it durable takes the sync of one folder.
     "receive.unpackLimit": "1",
-    "fastimport.unpackLimit": "1",
     "uploadpack.allowFilter": "true",
     "uploadpack.allowAnySHA1InWant": "true",
     "gc.auto": "0",

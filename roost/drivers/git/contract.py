@@ -57,7 +57,7 @@ class GitFile:
 
     path: str
     size: int
-    content: AsyncIterable[bytes]
+    content: bytes | AsyncIterable[bytes]
     is_executable: bool = False
 
 
@@ -76,12 +76,7 @@ class GitDeletion:
     path: str
 
 
-@dataclass(frozen=True)
-class GitClear:
-    """Removal of everything: the changes after it are the whole tree."""
-
-
-GitChange = GitFile | GitLink | GitDeletion | GitClear
+GitChange = GitFile | GitLink | GitDeletion
 
 
 class EntryKind(StrEnum):
@@ -222,17 +217,18 @@ class GitRepositories(ABC):
         self,
         agent_id: str,
         parent: str | None,
+        base: str | None,
         changes: AsyncIterable[GitChange],
         message: str,
         author: str,
         time: datetime,
     ) -> str:
-        """Commit changes to the tree of `parent` (None: to an empty one), move `main` there and return the commit.
+        """Commit changes to the tree of `base` (None: to an empty one), move `main` there and return the commit.
 
-        Changes that leave the tree as it was make no commit: `main` moves to `parent`, which is returned.
+        If the tree is that of `parent`, no commit is made: `main` moves to `parent`, which is returned.
         A path with a part that Git reserves (`is_git_name`) is left out. The author is a name, or a name with an
         address in angle brackets. A failure, or an exception of `changes`, leaves `main` as it was. Raises
-        UnknownCommit for the parent and PushUnfinished.
+        UnknownCommit for `parent` and `base`, and PushUnfinished.
         """
 
     @abstractmethod

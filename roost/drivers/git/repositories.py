@@ -6,8 +6,8 @@
 import asyncio
 import re
 from collections import defaultdict
-from collections.abc import AsyncGenerator, AsyncIterable, Sequence
-from contextlib import aclosing, asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterable, Generator, Sequence
+from contextlib import aclosing, asynccontextmanager, contextmanager
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -17,6 +17,7 @@ from roost.core import log
 from roost.core.sanitize import sanitize_line
 from roost.drivers.git import scripts, trees
 from roost.drivers.git.command import GitScript
+from roost.drivers.git.commit_writer import format_commit, write_changes
 from roost.drivers.git.contract import (
     MAIN,
     BadGitRequest,
@@ -29,9 +30,12 @@ from roost.drivers.git.contract import (
     GitUnavailable,
     PushedTree,
     PushHandler,
+    PushUnfinished,
 )
-from roost.drivers.git.fast_import import commit_stream
+from roost.drivers.git.object_reader import ObjectReader
+from roost.drivers.git.pack_writer import ObjectKind
 from roost.drivers.git.push import PENDING, PUSH_HOOKS, PushConversation
+from roost.drivers.git.repository_files import draft_pack, list_packs, read_reference, write_reference
 from roost.drivers.git.runner import (
     PROBE,
     GitRunner,
@@ -39,8 +43,8 @@ from roost.drivers.git.runner import (
     check_status,
     feed_command,
     read_status,
-    send_input,
 )
+from roost.drivers.git.tree_editor import TreeEditor
 from roost.drivers.sandbox.contract import CommandProcess, Sandbox
 
 _PROTOCOL = re.compile(r"[0-9a-zA-Z]+(=[0-9a-zA-Z]+)?(:[0-9a-zA-Z]+(=[0-9a-zA-Z]+)?)*")
@@ -73,7 +77,7 @@ class SandboxedRepositories(GitRepositories):
     async def head(self, agent_id: str) -> str | None:
         if not self._exists(agent_id):
             return None
-        if head := self._runner.read_reference(agent_id, MAIN):  # without a command, because it is asked often
+        if head := read_reference(self._runner.path(agent_id), MAIN):  # without a command, because it is asked often
             return head
         return await self._runner.query(agent_id, GitScript(scripts.SHOW_HEAD)) or None
 
@@ -86,18 +90,33 @@ class SandboxedRepositories(GitRepositories):
         self,
         agent_id: str,
         parent: str | None,
+        base: str | None,
         changes: AsyncIterable[GitChange],
         message: str,
         author: str,
         time: datetime,
     ) -> str:
-        arguments = () if parent is None else (check_object_id(parent),)
-        script = GitScript(scripts.IMPORT_COMMIT, arguments, is_writable=True)
-        async with self._locked(agent_id), self._runner.run(agent_id, script) as process:
-            async with aclosing(commit_stream(parent, changes, message, author, time)) as stream:
-                await send_input(process, stream)
-            commit = (await process.reader.readline()).decode().strip()
-            await check_status(process)
+        path = self._runner.path(agent_id)
+        async with self._locked(agent_id):
+            if read_reference(path, PENDING):
+                raise PushUnfinished
+            with _file_errors(), draft_pack(path) as draft:
+                async with ObjectReader(self._runner, agent_id) as objects:
+                    parent_tree = None if parent is None else await objects.find_tree(parent)
+                    editor = TreeEditor(objects.read_tree)
+                    if base is not None:
+                        await editor.open_tree(await objects.find_tree(base))
+                    await write_changes(draft.pack, editor, changes)
+                tree = await asyncio.to_thread(editor.write_trees, draft.pack.add_object)
+                if parent is not None and tree == parent_tree:
+                    commit = parent
+                else:
+                    data = format_commit(tree, parent, message, author, time)
+                    commit = draft.pack.add_object(ObjectKind.COMMIT, data).hex()
+                    await asyncio.to_thread(draft.publish)
+                await asyncio.to_thread(write_reference, path, MAIN, commit)
+            if sum(name.endswith(".pack") for name in list_packs(path)) > scripts.MAX_PACKS:
+                await self._runner.query(agent_id, GitScript(scripts.REPACK, is_writable=True))
         return commit
 
     def list_tree(self, agent_id: str, commit: str) -> AsyncGenerator[GitEntry]:
@@ -142,7 +161,7 @@ class SandboxedRepositories(GitRepositories):
                 raise BadGitRequest
 
     async def find_unfinished_push(self, agent_id: str) -> tuple[str | None, str] | None:
-        pending = self._runner.read_reference(agent_id, PENDING)
+        pending = read_reference(self._runner.path(agent_id), PENDING)
         return None if pending is None else (await self.head(agent_id), pending)
 
     async def finish_push(self, agent_id: str) -> None:
@@ -214,6 +233,16 @@ class _QuarantinedTree(PushedTree):
     async def read_file(self, entry: GitEntry) -> bytes:
         async with aclosing(self._runner.read_blobs(self._agent_id, [entry.blob], self._quarantine)) as blobs:
             return b"".join([chunk async for blob in blobs async for chunk in blob.content])
+
+
+@contextmanager
+def _file_errors() -> Generator[None]:
+    """Raise GitFailed for errors of a repository's files."""
+    try:
+        yield
+    except OSError as error:
+        _log.error("git.write_failed", reason=str(error))
+        raise GitFailed from None
 
 
 def _service_script(request: GitRequest) -> GitScript:

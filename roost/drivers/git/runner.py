@@ -1,11 +1,10 @@
 """Runs scripts on repositories in a folder of this machine, each in a sandbox of its own."""
 
 import asyncio
-import os
 import re
 from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterable, Sequence
-from contextlib import ExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 from roost.core import log
@@ -24,13 +23,13 @@ from roost.drivers.git.contract import (
     PushUnfinished,
     UnknownCommit,
 )
+from roost.drivers.git.repository_files import list_packs
 from roost.drivers.runtime.contract import RuntimeFailed
 from roost.drivers.sandbox.contract import CommandProcess, Sandbox
 
 PROBE = ".probe"
 """A name that no agent has, for the repository of a probe."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,63}")
-_REFERENCE_BYTES = 64
 _OBJECT_ID = re.compile(r"[0-9a-f]{40}")
 
 _log = log.get_logger("git")
@@ -97,23 +96,6 @@ class GitRunner:
         self._folder.mkdir(parents=True, exist_ok=True)
         self._folder.chmod(0o711)
 
-    def read_reference(self, agent_id: str, name: str) -> str | None:
-        """Return the object of a reference, None if it is missing, packed or no file. No link is followed."""
-        try:
-            with ExitStack() as opened:
-                place = os.open(self.path(agent_id), os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW)
-                opened.callback(os.close, place)
-                *folders, file = name.split("/")
-                for folder in folders:
-                    place = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=place)
-                    opened.callback(os.close, place)
-                place = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=place)
-                opened.callback(os.close, place)
-                value = os.read(place, _REFERENCE_BYTES).decode(errors="replace").strip()
-        except OSError:
-            return None
-        return value if _OBJECT_ID.fullmatch(value) else None
-
     def check_disk(self) -> None:
         """Raise GitDiskFull unless the disk has space for a push."""
         if not read_disk_space(self._folder).leaves(MAX_PACK_BYTES):
@@ -121,8 +103,7 @@ class GitRunner:
 
     def has_space(self, agent_id: str) -> bool:
         """Return whether a repository may become larger."""
-        with os.scandir(self.path(agent_id) / "objects/pack") as packs:
-            return sum(pack.stat(follow_symlinks=False).st_size for pack in packs) < MAX_REPOSITORY_BYTES
+        return sum(list_packs(self.path(agent_id)).values()) < MAX_REPOSITORY_BYTES
 
     async def remove(self, agent_id: str) -> None:
         """Remove a repository. Raises GitFailed."""

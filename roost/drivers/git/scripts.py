@@ -10,7 +10,7 @@ from roost.drivers.git.push import PENDING
 UNKNOWN_COMMIT, PUSH_UNFINISHED = 44, 45
 """Statuses of scripts that found no such commit, or a recorded push."""
 
-_MAX_PACKS = 50
+MAX_PACKS = 50
 _EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 
 _end = 'echo "exit {status}" >&3; exit'.format
@@ -18,9 +18,8 @@ _check_commit = (
     f'git cat-file -e "$1^{{commit}}" 2>/dev/null || {{ {_end(status=UNKNOWN_COMMIT)}; }}\n'  # the first argument
 )
 _check_push = f"git rev-parse -q --verify {PENDING} >/dev/null && {{ {_end(status=PUSH_UNFINISHED)}; }}\n"
-_sync = "sync objects/pack refs/heads"
-# Every commit and push adds a pack; merging them by size keeps their number logarithmic.
-_tidy = f"{{ set -- objects/pack/*.pack; [ $# -le {_MAX_PACKS} ] || git repack -q -d --geometric=2 || true; }}"
+# Every commit and push adds a pack; merging them by size keeps their number logarithmic. It also adds deltas.
+REPACK = f"set -- objects/pack/*.pack; [ $# -le {MAX_PACKS} ] || git repack -q -d --geometric=2 || true"
 
 CREATE = f"""
 rm -rf objects/tmp_objdir-* objects/incoming-* objects/pack/tmp_* objects/pack/.tmp-*
@@ -28,18 +27,13 @@ rm -f ./*.lock refs/heads/*.lock {INTERNAL_REFS}/*.lock
 git init --bare --quiet --template= --initial-branch=main . 2>/dev/null && sync . objects objects/pack refs refs/heads
 """
 SHOW_HEAD = f"git rev-parse -q --verify {MAIN} || true"
-MOVE_HEAD = f'{_check_commit}{_check_push}git update-ref {MAIN} "$1" && {_sync}'
-# Without deltas: fast-import seeks them in the file before, which takes as long as all else. Repacking adds them.
-IMPORT_COMMIT = (
-    f"[ $# = 0 ] || {_check_commit}{_check_push}git fast-import --quiet --force --done --depth=0 && "
-    f'{{ [ $# = 0 ] || [ "$(git rev-parse "$1^{{tree}}")" != "$(git rev-parse {MAIN}^{{tree}})" ] || '
-    f'git update-ref {MAIN} "$1"; }} && {_sync} && git rev-parse {MAIN} && {_tidy}'
-)
+MOVE_HEAD = f'{_check_commit}{_check_push}git update-ref {MAIN} "$1" && sync objects/pack refs/heads'
 LIST_TREE = f'{_check_commit}git ls-tree -r -l -z --full-tree "$1"'
 LIST_CHANGES = f'{_check_commit}git diff-tree -r -z --no-renames --no-commit-id --raw "${{2:-{_EMPTY_TREE}}}" "$1"'
+READ_OBJECTS = "git cat-file --batch"
 READ_BLOBS = "git cat-file --batch --buffer"
 ADVERTISE = 'git "$1" --stateless-rpc --http-backend-info-refs . 3>&-'
-SERVE = f'git "$1" --stateless-rpc .\nstatus=$?\n[ "$1" = upload-pack ] || {_tidy}\n(exit $status)'
+SERVE = f'git "$1" --stateless-rpc .\nstatus=$?\n[ "$1" = upload-pack ] || {{ {REPACK}; }}\n(exit $status)'
 FINISH_PUSH = f"""
 rm -f refs/heads/*.lock {INTERNAL_REFS}/*.lock
 commit=$(git rev-parse -q --verify {PENDING}) || {{ {_end(status=0)}; }}

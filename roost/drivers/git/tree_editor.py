@@ -1,0 +1,113 @@
+"""Changes to a tree of Git objects: only the folders on the way to a change are read and written."""
+
+from collections.abc import Awaitable, Callable
+
+from roost.drivers.git.contract import GitFailed
+from roost.drivers.git.pack_writer import ObjectKind, object_id
+
+_FOLDER_MODE = b"40000"
+
+ReadTree = Callable[[bytes], Awaitable[bytes]]
+"""Reads the tree with a binary id."""
+AddObject = Callable[[ObjectKind, bytes], bytes]
+"""Adds an object and returns its binary id."""
+
+
+class _Folder:
+    """A tree that was read or is new. oid: id of the tree that was read."""
+
+    def __init__(self, data: bytes = b"", oid: bytes = b"") -> None:
+        self.oid = oid
+        self.entries = _parse_entries(data)
+
+
+_Entry = tuple[bytes, bytes] | _Folder
+"""Mode and binary id, or a folder on the way to a change."""
+
+
+class TreeEditor:
+    def __init__(self, read_tree: ReadTree) -> None:
+        self._read_tree = read_tree
+        self._root = _Folder()
+
+    async def open_tree(self, root: bytes) -> None:
+        """Begin with the tree `root` instead of an empty one."""
+        self._root = _Folder(await self._read_tree(root), root)
+
+    async def put_entry(self, path: str, mode: bytes, oid: bytes) -> None:
+        """Put a file or link in the place of whatever is there. Raises GitFailed for an unfit path."""
+        *folders, name = split_path(path)
+        folder = self._root
+        for part in folders:
+            entry = await self._enter(folder, part)
+            if entry is None:
+                entry = folder.entries[part] = _Folder()
+            folder = entry
+        folder.entries[name] = (mode, oid)
+
+    async def remove_entry(self, path: str) -> None:
+        """Remove a file, or a folder with all below it, if it is there. Raises GitFailed for an unfit path."""
+        *folders, name = split_path(path)
+        folder: _Folder | None = self._root
+        for part in folders:
+            if (folder := await self._enter(folder, part)) is None:
+                return
+        folder.entries.pop(name, None)
+
+    def write_trees(self, add_object: AddObject) -> bytes:
+        """Add the trees that differ from those that were read, and return the id of the root. Blocking."""
+        return _write_folder(self._root, add_object) or add_object(ObjectKind.TREE, b"")
+
+    async def _enter(self, folder: _Folder, name: bytes) -> _Folder | None:
+        """Return the folder of that name, None if there is none."""
+        entry = folder.entries.get(name)
+        if entry is None or isinstance(entry, _Folder):
+            return entry
+        mode, oid = entry
+        if not _is_folder(mode):
+            return None
+        found = folder.entries[name] = _Folder(await self._read_tree(oid), oid)
+        return found
+
+
+def split_path(path: str) -> list[bytes]:
+    """Return the parts of a path. Raises GitFailed for one that is no relative path of a tree."""
+    parts = path.encode(errors="surrogateescape").split(b"/")
+    if "\0" in path or not {b"", b".", b".."}.isdisjoint(parts):
+        raise GitFailed(f"{path!a} cannot be a path in a commit")
+    return parts
+
+
+def _parse_entries(data: bytes) -> dict[bytes, _Entry]:
+    """Parse a tree, which may be hostile. Raises GitFailed."""
+    entries: dict[bytes, _Entry] = {}
+    position = 0
+    while position < len(data):
+        end = data.find(b"\0", position)
+        mode, _, name = data[position:end].partition(b" ")
+        position = end + 21
+        if end < 0 or position > len(data) or not name:
+            raise GitFailed("A tree is malformed")
+        entries[name] = (mode, data[end + 1 : position])
+    return entries
+
+
+def _write_folder(folder: _Folder, add_object: AddObject) -> bytes | None:
+    """Return the id of the tree, None if it is empty: Git knows no empty folders."""
+    rows: list[tuple[bytes, bytes]] = []
+    for name, entry in folder.entries.items():
+        if isinstance(entry, _Folder):
+            if (written := _write_folder(entry, add_object)) is None:
+                continue
+            mode, oid = _FOLDER_MODE, written
+        else:
+            mode, oid = entry
+        rows.append((name + b"/" if _is_folder(mode) else name, b"%b %b\0%b" % (mode, name, oid)))
+    data = b"".join(row for _, row in sorted(rows))
+    if not data or object_id(ObjectKind.TREE, data) == folder.oid:
+        return folder.oid if data else None
+    return add_object(ObjectKind.TREE, data)
+
+
+def _is_folder(mode: bytes) -> bool:
+    return mode.lstrip(b"0") == _FOLDER_MODE
