@@ -7,6 +7,7 @@ from functools import cache
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
 from roost.app.agent_services import AgentServices, build_agent_services, start_agent_services
+from roost.app.archive_services import ArchiveServices, build_archive_services
 from roost.app.core_services import CoreServices, build_core_services
 from roost.app.drivers import Drivers, create_image_renderer
 from roost.app.free_space import check_free_space
@@ -40,6 +41,7 @@ class RoostServer:
     drivers: Drivers
     storage: StorageServices
     agents: AgentServices
+    archives: ArchiveServices
     images: ImageRenderer
     edge: type[EdgeHttpProtocol]
     http: HttpServer
@@ -105,7 +107,8 @@ def build_server(settings: Settings, drivers: Drivers) -> RoostServer:
     trusted = settings.trusted_proxies
     asgi = add_middleware(gateway, core.addresses, core.authenticator.identify_caller, trusted=trusted, observe=observe)
     agents = build_agent_services(core, drivers, storage.content, asgi)
-    for services in (core, storage, agents, agents.lifecycle):
+    archives = build_archive_services(core, storage, agents)
+    for services in (core, storage, agents, agents.lifecycle, archives):
         registry.add_fields(services)
     edge = edge_protocol(
         ProxyDependencies(
@@ -120,7 +123,7 @@ def build_server(settings: Settings, drivers: Drivers) -> RoostServer:
             trusted=trusted,
         )
     )
-    return RoostServer(core, drivers, storage, agents, images, edge, HttpServer(asgi, edge))
+    return RoostServer(core, drivers, storage, agents, archives, images, edge, HttpServer(asgi, edge))
 
 
 def _request_observer(metrics: CollectorRegistry) -> Observe:

@@ -1,4 +1,4 @@
-"""`roost agents ...`: list, create, fork, show, delete, restart, token, open, logs, exec."""
+"""`roost agents ...`: list, create, fork, export, import, show, delete, restart, token, open, logs, exec."""
 
 import sys
 import webbrowser
@@ -7,6 +7,7 @@ from urllib.parse import quote
 
 import typer
 
+from roost.cli.archives import export_agent, import_agent
 from roost.cli.client import (
     AgentName,
     Data,
@@ -158,6 +159,8 @@ def open_agent(agent: AgentName, data: Data = None) -> None:
     print_line(f"Opened {found['url']}/")
 
 
+commands.command("export")(export_agent)
+commands.command("import")(import_agent)
 commands.command("logs")(print_logs)
 commands.command("exec", context_settings=PASS_THROUGH)(exec_command)
 

@@ -11,8 +11,11 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, Trans
 from roost.cli.output import ExitCode, error_console, exit_with_error
 
 
-def save_chunks(chunks: Iterable[bytes], target: Path) -> None:
-    """Write the chunks to a file, which appears when it is complete, or to standard output."""
+def save_chunks(chunks: Iterable[bytes], target: Path, mode: int = 0o666) -> None:
+    """Write the chunks to a file, which appears when it is complete, or to standard output.
+
+    `mode` are the permissions of the file, less the umask.
+    """
     if target == Path("-"):
         for chunk in chunks:
             sys.stdout.buffer.write(chunk)
@@ -20,6 +23,7 @@ def save_chunks(chunks: Iterable[bytes], target: Path) -> None:
         return
     partial = target.with_name(f".roost-{os.getpid()}.part")
     try:
+        partial.touch(mode)
         with partial.open("wb") as file:
             file.writelines(chunks)
         partial.replace(target)

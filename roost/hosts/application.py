@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from fastapi import FastAPI
 from prometheus_client import CollectorRegistry
 
+from roost.agents.archives import api as archives
 from roost.agents.channels import api as channels
 from roost.agents.commands import api as commands
 from roost.agents.devices import api as devices
@@ -62,6 +63,7 @@ def create_application(
     errors.install_error_handlers(app)
     app.add_middleware(PathRewriteMiddleware)
     app.add_middleware(HeadMiddleware, routes=app.routes)  # around the rewriting, which knows no HEAD
+    app.include_router(archives.router)
     app.include_router(lifecycle.router)
     app.include_router(commands.router)
     app.include_router(agent_files.router)

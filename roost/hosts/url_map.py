@@ -47,6 +47,7 @@ URL_MAP = (
     _agents("/v0/files/upload", body=_WORKSPACE_FILE, aliases=_ON_AGENT),
     _agents("/v0/agents/[^/]+/files/content", methods=frozenset({"PUT"}), body=_UPLOAD),
     _agents("/v0/files/content", methods=frozenset({"PUT"}), body=_UPLOAD, aliases=_ON_AGENT),
+    _agents("/v0/agents/import", methods=frozenset({"POST"}), body=_UPLOAD),
     _git("/v0/agents/[^/]+/git/.*"),
     _git("/v0/git/.*", aliases=_ON_AGENT),
     _agents("/v0/agents(/.*)?"),

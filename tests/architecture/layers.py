@@ -60,6 +60,7 @@ RANKS: Mapping[str, int] = {
     "agents.snapshots": 3,
     "agents.git": 3,
     "agents.lifecycle": 4,
+    "agents.archives": 5,
     "agents.platform": 5,  # the agent's own view of itself and of what it may do on its owner's behalf
 }
 

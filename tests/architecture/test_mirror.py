@@ -23,6 +23,7 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
     "roost/agents/lifecycle/*.py": "tests/contract/test_agents.py",  # workflows, tested over HTTP
     "roost/agents/commands/service.py": "tests/contract/test_workspace.py",
     "roost/agents/commands/api.py": "tests/contract/test_command_stream.py",
+    "roost/agents/archives/*.py": "tests/contract/test_archives.py",  # between two servers
     "roost/agents/git/*.py": "tests/contract/test_git.py",  # with the real client
     "roost/agents/files/*.py": "tests/contract/test_files.py",
     "roost/agents/registry/store.py": "tests/agents/registry/test_repository.py",  # SQL, through the verbs that use it

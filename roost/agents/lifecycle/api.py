@@ -3,12 +3,10 @@
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Response
-from fastapi.responses import JSONResponse
 
 from roost.agents.lifecycle import schemas
 from roost.agents.lifecycle.delete import DeleteWorkflow
 from roost.agents.lifecycle.details import AgentDetails
-from roost.agents.lifecycle.errors import AgentStartFailed
 from roost.agents.lifecycle.launch import LaunchWorkflow
 from roost.agents.lifecycle.restart import RestartWorkflow
 from roost.agents.lifecycle.update import UpdateWorkflow
@@ -39,18 +37,13 @@ async def list_agents(caller: ServiceCaller, details: Details) -> Response:
     "",
     status_code=201,
     responses={500: {"model": schemas.StartFailureResponse}},
-    response_model=schemas.CreateAgentResponse,
 )
 async def create_agent(
     caller: ServiceCaller, body: schemas.CreateAgentRequest, launch: Launch, details: Details
-) -> schemas.CreateAgentResponse | JSONResponse:
+) -> schemas.CreateAgentResponse:
     """Create an agent and wait until its gateway answers; a failed agent is listed and can be restarted."""
-    try:
+    async with details.describe_failure(caller):
         agent = await launch.create(caller, body.to_create_agent())
-    except AgentStartFailed as failure:
-        agent_record = await details.get_record(caller, failure.agent)
-        response = schemas.StartFailureResponse(error=failure.message, agent=agent_record)
-        return JSONResponse(response.model_dump(mode="json", by_alias=True), 500)
     return schemas.CreateAgentResponse(agent=await details.get_record(caller, agent))
 
 

@@ -1,6 +1,10 @@
 """Records of agents as a caller may see them, with their URLs and the current state of their gateways."""
 
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
 from roost.agents.lifecycle import schemas
+from roost.agents.lifecycle.errors import AgentStartFailed
 from roost.agents.lifecycle.gateway import GATEWAY_PROCESS, Origin
 from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.agents.registry.model import Agent, AgentState
@@ -62,6 +66,16 @@ class AgentDetails:
     async def get_record(self, caller: Caller, agent: Agent) -> schemas.AgentRecord:
         lifecycle = ScriptListRecord.from_scripts(await self._scripts.list(agent.id))
         return schemas.agent_record(agent, self._origin(agent.id), await self._token(caller, agent.id), lifecycle)
+
+    @asynccontextmanager
+    async def describe_failure(self, caller: Caller) -> AsyncGenerator[None]:
+        """Add the agent that did not start to the error body."""
+        try:
+            yield
+        except AgentStartFailed as failure:
+            record = await self.get_record(caller, failure.agent)
+            failure.extra["agent"] = record.model_dump(mode="json", by_alias=True)
+            raise
 
     async def get_process(self, agent: Agent) -> tuple[str, int | None]:
         """Return the gateway's state (`running`, `starting` or `not_running`) and its pid in the container.

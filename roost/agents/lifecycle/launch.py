@@ -9,7 +9,7 @@ from roost.agents.channels.repository import ChannelRepository
 from roost.agents.channels.validator import ChannelValidator
 from roost.agents.lifecycle import model
 from roost.agents.lifecycle.errors import AgentStartFailed, UnknownEngine
-from roost.agents.lifecycle.model import CreateAgent
+from roost.agents.lifecycle.model import CreateAgent, ImportedSnapshot
 from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.agents.registry.model import Agent, AgentState
 from roost.agents.registry.repository import AgentRepository
@@ -47,20 +47,22 @@ class LaunchWorkflow:
         self._channels = channels
         self._snapshots = snapshots
 
-    async def create(self, caller: Caller, request: CreateAgent) -> Agent:
-        """Create an agent and return it once it runs.
+    async def create(self, caller: Caller, request: CreateAgent, imported: ImportedSnapshot | None = None) -> Agent:
+        """Create an agent and return it once it runs; `imported` takes the place of the request's snapshot.
 
-        Raises UnknownEngine, EngineNotInstalled, AgentLimitReached, the errors of `ChannelValidator.validate_all`,
-        `SecretService.attach_in_transaction`, `ChannelRepository.save_in_transaction` and
-        `SnapshotService.find_for_tenant`, and AgentStartFailed with the agent if its workspace could not be restored
-        or the gateway did not start.
+        Raises UnknownEngine, EngineNotInstalled, AgentLimitReached, the errors of `ImportedSnapshot.publish`,
+        `ChannelValidator.validate_all`, `SecretService.attach_in_transaction`,
+        `ChannelRepository.save_in_transaction` and `SnapshotService.find_for_tenant`, and AgentStartFailed with the
+        agent if its workspace could not be restored or the gateway did not start.
         """
         engine = self._select_engine(request.engine)
         plan = (await self._db.read(lambda connection: tenants.get_tenant(connection, caller.tenant_id))).plan
         installed = engine.installed()
-        version = engine.default_version if engine.default_version in installed else installed[0]
-        cid = request.snapshot_cid
-        snapshot = None if cid is None else await self._snapshots.find_for_tenant(caller.tenant_id, cid)
+        preferred = (request.engine_version or engine.default_version, engine.default_version)
+        version = next((one for one in preferred if one in installed), installed[0])
+        snapshot = imported.snapshot if imported else None
+        if request.snapshot_cid is not None:
+            snapshot = await self._snapshots.find_for_tenant(caller.tenant_id, request.snapshot_cid)
         channels = await self._channel_validator.validate_all(request.channels, plan, engine, version)
 
         def add(connection: Connection) -> tuple[Agent, str]:
@@ -68,6 +70,8 @@ class LaunchWorkflow:
             self._tokens.mint(connection, agent.id, caller.tenant_id)
             self._secrets.attach_in_transaction(connection, caller.tenant_id, agent.id, request.secret_ids)
             self._channels.save_in_transaction(connection, agent.id, channels)
+            if imported is not None:
+                imported.publish(connection, agent)
             if snapshot is not None:
                 return agent, self._snapshots.enqueue_restore(connection, agent, snapshot, then=model.START)
             return agent, work.add_operation(connection, model.START, agent.id, host=agent.host_id).id

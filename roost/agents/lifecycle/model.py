@@ -4,8 +4,11 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from sqlalchemy import Connection
+
 from roost.agents.channels.model import ChannelRequest
-from roost.agents.registry.model import AgentProfile
+from roost.agents.registry.model import Agent, AgentProfile
+from roost.agents.snapshots.model import Snapshot
 from roost.core.sensitive import Sensitive
 from roost.drivers.engine.abilities.channels import ChannelSetup
 from roost.drivers.runtime.contract import ContainerLimits, ContainerSpec, EngineVersion
@@ -65,13 +68,25 @@ class StartupInputs:
 
 @dataclass(frozen=True)
 class CreateAgent:
-    """Request to create an agent; it begins with the workspace of a snapshot if that is given."""
+    """Request to create an agent; it begins with the workspace of a snapshot if that is given.
+
+    engine_version: preferred if it is installed.
+    """
 
     profile: AgentProfile
     engine: str | None = None
     secret_ids: Sequence[str] = ()
     snapshot_cid: str | None = None
     channels: Mapping[str, ChannelRequest] = field(default_factory=dict[str, ChannelRequest])
+    engine_version: str | None = None
+
+
+@dataclass(frozen=True)
+class ImportedSnapshot:
+    """First snapshot of a new agent; `publish` adds its content in the transaction that creates the agent."""
+
+    snapshot: Snapshot
+    publish: Callable[[Connection, Agent], None]
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,7 @@ class SnapshotTrigger(StrEnum):
     CHANGE = "change"
     FORK = "fork"
     GIT = "git"
+    IMPORT = "import"
     RESET = "reset"
     RESTART = "restart"
     UPDATE = "update"

@@ -130,7 +130,7 @@ class SnapshotService:
         ResetFailed.
         """
         agent = await self._agents.get_here(agent_id)
-        snapshot = await self._find(agent_id, cid)
+        snapshot = await find_snapshot(self._db, agent_id, cid)
         payload = {"snapshot": snapshot.id, "is_writing": False}
         operation_id = await self._db.write(partial(_enqueue, kind=model.RESET, agent=agent, payload=payload))
         operation = await self._queue.wait(operation_id, model.RESTORE_SECONDS)
@@ -148,11 +148,11 @@ class SnapshotService:
         found = await self._db.read(lambda connection: store.find_tenant_snapshot(connection, tenant_id, name))
         if found is None:
             raise SnapshotNotFound
-        return found
+        return replace(found, trigger=SnapshotTrigger.FORK)
 
     @staticmethod
     def enqueue_restore(connection: Connection, agent: Agent, snapshot: Snapshot, then: str) -> str:
-        """Enqueue that a new agent gets the workspace of a snapshot, and after that the operation `then`.
+        """Enqueue that a new agent gets the workspace of a snapshot with its trigger, and then the operation `then`.
 
         Returns the id of the first operation, whose result has the id of the other one.
         """
@@ -161,7 +161,6 @@ class SnapshotService:
             id=ids.new_id(),
             agent_id=agent.id,
             commit_sha=None,
-            trigger=SnapshotTrigger.FORK,
             label=None,
             created_at=clock.utc_now(),
         )
@@ -173,9 +172,9 @@ class SnapshotService:
     async def set_label(self, agent_id: str, cid: object, label: str | None) -> Snapshot:
         """Label a snapshot, which is then kept. Raises InvalidSnapshotCid, SnapshotNotFound, AgentNotFound."""
         await self._agents.get(agent_id)
-        snapshot = await self._find(agent_id, cid)
+        snapshot = await find_snapshot(self._db, agent_id, cid)
         await self._db.write(lambda connection: store.set_label(connection, snapshot.id, label))
-        return await self._find(agent_id, cid)
+        return await find_snapshot(self._db, agent_id, cid)
 
     async def compare(self, agent_id: str, old: object, new: object, path: str | None = None) -> SnapshotComparison:
         """Compare two snapshots of an agent.
@@ -183,7 +182,7 @@ class SnapshotService:
         Raises InvalidSnapshotCid, SnapshotNotFound, AgentNotFound, and ServiceUnavailable.
         """
         agent = await self._agents.get(agent_id)
-        before, after = await self._find(agent_id, old), await self._find(agent_id, new)
+        before, after = await find_snapshot(self._db, agent_id, old), await find_snapshot(self._db, agent_id, new)
         scope = model.content_scope(agent.tenant_id)
         return await compare_trees(self._content.reader, scope, Cid.parse(before.cid), Cid.parse(after.cid), path)
 
@@ -248,13 +247,6 @@ class SnapshotService:
                 raise
             raise ServiceUnavailable(problem.message) from problem
 
-    async def _find(self, agent_id: str, cid: object) -> Snapshot:
-        name = model.parse_snapshot_cid(cid)
-        found = await self._db.read(lambda connection: store.find_snapshot(connection, agent_id, name))
-        if found is None:
-            raise SnapshotNotFound
-        return found
-
     async def _take(
         self,
         operation: ClaimedOperation,
@@ -294,6 +286,15 @@ class SnapshotService:
                 await self._db.write(publish)
         if snapshot is not status.snapshot:
             _log.info("snapshot.taken", agent=agent.id, cid=snapshot.cid, changes=snapshot.change_summary)
+
+
+async def find_snapshot(db: Database, agent_id: str, cid: object) -> Snapshot:
+    """Return the newest snapshot of an agent with that CID. Raises InvalidSnapshotCid, SnapshotNotFound."""
+    name = model.parse_snapshot_cid(cid)
+    found = await db.read(lambda connection: store.find_snapshot(connection, agent_id, name))
+    if found is None:
+        raise SnapshotNotFound
+    return found
 
 
 def remove_snapshots(connection: Connection, agent_id: str) -> None:

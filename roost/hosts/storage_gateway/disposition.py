@@ -1,12 +1,10 @@
-"""`Content-Type` and `Content-Disposition` of content that browsers show or save. Pure."""
+"""`Content-Type` of content that browsers show or save. Pure."""
 
 import re
-from urllib.parse import quote
 
 _VALID_MIME = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+-]{0,80}/[a-z0-9][a-z0-9!#$&^_.+-]{0,80}", re.ASCII)
 _SCRIPTABLE = frozenset({"text/html", "text/xml", "text/xsl", "application/xml", "application/xml-dtd"})
 _UNKNOWN = "application/octet-stream"
-_NAME_LIMIT = 255
 SANDBOX = "sandbox"
 """Content security policy that denies scripts and forms, and isolates the document in its own origin."""
 
@@ -22,13 +20,3 @@ def content_type(mime: str) -> str:
     if _VALID_MIME.fullmatch(mime) is None:
         return _UNKNOWN
     return f"{mime}; charset=utf-8" if mime.startswith("text/") else mime
-
-
-def content_disposition(kind: str, name: str) -> str:
-    """Return `inline` or `attachment` with a file name that is safe for all clients (RFC 6266, 4.3, appendix D)."""
-    name = "".join(char for char in name[:_NAME_LIMIT] if char.isprintable() and char not in "/\\")
-    if not name:
-        return kind
-    plain = "".join(char if char.isascii() and char not in '"%' else "_" for char in name)
-    extended = "" if plain == name else f"; filename*=UTF-8''{quote(name.encode('utf-8', 'replace'), safe='')}"
-    return f'{kind}; filename="{plain}"{extended}'

@@ -2,7 +2,7 @@
 
 import hashlib
 
-from roost.hosts.storage_gateway import conditions, disposition
+from roost.hosts.storage_gateway import conditions
 from roost.hosts.storage_gateway.byte_ranges import content_range
 from roost.hosts.storage_gateway.conditions import RangeNotSatisfiable
 from roost.hosts.storage_gateway.content_negotiation import CAR, RAW, TAR, ContentFormat
@@ -15,6 +15,7 @@ from roost.storage.content import tar_archive
 from roost.storage.content.car_export import DagScope, EntityBytes, export_car
 from roost.storage.content.reader import ContentReader
 from roost.storage.content.tar_archive import TarArchive
+from roost.web.content_disposition import content_disposition
 
 
 class TrustlessFormats:
@@ -93,7 +94,7 @@ def _headers(
     headers = common_headers(request, content) | {
         "Cache-Control": cache_control(content),
         "Content-Type": mime,
-        "Content-Disposition": disposition.content_disposition("attachment", request.query.get("filename") or name),
+        "Content-Disposition": content_disposition("attachment", request.query.get("filename") or name),
     }
     if form.location is not None:
         headers["Content-Location"] = encode_location(request.target, form.location)

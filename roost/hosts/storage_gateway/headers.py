@@ -9,6 +9,7 @@ from roost.hosts.storage_gateway.resolver import ResolvedContent
 from roost.hosts.storage_gateway.response import GatewayResponse, text_response
 from roost.hosts.url_map import PUBLIC_CONTENT
 from roost.storage.unixfs.cid import IDENTITY, Cid
+from roost.web.content_disposition import content_disposition
 
 _URL_CHARACTERS = "/%?&=:@!$'()*+,;~-._"
 """Characters of a URL that need no escaping."""
@@ -56,9 +57,9 @@ def presentation_headers(request: GatewayRequest, mime: str, name: str) -> dict[
     if is_unsafe:
         headers["Content-Security-Policy"] = disposition.SANDBOX
     if is_unsafe or request.query.get("download") == "true":
-        headers["Content-Disposition"] = disposition.content_disposition("attachment", name)
+        headers["Content-Disposition"] = content_disposition("attachment", name)
     elif request.query.get("filename"):
-        headers["Content-Disposition"] = disposition.content_disposition("inline", name)
+        headers["Content-Disposition"] = content_disposition("inline", name)
     return headers
 
 

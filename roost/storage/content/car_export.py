@@ -80,6 +80,12 @@ async def export_car(
         yield piece
 
 
+async def export_frames(reader: ContentReader, scope: ContentScope, root: Cid) -> AsyncGenerator[bytes]:
+    """Stream the frames of all blocks from `root` down, for a CAR whose header was written. Raises as `export_car`."""
+    async for piece in _DagWalk(reader, scope, DagScope.ALL, dups=False).walk_below(root, None):
+        yield piece
+
+
 class _DagWalk:
     def __init__(self, reader: ContentReader, scope: ContentScope, dag_scope: DagScope, *, dups: bool) -> None:
         self._reader = reader

@@ -73,6 +73,7 @@ class CarReceiver:
         self._nodes: dict[Cid, _NodeSummary] = {}
         self._link_count = 0
         self._subtrees: dict[Cid, _SubtreeSummary] = {}
+        self._is_blob_committed = False
         self.pack_id = key
         self.size = 0
         """Bytes received."""
@@ -91,17 +92,42 @@ class CarReceiver:
         await self.flush()
         return await asyncio.to_thread(self._verify_contents)
 
+    async def commit_blob(self) -> None:
+        """Make the pack an object of the blob store, not yet visible. Idempotent. Raises BlobStoreFailed."""
+        if not self._is_blob_committed:
+            await self._writer.commit()
+            self._is_blob_committed = True
+
+    def find_row(self, cid: Cid) -> BlockRow | None:
+        """Return the location of a received block."""
+        return self._rows.get(cid.v1())
+
+    def publish_pack(self, connection: Connection, root: Cid | None = None) -> None:
+        """Make the pack content in the caller's transaction: all of it, or what is below `root`; a holder follows.
+
+        `finish` and `commit_blob` come first.
+        """
+        cids = self._subtrees if root is None else self._list_below(root.v1())
+        rows = [self._rows[cid] for cid in cids if cid.hash != IDENTITY]
+        store.add_pack(connection, Pack(self.pack_id, self.size, clock.utc_now()), rows, ())
+
     async def commit(self, then: Callable[[Connection], T]) -> T:
         """Commit the blob, then publish the pack and call `then` in one transaction; see `ContentReceiver.commit`."""
-        await self._writer.commit()
-        pack = Pack(self.pack_id, self.size, clock.utc_now())
-        rows = [self._rows[cid] for cid in self._subtrees if cid.hash != IDENTITY]
+        await self.commit_blob()
 
         def publish(connection: Connection) -> T:
-            store.add_pack(connection, pack, rows, ())
+            self.publish_pack(connection)
             return then(connection)
 
         return await self._db.write(publish)
+
+    def _list_below(self, root: Cid) -> set[Cid]:
+        found, waiting = {root}, [root]
+        while waiting:
+            new = {link for link in self._child_links(waiting.pop()) if link not in found}
+            found |= new
+            waiting += new
+        return found
 
     async def aclose(self) -> None:
         """Wait for running work and release the buffers. Idempotent."""

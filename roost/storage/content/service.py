@@ -20,6 +20,7 @@ from roost.storage.content.model import (
     StorageTotals,
 )
 from roost.storage.content.reader import ContentReader
+from roost.storage.content.received_car import ReceivedCarReader
 from roost.storage.content.receiver import ContentReceiver
 from roost.storage.content.reimport import Reimporter
 from roost.storage.content.scrub import ContentScrubber
@@ -61,6 +62,14 @@ class ContentService:
         key = ids.random_bytes(16).hex()
         async with await self._blobs.create(key) as writer, aclosing(CarReceiver(self._db, writer, key)) as receiver:
             yield receiver
+
+    async def read_car(self, car: CarReceiver) -> ContentReader:
+        """Return a reader of a finished CAR, which is not content yet; `discard` it unless it becomes content.
+
+        Raises BlobStoreFailed.
+        """
+        await car.commit_blob()
+        return ReceivedCarReader(self._db, self._blobs, car)
 
     async def discard(self, pack_id: str) -> None:
         """Remove a pack now unless it has a holder; after a failure, the next sweep removes it."""

@@ -1,0 +1,1 @@
+"""Archives: one agent as one file, exported here and imported on any server."""

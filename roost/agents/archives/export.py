@@ -1,0 +1,152 @@
+"""Export: a snapshot of an agent and its manifest as one CAR, whose root is a folder around both."""
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+
+from roost.agents.archives.errors import ArchiveHoldsSecret
+from roost.agents.archives.model import MANIFEST, WORKSPACE
+from roost.agents.archives.schemas import AgentManifest, ManifestAgent, ManifestChannel, ManifestSecret, ManifestTask
+from roost.agents.channels.repository import ChannelRepository
+from roost.agents.registry.agent_runtimes import AgentRuntimes
+from roost.agents.registry.errors import AgentNotRunning
+from roost.agents.registry.model import Agent, AgentState
+from roost.agents.registry.repository import AgentRepository
+from roost.agents.secrets.service import SecretService
+from roost.agents.snapshots.model import content_scope
+from roost.agents.snapshots.secret_search import SecretSearch
+from roost.agents.snapshots.service import LoadSecrets, SnapshotService, find_snapshot
+from roost.agents.tasks.service import TaskService
+from roost.core.db import Database
+from roost.drivers.engine.abilities.tasks import OneTimeSchedule, Task
+from roost.storage.content.car_export import export_frames
+from roost.storage.content.model import ContentScope
+from roost.storage.content.reader import ContentReader
+from roost.storage.content.tree_walk import MemberKind, walk_tree
+from roost.storage.unixfs import car
+from roost.storage.unixfs.cid import Cid
+from roost.storage.unixfs.directory import DirectoryEntry, build_folder
+from roost.storage.unixfs.importer import build_file
+from roost.storage.unixfs.profile import UNIXFS_V1_2025
+
+
+@dataclass(frozen=True)
+class AgentArchive:
+    """An archive that can be sent: `head` are the header and the blocks that are not stored; the trees follow."""
+
+    filename: str
+    head: bytes
+    trees: Sequence[tuple[ContentScope, Cid]]
+    reader: ContentReader
+
+    async def stream(self) -> AsyncGenerator[bytes]:
+        """Yield the bytes of the CAR. Raises the errors of `export_frames`."""
+        yield self.head
+        for scope, root in self.trees:
+            async with aclosing(export_frames(self.reader, scope, root)) as frames:
+                async for frame in frames:
+                    yield frame
+
+
+class AgentExporter:
+    def __init__(
+        self,
+        db: Database,
+        agents: AgentRepository,
+        runtimes: AgentRuntimes,
+        reader: ContentReader,
+        snapshots: SnapshotService,
+        secrets: SecretService,
+        load_secrets: LoadSecrets,
+        channels: ChannelRepository,
+        tasks: TaskService,
+    ) -> None:
+        self._db = db
+        self._agents = agents
+        self._runtimes = runtimes
+        self._reader = reader
+        self._snapshots = snapshots
+        self._secrets = secrets
+        self._load_secrets = load_secrets
+        self._channels = channels
+        self._tasks = tasks
+
+    async def open_archive(self, agent_id: str, cid: str | None = None) -> AgentArchive:
+        """Take a snapshot, or find an older one, and return its archive.
+
+        Raises ArchiveHoldsSecret, AgentNotRunning, TaskListFailed, InvalidSnapshotCid, SnapshotNotFound, and the errors
+        of `SnapshotService.sync`.
+        """
+        agent = await self._agents.get(agent_id)
+        if cid is None:
+            _, snapshot = await self._snapshots.sync(agent_id)
+        else:
+            snapshot = await find_snapshot(self._db, agent_id, cid)
+        manifest = (await self._describe(agent)).encode()
+        scope, root = content_scope(agent.tenant_id), Cid.parse(snapshot.cid)
+        await self._search(agent_id, manifest, scope, root if cid else None)
+        described = build_file(UNIXFS_V1_2025, manifest)
+        found = await self._reader.stat(scope, root)
+        below = 0 if found.node is None else sum(link.size for link in found.node.links)
+        folder = build_folder(
+            UNIXFS_V1_2025,
+            [
+                DirectoryEntry(MANIFEST, described.cid, described.size, described.tsize),
+                DirectoryEntry(WORKSPACE, root, snapshot.size, found.block.row.length + below),
+            ],
+        )
+        blocks = [(folder.cid, folder.nodes[-1].data), (described.cid, manifest)]
+        frames = b"".join(car.encode_frame(name, len(block)) + block for name, block in blocks)
+        name = agent.profile.name.replace("/", "-")
+        return AgentArchive(f"{name}.car", car.encode_header([folder.cid]) + frames, [(scope, root)], self._reader)
+
+    async def _describe(self, agent: Agent) -> AgentManifest:
+        profile = agent.profile
+        secrets = await self._secrets.list_attached(agent.id)
+        channels = await self._channels.get_channels(agent.id)
+        return AgentManifest.model_validate(
+            {
+                "engine": agent.engine,
+                "engine_version": agent.engine_version,
+                "agent": ManifestAgent(**vars(profile)),
+                "secrets": [ManifestSecret(name=one.secret.name, type=one.secret.kind) for one in secrets],
+                "tasks": [ManifestTask.from_task(task) for task in await self._list_tasks(agent) if _can_run(task)],
+                "channels": {name: ManifestChannel.from_channel(channel) for name, channel in channels.items()},
+            }
+        )
+
+    async def _list_tasks(self, agent: Agent) -> Sequence[Task]:
+        """List the tasks, which only the running engine knows."""
+        if self._runtimes.get_engine(agent.engine).tasks is None:
+            return ()
+        if agent.state is not AgentState.RUNNING:
+            raise AgentNotRunning
+        return await self._tasks.list(agent.id)
+
+    async def _search(self, agent_id: str, manifest: bytes, scope: ContentScope, root: Cid | None) -> None:
+        """Search the manifest and an older tree for the present secrets, which a new snapshot leaves out.
+
+        Raises ArchiveHoldsSecret.
+        """
+        values = {name: value.reveal().encode() for name, value in (await self._load_secrets(agent_id)).items()}
+        search = SecretSearch(values)
+        if secret := search.feed(manifest):
+            raise ArchiveHoldsSecret(f"The agent's description or a task holds the value of the secret {secret}")
+        if not values or root is None:
+            return
+        async with aclosing(walk_tree(self._reader, scope, root)) as members:
+            async for member in members:
+                if member.kind is not MemberKind.FILE:
+                    continue
+                search.reset()
+                file = await self._reader.stat(scope, member.cid)
+                async with aclosing(self._reader.stream_file(scope, file)) as pieces:
+                    async for piece in pieces:
+                        if secret := search.feed(piece):
+                            raise ArchiveHoldsSecret(f"{member.path} holds the value of the secret {secret}")
+
+
+def _can_run(task: Task) -> bool:
+    """Return whether a task can be described, and is not a single one that has run."""
+    is_over = isinstance(task.schedule, OneTimeSchedule) and task.next_run_at is None
+    return task.schedule is not None and task.payload is not None and not is_over

@@ -1,0 +1,165 @@
+"""Import: a CAR becomes an agent. The archive is checked in full before one transaction creates everything.
+
+Until then the CAR is an object of the blob store that nothing refers to: a refusal deletes it, and after a crash the
+sweep does.
+"""
+
+from collections.abc import AsyncIterable
+from contextlib import aclosing
+
+from sqlalchemy import Connection
+
+from roost.agents.archives.errors import ArchiveTooLarge, InvalidArchive
+from roost.agents.archives.model import MANIFEST, WORKSPACE, ImportedAgent
+from roost.agents.archives.schemas import MANIFEST_LIMIT, AgentManifest, parse_manifest
+from roost.agents.archives.task_import import TaskImport
+from roost.agents.lifecycle.launch import LaunchWorkflow
+from roost.agents.lifecycle.model import CreateAgent, ImportedSnapshot
+from roost.agents.registry.errors import AgentLimitReached
+from roost.agents.registry.model import Agent
+from roost.agents.registry.repository import AgentRepository
+from roost.agents.snapshots.model import Snapshot, SnapshotTrigger, content_scope
+from roost.core import clock, ids
+from roost.core.db import Database
+from roost.drivers.runtime.warden_tree import STAGING_NAME
+from roost.identity import tenants
+from roost.identity.caller import Caller
+from roost.storage.content.car_receiver import MAX_BLOCKS, CarReceiver
+from roost.storage.content.errors import ContentNotAFile, ContentNotAFolder, TooDeep, TooManyEntries, TooManyShards
+from roost.storage.content.model import ContentScope
+from roost.storage.content.reader import ContentReader
+from roost.storage.content.service import ContentService
+from roost.storage.content.tree_walk import MemberKind, walk_tree
+from roost.storage.files.errors import StorageQuotaExceeded
+from roost.storage.files.quota import StorageQuota
+from roost.storage.unixfs.cid import Cid
+from roost.storage.unixfs.errors import MalformedContent
+
+_MALFORMED = (MalformedContent, ContentNotAFile, ContentNotAFolder, TooDeep, TooManyEntries, TooManyShards)
+
+
+class AgentImporter:
+    """Imports archives; `most_bytes` is the disk of an agent, None if it has no limit."""
+
+    def __init__(
+        self,
+        db: Database,
+        agents: AgentRepository,
+        content: ContentService,
+        quota: StorageQuota,
+        launch: LaunchWorkflow,
+        tasks: TaskImport,
+        most_bytes: int | None,
+    ) -> None:
+        self._db = db
+        self._agents = agents
+        self._content = content
+        self._quota = quota
+        self._launch = launch
+        self._tasks = tasks
+        self._most_bytes = most_bytes
+
+    async def import_agent(
+        self, caller: Caller, content: AsyncIterable[bytes], name: str | None = None
+    ) -> ImportedAgent:
+        """Create the agent of an archive, under another name if that is given, and return it once it runs.
+
+        Raises InvalidArchive, ArchiveTooLarge, StorageQuotaExceeded, BlobStoreFailed, InvalidAgentName, and the errors
+        of `LaunchWorkflow.create`.
+        """
+        if len(await self._agents.list(caller.tenant_id)) >= await self._agents.get_limit(caller.tenant_id):
+            raise AgentLimitReached  # as the transaction would, after all bytes
+        async with self._content.receive_car() as car:
+            try:
+                root = await self._receive(car, content, caller.tenant_id)
+                return await self._create(caller, car, root, name)
+            except _MALFORMED as problem:
+                raise InvalidArchive(f"Invalid archive: {problem.message}") from problem
+            finally:
+                await self._content.discard(car.pack_id)  # unless an agent holds it
+
+    async def _receive(self, car: CarReceiver, content: AsyncIterable[bytes], tenant_id: str) -> Cid:
+        """Receive the CAR within the limits, and return its root."""
+
+        def read_remaining(connection: Connection) -> int | None:
+            return self._quota.remaining_bytes(connection, tenants.get_tenant(connection, tenant_id))
+
+        remaining = await self._db.read(read_remaining)
+        async for chunk in content:
+            size = car.size + len(chunk)
+            if remaining is not None and size > remaining:
+                raise StorageQuotaExceeded
+            self._check_size(size)
+            await car.write(chunk)
+        contents = await car.finish()
+        self._check_size(contents.size)  # the CAR has repeated blocks once
+        return contents.cid
+
+    def _check_size(self, size: int) -> None:
+        if self._most_bytes is not None and size > self._most_bytes:
+            raise ArchiveTooLarge
+
+    async def _create(self, caller: Caller, car: CarReceiver, root: Cid, name: str | None) -> ImportedAgent:
+        reader, scope = await self._content.read_car(car), content_scope(caller.tenant_id)
+        manifest, workspace = await _read_root(reader, scope, root)
+        profile = manifest.profile(name)
+        snapshot = await _describe_workspace(reader, caller.tenant_id, workspace, car.pack_id)
+        tasks_operation = ids.new_id()
+
+        def publish(connection: Connection, agent: Agent) -> None:
+            self._quota.check(connection, tenants.lock_tenant(connection, agent.tenant_id), car.size)
+            car.publish_pack(connection, workspace)
+            self._tasks.enqueue(connection, agent, manifest.tasks, tasks_operation)
+
+        request = CreateAgent(profile, manifest.engine, engine_version=manifest.engine_version)
+        agent = await self._launch.create(caller, request, ImportedSnapshot(snapshot, publish))
+        return ImportedAgent(agent, manifest, await self._tasks.wait(tasks_operation))
+
+
+async def _read_root(reader: ContentReader, scope: ContentScope, root: Cid) -> tuple[AgentManifest, Cid]:
+    """Return what is in the top folder. Raises InvalidArchive, MalformedContent, ContentNotAFolder, ContentNotAFile."""
+    top = await reader.stat(scope, root)
+    entries: dict[str, Cid] = {}
+    async with aclosing(reader.list_entries(scope, top)) as links:
+        async for link in links:
+            if link.name in entries or link.name not in {MANIFEST, WORKSPACE}:
+                raise InvalidArchive(f"Invalid archive: its folder has an unexpected entry {link.name[:100]!r}")
+            entries[link.name] = link.cid
+    if len(entries) < 2:
+        raise InvalidArchive(f"Invalid archive: its folder needs {MANIFEST} and {WORKSPACE}")
+    file = await reader.stat(scope, entries[MANIFEST])
+    if (file.size or 0) > MANIFEST_LIMIT:
+        raise InvalidArchive(f"Invalid archive: {MANIFEST} is larger than {MANIFEST_LIMIT // 1024**2} MiB")
+    async with aclosing(reader.stream_file(scope, file)) as pieces:
+        data = b"".join([piece async for piece in pieces])
+    return parse_manifest(data), entries[WORKSPACE]
+
+
+async def _describe_workspace(reader: ContentReader, tenant_id: str, root: Cid, pack_id: str) -> Snapshot:
+    """Walk a tree, and return the snapshot of it. Raises InvalidArchive and the errors of `walk_tree`."""
+    files = size = 0
+    scope = content_scope(tenant_id)
+    async with aclosing(walk_tree(reader, scope, root, max_entries=MAX_BLOCKS)) as members:
+        async for member in members:
+            if member.path == "" and member.kind is not MemberKind.FOLDER:
+                raise InvalidArchive(f"Invalid archive: {WORKSPACE} is not a folder")
+            if member.path.startswith(STAGING_NAME):
+                raise InvalidArchive(f"Invalid archive: {WORKSPACE} has the reserved name {STAGING_NAME}")
+            if member.kind is not MemberKind.FOLDER:
+                files, size = files + 1, size + member.size
+    return Snapshot(
+        id=ids.new_id(),
+        agent_id="",
+        tenant_id=tenant_id,
+        cid=str(root.v1()),
+        commit_sha=None,
+        trigger=SnapshotTrigger.IMPORT,
+        change_summary=f"{files} file{'' if files == 1 else 's'} added",
+        files=files,
+        size=size,
+        skipped=(),
+        skipped_count=0,
+        label=None,
+        packs=(pack_id,),
+        created_at=clock.utc_now(),
+    )

@@ -1,0 +1,19 @@
+"""Names in an archive, and the result of an import."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from roost.agents.archives.schemas import AgentManifest
+from roost.agents.registry.model import Agent
+
+MANIFEST, WORKSPACE = "manifest.json", "workspace"
+MEDIA_TYPE = "application/vnd.ipld.car"
+
+
+@dataclass(frozen=True)
+class ImportedAgent:
+    """A new agent, and what its archive describes; `skipped_tasks` names the tasks that the engine refuses."""
+
+    agent: Agent
+    manifest: AgentManifest
+    skipped_tasks: Sequence[str] = ()

@@ -1,0 +1,156 @@
+"""The `manifest.json` of an archive, and the response of an import.
+
+The manifest has what is needed to create the agent again, without the value of any secret.
+Names are those of an agent template's manifest (version 1) where that has them.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Literal, Self
+
+from pydantic import ConfigDict, Field, ValidationError
+
+from roost.agents.archives.errors import InvalidArchive
+from roost.agents.channels.model import ALLOW_FROM_LIMIT, ID_LIMIT, Channel
+from roost.agents.lifecycle.schemas import AgentRecord, CreateAgentResponse
+from roost.agents.registry.errors import InvalidAgentName
+from roost.agents.registry.model import (
+    DESCRIPTION_LIMIT,
+    EMOJI_LIMIT,
+    NAME_LIMIT,
+    VIBE_LIMIT,
+    AgentProfile,
+    validate_agent_name,
+)
+from roost.agents.secrets.model import NAME_LIMIT as SECRET_NAME_LIMIT
+from roost.agents.secrets.model import SecretKind
+from roost.agents.tasks.model import DESCRIPTION_LIMIT as TASK_DESCRIPTION_LIMIT
+from roost.agents.tasks.model import NAME_LIMIT as TASK_NAME_LIMIT
+from roost.agents.tasks.model import TASK_LIMIT
+from roost.agents.tasks.schemas import PayloadRecord, ScheduleRecord, TaskDeliveryRecord, task_record
+from roost.drivers.engine.abilities.channels import DmPolicy
+from roost.drivers.engine.abilities.tasks import Task
+from roost.web.schemas import ApiSchema, Text
+
+MANIFEST_LIMIT = 1024**2
+_SECRETS_LIMIT = 1000
+_ChannelName = Literal["telegram", "slack", "discord", "whatsapp"]
+_STRICT = ConfigDict(strict=True)
+
+
+class ManifestAgent(ApiSchema):
+    model_config = _STRICT
+
+    name: Annotated[Text, Field(max_length=NAME_LIMIT)]
+    description: Annotated[Text, Field(max_length=DESCRIPTION_LIMIT)] | None = None
+    vibe: Annotated[Text, Field(max_length=VIBE_LIMIT)] | None = None
+    emoji: Annotated[Text, Field(max_length=EMOJI_LIMIT)] | None = None
+
+
+class ManifestSecret(ApiSchema):
+    """A secret or variable that the agent had; its value is never exported."""
+
+    model_config = _STRICT
+
+    name: Annotated[str, Field(max_length=SECRET_NAME_LIMIT, pattern="^[A-Z_][A-Z0-9_]*$")]
+    type: Annotated[SecretKind, Field(strict=False)] = SecretKind.SECRET
+
+
+class ManifestTask(ApiSchema):
+    """A scheduled task, with the fields that create one."""
+
+    model_config = _STRICT
+
+    name: Annotated[Text, Field(max_length=TASK_NAME_LIMIT)]
+    schedule: ScheduleRecord
+    payload: PayloadRecord
+    description: Annotated[Text, Field(max_length=TASK_DESCRIPTION_LIMIT)] | None = None
+    enabled: bool = True
+    delivery: TaskDeliveryRecord | None = None
+    session_target: Literal["main", "isolated"] | None = None
+    wake_mode: Literal["now", "next-heartbeat"] | None = None
+
+    @classmethod
+    def from_task(cls, task: Task) -> "ManifestTask":
+        return cls.model_validate(task_record(task).model_dump(include=set(cls.model_fields)), strict=False)
+
+
+class ManifestChannel(ApiSchema):
+    """Settings of a channel; its tokens are never exported."""
+
+    model_config = _STRICT
+
+    enabled: bool = True
+    dm_policy: DmPolicy = "pairing"
+    allow_from: Annotated[Sequence[Annotated[Text, Field(max_length=ID_LIMIT)]], Field(max_length=ALLOW_FROM_LIMIT)] = (
+        Field(default=(), examples=[["4711"]])
+    )
+
+    @classmethod
+    def from_channel(cls, channel: Channel) -> "ManifestChannel":
+        return cls(enabled=channel.enabled, dm_policy=channel.dm_policy, allow_from=list(channel.allow_from))
+
+
+class AgentManifest(ApiSchema):
+    """Everything of an agent that is not a file."""
+
+    model_config = _STRICT
+
+    version: Literal[1] = 1
+    engine: Annotated[Text, Field(max_length=32)]
+    engine_version: Annotated[Text, Field(max_length=64)] | None = None
+    agent: ManifestAgent
+    secrets: Annotated[Sequence[ManifestSecret], Field(max_length=_SECRETS_LIMIT)] = ()
+    tasks: Annotated[Sequence[ManifestTask], Field(max_length=TASK_LIMIT)] = ()
+    channels: Mapping[_ChannelName, ManifestChannel] = Field(default_factory=dict[_ChannelName, ManifestChannel])
+
+    def profile(self, name: str | None) -> AgentProfile:
+        """Return the profile of the new agent, with another name if that is given. Raises InvalidAgentName."""
+        agent = self.agent
+        return AgentProfile(
+            validate_agent_name(agent.name if name is None else name), agent.description, agent.vibe, agent.emoji
+        )
+
+    def encode(self) -> bytes:
+        """Return the JSON: the same bytes for the same agent."""
+        return json.dumps(
+            self.model_dump(mode="json", by_alias=True, exclude_none=True), indent=2, ensure_ascii=False
+        ).encode()
+
+
+class ImportAgentResponse(CreateAgentResponse):
+    """The new agent, and what the archived one had that the archive cannot hold.
+
+    missingSecrets: names of secrets and variables. missingChannels: settings of channels by their names, without
+    tokens. skippedTasks: names of tasks that the engine refuses, as one whose only time has passed.
+    """
+
+    missing_secrets: Sequence[str] = Field(examples=[["OPENAI_API_KEY"]])
+    missing_channels: Mapping[_ChannelName, ManifestChannel] = Field(
+        examples=[{"telegram": {"enabled": True, "dmPolicy": "pairing", "allowFrom": ["4711"]}}]
+    )
+    skipped_tasks: Sequence[str] = Field(examples=[[]])
+
+    @classmethod
+    def from_manifest(cls, agent: AgentRecord, manifest: AgentManifest, skipped_tasks: Sequence[str]) -> Self:
+        return cls(
+            agent=agent,
+            missing_secrets=[secret.name for secret in manifest.secrets],
+            missing_channels=manifest.channels,
+            skipped_tasks=skipped_tasks,
+        )
+
+
+def parse_manifest(data: bytes) -> AgentManifest:
+    """Parse an untrusted manifest. Raises InvalidArchive, which names what is malformed."""
+    try:
+        manifest = AgentManifest.model_validate_json(data)
+        validate_agent_name(manifest.agent.name)
+    except ValidationError as error:
+        fault = error.errors(include_input=False, include_url=False)[0]
+        where = ".".join(str(part) for part in fault["loc"])
+        reason = f"{where}: {fault['msg']}" if where else fault["msg"]
+        raise InvalidArchive(f"Invalid archive: manifest.json: {reason}") from None
+    except InvalidAgentName as problem:
+        raise InvalidArchive(f"Invalid archive: manifest.json: agent.name: {problem.message}") from None
+    return manifest

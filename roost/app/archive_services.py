@@ -1,0 +1,45 @@
+"""Services of archives, which use most of an agent's other services."""
+
+from dataclasses import dataclass
+
+from roost.agents.archives.export import AgentExporter
+from roost.agents.archives.importer import AgentImporter
+from roost.agents.archives.task_import import TaskImport
+from roost.agents.channels.repository import ChannelRepository
+from roost.agents.secrets.environment import SecretEnvironment
+from roost.app.agent_services import AgentServices
+from roost.app.core_services import CoreServices
+from roost.app.storage_services import StorageServices
+
+
+@dataclass(frozen=True)
+class ArchiveServices:
+    exporter: AgentExporter
+    importer: AgentImporter
+
+
+def build_archive_services(core: CoreServices, storage: StorageServices, agents: AgentServices) -> ArchiveServices:
+    """Build the services, and register their operation."""
+    db, content = core.db, storage.content
+    return ArchiveServices(
+        AgentExporter(
+            db,
+            agents.repository,
+            agents.runtimes,
+            content.reader,
+            agents.lifecycle.snapshots,
+            agents.secrets,
+            SecretEnvironment(db, core.sealer).get_private_values,
+            ChannelRepository(db, core.sealer, agents.repository),
+            agents.tasks,
+        ),
+        AgentImporter(
+            db,
+            agents.repository,
+            content,
+            storage.files.quota,
+            agents.lifecycle.launch,
+            TaskImport(core.operations, agents.repository, agents.tasks),
+            core.settings.agent_disk,
+        ),
+    )
