@@ -11,8 +11,12 @@ import httpx2 as httpx
 import pytest
 
 from roost.agents.archives import importer
+from roost.agents.snapshots import store
+from roost.agents.snapshots.model import content_scope, state_scope
 from roost.identity.caller import Plan
-from roost.storage.unixfs import dagpb
+from roost.storage.content.errors import ContentNotFound
+from roost.storage.content.tree_walk import walk_tree
+from roost.storage.unixfs import car, dagpb
 from roost.storage.unixfs.cid import DAG_PB, Cid
 from roost.storage.unixfs.dagpb import PBLink, UnixfsData, UnixfsKind
 from roost.storage.unixfs.importer import build_link
@@ -191,6 +195,8 @@ HOSTILE: dict[str, tuple[bytes, str]] = {
     "changed": (archive()[:-1] + b"!", "A block of the CAR does not match its CID"),
     "lacking": (archive(workspace=lambda _: EMPTY.cid), "The CAR lacks the block"),
     "a file": (encode_car([EMPTY.cid], [(EMPTY.cid, EMPTY.nodes[0].data)]), ""),
+    "a link as state": (archive(state=link), "state is not a folder"),
+    "dots in a state": (archive(state=names("..")), "Invalid file name"),
     "more": (archive(other=folder), "its folder has an unexpected entry 'other'"),
     "no manifest": (archive(**{"manifest.json": None}), "its folder needs manifest.json and workspace"),
     "no workspace": (archive(workspace=lambda _: None), "its folder needs manifest.json and workspace"),
@@ -220,6 +226,27 @@ async def test_a_hostile_archive_leaves_nothing(
     assert refused.status_code == 400, refused.text
     assert refused.json()["error"].startswith(f"Invalid archive: {reason}")
     assert await state(target) == before
+
+
+async def test_a_state_is_kept_where_no_address_serves_it(target: RunningServer) -> None:
+    def state_of(blocks: dict[Cid, bytes]) -> Cid:
+        return folder(blocks, ("sessions", folder(blocks, ("link", link(blocks)))))
+
+    task = {"name": "Report", "schedule": {"kind": "cron", "expr": "0 8 * * *"}, "payload": {"kind": "agentTurn"}}
+    imported = (await send(target, archive({"tasks": [task]}, state=state_of))).json()
+    agent = imported["agent"]["agentId"]
+    reader, db = target.roost.storage.content.reader, target.roost.core.db
+    found = await db.read(lambda connection: store.list_snapshots(connection, agent)[-1])
+    assert (found.state_cid, found.state_files, found.state_size) == (str(state_of({})), 1, len(b"target"))
+    hidden, served = state_scope(found.tenant_id), content_scope(found.tenant_id)
+    assert [one.path async for one in walk_tree(reader, hidden, state_of({}))] == ["", "sessions", "sessions/link"]
+    for cid in (state_of({}), EMPTY.cid):
+        with pytest.raises(ContentNotFound):
+            await reader.read_block(served, cid)
+    again = await export(target, imported["agent"], snapshotCid=found.cid)
+    assert {state_of({}), EMPTY.cid} <= {block.cid for block in car.CarReader().feed(again.content)}
+    client = target.agent_client(imported["agent"])
+    assert (await client.get("/v0/tasks")).json()["tasks"] == []  # they are those of the state
 
 
 async def test_limits(target: RunningServer, monkeypatch: pytest.MonkeyPatch) -> None:

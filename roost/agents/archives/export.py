@@ -1,11 +1,11 @@
 """Export: a snapshot of an agent and its manifest as one CAR, whose root is a folder around both."""
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 
 from roost.agents.archives.errors import ArchiveHoldsSecret
-from roost.agents.archives.model import MANIFEST, WORKSPACE
+from roost.agents.archives.model import MANIFEST, STATE, WORKSPACE
 from roost.agents.archives.schemas import AgentManifest, ManifestAgent, ManifestChannel, ManifestSecret, ManifestTask
 from roost.agents.channels.repository import ChannelRepository
 from roost.agents.registry.agent_runtimes import AgentRuntimes
@@ -13,7 +13,7 @@ from roost.agents.registry.errors import AgentNotRunning
 from roost.agents.registry.model import Agent, AgentState
 from roost.agents.registry.repository import AgentRepository
 from roost.agents.secrets.service import SecretService
-from roost.agents.snapshots.model import content_scope
+from roost.agents.snapshots.model import Snapshot, content_scope, state_scope
 from roost.agents.snapshots.secret_search import SecretSearch
 from roost.agents.snapshots.service import LoadSecrets, SnapshotService, find_snapshot
 from roost.agents.tasks.service import TaskService
@@ -22,7 +22,7 @@ from roost.drivers.engine.abilities.tasks import OneTimeSchedule, Task
 from roost.storage.content.car_export import export_frames
 from roost.storage.content.model import ContentScope
 from roost.storage.content.reader import ContentReader
-from roost.storage.content.tree_walk import MemberKind, walk_tree
+from roost.storage.content.tree_walk import MemberKind, TreeMember, walk_tree
 from roost.storage.unixfs import car
 from roost.storage.unixfs.cid import Cid
 from roost.storage.unixfs.directory import DirectoryEntry, build_folder
@@ -82,35 +82,36 @@ class AgentExporter:
             _, snapshot = await self._snapshots.sync(agent_id)
         else:
             snapshot = await find_snapshot(self._db, agent_id, cid)
-        manifest = (await self._describe(agent)).encode()
-        scope, root = content_scope(agent.tenant_id), Cid.parse(snapshot.cid)
-        await self._search(agent_id, manifest, scope, root if cid else None)
+        manifest = (await self._describe(agent, snapshot)).encode()
+        trees = {WORKSPACE: (content_scope(agent.tenant_id), Cid.parse(snapshot.cid))}
+        if snapshot.state_cid is not None:
+            trees[STATE] = state_scope(agent.tenant_id), Cid.parse(snapshot.state_cid)
+        await self._search(agent_id, manifest, trees.values() if cid else ())
         described = build_file(UNIXFS_V1_2025, manifest)
-        found = await self._reader.stat(scope, root)
-        below = 0 if found.node is None else sum(link.size for link in found.node.links)
-        folder = build_folder(
-            UNIXFS_V1_2025,
-            [
-                DirectoryEntry(MANIFEST, described.cid, described.size, described.tsize),
-                DirectoryEntry(WORKSPACE, root, snapshot.size, found.block.row.length + below),
-            ],
-        )
+        entries = [DirectoryEntry(MANIFEST, described.cid, described.size, described.tsize)]
+        sizes = {WORKSPACE: snapshot.size, STATE: snapshot.state_size}
+        for name, (scope, root) in trees.items():
+            found = await self._reader.stat(scope, root)
+            below = 0 if found.node is None else sum(link.size for link in found.node.links)
+            entries.append(DirectoryEntry(name, root, sizes[name], found.block.row.length + below))
+        folder = build_folder(UNIXFS_V1_2025, entries)
         blocks = [(folder.cid, folder.nodes[-1].data), (described.cid, manifest)]
         frames = b"".join(car.encode_frame(name, len(block)) + block for name, block in blocks)
-        name = agent.profile.name.replace("/", "-")
-        return AgentArchive(f"{name}.car", car.encode_header([folder.cid]) + frames, [(scope, root)], self._reader)
+        filename = f"{agent.profile.name.replace('/', '-')}.car"
+        return AgentArchive(filename, car.encode_header([folder.cid]) + frames, list(trees.values()), self._reader)
 
-    async def _describe(self, agent: Agent) -> AgentManifest:
+    async def _describe(self, agent: Agent, snapshot: Snapshot) -> AgentManifest:
         profile = agent.profile
         secrets = await self._secrets.list_attached(agent.id)
         channels = await self._channels.get_channels(agent.id)
+        tasks = () if snapshot.state_cid else await self._list_tasks(agent)  # a state has them
         return AgentManifest.model_validate(
             {
                 "engine": agent.engine,
                 "engine_version": agent.engine_version,
                 "agent": ManifestAgent(**vars(profile)),
                 "secrets": [ManifestSecret(name=one.secret.name, type=one.secret.kind) for one in secrets],
-                "tasks": [ManifestTask.from_task(task) for task in await self._list_tasks(agent) if _can_run(task)],
+                "tasks": [ManifestTask.from_task(task) for task in tasks if _can_run(task)],
                 "channels": {name: ManifestChannel.from_channel(channel) for name, channel in channels.items()},
             }
         )
@@ -123,8 +124,8 @@ class AgentExporter:
             raise AgentNotRunning
         return await self._tasks.list(agent.id)
 
-    async def _search(self, agent_id: str, manifest: bytes, scope: ContentScope, root: Cid | None) -> None:
-        """Search the manifest and an older tree for the present secrets, which a new snapshot leaves out.
+    async def _search(self, agent_id: str, manifest: bytes, trees: Iterable[tuple[ContentScope, Cid]]) -> None:
+        """Search the manifest and older trees for the present secrets, which a new snapshot leaves out.
 
         Raises ArchiveHoldsSecret.
         """
@@ -132,18 +133,21 @@ class AgentExporter:
         search = SecretSearch(values)
         if secret := search.feed(manifest):
             raise ArchiveHoldsSecret(f"The agent's description or a task holds the value of the secret {secret}")
-        if not values or root is None:
-            return
-        async with aclosing(walk_tree(self._reader, scope, root)) as members:
-            async for member in members:
-                if member.kind is not MemberKind.FILE:
-                    continue
-                search.reset()
-                file = await self._reader.stat(scope, member.cid)
-                async with aclosing(self._reader.stream_file(scope, file)) as pieces:
-                    async for piece in pieces:
-                        if secret := search.feed(piece):
-                            raise ArchiveHoldsSecret(f"{member.path} holds the value of the secret {secret}")
+        for scope, root in trees if values else ():
+            async with aclosing(walk_tree(self._reader, scope, root)) as members:
+                async for member in members:
+                    if member.kind is MemberKind.FILE and (secret := await self._search_file(search, scope, member)):
+                        raise ArchiveHoldsSecret(f"{member.path} holds the value of the secret {secret}")
+
+    async def _search_file(self, search: SecretSearch, scope: ContentScope, member: TreeMember) -> str | None:
+        """Return the name of a secret whose value the file holds."""
+        search.reset()
+        file = await self._reader.stat(scope, member.cid)
+        async with aclosing(self._reader.stream_file(scope, file)) as pieces:
+            async for piece in pieces:
+                if secret := search.feed(piece):
+                    return secret
+        return None
 
 
 def _can_run(task: Task) -> bool:

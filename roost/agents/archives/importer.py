@@ -4,13 +4,14 @@ Until then the CAR is an object of the blob store that nothing refers to: a refu
 sweep does.
 """
 
-from collections.abc import AsyncIterable
+from collections.abc import AsyncIterable, Mapping
 from contextlib import aclosing
+from dataclasses import replace
 
 from sqlalchemy import Connection
 
 from roost.agents.archives.errors import ArchiveTooLarge, InvalidArchive
-from roost.agents.archives.model import MANIFEST, WORKSPACE, ImportedAgent
+from roost.agents.archives.model import MANIFEST, STATE, WORKSPACE, ImportedAgent
 from roost.agents.archives.schemas import MANIFEST_LIMIT, AgentManifest, parse_manifest
 from roost.agents.archives.task_import import TaskImport
 from roost.agents.lifecycle.launch import LaunchWorkflow
@@ -24,6 +25,7 @@ from roost.core.db import Database
 from roost.drivers.runtime.warden_tree import STAGING_NAME
 from roost.identity import tenants
 from roost.identity.caller import Caller
+from roost.storage.content.car_export import export_car
 from roost.storage.content.car_receiver import MAX_BLOCKS, CarReceiver
 from roost.storage.content.errors import ContentNotAFile, ContentNotAFolder, TooDeep, TooManyEntries, TooManyShards
 from roost.storage.content.model import ContentScope
@@ -69,14 +71,15 @@ class AgentImporter:
         """
         if len(await self._agents.list(caller.tenant_id)) >= await self._agents.get_limit(caller.tenant_id):
             raise AgentLimitReached  # as the transaction would, after all bytes
-        async with self._content.receive_car() as car:
+        async with self._content.receive_car() as car, self._content.receive_car() as state_car:
             try:
                 root = await self._receive(car, content, caller.tenant_id)
-                return await self._create(caller, car, root, name)
+                return await self._create(caller, car, state_car, root, name)
             except _MALFORMED as problem:
                 raise InvalidArchive(f"Invalid archive: {problem.message}") from problem
             finally:
-                await self._content.discard(car.pack_id)  # unless an agent holds it
+                for pack in (car, state_car):
+                    await self._content.discard(pack.pack_id)  # unless an agent holds it
 
     async def _receive(self, car: CarReceiver, content: AsyncIterable[bytes], tenant_id: str) -> Cid:
         """Receive the CAR within the limits, and return its root."""
@@ -99,54 +102,81 @@ class AgentImporter:
         if self._most_bytes is not None and size > self._most_bytes:
             raise ArchiveTooLarge
 
-    async def _create(self, caller: Caller, car: CarReceiver, root: Cid, name: str | None) -> ImportedAgent:
+    async def _create(
+        self, caller: Caller, car: CarReceiver, state_car: CarReceiver, root: Cid, name: str | None
+    ) -> ImportedAgent:
+        """Check what was received, and create the agent; the state gets a pack that no address serves."""
         reader, scope = await self._content.read_car(car), content_scope(caller.tenant_id)
-        manifest, workspace = await _read_root(reader, scope, root)
-        profile = manifest.profile(name)
-        snapshot = await _describe_workspace(reader, caller.tenant_id, workspace, car.pack_id)
+        manifest, entries = await _read_root(reader, scope, root)
+        profile, workspace, state = manifest.profile(name), entries[WORKSPACE], entries.get(STATE)
+        files, size = await _measure_tree(reader, scope, WORKSPACE, workspace)
+        snapshot = _first_snapshot(caller.tenant_id, workspace, car.pack_id, files, size)
+        if state is not None:
+            files, size = await _measure_tree(reader, scope, STATE, state)
+            await _copy_tree(reader, scope, state, state_car)
+            kept = {"state_cid": str(state.v1()), "state_packs": (state_car.pack_id,)}
+            snapshot = replace(snapshot, **kept, state_files=files, state_size=size)
         tasks_operation = ids.new_id()
 
         def publish(connection: Connection, agent: Agent) -> None:
-            self._quota.check(connection, tenants.lock_tenant(connection, agent.tenant_id), car.size)
+            self._quota.check(connection, tenants.lock_tenant(connection, agent.tenant_id), car.size + state_car.size)
             car.publish_pack(connection, workspace)
-            self._tasks.enqueue(connection, agent, manifest.tasks, tasks_operation)
+            if state is None:
+                self._tasks.enqueue(connection, agent, manifest.tasks, tasks_operation)
+            else:
+                state_car.publish_pack(connection)
 
         request = CreateAgent(profile, manifest.engine, engine_version=manifest.engine_version)
         agent = await self._launch.create(caller, request, ImportedSnapshot(snapshot, publish))
         return ImportedAgent(agent, manifest, await self._tasks.wait(tasks_operation))
 
 
-async def _read_root(reader: ContentReader, scope: ContentScope, root: Cid) -> tuple[AgentManifest, Cid]:
-    """Return what is in the top folder. Raises InvalidArchive, MalformedContent, ContentNotAFolder, ContentNotAFile."""
+async def _read_root(reader: ContentReader, scope: ContentScope, root: Cid) -> tuple[AgentManifest, Mapping[str, Cid]]:
+    """Return the manifest, and the entries of the top folder.
+
+    Raises InvalidArchive, MalformedContent, ContentNotAFolder, ContentNotAFile, TooManyShards.
+    """
     top = await reader.stat(scope, root)
     entries: dict[str, Cid] = {}
     async with aclosing(reader.list_entries(scope, top)) as links:
         async for link in links:
-            if link.name in entries or link.name not in {MANIFEST, WORKSPACE}:
+            if link.name in entries or link.name not in {MANIFEST, WORKSPACE, STATE}:
                 raise InvalidArchive(f"Invalid archive: its folder has an unexpected entry {link.name[:100]!r}")
             entries[link.name] = link.cid
-    if len(entries) < 2:
+    if not {MANIFEST, WORKSPACE} <= entries.keys():
         raise InvalidArchive(f"Invalid archive: its folder needs {MANIFEST} and {WORKSPACE}")
     file = await reader.stat(scope, entries[MANIFEST])
     if (file.size or 0) > MANIFEST_LIMIT:
         raise InvalidArchive(f"Invalid archive: {MANIFEST} is larger than {MANIFEST_LIMIT // 1024**2} MiB")
     async with aclosing(reader.stream_file(scope, file)) as pieces:
         data = b"".join([piece async for piece in pieces])
-    return parse_manifest(data), entries[WORKSPACE]
+    return parse_manifest(data), entries
 
 
-async def _describe_workspace(reader: ContentReader, tenant_id: str, root: Cid, pack_id: str) -> Snapshot:
-    """Walk a tree, and return the snapshot of it. Raises InvalidArchive and the errors of `walk_tree`."""
+async def _measure_tree(reader: ContentReader, scope: ContentScope, name: str, root: Cid) -> tuple[int, int]:
+    """Return the number and bytes of the files of a tree. Raises InvalidArchive and the errors of `walk_tree`."""
     files = size = 0
-    scope = content_scope(tenant_id)
     async with aclosing(walk_tree(reader, scope, root, max_entries=MAX_BLOCKS)) as members:
         async for member in members:
             if member.path == "" and member.kind is not MemberKind.FOLDER:
-                raise InvalidArchive(f"Invalid archive: {WORKSPACE} is not a folder")
+                raise InvalidArchive(f"Invalid archive: {name} is not a folder")
             if member.path.startswith(STAGING_NAME):
-                raise InvalidArchive(f"Invalid archive: {WORKSPACE} has the reserved name {STAGING_NAME}")
+                raise InvalidArchive(f"Invalid archive: {name} has the reserved name {STAGING_NAME}")
             if member.kind is not MemberKind.FOLDER:
                 files, size = files + 1, size + member.size
+    return files, size
+
+
+async def _copy_tree(reader: ContentReader, scope: ContentScope, root: Cid, car: CarReceiver) -> None:
+    """Copy a tree to a pack of its own."""
+    async with aclosing(export_car(reader, scope, [await reader.stat(scope, root)])) as pieces:
+        async for piece in pieces:
+            await car.write(piece)
+    await car.finish()
+    await car.commit_blob()
+
+
+def _first_snapshot(tenant_id: str, root: Cid, pack_id: str, files: int, size: int) -> Snapshot:
     return Snapshot(
         id=ids.new_id(),
         agent_id="",

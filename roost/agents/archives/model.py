@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from roost.agents.archives.schemas import AgentManifest
 from roost.agents.registry.model import Agent
 
-MANIFEST, WORKSPACE = "manifest.json", "workspace"
+MANIFEST, WORKSPACE, STATE = "manifest.json", "workspace", "state"
 MEDIA_TYPE = "application/vnd.ipld.car"
 
 
