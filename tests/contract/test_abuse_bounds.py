@@ -19,7 +19,6 @@ from tests.storage.test_memory import memory
 
 MIB = 1024**2
 JSON = "Content-Type: application/json"
-SLOWEST_SECONDS = 10.0
 
 _CALLER = """
 import http.client, sys, time
@@ -29,7 +28,7 @@ headers = {"Host": "agents.localhost", "Authorization": "Bearer " + key, "Conten
 while True:
     began, connection = time.monotonic(), http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     connection.request("POST", "/v0/llm/v1/chat/completions", body, headers)
-    print(connection.getresponse().status, began, time.monotonic(), flush=True)
+    print(connection.getresponse().status, began, flush=True)
     connection.close()
     time.sleep(0.1)
 """
@@ -57,8 +56,7 @@ async def bounded(server: Process, limit: int) -> AsyncIterator[None]:
                 answers.append(caller.stdout.readline().split())
         finally:
             caller.kill()
-    assert {status for status, _, _ in answers} == {"200"}, answers
-    assert max(float(ended) - float(began) for _, began, ended in answers) < SLOWEST_SECONDS
+    assert {status for status, _ in answers} == {"200"}, answers
     more = memory(server, "VmHWM") - idle
     assert more < limit, f"{more / MIB:.0f} MiB"
 

@@ -252,12 +252,15 @@ async def test_a_watch_is_refused_before_it_begins(server: RunningServer, agent:
     path = f"/v0/agents/{agent['agentId']}/files/watch"
     assert (await server.client().get(path)).status_code == 401
     assert (await server.client(server.key("stranger")).get(path)).status_code == 401
-    assert (await server.client(server.key()).get("/v0/agents/unknown/files/watch")).status_code == 404
-    client = server.agent_client(agent)
+    api = server.client(server.key())
+    assert (await api.get("/v0/agents/unknown/files/watch")).status_code == 404
+    other = (await api.post("/v0/agents", json={"name": "b"})).json()["agent"]  # has no watch that is about to end
+    client = server.agent_client(other)
     async with AsyncExitStack() as stack:
         for _ in range(8):
             await stack.enter_async_context(watching(client))
         assert (await client.get("/v0/files/watch")).status_code == 429
+    await api.delete(f"/v0/agents/{other['agentId']}")
 
 
 async def test_a_watch_ends_with_its_key(server: RunningServer, agent: dict[str, Any]) -> None:
