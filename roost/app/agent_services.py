@@ -1,11 +1,10 @@
 """Services of the agents API: what agents have, and the workflows of their lives."""
 
 import signal
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 from starlette.types import ASGIApp
 
@@ -82,6 +81,7 @@ def build_agent_services(core: CoreServices, drivers: Drivers, content: ContentS
     models = ModelGateway(db, drivers.upstreams, providers=agent_providers(secrets, transports), timeouts=timeouts)
     secrets.subscribe(models.refresh_agent)
     relays = RelayServer(drivers.runtime, app, EgressProxy(dialer))
+    private_values = partial(_get_private_values, core, repository, environment, channels)
     lifecycle = build_lifecycle_services(
         db=db,
         operations=core.operations,
@@ -92,7 +92,8 @@ def build_agent_services(core: CoreServices, drivers: Drivers, content: ContentS
         gateway_tokens=core.gateway_tokens,
         git=drivers.git,
         content=content,
-        list_private_values=environment.get_private_values,
+        sealer=sealer,
+        get_private_values=private_values,
         secrets=secrets,
         channels=channels,
         channel_validator=validator,
@@ -105,7 +106,7 @@ def build_agent_services(core: CoreServices, drivers: Drivers, content: ContentS
         ballast=DiskBallast(settings.data / "ballast", BALLAST_BYTES),
         trust=trusted_authorities.load_authorities(settings.ca_file),
     )
-    logs = LogService(repository, runtimes, _log_masks(core, repository, environment, channels))
+    logs = LogService(repository, runtimes, private_values)
     build = PushBuild(db, core.operations, lifecycle.scripts, logs)
     return AgentServices(
         hosts=HostService(db, core.host, partial(signal.raise_signal, signal.SIGINT)),  # SIGTERM may keep the agents
@@ -123,7 +124,17 @@ def build_agent_services(core: CoreServices, drivers: Drivers, content: ContentS
         devices=DeviceService(runtimes),
         runtime_config=RuntimeConfigService(repository, runtimes, lifecycle.starter.get_setup, lifecycle.restart),
         logs=logs,
-        git=AgentGitService(repository, runtimes, drivers.git, build, origin, lifecycle.snapshots.commit_changes),
+        git=AgentGitService(
+            db=db,
+            queue=core.operations,
+            agents=repository,
+            runtimes=runtimes,
+            repositories=drivers.git,
+            build=build,
+            origin=origin,
+            make_current=lifecycle.snapshots.commit_changes,
+            open_workspace=lifecycle.start.open_workspace,
+        ),
         self_service=AgentSelfService(repository, lifecycle.details, core.platform_tokens, origin),
     )
 
@@ -156,7 +167,7 @@ async def start_agent_services(agents: AgentServices, runtime: Runtime, stack: A
     agents.lifecycle.automatic_snapshots.start()
     stack.push_async_callback(agents.lifecycle.disk_guard.stop)
     await agents.lifecycle.disk_guard.start(agents.lifecycle.reconciler.wake)
-    await agents.git.finish_interrupted_pushes([container.agent_id for container in await runtime.list()])
+    await agents.git.enqueue_unfinished_pushes(agents.lifecycle.host_agents)
 
 
 def agent_dialer(core: CoreServices) -> PublicDialer:
@@ -179,16 +190,18 @@ def agent_providers(secrets: SecretService, transports: TransportFactory) -> Age
     return AgentProviders(settings, connect)
 
 
-def _log_masks(
-    core: CoreServices, repository: AgentRepository, environment: SecretEnvironment, channels: ChannelRepository
-) -> Callable[[str], Coroutine[Any, Any, Sequence[Sensitive[str]]]]:
-    async def masks(agent_id: str) -> Sequence[Sensitive[str]]:
-        """Return the values to mask in the logs of an agent."""
-        return [
-            await core.gateway_tokens.read(agent_id),
-            await repository.get_internal_token(agent_id),
-            *(await environment.get_private_values(agent_id)).values(),
-            *await channels.list_private_values(agent_id),
-        ]
-
-    return masks
+async def _get_private_values(
+    core: CoreServices,
+    repository: AgentRepository,
+    environment: SecretEnvironment,
+    channels: ChannelRepository,
+    agent_id: str,
+) -> Mapping[str, Sensitive[str]]:
+    """Return the values by name that an agent's logs mask and its snapshots leave out."""
+    return {
+        "gateway token": await core.gateway_tokens.read(agent_id),
+        "internal token": await repository.get_internal_token(agent_id),
+        "platform token": await core.platform_tokens.get_prefix(),
+        **await channels.get_private_values(agent_id),
+        **await environment.get_private_values(agent_id),
+    }

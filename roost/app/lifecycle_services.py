@@ -27,6 +27,7 @@ from roost.agents.snapshots.service import LoadSecrets, SnapshotService
 from roost.agents.versions.service import Prepare, VersionService
 from roost.core.db import Database
 from roost.core.disk_space import DiskBallast
+from roost.core.seal import Sealer
 from roost.drivers.git.contract import GitRepositories
 from roost.drivers.runtime.contract import ContainerLimits, Runtime
 from roost.identity.gateway_tokens import GatewayTokens
@@ -36,6 +37,7 @@ from roost.work import OperationWorker
 
 @dataclass(frozen=True)
 class LifecycleServices:
+    host_agents: HostAgents
     starter: GatewayStarter
     versions: VersionService
     scripts: ScriptService
@@ -62,7 +64,8 @@ def build_lifecycle_services(
     gateway_tokens: GatewayTokens,
     git: GitRepositories,
     content: ContentService,
-    list_private_values: LoadSecrets,
+    sealer: Sealer,
+    get_private_values: LoadSecrets,
     secrets: SecretService,
     channels: ChannelRepository,
     channel_validator: ChannelValidator,
@@ -85,7 +88,9 @@ def build_lifecycle_services(
     disk = DiskGuard(runtime, limits.disk_bytes, disk_reserve, ballast)
     start = StartWorkflow(repository, runtimes, runtime, relays, starter, versions, scripts, limits, trust, disk)
     history = SnapshotHistory(db, operations, repository, content.reader, git)
-    snapshots = SnapshotService(db, operations, repository, content, start.open_workspace, list_private_values, history)
+    snapshots = SnapshotService(
+        db, operations, repository, content, start.open_workspace, get_private_values, sealer.digest, history
+    )
     details = AgentDetails(repository, runtimes, gateway_tokens, secrets, origin, scripts, snapshots)
     update = UpdateWorkflow(db, operations, repository, runtimes, versions, start, snapshots)
     delete = DeleteWorkflow(db, operations, repository, gateway_tokens, runtime, relays, git)
@@ -94,6 +99,7 @@ def build_lifecycle_services(
     operations.handle(OPERATION_KIND, scripts.handle)
     operations.handle(model.DELETE, delete.handle, retries=10)
     return LifecycleServices(
+        host_agents=host_agents,
         starter=starter,
         versions=versions,
         scripts=scripts,

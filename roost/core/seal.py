@@ -9,6 +9,7 @@ them before each sealing and for unknown keys, so that another process can rotat
 """
 
 import hashlib
+import hmac
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -27,6 +28,7 @@ OVERHEAD = 1 + 8 + 12 + 48 + 12 + 16
 
 _VERSION = b"\x01"
 _HEAD = OVERHEAD - 16
+_DIGEST_BYTES = 16
 
 
 class UnsealFailed(Problem):
@@ -100,6 +102,11 @@ class Sealer:
             return Sensitive(AESGCM(data_key).decrypt(envelope[69:81], envelope[81:], bound))
         except InvalidTag:
             raise UnsealFailed from None
+
+    def digest(self, value: Sensitive[str]) -> str:
+        """Return a digest that tells equal values without telling them; a rotation of the keys changes it."""
+        key = hmac.digest(self._keys.keys[0].reveal(), b"roost digest of a value", "sha256")
+        return hmac.digest(key, value.reveal().encode(), "sha256")[:_DIGEST_BYTES].hex()
 
     def _cipher(self, key_id: bytes) -> AESGCM:
         if key_id not in self._ciphers:

@@ -8,6 +8,7 @@ invalidates it. Tokens are not stored.
 import hmac
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 import jwt
 from sqlalchemy import Connection
@@ -43,7 +44,16 @@ class PlatformTokens:
         self._signing = SigningKeys(sealer)
         self._cache = CallerCache()
         self._changes = 0
+        self._prefix: Sensitive[str] | None = None
         gateways.subscribe(self._forget)
+
+    async def get_prefix(self) -> Sensitive[str]:
+        """Return how every token begins, by which one is recognized in a text. Raises UnsealFailed."""
+        if self._prefix is None:
+            kid, secret = await self._db.write(self._signing.get_newest)
+            header = _encode({}, kid, secret).partition(".")[0]
+            self._prefix = Sensitive(f"{header}.")
+        return self._prefix
 
     async def issue(self, agent_id: str) -> IssuedPlatformToken:
         """Issue a token for the agent. Raises UnknownAgent, UnsealFailed."""
@@ -80,8 +90,7 @@ class PlatformTokens:
             "iat": now,
             "exp": expires,
         }
-        token = jwt.encode(claims, secret, ALGORITHM, headers={"kid": kid, "typ": _TYPE})
-        return IssuedPlatformToken(Sensitive(token), expires)
+        return IssuedPlatformToken(Sensitive(_encode(claims, kid, secret)), expires)
 
     def _verify(self, connection: Connection, token: str) -> Caller:
         claims = decode_claims(token, self._secret(connection, token), _AUDIENCE, _CLAIMS)
@@ -109,6 +118,10 @@ def is_platform(token: str) -> bool:
         return len(token) <= _LONGEST and jwt.get_unverified_header(token).get("typ") == _TYPE
     except (jwt.PyJWTError, ValueError, TypeError):
         return False
+
+
+def _encode(claims: dict[str, Any], kid: str, secret: bytes) -> str:
+    return jwt.encode(claims, secret, ALGORITHM, headers={"kid": kid, "typ": _TYPE})
 
 
 def _fingerprint(gateway_digest: bytes) -> str:

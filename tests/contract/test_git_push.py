@@ -11,6 +11,7 @@ import pytest
 from roost.agents.git import push
 from roost.drivers.runtime.contract import ContainerNotRunning
 from roost.drivers.runtime.warden_errors import WardenDisconnected
+from tests.agents.lifecycle.lifecycle_env import until
 from tests.contract.git_client import GitClient
 from tests.contract.test_files import shell
 from tests.server import RunningServer, running
@@ -57,6 +58,10 @@ async def change(client: GitClient, clone: str, **files: str | None) -> None:
 
 async def head(client: GitClient) -> str | None:
     return await client.server.roost.drivers.git.head(client.agent["agentId"])
+
+
+async def is_main(client: GitClient, commit: str) -> bool:
+    return await head(client) == commit
 
 
 async def test_a_push_arrives_in_the_workspace_and_comes_back(
@@ -258,13 +263,14 @@ async def test_a_stopped_agent_takes_no_push_and_can_be_cloned(
     assert "Changed 1 path " in await client.run("push", "origin", "main", cwd="work")
 
 
+@pytest.mark.parametrize("has_container", [True, False])
 async def test_the_next_server_finishes_what_a_crash_interrupted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_container: bool
 ) -> None:
     async def interrupt(*_: object) -> int:
         raise WardenDisconnected
 
-    async with running(tmp_path / "data", stop=False) as first:
+    async with running(tmp_path / "data", stop=not has_container) as first:
         agent = (await first.client(first.key()).post("/v0/agents", json={"name": "a"})).json()["agent"]
         client = GitClient(first, agent, tmp_path)
         await client.run("init", "-q", "-b", "main", "work")
@@ -275,12 +281,14 @@ async def test_the_next_server_finishes_what_a_crash_interrupted(
         assert await head(client) is None
     async with running(tmp_path / "data") as second:
         again = GitClient(second, agent, tmp_path)
-        assert await head(again) == (await again.run("rev-parse", "HEAD", cwd="work")).strip()
+        pushed = (await again.run("rev-parse", "HEAD", cwd="work")).strip()
+        await until(lambda: is_main(again, pushed))
         assert await shell(second.agent_client(agent), "cat file") == "pushed"
 
 
+@pytest.mark.parametrize("has_container", [True, False])
 async def test_an_interrupted_push_is_finished_at_the_next_access(
-    client: GitClient, work: Path, workspace: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+    client: GitClient, work: Path, workspace: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch, has_container: bool
 ) -> None:
     """As after a crash between the record of a push and the new main: files and branch agree again."""
     await client.run("push", "-q", "origin", "main", cwd="work")
@@ -297,6 +305,11 @@ async def test_an_interrupted_push_is_finished_at_the_next_access(
     repositories = client.server.roost.drivers.git
     assert await repositories.find_unfinished_push(client.agent["agentId"]) is not None
     assert await shell(workspace, "cat readme") == "read me"
+    if not has_container:
+        await client.server.roost.drivers.runtime.stop(client.agent["agentId"], grace=0)
     assert f"{second}\trefs/heads/main" in await client.run("ls-remote", client.url())
+    if not has_container:
+        agent = f"/v0/agents/{client.agent['agentId']}"
+        assert (await client.server.client(client.server.key()).post(f"{agent}/restart")).status_code == 200
     assert await shell(workspace, "cat readme") == "second"
     assert await repositories.find_unfinished_push(client.agent["agentId"]) is None

@@ -183,4 +183,5 @@ ROWS: Mapping[str, Sequence[Row]] = {
         ("workspace_indexes", {"agent_id": "a1", "snapshot_id": "n2", "synced_at": THEN, "data": b"index"}),
     ],
     "0025": [_snapshot("n3", state_cid="bafybeistate", state_files=2, state_size=2**40, state_packs='["p2"]')],
+    "0026": [_snapshot("n4", searched='["0f"]')],
 }

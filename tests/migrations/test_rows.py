@@ -174,7 +174,9 @@ async def test_agents_and_what_they_have(upgraded: Database) -> None:
         ("n1", "l" * 100, None, None),
         ("n2", None, "c" * 40, None),
         ("n3", None, None, "bafybeistate", "p2"),
+        ("n4", None, None, None),
     }
+    assert {one.id: set(one.searched) for one in saved} == {"n1": set(), "n2": set(), "n3": set(), "n4": {"0f"}}
     assert saved[0].skipped[1] == SkippedFile("\udcff", SkipReason.HOLDS_SECRET, "TOKEN")
     assert await upgraded.read(lambda connection: snapshots.get_index(connection, "a1")) == b"index"
 

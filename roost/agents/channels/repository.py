@@ -37,13 +37,15 @@ class ChannelRepository:
             name: channel.to_setup() for name, channel in (await self.get_channels(agent_id)).items() if channel.enabled
         }
 
-    async def list_private_values(self, agent_id: str) -> Sequence[Sensitive[str]]:
-        """List the agent's tokens, which its logs mask."""
+    async def get_private_values(self, agent_id: str) -> Mapping[str, Sensitive[str]]:
+        """Return the agent's tokens by what they are, which its logs mask and its snapshots leave out."""
         try:
             channels = (await self.get_channels(agent_id)).values()
         except UnsealFailed:  # then no gateway has received one either
-            return ()
-        return [token for channel in channels for token in (channel.bot_token, channel.app_token) if token is not None]
+            return {}
+        bot_tokens = {f"channel {channel.name}": channel.bot_token for channel in channels}
+        app_tokens = {f"channel {channel.name} app": channel.app_token for channel in channels if channel.app_token}
+        return bot_tokens | app_tokens
 
     async def save(self, agent_id: str, channel: Channel) -> None:
         """Insert or replace a channel. Raises BotTokenInUse, AgentNotFound."""

@@ -1,26 +1,38 @@
 """Git access to the repositories of agents, and pushes to their files."""
 
-import asyncio
-from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Iterable
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, aclosing
 from functools import partial
 from urllib.parse import urlsplit
 
+from sqlalchemy import Connection
+
+from roost import work
 from roost.agents.git.build import PushBuild
 from roost.agents.git.limiter import GitCommandLimiter
 from roost.agents.git.push import AgentPush
 from roost.agents.git.workspace import apply_commit
 from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.agents.registry.errors import AgentNotFound
+from roost.agents.registry.host_agents import HostAgents
+from roost.agents.registry.model import Agent
 from roost.agents.registry.repository import AgentRepository
 from roost.core import log
+from roost.core.db import Database
 from roost.core.problem import Problem
-from roost.drivers.git.contract import GitRepositories, GitRequest, GitService
+from roost.drivers.git.contract import GitRepositories, GitRequest, GitService, PushUnfinished
+from roost.drivers.runtime.warden_client import WardenClient
+from roost.work import ClaimedOperation, OperationWorker
 
+FINISH_PUSH = "agent.push"
+"""Kind of the operations that finish an interrupted push."""
+OpenWorkspace = Callable[[Agent], AbstractAsyncContextManager[WardenClient]]
+"""Opens the container of an agent, without its gateway if the agent does not run."""
 Origin = Callable[[str], str]
 MakeCurrent = Callable[[str], Awaitable[None]]
 """Commits what has changed in an agent's workspace, so that its repository shows the agent's files as they are."""
 
+_FINISH_SECONDS = 600.0
 _log = log.get_logger("git")
 
 
@@ -32,22 +44,28 @@ class AgentGitService:
 
     def __init__(
         self,
+        db: Database,
+        queue: OperationWorker,
         agents: AgentRepository,
         runtimes: AgentRuntimes,
         repositories: GitRepositories,
         build: PushBuild,
         origin: Origin,
         make_current: MakeCurrent,
+        open_workspace: OpenWorkspace,
     ) -> None:
+        self._db = db
+        self._queue = queue
         self._agents = agents
         self._runtimes = runtimes
         self._repositories = repositories
         self._build = build
         self._origin = origin
         self._make_current = make_current
+        self._open_workspace = open_workspace
         self._limiter = GitCommandLimiter()
         self._pushes = set[AgentPush]()
-        self._recovery = asyncio.Lock()
+        queue.handle(FINISH_PUSH, self.handle_unfinished)
 
     async def advertise(self, agent_id: str, service: GitService, protocol: str) -> AsyncGenerator[bytes]:
         """Yield the references that a client can fetch or update, after a commit of what has changed."""
@@ -94,24 +112,30 @@ class AgentGitService:
         finally:
             self._pushes.discard(push)
 
-    async def finish_interrupted_push(self, agent_id: str) -> None:
-        """Apply a push again that a crash interrupted. Raises GitFailed, and as `WardenTree.apply`."""
-        if any(push.agent_id == agent_id and push.is_accepted for push in self._pushes):
-            return  # it is under way
-        async with self._recovery:
-            if (push := await self._repositories.find_unfinished_push(agent_id)) is None:
-                return
-            await apply_commit(self._repositories, self._runtimes.get_warden(agent_id).tree, agent_id, *push)
-            await self._repositories.finish_push(agent_id)
-            _log.info("push.finished_later", agent=agent_id)
+    async def enqueue_unfinished_pushes(self, host_agents: HostAgents) -> None:
+        """Enqueue that the pushes to this host's agents that a crash interrupted are finished."""
+        for agent in await host_agents.list():
+            if await self._find_interrupted_push(agent.id):
+                await self._db.write(partial(_enqueue_finish, agent=agent))
 
-    async def finish_interrupted_pushes(self, agent_ids: Iterable[str]) -> None:
-        """Finish the interrupted pushes of agents; log failures, after which the next access tries again."""
-        for agent_id in agent_ids:
-            try:
-                await self.finish_interrupted_push(agent_id)
-            except Problem as problem:
-                _log.warning("push.recovery_failed", agent=agent_id, reason=problem.message)
+    async def handle_unfinished(self, operation: ClaimedOperation) -> None:
+        """Handle `agent.push`, idempotently: apply the push again."""
+        try:
+            agent = await self._agents.get_here(operation.subject)
+        except AgentNotFound:  # deleted while the operation waited
+            return
+        if (push := await self._find_interrupted_push(agent.id)) is None:
+            return
+        async with self._open_workspace(agent) as warden:
+            await apply_commit(self._repositories, warden.tree, agent.id, *push)
+        await self._repositories.finish_push(agent.id)
+        _log.info("push.finished_later", agent=agent.id)
+
+    async def _find_interrupted_push(self, agent_id: str) -> tuple[str | None, str] | None:
+        """Return the commits of an unfinished push that is not under way."""
+        if any(push.agent_id == agent_id and push.is_accepted for push in self._pushes):
+            return None
+        return await self._repositories.find_unfinished_push(agent_id)
 
     async def _show_current(self, agent_id: str) -> None:
         """Make the repository current; one for which that fails now shows the files from before it."""
@@ -123,8 +147,19 @@ class AgentGitService:
             _log.warning("git.not_current", agent=agent_id, reason=problem.message)
 
     async def _prepare(self, agent_id: str) -> None:
-        await self.finish_interrupted_push(agent_id)
+        if await self._find_interrupted_push(agent_id):
+            agent = await self._agents.get_here(agent_id)
+            operation_id = await self._db.write(partial(_enqueue_finish, agent=agent))
+            await self._queue.wait(operation_id, _FINISH_SECONDS)
+            if await self._find_interrupted_push(agent_id):
+                raise PushUnfinished
         await self._make_current(agent_id)
+
+
+def _enqueue_finish(connection: Connection, agent: Agent) -> str:
+    """Return the id of an operation that waits already, or enqueue one."""
+    waiting = work.list_waiting_operations(connection, FINISH_PUSH, agent.id)
+    return (waiting[0] if waiting else work.add_operation(connection, FINISH_PUSH, agent.id, host=agent.host_id)).id
 
 
 def _announce_service(service: GitService) -> bytes:

@@ -4,7 +4,7 @@ Output is sanitized and free of credentials: Roost's own are recognized by their
 values.
 """
 
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator, Iterable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -28,8 +28,8 @@ _FILTERED_LINES = 1000  # lines to search for the last 100 that match a filter
 _REFRESH_SECONDS = 0.1  # a secret that is attached meanwhile cannot be printed before a process starts
 _MAX_VALUES = 1000
 
-PrivateValues = Callable[[str], Awaitable[Iterable[Sensitive[str]]]]
-"""Returns the values that an agent's logs mask, by agent id."""
+PrivateValues = Callable[[str], Awaitable[Mapping[str, Sensitive[str]]]]
+"""Returns the values that an agent's logs mask, by what they are."""
 
 
 class LogService:
@@ -92,7 +92,7 @@ class _SharedFeed:
 class _LineMasker:
     """Converts lines to masked messages; detached secrets stay masked, because processes may still know them."""
 
-    def __init__(self, private_values: Callable[[], Awaitable[Iterable[Sensitive[str]]]]) -> None:
+    def __init__(self, private_values: Callable[[], Awaitable[Mapping[str, Sensitive[str]]]]) -> None:
         self._private_values = private_values
         self._known: frozenset[Sensitive[str]] = frozenset()
         self._mask = SecretMask()
@@ -100,7 +100,7 @@ class _LineMasker:
 
     async def __call__(self, line: LogLine) -> LogMessage:
         if clock.monotonic_seconds() >= self._until:
-            self._update(frozenset(await self._private_values()))
+            self._update(frozenset((await self._private_values()).values()))
         message = parse_line(line)
         return replace(message, source=self._redact(message.source), message=self._redact(message.message))
 

@@ -1,6 +1,7 @@
 """Read a workspace into a new pack: a UnixFS directory over what changed since the last time, and over older packs.
 
 The container lists its files; only those whose times, inode or size changed are read, and every byte is hashed here.
+The others are read if secrets are known that they were not searched for, and only searched.
 """
 
 import asyncio
@@ -46,16 +47,23 @@ class CapturedWorkspace:
 
 
 class WorkspaceCapture:
-    """One reading of a workspace: `run` once. `base` is the index of the reading before."""
+    """One reading of a workspace: `run` once.
 
-    def __init__(self, receiver: ContentReceiver, base: WorkspaceIndex, search: SecretSearch) -> None:
+    base: the index of the reading before. is_base_searched: whether its files hold none of the secrets.
+    """
+
+    def __init__(
+        self, receiver: ContentReceiver, base: WorkspaceIndex, search: SecretSearch, *, is_base_searched: bool
+    ) -> None:
         self._receiver = receiver
         self._base = base
         self._search = search
+        self._is_base_searched = is_base_searched
         self._index: dict[str, IndexedEntry] = {}
         self._folders: dict[str, list[str]] = {"": []}
         self._folder_modes: dict[str, int] = {"": FOLDER_MODE}
         self._changed: list[str] = []
+        self._unsearched: list[str] = []
         self._skipped: list[SkippedFile] = []
 
     async def run(self, tree: WardenTree, reader: ContentReader, scope: ContentScope) -> CapturedWorkspace:
@@ -64,6 +72,8 @@ class WorkspaceCapture:
             async for batch in batches:
                 for entry in batch:
                     self._add_entry(entry)
+        async with aclosing(tree.read_files(self._unsearched)) as batches:
+            await self._search_files(batches)
         async with aclosing(tree.read_files(self._changed)) as batches:
             await self._read_files(batches)
         await self._merge_packs(reader, scope)
@@ -89,9 +99,43 @@ class WorkspaceCapture:
                 before = self._new_entry("link", self._receiver.add_link(entry.target), target=entry.target)
             self._index[entry.path] = before
         elif before and before.is_current(entry.stamp, entry.size, entry.mode & _PERMISSIONS):
-            self._index[entry.path] = before
+            if self._is_base_searched:
+                self._index[entry.path] = before
+            else:
+                self._unsearched.append(entry.path)
         else:
             self._changed.append(entry.path)
+
+    async def _search_files(self, batches: AsyncIterator[Sequence[FileReading]]) -> None:
+        """Keep the files that hold no secret, and remember those to read that changed meanwhile."""
+        async for batch in batches:
+            found = await asyncio.to_thread(self._search_small_files, batch)
+            if isinstance(batch[-1].content, AsyncIterator):
+                found[batch[-1].path] = await self._search_large_file(batch[-1].content)
+            for file in batch:
+                before, mode = self._base[file.path], file.mode & _PERMISSIONS
+                if file.error or file.is_changed or not before.is_current(file.stamp, file.size, mode):
+                    self._changed.append(file.path)
+                elif secret := found[file.path]:
+                    self._skipped.append(SkippedFile(file.path, SkipReason.HOLDS_SECRET, secret))
+                else:
+                    self._index[file.path] = before
+
+    def _search_small_files(self, batch: Sequence[FileReading]) -> dict[str, str | None]:
+        """Return the secret of each file that has one, None for the others."""
+        found: dict[str, str | None] = {}
+        for file in batch:
+            if isinstance(file.content, bytes):
+                self._search.reset()
+                found[file.path] = self._search.feed(file.content)
+        return found
+
+    async def _search_large_file(self, content: AsyncIterator[bytes]) -> str | None:
+        self._search.reset()
+        async for chunk in content:
+            if secret := self._search.feed(chunk):
+                return secret
+        return None
 
     async def _read_files(self, batches: AsyncIterator[Sequence[FileReading]]) -> None:
         """Add files to the pack: those of a batch in a thread, while the next batch is received."""

@@ -63,7 +63,8 @@ class Snapshot:
     commit_sha: its commit in the agent's repository, None if there is none. change_summary: against the snapshot
     before. files, size: number and bytes of its files and links. skipped_count: number of all entries that are left
     out, of which `skipped` names the first. packs: of the workspace. state_cid: of the UnixFS directory with the state,
-    paths relative to the home; None if no state was saved. It is never shown.
+    paths relative to the home; None if no state was saved. It is never shown. searched: keyed
+    digests of the secrets that none of its files holds.
     """
 
     id: str
@@ -84,6 +85,7 @@ class Snapshot:
     state_files: int = 0
     state_size: int = 0
     state_packs: Sequence[str] = ()
+    searched: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)

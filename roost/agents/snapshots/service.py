@@ -49,7 +49,7 @@ from roost.work import ClaimedOperation, Operation, OperationState, OperationWor
 OpenWorkspace = Callable[[Agent], AbstractAsyncContextManager[WardenClient]]
 """Opens the container of an agent, without its gateway if the agent does not run."""
 LoadSecrets = Callable[[str], Awaitable[Mapping[str, Sensitive[str]]]]
-"""Returns the secrets by name that a snapshot of the agent must not hold."""
+"""Returns the values by name that a snapshot of the agent must not hold."""
 _RESET_RETRIES = 1000
 _UNCHANGED = (PathRefused, WardenBusy, WardenDiskFull, WardenFileTooLarge, WardenTooManyEntries)
 """Errors after which the workspace is as it was before `WardenTree.apply`."""
@@ -67,6 +67,7 @@ class SnapshotService:
         content: ContentService,
         open_workspace: OpenWorkspace,
         load_secrets: LoadSecrets,
+        digest_value: Callable[[Sensitive[str]], str],
         history: SnapshotHistory,
     ) -> None:
         self._db = db
@@ -75,6 +76,7 @@ class SnapshotService:
         self._content = content
         self._open_workspace = open_workspace
         self._load_secrets = load_secrets
+        self._digest_value = digest_value
         self._history = history
         queue.handle(model.SYNC, self.handle_sync)
         queue.handle(model.RESET, self.handle_reset, retries=_RESET_RETRIES)
@@ -259,22 +261,23 @@ class SnapshotService:
         encoded = await self._db.read(lambda connection: store.get_index(connection, agent.id))
         status = await self._db.read(lambda connection: _read_status(connection, agent.id))
         base = await asyncio.to_thread(decode_index, encoded)
-        search = SecretSearch(
-            {name: value.reveal().encode() for name, value in (await self._load_secrets(agent.id)).items()}
-        )
+        secrets = await self._load_secrets(agent.id)
+        search = SecretSearch({name: value.reveal().encode() for name, value in secrets.items()})
+        searched = frozenset(map(self._digest_value, secrets.values()))
+        is_base_searched = status.snapshot is not None and searched <= status.snapshot.searched
         async with self._content.receive(UNIXFS_V1_2025) as receiver:
-            captured = await WorkspaceCapture(receiver, base, search).run(
+            captured = await WorkspaceCapture(receiver, base, search, is_base_searched=is_base_searched).run(
                 warden.tree, self._content.reader, model.content_scope(agent.tenant_id)
             )
             data = None if captured.index == base else await asyncio.to_thread(encode_index, captured.index)
-            snapshot = _next_snapshot(agent, status.snapshot, captured, trigger)
+            snapshot = _next_snapshot(agent, status.snapshot, captured, searched, trigger)
 
             def publish(connection: Connection) -> None:
                 operation.require_current(connection)
                 if snapshot is not status.snapshot:
                     store.insert_snapshot(connection, snapshot)
                 else:
-                    store.set_packs(connection, snapshot.id, captured.packs)
+                    store.set_capture(connection, snapshot.id, captured.packs, searched)
                 store.save_index(connection, agent.id, snapshot.id, clock.utc_now(), data)
                 if snapshot.commit_sha is None:
                     self._history.enqueue(connection, agent, snapshot.id)
@@ -305,7 +308,11 @@ def remove_snapshots(connection: Connection, agent_id: str) -> None:
 
 
 def _next_snapshot(
-    agent: Agent, last: Snapshot | None, captured: CapturedWorkspace, trigger: SnapshotTrigger
+    agent: Agent,
+    last: Snapshot | None,
+    captured: CapturedWorkspace,
+    searched: frozenset[str],
+    trigger: SnapshotTrigger,
 ) -> Snapshot:
     """Return the snapshot of a captured workspace: the last one if nothing has changed."""
     if last is not None and last.cid == captured.cid:
@@ -325,6 +332,7 @@ def _next_snapshot(
         skipped_count=len(captured.skipped),
         label=None,
         packs=captured.packs,
+        searched=searched,
         created_at=clock.utc_now(),
     )
 

@@ -1,6 +1,6 @@
 """Tables and SQL of snapshots."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -26,6 +26,7 @@ snapshots = sa.Table(
     sa.Column("skipped_count", sa.Integer, nullable=False),
     sa.Column("label", sa.String(100)),
     sa.Column("packs", JsonText, nullable=False),
+    sa.Column("searched", JsonText, nullable=False, server_default=sa.text("'[]'")),
     sa.Column("created_at", UtcTime, nullable=False),
     sa.Column("state_cid", sa.String(128)),
     sa.Column("state_files", sa.Integer, nullable=False, server_default=sa.text("0")),
@@ -54,6 +55,7 @@ def insert_snapshot(connection: Connection, snapshot: Snapshot) -> None:
         trigger=snapshot.trigger.value,
         packs=list(snapshot.packs),
         state_packs=list(snapshot.state_packs),
+        searched=sorted(snapshot.searched),
         skipped=[[file.path, file.reason.value, file.secret] for file in snapshot.skipped],
     )
     connection.execute(snapshots.insert().values(values))
@@ -99,8 +101,10 @@ def set_commit(connection: Connection, snapshot_id: str, commit: str) -> None:
     connection.execute(snapshots.update().where(snapshots.c.id == snapshot_id).values(commit_sha=commit))
 
 
-def set_packs(connection: Connection, snapshot_id: str, packs: Sequence[str]) -> None:
-    connection.execute(snapshots.update().where(snapshots.c.id == snapshot_id).values(packs=list(packs)))
+def set_capture(connection: Connection, snapshot_id: str, packs: Sequence[str], searched: Iterable[str]) -> None:
+    """Save what another reading of the same content found out."""
+    values = {"packs": list(packs), "searched": sorted(searched)}
+    connection.execute(snapshots.update().where(snapshots.c.id == snapshot_id).values(values))
 
 
 def delete_snapshots(connection: Connection, ids: Sequence[str]) -> None:
@@ -151,4 +155,5 @@ def save_index(
 
 def _snapshot(row: Any) -> Snapshot:
     skipped = [SkippedFile(path, SkipReason(reason), secret) for path, reason, secret in row.skipped]
-    return read_record(Snapshot, row, trigger=SnapshotTrigger(row.trigger), skipped=skipped)
+    searched = frozenset(row.searched)
+    return read_record(Snapshot, row, trigger=SnapshotTrigger(row.trigger), skipped=skipped, searched=searched)

@@ -47,10 +47,10 @@ async def test_there_and_back(env: ChannelEnv) -> None:
     await env.channels.save(one, WHATSAPP)
     assert await env.channels.get_channels(one) == {"slack": SLACK, "whatsapp": WHATSAPP}
     assert await env.channels.get_setups(one) == {"slack": SLACK.to_setup()}
-    assert set(await env.channels.list_private_values(one)) == {
-        Sensitive("xoxb-1"),
-        Sensitive("xapp-1"),
-        Sensitive("any"),
+    assert await env.channels.get_private_values(one) == {
+        "channel slack": Sensitive("xoxb-1"),
+        "channel slack app": Sensitive("xapp-1"),
+        "channel whatsapp": Sensitive("any"),
     }
     changed = replace(SLACK, allow_from=(), bot_name=None)
     await env.channels.save(one, changed)
@@ -84,4 +84,4 @@ async def test_an_envelope_opens_only_where_it_belongs(env: ChannelEnv) -> None:
     await env.db.write(lambda connection: connection.execute(agent_channels.update().values(channel="telegram")))
     with pytest.raises(UnsealFailed):
         await env.channels.get_channels(one)
-    assert await env.channels.list_private_values(one) == ()
+    assert await env.channels.get_private_values(one) == {}

@@ -36,13 +36,14 @@ class LogEnv:
         self.db, self.runtime = db, FakeRuntime(folder)
         self.agents = AgentRepository(db, Sealer(Sensitive(bytes(32))), dict.fromkeys(Plan, 5), "host")
         self.runtimes = AgentRuntimes(self.agents, self.runtime, [])
-        self.logs = LogService(self.agents, self.runtimes, self.list_private_values)
+        self.logs = LogService(self.agents, self.runtimes, self.get_private_values)
         owner = db.run(lambda c: tenants.ensure_tenant(c, "acme").id)
         self.values: list[Sensitive[str]] = []
         self.agent: Agent = db.run(lambda c: self.agents.create(c, owner, AgentProfile("Ada"), "fake", "1"))
 
-    async def list_private_values(self, agent_id: str) -> list[Sensitive[str]]:
-        return [await self.agents.get_internal_token(agent_id), *self.values]
+    async def get_private_values(self, agent_id: str) -> dict[str, Sensitive[str]]:
+        token = await self.agents.get_internal_token(agent_id)
+        return {str(number): value for number, value in enumerate([token, *self.values])}
 
     async def write_lines(self, *lines: str | bytes) -> list[str]:
         """Print lines in the container; return the log without times."""
