@@ -16,6 +16,7 @@ from roost.agents.devices.service import DeviceService
 from roost.agents.egress.proxy import EgressProxy
 from roost.agents.files.service import AgentFileService
 from roost.agents.git.build import PushBuild
+from roost.agents.git.maintenance import RepositoryMaintenance
 from roost.agents.git.service import AgentGitService
 from roost.agents.hosts.service import HostService
 from roost.agents.lifecycle import trusted_authorities
@@ -64,6 +65,7 @@ class AgentServices:
     runtime_config: RuntimeConfigService
     logs: LogService
     git: AgentGitService
+    git_maintenance: RepositoryMaintenance
     self_service: AgentSelfService
 
 
@@ -107,7 +109,6 @@ def build_agent_services(core: CoreServices, drivers: Drivers, content: ContentS
         trust=trusted_authorities.load_authorities(settings.ca_file),
     )
     logs = LogService(repository, runtimes, private_values)
-    build = PushBuild(db, core.operations, lifecycle.scripts, logs)
     return AgentServices(
         hosts=HostService(db, core.host, partial(signal.raise_signal, signal.SIGINT)),  # SIGTERM may keep the agents
         repository=repository,
@@ -124,18 +125,32 @@ def build_agent_services(core: CoreServices, drivers: Drivers, content: ContentS
         devices=DeviceService(runtimes),
         runtime_config=RuntimeConfigService(repository, runtimes, lifecycle.starter.get_setup, lifecycle.restart),
         logs=logs,
-        git=AgentGitService(
-            db=db,
-            queue=core.operations,
-            agents=repository,
-            runtimes=runtimes,
-            repositories=drivers.git,
-            build=build,
-            origin=origin,
-            make_current=lifecycle.snapshots.commit_changes,
-            open_workspace=lifecycle.start.open_workspace,
+        git=_build_git_service(core, drivers, repository, runtimes, lifecycle, logs),
+        git_maintenance=RepositoryMaintenance(
+            lifecycle.host_agents, drivers.git.collector, lifecycle.history.list_commits
         ),
         self_service=AgentSelfService(repository, lifecycle.details, core.platform_tokens, origin),
+    )
+
+
+def _build_git_service(
+    core: CoreServices,
+    drivers: Drivers,
+    repository: AgentRepository,
+    runtimes: AgentRuntimes,
+    lifecycle: LifecycleServices,
+    logs: LogService,
+) -> AgentGitService:
+    return AgentGitService(
+        db=core.db,
+        queue=core.operations,
+        agents=repository,
+        runtimes=runtimes,
+        repositories=drivers.git,
+        build=PushBuild(core.db, core.operations, lifecycle.scripts, logs),
+        origin=core.addresses.agent_origin,
+        make_current=lifecycle.snapshots.commit_changes,
+        open_workspace=lifecycle.start.open_workspace,
     )
 
 
@@ -167,6 +182,8 @@ async def start_agent_services(agents: AgentServices, runtime: Runtime, stack: A
     agents.lifecycle.automatic_snapshots.start()
     stack.push_async_callback(agents.lifecycle.disk_guard.stop)
     await agents.lifecycle.disk_guard.start(agents.lifecycle.reconciler.wake)
+    stack.push_async_callback(agents.git_maintenance.stop)
+    agents.git_maintenance.start()
     await agents.git.enqueue_unfinished_pushes(agents.lifecycle.host_agents)
 
 

@@ -48,6 +48,7 @@ class LifecycleServices:
     update: UpdateWorkflow
     delete: DeleteWorkflow
     snapshots: SnapshotService
+    history: SnapshotHistory
     automatic_snapshots: AutomaticSnapshots
     reconciler: AgentReconciler
     disk_guard: DiskGuard
@@ -112,6 +113,7 @@ def build_lifecycle_services(
         update=update,
         delete=delete,
         snapshots=snapshots,
+        history=history,
         automatic_snapshots=AutomaticSnapshots(host_agents, runtimes, snapshots, snapshot_delay),
         reconciler=AgentReconciler(
             db, repository, host_agents, runtimes, runtime, relays, starter, interval=reconcile_seconds

@@ -9,14 +9,10 @@ import httpx2 as httpx
 import pytest
 import sqlalchemy as sa
 
-from roost.agents.channels.model import Channel
-from roost.agents.channels.repository import ChannelRepository
 from roost.agents.snapshots import capture, model
-from roost.core.sensitive import Sensitive
 from tests.contract.git_client import GitClient
 from tests.server import RunningServer
 
-LARGE = 3_000_000  # bytes of a file that is streamed
 UNKNOWN = "bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi"
 ALL = "find . -mindepth 1 -printf '%P %y %m %l\\n' | sort; find . -type f -exec sha256sum {} + | sort"
 
@@ -110,66 +106,6 @@ async def test_a_folder_in_place_of_a_program_is_seen(client: httpx.AsyncClient)
     first = await sync(client)
     await shell(client, "rm a; mkdir -m 755 a")
     assert (await sync(client))["snapshotCid"] != first["snapshotCid"]
-
-
-async def test_special_files_and_secrets_are_named(client: httpx.AsyncClient, server: RunningServer) -> None:
-    owner = server.client(server.key())
-    agent_id = str(client.headers["Host"]).split(".")[0]
-    value = "a value that nobody may see"
-    secret = (await owner.post("/v0/secrets", json={"name": "TOKEN", "value": value})).json()["secret"]
-    await owner.post(f"/v0/agents/{agent_id}/secrets", json={"secretIds": [secret["id"]]})
-    await shell(client, f"mkfifo pipe; echo 'key={value}' > leak; echo fine > fine; chmod 0 fine; chmod 644 fine")
-    taken = await sync(client)
-    assert {(file["path"], file["reason"], file["secret"]) for file in taken["skipped"]} == {
-        ("pipe", "special", None),
-        ("leak", "secret", "TOKEN"),
-    }
-    await shell(client, "echo changed > fine")
-    await reset(client, taken["snapshotCid"])
-    assert await shell(client, "cat fine; cat leak; ls") == f"fine\nkey={value}\nfine\nleak\npipe\n"
-    await owner.delete(f"/v0/agents/{agent_id}/secrets/{secret['id']}")
-    assert (await sync(client))["skipped"] == [{"path": "pipe", "reason": "special", "secret": None}]
-
-
-async def test_files_from_before_a_secret_are_searched_for_it(client: httpx.AsyncClient, server: RunningServer) -> None:
-    owner = server.client(server.key())
-    agent_id = str(client.headers["Host"]).split(".")[0]
-    secret, large = {"name": "LATE", "value": "the first late value"}, f"head -c {LARGE} /dev/zero; "
-    await shell(
-        client, f"echo {secret['value']} > first; ({large} echo the second late value) > second; echo x > other"
-    )
-    before = await sync(client)
-    assert before["skipped"] == []
-    secret_id = (await owner.post("/v0/secrets", json=secret)).json()["secret"]["id"]
-    await owner.post(f"/v0/agents/{agent_id}/secrets", json={"secretIds": [secret_id]})
-    attached = await sync(client)
-    assert [(file["path"], file["secret"]) for file in attached["skipped"]] == [("first", "LATE")]
-    assert attached["changeSummary"] == "1 file deleted"
-    await owner.put(f"/v0/secrets/{secret_id}", json={"value": "the second late value"})
-    assert [file["path"] for file in (await sync(client))["skipped"]] == ["second"]
-    await reset(client, before["snapshotCid"])  # to what was not searched for the value
-    assert [file["path"] for file in (await sync(client))["skipped"]] == ["second"]
-    await owner.delete(f"/v0/agents/{agent_id}/secrets/{secret_id}")
-    assert (await sync(client))["snapshotCid"] == before["snapshotCid"]
-
-
-async def test_the_platforms_own_credentials_are_left_out(client: httpx.AsyncClient, server: RunningServer) -> None:
-    agent_id, core, repository = client.headers["Host"].split(".")[0], server.roost.core, server.roost.agents.repository
-    channel = Channel("slack", Sensitive("xoxb-a-bot"), Sensitive("xapp-an-app"), "open", (), enabled=True)
-    await ChannelRepository(core.db, core.sealer, repository).save(agent_id, channel)
-    gateway = client.headers["Authorization"].removeprefix("Bearer ")
-    values = {
-        "gateway token": gateway,
-        "internal token": (await repository.get_internal_token(agent_id)).reveal(),
-        "platform token": (await client.post("/v0/platform/token")).json()["token"],
-        "channel slack": "xoxb-a-bot",
-        "channel slack app": "xapp-an-app",
-    }
-    for name, value in values.items():
-        await shell(client, f"echo 'token={value}' > '{name}'")
-    await shell(client, f"printf %s 'x:{gateway}' | base64 -w0 > 'gateway token in a header'")
-    found = {file["path"]: file["secret"] for file in (await sync(client))["skipped"]}
-    assert found == {name: name for name in values} | {"gateway token in a header": "gateway token"}
 
 
 async def test_a_reset_saves_the_present_state(client: httpx.AsyncClient) -> None:

@@ -4,7 +4,7 @@ The branch main is at the commit of the last snapshot, or at what was pushed sin
 Git knows neither empty folders nor permissions other than the executable bit, and refuses `.git` in a path.
 """
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 
 from sqlalchemy import Connection
@@ -66,6 +66,11 @@ class SnapshotHistory:
         )
         if last is not None:
             await self._queue.wait(last.id, seconds)
+
+    async def list_commits(self, agent_id: str) -> Sequence[str]:
+        """List the commits of an agent's snapshots."""
+        snapshots = await self._db.read(lambda connection: store.list_snapshots(connection, agent_id))
+        return [snapshot.commit_sha for snapshot in snapshots if snapshot.commit_sha is not None]
 
     async def handle(self, operation: ClaimedOperation) -> None:
         """Handle `agent.commit`, idempotently. A machine without Git has no commits."""

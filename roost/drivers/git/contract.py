@@ -137,6 +137,18 @@ class RefUpdate:
     is_fast_forward: bool
 
 
+@dataclass(frozen=True)
+class RepositoryUsage:
+    """size: bytes of its packs. changed_at: of the last change of them. collected_at: of the last collection.
+
+    A repository that was never collected has the time of its creation instead.
+    """
+
+    size: int
+    changed_at: datetime
+    collected_at: datetime
+
+
 class PushRefused(Exception):  # noqa: N818 - not a failure: its message is shown to who pushes
     """The server does not accept a push; the message has one or more lines."""
 
@@ -190,11 +202,30 @@ class PushHandler(ABC):
         """Follow up after `main` has moved. No lock is held."""
 
 
+class GarbageCollector(ABC):
+    """Removes from repositories what nothing needs. Every method raises GitUnavailable and GitFailed."""
+
+    @abstractmethod
+    async def measure_usage(self, agent_id: str) -> RepositoryUsage | None:
+        """Return what a repository takes, None if there is none."""
+
+    @abstractmethod
+    async def collect_garbage(self, agent_id: str, kept: Sequence[str], unreachable_before: datetime) -> bool:
+        """Repack a repository, without objects that neither `main` nor a commit of `kept` needs any more.
+
+        Such objects stay as long as their pack is not older than `unreachable_before`. Nothing is done, and False
+        returned, while a push writes to the repository; a push that begins later waits. An interruption at any point
+        removes at most such objects.
+        """
+
+
 class GitRepositories(ABC):
     """Every method raises GitUnavailable and GitFailed. Commits, heads and pushes of an agent never overlap.
 
     A repository is created, empty, when it is first written to or served.
     """
+
+    collector: GarbageCollector
 
     @abstractmethod
     async def check_available(self) -> str:

@@ -16,11 +16,13 @@ from pathlib import Path
 from roost.core import log
 from roost.core.sanitize import sanitize_line
 from roost.drivers.git import scripts, trees
+from roost.drivers.git.collection import SandboxedCollector
 from roost.drivers.git.command import GitScript
 from roost.drivers.git.commit_writer import format_commit, write_changes
 from roost.drivers.git.contract import (
     MAIN,
     BadGitRequest,
+    GarbageCollector,
     GitBlob,
     GitChange,
     GitEntry,
@@ -57,6 +59,8 @@ class SandboxedRepositories(GitRepositories):
     def __init__(self, folder: Path, sandbox: Sandbox) -> None:
         self._runner = GitRunner(folder, sandbox)
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._collector = SandboxedCollector(self._runner, self._locked)
+        self.collector: GarbageCollector = self._collector
         self._known = set[str]()
         """Agents whose repository this process has created or found."""
 
@@ -147,6 +151,7 @@ class SandboxedRepositories(GitRepositories):
     async def receive(self, agent_id: str, request: GitRequest, handler: PushHandler) -> AsyncGenerator[bytes]:
         self._runner.check_disk()
         await self._ensure_exists(agent_id)
+        await self._collector.wait(agent_id)
         script = replace(_service_script(request), is_writable=True, hooks=PUSH_HOOKS)
         async with (
             self._runner.run(agent_id, script) as process,

@@ -5,6 +5,7 @@ import re
 from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterable, Sequence
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 
 from roost.core import log
@@ -21,6 +22,7 @@ from roost.drivers.git.contract import (
     GitFailed,
     GitUnavailable,
     PushUnfinished,
+    RepositoryUsage,
     UnknownCommit,
 )
 from roost.drivers.git.repository_files import list_packs
@@ -47,20 +49,22 @@ class GitRunner:
     @asynccontextmanager
     async def run(self, agent_id: str, script: GitScript) -> AsyncGenerator[CommandProcess]:
         """Run a script until the block ends. Raises GitUnavailable, GitFailed."""
+        self.writers[agent_id] += script.is_writable  # before the first wait, so that no collection begins meanwhile
         try:
-            process = await self._sandbox.run(sandbox_command(self.path(agent_id), script))
-        except RuntimeFailed as error:
-            _log.error("git.start_failed", reason=error.message)  # it may name paths of this machine
-            raise GitUnavailable from None
-        self.writers[agent_id] += script.is_writable
-        try:
-            yield process
-        except BaseException:
-            if script.is_writable:
-                self.dirty.add(agent_id)
-            raise
+            try:
+                process = await self._sandbox.run(sandbox_command(self.path(agent_id), script))
+            except RuntimeFailed as error:
+                _log.error("git.start_failed", reason=error.message)  # it may name paths of this machine
+                raise GitUnavailable from None
+            try:
+                yield process
+            except BaseException:
+                if script.is_writable:
+                    self.dirty.add(agent_id)
+                raise
+            finally:
+                await process.kill()
         finally:
-            await process.kill()
             self.writers[agent_id] -= script.is_writable
 
     async def query(self, agent_id: str, script: GitScript) -> str:
@@ -104,6 +108,18 @@ class GitRunner:
     def has_space(self, agent_id: str) -> bool:
         """Return whether a repository may become larger."""
         return sum(list_packs(self.path(agent_id)).values()) < MAX_REPOSITORY_BYTES
+
+    def measure_usage(self, agent_id: str) -> RepositoryUsage | None:
+        """Return what a repository takes, None if there is none."""
+        folder = self.path(agent_id)
+        try:
+            changed, collected = (
+                datetime.fromtimestamp((folder / name).lstat().st_mtime, UTC)
+                for name in ("objects/pack", scripts.COLLECTED)
+            )
+            return RepositoryUsage(sum(list_packs(folder).values()), changed, collected)
+        except OSError:
+            return None
 
     async def remove(self, agent_id: str) -> None:
         """Remove a repository. Raises GitFailed."""
