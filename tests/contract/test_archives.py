@@ -106,7 +106,7 @@ async def test_an_agent_moves_to_another_server(
 
 async def test_an_older_snapshot_without_the_secrets_of_today(server: RunningServer) -> None:
     owner = server.client(server.key())
-    agent = (await owner.post("/v0/agents", json={"name": "b"})).json()["agent"]
+    agent = (await owner.post("/v0/agents", json={"name": "b", "description": "It is in the text"})).json()["agent"]
     client = server.agent_client(agent)
     await shell(client, "echo 'key=of the older state' > deep; echo one > file")
     old = (await sync(client))["snapshotCid"]
@@ -115,11 +115,12 @@ async def test_an_older_snapshot_without_the_secrets_of_today(server: RunningSer
     made = await send(server, (await export(server, agent, snapshotCid=old)).content, name="c")
     fork = server.agent_client(made.json()["agent"])
     assert await shell(fork, "cat file") == "one\n"
-    secret = await owner.post("/v0/secrets", json={"name": "OLD", "value": "of the older state"})
-    await owner.post(f"/v0/agents/{agent['agentId']}/secrets", json={"secretIds": [secret.json()["secret"]["id"]]})
-    assert error(await export(server, agent, snapshotCid=old)) == (409, "deep holds the value of the secret OLD")
-    await client.post("/v0/tasks", json={**TASK, "payload": "Say: of the older state"})
-    told = "The agent's description or a task holds the value of the secret OLD"
+    text = "The agent's description or a task"
+    for name, value, place in (("OLD", "of the older state", "deep"), ("TEXT", "is in the text", text)):
+        secret = await owner.post("/v0/secrets", json={"name": name, "value": value})
+        await owner.post(f"/v0/agents/{agent['agentId']}/secrets", json={"secretIds": [secret.json()["secret"]["id"]]})
+        told = f"{place} holds the value of the secret {name}"
+        assert error(await export(server, agent, snapshotCid=old)) == (409, told)
     assert error(await export(server, agent)) == (409, told)
     for cid, expected in (("x", (400, "Invalid snapshot CID")), (str(EMPTY.cid), (404, "Snapshot not found"))):
         assert error(await export(server, agent, snapshotCid=cid)) == expected
@@ -296,7 +297,7 @@ async def test_a_crash_before_the_agent_exists(target: RunningServer, monkeypatc
     assert await state(target) == before
 
 
-async def test_a_crash_after_it_is_continued(tmp_path: Path) -> None:
+async def test_a_crash_after_it_is_continued(tmp_path: Path, database_url: str) -> None:
     task = {
         "name": "Report",
         "schedule": {"kind": "cron", "expr": "0 8 * * *"},
@@ -304,12 +305,12 @@ async def test_a_crash_after_it_is_continued(tmp_path: Path) -> None:
     }
     late = {**task, "name": "Late", "schedule": {"kind": "at", "at": "2020-01-01T00:00:00Z"}}
     data = archive({"tasks": [task, late]}, names("one", "two"))
-    async with running(tmp_path / "data", stop=False) as server:
+    async with running(tmp_path / "data", stop=False, ROOST_DATABASE_URL=database_url) as server:
         await server.roost.core.operations.stop()
         request = asyncio.create_task(send(server, data))
         await until(lambda: has_agents(server))
         request.cancel()
-    async with running(tmp_path / "data") as server:
+    async with running(tmp_path / "data", ROOST_DATABASE_URL=database_url) as server:
         (agent,) = (await server.client(server.key()).get("/v0/agents")).json()["agents"]
         detail = server.client(server.key())
         agent = (await detail.get(f"/v0/agents/{agent['agentId']}")).json()["agent"]
