@@ -72,9 +72,9 @@ class Connection:
         self._replied = True
         await send_all(self.sock, format_json({"ok": True, **fields}).encode() + b"\n")
 
-    async def send_frame(self, kind: bytes, data: bytes) -> None:
+    async def send_frame(self, kind: bytes, data: bytes | memoryview) -> None:
         async with self._send_lock:
-            await send_all(self.sock, HEADER.pack(kind, len(data)) + data)
+            await send_all(self.sock, HEADER.pack(kind, len(data)), data)
 
     async def send_end(self, **fields: Any) -> None:
         await self.send_frame(b"x", format_json({"ok": True, **fields}).encode())

@@ -28,11 +28,15 @@ async def receive_datagram(sock: Socket, limit: int) -> tuple[bytes, Address]:
     return await _retry(sock, READ, lambda: sock.recvfrom(limit))
 
 
-async def send_all(sock: Socket, data: bytes) -> None:
-    """Send all data. Raises OSError."""
-    rest = memoryview(data)
+async def send_all(sock: Socket, *parts: bytes | memoryview) -> None:
+    """Send all parts, without a copy of them. Raises OSError."""
+    rest = [memoryview(part) for part in parts]
     while rest:
-        rest = rest[await _retry(sock, WRITE, lambda rest=rest: sock.send(rest)) :]
+        sent = await _retry(sock, WRITE, lambda: sock.sendmsg(rest))
+        while rest and sent >= len(rest[0]):
+            sent -= len(rest.pop(0))
+        if rest:
+            rest[0] = rest[0][sent:]
 
 
 async def accept_connection(listener: Socket) -> Socket:

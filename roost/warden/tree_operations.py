@@ -6,7 +6,7 @@ from .event_loop import READ
 from .light_imports import format_json, parse_json
 from .protocol import RequestRefused
 from .tree_apply import StagedChanges
-from .tree_read import read_batch
+from .tree_read import BUFFER_BYTES, read_batch
 from .tree_scan import scan_tree
 from .waiting import sleep_seconds, wait_until_ready
 from .worker_threads import run_in_thread
@@ -46,18 +46,19 @@ class TreeOperations:
     async def _read_files(self, request: Json, connection: Connection) -> None:
         """Receive frames of paths until an empty one; send rows in frames `f`, content in frames `d`."""
         root = self._roots[request["root"]]
+        buffer = memoryview(bytearray(BUFFER_BYTES))
         await connection.send_reply()
         while data := (await connection.read_frame())[1]:
             paths: list[str] = parse_json(data)
             while paths:
-                batch = await run_in_thread(read_batch, root, paths)
+                batch = await run_in_thread(read_batch, root, paths, buffer)
                 paths = paths[len(batch.rows) :]
                 try:
                     await connection.send_frame(b"f", format_json(batch.rows).encode())
-                    if batch.contents:
-                        await connection.send_frame(b"d", b"".join(batch.contents))
+                    if batch.content is not None:
+                        await connection.send_frame(b"d", batch.content)
                     if batch.large:
-                        await _send_parts(batch.large, connection)
+                        await _send_parts(batch.large, buffer, connection)
                 finally:
                     if batch.large:
                         batch.large.close()
@@ -107,9 +108,9 @@ async def _send_changed_paths(watch: TreeWatch, connection: Connection) -> None:
             await connection.send_frame(b"d", format_json(changes).encode())
 
 
-async def _send_parts(file: LargeFile, connection: Connection) -> None:
+async def _send_parts(file: LargeFile, buffer: memoryview, connection: Connection) -> None:
     """Send the content of a large file, and whether it changed as a frame `e`."""
-    while part := await run_in_thread(file.read_part):
+    while part := await run_in_thread(file.read_part, buffer):
         await connection.send_frame(b"d", part)
     await connection.send_frame(b"e", format_json(await run_in_thread(file.is_changed)).encode())
 

@@ -11,11 +11,8 @@ from .folder_stack import FolderStack, split_plain_path
 from .protocol import RequestRefused, error_code
 from .tree_scan import SETTLED_NS, file_stamp
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 SMALL_BYTES, BATCH_BYTES, BATCH_FILES, PART_BYTES = 128 * 1024, 512 * 1024, 1000, 512 * 1024
+BUFFER_BYTES = BATCH_BYTES + SMALL_BYTES
 
 FileRow = list[object]
 
@@ -26,10 +23,11 @@ class LargeFile:
     def __init__(self, fd: int, info: os.stat_result) -> None:
         self._fd, self._info, self._remaining = fd, info, info.st_size
 
-    def read_part(self) -> bytes:
-        data = os.read(self._fd, min(self._remaining, PART_BYTES))
-        self._remaining -= len(data)
-        return data
+    def read_part(self, buffer: memoryview) -> memoryview:
+        """Read the next part into the buffer, and return what was read; it is empty at the end."""
+        count = os.readv(self._fd, [buffer[: min(self._remaining, PART_BYTES)]])
+        self._remaining -= count
+        return buffer[:count]
 
     def is_changed(self) -> bool:
         """Return whether the file changed while it was read."""
@@ -40,48 +38,52 @@ class LargeFile:
 
 
 class FileBatch:
-    """Rows of files in their order, content of the small ones, and the large file that ends the batch."""
+    """Rows of files in their order, content of the small ones if there are any, and the large file that ends the batch.
 
-    def __init__(self) -> None:
+    The content is in a buffer of `BUFFER_BYTES`, which the next batch uses again: new memory for every file and batch
+    would cost more than reading them.
+    """
+
+    def __init__(self, buffer: memoryview) -> None:
         self.rows: list[FileRow] = []
-        self.contents: list[bytes] = []
+        self.content: memoryview | None = None
         self.large: LargeFile | None = None
-        self._bytes = 0
+        self._buffer, self._size = buffer, 0
         self._settled = time.time_ns() - SETTLED_NS
 
     @property
     def is_full(self) -> bool:
-        return self.large is not None or self._bytes >= BATCH_BYTES or len(self.rows) >= BATCH_FILES
+        return self.large is not None or self._size >= BATCH_BYTES or len(self.rows) >= BATCH_FILES
 
-    def add_file(self, open_file: Callable[[], int]) -> None:
+    def add_file(self, stack: FolderStack, path: str) -> None:
         """Add the row of a file: size, mode, stamp, length of the content and whether it changed, or an error."""
         try:
-            fd = open_file()
+            fd = _open_file(stack, path)
         except (RequestRefused, OSError) as problem:
             self.rows.append([error_code(problem)])
             return
         info = os.fstat(fd)
         row: FileRow = [info.st_size, stat.S_IMODE(info.st_mode), *file_stamp(info, self._settled)]
-        file = LargeFile(fd, info)
         if info.st_size > SMALL_BYTES:
             self.rows.append([*row, -1, False])
-            self.large = file
+            self.large = LargeFile(fd, info)
             return
         try:
-            data = file.read_part()
-            self.rows.append([*row, len(data), file.is_changed()])
+            length = os.readv(fd, [self._buffer[self._size : self._size + info.st_size]])
+            is_changed = length < info.st_size or _version(os.fstat(fd)) != _version(info)
         finally:
-            file.close()
-        self.contents.append(data)
-        self._bytes += len(data)
+            os.close(fd)
+        self.rows.append([*row, length, is_changed])
+        self._size += length
+        self.content = self._buffer[: self._size]
 
 
-def read_batch(root: str, paths: list[str]) -> FileBatch:
+def read_batch(root: str, paths: list[str], buffer: memoryview) -> FileBatch:
     """Read files until the batch is full; an unreadable file has an error code in its row. Raises OSError."""
-    batch, stack = FileBatch(), FolderStack(root)
+    batch, stack = FileBatch(buffer), FolderStack(root)
     try:
         for path in paths:
-            batch.add_file(lambda path=path: _open_file(stack, path))
+            batch.add_file(stack, path)
             if batch.is_full:
                 break
     finally:

@@ -28,8 +28,8 @@ async def read(container: WardenClient, *paths: str) -> list[tuple[FileReading, 
         return [(file, await _read_content(file.content)) async for batch in batches for file in batch]
 
 
-async def _read_content(content: bytes | AsyncIterator[bytes]) -> bytes:
-    return content if isinstance(content, bytes) else b"".join([chunk async for chunk in content])
+async def _read_content(content: memoryview | AsyncIterator[bytes]) -> bytes:
+    return bytes(content) if isinstance(content, memoryview) else b"".join([chunk async for chunk in content])
 
 
 async def stream(changes: Iterable[TreeChange]) -> AsyncGenerator[TreeChange, None]:

@@ -123,12 +123,12 @@ class WorkspaceCapture:
 
     def _search_small_files(self, batch: Sequence[FileReading]) -> dict[str, str | None]:
         """Return the secret of each file that has one, None for the others."""
-        found: dict[str, str | None] = {}
-        for file in batch:
-            if isinstance(file.content, bytes):
-                self._search.reset()
-                found[file.path] = self._search.feed(file.content)
-        return found
+        has_secret = self._find_in_batch(batch)
+        return {
+            file.path: self._find_secret(file.content) if has_secret else None
+            for file in batch
+            if isinstance(file.content, memoryview)
+        }
 
     async def _search_large_file(self, content: AsyncIterator[bytes]) -> str | None:
         self._search.reset()
@@ -160,18 +160,26 @@ class WorkspaceCapture:
         await self._receiver.write_small_files()
 
     def _add_small_files(self, batch: Sequence[FileReading]) -> None:
+        has_secret = self._find_in_batch(batch)
         for file in batch:
             if isinstance(file.error, WardenFileNotFound | WardenNotAFile):  # those changed since the scan
                 continue
             if file.error is not None:
                 self._skipped.append(SkippedFile(file.path, SkipReason.UNREADABLE))
-            elif isinstance(file.content, bytes):
-                self._search.reset()
-                if secret := self._search.feed(file.content):
+            elif isinstance(file.content, memoryview):
+                if has_secret and (secret := self._find_secret(file.content)):
                     self._skipped.append(SkippedFile(file.path, SkipReason.HOLDS_SECRET, secret))
                 else:
                     mode = file.mode & _PERMISSIONS
                     self._index_file(file, self._receiver.add_small_file(file.content, _stored_mode(mode)))
+
+    def _find_in_batch(self, batch: Sequence[FileReading]) -> str | None:
+        """Search all small files at once, which is faster; a value may also begin in one and end in the next."""
+        return self._find_secret(b"".join(file.content for file in batch if isinstance(file.content, memoryview)))
+
+    def _find_secret(self, content: bytes | memoryview) -> str | None:
+        self._search.reset()
+        return self._search.feed(content)
 
     async def _add_large_file(self, file: FileReading, content: AsyncIterator[bytes]) -> None:
         self._search.reset()

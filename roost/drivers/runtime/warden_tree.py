@@ -10,7 +10,7 @@ import stat
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Iterable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from roost.core.problem import Problem
@@ -71,7 +71,7 @@ class FileReading:
     size: int
     mode: int
     stamp: Stamp
-    content: bytes | AsyncIterator[bytes] = b""
+    content: memoryview | AsyncIterator[bytes] = field(default_factory=lambda: memoryview(b""))
     is_changed: bool = False
 
 
@@ -277,7 +277,7 @@ async def _read_batch(
     large = [index for index, file in enumerate(files) if lengths[index] < 0 and not file.error]
     if not files or large not in ([], [len(files) - 1]):
         raise WardenFailed
-    content, start = (await _next_frame(frames, b"d"))[1] if max(lengths) >= 0 else b"", 0
+    content, start = memoryview((await _next_frame(frames, b"d"))[1] if max(lengths) >= 0 else b""), 0
     for file, length in zip(files, lengths, strict=True):
         if length >= 0:
             file.content = content[start : start + length]

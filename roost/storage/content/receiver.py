@@ -32,7 +32,8 @@ class ContentReceiver:
         self._importer = UnixfsImporter(profile)
         self._pipeline = ChunkPipeline(self._hash_piece, writer.write)
         self._file_offset = 0
-        self._small_files = bytearray()
+        self._small_files: list[bytes | memoryview] = []
+        self._small_bytes = 0
         self._nodes: list[BlockRow] = []
         self._trees: list[TreeRow] = []
         self._is_blob_committed = False
@@ -56,27 +57,27 @@ class ContentReceiver:
             await self._pipeline.flush()
         elif piece := self._pipeline.take_buffered():  # a thread would cost more than hashing a small file
             self._importer.update(piece)
-            self._small_files += piece
+            self._keep_small_file(piece)
             await self.write_small_files()
         tree = self._importer.finish(mode)
         self._add_tree(tree)
         self._importer = UnixfsImporter(self._profile)
         return tree
 
-    def add_small_file(self, content: bytes, mode: int | None = None) -> DagTree:
+    def add_small_file(self, content: bytes | memoryview, mode: int | None = None) -> DagTree:
         """Add a whole file without waiting, also from a thread; `write_small_files` follows.
 
-        No other file is being written.
+        No other file is being written. The content must not change.
         """
         tree = build_file(self._profile, content, mode)
         self.size += len(content)
-        self._small_files += content
+        self._keep_small_file(content)
         self._add_tree(tree)
         return tree
 
     async def write_small_files(self) -> None:
         """Write the small files together once they are many, because every write takes a thread."""
-        if len(self._small_files) >= PIECE_SIZE:
+        if self._small_bytes >= PIECE_SIZE:
             await self._flush_small_files()
 
     async def discard_file(self) -> None:
@@ -141,8 +142,12 @@ class ContentReceiver:
 
     async def _flush_small_files(self) -> None:
         if self._small_files:
-            data, self._small_files = self._small_files, bytearray()
+            data, self._small_files, self._small_bytes = b"".join(self._small_files), [], 0
             await self._writer.write(data)
+
+    def _keep_small_file(self, content: bytes | memoryview) -> None:
+        self._small_files.append(content)
+        self._small_bytes += len(content)
 
     def _add_tree(self, tree: DagTree) -> None:
         self._trees.append(TreeRow(tree.cid, self._profile.name, self._file_offset, tree.size, tree.leaves))

@@ -35,7 +35,7 @@ class Cid:
     digest: bytes
 
     @classmethod
-    def for_block(cls, codec: int, block: bytes, version: int = 1) -> Self:
+    def for_block(cls, codec: int, block: bytes | memoryview, version: int = 1) -> Self:
         """Return the SHA-256 CID of a block."""
         return cls(version, codec, SHA2_256, hashlib.sha256(block).digest())
 

@@ -58,8 +58,7 @@ def build_folder(profile: ImportProfile, entries: Iterable[DirectoryEntry], mode
 
 
 def _nodes(profile: ImportProfile, entries: Sequence[DirectoryEntry], mode: int | None) -> list[DagBlock]:
-    estimated = sum(len(entry.name.encode()) + len(bytes(entry.cid)) for entry in entries)
-    if profile.shard_by_block or estimated <= SHARD_ABOVE:
+    if profile.shard_by_block or _estimate_size(entries) <= SHARD_ABOVE:
         links = [PBLink(entry.cid, entry.name, entry.tsize) for entry in entries]
         data = dagpb.encode_node(links, UnixfsData(UnixfsKind.DIRECTORY, mode=mode))
         if not profile.shard_by_block or len(data) <= SHARD_ABOVE:
@@ -67,6 +66,10 @@ def _nodes(profile: ImportProfile, entries: Sequence[DirectoryEntry], mode: int 
     nodes: list[DagBlock] = []
     _shard(profile, [(hash_name(entry.name), entry) for entry in entries], 0, nodes, mode)
     return nodes
+
+
+def _estimate_size(entries: Sequence[DirectoryEntry]) -> int:
+    return sum(len(entry.name.encode()) + len(bytes(entry.cid)) for entry in entries)
 
 
 def _shard(

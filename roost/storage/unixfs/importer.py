@@ -141,7 +141,7 @@ class UnixfsImporter:
         self._add(level + 1, _Subtree(block.cid, sum(sizes), len(data) + sum(part.tsize for part in parts)))
 
 
-def build_file(profile: ImportProfile, content: bytes, mode: int | None = None) -> DagTree:
+def build_file(profile: ImportProfile, content: bytes | memoryview, mode: int | None = None) -> DagTree:
     """Build the tree of a file in memory, as `UnixfsImporter` does."""
     if profile.raw and mode is None and len(content) <= profile.chunk:  # small files need no more than their hash
         leaf = Cid.for_block(RAW, content, profile.version)

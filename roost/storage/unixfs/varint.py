@@ -3,9 +3,12 @@
 from roost.storage.unixfs.errors import MalformedContent
 
 _MAX_BYTES = 9
+_ONE_BYTE = [bytes((number,)) for number in range(0x80)]
 
 
 def encode_varint(number: int) -> bytes:
+    if number <= 0x7F:
+        return _ONE_BYTE[number]
     out = bytearray()
     while number > 0x7F:
         out.append(number & 0x7F | 0x80)
