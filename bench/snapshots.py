@@ -2,7 +2,8 @@
 
 import hashlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -24,14 +25,45 @@ for folder in range({_FOLDERS}):
             out.write(os.urandom({_FILE_BYTES}))
 """
 _CHANGE = f"for i in $(seq {_FILES // 100}); do echo $(date +%N) >> work/$((i % {_FOLDERS}))/$i; done"
+_LARGE_FILES, _LARGE_BYTES = 10, 20_000_000
+_FILL_LARGE = f"mkdir large; for i in $(seq {_LARGE_FILES}); do head -c {_LARGE_BYTES} /dev/urandom > large/$i; done"
+_WORK_SECONDS, _AUTOMATIC_DELAY = 30, 1
+_WORK = f"""
+import os, time
+end, count = time.monotonic() + {_WORK_SECONDS}, 0
+while time.monotonic() < end:
+    sum(range(1_000_000))
+    with open(f"work/{{count % {_FOLDERS}}}/{{count % {_FILES // _FOLDERS}}}", "wb") as out:
+        out.write(os.urandom({_FILE_BYTES}))
+    count += 1
+print(count)
+"""
+"""Computes and writes without a rest, so that an automatic snapshot is taken after every ten delays."""
 _GIT = "git -c user.name=a -c user.email=a"
 
 
 def run(folder: Path) -> Sequence[Row]:
-    with up(folder / "data", "--no-first-agent") as server:
+    with _agent(folder / "data") as client:
+        rows = _measure(client)
+    undisturbed, disturbed = (_work(folder / str(delay), delay) for delay in (3600, _AUTOMATIC_DELAY))
+    name = f"work of an agent, an automatic snapshot every {10 * _AUTOMATIC_DELAY} s"
+    return [*rows, Row(name, disturbed, "steps/s", "without", undisturbed, ">= 95 %")]
+
+
+@contextmanager
+def _agent(data: Path, delay: int = 60) -> Generator[httpx.Client]:
+    with up(data, "--no-first-agent", ROOST_SNAPSHOT_DELAY=str(delay)) as server:
         agent = server.create("bench", "hermes")
         with server.agent_client(agent) as client:
-            return _measure(client)
+            yield client
+
+
+def _work(data: Path, delay: int) -> float:
+    """Return how many steps a second an agent makes, with automatic snapshots after that delay."""
+    with _agent(data, delay) as client:
+        _shell(client, f"python3 - <<'END'\n{_FILL}END\nsleep 0.2")
+        _sync(client)
+        return int(_shell(client, f"python3 - <<'END'\n{_WORK}END")) / _WORK_SECONDS
 
 
 def _measure(client: httpx.Client) -> Sequence[Row]:
@@ -45,11 +77,21 @@ def _measure(client: httpx.Client) -> Sequence[Row]:
     committed = median([_change(client, lambda: _shell(client, commit)) for _ in range(_ROUNDS)])
     _shell(client, "rm -rf work")
     restored = _seconds(lambda: _reset(client, cid))
+    _shell(client, _FILL_LARGE)
+    large = _seconds(lambda: _sync(client))
     size = _FILES * _FILE_BYTES
-    rate, limit = size / first / _MB, _measure_sha256(size)
+    limit = _measure_sha256(size)
     name = f"{_FILES:,} files of {_FILE_BYTES / 1000:g} KB"
     return [
-        Row(f"first snapshot of {name}", rate, "MB/s", "sha256 of as many bytes", limit, ">= 50 %"),
+        Row(f"first snapshot of {name}", size / first / _MB, "MB/s", "sha256 of as many bytes", limit, ">= 50 %"),
+        Row(
+            f"snapshot of {_LARGE_FILES} new files of {_LARGE_BYTES / _MB:g} MB",
+            _LARGE_FILES * _LARGE_BYTES / large / _MB,
+            "MB/s",
+            "sha256 of as many bytes",
+            limit,
+            ">= 50 %",
+        ),
         Row("snapshot, 1 % changed, p50", changed, "s", "git add -A && git commit", committed, "<= 1 s"),
         Row("snapshot, nothing changed, p50", unchanged, "s", "limit", 0.2, "<= 0.2 s"),
         Row("reset of a deleted workspace", restored, "s", "limit", 2.0, "<= 2 s"),
@@ -67,11 +109,13 @@ def _seconds(action: Callable[[], object]) -> float:
     return time.perf_counter() - began
 
 
-def _shell(client: httpx.Client, command: str) -> None:
+def _shell(client: httpx.Client, command: str) -> str:
+    """Run a command in the container, and return its output."""
     body = {"command": command, "timeoutSeconds": 300}
     result = client.post("/v0/console/exec", json=body).raise_for_status().json()
     if result["exitCode"]:
         raise SystemExit(f"A command failed: {result['stderr']}")
+    return result["stdout"]
 
 
 def _sync(client: httpx.Client) -> dict[str, Any]:

@@ -19,6 +19,8 @@ def encode_varint(number: int) -> bytes:
 
 def decode_varint(data: bytes | memoryview, at: int = 0) -> tuple[int, int]:
     """Return the number at `at` and the offset after it. Raises MalformedContent, also for padded forms."""
+    if at < len(data) and (first := data[at]) < 0x80:  # most are
+        return first, at + 1
     number = 0
     for place in range(_MAX_BYTES):
         if at + place >= len(data):
