@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,11 +12,12 @@ from tests.server import RunningServer
 
 @dataclass(frozen=True)
 class GitClient:
-    """Git in one folder, with the credentials of an agent in its URLs."""
+    """Git in one folder, with the credentials of an agent in its URLs; `program` is the start of its command."""
 
     server: RunningServer
     agent: dict[str, Any]
     folder: Path
+    program: Sequence[str] = ("git",)
 
     def url(self, host: str = "agents.localhost", password: str | None = None) -> str:
         """Return the URL on the management address."""
@@ -25,7 +27,8 @@ class GitClient:
     async def run(self, *arguments: str | Path, cwd: str = ".", ok: bool = True) -> str:
         """Run Git and return its output with its messages."""
         process = await asyncio.create_subprocess_exec(
-            "git", "-c", "safe.directory=*", "-c", "user.name=test", "-c", "user.email=test@example.com", *arguments,
+            *self.program, "-c", "safe.directory=*", "-c", "user.name=test", "-c", "user.email=test@example.com",
+            *arguments,
             cwd=self.folder / cwd,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
