@@ -149,7 +149,7 @@ def _build_git_service(
         repositories=drivers.git,
         build=PushBuild(core.db, core.operations, lifecycle.scripts, logs),
         origin=core.addresses.agent_origin,
-        make_current=lifecycle.snapshots.commit_changes,
+        make_current=lifecycle.automatic_snapshots.commit_changes,
         open_workspace=lifecycle.start.open_workspace,
     )
 

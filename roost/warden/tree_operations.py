@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from .event_loop import READ
-from .light_imports import format_json, parse_json
+from .light_imports import format_json, parse_json, suppress
 from .protocol import RequestRefused
 from .tree_apply import StagedChanges
 from .tree_read import BUFFER_BYTES, read_batch
 from .tree_scan import scan_tree
-from .waiting import sleep_seconds, wait_until_ready
+from .waiting import TaskLock, gather_results, sleep_seconds, wait_until_ready
 from .worker_threads import run_in_thread
 
 TYPE_CHECKING = False
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from .protocol import Connection, Json
     from .tree_read import LargeFile
-    from .tree_watch import TreeWatch
+    from .tree_watch import Batch, TreeWatch
 
 MAX_WATCHES, COALESCE_SECONDS = 8, 0.1
 
@@ -83,7 +83,7 @@ class TreeOperations:
         await connection.send_end()
 
     async def _watch(self, request: Json, connection: Connection) -> None:
-        """Send changed paths until the client disconnects."""
+        """Send changed paths until the client disconnects; answer its frames once all changes before them are sent."""
         from .tree_watch import TreeWatch  # most wardens never need its memory
 
         if self._watches >= MAX_WATCHES:
@@ -93,19 +93,46 @@ class TreeOperations:
             watch = await run_in_thread(TreeWatch, self._roots[request["root"]])
             try:
                 await connection.send_reply()
-                await connection.serve_until_disconnect(_send_changed_paths(watch, connection))
+                sender = _WatchSender(watch, connection)
+                with suppress(ConnectionError):  # the client disconnects
+                    await gather_results(sender.send_changes(), sender.answer_checks())
             finally:
                 await run_in_thread(watch.close)
         finally:
             self._watches -= 1
 
 
-async def _send_changed_paths(watch: TreeWatch, connection: Connection) -> None:
-    while True:
-        await wait_until_ready(watch.fd, READ)
-        await sleep_seconds(COALESCE_SECONDS)
-        if changes := await run_in_thread(watch.read_changes):
-            await connection.send_frame(b"d", format_json(changes).encode())
+class _WatchSender:
+    """Sends the changes of a watch in their order, of two tasks."""
+
+    def __init__(self, watch: TreeWatch, connection: Connection) -> None:
+        self._watch, self._connection, self._lock = watch, connection, TaskLock()
+
+    async def send_changes(self) -> None:
+        while True:
+            await wait_until_ready(self._watch.fd, READ)
+            await sleep_seconds(COALESCE_SECONDS)
+            async with self._lock:
+                await self._send_present_changes()
+
+    async def answer_checks(self) -> None:
+        """Answer each frame of the client by no paths, after the changes until then."""
+        from .shared_mappings import has_shared_mapping
+
+        while await self._connection.read_frame():
+            is_mapped = await run_in_thread(has_shared_mapping)
+            async with self._lock:
+                await self._send_present_changes()
+                if is_mapped:
+                    await self._send_batch(([], False))
+                await self._send_batch(([], True))
+
+    async def _send_present_changes(self) -> None:
+        if changes := await run_in_thread(self._watch.read_changes):
+            await self._send_batch(changes)
+
+    async def _send_batch(self, changes: Batch) -> None:
+        await self._connection.send_frame(b"d", format_json(changes).encode())
 
 
 async def _send_parts(file: LargeFile, buffer: memoryview, connection: Connection) -> None:

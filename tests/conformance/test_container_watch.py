@@ -105,6 +105,47 @@ async def test_more_changes_than_are_kept_mean_any_change(container: WardenClien
         await paths_until(changes, "new/file")
 
 
+async def test_checks_are_answered_after_the_changes_before_them(
+    container: WardenClient, request: pytest.FixtureRequest
+) -> None:
+    if "fake" in request.node.name:
+        pytest.skip("its warden sees the mappings of the whole machine")
+    checks = asyncio.Queue[None]()
+
+    async def listed() -> AsyncIterator[None]:
+        while True:
+            yield await checks.get()
+
+    async def check() -> list[ChangedPaths]:
+        """Return the changes until the answer."""
+        checks.put_nowait(None)
+        found: list[ChangedPaths] = []
+        while (item := await anext(changes)) != ChangedPaths(frozenset(), is_complete=True):
+            found.append(item)
+        return found
+
+    async with asyncio.timeout(30), aclosing(container.tree.watch(checks=listed())) as changes:
+        await anext(changes)
+        assert await check() == []
+        for number in range(20):
+            await container.write(f"file{number}", b"x")
+            assert f"file{number}" in {path for found in await check() for path in found.paths}
+        assert await check() == []
+        program = """import mmap, time
+with open("file1", "r+b") as file:
+    memory = mmap.mmap(file.fileno(), 0)
+open("mapped", "w").close()
+while True:
+    time.sleep(60)
+"""
+        await container.start("mapping", ["python3", "-c", program], env={})
+        await paths_until(changes, "mapped")
+        assert ChangedPaths(frozenset(), is_complete=False) in await check(), "a mapping hides changes"
+        await container.stop("mapping", grace=0)
+        await check()
+        assert await check() == []
+
+
 async def test_a_tree_that_is_too_large_is_not_watched(container: WardenClient) -> None:
     async with watching(container) as changes:
         await python(container, "import os\nfor _ in range(260): os.mkdir('d'); os.chdir('d')")

@@ -2,13 +2,14 @@
 
 import asyncio
 from collections.abc import Iterable
-from contextlib import aclosing
+from functools import partial
 
 from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.agents.registry.host_agents import HostAgents
 from roost.agents.registry.model import AgentState
 from roost.agents.snapshots.model import SnapshotTrigger
 from roost.agents.snapshots.service import SnapshotService
+from roost.agents.snapshots.workspace_watch import WorkspaceWatch
 from roost.core import clock, log
 from roost.core.periodic import PeriodicTask
 from roost.core.problem import Problem
@@ -34,6 +35,7 @@ class AutomaticSnapshots:
         self._snapshots = snapshots
         self._delay = delay
         self._watchers: dict[str, asyncio.Task[None]] = {}
+        self._watches: dict[str, WorkspaceWatch] = {}
         self._saving: dict[str, asyncio.Task[None]] = {}
         self._first_changes: dict[str, float] = {}
         self._last_changes: dict[str, float] = {}
@@ -59,6 +61,15 @@ class AutomaticSnapshots:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
+    async def commit_changes(self, agent_id: str) -> None:
+        """Make the branch main equal to a workspace, unless its watch proves that it is. Raises as `sync`."""
+        watch = self._watches.get(agent_id)
+        changes = None if watch is None else await watch.count_changes()
+        is_unchanged = watch is not None and changes is not None and changes == watch.committed
+        await self._snapshots.commit_changes(agent_id, is_unchanged=is_unchanged)
+        if watch is not None:
+            watch.committed = changes
+
     async def _check(self) -> None:
         """Watch new agents, and save the workspaces that have rested long enough."""
         running = {agent.id for agent in await self._host_agents.list() if agent.state is AgentState.RUNNING}
@@ -78,11 +89,9 @@ class AutomaticSnapshots:
 
     async def _watch(self, agent_id: str) -> None:
         """Note the changes of a workspace until its container is gone."""
+        watch = self._watches[agent_id] = WorkspaceWatch(partial(self._note_change, agent_id))
         try:
-            tree = self._runtimes.get_warden(agent_id).tree
-            async with aclosing(tree.watch()) as changes:
-                async for _ in changes:  # the first says that the watch is in place: what was before is not known
-                    self._note_change(agent_id)
+            await watch.run(self._runtimes.get_warden(agent_id).tree)
         except WardenWatchRefused as problem:
             _log.warning("snapshots.cannot_watch", agent=agent_id, reason=problem.message)
             self._note_change(agent_id)
@@ -90,6 +99,7 @@ class AutomaticSnapshots:
         except Problem:  # the container is gone; the next check finds out whether it is back
             return
         finally:
+            self._watches.pop(agent_id, None)
             self._watchers.pop(agent_id, None)
 
     def _note_change(self, agent_id: str) -> None:

@@ -113,10 +113,14 @@ class SnapshotService:
             raise SyncFailed
         return status.synced_at, status.snapshot
 
-    async def commit_changes(self, agent_id: str) -> None:
-        """Make the branch main of the agent's repository equal to its workspace. Raises as `sync`."""
-        await self.sync(agent_id, SnapshotTrigger.GIT)
-        await self._history.wait(agent_id, model.RESTORE_SECONDS)
+    async def commit_changes(self, agent_id: str, *, is_unchanged: bool = False) -> None:
+        """Make the branch main of the agent's repository equal to its workspace. Raises as `sync`.
+
+        is_unchanged: the workspace is as it was before the last call.
+        """
+        if not (is_unchanged and await self._is_last_committed(agent_id)):
+            await self.sync(agent_id, SnapshotTrigger.GIT)
+            await self._history.wait(agent_id, model.RESTORE_SECONDS)
 
     async def try_sync(self, agent_id: str, trigger: SnapshotTrigger) -> None:
         """Take a snapshot before a change of the agent, which a failure does not prevent."""
@@ -249,6 +253,15 @@ class SnapshotService:
                 raise
             raise ServiceUnavailable(problem.message) from problem
 
+    async def _is_last_committed(self, agent_id: str) -> bool:
+        """Return whether the last snapshot has a commit, and was searched for the agent's present secrets."""
+        searched = self._digest_values(await self._load_secrets(agent_id))
+        snapshot = (await self._db.read(lambda connection: _read_status(connection, agent_id))).snapshot
+        return snapshot is not None and snapshot.commit_sha is not None and searched <= snapshot.searched
+
+    def _digest_values(self, secrets: Mapping[str, Sensitive[str]]) -> frozenset[str]:
+        return frozenset(map(self._digest_value, secrets.values()))
+
     async def _take(
         self,
         operation: ClaimedOperation,
@@ -263,7 +276,7 @@ class SnapshotService:
         base = await asyncio.to_thread(decode_index, encoded)
         secrets = await self._load_secrets(agent.id)
         search = SecretSearch({name: value.reveal().encode() for name, value in secrets.items()})
-        searched = frozenset(map(self._digest_value, secrets.values()))
+        searched = self._digest_values(secrets)
         is_base_searched = status.snapshot is not None and searched <= status.snapshot.searched
         async with self._content.receive(UNIXFS_V1_2025) as receiver:
             captured = await WorkspaceCapture(receiver, base, search, is_base_searched=is_base_searched).run(

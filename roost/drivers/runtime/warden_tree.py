@@ -158,18 +158,27 @@ class WardenTree:
         with reply_errors():
             return {path: stamp for path, stamp in zip(files, stamps, strict=True) if stamp}
 
-    async def watch(self, root: Root = "workspace") -> AsyncGenerator[ChangedPaths, None]:
+    async def watch(
+        self, root: Root = "workspace", checks: AsyncIterable[object] | None = None
+    ) -> AsyncGenerator[ChangedPaths, None]:
         """Yield changes about 0.1 s after they happen, until the consumer closes it.
 
-        The first item has no paths: from then on no change is missed. Raises WardenWatchRefused, also later: the tree
-        has too many folders for it, so the consumer has to scan.
+        The first item has no paths: from then on no change is missed. Each item of `checks` is answered by one without
+        paths, after all changes from before it; a program that could write through a mapping of a file is one.
+        Raises WardenWatchRefused, also later: the tree has too many folders for it, so the consumer has to scan.
         """
-        async with self._warden.request("watch", _WATCH_SECONDS, root=root) as (_, (reader, _)):
-            yield ChangedPaths(frozenset(), is_complete=True)
-            async for _, data in read_frames(reader, idle=None):
-                with reply_errors():
-                    changes = _parse_changes(data)
-                yield changes
+        async with self._warden.request("watch", _WATCH_SECONDS, root=root) as (_, (reader, writer)):
+            asking = None if checks is None else asyncio.create_task(_send_checks(writer, checks))
+            try:
+                yield ChangedPaths(frozenset(), is_complete=True)
+                async for _, data in read_frames(reader, idle=None):
+                    with reply_errors():
+                        changes = _parse_changes(data)
+                    yield changes
+            finally:
+                if asking is not None:
+                    asking.cancel()
+                    await asyncio.gather(asking, return_exceptions=True)
 
 
 class _ScanParser:
@@ -264,6 +273,11 @@ async def _send_all(writer: asyncio.StreamWriter, frames: Iterable[bytes]) -> No
     for frame in frames:
         await send_frame(writer, b"d", frame)
     await send_frame(writer, b"d")
+
+
+async def _send_checks(writer: asyncio.StreamWriter, checks: AsyncIterable[object]) -> None:
+    async for _ in checks:
+        await send_frame(writer, b"c")
 
 
 async def _read_batch(
