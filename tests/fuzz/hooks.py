@@ -15,5 +15,6 @@ def resolve_localhost(host: str | None, *more: Any, **options: Any) -> list[Any]
 
 socket.getaddrinfo = resolve_localhost
 schemathesis.serializer.alias("application/offset+octet-stream", "application/octet-stream")  # parts of uploads
+schemathesis.serializer.alias("application/vnd.ipld.car", "application/octet-stream")
 for service in ("upload-pack", "receive-pack"):
     schemathesis.serializer.alias(f"application/x-git-{service}-request", "application/octet-stream")
