@@ -110,9 +110,10 @@ def is_subject_busy(connection: Connection, subject: str) -> bool:
     return connection.execute(unfinished.limit(1)).first() is not None
 
 
-def list_busy_subjects(connection: Connection, subjects: Collection[str]) -> set[str]:
-    """Return those of the subjects that have an unfinished operation."""
-    return set(connection.execute(sa.select(_o.subject).where(_o.subject.in_(subjects), _UNFINISHED)).scalars())
+def list_busy_subjects(connection: Connection, subjects: Collection[str], kinds: Collection[str]) -> set[str]:
+    """Return those of the subjects that have an unfinished operation of one of the kinds."""
+    query = sa.select(_o.subject).where(_o.subject.in_(subjects), _o.kind.in_(kinds), _UNFINISHED)
+    return set(connection.execute(query).scalars())
 
 
 def list_waiting_operations(connection: Connection, kind: str, subject: str) -> Sequence[Operation]:

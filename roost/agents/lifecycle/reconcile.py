@@ -19,6 +19,7 @@ from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.agents.registry.host_agents import HostAgents
 from roost.agents.registry.model import Agent, AgentState
 from roost.agents.registry.repository import AgentRepository
+from roost.agents.snapshots.model import RESTORE
 from roost.core import log
 from roost.core.db import Database
 from roost.core.periodic import PeriodicTask
@@ -26,6 +27,8 @@ from roost.core.problem import Problem
 from roost.drivers.runtime.contract import Runtime
 
 _log = log.get_logger("reconcile")
+_STARTS = (model.START, RESTORE)
+"""Operations that start an agent or enqueue that. Others need a container only while they run, like a snapshot."""
 _CRASH_LIMIT = 3
 _CONCURRENCY = 16
 
@@ -95,8 +98,7 @@ class AgentReconciler:
         others = [agent for agent in agents if agent.id not in connected]
         self._enqueue(connection, model.DELETE, [agent for agent in others if agent.deleted])
         self._enqueue(connection, model.START, [agent for agent in others if not agent.deleted])
-        # An operation that is unfinished sets the state.
-        idle = connected - work.list_busy_subjects(connection, connected)
+        idle = connected - work.list_busy_subjects(connection, connected, (*_STARTS, model.UPDATE, model.DELETE))
         self._host_agents.set_states(connection, idle, AgentState.RUNNING)
 
     async def _reconnect(self, agent: Agent) -> bool:
@@ -148,11 +150,11 @@ class AgentReconciler:
                 await self._set_state(agent, AgentState.RUNNING)
 
     def _enqueue(self, connection: Connection, kind: str, agents: Sequence[Agent]) -> None:
-        """Enqueue a start or delete of each agent without an unfinished operation."""
+        """Enqueue a start or delete of each agent that waits for none."""
         ids = [agent.id for agent in agents]
         if kind == model.START:
             self._host_agents.set_states(connection, ids, AgentState.STARTING)
-        busy = work.list_busy_subjects(connection, ids)
+        busy = work.list_busy_subjects(connection, ids, _STARTS if kind == model.START else (model.DELETE,))
         for agent in agents:
             if agent.id not in busy:
                 work.add_operation(connection, kind, agent.id, host=agent.host_id)

@@ -12,8 +12,8 @@ from roost.storage.unixfs.errors import InvalidCid
 
 FILE_MODE, FOLDER_MODE = 0o644, 0o755
 """Permissions that a tree does not store, so that ordinary files have the CIDs of uploads."""
-SYNC, RESET, COMMIT = "agent.snapshot", "agent.reset", "agent.commit"
-"""Kinds of operations."""
+SYNC, RESET, RESTORE, COMMIT = "agent.snapshot", "agent.reset", "agent.restore", "agent.commit"
+"""Kinds of operations; a restore is the reset of a new agent, which enqueues the agent's start."""
 RESTORE_SECONDS = 600.0
 """Longest wait for a snapshot or a reset."""
 PAGE_SIZE = 10

@@ -80,6 +80,7 @@ class SnapshotService:
         self._history = history
         queue.handle(model.SYNC, self.handle_sync)
         queue.handle(model.RESET, self.handle_reset, retries=_RESET_RETRIES)
+        queue.handle(model.RESTORE, self.handle_reset, retries=_RESET_RETRIES)
 
     async def list_page(self, agent_id: str, page: int = 1) -> tuple[Sequence[Snapshot], bool]:
         """List a page of snapshots, newest first, and whether there are more. Raises AgentNotFound."""
@@ -173,7 +174,7 @@ class SnapshotService:
         store.insert_snapshot(connection, own)
         _hold_needed(connection, agent)
         payload = {"snapshot": own.id, "is_writing": True, "then": then}
-        return _enqueue(connection, kind=model.RESET, agent=agent, payload=payload)
+        return _enqueue(connection, kind=model.RESTORE, agent=agent, payload=payload)
 
     async def set_label(self, agent_id: str, cid: object, label: str | None) -> Snapshot:
         """Label a snapshot, which is then kept. Raises InvalidSnapshotCid, SnapshotNotFound, AgentNotFound."""
@@ -202,9 +203,10 @@ class SnapshotService:
             await self._take(operation, agent, warden, SnapshotTrigger(operation.payload))
 
     async def handle_reset(self, operation: ClaimedOperation) -> Mapping[str, str]:
-        """Handle `agent.reset`: take a snapshot, record that writing begins, and write, which later attempts repeat.
+        """Handle `agent.reset` and `agent.restore`, idempotently.
 
-        The result says if a service was unavailable before that; only writing is tried again by itself.
+        It takes a snapshot, records that writing begins, and writes, which later attempts repeat. The result says if a
+        service was unavailable before that; only writing is tried again by itself.
         """
         payload: dict[str, Any] = operation.payload
         try:

@@ -13,6 +13,7 @@ from roost.agents.lifecycle.errors import AgentStartFailed
 from roost.agents.registry.errors import AgentOnOtherHost
 from roost.agents.registry.host_agents import abandon_host
 from roost.agents.registry.model import Agent, AgentState
+from roost.agents.snapshots import model as snapshots
 from roost.core.db import Database
 from roost.drivers.runtime.contract import ContainerSpec, RuntimeFailed
 from roost.drivers.runtime.fake import FakeRuntime
@@ -54,6 +55,18 @@ async def test_an_agent_that_lost_its_container_is_started(database: Database, f
         await reaches(second, agent, AgentState.RUNNING)
         assert await second.services.starter.is_up(agent)
         assert await second.warden(agent.id).read("kept.txt", limit=100) == b"kept"
+
+
+async def test_an_agent_that_lost_its_container_with_a_snapshot_waiting_is_started(
+    database: Database, folder: Path
+) -> None:
+    async with open_lifecycle_env(database, folder) as first:
+        agent = await first.create()
+    await FakeRuntime(folder).stop(agent.id, grace=0)
+    await database.write(lambda c: work.add_operation(c, snapshots.SYNC, agent.id, "request", host=agent.host_id))
+    async with open_lifecycle_env(database, folder, reconcile=True) as second:
+        await reaches(second, agent, AgentState.RUNNING)
+        assert await second.services.starter.is_up(agent)
 
 
 async def test_an_agent_whose_gateway_died_keeps_its_container(database: Database, folder: Path) -> None:
@@ -179,7 +192,7 @@ async def test_a_start_with_many_agents_writes_as_often_as_with_one(
     agents = await env.host_agents.list()
     assert counts[0] == counts[1]
     assert {agent.state for agent in agents} == {AgentState.NOT_RUNNING}
-    assert database.run(lambda c: work.list_busy_subjects(c, [agent.id for agent in agents])) == {
+    assert database.run(lambda c: work.list_busy_subjects(c, [agent.id for agent in agents], [model.START])) == {
         agent.id for agent in agents
     }
 
