@@ -147,6 +147,7 @@ def _build_git_service(
         agents=repository,
         runtimes=runtimes,
         repositories=drivers.git,
+        recovery=lifecycle.pushes,
         build=PushBuild(core.db, core.operations, lifecycle.scripts, logs),
         origin=core.addresses.agent_origin,
         make_current=lifecycle.automatic_snapshots.commit_changes,

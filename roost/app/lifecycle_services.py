@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from roost.agents.channels.repository import ChannelRepository
 from roost.agents.channels.validator import ChannelValidator
+from roost.agents.git.recovery import PushRecovery
 from roost.agents.lifecycle import model
 from roost.agents.lifecycle.delete import DeleteWorkflow
 from roost.agents.lifecycle.details import AgentDetails
@@ -49,6 +50,7 @@ class LifecycleServices:
     delete: DeleteWorkflow
     snapshots: SnapshotService
     history: SnapshotHistory
+    pushes: PushRecovery
     automatic_snapshots: AutomaticSnapshots
     reconciler: AgentReconciler
     disk_guard: DiskGuard
@@ -87,7 +89,10 @@ def build_lifecycle_services(
     versions = VersionService(repository, runtimes, prepare_version)
     scripts = ScriptService(db, repository, runtimes, origin, startup_inputs, build_seconds)
     disk = DiskGuard(runtime, limits.disk_bytes, disk_reserve, ballast)
-    start = StartWorkflow(repository, runtimes, runtime, relays, starter, versions, scripts, limits, trust, disk)
+    pushes = PushRecovery(runtimes, git)
+    start = StartWorkflow(
+        repository, runtimes, runtime, relays, starter, versions, scripts, limits, trust, disk, pushes
+    )
     history = SnapshotHistory(db, operations, repository, content.reader, git)
     snapshots = SnapshotService(
         db, operations, repository, content, start.open_workspace, get_private_values, sealer.digest, history
@@ -114,6 +119,7 @@ def build_lifecycle_services(
         delete=delete,
         snapshots=snapshots,
         history=history,
+        pushes=pushes,
         automatic_snapshots=AutomaticSnapshots(host_agents, runtimes, snapshots, snapshot_delay),
         reconciler=AgentReconciler(
             db, repository, host_agents, runtimes, runtime, relays, starter, interval=reconcile_seconds

@@ -183,6 +183,9 @@ async def test_an_interrupted_push_is_found_and_finished(
         await commit(again, base, file("b"))
     with pytest.raises(PushUnfinished):
         await again.set_head(AGENT, base)
+    other = commit_tree(work, tree_of(work, a=b"2"), base)
+    assert "Another push or change was faster" in await push(again, push_of(work, other, base))
+    assert await again.find_unfinished_push(AGENT) == (base, new)
     await again.finish_push(AGENT)
     assert await again.head(AGENT) == new
     assert await again.find_unfinished_push(AGENT) is None

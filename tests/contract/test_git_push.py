@@ -2,21 +2,28 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import httpx2 as httpx
 import pytest
 
 from roost.agents.git import push
+from roost.agents.snapshots.model import RESET
 from roost.drivers.runtime.contract import ContainerNotRunning
 from roost.drivers.runtime.warden_errors import WardenDisconnected
+from roost.work import OperationState, find_last_unfinished
 from tests.agents.lifecycle.lifecycle_env import until
 from tests.contract.git_client import GitClient
 from tests.contract.test_files import shell
 from tests.server import RunningServer, running
 
 pytestmark = pytest.mark.container
+ON_SERVICES = {
+    *("test_a_push_arrives_in_the_workspace_and_comes_back", "test_only_main_moves_and_only_forward"),
+    *("test_of_two_pushes_at_once_one_wins", "test_the_build_of_a_push_is_shown"),
+}
 BEHIND = "The agent has changed since your last pull. Run `git pull --rebase` and push again."
 
 
@@ -286,30 +293,92 @@ async def test_the_next_server_finishes_what_a_crash_interrupted(
         assert await shell(second.agent_client(agent), "cat file") == "pushed"
 
 
-@pytest.mark.parametrize("has_container", [True, False])
-async def test_an_interrupted_push_is_finished_at_the_next_access(
-    client: GitClient, work: Path, workspace: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch, has_container: bool
+async def test_a_reset_waits_for_a_push_that_is_applied(
+    client: GitClient, work: Path, workspace: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await client.run("push", "-q", "origin", "main", cwd="work")
+    first = (await workspace.post("/v0/snapshots/sync")).json()["snapshotCid"]
+    await change(client, "work", readme="second", other="new")
+    applying, gate, apply_commit = asyncio.Event(), asyncio.Event(), push.apply_commit
+
+    async def wait_and_apply(*arguments: Any) -> int:
+        applying.set()
+        await gate.wait()
+        return await apply_commit(*arguments)
+
+    monkeypatch.setattr(push, "apply_commit", wait_and_apply)
+    pushing = asyncio.create_task(client.run("push", "-q", "origin", "main", cwd="work"))
+    await applying.wait()
+    resetting = asyncio.create_task(reset_to(client, first))
+    db, agent_id = client.server.roost.core.db, client.agent["agentId"]
+    while (operation := await db.read(lambda c: find_last_unfinished(c, RESET, agent_id))) is None or (
+        operation.state is OperationState.PENDING
+    ):
+        await asyncio.sleep(0)
+    gate.set()
+    await pushing
+    await resetting
+    assert await shell(workspace, "ls; cat readme") == "folder\nreadme\nread me"
+
+
+async def take_snapshot(client: GitClient, _: str) -> None:
+    (await client.server.agent_client(client.agent).post("/v0/snapshots/sync")).raise_for_status()
+
+
+async def start_again(client: GitClient, _: str) -> None:
+    agent_id = client.agent["agentId"]
+    await client.server.roost.drivers.runtime.stop(agent_id, grace=0)
+    restart = f"/v0/agents/{agent_id}/restart"
+    (await client.server.client(client.server.key()).post(restart)).raise_for_status()
+
+
+async def list_references(client: GitClient, _: str) -> None:
+    second = (await client.run("rev-parse", "HEAD", cwd="work")).strip()
+    assert f"{second}\trefs/heads/main" in await client.run("ls-remote", client.url())
+
+
+async def list_references_without_container(client: GitClient, cid: str) -> None:
+    await client.server.roost.drivers.runtime.stop(client.agent["agentId"], grace=0)
+    await list_references(client, cid)
+    await start_again(client, cid)
+
+
+async def reset_to(client: GitClient, cid: str) -> None:
+    body = {"snapshotCid": cid}
+    (await client.server.agent_client(client.agent).post("/v0/snapshots/reset", json=body)).raise_for_status()
+    await client.run("ls-remote", client.url())
+
+
+@pytest.mark.parametrize(
+    ("access", "text"),
+    [
+        *((list_references, "second"), (list_references_without_container, "second"), (take_snapshot, "second")),
+        *((start_again, "second"), (reset_to, "read me")),
+    ],
+)
+async def test_an_interrupted_push_is_finished_before_the_files_are_used(
+    client: GitClient,
+    work: Path,
+    workspace: httpx.AsyncClient,
+    monkeypatch: pytest.MonkeyPatch,
+    access: Callable[[GitClient, str], Awaitable[None]],
+    text: str,
 ) -> None:
     """As after a crash between the record of a push and the new main: files and branch agree again."""
     await client.run("push", "-q", "origin", "main", cwd="work")
+    first = (await workspace.post("/v0/snapshots/sync")).json()["snapshotCid"]
     await change(client, "work", readme="second")
-    second = (await client.run("rev-parse", "HEAD", cwd="work")).strip()
 
     async def interrupt(*_: object) -> int:
         raise WardenDisconnected
 
     monkeypatch.setattr(push, "apply_commit", interrupt)
     output = await client.run("push", "origin", "main", cwd="work", ok=False)
-    assert "The push is finished at the next access to the repository." in output
+    assert "The push is finished at the next access to the agent's files." in output
     monkeypatch.undo()
     repositories = client.server.roost.drivers.git
     assert await repositories.find_unfinished_push(client.agent["agentId"]) is not None
     assert await shell(workspace, "cat readme") == "read me"
-    if not has_container:
-        await client.server.roost.drivers.runtime.stop(client.agent["agentId"], grace=0)
-    assert f"{second}\trefs/heads/main" in await client.run("ls-remote", client.url())
-    if not has_container:
-        agent = f"/v0/agents/{client.agent['agentId']}"
-        assert (await client.server.client(client.server.key()).post(f"{agent}/restart")).status_code == 200
-    assert await shell(workspace, "cat readme") == "second"
+    await access(client, first)
+    assert await shell(workspace, "cat readme") == text
     assert await repositories.find_unfinished_push(client.agent["agentId"]) is None

@@ -1,5 +1,6 @@
 """The rules of a push to an agent: what is accepted, and how it reaches the agent's files."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
 
@@ -46,7 +47,10 @@ _log = log.get_logger("git")
 
 
 class AgentPush(PushHandler):
-    """One push. `prepare` makes the repository current; `is_accepted`: the push may be recorded from now on."""
+    """One push. `prepare` makes the repository current; `lock` is held while the workspace changes.
+
+    `is_accepted`: the push may be recorded, and is applied or finished here.
+    """
 
     def __init__(
         self,
@@ -56,6 +60,7 @@ class AgentPush(PushHandler):
         host: str,
         prepare: Callable[[], Awaitable[None]],
         build: PushBuild,
+        lock: asyncio.Lock,
     ) -> None:
         self.agent_id = agent_id
         self.is_accepted = False
@@ -64,6 +69,7 @@ class AgentPush(PushHandler):
         self._host = host
         self._prepare = prepare
         self._build = build
+        self._lock = lock
         self._manifest = ManifestScripts()
 
     async def begin(self, updates: Sequence[RefUpdate]) -> None:
@@ -101,12 +107,14 @@ class AgentPush(PushHandler):
     async def apply(self, update: RefUpdate, output: PushOutput) -> None:
         assert update.new is not None
         try:
-            count = await apply_commit(self._repositories, self._tree, self.agent_id, update.old, update.new)
+            async with self._lock:
+                count = await apply_commit(self._repositories, self._tree, self.agent_id, update.old, update.new)
         except _UNCHANGED as problem:
             raise PushRefused(f"The agent's files cannot be changed: {problem.message}.") from problem
         except Problem as problem:
+            self.is_accepted = False
             _log.warning("push.interrupted", agent=self.agent_id, reason=problem.message)
-            reason = f"{problem.message}. The push is finished at the next access to the repository."
+            reason = f"{problem.message}. The push is finished at the next access to the agent's files."
             raise PushInterrupted(reason) from problem
         await output.say(f"Changed {count:,} {'path' if count == 1 else 'paths'} of the agent's files.")
 

@@ -1,7 +1,7 @@
 """Git access to the repositories of agents, and pushes to their files."""
 
 from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, aclosing
+from contextlib import AbstractAsyncContextManager, aclosing, suppress
 from functools import partial
 from urllib.parse import urlsplit
 
@@ -11,7 +11,7 @@ from roost import work
 from roost.agents.git.build import PushBuild
 from roost.agents.git.limiter import GitCommandLimiter
 from roost.agents.git.push import AgentPush
-from roost.agents.git.workspace import apply_commit
+from roost.agents.git.recovery import PushRecovery
 from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.agents.registry.errors import AgentNotFound
 from roost.agents.registry.host_agents import HostAgents
@@ -49,6 +49,7 @@ class AgentGitService:
         agents: AgentRepository,
         runtimes: AgentRuntimes,
         repositories: GitRepositories,
+        recovery: PushRecovery,
         build: PushBuild,
         origin: Origin,
         make_current: MakeCurrent,
@@ -59,12 +60,12 @@ class AgentGitService:
         self._agents = agents
         self._runtimes = runtimes
         self._repositories = repositories
+        self._recovery = recovery
         self._build = build
         self._origin = origin
         self._make_current = make_current
         self._open_workspace = open_workspace
         self._limiter = GitCommandLimiter()
-        self._pushes = set[AgentPush]()
         queue.handle(FINISH_PUSH, self.handle_unfinished)
 
     async def advertise(self, agent_id: str, service: GitService, protocol: str) -> AsyncGenerator[bytes]:
@@ -100,8 +101,9 @@ class AgentGitService:
             urlsplit(self._origin(agent_id)).netloc,
             partial(self._prepare, agent_id),
             self._build,
+            self._recovery.locks[agent_id],
         )
-        self._pushes.add(push)
+        self._recovery.live_pushes.add(push)
         try:
             async with (
                 self._limiter.acquire(agent.tenant_id),
@@ -110,32 +112,19 @@ class AgentGitService:
                 async for chunk in output:
                     yield chunk
         finally:
-            self._pushes.discard(push)
+            self._recovery.live_pushes.discard(push)
 
     async def enqueue_unfinished_pushes(self, host_agents: HostAgents) -> None:
         """Enqueue that the pushes to this host's agents that a crash interrupted are finished."""
         for agent in await host_agents.list():
-            if await self._find_interrupted_push(agent.id):
+            if await self._recovery.find_interrupted(agent.id):
                 await self._db.write(partial(_enqueue_finish, agent=agent))
 
     async def handle_unfinished(self, operation: ClaimedOperation) -> None:
-        """Handle `agent.push`, idempotently: apply the push again."""
-        try:
-            agent = await self._agents.get_here(operation.subject)
-        except AgentNotFound:  # deleted while the operation waited
-            return
-        if (push := await self._find_interrupted_push(agent.id)) is None:
-            return
-        async with self._open_workspace(agent) as warden:
-            await apply_commit(self._repositories, warden.tree, agent.id, *push)
-        await self._repositories.finish_push(agent.id)
-        _log.info("push.finished_later", agent=agent.id)
-
-    async def _find_interrupted_push(self, agent_id: str) -> tuple[str | None, str] | None:
-        """Return the commits of an unfinished push that is not under way."""
-        if any(push.agent_id == agent_id and push.is_accepted for push in self._pushes):
-            return None
-        return await self._repositories.find_unfinished_push(agent_id)
+        """Handle `agent.push`, idempotently: opening a workspace finishes the push to it."""
+        with suppress(AgentNotFound):  # deleted while the operation waited
+            async with self._open_workspace(await self._agents.get_here(operation.subject)):
+                pass
 
     async def _show_current(self, agent_id: str) -> None:
         """Make the repository current; one for which that fails now shows the files from before it."""
@@ -147,11 +136,11 @@ class AgentGitService:
             _log.warning("git.not_current", agent=agent_id, reason=problem.message)
 
     async def _prepare(self, agent_id: str) -> None:
-        if await self._find_interrupted_push(agent_id):
+        if await self._recovery.find_interrupted(agent_id):
             agent = await self._agents.get_here(agent_id)
             operation_id = await self._db.write(partial(_enqueue_finish, agent=agent))
             await self._queue.wait(operation_id, _FINISH_SECONDS)
-            if await self._find_interrupted_push(agent_id):
+            if await self._recovery.find_interrupted(agent_id):
                 raise PushUnfinished
         await self._make_current(agent_id)
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
+from roost.agents.git.recovery import PushRecovery
 from roost.agents.lifecycle.disk_guard import DiskGuard
 from roost.agents.lifecycle.errors import DiskLimitReached, public_reason
 from roost.agents.lifecycle.gateway import GatewayStarter
@@ -40,6 +41,7 @@ class StartWorkflow:
         limits: ContainerLimits,
         trust: TrustedAuthorities,
         disk: DiskGuard,
+        pushes: PushRecovery,
     ) -> None:
         self._agents = agents
         self._runtimes = runtimes
@@ -51,6 +53,7 @@ class StartWorkflow:
         self._limits = limits
         self._trust = trust
         self._disk = disk
+        self._pushes = pushes
 
     async def handle(self, operation: ClaimedOperation) -> dict[str, Any]:
         """Handle `agent.start`, idempotently; a payload (see `model.at_version`) asks for a new container."""
@@ -80,6 +83,7 @@ class StartWorkflow:
     async def start_agent(self, agent: Agent, *, new_container: bool) -> None:
         """Start the container and the gateway from any state; return when the gateway answers."""
         await self.start_container(agent, new_container=new_container)
+        await self._pushes.try_finish(agent.id)
         await self._starter.start(agent)
 
     async def start_container(self, agent: Agent, *, new_container: bool) -> None:
@@ -99,7 +103,10 @@ class StartWorkflow:
 
     @asynccontextmanager
     async def open_workspace(self, agent: Agent) -> AsyncGenerator[WardenClient]:
-        """Yield the warden of the agent's container; one that is started for it has no gateway, and ends with it."""
+        """Yield the warden of the agent's container; one that is started for it has no gateway, and ends with it.
+
+        No push changes the workspace meanwhile. Raises as `start_container` and `PushRecovery.exclude_pushes`.
+        """
         warden = self._runtimes.get_warden(agent.id)
         try:
             await warden.ping()
@@ -107,12 +114,14 @@ class StartWorkflow:
             if any(container.agent_id == agent.id for container in await self._runtime.list()):
                 raise  # it runs, but cannot be reached now
         else:
-            yield warden
+            async with self._pushes.exclude_pushes(agent.id):
+                yield warden
             return
         try:
             with suppress(DiskLimitReached):  # files can still be read
                 await self.start_container(agent, new_container=False)
-            yield warden
+            async with self._pushes.exclude_pushes(agent.id):
+                yield warden
         finally:
             await self._runtime.stop(agent.id)
             await self._relays.close(agent.id)

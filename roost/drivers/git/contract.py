@@ -289,7 +289,8 @@ class GitRepositories(ABC):
         """Yield the response to git-receive-pack, and let the handler decide. Closing the generator ends the command.
 
         Raises BadGitRequest and GitDiskFull before the first byte.
-        A push whose client left before `apply` has begun changes nothing; from then on it is carried out.
+        A push whose client left before `apply` has begun changes nothing; from then on it is carried out. Before an
+        unfinished push is finished, others are refused.
         """
 
     @abstractmethod

@@ -70,7 +70,11 @@ answer
 _UPDATE = f"""
 echo update >&3
 answer || exit 1
-git rev-parse -q --verify {MAIN} >&3 || echo >&3
+if git rev-parse -q --verify {PENDING} >/dev/null; then
+  echo unfinished
+else
+  git rev-parse -q --verify {MAIN} || echo
+fi >&3
 answer || exit 1
 git update-ref {PENDING} "$3" && sync objects/pack refs {INTERNAL_REFS} || exit 1
 echo recorded >&3
