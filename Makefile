@@ -3,6 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 JOBS ?= 2
 CASES ?= 20000
+POINTS ?= 400
 
 help:  ## what can be typed here
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -34,8 +35,11 @@ bench: setup  ## the benchmarks: a table on stdout and bench/results.json
 fuzz: setup  ## CASES=20000 requests made from the description of the API; fails at an undescribed answer or a 5xx
 	@$(BIN)/python -m tests.fuzz $(CASES)
 
+chaos: setup  ## kill the server and containers at POINTS=400 random points of snapshots, resets, pushes and forks
+	@$(BIN)/python -m tests.chaos $(POINTS)
+
 fix:  ## format, and let the linter mend what it can
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
 
-.PHONY: help setup up test check bench fuzz fix
+.PHONY: help setup up test check bench fuzz chaos fix

@@ -1,16 +1,46 @@
 """One server for all tests of a file, unless the file defines its own."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 
 import httpx2 as httpx
 import pytest
 
+from tests.conformance.s3_server import s3_address
+from tests.contract.backing import LOCAL, SERVICES, Backing, local_backing, service_backing
+from tests.databases import postgres_copy
 from tests.server import RunningServer, running
+
+__all__ = ["s3_address"]
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run the tests that a file names in `ON_SERVICES` on PostgreSQL and a bucket, too."""
+    core = getattr(metafunc.module, "ON_SERVICES", None)
+    if core is not None and "backing" in metafunc.fixturenames:
+        services = [pytest.param(SERVICES, marks=pytest.mark.postgres)] if metafunc.function.__name__ in core else []
+        metafunc.parametrize("backing", [LOCAL, *services], indirect=True, scope="module")
 
 
 @pytest.fixture(scope="module")
-async def server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[RunningServer]:
-    async with running(tmp_path_factory.mktemp("d") / "data") as server:
+def services_database(request: pytest.FixtureRequest) -> Iterator[str]:
+    template = request.getfixturevalue("_postgresql_template")
+    yield from postgres_copy(request.getfixturevalue("postgres_url"), template)
+
+
+@pytest.fixture(scope="module")
+async def backing(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Backing]:
+    folder = tmp_path_factory.mktemp("d") / "data"
+    if getattr(request, "param", LOCAL) == LOCAL:
+        yield local_backing(folder)
+        return
+    url, address = (request.getfixturevalue(name) for name in ("services_database", "s3_address"))
+    async with service_backing(folder, url, address) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+async def server(backing: Backing) -> AsyncIterator[RunningServer]:
+    async with running(backing.folder, **backing.environment) as server:
         yield server
 
 

@@ -19,6 +19,11 @@ from tests.contract.git_client import GitClient
 from tests.server import RunningServer
 
 pytestmark = pytest.mark.container
+ON_SERVICES = {
+    *("test_a_clone_has_the_files_in_every_protocol", "test_shallow_and_partial_clones_fetch_the_rest_later"),
+    *("test_a_pull_fetches_what_was_committed_since", "test_an_agent_without_commits_can_be_cloned"),
+    "test_a_rotated_token_ends_access_at_once",
+}
 UPLOAD_PACK = {"service": "git-upload-pack"}
 UPLOAD = {"Content-Type": "application/x-git-upload-pack-request"}
 

@@ -242,16 +242,18 @@ def _good(answer: httpx.Response) -> Any:
 class Servers:
     """Consecutive servers of one data folder, each in its own process."""
 
-    def __init__(self, folder: Path, database: str | None) -> None:
+    def __init__(self, folder: Path, database: str | None, *, is_isolated: bool = False) -> None:
+        """`is_isolated`: agents run in real containers."""
         self.folder = folder
         self.environment = {"ROOST_DATABASE_URL": database} if database else {}
+        self._is_isolated = is_isolated
 
     def start(self, first: Callable[[RunningServer], Awaitable[Any]] | None = None) -> tuple[int, Any]:
         """Return the process and the result of `first`, or the port without one."""
         ours, theirs = os.pipe()
 
         async def live() -> None:
-            runtime = FakeRuntime(self.folder)
+            runtime = None if self._is_isolated else FakeRuntime(self.folder)
             async with running(self.folder, runtime=runtime, stop=False, **self.environment) as server:
                 said = server.port if first is None else await first(server)
                 os.write(theirs, json.dumps(said).encode() + b"\n")

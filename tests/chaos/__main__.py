@@ -1,0 +1,26 @@
+"""`make chaos`: python -m tests.chaos POINTS [SEED [OPERATION ...]]. Prints the seed, which repeats the choices."""
+
+import secrets
+import signal
+import sys
+import tempfile
+from pathlib import Path
+
+from roost.core import log
+from tests.chaos.actions import ACTIONS
+from tests.chaos.runner import run_chaos
+
+
+def main(points: int, seed: int | None = None, *names: str) -> None:
+    seed = secrets.randbelow(1 << 32) if seed is None else seed
+    print(f"seed {seed}", flush=True)
+    log.configure_logging("error")
+    with tempfile.TemporaryDirectory() as folder:
+        for what, count in sorted(run_chaos(Path(folder), points, seed, names or list(ACTIONS)).items()):
+            print(f"{count:5} under way: {what}")
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends the processes, like Ctrl-C
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    main(*map(int, sys.argv[1:3]), *sys.argv[3:])

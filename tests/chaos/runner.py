@@ -1,0 +1,107 @@
+"""Kill a server, an agent's container or both at random points of operations, and check what is left each time."""
+
+import asyncio
+import os
+import random
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import httpx2 as httpx
+
+from roost.drivers.runtime.bwrap.agent_paths import AgentPaths
+from roost.drivers.runtime.bwrap.record import find_marked
+from tests.chaos.actions import ACTIONS, Action
+from tests.chaos.audit import check_content, check_history, check_remains, check_repositories
+from tests.chaos.deployment import Deployment
+from tests.storage.crash import forked
+
+VICTIMS = ("server", "container", "both")
+_AUDIT_EVERY = 10
+_STAGED_SECONDS = 0.06
+"""From the first staged change to the kill, at most: writing, syncing and moving take about as long."""
+_LATEST = 1.1
+"""The kill comes until this multiple of an operation's usual duration."""
+
+
+def run_chaos(folder: Path, points: int, seed: int, names: Sequence[str], database: str | None = None) -> Counter[str]:
+    """Interrupt operations of the given names in turn; return how often which process was killed before their end."""
+    chance = random.Random(seed)
+    deployment = Deployment(folder, database)
+    try:
+        actions = {name: ACTIONS[name](deployment, chance) for name in names}
+        for action in actions.values():
+            _run_whole(deployment, action)
+        done = Counter[str]()
+        for point in range(points):
+            name, victim = names[point % len(names)], chance.choice(VICTIMS)
+            print(f"{point}: {victim} killed during {name}", file=sys.stderr, flush=True)
+            done[f"{name} {victim}"] += _interrupt(deployment, actions[name], victim, chance)
+            if point % _AUDIT_EVERY == _AUDIT_EVERY - 1:
+                _audit(deployment)
+        for action in actions.values():
+            _run_whole(deployment, action)
+        deployment.get("DELETE", f"/{deployment.agent_id}")
+        _audit(deployment)
+    finally:
+        _end_processes(deployment)
+    return done
+
+
+def _run_whole(deployment: Deployment, action: Action) -> None:
+    """Run an operation to its end."""
+    action.prepare()
+    begun = time.monotonic()
+    assert action.run(), f"{type(action).__name__} failed"
+    action.seconds = time.monotonic() - begun
+    deployment.settle()
+    action.check()
+
+
+def _interrupt(deployment: Deployment, action: Action, victim: str, chance: random.Random) -> bool:
+    """Kill during an operation, wait until everything is at rest, and check; return whether it was under way."""
+    action.prepare()
+    running = threading.Thread(target=_run_quietly, args=(action,))
+    running.start()
+    if action.stages and chance.random() < 0.5:
+        while running.is_alive() and not list(deployment.data.glob("agents/*/workspace/.roost-staging")):
+            time.sleep(0.0005)
+        time.sleep(chance.uniform(0, _STAGED_SECONDS))  # a random time for the kill
+    else:
+        running.join(chance.uniform(0, action.seconds * _LATEST))
+    is_under_way = running.is_alive()
+    if victim != "container":
+        deployment.kill_server()
+    if victim != "server":
+        for agent_id in action.agents():
+            deployment.kill_container(agent_id)
+    running.join()
+    deployment.start()
+    deployment.settle()
+    check_remains(deployment)
+    action.check()
+    check_history(deployment, deployment.agent_id)
+    return is_under_way
+
+
+def _run_quietly(action: Action) -> None:
+    with suppress(httpx.HTTPError):
+        action.run()
+
+
+def _audit(deployment: Deployment) -> None:
+    deployment.settle()
+    check_remains(deployment)
+    check_repositories(deployment)
+    child = forked(lambda: asyncio.run(check_content(deployment.database, deployment.data / "blobs")))
+    assert os.waitpid(child, 0)[1] == 0, "see the error above"
+
+
+def _end_processes(deployment: Deployment) -> None:
+    deployment.kill_server()
+    for _, process in find_marked(AgentPaths(deployment.data).mark):
+        process.kill()
