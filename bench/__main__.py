@@ -1,6 +1,6 @@
-"""Run the benchmarks: `make bench` for all, `python -m bench NAME...` for some.
+"""Run the benchmarks: `make bench` for all but the long one, git-large; `python -m bench NAME...` for some.
 
-Names: containers, agents, api, records, scans, logs, edge, tasks, snapshots, git, storage,
+Names: containers, agents, api, records, scans, logs, edge, tasks, snapshots, git, git-large, storage,
 uploads, gateway.
 """
 
@@ -37,14 +37,17 @@ _BENCHMARKS: Mapping[str, Callable[[Path], Sequence[Row]]] = {
     "tasks": tasks.run,
     "snapshots": snapshots.run,
     "git": git_access.run,
+    "git-large": git_access.run_large,
     "storage": storage.run,
     "uploads": uploads.run,
     "gateway": gateway.run,
 }
+_LONG = frozenset({"git-large"})
+"""Benchmarks of some minutes, which run by name only."""
 
 
 def main() -> None:
-    names = sys.argv[1:] or list(_BENCHMARKS)
+    names = sys.argv[1:] or [name for name in _BENCHMARKS if name not in _LONG]
     if unknown := set(names) - _BENCHMARKS.keys():
         sys.exit(f"unknown benchmarks: {', '.join(sorted(unknown))}; available: {', '.join(_BENCHMARKS)}")
     rows: list[Row] = []

@@ -6,20 +6,22 @@ A push to an agent also checks its files, writes them to the workspace and makes
 import os
 import subprocess
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from itertools import count
 from pathlib import Path
+from shutil import rmtree
+from statistics import median
 
 from bench.processes import read_memory
 from bench.table import Row, median_ms
 from tests.conformance.git_objects import git
-from tests.journeys.server_process import up
+from tests.journeys.server_process import Up, up
 
-_FILES, _LARGE = 10_000, 60 * 1024**2
-_ROUNDS = 5
+_FILES, _LARGE, _HUGE, _REFERENCES = 10_000, 60 * 1024**2, 10**9, 2_000
+_ROUNDS, _HUGE_ROUNDS = 5, 2
 _CHUNK = 256 * 1024
 _BACKEND = {"GIT_HTTP_EXPORT_ALL": "1", "REMOTE_USER": "bench", "PATH": os.environ["PATH"]}
 _SETTINGS = {"safe.directory": "*", "http.receivepack": "true", "receive.fsckObjects": "true"}
@@ -27,49 +29,98 @@ _SETTINGS = {"safe.directory": "*", "http.receivepack": "true", "receive.fsckObj
 
 def run(folder: Path) -> Sequence[Row]:
     rows: list[Row] = []
-    numbers = count()
-    with up(folder / "data", "--no-first-agent") as server, _run_backend(folder / "backend") as backend:
-        port = server.url.rpartition(":")[2]
-        idle = read_memory(server.pid, "VmRSS")
-        for name, work in (("10,000 files", _many_files(folder)), ("60 MiB in one file", _large_file(folder))):
-            agent = server.create(name, "hermes")
-            address = f"agents.localhost:{port}/v0/agents/{agent['agentId']}/git"
-            ours, theirs = f"http://x:{agent['gatewayToken']}@{address}", f"{backend}/{work.name}"
-            git(folder / "backend", "init", "-q", "--bare", "-b", "main", work.name)
-            for url in (ours, theirs):
+    with _run_both(folder) as both:
+        idle = read_memory(both.server.pid, "VmRSS")
+        for name, files, size in (
+            ("10,000 files", _FILES, 1024),
+            ("60 MiB in one file", 1, _LARGE),
+            ("2,000 references", 100, 1024),
+        ):
+            work = _fill(folder / name, files, size)
+            urls = both.create(name)
+            for url in urls:
                 git(work, "push", "-q", url, "main")
-
-            def clone(url: str) -> None:
-                git(folder, "clone", "-q", "--bare", url, f"clone{next(numbers)}")
-
-            def push(url: str, work: Path = work) -> None:
-                git(work, "fetch", "-q", url, "main")
-                git(work, "reset", "-q", "--hard", "FETCH_HEAD")
-                (work / "changed").write_text(str(next(numbers)))
-                git(work, "add", "changed")
-                git(work, "commit", "-qm", "change")
-                git(work, "push", "-q", url, "main")
-
-            for verb, action, goal in (("clone", clone, "<= 1.1 x"), ("commit, fetch and push", push, "reported")):
-                mine, reference = (median_ms(partial(action, url), _ROUNDS) for url in (ours, theirs))
-                rows.append(Row(f"git: {verb}, {name}", mine, "ms", "git http-backend", reference, goal))
-        peak = read_memory(server.pid, "VmHWM") - idle
+            if "references" in name:
+                both.tag_main(urls)
+            rows += [
+                _compare(f"clone, {name}", partial(_clone, folder), urls, "<= 1.1 x"),
+                _compare(f"commit, fetch and push, {name}", partial(_push, work), urls, "reported"),
+            ]
+        peak = read_memory(both.server.pid, "VmHWM") - idle
     return [*rows, Row("git: memory of the server above idle", peak, "MB", "limit", 80.0, "< 80 MB")]
 
 
-def _many_files(folder: Path) -> Path:
-    work = folder / "many"
-    for number in range(_FILES):
+def run_large(folder: Path) -> Sequence[Row]:
+    """Measure about the largest push that is accepted, and clones of it."""
+    work = _fill(folder / "huge", 250, _HUGE // 250)
+    with _run_both(folder) as both:
+        urls = both.create("huge")
+        ours, theirs = (median_ms(partial(git, work, "push", "-q", url, "main"), 1, warm=0) for url in urls)
+        return [
+            Row("git: first push, 1 GB", ours, "ms", "git http-backend", theirs, "reported"),
+            _compare("clone, 1 GB", partial(_clone, folder), urls, "<= 1.1 x", _HUGE_ROUNDS),
+        ]
+
+
+def _compare(name: str, action: Callable[[str], object], urls: Sequence[str], goal: str, rounds: int = _ROUNDS) -> Row:
+    """Measure an action at both servers in turns."""
+    times = [[median_ms(partial(action, url), 1, warm=0) for url in urls] for _ in range(rounds + 1)][1:]
+    ours, theirs = map(median, zip(*times, strict=True))
+    return Row(f"git: {name}", ours, "ms", "git http-backend", theirs, goal)
+
+
+def _clone(folder: Path, url: str) -> None:
+    clone = folder / "clone"
+    git(folder, "clone", "-q", "--bare", url, clone)
+    rmtree(clone)
+
+
+def _push(work: Path, url: str) -> None:
+    git(work, "fetch", "-q", url, "main")
+    git(work, "reset", "-q", "--hard", "FETCH_HEAD")
+    (work / "changed").write_bytes(os.urandom(10))
+    git(work, "add", "changed")
+    git(work, "commit", "-qm", "change")
+    git(work, "push", "-q", url, "main")
+
+
+@dataclass(frozen=True)
+class _BothServers:
+    """Our server and `git http-backend`."""
+
+    server: Up
+    folder: Path
+    backend: str
+
+    def create(self, name: str) -> tuple[str, str]:
+        """Create an empty repository at both, and return its URLs."""
+        agent = self.server.create(name, "hermes")
+        address = f"agents.localhost:{self.server.url.rpartition(':')[2]}/v0/agents/{agent['agentId']}/git"
+        git(self.folder / "backend", "init", "-q", "--bare", "-b", "main", agent["agentId"])
+        return f"http://x:{agent['gatewayToken']}@{address}", f"{self.backend}/{agent['agentId']}"
+
+    def tag_main(self, urls: Sequence[str]) -> None:
+        """Give both repositories many references, which no push to an agent can make."""
+        name = urls[1].rpartition("/")[2]
+        for repository in (self.folder / "data/git" / name, self.folder / "backend" / name):
+            commit = git(repository, "rev-parse", "main")
+            lines = "".join(f"create refs/tags/t{number} {commit}\n" for number in range(_REFERENCES))
+            git(repository, "update-ref", "--stdin", data=lines.encode())
+            git(repository, "pack-refs")
+
+
+@contextmanager
+def _run_both(folder: Path) -> Iterator[_BothServers]:
+    with up(folder / "data", "--no-first-agent") as server, _run_backend(folder / "backend") as backend:
+        yield _BothServers(server, folder, backend)
+
+
+def _fill(work: Path, files: int, size: int) -> Path:
+    """Commit files, half random and half text."""
+    for number in range(files):
         file = work / f"d{number // 100}" / f"f{number}"
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(os.urandom(512) + b"x" * 512)
-    return _commit_all(work)
-
-
-def _large_file(folder: Path) -> Path:
-    work = folder / "large"
-    work.mkdir()
-    (work / "file").write_bytes(os.urandom(_LARGE))
+        file.write_bytes(os.urandom(size // 2) + b"x" * (size // 2))
     return _commit_all(work)
 
 

@@ -277,7 +277,9 @@ async def test_references_are_advertised_in_both_protocols(repositories: GitRepo
     made = await commit(repositories, None, file("a"))
     old = await answer(repositories, GitService.UPLOAD_PACK)
     assert f"{made} refs/heads/main".encode() in old
-    assert b"version 2" in await answer(repositories, GitService.UPLOAD_PACK, protocol="version=2")
+    capabilities = await answer(repositories, GitService.UPLOAD_PACK, protocol="version=2")
+    assert b"version 2" in capabilities
+    assert await answer(repositories, GitService.UPLOAD_PACK, protocol="version=2") == capabilities
     assert await answer(repositories, GitService.UPLOAD_PACK, protocol="version=2\n;x") == old
     assert made.encode() in await answer(repositories, GitService.RECEIVE_PACK)
 

@@ -29,6 +29,7 @@ from roost.drivers.git.contract import (
     GitFailed,
     GitRepositories,
     GitRequest,
+    GitService,
     GitUnavailable,
     PushedTree,
     PushHandler,
@@ -51,6 +52,9 @@ from roost.drivers.sandbox.contract import CommandProcess, Sandbox
 
 _PROTOCOL = re.compile(r"[0-9a-zA-Z]+(=[0-9a-zA-Z]+)?(:[0-9a-zA-Z]+(=[0-9a-zA-Z]+)?)*")
 _READ_BYTES = 256 * 1024
+_CAPABILITIES = GitRequest(GitService.UPLOAD_PACK, "version=2")
+_CAPABILITIES_BYTES = 4096
+"""Limit of an answer that is kept: it has no references, so that it never changes (gitprotocol-v2(5))."""
 
 _log = log.get_logger("git")
 
@@ -61,6 +65,8 @@ class SandboxedRepositories(GitRepositories):
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._collector = SandboxedCollector(self._runner, self._locked)
         self.collector: GarbageCollector = self._collector
+        self._capabilities: dict[str, bytes] = {}
+        """Answers by agent: a Git that was taken over must not answer for others."""
         self._known = set[str]()
         """Agents whose repository this process has created or found."""
 
@@ -77,6 +83,7 @@ class SandboxedRepositories(GitRepositories):
         async with self._locks[agent_id]:
             await self._runner.remove(agent_id)
             self._known.discard(agent_id)
+            self._capabilities.pop(agent_id, None)
 
     async def head(self, agent_id: str) -> str | None:
         if not self._exists(agent_id):
@@ -138,15 +145,21 @@ class SandboxedRepositories(GitRepositories):
 
     async def serve(self, agent_id: str, request: GitRequest) -> AsyncGenerator[bytes]:
         await self._ensure_exists(agent_id)
+        is_fixed = request == _CAPABILITIES
+        if is_fixed and agent_id in self._capabilities:
+            yield self._capabilities[agent_id]
+            return
         async with (
             self._runner.run(agent_id, _service_script(request)) as process,
             feed_command(process, request.body),
         ):
-            is_begun = False
+            output = b""
             while chunk := await process.reader.read(_READ_BYTES):
-                is_begun = True
+                output = output[:_CAPABILITIES_BYTES] + chunk if is_fixed else chunk
                 yield chunk
-            await _check_service(process, is_begun=is_begun)
+            await _check_service(process, is_begun=bool(output))
+        if is_fixed and len(output) <= _CAPABILITIES_BYTES:
+            self._capabilities[agent_id] = output
 
     async def receive(self, agent_id: str, request: GitRequest, handler: PushHandler) -> AsyncGenerator[bytes]:
         self._runner.check_disk()
