@@ -31,6 +31,7 @@ from roost.agents.registry.repository import AgentRepository
 from roost.agents.runtime_config.service import RuntimeConfigService
 from roost.agents.secrets.environment import SecretEnvironment
 from roost.agents.secrets.service import SecretService
+from roost.agents.snapshots.service import LoadSecrets
 from roost.agents.tasks.service import TaskService
 from roost.app.core_services import CoreServices
 from roost.app.drivers import Drivers, create_upstream, prepare_engine
@@ -53,6 +54,7 @@ class AgentServices:
     repository: AgentRepository
     runtimes: AgentRuntimes
     secrets: SecretService
+    private_values: LoadSecrets
     models: ModelGateway
     relays: RelayServer
     lifecycle: LifecycleServices
@@ -72,8 +74,7 @@ class AgentServices:
 def build_agent_services(core: CoreServices, drivers: Drivers, content: ContentService, app: ASGIApp) -> AgentServices:
     """Build the services; requests of agents through their relays go to `app`."""
     settings, db, sealer, origin = core.settings, core.db, core.sealer, core.addresses.agent_origin
-    quotas = {Plan.FREE: settings.quota_free, Plan.PAID: settings.quota_paid}
-    repository = AgentRepository(db, sealer, quotas, core.host.id)
+    repository = AgentRepository(db, sealer, _agent_quotas(settings), core.host.id)
     secrets, environment = SecretService(db, sealer, repository), SecretEnvironment(db, sealer)
     channels, validator = ChannelRepository(db, sealer, repository), ChannelValidator(drivers.chat_platforms)
     runtimes = AgentRuntimes(repository, drivers.runtime, drivers.engines)
@@ -114,6 +115,7 @@ def build_agent_services(core: CoreServices, drivers: Drivers, content: ContentS
         repository=repository,
         runtimes=runtimes,
         secrets=secrets,
+        private_values=private_values,
         models=models,
         relays=relays,
         lifecycle=lifecycle,
@@ -206,6 +208,10 @@ def agent_providers(secrets: SecretService, transports: TransportFactory) -> Age
         return create_upstream(settings, transports(agent_id))
 
     return AgentProviders(settings, connect)
+
+
+def _agent_quotas(settings: Settings) -> Mapping[Plan, int]:
+    return {Plan.FREE: settings.quota_free, Plan.PAID: settings.quota_paid}
 
 
 async def _get_private_values(

@@ -6,7 +6,6 @@ from roost.agents.archives.export import AgentExporter
 from roost.agents.archives.importer import AgentImporter
 from roost.agents.archives.task_import import TaskImport
 from roost.agents.channels.repository import ChannelRepository
-from roost.agents.secrets.environment import SecretEnvironment
 from roost.app.agent_services import AgentServices
 from roost.app.core_services import CoreServices
 from roost.app.storage_services import StorageServices
@@ -29,7 +28,7 @@ def build_archive_services(core: CoreServices, storage: StorageServices, agents:
             content.reader,
             agents.lifecycle.snapshots,
             agents.secrets,
-            SecretEnvironment(db, core.sealer).get_private_values,
+            agents.private_values,
             ChannelRepository(db, core.sealer, agents.repository),
             agents.tasks,
         ),

@@ -122,6 +122,10 @@ async def test_an_older_snapshot_without_the_secrets_of_today(server: RunningSer
         told = f"{place} holds the value of the secret {name}"
         assert error(await export(server, agent, snapshotCid=old)) == (409, told)
     assert error(await export(server, agent)) == (409, told)
+    token = {"description": agent["gatewayToken"]}
+    assert (await client.patch("/v0/platform/metadata", json=token)).status_code == 200
+    told = f"{text} holds the value of the secret gateway token"
+    assert error(await export(server, agent)) == (409, told)
     for cid, expected in (("x", (400, "Invalid snapshot CID")), (str(EMPTY.cid), (404, "Snapshot not found"))):
         assert error(await export(server, agent, snapshotCid=cid)) == expected
 
