@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 MAX_CHANGES, LIST_ENTRIES, DELETE_SECONDS = 1_000_000, 10_000, 300.0
 NEW_FOLDER_MODE, USER_ACCESS, MODE_BITS, UMASK = 0o755, 0o700, 0o777, 0o022
 STAGED_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+MODES_NAME, MODES_BYTES = "modes", 1_000_000
 PATH_FLAGS = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW
 GET_FLAGS, SET_FLAGS, TOP_FOLDER = 0x80086601, 0x40086602, 0x00020000  # ioctl_iflags(2)
 
@@ -37,7 +38,8 @@ class StagedChanges:
     def __init__(self, root: str) -> None:
         self._root, self._tree = root, _WritableTree(root)
         try:
-            self._staging = _open_staging(self._tree.enter([]))
+            self._staging = _open_staging(self._tree.enter([]), self._tree.modes)
+            self._tree.record_modes(self._staging)
         except BaseException:
             self._tree.close()
             raise
@@ -174,22 +176,38 @@ class StagedChanges:
         return stamps
 
     def _restore(self) -> None:
-        """Delete the staging folder, and set the modes of folders."""
+        """Set the modes of folders, and delete the staging folder, which records them."""
+        self._tree.set_modes()
         _empty_folder(self._staging)
         with suppress(FileNotFoundError):
             os.rmdir(STAGING_NAME, dir_fd=self._tree.enter([]))
-        self._tree.set_modes()
+        self._tree.set_root_mode()
         self._is_restored = True
 
 
 class _WritableTree(FolderStack):
-    """Folders that are made, replaced and made writable on the way, and get their modes in the end."""
+    """Folders that are made, replaced and made writable on the way, and get their modes in the end.
+
+    Modes from before are recorded in the staging folder, from which the next apply takes them after a crash.
+    """
 
     def __init__(self, root: str) -> None:
         super().__init__(root)
         self.creates = False
         self.modes: dict[str, int] = {}
-        self._allow_changes(self.enter([]), "")
+        self._record = -1
+        self._root_mode = stat.S_IMODE(os.fstat(self.enter([])).st_mode)
+        _set_mode(self.enter([]), self._root_mode | USER_ACCESS)
+
+    def record_modes(self, staging: int) -> None:
+        self._record = os.open(MODES_NAME, STAGED_FLAGS | os.O_APPEND, 0o600, dir_fd=staging)
+        for path, mode in self.modes.items():
+            self._record_mode(path, mode)
+
+    def close(self) -> None:
+        if self._record >= 0:
+            os.close(self._record)
+        super().close()
 
     def open_child(self, folder: int, name: str) -> int:
         try:
@@ -209,17 +227,27 @@ class _WritableTree(FolderStack):
         for path in sorted(self.modes, reverse=True):
             mode = self.modes.pop(path)
             with suppress(FileNotFoundError, NotADirectoryError):
-                _set_mode(FolderStack.enter(self, path.split("/") if path else []), mode)
+                _set_mode(FolderStack.enter(self, path.split("/")), mode)
+
+    def set_root_mode(self) -> None:
+        if self._root_mode & USER_ACCESS != USER_ACCESS:
+            _set_mode(self.enter([]), self._root_mode)
 
     def _allow_changes(self, folder: int, path: str) -> None:
         mode = stat.S_IMODE(os.fstat(folder).st_mode)
         if mode & USER_ACCESS != USER_ACCESS:
-            self.modes.setdefault(path, mode)
+            if path not in self.modes:
+                self.modes[path] = mode
+                self._record_mode(path, mode)
             _set_mode(folder, mode | USER_ACCESS)
 
+    def _record_mode(self, path: str, mode: int) -> None:
+        with suppress(OSError):  # a full disk keeps no change from being put in place
+            os.write(self._record, f"{mode:o} {path}\0".encode("utf-8", "surrogateescape"))
 
-def _open_staging(root: int) -> int:
-    """Return an empty staging folder; what an interrupted apply left in it is deleted."""
+
+def _open_staging(root: int, modes: dict[str, int]) -> int:
+    """Return an empty staging folder; of what an interrupted apply left in it, only the recorded modes are taken."""
     with suppress(FileNotFoundError, IsADirectoryError):
         os.unlink(STAGING_NAME, dir_fd=root)
     with suppress(FileExistsError):
@@ -232,11 +260,30 @@ def _open_staging(root: int) -> int:
         raise
     opened = reopen_file(folder, os.O_RDONLY | os.O_DIRECTORY, stat.S_ISDIR)
     try:
+        modes.update(_read_modes(opened))
         _empty_folder(opened)
     except BaseException:
         os.close(opened)
         raise
     return opened
+
+
+def _read_modes(staging: int) -> dict[str, int]:
+    """Return recorded modes by path; anybody may have written them."""
+    try:
+        file = reopen_file(os.open(MODES_NAME, os.O_PATH | os.O_NOFOLLOW, dir_fd=staging), os.O_RDONLY, stat.S_ISREG)
+    except (OSError, RequestRefused):
+        return {}
+    try:
+        lines = os.read(file, MODES_BYTES).split(b"\0")[:-1]
+    finally:
+        os.close(file)
+    modes: dict[str, int] = {}
+    for line in lines:
+        mode, _, path = line.decode("utf-8", "surrogateescape").partition(" ")
+        with suppress(ValueError, RequestRefused):
+            modes.setdefault("/".join(split_plain_path(path)), int(mode, 8) & MODE_BITS)
+    return modes
 
 
 def _make_distant_folder(parent: int) -> int:
