@@ -24,7 +24,8 @@ from roost.agents.scripts.service import ScriptService
 from roost.agents.secrets.service import SecretService
 from roost.agents.snapshots.automatic import AutomaticSnapshots
 from roost.agents.snapshots.history import SnapshotHistory
-from roost.agents.snapshots.service import LoadSecrets, SnapshotService
+from roost.agents.snapshots.service import SnapshotService
+from roost.agents.snapshots.taking import LoadSecrets
 from roost.agents.versions.service import Prepare, VersionService
 from roost.core.db import Database
 from roost.core.disk_space import DiskBallast
@@ -95,7 +96,16 @@ def build_lifecycle_services(
     )
     history = SnapshotHistory(db, operations, repository, content.reader, git)
     snapshots = SnapshotService(
-        db, operations, repository, content, start.open_workspace, get_private_values, sealer.digest, history
+        db,
+        operations,
+        repository,
+        content,
+        start.open_workspace,
+        get_private_values,
+        sealer.digest,
+        history,
+        runtimes,
+        start,
     )
     details = AgentDetails(repository, runtimes, gateway_tokens, secrets, origin, scripts, snapshots)
     update = UpdateWorkflow(db, operations, repository, runtimes, versions, start, snapshots)

@@ -72,7 +72,7 @@ def fork(
     data: Data = None,
     output: Output = OutputFormat.TABLE,
 ) -> None:
-    """Create an agent with the workspace of another one; secrets, channels and memory are not copied."""
+    """Create an agent with workspace, memory and tasks of another one; secrets, channels and devices are not copied."""
     server = load_session(data)
     origin = server.find_agent(agent)
     path = f"/v0/agents/{origin['agentId']}/snapshots"

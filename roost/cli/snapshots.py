@@ -62,6 +62,9 @@ def reset(
         str | None,
         typer.Argument(metavar="SNAPSHOT", help=f"{_SNAPSHOT_HELP} Default: the last that differs from now."),
     ] = None,
+    state: Annotated[
+        bool, typer.Option("--state", help="Also reset its memory: sessions, configuration, tasks. Restarts it.")
+    ] = False,
     yes: Yes = False,
     data: Data = None,
 ) -> None:
@@ -69,10 +72,10 @@ def reset(
     server = load_session(data)
     path = _path(server, agent)
     found = find_snapshot(server, path, snapshot) if snapshot else _find_previous(server, path)
-    confirm_change(f"Replace the workspace of {agent} by the snapshot of {found['createdAt'][:19]} UTC?", yes)
-    result = server.call(
-        "POST", f"{path}/reset", {"snapshotCid": found["snapshotCid"]}, timeout_seconds=_TIMEOUT_SECONDS
-    )
+    what = "workspace and state" if state else "workspace"
+    confirm_change(f"Replace the {what} of {agent} by the snapshot of {found['createdAt'][:19]} UTC?", yes)
+    body = {"snapshotCid": found["snapshotCid"], "snapshotId": found["snapshotId"], "state": state}
+    result = server.call("POST", f"{path}/reset", body, timeout_seconds=_TIMEOUT_SECONDS)
     print_line(f"{result['message']} {result['snapshotCid']}")
 
 

@@ -123,6 +123,7 @@ _CHILDREN = ("roost/drivers/*", "roost/warden/*", "roost/core/subprocess_worker.
 _IN_CONTAINERS = (  # programs of their own
     *("roost/drivers/engine/fake_scheduler.py", "roost/drivers/engine/fake_admin_api.py"),
     *("roost/drivers/engine/fake_gateway.py", "roost/drivers/engine/hermes/runs.py"),
+    "roost/agents/snapshots/copy_databases.py",
 )
 _INSTALLED = (  # engine drivers where they install software, or read a program that lies beside them
     *("roost/drivers/engine/contract.py", "roost/drivers/engine/fake.py", "roost/drivers/engine/node.py"),
@@ -332,6 +333,7 @@ RULES: tuple[Rule, ...] = (
             *("roost/drivers/runtime/bwrap/*", "roost/drivers/runtime/fake.py"),
             "roost/drivers/runtime/loopback_namespace.py",  # part of the fake
             "roost/agents/lifecycle/trusted_authorities.py",  # reads the operator's `ca_file`
+            "roost/agents/snapshots/state_tree.py",  # reads the program that copies databases
             *_IN_CONTAINERS,
             *_INSTALLED,
         ),

@@ -15,7 +15,8 @@ from roost.agents.registry.repository import AgentRepository
 from roost.agents.secrets.service import SecretService
 from roost.agents.snapshots.model import Snapshot, content_scope, state_scope
 from roost.agents.snapshots.secret_search import SecretSearch
-from roost.agents.snapshots.service import LoadSecrets, SnapshotService, find_snapshot
+from roost.agents.snapshots.service import SnapshotService, find_snapshot
+from roost.agents.snapshots.taking import LoadSecrets
 from roost.agents.tasks.service import TaskService
 from roost.core.db import Database
 from roost.drivers.engine.abilities.tasks import OneTimeSchedule, Task

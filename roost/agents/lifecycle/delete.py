@@ -12,7 +12,7 @@ from roost.agents.lifecycle.errors import AgentDeleteFailed
 from roost.agents.lifecycle.model import AgentRelays
 from roost.agents.registry.repository import AgentRepository
 from roost.agents.secrets.service import SecretService
-from roost.agents.snapshots.service import remove_snapshots
+from roost.agents.snapshots.taking import remove_snapshots
 from roost.core.db import Database
 from roost.core.problem import Problem, ServiceUnavailable
 from roost.drivers.git.contract import GitRepositories

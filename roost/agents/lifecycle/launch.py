@@ -1,6 +1,7 @@
 """Launch: creates a new agent's row, tokens and start operation in one transaction, and waits for its gateway."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from sqlalchemy import Connection
 
@@ -14,7 +15,7 @@ from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.agents.registry.model import Agent, AgentState
 from roost.agents.registry.repository import AgentRepository
 from roost.agents.secrets.service import SecretService
-from roost.agents.snapshots.model import RESTORE_SECONDS
+from roost.agents.snapshots.model import RESTORE_SECONDS, Snapshot
 from roost.agents.snapshots.service import SnapshotService
 from roost.core.db import Database
 from roost.drivers.engine.contract import Engine, EngineNotInstalled
@@ -63,6 +64,7 @@ class LaunchWorkflow:
         snapshot = imported.snapshot if imported else None
         if request.snapshot_cid is not None:
             snapshot = await self._snapshots.find_for_tenant(caller.tenant_id, request.snapshot_cid)
+            snapshot, version = await self._match_engine(snapshot, engine, version)
         channels = await self._channel_validator.validate_all(request.channels, plan, engine, version)
 
         def add(connection: Connection) -> tuple[Agent, str]:
@@ -84,6 +86,13 @@ class LaunchWorkflow:
         if operation.state is not OperationState.DONE:
             raise AgentStartFailed(agent)
         return agent
+
+    async def _match_engine(self, snapshot: Snapshot, engine: Engine, version: str) -> tuple[Snapshot, str]:
+        """Return the snapshot without a state of another engine, and the version that can read its state."""
+        origin = await self._agents.get(snapshot.agent_id)
+        if origin.engine != engine.id:
+            return replace(snapshot, state_cid=None, state_files=0, state_size=0, state_packs=()), version
+        return snapshot, origin.engine_version if origin.engine_version in engine.installed() else version
 
     async def _wait_until_restored(self, agent: Agent, operation_id: str) -> str:
         """Return the id of the start, which follows the restored workspace. Raises AgentNotFound, AgentStartFailed."""

@@ -7,11 +7,19 @@ from typing import Any
 
 from sqlalchemy import Connection
 
+from roost import work
 from roost.agents.git.recovery import PushRecovery
 from roost.agents.lifecycle.disk_guard import DiskGuard
 from roost.agents.lifecycle.errors import DiskLimitReached, public_reason
-from roost.agents.lifecycle.gateway import GatewayStarter
-from roost.agents.lifecycle.model import START_RETRIES, AgentRelays, TrustedAuthorities, container_spec
+from roost.agents.lifecycle.gateway import GATEWAY_PROCESS, STOP_SECONDS, GatewayStarter
+from roost.agents.lifecycle.model import (
+    START,
+    START_GRACE,
+    START_RETRIES,
+    AgentRelays,
+    TrustedAuthorities,
+    container_spec,
+)
 from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.agents.registry.errors import AgentNotFound
 from roost.agents.registry.model import Agent, AgentState
@@ -125,6 +133,22 @@ class StartWorkflow:
         finally:
             await self._runtime.stop(agent.id)
             await self._relays.close(agent.id)
+
+    async def stop_gateway(self, agent: Agent) -> None:
+        """Stop the gateway in the running container; it stays so until a start."""
+        await self._runtimes.get_warden(agent.id).stop(GATEWAY_PROCESS, STOP_SECONDS)
+
+    def mark_starting(self, connection: Connection, agent_id: str) -> None:
+        """Set the state `starting`, so that nothing else starts the gateway."""
+        self._agents.set_state(connection, agent_id, AgentState.STARTING)
+
+    def enqueue_start(self, connection: Connection, agent: Agent) -> str:
+        """Enqueue a start in the present container, and return the id of the operation."""
+        return work.add_operation(connection, START, agent.id, host=agent.host_id).id
+
+    def get_start_seconds(self, agent: Agent) -> float:
+        """Return how long a start may take."""
+        return self._runtimes.get_engine(agent.engine).start_deadline + START_GRACE
 
     def mark_running(self, connection: Connection, agent_id: str) -> None:
         """Set the state `running` once the gateway answers, and enqueue the agent's scripts."""

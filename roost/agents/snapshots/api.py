@@ -43,8 +43,12 @@ async def take_snapshot(_: AgentCaller, agent_id: AgentId, snapshots: Service) -
 async def reset_workspace(
     _: AgentCaller, agent_id: AgentId, body: schemas.ResetRequest, snapshots: Service
 ) -> schemas.ResetRecord:
-    """Make the workspace equal to a snapshot of this agent; its present state is saved as a snapshot first."""
-    return schemas.ResetRecord.from_snapshot(await snapshots.reset(agent_id, body.snapshot_cid))
+    """Make the workspace equal to a snapshot of this agent; what it has now is saved as a snapshot first.
+
+    With `state`, the agent's memory too: its sessions, configuration and tasks. Its gateway restarts then.
+    """
+    found = await snapshots.reset(agent_id, body.snapshot_cid, with_state=body.state, snapshot_id=body.snapshot_id)
+    return schemas.ResetRecord.from_snapshot(found, with_state=body.state)
 
 
 @router.put("/{snapshotCid}/label")

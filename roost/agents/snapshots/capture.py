@@ -14,6 +14,7 @@ from roost.agents.snapshots.diff import TreeDiff
 from roost.agents.snapshots.index import EntryKind, IndexedEntry, Stamp, WorkspaceIndex, compare_indexes, settled_stamp
 from roost.agents.snapshots.model import FILE_MODE, FOLDER_MODE, SkippedFile, SkipReason
 from roost.agents.snapshots.secret_search import SecretSearch
+from roost.agents.snapshots.state_tree import StateTree
 from roost.drivers.runtime.warden_errors import WardenFileNotFound, WardenNotAFile
 from roost.drivers.runtime.warden_tree import FileReading, ScanEntry, WardenTree
 from roost.storage.content.model import ContentScope
@@ -66,7 +67,7 @@ class WorkspaceCapture:
         self._unsearched: list[str] = []
         self._skipped: list[SkippedFile] = []
 
-    async def run(self, tree: WardenTree, reader: ContentReader, scope: ContentScope) -> CapturedWorkspace:
+    async def run(self, tree: WardenTree | StateTree, reader: ContentReader, scope: ContentScope) -> CapturedWorkspace:
         """Read what changed. Raises the errors of the warden, BlobStoreFailed and ContentDamaged."""
         async with aclosing(tree.scan()) as batches:
             async for batch in batches:

@@ -13,6 +13,12 @@ class SnapshotNotFound(NotFound):
     message = "Snapshot not found"
 
 
+class StateNotFound(NotFound):
+    """The snapshot has a workspace only."""
+
+    message = "The snapshot has no state"
+
+
 class SyncFailed(Problem):
     message = "Sync failed"
 

@@ -6,6 +6,7 @@ from contextlib import aclosing
 from roost.agents.snapshots.index import IndexedEntry, WorkspaceIndex, settled_stamp
 from roost.agents.snapshots.member_content import BATCH_SIZE, read_members
 from roost.agents.snapshots.model import FILE_MODE, FOLDER_MODE
+from roost.agents.snapshots.state_tree import StateTree
 from roost.drivers.runtime.warden_changes import PutFile, PutFolder, PutLink, RemovePath, TreeChange
 from roost.drivers.runtime.warden_tree import ScanEntry, WardenTree
 from roost.storage.content.model import ContentScope
@@ -17,7 +18,7 @@ _PERMISSIONS = 0o777
 
 
 async def restore_tree(
-    tree: WardenTree, reader: ContentReader, scope: ContentScope, root: Cid, index: WorkspaceIndex
+    tree: WardenTree | StateTree, reader: ContentReader, scope: ContentScope, root: Cid, index: WorkspaceIndex
 ) -> WorkspaceIndex:
     """Restore a tree, and return the index of its files and links. `index` is of the last reading.
 

@@ -16,7 +16,11 @@ class ListSnapshotsQuery(ApiSchema):
 
 
 class ResetRequest(ApiSchema):
+    """`state` also resets the agent's memory; `snapshotId` selects one of several snapshots with that CID."""
+
     snapshot_cid: str
+    snapshot_id: str | None = None
+    state: bool = False
 
 
 class LabelRequest(ApiSchema):
@@ -46,6 +50,7 @@ class SkippedFileRecord(ApiSchema):
 class SnapshotRecord(ApiSchema):
     agent_id: str
     user_id: str
+    snapshot_id: str
     snapshot_cid: str
     commit_sha: str | None
     change_summary: str
@@ -55,14 +60,17 @@ class SnapshotRecord(ApiSchema):
     label: str | None
     files: int
     size: int
+    has_state: bool
+    state_files: int
+    state_size: int
     skipped: Sequence[SkippedFileRecord]
     skipped_count: int
 
     @classmethod
     def from_snapshot(cls, snapshot: Snapshot) -> Self:
         skipped = [SkippedFileRecord.from_skipped(file) for file in snapshot.skipped]
-        fields: dict[str, Any] = {**vars(snapshot), "skipped": skipped}
-        return cls(**fields, user_id=snapshot.tenant_id, snapshot_cid=snapshot.cid)
+        fields: dict[str, Any] = {**vars(snapshot), "skipped": skipped, "has_state": snapshot.state_cid is not None}
+        return cls(**fields, user_id=snapshot.tenant_id, snapshot_id=snapshot.id, snapshot_cid=snapshot.cid)
 
 
 class SnapshotListRecord(ApiSchema):
@@ -112,8 +120,8 @@ class ResetRecord(ApiSchema):
     commit_sha: str | None
 
     @classmethod
-    def from_snapshot(cls, snapshot: Snapshot) -> Self:
-        message = "The workspace equals the snapshot"
+    def from_snapshot(cls, snapshot: Snapshot, *, with_state: bool) -> Self:
+        message = f"The workspace {'and the state equal' if with_state else 'equals'} the snapshot"
         return cls(message=message, snapshot_cid=snapshot.cid, commit_sha=snapshot.commit_sha)
 
 

@@ -70,9 +70,11 @@ def list_snapshots(
     return [_snapshot(row) for row in connection.execute(query)]
 
 
-def find_snapshot(connection: Connection, agent_id: str, cid: str) -> Snapshot | None:
-    """Return the newest snapshot of an agent with that CID."""
+def find_snapshot(connection: Connection, agent_id: str, cid: str, snapshot_id: str | None = None) -> Snapshot | None:
+    """Return the newest snapshot of an agent with that CID, or the one that also has that id."""
     query = snapshots.select().where(snapshots.c.agent_id == agent_id, snapshots.c.cid == cid)
+    if snapshot_id is not None:
+        query = query.where(snapshots.c.id == snapshot_id)
     return read_one(connection, query.order_by(snapshots.c.created_at.desc()).limit(1), _snapshot)
 
 
@@ -101,10 +103,17 @@ def set_commit(connection: Connection, snapshot_id: str, commit: str) -> None:
     connection.execute(snapshots.update().where(snapshots.c.id == snapshot_id).values(commit_sha=commit))
 
 
-def set_capture(connection: Connection, snapshot_id: str, packs: Sequence[str], searched: Iterable[str]) -> None:
-    """Save what another reading of the same content found out."""
+def set_capture(
+    connection: Connection,
+    snapshot_id: str,
+    packs: Sequence[str],
+    state_packs: Sequence[str] | None,
+    searched: Iterable[str],
+) -> None:
+    """Save what another reading of the same content found out; without `state_packs`, its state was not read."""
     values = {"packs": list(packs), "searched": sorted(searched)}
-    connection.execute(snapshots.update().where(snapshots.c.id == snapshot_id).values(values))
+    given = {} if state_packs is None else {"state_packs": list(state_packs)}
+    connection.execute(snapshots.update().where(snapshots.c.id == snapshot_id).values(values | given))
 
 
 def delete_snapshots(connection: Connection, ids: Sequence[str]) -> None:

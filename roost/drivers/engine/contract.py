@@ -19,6 +19,7 @@ from roost.core.sensitive import Sensitive
 from roost.drivers.engine.abilities.channels import ChannelAbility, ChannelSetup
 from roost.drivers.engine.abilities.configuration import ConfigurationAbility
 from roost.drivers.engine.abilities.devices import DeviceAbility
+from roost.drivers.engine.abilities.saved_state import SavedState
 from roost.drivers.engine.abilities.tasks import TaskAbility
 from roost.drivers.runtime.contract import EngineVersion, Stream
 
@@ -100,6 +101,8 @@ class Engine(ABC):
     """Seconds after which a start without an answer has failed."""
     state: ClassVar[Sequence[str]] = ()
     """Folders (relative to the home) with all state of the gateway, which a failed update can damage."""
+    saved_state: ClassVar[SavedState] = SavedState()
+    """What snapshots save of the home: memory, sessions and configuration, without credentials."""
     reads: ClassVar[Sequence[str]] = ()
     """Files (relative to the home) that `plan` needs in `GatewaySetup.existing` to preserve a user's changes."""
     channels: ChannelAbility | None = None
@@ -159,6 +162,13 @@ class Engine(ABC):
 
         Raises EngineFailed, also for a wrong token, and the errors of `dial`.
         """
+
+    def redact_configuration(self, content: bytes) -> bytes | None:
+        """Return `saved_state.configuration` without credentials and the platform's keys; None if that is unsure.
+
+        Pure; the content is untrusted. `plan` adds the platform's keys again.
+        """
+        return content
 
     def credential(self, token: Sensitive[str]) -> tuple[str, Sensitive[str]]:
         """Return the header that our edge sends to the gateway instead of the caller's credential."""

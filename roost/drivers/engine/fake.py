@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from roost.core.sensitive import Sensitive
+from roost.drivers.engine.abilities.saved_state import SavedState, without_secrets
 from roost.drivers.engine.contract import (
     Dial,
     Engine,
@@ -46,6 +47,13 @@ class FakeEngine(Engine):
     start_deadline = 10.0
     state: ClassVar[Sequence[str]] = (_FOLDER,)
     reads: ClassVar[Sequence[str]] = (_SETTINGS,)
+    saved_state: ClassVar[SavedState] = SavedState(
+        folders=(_FOLDER,),
+        excluded=("*.py", "devices.json"),
+        databases=("*.db",),
+        cleared_tables=("*_keys",),
+        configuration=_SETTINGS,
+    )
 
     def __init__(self, port: int = 18700, *, hot_channels: bool = True) -> None:
         self.port = port
@@ -94,6 +102,10 @@ class FakeEngine(Engine):
         users = as_object(parse_json(setup.existing.get(_SETTINGS, b"{}")))
         settings = json.dumps(self._merge_settings(users, version, setup)).encode()
         return GatewayPlan(files={**_PROGRAMS, _SETTINGS: settings}, argv=["/bin/sh", "-c", _START], env={})
+
+    def redact_configuration(self, content: bytes) -> bytes | None:
+        users: dict[str, Any] = {**as_object(parse_json(content)), "channels": {}}
+        return json.dumps(without_secrets(users)).encode()
 
     async def ready(self, dial: Dial) -> bool:
         return await is_answering(dial, self.port, "/health")

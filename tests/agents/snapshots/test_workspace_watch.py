@@ -39,7 +39,7 @@ async def test_a_workspace_is_read_again_only_after_a_change(tmp_path: Path, mon
             clone = await client.clone(f"clone{number}")
             assert (clone / "again").read_text() == f"{number}\n"
         assert len(readings) == 5
-        monkeypatch.setattr(snapshots, "_digest_value", lambda _: "of a new secret")
+        monkeypatch.setattr(snapshots._taker, "_digest_value", lambda _: "of a new secret")
         await client.run("ls-remote", client.url())
         await client.run("ls-remote", client.url())
         assert len(readings) == 6, "files are searched for secrets that are new"

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from roost.core.sensitive import Sensitive
+from roost.drivers.engine.abilities.saved_state import SavedState
 from roost.drivers.engine.contract import (
     Dial,
     Engine,
@@ -26,6 +27,7 @@ from roost.drivers.engine.contract import (
 from roost.drivers.engine.gateway_http import is_answering, send_json
 from roost.drivers.engine.hermes import channels, models, virtual_environment
 from roost.drivers.engine.hermes.configuration import HermesConfiguration
+from roost.drivers.engine.hermes.redaction import redact_yaml
 from roost.drivers.engine.hermes.tasks import HermesTasks
 from roost.drivers.engine.install_staging import InstallStaging, query_registry
 from roost.drivers.engine.version_folder import VersionFolder, check_version, is_at_least
@@ -54,6 +56,18 @@ class Hermes(Engine):
     installed_bytes = 260_000_000
     start_deadline = 60.0
     state: ClassVar[Sequence[str]] = (".hermes",)
+    saved_state: ClassVar[SavedState] = SavedState(
+        folders=(".hermes",),
+        excluded=(
+            *("gateway*", "state", "processes.json", "channel_*", ".update_*", ".managed", ".container-mode"),
+            *("pairing", "platforms", "whatsapp", "slack_*", "feishu_*", "honcho.json", "mem0.json", "mcp-*"),
+            *("bin", "node", "sandboxes", "backups", "checkpoints", "chrome-debug", "ticker_*"),
+            _SCHEDULER_PATH.rpartition("/")[0],
+        ),
+        databases=("*.db",),
+        cleared_tables=("*token*", "*credential*", "*pairing*", "compression_locks", "gateway_routing", "delivery_*"),
+        configuration=models.USERS_CONFIG,
+    )
     reads: ClassVar[Sequence[str]] = (_USERS_ENV, models.USERS_CONFIG)
     target: ClassVar[str] = "/engine/hermes"
 
@@ -111,6 +125,9 @@ class Hermes(Engine):
                 "TERMINAL_CWD": WORKSPACE,  # only the gateway reads the setting
             },
         )
+
+    def redact_configuration(self, content: bytes) -> bytes | None:
+        return redact_yaml(content)
 
     async def ready(self, dial: Dial) -> bool:
         return await is_answering(dial, self.port, "/health")

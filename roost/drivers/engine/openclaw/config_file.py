@@ -12,6 +12,7 @@ import pyjson5
 
 from roost.core.sensitive import Sensitive
 from roost.drivers.engine.abilities.channels import CHANNELS
+from roost.drivers.engine.abilities.saved_state import without_secrets
 from roost.drivers.engine.contract import GatewaySetup
 from roost.drivers.engine.openclaw import channels, models
 from roost.drivers.model.json_access import as_list, as_object
@@ -66,6 +67,16 @@ def parse_config(raw: bytes) -> Json | None:
     except (pyjson5.Json5Exception, ValueError):
         return None
     return cast("Json", found) if isinstance(found, dict) else None
+
+
+def redact_config(raw: bytes) -> bytes | None:
+    """Return the user's part of a file without credentials; None if it is no configuration."""
+    users = parse_config(raw)
+    if users is None:
+        return None
+    gateway = as_object(users.get("gateway"))
+    kept = {**users, "gateway": {key: gateway[key] for key in _USERS_GATEWAY_KEYS if key in gateway}}
+    return render_config(without_secrets(kept))
 
 
 def render_config(config: Mapping[str, Any]) -> bytes:

@@ -10,6 +10,7 @@ from roost.core import log
 from roost.core.problem import Problem
 from roost.core.sensitive import Sensitive
 from roost.drivers.engine import node
+from roost.drivers.engine.abilities.saved_state import SavedState
 from roost.drivers.engine.contract import (
     Dial,
     Engine,
@@ -38,6 +39,15 @@ GRACEFUL_STOP = Path(__file__).with_name("graceful_stop.mjs").read_text()
 MODULE_HOOKS = Path(__file__).with_name("module_hooks.mjs").read_text()
 
 
+# Credentials and devices, what belongs to one running gateway, and copies of the configuration.
+_CLEARED_TABLES = (
+    *("*token*", "auth_*", "*credential*", "*oauth*", "secret_*", "*_keys", "*_approvals*", "native_*"),
+    *("device_*", "*pairing*", "apns_*", "web_push_*", "channel_*", "delivery_queue_*"),
+    *("*_leases", "gateway_*", "agent_databases", "diagnostic_*", "audit_*", "capture_*", "migration_*"),
+    *("config_*", "trajectory_*"),
+)
+
+
 class OpenClaw(Engine):
     id = "openclaw"
     label = "OpenClaw"
@@ -46,6 +56,13 @@ class OpenClaw(Engine):
     installed_bytes = 1_060_000_000  # with Node and the compile cache
     start_deadline = 120.0
     state: ClassVar[Sequence[str]] = (_STATE,)
+    saved_state: ClassVar[SavedState] = SavedState(
+        folders=(_STATE,),
+        excluded=("npm", "credentials", "devices", "identity", "pairing", "*quarantine*", "openclaw.json.*"),
+        databases=("*.sqlite",),
+        cleared_tables=_CLEARED_TABLES,
+        configuration=_CONFIG,
+    )
     reads: ClassVar[Sequence[str]] = (_CONFIG, config_file.PLATFORM_CONFIG)
 
     def __init__(self, root: Path) -> None:
@@ -108,6 +125,9 @@ class OpenClaw(Engine):
             files[f"{_CONFIG}.rejected"] = present
         # Not `proxy.proxyUrl` in the file: with it, a new agent searches for old state for 2 s.
         return GatewayPlan(files=files, argv=_argv(), env={**_ENV, "OPENCLAW_PROXY_URL": setup.proxy_url})
+
+    def redact_configuration(self, content: bytes) -> bytes | None:
+        return config_file.redact_config(content)
 
     def credential(self, token: Sensitive[str]) -> tuple[str, Sensitive[str]]:
         return config_file.edge_header(token), Sensitive(config_file.OWNER)
