@@ -17,11 +17,11 @@ _ENV = {
 }
 
 
-def git(folder: Path, *arguments: str | Path, data: bytes = b"", check: bool = True) -> str:
+def git(folder: Path, *arguments: str | Path, data: bytes = b"", check: bool = True, seconds: float = 60) -> str:
     """Run Git in a folder and return what it prints."""
     result = subprocess.run(
         ["git", "-c", "safe.directory=*", *arguments],
-        cwd=folder, input=data, env=_ENV, capture_output=True, check=False, timeout=60,
+        cwd=folder, input=data, env=_ENV, capture_output=True, check=False, timeout=seconds,
     )  # fmt: skip
     assert not check or not result.returncode, result.stderr.decode()
     return result.stdout.decode(errors="surrogateescape").strip()
