@@ -31,7 +31,7 @@ class Action(ABC):
     def __init__(self, deployment: Deployment, chance: random.Random) -> None:
         self.deployment = deployment
         self.seconds = 0.0
-        """The longest duration of an operation that was not interrupted."""
+        """Duration of the last run that succeeded."""
         self._chance = chance
         self._old: Tree = {}
         self._new: Tree = {}

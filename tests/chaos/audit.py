@@ -3,7 +3,6 @@
 import json
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import sqlalchemy as sa
 
@@ -13,6 +12,7 @@ from roost.drivers.blob.folder_store import FolderStore
 from roost.drivers.runtime.bwrap.agent_paths import AgentPaths
 from roost.drivers.runtime.bwrap.record import find_marked
 from roost.storage.content import store
+from roost.storage.content.model import ContentScope
 from roost.storage.content.reader import ContentReader
 from roost.storage.content.scrub import ContentScrubber
 from roost.storage.content.service import ContentService
@@ -63,16 +63,15 @@ async def check_content(database: str, blobs: Path) -> None:
     assert {blob.key async for blob in folder.list()} == packs, "objects leak, or are lost"
     assert not list(blobs.glob("new/*")), "unfinished objects leak"
     assert {pack for _, pack in held} == packs, "packs without a holder"
-    assert {holder for holder, _ in held} <= {f"agent/{agent}" for agent in agents}, "packs of no agent"
-    for tenant_id, cid in {(tenant_id, cid) for tenant_id, cid, _ in snapshots}:
-        await _read_snapshot(content.reader, tenant_id, cid)
+    assert {holder.partition("/")[2] for holder, _ in held} <= agents, "packs of no agent"
+    for scope, cid in {(scope, cid) for scope, cid, _ in snapshots}:
+        await _read_snapshot(content.reader, scope, cid)
     named = {pack for *_, own in snapshots for pack in own}
     assert named == packs, "packs of no snapshot, or snapshots of no pack"
     db.close()
 
 
-async def _read_snapshot(reader: ContentReader, tenant_id: str, cid: str) -> None:
-    scope = model.content_scope(tenant_id)
+async def _read_snapshot(reader: ContentReader, scope: ContentScope, cid: str) -> None:
     members = [member async for member in walk_tree(reader, scope, Cid.parse(cid))]
     assert members
     for member in members:
@@ -81,9 +80,15 @@ async def _read_snapshot(reader: ContentReader, tenant_id: str, cid: str) -> Non
             assert sum([len(piece) async for piece in reader.stream_file(scope, found)]) == member.size
 
 
-def _rows(connection: Connection) -> tuple[set[str], set[tuple[str, str]], set[str], list[Any]]:
+def _rows(
+    connection: Connection,
+) -> tuple[set[str], set[tuple[str, str]], set[str], list[tuple[ContentScope, str, list[str]]]]:
     packs = set(connection.execute(sa.select(store.packs.c.id)).scalars())
     held = {(row.holder, row.pack_id) for row in connection.execute(sa.select(store.holds))}
     agents = set(connection.execute(sa.text("SELECT id FROM agents")).scalars())
-    rows = connection.execute(sa.text("SELECT tenant_id, cid, packs FROM snapshots"))
-    return packs, held, agents, [(row.tenant_id, row.cid, json.loads(row.packs)) for row in rows]
+    trees: list[tuple[ContentScope, str, list[str]]] = []
+    for row in connection.execute(sa.text("SELECT tenant_id, cid, packs, state_cid, state_packs FROM snapshots")):
+        trees.append((model.content_scope(row.tenant_id), row.cid, json.loads(row.packs)))
+        if row.state_cid is not None:
+            trees.append((model.state_scope(row.tenant_id), row.state_cid, json.loads(row.state_packs)))
+    return packs, held, agents, trees

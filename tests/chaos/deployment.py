@@ -135,7 +135,7 @@ class Deployment:
 
     def _unsettled(self) -> Sequence[Any]:
         operations = self.rows("SELECT kind, subject, state, attempts FROM operations WHERE finished_at IS NULL")
-        agents = self.rows("SELECT id, state FROM agents WHERE state <> 'running' OR deleted")
+        agents = self.rows("SELECT id, state, reason FROM agents WHERE state <> 'running' OR deleted")
         without = self.agents() ^ self.containers().keys()
         return [*operations, *agents, *without]
 

@@ -1,13 +1,15 @@
 """Make a workspace equal to a stored tree: write what differs, all of it before the first path changes."""
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import aclosing
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 
 from roost.agents.snapshots.index import IndexedEntry, WorkspaceIndex, settled_stamp
 from roost.agents.snapshots.member_content import BATCH_SIZE, read_members
 from roost.agents.snapshots.model import FILE_MODE, FOLDER_MODE
 from roost.agents.snapshots.state_tree import StateTree
+from roost.drivers.runtime.contract import ContainerNotRunning, RuntimeFailed
 from roost.drivers.runtime.warden_changes import PutFile, PutFolder, PutLink, RemovePath, TreeChange
+from roost.drivers.runtime.warden_client import WardenClient
 from roost.drivers.runtime.warden_tree import ScanEntry, WardenTree
 from roost.storage.content.model import ContentScope
 from roost.storage.content.reader import ContentReader, ContentStat
@@ -15,6 +17,20 @@ from roost.storage.content.tree_walk import MemberKind, TreeMember, walk_tree
 from roost.storage.unixfs.cid import DAG_PB, Cid
 
 _PERMISSIONS = 0o777
+
+
+@asynccontextmanager
+async def open_to_write(
+    workspace: AbstractAsyncContextManager[WardenClient], *, has_begun: bool
+) -> AsyncGenerator[WardenClient]:
+    """Open a workspace; once writing has begun, a container that does not start means another attempt."""
+    try:
+        async with workspace as warden:
+            yield warden
+    except RuntimeFailed as problem:
+        if not has_begun:
+            raise
+        raise ContainerNotRunning from problem
 
 
 async def restore_tree(

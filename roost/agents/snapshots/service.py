@@ -25,7 +25,7 @@ from roost.agents.snapshots.errors import ResetFailed, SnapshotNotFound, StateNo
 from roost.agents.snapshots.history import SnapshotHistory
 from roost.agents.snapshots.index import decode_index, encode_index
 from roost.agents.snapshots.model import Snapshot, SnapshotTrigger, SyncStatus
-from roost.agents.snapshots.restore import restore_tree
+from roost.agents.snapshots.restore import open_to_write, restore_tree
 from roost.agents.snapshots.state_tree import StateTree
 from roost.agents.snapshots.taking import LoadSecrets, SnapshotTaker, hold_needed, read_status
 from roost.core import clock, ids, log
@@ -238,7 +238,7 @@ class SnapshotService:
         target = await self._db.read(lambda connection: store.get_snapshot(connection, payload["snapshot"]))
         if target is None:
             raise SnapshotNotFound
-        async with self._open_workspace(agent) as warden:
+        async with open_to_write(self._open_workspace(agent), has_begun=payload["is_writing"]) as warden:
             if not payload["is_writing"]:
                 try:
                     await self._taker.take(operation, agent, warden, SnapshotTrigger.RESET, kept=target.id)

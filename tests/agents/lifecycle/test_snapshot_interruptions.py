@@ -3,12 +3,17 @@
 import asyncio
 import itertools
 from contextlib import suppress
+from datetime import timedelta
 from pathlib import Path
 
+import pytest
+
 from roost import work
+from roost.agents.lifecycle.model import START
 from roost.agents.snapshots import model
 from roost.core.db import Database
 from roost.core.problem import Problem
+from roost.drivers.runtime.contract import Container, ContainerSpec, RuntimeFailed
 from tests.agents.lifecycle.lifecycle_env import LifecycleEnv, open_lifecycle_env, until
 
 POINTS = 24
@@ -60,6 +65,29 @@ async def test_an_interrupted_reset_is_finished(database: Database, folder: Path
             assert await describe(env, agent_id) in states.values(), f"a mixture, interrupted after {point} steps"
             _, present = await env.services.snapshots.sync(agent_id)
             assert states[present.cid] == await describe(env, agent_id)
+
+
+async def test_a_reset_that_has_begun_outlives_a_container_that_does_not_start(
+    env: LifecycleEnv, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent_id, start, failures = (await env.create()).id, env.runtime.start, [1]
+    cid, before = await fill(env, agent_id, "a"), await describe(env, agent_id)
+    await fill(env, agent_id, "b")
+    snapshot = await env.services.snapshots.find_for_tenant(env.caller().tenant_id, cid)
+    await env.runtime.stop(agent_id, grace=0)
+
+    async def fail_once(spec: ContainerSpec) -> Container:
+        if failures:
+            failures.pop()
+            raise RuntimeFailed("The container did not start")
+        return await start(spec)
+
+    monkeypatch.setattr(env.runtime, "start", fail_once)
+    monkeypatch.setattr("roost.work.model._FIRST_RETRY", timedelta(0))
+    await env.run(model.RESET, agent_id, {"snapshot": snapshot.id, "is_writing": True})
+    assert not failures
+    await env.run(START, agent_id)
+    assert await describe(env, agent_id) == before
 
 
 async def is_idle(env: LifecycleEnv, agent_id: str) -> bool:
