@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -201,7 +202,7 @@ async def test_what_the_state_leaves_out(server: RunningServer, agent: dict[str,
 async def test_no_address_serves_the_state(server: RunningServer, agent: dict[str, Any]) -> None:
     client = server.agent_client(agent)
     await add_row(client, "one")
-    await sync(client)
+    taken = await sync(client)
     root, packs = await find_state(server, agent)
     reader = server.roost.storage.content.reader
     scopes = (content_scope(agent["userId"]), ContentScope(ContentNetwork.PUBLIC), state_scope("another tenant"))
@@ -215,7 +216,20 @@ async def test_no_address_serves_the_state(server: RunningServer, agent: dict[st
         for pack in packs
     ]
     assert set(counts) == {1}
-    owner = server.client(server.key())
+    owner, api = server.client(server.key()), server.client(server.key(), "api.localhost")
+    rows = (await api.get("/v3/gateways")).json()["data"]["rows"]
+    host = f"{rows[0]['domain']}.gateways.localhost"
+    signed: list[str] = []
+    for cid in (taken["snapshotCid"], root):
+        link = {"url": f"http://{host}:{server.port}/files/{cid}", "expires": 60, "date": int(time.time())}
+        answer = await api.post("/v3/files/private/download_link", json={**link, "method": "GET"})
+        signed.append(answer.json()["data"].partition(f":{server.port}")[2])
+    gateway = server.client(None, host)
+    assert (await gateway.get(signed[0])).status_code == 200  # the workspace
+    for path in (f"/ipfs/{root}", f"/ipfs/{root}?format=car", f"/ipfs/{root}?format=raw", signed[1]):
+        assert (await gateway.get(path)).status_code == 404, path
+    for network in ("private", "public"):
+        assert (await api.get(f"/v3/files/{network}", params={"cid": str(root)})).json()["data"]["files"] == []
     await owner.delete(f"/v0/agents/{agent['agentId']}")
     with pytest.raises(ContentNotFound):
         await reader.find_block(state_scope(agent["userId"]), root)
