@@ -202,6 +202,7 @@ async def test_what_the_state_leaves_out(server: RunningServer, agent: dict[str,
 async def test_no_address_serves_the_state(server: RunningServer, agent: dict[str, Any]) -> None:
     client = server.agent_client(agent)
     await add_row(client, "one")
+    await shell(client, "echo note > note")
     taken = await sync(client)
     root, packs = await find_state(server, agent)
     reader = server.roost.storage.content.reader
@@ -220,12 +221,12 @@ async def test_no_address_serves_the_state(server: RunningServer, agent: dict[st
     rows = (await api.get("/v3/gateways")).json()["data"]["rows"]
     host = f"{rows[0]['domain']}.gateways.localhost"
     signed: list[str] = []
-    for cid in (taken["snapshotCid"], root):
-        link = {"url": f"http://{host}:{server.port}/files/{cid}", "expires": 60, "date": int(time.time())}
+    for path in (f"{taken['snapshotCid']}/note", f"{root}/.roost/fake/memory.db"):
+        link = {"url": f"http://{host}:{server.port}/files/{path}", "expires": 60, "date": int(time.time())}
         answer = await api.post("/v3/files/private/download_link", json={**link, "method": "GET"})
         signed.append(answer.json()["data"].partition(f":{server.port}")[2])
     gateway = server.client(None, host)
-    assert (await gateway.get(signed[0])).status_code == 200  # the workspace
+    assert (await gateway.get(signed[0])).text == "note\n"  # of the workspace
     for path in (f"/ipfs/{root}", f"/ipfs/{root}?format=car", f"/ipfs/{root}?format=raw", signed[1]):
         assert (await gateway.get(path)).status_code == 404, path
     for network in ("private", "public"):
