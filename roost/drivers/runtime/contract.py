@@ -160,7 +160,8 @@ class Runtime(ABC):
 
         Idempotent by agent id: a running container is returned unchanged, whatever the spec, except that one with
         another `delete_only` is replaced. The folders of the agent are created if they are missing. A failure leaves
-        no process behind. Raises RuntimeFailed, and a Problem of the engine when its software is not there.
+        no process behind. Raises RuntimeFailed, ContainerNotRunning if the container is killed before its warden
+        answers, and a Problem of the engine when its software is not there.
         """
 
     @abstractmethod

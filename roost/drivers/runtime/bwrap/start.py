@@ -128,7 +128,9 @@ class ContainerStarter:
         try:
             await WardenClient(partial(self._connect, agent_id)).ping()
         except ContainerNotRunning:
-            raise RuntimeFailed(f"The container's warden ended: {launched.last_error_line()}") from None
+            if reason := launched.last_error_line():
+                raise RuntimeFailed(f"The container's warden ended: {reason}") from None
+            raise  # it was killed
 
     def _group_name(self, agent_id: str) -> str:
         return f"roost-{self._paths.mark[:8]}-{agent_id}"

@@ -7,7 +7,7 @@ import pytest
 
 from roost.drivers.runtime.bwrap.driver import BwrapRuntime
 from roost.drivers.runtime.bwrap.start import get_controllers
-from roost.drivers.runtime.contract import ContainerSpec, EngineVersion, RuntimeFailed
+from roost.drivers.runtime.contract import ContainerNotRunning, ContainerSpec, EngineVersion, RuntimeFailed
 from tests.drivers.runtime.bwrap.containers import RunningContainer, Start, containers
 
 pytestmark = pytest.mark.container
@@ -30,6 +30,16 @@ async def test_a_container_is_in_its_groups_before_it_runs(tmp_path: Path) -> No
     groups = len({controller.base for controller in get_controllers().usable})
     with pytest.raises(RuntimeFailed, match=f"warden ended: {groups}$"):
         await runtime.start(ContainerSpec("one"))
+    await runtime.delete("one")
+
+
+async def test_a_container_that_is_killed_during_its_start_may_be_started_again(tmp_path: Path) -> None:
+    bwrap = tmp_path / "bwrap"
+    bwrap.write_text(PRINT_GROUP_COUNT.replace("grep -c /roost- /proc/$$/cgroup >&2", "kill -9 $$"))
+    with pytest.raises(ContainerNotRunning):
+        await BwrapRuntime(tmp_path / "data", bwrap=bwrap).start(ContainerSpec("one"))
+    runtime = BwrapRuntime(tmp_path / "data")
+    assert (await runtime.start(ContainerSpec("one"))).agent_id == "one"
     await runtime.delete("one")
 
 
