@@ -31,7 +31,7 @@ from roost.agents.registry.repository import AgentRepository
 from roost.agents.runtime_config.service import RuntimeConfigService
 from roost.agents.secrets.environment import SecretEnvironment
 from roost.agents.secrets.service import SecretService
-from roost.agents.snapshots.service import LoadSecrets
+from roost.agents.snapshots.service import LoadSecrets, expect_committed
 from roost.agents.tasks.service import TaskService
 from roost.app.core_services import CoreServices
 from roost.app.drivers import Drivers, create_upstream, prepare_engine
@@ -153,6 +153,7 @@ def _build_git_service(
         build=PushBuild(core.db, core.operations, lifecycle.scripts, logs),
         origin=core.addresses.agent_origin,
         make_current=lifecycle.automatic_snapshots.commit_changes,
+        expect_committed=partial(expect_committed, core.db, lifecycle.snapshots),
         open_workspace=lifecycle.start.open_workspace,
     )
 

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import os
+import stat
 
 from .files import MAX_DEPTH
 from .protocol import RequestRefused
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Generator
 
 MAX_NAME_BYTES = 255
 
@@ -32,6 +37,34 @@ class FolderStack:
 
     def open_child(self, folder: int, name: str) -> int:
         return os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=folder)
+
+    def find_present(self, parts: list[str], removed: set[tuple[str, ...]]) -> object:
+        """Return the stamp of a file, the target of a link, and [] for neither.
+
+        [] also stands for a folder of which all files and links are removed. The stamp has the exact time, which
+        clients know only of entries that had rested.
+        """
+        try:
+            folder = self.enter(parts[:-1])
+            info = os.lstat(parts[-1], dir_fd=folder)
+        except FileNotFoundError:
+            return []
+        except NotADirectoryError:  # something else is in the place of a folder
+            return [] if any(tuple(parts[:depth]) in removed for depth in range(1, len(parts))) else None
+        if stat.S_ISLNK(info.st_mode):
+            return os.readlink(parts[-1], dir_fd=folder)
+        if stat.S_ISDIR(info.st_mode):
+            return [] if all(path in removed for path in self._list_files(parts)) else None
+        return [info.st_mtime_ns, info.st_ctime_ns, info.st_ino]
+
+    def _list_files(self, folder: list[str]) -> Generator[tuple[str, ...]]:
+        """Yield the paths below a folder of what is no folder."""
+        with os.scandir(f"/proc/self/fd/{self.enter(folder)}") as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    yield from self._list_files([*folder, entry.name])
+                else:
+                    yield (*folder, entry.name)
 
     def close(self) -> None:
         self._leave(0)

@@ -49,6 +49,7 @@ class StagedChanges:
             os.close(self._staging)
             self._tree.close()
             raise
+        self._expected: list[tuple[Parts, Any]] = []
         self._removals: list[Parts] = []
         self._folders: list[tuple[Parts, int]] = []
         self._staged: list[tuple[Parts, int]] = []  # files and links, with the numbers that are their staged names
@@ -64,7 +65,9 @@ class StagedChanges:
             parts = split_plain_path(path)
             if parts[0].startswith(STAGING_NAME):
                 raise RequestRefused("pathRefused", "the path is reserved")
-            if kind == "remove":
+            if kind == "expect":
+                self._expected.append((parts, values[0]))
+            elif kind == "remove":
                 self._removals.append(parts)
             elif kind == "folder":
                 self._folders.append((parts, int(values[0]) & MODE_BITS))
@@ -78,7 +81,7 @@ class StagedChanges:
                 self._staged.append((parts, len(self._staged)))
             else:
                 raise RequestRefused("badRequest", "unknown kind of change")
-        if len(self._removals) + len(self._folders) + len(self._staged) > MAX_CHANGES:
+        if max(len(self._expected), len(self._removals) + len(self._folders) + len(self._staged)) > MAX_CHANGES:
             raise RequestRefused("tooMany", f"more than {MAX_CHANGES} changes")
         self._open_next()
 
@@ -101,6 +104,7 @@ class StagedChanges:
         self._check_complete()
         _sync_disk(self._staging)
         _let_clock_tick()  # so that a change of a file in its place gives it another time
+        self._check_expected()
         for parts in self._removals:
             with suppress(FileNotFoundError, NotADirectoryError):
                 self._remove(self._tree.enter(parts[:-1]), parts[-1])
@@ -127,6 +131,17 @@ class StagedChanges:
             os.close(self._new)
             os.close(self._staging)
             self._tree.close()
+
+    def _check_expected(self) -> None:
+        """Refuse to replace or remove what the client does not know."""
+        removed = set(map(tuple, self._removals))
+        for parts, expected in self._expected:
+            try:
+                is_same = self._tree.find_present(parts, removed) == expected
+            except (OSError, RecursionError):  # it changes right now, or is nested too deeply
+                is_same = False
+            if not is_same:
+                raise RequestRefused("treeChanged", "a path is not as expected")
 
     def _check_complete(self) -> None:
         if len(self._written) < len(self._files):

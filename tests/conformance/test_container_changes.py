@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from roost.drivers.runtime.contract import ContainerSpec
-from roost.drivers.runtime.warden_changes import PutFile, PutFolder, PutLink, RemovePath, TreeChange
+from roost.drivers.runtime.warden_changes import ExpectEntry, PutFile, PutFolder, PutLink, RemovePath, TreeChange
 from roost.drivers.runtime.warden_client import WardenClient
 from roost.drivers.runtime.warden_errors import (
     PathRefused,
@@ -21,6 +21,7 @@ from roost.drivers.runtime.warden_errors import (
     WardenDiskFull,
     WardenFailed,
     WardenFileTooLarge,
+    WardenTreeChanged,
 )
 from roost.drivers.runtime.warden_tree import STAGING_NAME
 from tests.conformance.runtimes import CASES, Make, RuntimeEnv, open_runtime_env, until
@@ -156,6 +157,50 @@ async def test_an_error_before_the_end_changes_nothing(container: WardenClient, 
     assert await scan(container) == before
 
 
+EXPECTED = "mkdir -p folder/deep; echo 1 > file; echo 2 > folder/deep/x; ln -s file link"
+CHANGES = (
+    *(put("file"), RemovePath("folder/deep/x"), put("folder"), RemovePath("link"), put("link/x"), put("absent/x")),
+    RemovePath("gone"),
+)
+
+
+async def expect(container: WardenClient) -> list[TreeChange]:
+    await shell(container, EXPECTED)
+    found = await scan(container)
+    while not all(entry.stamp.ctime_ns for entry in found.values()):  # they have not rested
+        found = await scan(container)
+    held = {path: found[path].stamp for path in ("file", "folder/deep/x")} | {"link": "file"}
+    paths = ("folder", "link/x", "absent/x", "gone")
+    return [ExpectEntry(path, entry) for path, entry in (*held.items(), *((path, None) for path in paths))]
+
+
+async def test_an_apply_of_what_is_expected_changes_it(container: WardenClient) -> None:
+    await apply(container, *await expect(container), *CHANGES)
+    assert [*await scan(container)] == ["absent", "absent/x", "file", "folder", "link", "link/x"]
+
+
+@pytest.mark.parametrize(
+    "changed",
+    ["echo 3 >> file", "cp -p file new; mv new file", "rm file", "rm file; mkdir file", "ln -sf /tmp link",
+     "rm link; echo 3 > link", "echo 3 > folder/deep/x", "echo 3 > folder/deep/y", "ln -s /tmp folder/link",
+     "mkfifo folder/pipe", "mkdir -p absent; echo 3 > absent/x", "echo 3 > absent", "ln -s . absent", "echo 3 > gone"],
+)  # fmt: skip
+async def test_an_apply_keeps_what_is_not_expected(container: WardenClient, env: RuntimeEnv, changed: str) -> None:
+    expected = await expect(container)
+
+    async def changes() -> AsyncGenerator[TreeChange]:
+        for change in (*expected, *CHANGES):
+            yield change
+        await shell(container, changed)  # at last, when everything else is staged
+
+    with pytest.raises(WardenTreeChanged):
+        await container.tree.apply(changes())
+    await until(lambda: not list(env.workspace().glob(".roost*")))
+    kept = await scan(container)
+    await shell(container, f"rm -r *; {EXPECTED}; {changed}")
+    assert [entry[:4] for entry in kept.values()] == [entry[:4] for entry in (await scan(container)).values()]
+
+
 async def test_a_second_apply_is_busy(container: WardenClient, env: RuntimeEnv) -> None:
     waiting = asyncio.create_task(apply(container, PutFile("file", 0o644, 1_000_000, stuck())))
     await until(lambda: list(env.workspace().glob(f"{STAGING_NAME}/*")))
@@ -231,8 +276,8 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     [[b"d\0\0\0\1x"], [b'c[["file","a",420,5]]', b"x"], [b'c[["file","a",420,5]]', b'c[["remove","a"]]'],
      [b"cx"], [b"c7"], [b'c[["file"]]'], [b'c[["device","a"]]'], [b'c[["file","a","x",1]]'],
      [b'c[["file","a",1,-5]]', b"d12345", b"x"],
-     [b'c[["link","a",7]]'], [b'c[["link","a","b\\u0000"]]'], [b'c[["link","a",""]]']],
-    ids=range(12),
+     [b'c[["expect","a"]]'], [b'c[["link","a",7]]'], [b'c[["link","a","b\\u0000"]]'], [b'c[["link","a",""]]']],
+    ids=range(13),
 )  # fmt: skip
 async def test_malformed_changes_are_refused(container: WardenClient, env: RuntimeEnv, frames: list[bytes]) -> None:
     reader, writer = await env.runtime.connect("agent-1")

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
 
 from roost.agents.git.build import PushBuild
-from roost.agents.git.workspace import apply_commit
+from roost.agents.git.workspace import ExpectEntries, apply_commit
 from roost.agents.scripts.errors import InvalidManifest
 from roost.agents.scripts.manifest import MANIFEST_LIMIT, MANIFEST_PATH, ManifestScripts, parse_manifest
 from roost.core import log
@@ -29,6 +29,7 @@ from roost.drivers.runtime.warden_errors import (
     WardenDiskFull,
     WardenFileTooLarge,
     WardenTooManyEntries,
+    WardenTreeChanged,
 )
 from roost.drivers.runtime.warden_tree import STAGING_NAME, WardenTree
 
@@ -39,6 +40,10 @@ _MAX_NAME_BYTES, _MAX_PATH_BYTES, _MAX_PARTS, _MAX_LINK_BYTES = 255, 3_000, 100,
 
 _BEHIND = "The agent has changed since your last pull. Run `git pull --rebase` and push again."
 _REWRITES = "The push would remove commits of the agent. Run `git pull --rebase` and push again."
+_CHANGED = (
+    "The agent has changed files of the push meanwhile, or has files there that its repository leaves out.\n"
+    "Run `git pull --rebase` and push again."
+)
 _UNCHANGED: tuple[type[Problem], ...] = (
     *(ContainerNotRunning, PathRefused, WardenBusy, WardenDiskFull, WardenFileTooLarge, WardenTooManyEntries),
 )  # errors after which the workspace is as it was
@@ -47,8 +52,9 @@ _log = log.get_logger("git")
 
 
 class AgentPush(PushHandler):
-    """One push. `prepare` makes the repository current; `lock` is held while the workspace changes.
+    """One push. `lock` is held while the workspace changes.
 
+    `prepare` makes the repository current, and returns what describes the workspace as `main` has it.
     `is_accepted`: the push may be recorded, and is applied or finished here.
     """
 
@@ -58,7 +64,7 @@ class AgentPush(PushHandler):
         repositories: GitRepositories,
         tree: WardenTree,
         host: str,
-        prepare: Callable[[], Awaitable[None]],
+        prepare: Callable[[], Awaitable[ExpectEntries]],
         build: PushBuild,
         lock: asyncio.Lock,
     ) -> None:
@@ -71,6 +77,7 @@ class AgentPush(PushHandler):
         self._build = build
         self._lock = lock
         self._manifest = ManifestScripts()
+        self._expect: ExpectEntries | None = None
 
     async def begin(self, updates: Sequence[RefUpdate]) -> None:
         if [update.ref for update in updates] != [MAIN]:
@@ -81,7 +88,7 @@ class AgentPush(PushHandler):
         if not update.is_commit:
             raise PushRefused("The branch main must be a commit.")
         try:
-            await self._prepare()
+            self._expect = await self._prepare()
         except Problem as problem:
             raise PushRefused(f"The agent cannot take a push now: {problem.message}.") from problem
         if await self._repositories.head(self.agent_id) != update.old:
@@ -108,7 +115,11 @@ class AgentPush(PushHandler):
         assert update.new is not None
         try:
             async with self._lock:
-                count = await apply_commit(self._repositories, self._tree, self.agent_id, update.old, update.new)
+                count = await apply_commit(
+                    self._repositories, self._tree, self.agent_id, update.old, update.new, self._expect
+                )
+        except WardenTreeChanged as problem:
+            raise PushRefused(_CHANGED) from problem
         except _UNCHANGED as problem:
             raise PushRefused(f"The agent's files cannot be changed: {problem.message}.") from problem
         except Problem as problem:

@@ -12,6 +12,7 @@ from roost.agents.git.build import PushBuild
 from roost.agents.git.limiter import GitCommandLimiter
 from roost.agents.git.push import AgentPush
 from roost.agents.git.recovery import PushRecovery
+from roost.agents.git.workspace import ExpectEntries
 from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.agents.registry.errors import AgentNotFound
 from roost.agents.registry.host_agents import HostAgents
@@ -29,6 +30,8 @@ FINISH_PUSH = "agent.push"
 OpenWorkspace = Callable[[Agent], AbstractAsyncContextManager[WardenClient]]
 """Opens the container of an agent, without its gateway if the agent does not run."""
 Origin = Callable[[str], str]
+ExpectCommitted = Callable[[str], Awaitable[ExpectEntries]]
+"""Returns what describes an agent's workspace as the last commit has it."""
 MakeCurrent = Callable[[str], Awaitable[None]]
 """Commits what has changed in an agent's workspace, so that its repository shows the agent's files as they are."""
 
@@ -53,6 +56,7 @@ class AgentGitService:
         build: PushBuild,
         origin: Origin,
         make_current: MakeCurrent,
+        expect_committed: ExpectCommitted,
         open_workspace: OpenWorkspace,
     ) -> None:
         self._db = db
@@ -64,6 +68,7 @@ class AgentGitService:
         self._build = build
         self._origin = origin
         self._make_current = make_current
+        self._expect_committed = expect_committed
         self._open_workspace = open_workspace
         self._limiter = GitCommandLimiter()
         queue.handle(FINISH_PUSH, self.handle_unfinished)
@@ -99,7 +104,7 @@ class AgentGitService:
             self._repositories,
             self._runtimes.get_warden(agent_id).tree,
             urlsplit(self._origin(agent_id)).netloc,
-            partial(self._prepare, agent_id),
+            partial(self._prepare_push, agent_id),
             self._build,
             self._recovery.locks[agent_id],
         )
@@ -143,6 +148,10 @@ class AgentGitService:
             if await self._recovery.find_interrupted(agent_id):
                 raise PushUnfinished
         await self._make_current(agent_id)
+
+    async def _prepare_push(self, agent_id: str) -> ExpectEntries:
+        await self._prepare(agent_id)
+        return await self._expect_committed(agent_id)
 
 
 def _enqueue_finish(connection: Connection, agent: Agent) -> str:

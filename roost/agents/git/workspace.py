@@ -1,29 +1,40 @@
 """Applies a pushed commit to the files of an agent."""
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
 from contextlib import aclosing
 
 from roost.drivers.git.contract import EntryKind, GitEntry, GitRepositories
-from roost.drivers.runtime.warden_changes import PutFile, PutLink, RemovePath, TreeChange
+from roost.drivers.runtime.warden_changes import ExpectEntry, PutFile, PutLink, RemovePath, TreeChange
 from roost.drivers.runtime.warden_tree import WardenTree
+
+ExpectEntries = Callable[[Iterable[str]], Awaitable[Sequence[ExpectEntry]]]
+"""Describes paths of a workspace as a commit has them."""
 
 
 async def apply_commit(
-    repositories: GitRepositories, tree: WardenTree, agent_id: str, old: str | None, new: str
+    repositories: GitRepositories,
+    tree: WardenTree,
+    agent_id: str,
+    old: str | None,
+    new: str,
+    expect: ExpectEntries | None = None,
 ) -> int:
     """Change the workspace by what differs between two commits, and return the number of changes.
 
-    Repeat it to complete a change that a crash interrupted. Raises as `WardenTree.apply`.
+    Repeat it without `expect` to complete a change that a crash interrupted. Raises as `WardenTree.apply`.
     """
     entries = [entry async for entry in repositories.list_changes(agent_id, old, new)]
-    async with aclosing(_tree_changes(repositories, agent_id, entries)) as changes:
+    expected = await expect([entry.path for entry in entries]) if expect else ()
+    async with aclosing(_tree_changes(repositories, agent_id, entries, expected)) as changes:
         await tree.apply(changes)
     return len(entries)
 
 
 async def _tree_changes(
-    repositories: GitRepositories, agent_id: str, entries: Sequence[GitEntry]
+    repositories: GitRepositories, agent_id: str, entries: Sequence[GitEntry], expected: Sequence[ExpectEntry]
 ) -> AsyncGenerator[TreeChange]:
+    for condition in expected:
+        yield condition
     for entry in entries:
         if entry.kind is EntryKind.DELETED:
             yield RemovePath(entry.path)

@@ -3,10 +3,11 @@
 import base64
 import json
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from roost.agents.snapshots.diff import TreeDiff
+from roost.drivers.runtime.warden_changes import ExpectEntry
 from roost.storage.unixfs.cid import Cid
 
 _FORMAT = 2
@@ -84,6 +85,23 @@ def decode_index(data: bytes | None) -> WorkspaceIndex:
         strict=True,
     )
     return dict(zip(paths, map(IndexedEntry._make, rows), strict=True))
+
+
+def is_settled(data: bytes) -> bool:
+    """Return whether an encoded index has the stamps of all files."""
+    return all(entry.stamp for entry in decode_index(data).values() if entry.kind == "file")
+
+
+def expect_entries(data: bytes | None, paths: Iterable[str]) -> Sequence[ExpectEntry]:
+    """Return that paths are as an encoded index has them; a file without a stamp never is."""
+    index = decode_index(data)
+    return [ExpectEntry(path, _expected_entry(index.get(path))) for path in paths]
+
+
+def _expected_entry(entry: IndexedEntry | None) -> Stamp | str | None:
+    if entry is None or entry.kind == "folder":
+        return None
+    return entry.target if entry.kind == "link" else entry.stamp or (0, 0, 0)
 
 
 def compare_indexes(old: WorkspaceIndex, new: WorkspaceIndex) -> TreeDiff:

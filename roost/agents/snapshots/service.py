@@ -5,7 +5,7 @@ records that it has begun to write before it does, and is repeated until the wor
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from datetime import datetime
@@ -23,7 +23,7 @@ from roost.agents.snapshots import model, store
 from roost.agents.snapshots.comparison import SnapshotComparison, compare_trees
 from roost.agents.snapshots.errors import ResetFailed, SnapshotNotFound, StateNotFound, SyncFailed
 from roost.agents.snapshots.history import SnapshotHistory
-from roost.agents.snapshots.index import decode_index, encode_index
+from roost.agents.snapshots.index import decode_index, encode_index, expect_entries, is_settled
 from roost.agents.snapshots.model import Snapshot, SnapshotTrigger, SyncStatus
 from roost.agents.snapshots.restore import open_to_write, restore_tree
 from roost.agents.snapshots.state_tree import StateTree
@@ -32,6 +32,7 @@ from roost.core import clock, ids, log
 from roost.core.db import Database
 from roost.core.problem import Problem, ProblemKind, ServiceUnavailable
 from roost.core.sensitive import Sensitive
+from roost.drivers.runtime.warden_changes import ExpectEntry
 from roost.drivers.runtime.warden_client import WardenClient
 from roost.drivers.runtime.warden_errors import (
     PathRefused,
@@ -51,6 +52,8 @@ _UNCHANGED = (PathRefused, WardenBusy, WardenDiskFull, WardenFileTooLarge, Warde
 """Errors after which the workspace is as it was before `WardenTree.apply`."""
 _COMMIT_SECONDS = 5.0
 """A response waits so long for the commit of its snapshot."""
+_SETTLE_SECONDS = 0.02
+"""A file that has rested so long has a stamp."""
 _log = log.get_logger("snapshots")
 
 
@@ -309,6 +312,28 @@ async def find_snapshot(db: Database, agent_id: str, cid: object, snapshot_id: s
     if found is None:
         raise SnapshotNotFound
     return found
+
+
+async def expect_committed(
+    db: Database, snapshots: SnapshotService, agent_id: str
+) -> Callable[[Iterable[str]], Awaitable[Sequence[ExpectEntry]]]:
+    """Return a function that describes paths of a workspace as the last snapshot has them, whose commit is made.
+
+    Call it after `commit_changes`. Raises as `sync`.
+    """
+    data = await db.read(partial(_read_committed_index, agent_id=agent_id))
+    if data is None or not await asyncio.to_thread(is_settled, data):
+        await asyncio.sleep(_SETTLE_SECONDS)
+        await snapshots.commit_changes(agent_id)
+        data = await db.read(partial(_read_committed_index, agent_id=agent_id))
+    return lambda paths: asyncio.to_thread(expect_entries, data, paths)
+
+
+def _read_committed_index(connection: Connection, agent_id: str) -> bytes | None:
+    """Return the index of the last snapshot, unless that has no commit yet."""
+    snapshot = read_status(connection, agent_id).snapshot
+    is_committed = snapshot is not None and (snapshot.commit_sha is not None or not snapshot.files)
+    return store.get_index(connection, agent_id) if is_committed else None
 
 
 def _enqueue(connection: Connection, *, kind: str, agent: Agent, payload: Any) -> str:

@@ -17,6 +17,18 @@ _CHANGES = 1_000_000
 
 
 @dataclass(frozen=True)
+class ExpectEntry:
+    """Condition of an apply: what a path has before the first change, or else WardenTreeChanged.
+
+    It has a file with that stamp, a link with that target, or neither (None): it is missing, or a folder of which the
+    same changes remove all files and links.
+    """
+
+    path: str
+    entry: tuple[int, int, int] | str | None
+
+
+@dataclass(frozen=True)
 class RemovePath:
     """Removal of a file, a link or a folder with all below it; a missing one is no error."""
 
@@ -49,7 +61,7 @@ class PutFile:
     content: bytes | AsyncIterable[bytes]
 
 
-TreeChange = RemovePath | PutFolder | PutLink | PutFile
+TreeChange = ExpectEntry | RemovePath | PutFolder | PutLink | PutFile
 
 
 async def send_changes(writer: asyncio.StreamWriter, changes: AsyncIterable[TreeChange], files: list[str]) -> None:
@@ -59,6 +71,8 @@ async def send_changes(writer: asyncio.StreamWriter, changes: AsyncIterable[Tree
         if len(change.path) > MAX_PATH_CHARACTERS:
             raise PathRefused
         match change:
+            case ExpectEntry(path, entry):
+                await sender.add("expect", path, [] if entry is None else entry)
             case RemovePath(path):
                 await sender.add("remove", path)
             case PutFolder(path, mode):

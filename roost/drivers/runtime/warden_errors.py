@@ -54,6 +54,12 @@ class WardenTooManyEntries(InvalidInput):
     message = "The folder is too large to list"
 
 
+class WardenTreeChanged(ResourceConflict):
+    """A path to change is not as an apply expects it; nothing has changed."""
+
+    message = "The files of the agent have changed"
+
+
 class WardenWatchRefused(ServiceUnavailable):
     """The tree has too many folders for watches, or the kernel has none left."""
 
@@ -103,6 +109,7 @@ PROBLEMS: Mapping[str, type[Problem]] = {
     "folderNotEmpty": WardenFolderNotEmpty,
     "tooMany": WardenTooManyEntries,
     "diskFull": WardenDiskFull,
+    "treeChanged": WardenTreeChanged,
     "watchRefused": WardenWatchRefused,
     "execRefused": ExecRefused,
     "running": ProcessAlreadyRunning,

@@ -148,8 +148,8 @@ class WardenTree:
         way of a folder and a folder in the way of a file are replaced. No link is followed. Folders without write
         permission are changed all the same and keep their modes.
 
-        Raises PathRefused, WardenBusy (another apply of that root), WardenDiskFull, WardenFileTooLarge (delete-only)
-        and WardenTooManyEntries (1,000,000 changes).
+        Raises PathRefused, WardenTreeChanged, WardenBusy (another apply of that root), WardenDiskFull,
+        WardenFileTooLarge (delete-only) and WardenTooManyEntries (1,000,000 changes).
         """
         files: list[str] = []
         async with self._warden.request("apply", TREE_SECONDS, root=root) as (_, (reader, writer)):
