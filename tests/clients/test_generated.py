@@ -27,11 +27,12 @@ _GIT = [f"application/x-git-{service}" for service in ("upload-pack", "receive-p
 PARTS = dict.fromkeys(
     [
         "application/offset+octet-stream",
+        "application/vnd.ipld.car",
         *(f"{kind}-{part}" for kind in _GIT for part in ("advertisement", "request", "result")),
     ],
     "application/octet-stream",
 )
-"""Types of uploads (TUS) and of Git, which the generator does not know."""
+"""Types of uploads (TUS), archives and Git, which the generator does not know."""
 
 
 @pytest.fixture(scope="module")

@@ -33,7 +33,8 @@ async def create(server: RunningServer, name: str) -> dict[str, Any]:
 
 
 async def run(server: RunningServer, agent: dict[str, Any], command: str, **body: Any) -> dict[str, Any]:
-    answer = await server.agent_client(agent).post("/v0/console/exec", json={"command": command, **body})
+    command_body = {"command": command, **body}
+    answer = await server.agent_client(agent).post("/v0/console/exec", json=command_body, timeout=90)
     assert answer.status_code == 200, answer.text
     return answer.json()
 

@@ -59,6 +59,7 @@ def test_every_request_has_a_row_and_every_row_a_request() -> None:
         "/v0/agents/a/git/info/refs",
         "/v0/git/info/refs",
         "/v0/agents",
+        "/v0/agents/import",
         "/v0/status",
     ]
     examples += ["/v0/secrets", "/v3/files", "/v3/x", "/pinning/pinFileToIPFS", "/pinning/pinJSONToIPFS", "/groups"]

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, StrictBool
 
 from roost.agents.snapshots.comparison import ComparedFile, SnapshotComparison
 from roost.agents.snapshots.model import LABEL_LIMIT, SkippedFile, Snapshot, SnapshotTrigger, SyncStatus
@@ -20,7 +20,7 @@ class ResetRequest(ApiSchema):
 
     snapshot_cid: str
     snapshot_id: str | None = None
-    state: bool = False
+    state: StrictBool = False
 
 
 class LabelRequest(ApiSchema):
