@@ -5,6 +5,8 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import pytest
+
 from roost.drivers.git.contract import (
     GitEntry,
     GitRepositories,
@@ -18,6 +20,7 @@ from roost.drivers.git.contract import (
 )
 from tests.conformance.git_objects import (
     body_of,
+    git,
     make_blob,
     make_tree,
     read_report,
@@ -26,6 +29,20 @@ from tests.conformance.test_git import AGENT
 
 MAIN = "refs/heads/main"
 ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Path:
+    """A repository of a client."""
+    folder = tmp_path / "work"
+    folder.mkdir()
+    git(folder, "init", "-q", "-b", "main")
+    return folder
+
+
+@pytest.fixture
+def bare(tmp_path: Path) -> Path:
+    return tmp_path / "data/git" / AGENT
 
 
 @dataclass

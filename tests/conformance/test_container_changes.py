@@ -6,7 +6,7 @@ import os
 import shutil
 import struct
 import subprocess
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, Iterator
 from pathlib import Path
 
 import pytest
@@ -25,22 +25,10 @@ from roost.drivers.runtime.warden_errors import (
 )
 from roost.drivers.runtime.warden_tree import STAGING_NAME
 from tests.conformance.runtimes import CASES, Make, RuntimeEnv, open_runtime_env, until
+from tests.conformance.tree_fixtures import SECRET, container, env
 from tests.conformance.trees import apply, chunks, put, scan, shell, stream
 
-SECRET = "outside of every workspace"
-
-
-@pytest.fixture(params=CASES)
-async def env(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[RuntimeEnv]:
-    async with open_runtime_env(request.param, tmp_path) as found:
-        yield found
-
-
-@pytest.fixture
-async def container(env: RuntimeEnv) -> WardenClient:
-    container = await env.container()
-    await container.write("secret", SECRET.encode(), root="home")
-    return container
+__all__ = ["container", "env"]
 
 
 async def stuck() -> AsyncGenerator[bytes, None]:

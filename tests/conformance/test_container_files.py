@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import os
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -20,24 +19,13 @@ from roost.drivers.runtime.warden_errors import (
     WardenNotAFile,
     WardenTooManyEntries,
 )
-from tests.conformance.runtimes import CASES, RuntimeEnv, open_runtime_env
+from tests.conformance.runtimes import RuntimeEnv
+from tests.conformance.tree_fixtures import SECRET, container, env
+
+__all__ = ["container", "env"]
 
 LIMIT = 1 << 20
 MALFORMED = ["", "/", "/etc/passwd", "..", "../x", "a/../../x", "a\0b", "\0", "a/" * 300 + "b", "x" * 300]
-SECRET = "outside of every workspace"
-
-
-@pytest.fixture(params=CASES)
-async def env(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[RuntimeEnv]:
-    async with open_runtime_env(request.param, tmp_path) as found:
-        yield found
-
-
-@pytest.fixture
-async def container(env: RuntimeEnv) -> WardenClient:
-    container = await env.container()
-    await container.write("secret", SECRET.encode(), root="home")
-    return container
 
 
 async def shell(container: WardenClient, script: str) -> str:

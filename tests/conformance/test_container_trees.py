@@ -5,7 +5,6 @@ import contextlib
 import os
 from collections.abc import AsyncIterator
 from contextlib import aclosing
-from pathlib import Path
 
 import pytest
 
@@ -19,23 +18,10 @@ from roost.drivers.runtime.warden_errors import (
     WardenTooManyEntries,
 )
 from roost.drivers.runtime.warden_tree import STAGING_NAME
-from tests.conformance.runtimes import CASES, RuntimeEnv, open_runtime_env
+from tests.conformance.tree_fixtures import container, env
 from tests.conformance.trees import apply, put, python, read, scan, shell
 
-SECRET = "outside of every workspace"
-
-
-@pytest.fixture(params=CASES)
-async def env(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[RuntimeEnv]:
-    async with open_runtime_env(request.param, tmp_path) as found:
-        yield found
-
-
-@pytest.fixture
-async def container(env: RuntimeEnv) -> WardenClient:
-    container = await env.container()
-    await container.write("secret", SECRET.encode(), root="home")
-    return container
+__all__ = ["container", "env"]
 
 
 async def test_a_tree_is_scanned_in_order(container: WardenClient) -> None:

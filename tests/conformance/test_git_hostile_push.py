@@ -27,25 +27,11 @@ from tests.conformance.git_objects import (
     push_of,
     push_request,
 )
-from tests.conformance.git_pushes import MAIN, Handler, push, refuse, tree_of
+from tests.conformance.git_pushes import MAIN, Handler, bare, push, refuse, tree_of, work
 from tests.conformance.test_git import AGENT, repositories
 
 pytestmark = pytest.mark.container
-__all__ = ["repositories"]
-
-
-@pytest.fixture
-def work(tmp_path: Path) -> Path:
-    """A repository of a client."""
-    folder = tmp_path / "work"
-    folder.mkdir()
-    git(folder, "init", "-q", "-b", "main")
-    return folder
-
-
-@pytest.fixture
-def bare(tmp_path: Path) -> Path:
-    return tmp_path / "data/git" / AGENT
+__all__ = ["bare", "repositories", "work"]
 
 
 @pytest.mark.parametrize(

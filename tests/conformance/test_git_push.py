@@ -27,25 +27,11 @@ from tests.conformance.git_objects import (
     push_of,
     push_request,
 )
-from tests.conformance.git_pushes import MAIN, ROOT, Handler, push, refuse, tree_of
+from tests.conformance.git_pushes import MAIN, ROOT, Handler, bare, push, refuse, tree_of, work
 from tests.conformance.test_git import AGENT, commit, file, open_repositories, repositories
 
 pytestmark = pytest.mark.container
-__all__ = ["repositories"]
-
-
-@pytest.fixture
-def work(tmp_path: Path) -> Path:
-    """A repository of a client."""
-    folder = tmp_path / "work"
-    folder.mkdir()
-    git(folder, "init", "-q", "-b", "main")
-    return folder
-
-
-@pytest.fixture
-def bare(tmp_path: Path) -> Path:
-    return tmp_path / "data/git" / AGENT
+__all__ = ["bare", "repositories", "work"]
 
 
 async def test_an_accepted_push_is_checked_applied_and_moves_main(
@@ -197,7 +183,7 @@ _SERVER = """
 import asyncio, os, signal, sys
 from pathlib import Path
 from tests.conformance.test_git import open_repositories
-from tests.conformance.git_pushes import Handler, push
+from tests.conformance.git_pushes import Handler, push, bare, work
 def crash(*_):
     os.kill(os.getpid(), signal.SIGKILL)
 body = Path(sys.argv[3]).read_bytes()

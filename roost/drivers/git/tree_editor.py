@@ -35,7 +35,7 @@ class TreeEditor:
         self._root = _Folder(await self._read_tree(root), root)
 
     async def put_entry(self, path: str, mode: bytes, oid: bytes) -> None:
-        """Put a file or link in the place of whatever is there. Raises GitFailed for an unfit path."""
+        """Add a file or link; it replaces an entry with the same path. Raises GitFailed for an invalid path."""
         *folders, name = split_path(path)
         folder = self._root
         for part in folders:

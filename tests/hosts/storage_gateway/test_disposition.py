@@ -1,4 +1,4 @@
-"""What browsers are told of content: no type is one that they guess from."""
+"""Content-Type, Content-Disposition and nosniff of content, so that browsers never guess a type."""
 
 import pytest
 
