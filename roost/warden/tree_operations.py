@@ -90,10 +90,11 @@ class TreeOperations:
             raise RequestRefused("busy", "too many watches")
         self._watches += 1
         try:
-            watch = await run_in_thread(TreeWatch, self._roots[request["root"]])
+            root = self._roots[request["root"]]
+            watch = await run_in_thread(TreeWatch, root)
             try:
                 await connection.send_reply()
-                sender = _WatchSender(watch, connection)
+                sender = _WatchSender(watch, root, connection)
                 with suppress(ConnectionError):  # the client disconnects
                     await gather_results(sender.send_changes(), sender.answer_checks())
             finally:
@@ -105,8 +106,8 @@ class TreeOperations:
 class _WatchSender:
     """Sends the changes of a watch in their order, of two tasks."""
 
-    def __init__(self, watch: TreeWatch, connection: Connection) -> None:
-        self._watch, self._connection, self._lock = watch, connection, TaskLock()
+    def __init__(self, watch: TreeWatch, root: str, connection: Connection) -> None:
+        self._watch, self._root, self._connection, self._lock = watch, root, connection, TaskLock()
 
     async def send_changes(self) -> None:
         while True:
@@ -120,7 +121,7 @@ class _WatchSender:
         from .shared_mappings import has_shared_mapping
 
         while await self._connection.read_frame():
-            is_mapped = await run_in_thread(has_shared_mapping)
+            is_mapped = await run_in_thread(has_shared_mapping, self._root)
             async with self._lock:
                 await self._send_present_changes()
                 if is_mapped:

@@ -109,7 +109,7 @@ async def test_checks_are_answered_after_the_changes_before_them(
     container: WardenClient, request: pytest.FixtureRequest
 ) -> None:
     if "fake" in request.node.name:
-        pytest.skip("its warden sees the mappings of the whole machine")
+        pytest.skip("its warden sees the processes of the whole machine")
     checks = asyncio.Queue[None]()
 
     async def listed() -> AsyncIterator[None]:
@@ -131,18 +131,23 @@ async def test_checks_are_answered_after_the_changes_before_them(
             await container.write(f"file{number}", b"x")
             assert f"file{number}" in {path for found in await check() for path in found.paths}
         assert await check() == []
-        program = """import mmap, time
-with open("file1", "r+b") as file:
+        program = """import mmap, sys, time
+with open(sys.argv[1], "w+b") as file:
+    file.write(b"x")
+    file.flush()
     memory = mmap.mmap(file.fileno(), 0)
 open("mapped", "w").close()
 while True:
     time.sleep(60)
 """
-        await container.start("mapping", ["python3", "-c", program], env={})
-        await paths_until(changes, "mapped")
-        assert ChangedPaths(frozenset(), is_complete=False) in await check(), "a mapping hides changes"
-        await container.stop("mapping", grace=0)
-        await check()
+        for path, is_complete in (("/home/agent/file", True), ("file1", False)):
+            await container.start("mapping", ["python3", "-c", program, path], env={})
+            await paths_until(changes, "mapped")
+            is_hidden = ChangedPaths(frozenset(), is_complete=False) in await check()
+            assert is_hidden is not is_complete, "a mapping hides changes of the workspace"
+            await container.stop("mapping", grace=0)
+            await shell(container, "rm mapped")
+            await check()
         assert await check() == []
 
 

@@ -63,6 +63,7 @@ class AutomaticSnapshots:
 
     async def commit_changes(self, agent_id: str) -> None:
         """Make the branch main equal to a workspace, unless its watch proves that it is. Raises as `sync`."""
+        self._start_watch(agent_id)
         watch = self._watches.get(agent_id)
         changes = None if watch is None else await watch.count_changes()
         is_unchanged = watch is not None and changes is not None and changes == watch.committed
@@ -73,8 +74,8 @@ class AutomaticSnapshots:
     async def _check(self) -> None:
         """Watch new agents, and save the workspaces that have rested long enough."""
         running = {agent.id for agent in await self._host_agents.list() if agent.state is AgentState.RUNNING}
-        for agent_id in running - self._watchers.keys():
-            self._watchers[agent_id] = asyncio.create_task(self._watch(agent_id), name=f"watch {agent_id}")
+        for agent_id in running:
+            self._start_watch(agent_id)
         for agent_id in self._last_changes.keys() - running:
             self._forget_change(agent_id)
         for agent_id in self._find_due():
@@ -86,6 +87,10 @@ class AutomaticSnapshots:
         for agent_id, last in list(self._last_changes.items()):
             if now - last >= self._delay or now - self._first_changes[agent_id] >= self._delay * _LONGEST_DELAYS:
                 yield agent_id
+
+    def _start_watch(self, agent_id: str) -> None:
+        if agent_id not in self._watchers:
+            self._watchers[agent_id] = asyncio.create_task(self._watch(agent_id), name=f"watch {agent_id}")
 
     async def _watch(self, agent_id: str) -> None:
         """Note the changes of a workspace until its container is gone."""

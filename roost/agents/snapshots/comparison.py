@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Literal
 
 from roost.agents.snapshots.diff import DIFF_LIMIT, unified_diff
@@ -49,8 +50,8 @@ async def compare_trees(
             if len(changes) < _CHANGES_LIMIT:
                 changes.append(ComparedFile(difference.path, _name_change(difference)))
             elif diff is not None or path is None:
-                return SnapshotComparison(changes, True, diff)
-    return SnapshotComparison(changes, False, diff)
+                return SnapshotComparison(sorted(changes, key=attrgetter("path")), True, diff)
+    return SnapshotComparison(sorted(changes, key=attrgetter("path")), False, diff)
 
 
 def _name_change(difference: PathDifference) -> Literal["added", "deleted", "changed"]:

@@ -123,7 +123,8 @@ class SnapshotHistory:
         scope = model.content_scope(agent.tenant_id)
         old = None if base is None else Cid.parse(base.cid)
         written: list[TreeMember] = []
-        async with aclosing(list_differences(self._reader, scope, old, Cid.parse(snapshot.cid))) as differences:
+        new = Cid.parse(snapshot.cid)
+        async with aclosing(list_differences(self._reader, scope, old, new, enters_removed=False)) as differences:
             async for difference in differences:
                 if difference.new is None:
                     yield GitDeletion(difference.path)

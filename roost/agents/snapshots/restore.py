@@ -46,7 +46,7 @@ async def restore_tree(
         async for batch in batches:
             present.update((entry.path, entry) for entry in batch)
     restore = _Restore(reader, scope, present, index)
-    async with aclosing(walk_tree(reader, scope, root)) as members:
+    async with aclosing(walk_tree(reader, scope, root, finds_leaves=False)) as members:
         async for member in members:
             restore.add_member(member)
     stamps = await tree.apply(restore.changes())
@@ -104,7 +104,7 @@ class _Restore:
                 if member.kind is MemberKind.LINK:
                     yield PutLink(member.path, member.target.decode("utf-8", "surrogateescape"))
                 else:
-                    yield PutFile(member.path, _get_mode(member), member.size, content)
+                    yield PutFile(member.path, _get_mode(member), found.size or 0, content)
 
     def _find_kept(self) -> set[str]:
         """Return the paths that no reading knows, with the folders around them."""
@@ -124,9 +124,9 @@ def _is_unchanged(now: ScanEntry, known: IndexedEntry) -> bool:
 
 
 def _index_member(member: TreeMember, found: ContentStat) -> IndexedEntry:
-    size = found.block.row.length if found.node is None else member.size
+    size = member.size if member.kind is MemberKind.LINK else found.size or 0
     below = 0 if found.node is None else sum(link.size for link in found.node.links)
-    own = member.size if member.cid.codec != DAG_PB else found.block.row.length
+    own = found.block.row.length if member.cid.codec == DAG_PB else size
     return IndexedEntry(
         "link" if member.kind is MemberKind.LINK else "file",
         bytes(member.cid),

@@ -50,8 +50,8 @@ OpenWorkspace = Callable[[Agent], AbstractAsyncContextManager[WardenClient]]
 _RESET_RETRIES = 1000
 _UNCHANGED = (PathRefused, WardenBusy, WardenDiskFull, WardenFileTooLarge, WardenTooManyEntries)
 """Errors after which the workspace is as it was before `WardenTree.apply`."""
-_COMMIT_SECONDS = 5.0
-"""A response waits so long for the commit of its snapshot."""
+_COMMIT_SECONDS = 0.2
+"""A response waits so long for the commit of its snapshot, which takes seconds for thousands of files."""
 _SETTLE_SECONDS = 0.02
 """A file that has rested so long has a stamp."""
 _log = log.get_logger("snapshots")
@@ -162,7 +162,6 @@ class SnapshotService:
         payload = {"snapshot": snapshot.id, "is_writing": False, "state": with_state}
         operation_id = await self._db.write(partial(_enqueue, kind=model.RESET, agent=agent, payload=payload))
         operation = await self._queue.wait(operation_id, model.RESTORE_SECONDS)
-        await self._history.wait(agent_id, _COMMIT_SECONDS)
         await self._agents.get(agent_id)
         if operation.state is not OperationState.DONE:
             raise _failure(operation, ResetFailed)

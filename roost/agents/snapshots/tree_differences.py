@@ -1,13 +1,17 @@
 """Differences of two stored trees, found by their CIDs: a folder that is the same in both is not entered."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, replace
 
 from roost.storage.content.model import ContentScope
-from roost.storage.content.reader import ContentReader
-from roost.storage.content.tree_walk import MemberKind, TreeMember, walk_tree
+from roost.storage.content.reader import ContentReader, ContentStat
+from roost.storage.content.tree_walk import MemberKind, TreeMember, describe_member, walk_tree
 from roost.storage.unixfs.cid import Cid
 from roost.storage.unixfs.entry_name import decode_entry_name
+
+_BATCH_SIZE = 500
+_ChangedName = tuple[str, Cid | None, Cid | None]
+"""A path, and what it was and is."""
 
 
 @dataclass(frozen=True)
@@ -20,62 +24,94 @@ class PathDifference:
 
 
 async def list_differences(
-    reader: ContentReader, scope: ContentScope, old: Cid | None, new: Cid
+    reader: ContentReader, scope: ContentScope, old: Cid | None, new: Cid, *, enters_removed: bool = True
 ) -> AsyncGenerator[PathDifference]:
     """Yield what differs between two folders, a folder before its entries; without `old`, all that is in `new`.
 
-    Raises the errors of `walk_tree`.
+    Without `enters_removed`, a removed folder stands for its entries. Raises the errors of `walk_tree`.
     """
     if old is None:
         async for change in _list_subtree(reader, scope, new, "", is_new=True):
             yield change
         return
-    pending = [("", old, new)]
-    while pending:
-        path, old, new = pending.pop()
-        before, after = await _read_names(reader, scope, old), await _read_names(reader, scope, new)
-        for name in sorted(before.keys() | after.keys()):
-            one, other = before.get(name), after.get(name)
-            if one == other:
-                continue
-            inside = f"{path}/{name}" if path else name
-            one_member = None if one is None else await _describe(reader, scope, inside, one)
-            other_member = None if other is None else await _describe(reader, scope, inside, other)
-            if _is_folder(one_member) and _is_folder(other_member) and one and other:
-                pending.append((inside, one, other))
-                continue
-            if one_member and (other_member is None or _is_folder(one_member) or _is_folder(other_member)):
-                async for change in _list_subtree(reader, scope, one_member.cid, inside, is_new=False):
+    folders = [("", *await _describe_all(reader, scope, [old, new]))]
+    while folders:
+        changed: list[_ChangedName] = []
+        for path, one, other in folders:
+            changed += await _compare_folders(reader, scope, path, one, other)
+        folders = []
+        for start in range(0, len(changed), _BATCH_SIZE):
+            async for path, one, other in _describe_changes(reader, scope, changed[start : start + _BATCH_SIZE]):
+                before, after = one and describe_member(path, one), other and describe_member(path, other)
+                if one and other and _is_folder(before) and _is_folder(after):
+                    folders.append((path, one, other))
+                    continue
+                async for change in _list_change(reader, scope, before, after, enters_removed=enters_removed):
                     yield change
-                one_member = None
-            if other_member and _is_folder(other_member):
-                async for change in _list_subtree(reader, scope, other_member.cid, inside, is_new=True):
-                    yield change
-            elif other_member:
-                yield PathDifference(inside, one_member, other_member)
+
+
+async def _list_change(
+    reader: ContentReader,
+    scope: ContentScope,
+    old: TreeMember | None,
+    new: TreeMember | None,
+    *,
+    enters_removed: bool,
+) -> AsyncGenerator[PathDifference]:
+    """Yield the change of a path with what is below it, unless it was and is a folder; another kind replaces it."""
+    if old and (new is None or _is_folder(old) or _is_folder(new)):
+        if enters_removed:
+            async for change in _list_subtree(reader, scope, old.cid, old.path, is_new=False):
+                yield change
+        else:
+            yield PathDifference(old.path, old, None)
+        old = None
+    if new and _is_folder(new):
+        async for change in _list_subtree(reader, scope, new.cid, new.path, is_new=True):
+            yield change
+    elif new:
+        yield PathDifference(new.path, old, new)
+
+
+async def _compare_folders(
+    reader: ContentReader, scope: ContentScope, path: str, old: ContentStat, new: ContentStat
+) -> Sequence[_ChangedName]:
+    before, after = await _read_names(reader, scope, old), await _read_names(reader, scope, new)
+    return [
+        (f"{path}/{name}" if path else name, before.get(name), after.get(name))
+        for name in sorted(before.keys() | after.keys())
+        if before.get(name) != after.get(name)
+    ]
+
+
+async def _describe_changes(
+    reader: ContentReader, scope: ContentScope, changes: Sequence[_ChangedName]
+) -> AsyncGenerator[tuple[str, ContentStat | None, ContentStat | None]]:
+    """Yield the changes with what stands behind their CIDs, found together."""
+    cids = [cid for _, *both in changes for cid in both if cid is not None]
+    found = iter(await _describe_all(reader, scope, cids))
+    for path, *both in changes:
+        one, other = (None if cid is None else next(found) for cid in both)
+        yield path, one, other
+
+
+async def _describe_all(reader: ContentReader, scope: ContentScope, cids: Sequence[Cid]) -> Sequence[ContentStat]:
+    return [await reader.describe_block(block) for block in await reader.find_blocks(scope, cids)]
 
 
 async def _list_subtree(
     reader: ContentReader, scope: ContentScope, root: Cid, path: str, *, is_new: bool
 ) -> AsyncGenerator[PathDifference]:
     """Yield all of a file, link or folder as added or removed; the root of all is no change."""
-    async for member in walk_tree(reader, scope, root):
+    async for member in walk_tree(reader, scope, root, finds_leaves=False):
         inside = "/".join(part for part in (path, member.path) if part)
         if inside:
             found = replace(member, path=inside)
             yield PathDifference(inside, None, found) if is_new else PathDifference(inside, found, None)
 
 
-async def _read_names(reader: ContentReader, scope: ContentScope, folder: Cid) -> dict[str, Cid]:
-    found = await reader.stat(scope, folder)
-    return {decode_entry_name(link.name): link.cid async for link in reader.list_entries(scope, found)}
-
-
-async def _describe(reader: ContentReader, scope: ContentScope, path: str, cid: Cid) -> TreeMember:
-    """Return the member, without what is below it."""
-    async for member in walk_tree(reader, scope, cid):
-        return replace(member, path=path)
-    raise AssertionError("a tree has its root")
+async def _read_names(reader: ContentReader, scope: ContentScope, folder: ContentStat) -> dict[str, Cid]:
+    return {decode_entry_name(link.name): link.cid async for link in reader.list_entries(scope, folder)}
 
 
 def _is_folder(member: TreeMember | None) -> bool:

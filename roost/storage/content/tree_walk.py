@@ -60,13 +60,14 @@ _KINDS = {
 class _Pending:
     """A node to read: a member of `parent`, or a shard of that member, to which `slots` lead.
 
-    The path is not joined yet, because deep folders have long ones.
+    The path is not joined yet, because deep folders have long ones. size: as the link says.
     """
 
     cid: Cid
     parent: str = ""
     name: str = ""
     depth: int = 0
+    size: int = 0
     slots: bytes = b""
 
     @property
@@ -81,11 +82,15 @@ async def walk_tree(
     *,
     max_entries: int = MAX_ENTRIES,
     max_depth: int = MAX_DEPTH,
+    finds_leaves: bool = True,
 ) -> AsyncGenerator[TreeMember]:
     """Yield the root and all members below it, a folder before its entries.
 
     `max_entries` also limits shards, of which regular folders have fewer; `max_depth` is the number of nested folders
-    below the root. Raises ContentNotFound, ContentDamaged, TooDeep, TooManyEntries, InvalidEntryName, MalformedContent,
+    below the root. Without `finds_leaves`, files of one raw block take no query: they may be missing, and have the
+    size that the folder says.
+
+    Raises ContentNotFound, ContentDamaged, TooDeep, TooManyEntries, InvalidEntryName, MalformedContent and
     BlobStoreFailed.
     """
     entries = shards = 0
@@ -93,11 +98,15 @@ async def walk_tree(
     while pending:
         batch = pending[-_BATCH_SIZE:]
         del pending[-_BATCH_SIZE:]
+        if not finds_leaves:
+            for leaf in filter(_is_leaf, batch):
+                yield TreeMember(leaf.path, MemberKind.FILE, leaf.cid, leaf.size)
+            batch = [node for node in batch if not _is_leaf(node)]
         blocks = await reader.find_blocks(scope, [node.cid for node in batch])
         for node, block in zip(batch, blocks, strict=True):
             stat = await reader.describe_block(block)
             if not node.slots:
-                member = _describe_member(node, stat)
+                member = describe_member(node.path, stat)
                 if member.kind is MemberKind.FOLDER and node.depth > max_depth:
                     raise TooDeep
                 yield member
@@ -111,13 +120,18 @@ async def walk_tree(
             pending += children
 
 
-def _describe_member(node: _Pending, stat: ContentStat) -> TreeMember:
+def describe_member(path: str, stat: ContentStat) -> TreeMember:
+    """Return a member without what is below it. Raises MalformedContent."""
     kind = _KINDS.get(stat.kind)
     if kind is None or stat.cid.codec not in {RAW, DAG_PB}:
         raise MalformedContent(f"The folder has an entry that is neither a file, a folder nor a link: {stat.cid}")
     target = stat.node.unixfs.data if kind is MemberKind.LINK and stat.node is not None else b""
     size = len(target) if kind is MemberKind.LINK else stat.size or 0
-    return TreeMember(node.path, kind, stat.cid, size, stat.mode, target)
+    return TreeMember(path, kind, stat.cid, size, stat.mode, target)
+
+
+def _is_leaf(node: _Pending) -> bool:
+    return node.cid.codec == RAW and bool(node.name) and not node.slots
 
 
 def _list_children(node: _Pending, stat: ContentStat) -> Sequence[_Pending]:
@@ -128,16 +142,17 @@ def _list_children(node: _Pending, stat: ContentStat) -> Sequence[_Pending]:
     if len({link.name for link in links}) != len(links):
         raise InvalidEntryName
     if stat.kind is UnixfsKind.DIRECTORY:
-        return [_Pending(link.cid, path, _file_name(link.name), depth) for link in links]
+        return [_Pending(link.cid, path, _file_name(link.name), depth, link.size) for link in links]
     if stat.node.unixfs.fanout != FANOUT:
         raise MalformedContent(f"A shard of the folder has a fanout other than {FANOUT}: {stat.cid}")
     children: list[_Pending] = []
     for link in links:
         slots = node.slots + _slot(link.name)
         if len(link.name) > _LABEL_LENGTH:
-            children.append(_Pending(link.cid, path, _hashed_name(link.name[_LABEL_LENGTH:], slots), depth))
+            name = _hashed_name(link.name[_LABEL_LENGTH:], slots)
+            children.append(_Pending(link.cid, path, name, depth, link.size))
         elif len(slots) < HASH_LENGTH:
-            children.append(_Pending(link.cid, node.parent, node.name, node.depth, slots))
+            children.append(_Pending(link.cid, node.parent, node.name, node.depth, slots=slots))
         else:
             raise TooDeep
     return children
