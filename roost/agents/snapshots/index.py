@@ -4,7 +4,7 @@ import base64
 import json
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from roost.agents.snapshots.diff import TreeDiff
 from roost.drivers.runtime.warden_changes import ExpectEntry
@@ -15,6 +15,7 @@ _CID_BYTES = 36
 """Length of every binary CID in a snapshot: version 1, SHA-256."""
 
 EntryKind = Literal["file", "folder", "link"]
+_KINDS: Mapping[str, EntryKind] = {"fi": "file", "fo": "folder", "li": "link"}
 Stamp = tuple[int, int, int]
 """Times of modification and status change in nanoseconds, and the inode: it changes with the content."""
 
@@ -68,16 +69,11 @@ def encode_index(index: WorkspaceIndex) -> bytes:
 
 def decode_index(data: bytes | None) -> WorkspaceIndex:
     """Decode an index; one of another format is empty, so that everything is read again."""
-    if data is None:
-        return {}
-    version, packs, columns = json.loads(zlib.decompress(data))
-    if version != _FORMAT:
-        return {}
-    names: Mapping[str, EntryKind] = {kind[:2]: kind for kind in ("file", "folder", "link")}
+    packs, columns = _decode_columns(data)
     paths, kinds, encoded, sizes, tsizes, numbers, modes, stamps, targets = columns
     joined = base64.b64decode(encoded)
     rows = zip(
-        [names[kind] for kind in kinds],
+        [_KINDS[kind] for kind in kinds],
         [joined[at : at + _CID_BYTES] for at in range(0, len(joined), _CID_BYTES)],
         *(sizes, tsizes, [packs[number] for number in numbers], modes),
         [stamp and tuple(stamp) for stamp in stamps],
@@ -89,19 +85,35 @@ def decode_index(data: bytes | None) -> WorkspaceIndex:
 
 def is_settled(data: bytes) -> bool:
     """Return whether an encoded index has the stamps of all files."""
-    return all(entry.stamp for entry in decode_index(data).values() if entry.kind == "file")
+    _, (_, kinds, *_, stamps, _) = _decode_columns(data)
+    return all(stamp or _KINDS[kind] != "file" for kind, stamp in zip(kinds, stamps, strict=True))
 
 
 def expect_entries(data: bytes | None, paths: Iterable[str]) -> Sequence[ExpectEntry]:
     """Return that paths are as an encoded index has them; a file without a stamp never is."""
-    index = decode_index(data)
-    return [ExpectEntry(path, _expected_entry(index.get(path))) for path in paths]
+    _, (known, kinds, *_, stamps, targets) = _decode_columns(data)
+    rows = dict(zip(known, zip(kinds, stamps, targets, strict=True), strict=True))
+    return [ExpectEntry(path, _expected_entry(*rows.get(path, ("fo", None, "")))) for path in paths]
 
 
-def _expected_entry(entry: IndexedEntry | None) -> Stamp | str | None:
-    if entry is None or entry.kind == "folder":
-        return None
-    return entry.target if entry.kind == "link" else entry.stamp or (0, 0, 0)
+def _expected_entry(kind: str, stamp: Sequence[int] | None, target: str) -> Stamp | str | None:
+    match _KINDS[kind]:
+        case "folder":
+            return None
+        case "link":
+            return target
+        case "file":
+            modified, changed, inode = stamp or (0, 0, 0)
+            return modified, changed, inode
+
+
+def _decode_columns(data: bytes | None) -> tuple[Sequence[str], Sequence[Any]]:
+    """Return the packs and the columns, which are empty for another format."""
+    decoded: tuple[int, Sequence[str], Sequence[Any]] = (
+        (0, [], []) if data is None else json.loads(zlib.decompress(data))
+    )
+    version, packs, columns = decoded
+    return (packs, columns) if version == _FORMAT else ([], [[], [], "", [], [], [], [], [], []])
 
 
 def compare_indexes(old: WorkspaceIndex, new: WorkspaceIndex) -> TreeDiff:

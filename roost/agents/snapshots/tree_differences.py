@@ -39,7 +39,7 @@ async def list_differences(
         changed: list[_ChangedName] = []
         for path, one, other in folders:
             changed += await _compare_folders(reader, scope, path, one, other)
-        folders = []
+        folders.clear()
         for start in range(0, len(changed), _BATCH_SIZE):
             async for path, one, other in _describe_changes(reader, scope, changed[start : start + _BATCH_SIZE]):
                 before, after = one and describe_member(path, one), other and describe_member(path, other)

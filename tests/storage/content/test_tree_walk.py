@@ -1,6 +1,7 @@
 """A walk yields every member of a tree as it was kept; a hostile tree is refused."""
 
 from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
 
 import pytest
 from sqlalchemy import Connection
@@ -23,7 +24,7 @@ from roost.storage.content.tree_walk import MemberKind, TreeMember, walk_tree
 from roost.storage.unixfs import dagpb
 from roost.storage.unixfs.cid import DAG_CBOR, DAG_PB, IDENTITY, RAW, Cid
 from roost.storage.unixfs.dagpb import PBLink, UnixfsData, UnixfsKind
-from roost.storage.unixfs.directory import hash_name
+from roost.storage.unixfs.directory import DirectoryEntry, hash_name
 from roost.storage.unixfs.entry_name import encode_entry_name
 from roost.storage.unixfs.errors import InvalidEntryName, MalformedContent
 from roost.storage.unixfs.importer import DagTree
@@ -59,7 +60,7 @@ async def _fill(
     return built, trees, pack.pack_id
 
 
-async def walked(env: StorageEnv, root: Cid, **limits: int) -> dict[str, TreeMember]:
+async def walked(env: StorageEnv, root: Cid, **limits: Any) -> dict[str, TreeMember]:
     found: dict[str, TreeMember] = {}
     async for member in walk_tree(env.reader, env.scope, root, **limits):
         above = member.path.rpartition("/")[0]
@@ -90,6 +91,7 @@ async def test_all_of_a_tree_is_told(env: StorageEnv) -> None:
         "odd": (FOLDER, 0, None, b""),
     } | {f"odd/{name}": (FILE, 5, None, b"") for name in names}
     assert (found["big"].cid, found["odd/größe"].cid, found[""].cid) == (script.cid, plain.cid, root.cid)
+    assert await walked(env, root.cid, finds_leaves=False) == found
 
 
 @pytest.mark.parametrize(("data", "mode"), [(b"", None), (b"", 0o755), (b"small", 0o755), (CONTENT, 0o755)])
@@ -112,6 +114,16 @@ async def test_a_sharded_folder_has_all_its_entries(env: StorageEnv, profile: Im
     found = await walked(env, root.cid)
     assert found.keys() == names | {""}
     assert (found[""].mode, found[max(names)].cid) == (0o711, file.cid)
+    assert await walked(env, root.cid, finds_leaves=False) == found
+
+
+async def test_a_leaf_that_is_not_looked_up_is_as_its_folder_says(env: StorageEnv) -> None:
+    missing = Cid.for_block(RAW, b"never kept")
+    build = lambda pack: pack.add_folder([DirectoryEntry("file", missing, 3, 3)])  # noqa: E731
+    root, _, _ = await keep_tree(env, build)
+    assert (await walked(env, root.cid, finds_leaves=False))["file"] == TreeMember("file", FILE, missing, 3)
+    with pytest.raises(ContentNotFound):
+        await walked(env, root.cid)
 
 
 async def test_looking_up_takes_few_queries(env: StorageEnv, monkeypatch: pytest.MonkeyPatch) -> None:
