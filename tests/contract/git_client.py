@@ -51,4 +51,4 @@ class GitClient:
         for name, content in files.items():
             path = name.replace("_", ".")
             (await client.put("/v0/files/content", params={"path": path}, content=content)).raise_for_status()
-        return (await client.post("/v0/snapshots/sync")).raise_for_status().json()["commitSha"]
+        return (await self.run("ls-remote", self.url(), "main")).split()[0]

@@ -290,7 +290,12 @@ async def test_the_next_server_finishes_what_a_crash_interrupted(
         again = GitClient(second, agent, tmp_path)
         pushed = (await again.run("rev-parse", "HEAD", cwd="work")).strip()
         await until(lambda: is_main(again, pushed))
-        assert await shell(second.agent_client(agent), "cat file") == "pushed"
+        await until(lambda: has_file(second, agent, "file", b"pushed"))
+
+
+async def has_file(server: RunningServer, agent: dict[str, Any], path: str, content: bytes) -> bool:
+    """Return whether the agent, which may be starting, has a file with that content."""
+    return (await server.agent_client(agent).get("/v0/files/content", params={"path": path})).content == content
 
 
 async def test_a_reset_waits_for_a_push_that_is_applied(

@@ -314,8 +314,9 @@ async def test_snapshots_are_commits(server: RunningServer, tmp_path: Path) -> N
     await shell(
         client, "mkdir d empty; echo one > d/file; ln -s d/file link; echo x > tool; chmod 755 tool; mkfifo pipe"
     )
-    first = await sync(client)
+    await sync(client)
     clone = await git.clone("clone")
+    first = (await list_all(client))[0]
     assert (clone / "d/file").read_text() == "one\n"
     assert (clone / "link").readlink() == Path("d/file")
     assert (clone / "tool").stat().st_mode & 0o100
@@ -334,8 +335,9 @@ async def test_snapshots_are_commits(server: RunningServer, tmp_path: Path) -> N
     await git.run("add", "-A", cwd="clone")
     await git.run("commit", "-qm", "mine", cwd="clone")
     await git.run("push", "-q", cwd="clone")
-    pushed = await sync(client)
-    assert pushed["commitSha"] == (await git.run("rev-parse", "HEAD", cwd="clone")).strip()
+    await sync(client)
+    await git.run("fetch", "-q", cwd="clone")
+    assert (await list_all(client))[0]["commitSha"] == (await git.run("rev-parse", "HEAD", cwd="clone")).strip()
     assert await shell(client, "cat pushed") == "pushed\n"
     assert await shell(client, "ls empty pipe") == "pipe\n\nempty:\n"  # a push leaves what Git does not know
     (clone / "pushed").write_text("again\n")
