@@ -51,4 +51,4 @@ class GitClient:
         for name, content in files.items():
             path = name.replace("_", ".")
             (await client.put("/v0/files/content", params={"path": path}, content=content)).raise_for_status()
-        return (await self.run("ls-remote", self.url(), "main")).split()[0]
+        return (await self.run("ls-remote", self.url(), "main")).splitlines()[-1].split()[0]  # after warnings
