@@ -36,7 +36,6 @@ from roost.drivers.runtime.warden_changes import ExpectEntry
 from roost.drivers.runtime.warden_client import WardenClient
 from roost.drivers.runtime.warden_errors import (
     PathRefused,
-    WardenBusy,
     WardenDiskFull,
     WardenFileTooLarge,
     WardenTooManyEntries,
@@ -48,8 +47,8 @@ from roost.work import ClaimedOperation, Operation, OperationState, OperationWor
 OpenWorkspace = Callable[[Agent], AbstractAsyncContextManager[WardenClient]]
 """Opens the container of an agent, without its gateway if the agent does not run."""
 _RESET_RETRIES = 1000
-_UNCHANGED = (PathRefused, WardenBusy, WardenDiskFull, WardenFileTooLarge, WardenTooManyEntries)
-"""Errors after which the workspace is as it was before `WardenTree.apply`."""
+_UNCHANGED = (PathRefused, WardenDiskFull, WardenFileTooLarge, WardenTooManyEntries)
+"""Errors after which the workspace is as it was before `WardenTree.apply`, and which another attempt would meet too."""
 _COMMIT_SECONDS = 0.2
 """A response waits so long for the commit of its snapshot, which takes seconds for thousands of files."""
 _SETTLE_SECONDS = 0.02

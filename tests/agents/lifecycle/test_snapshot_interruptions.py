@@ -2,18 +2,23 @@
 
 import asyncio
 import itertools
+from collections.abc import AsyncIterator
 from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from roost import work
 from roost.agents.lifecycle.model import START
 from roost.agents.snapshots import model
+from roost.agents.snapshots.index import WorkspaceIndex
+from roost.agents.snapshots.restore import restore_tree
 from roost.core.db import Database
 from roost.core.problem import Problem
 from roost.drivers.runtime.contract import Container, ContainerSpec, RuntimeFailed
+from roost.drivers.runtime.warden_changes import RemovePath, TreeChange
 from tests.agents.lifecycle.lifecycle_env import LifecycleEnv, open_lifecycle_env, until
 
 POINTS = 24
@@ -88,6 +93,35 @@ async def test_a_reset_that_has_begun_outlives_a_container_that_does_not_start(
     assert not failures
     await env.run(START, agent_id)
     assert await describe(env, agent_id) == before
+
+
+async def test_a_reset_waits_for_another_change_of_the_workspace(
+    env: LifecycleEnv, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent_id, attempts, begun, gate = (await env.create()).id, list[str](), asyncio.Event(), asyncio.Event()
+    cid = await fill(env, agent_id, "a")
+    await fill(env, agent_id, "b")
+    warden = env.runtimes.get_warden(agent_id)
+
+    async def wait_for_reset() -> AsyncIterator[TreeChange]:
+        begun.set()  # the container has taken the request
+        await gate.wait()
+        yield RemovePath("swap")
+
+    async def restore(*arguments: Any) -> WorkspaceIndex:
+        attempts.append(agent_id)
+        if len(attempts) > 1:
+            gate.set()
+            await other
+        return await restore_tree(*arguments)
+
+    other = asyncio.create_task(warden.tree.apply(wait_for_reset()))
+    await begun.wait()
+    monkeypatch.setattr("roost.agents.snapshots.service.restore_tree", restore)
+    monkeypatch.setattr("roost.work.model._FIRST_RETRY", timedelta(0))
+    await env.services.snapshots.reset(agent_id, cid)
+    assert len(attempts) == 2
+    assert (await env.services.snapshots.sync(agent_id))[1].cid == cid
 
 
 async def is_idle(env: LifecycleEnv, agent_id: str) -> bool:
