@@ -59,6 +59,7 @@ RANKS: Mapping[str, int] = {
     "agents.files": 2,
     "agents.snapshots": 3,
     "agents.git": 3,
+    "agents.templates": 3,
     "agents.lifecycle": 4,
     "agents.archives": 5,
     "agents.platform": 5,  # the agent's own view of itself and of what it may do on its owner's behalf

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from roost.agents.archives.errors import ArchiveHoldsSecret
 from roost.agents.archives.model import MANIFEST, STATE, WORKSPACE
-from roost.agents.archives.schemas import AgentManifest, ManifestAgent, ManifestChannel, ManifestSecret, ManifestTask
+from roost.agents.archives.schemas import AgentManifest, ManifestChannel, ManifestSecret
 from roost.agents.channels.repository import ChannelRepository
 from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.agents.registry.errors import AgentNotRunning
@@ -18,6 +18,7 @@ from roost.agents.snapshots.secret_search import SecretSearch
 from roost.agents.snapshots.service import SnapshotService, find_snapshot
 from roost.agents.snapshots.taking import LoadSecrets
 from roost.agents.tasks.service import TaskService
+from roost.agents.templates.manifest import ManifestAgent, ManifestTask
 from roost.core.db import Database
 from roost.drivers.engine.abilities.tasks import OneTimeSchedule, Task
 from roost.storage.content.car_export import export_frames

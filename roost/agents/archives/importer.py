@@ -12,13 +12,14 @@ from sqlalchemy import Connection
 
 from roost.agents.archives.errors import ArchiveTooLarge, InvalidArchive
 from roost.agents.archives.model import MANIFEST, STATE, WORKSPACE, ImportedAgent
-from roost.agents.archives.schemas import MANIFEST_LIMIT, AgentManifest, parse_manifest
+from roost.agents.archives.schemas import AgentManifest, parse_manifest
 from roost.agents.archives.task_import import TaskImport
 from roost.agents.lifecycle.launch import LaunchWorkflow
 from roost.agents.lifecycle.model import CreateAgent, ImportedSnapshot
 from roost.agents.registry.errors import AgentLimitReached
 from roost.agents.registry.model import Agent
 from roost.agents.registry.repository import AgentRepository
+from roost.agents.scripts.manifest import MANIFEST_LIMIT
 from roost.agents.snapshots.model import Snapshot, SnapshotTrigger, content_scope
 from roost.core import clock, ids
 from roost.core.db import Database

@@ -14,37 +14,17 @@ from roost.agents.archives.errors import InvalidArchive
 from roost.agents.channels.model import ALLOW_FROM_LIMIT, ID_LIMIT, Channel
 from roost.agents.lifecycle.schemas import AgentRecord, CreateAgentResponse
 from roost.agents.registry.errors import InvalidAgentName
-from roost.agents.registry.model import (
-    DESCRIPTION_LIMIT,
-    EMOJI_LIMIT,
-    NAME_LIMIT,
-    VIBE_LIMIT,
-    AgentProfile,
-    validate_agent_name,
-)
+from roost.agents.registry.model import AgentProfile, validate_agent_name
 from roost.agents.secrets.model import NAME_LIMIT as SECRET_NAME_LIMIT
 from roost.agents.secrets.model import SecretKind
-from roost.agents.tasks.model import DESCRIPTION_LIMIT as TASK_DESCRIPTION_LIMIT
-from roost.agents.tasks.model import NAME_LIMIT as TASK_NAME_LIMIT
 from roost.agents.tasks.model import TASK_LIMIT
-from roost.agents.tasks.schemas import PayloadRecord, ScheduleRecord, TaskDeliveryRecord, task_record
+from roost.agents.templates.manifest import ManifestAgent, ManifestTask
 from roost.drivers.engine.abilities.channels import DmPolicy
-from roost.drivers.engine.abilities.tasks import Task
 from roost.web.schemas import ApiSchema, Text
 
-MANIFEST_LIMIT = 1024**2
 _SECRETS_LIMIT = 1000
 _ChannelName = Literal["telegram", "slack", "discord", "whatsapp"]
 _STRICT = ConfigDict(strict=True)
-
-
-class ManifestAgent(ApiSchema):
-    model_config = _STRICT
-
-    name: Annotated[Text, Field(max_length=NAME_LIMIT)]
-    description: Annotated[Text, Field(max_length=DESCRIPTION_LIMIT)] | None = None
-    vibe: Annotated[Text, Field(max_length=VIBE_LIMIT)] | None = None
-    emoji: Annotated[Text, Field(max_length=EMOJI_LIMIT)] | None = None
 
 
 class ManifestSecret(ApiSchema):
@@ -54,25 +34,6 @@ class ManifestSecret(ApiSchema):
 
     name: Annotated[str, Field(max_length=SECRET_NAME_LIMIT, pattern="^[A-Z_][A-Z0-9_]*$")]
     type: Annotated[SecretKind, Field(strict=False)] = SecretKind.SECRET
-
-
-class ManifestTask(ApiSchema):
-    """A scheduled task, with the fields that create one."""
-
-    model_config = _STRICT
-
-    name: Annotated[Text, Field(max_length=TASK_NAME_LIMIT)]
-    schedule: ScheduleRecord
-    payload: PayloadRecord
-    description: Annotated[Text, Field(max_length=TASK_DESCRIPTION_LIMIT)] | None = None
-    enabled: bool = True
-    delivery: TaskDeliveryRecord | None = None
-    session_target: Literal["main", "isolated"] | None = None
-    wake_mode: Literal["now", "next-heartbeat"] | None = None
-
-    @classmethod
-    def from_task(cls, task: Task) -> "ManifestTask":
-        return cls.model_validate(task_record(task).model_dump(include=set(cls.model_fields)), strict=False)
 
 
 class ManifestChannel(ApiSchema):

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from roost.agents.scripts.errors import InvalidManifest
+from roost.agents.scripts.model import BUILD, START
 from roost.drivers.runtime.warden_client import WardenClient
 from roost.drivers.runtime.warden_errors import PathRefused, WardenFileNotFound, WardenFileTooLarge, WardenNotAFile
 
@@ -43,37 +44,43 @@ async def read_manifest(warden: WardenClient, host: str) -> ManifestScripts:
 
 def parse_manifest(raw: bytes, host: str) -> ManifestScripts:
     """Parse a manifest and fill in the agent's public host. Raises InvalidManifest."""
-    try:
-        manifest = json.loads(raw.decode("utf-8-sig"))
-    except (ValueError, RecursionError):
-        raise InvalidManifest(f"{MANIFEST_PATH} is not valid JSON") from None
-    scripts = _parse_object(manifest, MANIFEST_PATH).get("scripts")
+    scripts = decode_manifest(raw).get("scripts")
     if scripts is None:
         return ManifestScripts()
     scripts = _parse_object(scripts, "scripts")
     digest = hashlib.sha256(raw).hexdigest()
-    return ManifestScripts(_parse_script(scripts, "build", host), _parse_script(scripts, "start", host), digest)
+    build, start = (parse_script(scripts.get(name), f"scripts.{name}", host) for name in (BUILD, START))
+    return ManifestScripts(build, start, digest)
+
+
+def decode_manifest(raw: bytes) -> dict[str, Any]:
+    """Return the object in a manifest. Raises InvalidManifest."""
+    try:
+        manifest = json.loads(raw.decode("utf-8-sig"))
+    except (ValueError, RecursionError):
+        raise InvalidManifest(f"{MANIFEST_PATH} is not valid JSON") from None
+    return _parse_object(manifest, MANIFEST_PATH)
+
+
+def parse_script(text: object, where: str, host: str = HOST_PLACEHOLDER) -> str | None:
+    """Return a script with the agent's public host filled in, None for a blank one. Raises InvalidManifest."""
+    if text is None or text == "":
+        return None
+    if not isinstance(text, str):
+        raise InvalidManifest(f"{where} is not a string")
+    text = text.replace(HOST_PLACEHOLDER, host)
+    try:
+        size = len(text.encode())
+    except UnicodeEncodeError:
+        raise InvalidManifest(f"{where} is not valid text") from None
+    if "\0" in text:
+        raise InvalidManifest(f"{where} holds a NUL character")
+    if size > SCRIPT_LIMIT:
+        raise InvalidManifest(f"{where} is longer than {SCRIPT_LIMIT // 1024} KiB")
+    return text if text.strip() else None
 
 
 def _parse_object(value: object, name: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise InvalidManifest(f"{name} is not an object")
     return cast("dict[str, Any]", value)
-
-
-def _parse_script(scripts: dict[str, Any], name: str, host: str) -> str | None:
-    text = scripts.get(name)
-    if text is None or text == "":
-        return None
-    if not isinstance(text, str):
-        raise InvalidManifest(f"scripts.{name} is not a string")
-    text = text.replace(HOST_PLACEHOLDER, host)
-    try:
-        size = len(text.encode())
-    except UnicodeEncodeError:
-        raise InvalidManifest(f"scripts.{name} is not valid text") from None
-    if "\0" in text:
-        raise InvalidManifest(f"scripts.{name} holds a NUL character")
-    if size > SCRIPT_LIMIT:
-        raise InvalidManifest(f"scripts.{name} is longer than {SCRIPT_LIMIT // 1024} KiB")
-    return text if text.strip() else None

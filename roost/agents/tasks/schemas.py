@@ -211,14 +211,14 @@ def task_run_list(runs: Sequence[TaskRun]) -> TaskRunList:
 def task_record(task: Task) -> TaskRecord:
     fields: dict[str, Any] = {
         "job_id": task.id,
-        "schedule": None if task.schedule is None else _schedule(task.schedule),
+        "schedule": None if task.schedule is None else schedule_record(task.schedule),
         "payload": None if task.payload is None else _payload(task.payload),
         "delivery": TaskDeliveryRecord(**vars(task.delivery)),
     }
     return TaskRecord(**{**vars(task), **fields})
 
 
-def _schedule(schedule: Schedule) -> ScheduleRecord:
+def schedule_record(schedule: Schedule) -> ScheduleRecord:
     kinds = {OneTimeSchedule: "at", IntervalSchedule: "every", CronSchedule: "cron"}
     return ScheduleRecord(kind=kinds[type(schedule)], **vars(schedule))
 
