@@ -357,6 +357,7 @@ RULES: tuple[Rule, ...] = (
                 "roost/drivers/*",
                 "roost/warden/*",
                 "roost/agents/logs/model.py",  # the lines of engines
+                "roost/agents/skills/skill_wants.py",  # metadata of engines
             ),  # speak other programs' formats, or our API as clients
         ),
         "the API's spelling of fields belongs in schemas.py; the model says snake_case",

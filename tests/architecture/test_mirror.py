@@ -44,6 +44,7 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
     "roost/agents/snapshots/*.py": "tests/contract/test_snapshots.py",  # one workflow, tested over HTTP
     "roost/drivers/engine/abilities/saved_state.py": "tests/drivers/engine/test_saved_state.py",
     "roost/drivers/engine/hermes/redaction.py": "tests/drivers/engine/test_saved_state.py",
+    "roost/agents/skills/verdict/*.py": "tests/agents/skills/verdict/test_check.py",  # examples of all rules
     "roost/agents/secrets/store.py": "tests/agents/secrets/test_service.py",
     "roost/agents/secrets/api.py": "tests/contract/test_secrets.py",
     "roost/identity/errors.py": "tests/identity/test_authenticator.py",  # raised there

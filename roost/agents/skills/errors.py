@@ -1,0 +1,15 @@
+"""Errors of skills."""
+
+from roost.core.problem import InvalidInput
+
+
+class InvalidSkill(InvalidInput):
+    """`SKILL.md` is malformed; the message says where and why."""
+
+    message = "Invalid skill"
+
+
+class InvalidBundle(InvalidInput):
+    """The files cannot be a skill; the message names the file and the reason."""
+
+    message = "Invalid bundle"

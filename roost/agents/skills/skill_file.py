@@ -1,0 +1,151 @@
+"""`SKILL.md`: instructions for an agent below a YAML front matter (agentskills.io/specification). Pure.
+
+Required fields and their limits are strict. What agents ignore, and forms that only some engines know, are warnings.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from roost.agents.skills.errors import InvalidSkill
+from roost.agents.skills.front_matter import FRONT_MATTER_LIMIT, UNPRINTABLE, FrontMatter, parse_front_matter
+from roost.agents.skills.skill_wants import SkillWants, read_wants
+from roost.drivers.model.json_access import as_list, as_object
+
+SKILL_FILE_LIMIT = 1024**2
+NAME_LIMIT, DESCRIPTION_LIMIT, COMPATIBILITY_LIMIT = 64, 1024, 500
+BODY_LINES_ADVISED = 500
+METADATA_LIMIT = 64
+TOOLS_LIMIT = 100
+TEXT_LIMIT = 4096
+
+KNOWN_KEYS = ("name", "description", "license", "compatibility", "metadata", "allowed-tools")
+_NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
+_FENCE = re.compile(r"---[ \t]*")
+_FENCE_LINE = re.compile(r"^---[ \t]*$\n?", re.MULTILINE)
+_TOOL = re.compile(r"[^\s,(]+(?:\([^()]*\))?")
+
+
+@dataclass(frozen=True)
+class SkillFile:
+    """Content of a `SKILL.md`.
+
+    metadata: nested values are JSON. allowed_tools: tools that the author expects to be allowed; nothing grants them.
+    """
+
+    name: str
+    description: str
+    license: str | None = None
+    compatibility: str | None = None
+    metadata: Mapping[str, str] = field(default_factory=dict[str, str])
+    allowed_tools: Sequence[str] = ()
+    wants: SkillWants = field(default_factory=SkillWants)
+    warnings: Sequence[str] = ()
+
+
+def parse_skill_file(data: bytes, env_example: bytes | None = None) -> SkillFile:
+    """Parse a `SKILL.md`, and the `.env.example` beside it. Raises InvalidSkill."""
+    source, body = _split_text(_decode(data))
+    fields = parse_front_matter(source, first_line=2)
+    metadata, nested = _read_metadata(fields)
+    wants, wants_warnings = read_wants(fields, env_example)
+    return SkillFile(
+        name=_read_name(fields),
+        description=_read_text(fields, "description", DESCRIPTION_LIMIT, is_required=True) or "",
+        license=_read_text(fields, "license", TEXT_LIMIT),
+        compatibility=_read_text(fields, "compatibility", COMPATIBILITY_LIMIT),
+        metadata=metadata,
+        allowed_tools=_read_tools(fields),
+        wants=wants,
+        warnings=(*_key_warnings(fields), *nested, *wants_warnings, *_body_warnings(body)),
+    )
+
+
+def _decode(data: bytes) -> str:
+    if len(data) > SKILL_FILE_LIMIT:
+        raise InvalidSkill(f"SKILL.md is larger than {SKILL_FILE_LIMIT // 1024**2} MiB")
+    try:
+        return data.decode("utf-8-sig").replace("\r\n", "\n")
+    except UnicodeDecodeError as error:
+        raise InvalidSkill(f"SKILL.md is not UTF-8 text (byte {error.start})") from None
+
+
+def _split_text(text: str) -> tuple[str, str]:
+    """Return the front matter and the body."""
+    first, _, rest = text.partition("\n")
+    if not _FENCE.fullmatch(first):
+        raise InvalidSkill("SKILL.md line 1: must be `---`, the begin of the front matter")
+    end = _FENCE_LINE.search(rest, 0, FRONT_MATTER_LIMIT)
+    if end is None:
+        raise InvalidSkill(f"SKILL.md: no `---` ends the front matter within {FRONT_MATTER_LIMIT // 1024} KiB")
+    source = rest[: end.start()]
+    if found := UNPRINTABLE.search(source):
+        line = source.count("\n", 0, found.start()) + 2
+        raise InvalidSkill(f"SKILL.md line {line}: control character U+{ord(found[0]):04X}")
+    return source, rest[end.end() :]
+
+
+def _read_name(fields: FrontMatter) -> str:
+    name = _read_text(fields, "name", NAME_LIMIT, is_required=True) or ""
+    if not _NAME.fullmatch(name):
+        raise InvalidSkill(
+            f"SKILL.md: name must be lower-case letters, digits and single hyphens between them, got {name!r}"
+        )
+    return name
+
+
+def _read_text(fields: FrontMatter, key: str, limit: int, *, is_required: bool = False) -> str | None:
+    value = fields.get(key, "")
+    if not isinstance(value, str):
+        raise InvalidSkill(f"SKILL.md: {key} must be text")
+    text = value.strip()
+    if is_required and not text:
+        raise InvalidSkill(f"SKILL.md: {key} is missing")
+    if len(text) > limit:
+        raise InvalidSkill(f"SKILL.md: {key} must be at most {limit} characters, got {len(text)}")
+    return text or None
+
+
+def _read_metadata(fields: FrontMatter) -> tuple[Mapping[str, str], Sequence[str]]:
+    found: Any = fields.get("metadata", {}) or {}
+    if isinstance(found, str):  # some registries write JSON into a string
+        return {"metadata": found[:TEXT_LIMIT]}, ["metadata is text; the standard wants a mapping of text to text"]
+    if not isinstance(found, dict):
+        raise InvalidSkill("SKILL.md: metadata must be a mapping")
+    metadata = as_object(found)
+    if len(metadata) > METADATA_LIMIT:
+        raise InvalidSkill(f"SKILL.md: metadata must be at most {METADATA_LIMIT} keys, got {len(metadata)}")
+    nested = [key for key, value in metadata.items() if not isinstance(value, str)]
+    warnings = [f"metadata.{key[:40]} is nested; the standard wants a mapping of text to text" for key in nested]
+    texts = {
+        key: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        for key, value in metadata.items()
+    }
+    return texts, warnings
+
+
+def _read_tools(fields: FrontMatter) -> Sequence[str]:
+    """Read a list, or text with blanks or commas between tools such as `Bash(git add:*)`."""
+    found: Any = fields.get("allowed-tools", "")
+    tools = _TOOL.findall(found) if isinstance(found, str) else as_list(found)
+    if isinstance(found, dict) or not all(isinstance(tool, str) for tool in tools):
+        raise InvalidSkill("SKILL.md: allowed-tools must be text or a list of text")
+    if len(tools) > TOOLS_LIMIT:
+        raise InvalidSkill(f"SKILL.md: allowed-tools must be at most {TOOLS_LIMIT} tools, got {len(tools)}")
+    return tuple(tools)
+
+
+def _key_warnings(fields: FrontMatter) -> Iterator[str]:
+    for key in fields:
+        if key not in KNOWN_KEYS:
+            yield f"unknown key {key[:40]!r}; the standard has {', '.join(KNOWN_KEYS)}"
+
+
+def _body_warnings(body: str) -> Iterator[str]:
+    lines = body.count("\n") + 1
+    if not body.strip():
+        yield "the body is empty: an agent learns nothing but the description"
+    elif lines > BODY_LINES_ADVISED:
+        yield f"the body has {lines} lines; move details into references/ (at most {BODY_LINES_ADVISED} are advised)"

@@ -1,0 +1,89 @@
+"""`SKILL.md`: strict where the standard is, warnings for the rest."""
+
+import pytest
+
+from roost.agents.skills.errors import InvalidSkill
+from roost.agents.skills.skill_file import SKILL_FILE_LIMIT, SkillFile, parse_skill_file
+from roost.core.problem import ProblemKind
+
+MINIMAL = "name: demo\ndescription: Does a thing.\n"
+
+
+def parse(front: str, body: str = "# Demo\n") -> SkillFile:
+    return parse_skill_file(f"---\n{front}---\n{body}".encode())
+
+
+def test_all_fields() -> None:
+    found = parse(
+        "name: a-b2\ndescription: >\n  Reads\n  pages.\nlicense: Apache-2.0\ncompatibility: needs git\n"
+        "metadata:\n  author: me\n  version: '1.0'\nallowed-tools: Bash(git add:*) Read\n"
+    )
+    assert (found.name, found.description, found.license) == ("a-b2", "Reads pages.", "Apache-2.0")
+    assert found.compatibility == "needs git"
+    assert found.metadata == {"author": "me", "version": "1.0"}
+    assert found.allowed_tools == ("Bash(git add:*)", "Read")
+    assert found.warnings == ()
+
+
+def test_a_minimal_file_has_no_warnings() -> None:
+    assert parse(MINIMAL) == SkillFile("demo", "Does a thing.")
+
+
+def test_a_byte_order_mark_and_windows_lines() -> None:
+    found = parse_skill_file(b"\xef\xbb\xbf---\r\nname: demo\r\ndescription: x\r\n--- \r\nbody\r\n")
+    assert (found.name, found.description) == ("demo", "x")
+
+
+@pytest.mark.parametrize("name", ["", "A", "a_b", "-a", "a-", "a--b", "a b", "a/b", "..", "\u0430bc", "a" * 65])
+def test_names_that_the_standard_refuses(name: str) -> None:
+    with pytest.raises(InvalidSkill, match="name"):
+        parse(f"name: '{name}'\ndescription: x\n")
+
+
+@pytest.mark.parametrize(
+    ("front", "reason"),
+    [
+        ("name: demo\n", "description is missing"),
+        ("description: x\n", "name is missing"),
+        (f"name: demo\ndescription: {'x' * 1025}\n", "at most 1024"),
+        (f"{MINIMAL}compatibility: {'x' * 501}\n", "at most 500"),
+        ("name: [demo]\ndescription: x\n", "name must be text"),
+        (f"{MINIMAL}metadata: [1]\n", "metadata must be a mapping"),
+        (f"{MINIMAL}metadata: {{{', '.join(f'k{n}: v' for n in range(65))}}}\n", "at most 64"),
+        (f"{MINIMAL}allowed-tools: {{a: b}}\n", "allowed-tools"),
+        (f"{MINIMAL}allowed-tools: {'a ' * 101}\n", "at most 100"),
+        (f"{MINIMAL}license: a\x07b\n", "line 4: control character U.0007"),
+        (f"{MINIMAL}a: b: c\n", "line 4: `: ` inside"),
+    ],
+)
+def test_fields_that_are_refused(front: str, reason: str) -> None:
+    with pytest.raises(InvalidSkill, match=reason) as caught:
+        parse(front)
+    assert caught.value.kind is ProblemKind.INVALID
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (b"", "line 1"),
+        (b"# Demo\n", "line 1"),
+        (b"---\nname: demo\n", "no `---` ends"),
+        (b"---\n" + b"#\n" * 40_000 + b"---\n", "within 64 KiB"),
+        (b"---\nname: \xff\n---\n", "not UTF-8"),
+        (b"x" * (SKILL_FILE_LIMIT + 1), "larger than 1 MiB"),
+    ],
+)
+def test_files_that_are_refused(data: bytes, reason: str) -> None:
+    with pytest.raises(InvalidSkill, match=reason):
+        parse_skill_file(data)
+
+
+def test_what_the_standard_does_not_have_is_a_warning() -> None:
+    found = parse(f"{MINIMAL}user-invocable: true\nmetadata: {{openclaw: {{emoji: x}}}}\n", "x\n" * 600)
+    assert [warning.split(";")[0] for warning in found.warnings] == [
+        "unknown key 'user-invocable'",
+        "metadata.openclaw is nested",
+        "the body has 601 lines",
+    ]
+    assert found.metadata == {"openclaw": '{"emoji": "x"}'}
+    assert parse(MINIMAL, "\n").warnings == ("the body is empty: an agent learns nothing but the description",)
