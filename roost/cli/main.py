@@ -21,6 +21,7 @@ from roost.cli import (
     secrets,
     server,
     signatures,
+    skills,
     snapshots,
     tasks,
     webhooks,
@@ -59,6 +60,7 @@ cli.add_typer(runtime_config.commands, name="config")
 cli.add_typer(engines.commands, name="engines")
 cli.add_typer(hosts.commands, name="hosts")
 cli.add_typer(keys.commands, name="keys")
+cli.add_typer(skills.commands, name="skills")
 cli.add_typer(snapshots.commands, name="snapshots")
 cli.add_typer(tasks.commands, name="tasks")
 cli.add_typer(secrets.commands, name="secrets")

@@ -4,7 +4,7 @@ from roost.core.problem import InvalidInput
 
 
 class InvalidSkill(InvalidInput):
-    """`SKILL.md` is malformed; the message says where and why."""
+    """`SKILL.md` is malformed; the message is `SKILL.md:LINE: reason`, without the line for a field."""
 
     message = "Invalid skill"
 

@@ -355,7 +355,7 @@ class _FrontMatterParser:
         return self._first_line + self._text.count("\n", 0, self._at)
 
     def _fail(self, reason: str) -> NoReturn:
-        raise InvalidSkill(f"SKILL.md line {self._line()}: {reason}")
+        raise InvalidSkill(f"SKILL.md:{self._line()}: {reason}")
 
 
 def _end_of_blanks(text: str, at: int) -> int:

@@ -65,25 +65,25 @@ def parse_skill_file(data: bytes, env_example: bytes | None = None) -> SkillFile
 
 def _decode(data: bytes) -> str:
     if len(data) > SKILL_FILE_LIMIT:
-        raise InvalidSkill(f"SKILL.md is larger than {SKILL_FILE_LIMIT // 1024**2} MiB")
+        raise InvalidSkill(f"SKILL.md: larger than {SKILL_FILE_LIMIT // 1024**2} MiB")
     try:
         return data.decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError as error:
-        raise InvalidSkill(f"SKILL.md is not UTF-8 text (byte {error.start})") from None
+        raise InvalidSkill(f"SKILL.md: not UTF-8 text (byte {error.start})") from None
 
 
 def _split_text(text: str) -> tuple[str, str]:
     """Return the front matter and the body."""
     first, _, rest = text.partition("\n")
     if not _FENCE.fullmatch(first):
-        raise InvalidSkill("SKILL.md line 1: must be `---`, the begin of the front matter")
+        raise InvalidSkill("SKILL.md:1: must be `---`, the begin of the front matter")
     end = _FENCE_LINE.search(rest, 0, FRONT_MATTER_LIMIT)
     if end is None:
         raise InvalidSkill(f"SKILL.md: no `---` ends the front matter within {FRONT_MATTER_LIMIT // 1024} KiB")
     source = rest[: end.start()]
     if found := UNPRINTABLE.search(source):
         line = source.count("\n", 0, found.start()) + 2
-        raise InvalidSkill(f"SKILL.md line {line}: control character U+{ord(found[0]):04X}")
+        raise InvalidSkill(f"SKILL.md:{line}: control character U+{ord(found[0]):04X}")
     return source, rest[end.end() :]
 
 

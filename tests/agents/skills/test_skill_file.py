@@ -52,8 +52,8 @@ def test_names_that_the_standard_refuses(name: str) -> None:
         (f"{MINIMAL}metadata: {{{', '.join(f'k{n}: v' for n in range(65))}}}\n", "at most 64"),
         (f"{MINIMAL}allowed-tools: {{a: b}}\n", "allowed-tools"),
         (f"{MINIMAL}allowed-tools: {'a ' * 101}\n", "at most 100"),
-        (f"{MINIMAL}license: a\x07b\n", "line 4: control character U.0007"),
-        (f"{MINIMAL}a: b: c\n", "line 4: `: ` inside"),
+        (f"{MINIMAL}license: a\x07b\n", ":4: control character U.0007"),
+        (f"{MINIMAL}a: b: c\n", ":4: `: ` inside"),
     ],
 )
 def test_fields_that_are_refused(front: str, reason: str) -> None:
@@ -65,8 +65,8 @@ def test_fields_that_are_refused(front: str, reason: str) -> None:
 @pytest.mark.parametrize(
     ("data", "reason"),
     [
-        (b"", "line 1"),
-        (b"# Demo\n", "line 1"),
+        (b"", ":1"),
+        (b"# Demo\n", ":1"),
         (b"---\nname: demo\n", "no `---` ends"),
         (b"---\n" + b"#\n" * 40_000 + b"---\n", "within 64 KiB"),
         (b"---\nname: \xff\n---\n", "not UTF-8"),

@@ -295,7 +295,7 @@ RULES: Sequence[SkillRule] = (
     SkillRule(
         "destructive-command",
         _DANGEROUS,
-        "Destroys files, disks or the history of a person.",
+        "Destroys all files of a person, or a disk.",
         (
             r"\brm\s{1,4}(?:-\w{1,8}\s{1,4}){1,3}(?:--no-preserve-root\s{1,4})?[\"']?(?:/|~|\$home|/\*|~/\*)[\"']?(?=$|[\s;&|`)])",
             r"\bdd\s[^\n]{0,80}\bof=/dev/(?:sd|nvme|hd|vd|xvd|disk)",

@@ -1,0 +1,123 @@
+"""`roost skills ...`: lint, rules."""
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from roost.cli.output import ExitCode, Output, OutputFormat, exit_with_error, print_json, print_line, print_rows
+from roost.core.problem import InvalidInput
+
+if TYPE_CHECKING:
+    from roost.agents.skills.bundle import Bundle
+    from roost.agents.skills.skill_wants import SkillWants
+
+commands = typer.Typer(help="Check skills before an agent gets them.", no_args_is_help=True)
+
+
+@commands.command()
+def lint(
+    path: Annotated[Path, typer.Argument(metavar="PATH", help="A skill: a folder, a zip archive, or its SKILL.md.")],
+    output: Output = OutputFormat.TABLE,
+) -> None:
+    """Check a skill on this machine: errors, warnings, wants, verdict.
+
+    Exits with 1 if the skill is invalid or dangerous.
+    """
+    from roost.agents.skills.skill_file import parse_skill_file
+    from roost.agents.skills.skill_wants import ENV_EXAMPLE
+    from roost.agents.skills.verdict import VerdictLevel, check_bundle
+
+    try:
+        bundle = _read_bundle(path)
+        example = bundle.files.get(ENV_EXAMPLE)
+        skill = parse_skill_file(bundle.files["SKILL.md"].content, example.content if example else None)
+    except InvalidInput as problem:
+        if output is OutputFormat.JSON:
+            print_json({"valid": False, "errors": [problem.message]})
+            raise typer.Exit(ExitCode.FAILED) from None
+        exit_with_error(problem.message)
+    folder = path.resolve() if path.is_dir() else path.resolve().parent
+    warnings = [f"SKILL.md: {warning}" for warning in skill.warnings]
+    if path.suffix != ".zip" and folder.name != skill.name:
+        warnings.append(f"SKILL.md: the name is {skill.name}, but its folder is {folder.name}")
+    verdict = check_bundle(bundle)
+    if output is OutputFormat.JSON:
+        wants = asdict(skill.wants)
+        print_json(
+            {"valid": True, "name": skill.name, "warnings": warnings, "wants": wants, "verdict": asdict(verdict)}
+        )
+    else:
+        for warning in warnings:
+            print_line(f"Warning: {warning}")
+        for finding in verdict.findings:
+            print_line(f"{finding.path}:{finding.line}: {finding.level} ({finding.rule}): {finding.excerpt}")
+        for line in _describe_wants(skill.wants):
+            print_line(line)
+        print_line(f"{skill.name}: {verdict.level}")
+    if verdict.level is VerdictLevel.DANGEROUS:
+        raise typer.Exit(ExitCode.FAILED)
+
+
+@commands.command("rules")
+def list_rules(
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print the reference page.")] = False,
+    output: Output = OutputFormat.TABLE,
+) -> None:
+    """List the rules that give skills their verdict."""
+    from roost.agents.skills.verdict.reference import render_rules
+    from roost.agents.skills.verdict.rules import RULES
+
+    if markdown:
+        typer.echo(render_rules(), nl=False)
+        return
+    rows = [{"rule": rule.id, "level": rule.level.value, "finds": rule.description} for rule in RULES]
+    print_rows(rows, ("rule", "level", "finds"), output)
+
+
+def _read_bundle(path: Path) -> "Bundle":
+    from roost.agents.skills.bundle import ARCHIVE_LIMIT, read_files, read_zip
+
+    if path.is_dir():
+        return read_files(_scan_skill(path))
+    if not path.is_file():
+        exit_with_error(f"{path} does not exist, or is no file and no folder.", ExitCode.USAGE)
+    if path.suffix == ".zip":
+        with path.open("rb") as archive:
+            return read_zip(archive.read(ARCHIVE_LIMIT + 1))
+    return read_files([("SKILL.md", _read_limited(path))])
+
+
+def _scan_skill(folder: Path) -> Iterator[tuple[str, bytes]]:
+    """Yield the files of a folder; the reader stops at its limits."""
+    from roost.agents.skills.errors import InvalidBundle
+
+    for root, folders, names in os.walk(folder):
+        here = Path(root)
+        for name in sorted(names + [name for name in folders if (here / name).is_symlink()]):
+            file = here / name
+            relative = file.relative_to(folder).as_posix()
+            if file.is_symlink() or not file.is_file():
+                raise InvalidBundle(f"{relative!r} is a link or a special file")
+            yield relative, _read_limited(file)
+
+
+def _read_limited(path: Path) -> bytes:
+    """Read one byte more than a skill may have, so that its reader refuses a larger file."""
+    from roost.agents.skills.bundle import BYTES_LIMIT
+
+    with path.open("rb") as file:
+        return file.read(BYTES_LIMIT + 1)
+
+
+def _describe_wants(wants: "SkillWants") -> Sequence[str]:
+    secrets = [
+        f"Wants the secret {secret.name}{'' if secret.required else ' (optional)'}"
+        + (f": {secret.description}" if secret.description else "")
+        for secret in wants.secrets
+    ]
+    programs = [f"Wants the program {name}" for name in wants.programs]
+    return [*secrets, *programs, *(f"Wants to reach {host}" for host in wants.hosts)]
