@@ -31,6 +31,8 @@ from roost.agents.registry.repository import AgentRepository
 from roost.agents.runtime_config.service import RuntimeConfigService
 from roost.agents.secrets.environment import SecretEnvironment
 from roost.agents.secrets.service import SecretService
+from roost.agents.skills.checks import SkillChecks
+from roost.agents.skills.service import CheckQuota, SkillService
 from roost.agents.snapshots.service import LoadSecrets, expect_committed
 from roost.agents.tasks.service import TaskService
 from roost.app.core_services import CoreServices
@@ -69,9 +71,13 @@ class AgentServices:
     git: AgentGitService
     git_maintenance: RepositoryMaintenance
     self_service: AgentSelfService
+    skill_library: SkillService
+    skill_checks: SkillChecks
 
 
-def build_agent_services(core: CoreServices, drivers: Drivers, content: ContentService, app: ASGIApp) -> AgentServices:
+def build_agent_services(
+    core: CoreServices, drivers: Drivers, content: ContentService, check_quota: CheckQuota, app: ASGIApp
+) -> AgentServices:
     """Build the services; requests of agents through their relays go to `app`."""
     settings, db, sealer, origin = core.settings, core.db, core.sealer, core.addresses.agent_origin
     repository = AgentRepository(db, sealer, _agent_quotas(settings), core.host.id)
@@ -79,12 +85,10 @@ def build_agent_services(core: CoreServices, drivers: Drivers, content: ContentS
     channels, validator = ChannelRepository(db, sealer, repository), ChannelValidator(drivers.chat_platforms)
     runtimes = AgentRuntimes(repository, drivers.runtime, drivers.engines)
     dialer = agent_dialer(core)
-    transports = transport_factory(dialer, settings.ca_file)
-    timeouts = ModelTimeouts(settings.model_timeout, settings.model_idle_timeout)
-    models = ModelGateway(db, drivers.upstreams, providers=agent_providers(secrets, transports), timeouts=timeouts)
-    secrets.subscribe(models.refresh_agent)
+    models = _build_model_gateway(core, drivers, dialer, secrets)
     relays = RelayServer(drivers.runtime, app, EgressProxy(dialer))
     private_values = partial(_get_private_values, core, repository, environment, channels)
+    skill_library = SkillService(db, content, check_quota)
     lifecycle = build_lifecycle_services(
         db=db,
         operations=core.operations,
@@ -108,6 +112,8 @@ def build_agent_services(core: CoreServices, drivers: Drivers, content: ContentS
         snapshot_delay=settings.snapshot_delay,
         ballast=DiskBallast(settings.data / "ballast", BALLAST_BYTES),
         trust=trusted_authorities.load_authorities(settings.ca_file),
+        skill_library=skill_library,
+        refuses_host=lambda host: not dialer.policy.admits_host(host),
     )
     logs = LogService(repository, runtimes, private_values)
     return AgentServices(
@@ -128,11 +134,27 @@ def build_agent_services(core: CoreServices, drivers: Drivers, content: ContentS
         runtime_config=RuntimeConfigService(repository, runtimes, lifecycle.starter.get_setup, lifecycle.restart),
         logs=logs,
         git=_build_git_service(core, drivers, repository, runtimes, lifecycle, logs),
-        git_maintenance=RepositoryMaintenance(
-            lifecycle.host_agents, drivers.git.collector, lifecycle.history.list_commits
-        ),
+        git_maintenance=_build_git_maintenance(drivers, lifecycle),
         self_service=AgentSelfService(repository, lifecycle.details, core.platform_tokens, origin),
+        skill_library=skill_library,
+        skill_checks=SkillChecks(skill_library),
     )
+
+
+def _build_model_gateway(
+    core: CoreServices, drivers: Drivers, dialer: PublicDialer, secrets: SecretService
+) -> ModelGateway:
+    """Build the gateway, which knows of each change of an agent's keys."""
+    settings = core.settings
+    providers_of_agents = agent_providers(secrets, transport_factory(dialer, settings.ca_file))
+    timeouts = ModelTimeouts(settings.model_timeout, settings.model_idle_timeout)
+    models = ModelGateway(core.db, drivers.upstreams, providers=providers_of_agents, timeouts=timeouts)
+    secrets.subscribe(models.refresh_agent)
+    return models
+
+
+def _build_git_maintenance(drivers: Drivers, lifecycle: LifecycleServices) -> RepositoryMaintenance:
+    return RepositoryMaintenance(lifecycle.host_agents, drivers.git.collector, lifecycle.history.list_commits)
 
 
 def _build_git_service(
@@ -188,6 +210,8 @@ async def start_agent_services(agents: AgentServices, runtime: Runtime, stack: A
     await agents.lifecycle.disk_guard.start(agents.lifecycle.reconciler.wake)
     stack.push_async_callback(agents.git_maintenance.stop)
     agents.git_maintenance.start()
+    stack.push_async_callback(agents.skill_checks.stop)
+    agents.skill_checks.start()
     await agents.git.enqueue_unfinished_pushes(agents.lifecycle.host_agents)
 
 

@@ -31,6 +31,7 @@ def build_archive_services(core: CoreServices, storage: StorageServices, agents:
             agents.private_values,
             ChannelRepository(db, core.sealer, agents.repository),
             agents.tasks,
+            agents.lifecycle.agent_skills,
         ),
         AgentImporter(
             db,
@@ -39,6 +40,7 @@ def build_archive_services(core: CoreServices, storage: StorageServices, agents:
             storage.files.quota,
             agents.lifecycle.launch,
             TaskImport(core.operations, agents.repository, agents.tasks),
+            agents.lifecycle.agent_skills,
             core.settings.agent_disk,
         ),
     )

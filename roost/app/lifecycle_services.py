@@ -22,6 +22,10 @@ from roost.agents.registry.repository import AgentRepository
 from roost.agents.scripts.model import BUILD_TIMEOUT_SECONDS, OPERATION_KIND
 from roost.agents.scripts.service import ScriptService
 from roost.agents.secrets.service import SecretService
+from roost.agents.skills.attachments import AgentSkillService
+from roost.agents.skills.delivery import SkillDelivery
+from roost.agents.skills.requirements import RefusesHost, SkillRequirements
+from roost.agents.skills.service import SkillService
 from roost.agents.snapshots.automatic import AutomaticSnapshots
 from roost.agents.snapshots.history import SnapshotHistory
 from roost.agents.snapshots.service import SnapshotService
@@ -55,6 +59,7 @@ class LifecycleServices:
     automatic_snapshots: AutomaticSnapshots
     reconciler: AgentReconciler
     disk_guard: DiskGuard
+    agent_skills: AgentSkillService
 
 
 def build_lifecycle_services(
@@ -78,6 +83,8 @@ def build_lifecycle_services(
     prepare_version: Prepare,
     limits: ContainerLimits,
     trust: TrustedAuthorities,
+    skill_library: SkillService,
+    refuses_host: RefusesHost,
     disk_reserve: int = 0,
     ballast: DiskBallast | None = None,
     reconcile_seconds: float = 5.0,
@@ -91,9 +98,12 @@ def build_lifecycle_services(
     scripts = ScriptService(db, repository, runtimes, origin, startup_inputs, build_seconds)
     disk = DiskGuard(runtime, limits.disk_bytes, disk_reserve, ballast)
     pushes = PushRecovery(runtimes, git)
+    delivery = SkillDelivery(db, skill_library)
     start = StartWorkflow(
-        repository, runtimes, runtime, relays, starter, versions, scripts, limits, trust, disk, pushes
+        repository, runtimes, runtime, relays, starter, versions, scripts, limits, trust, disk, pushes, delivery
     )
+    requirements = SkillRequirements(secrets, runtimes, refuses_host)
+    skills = AgentSkillService(db, operations, repository, runtimes, delivery, requirements, start.open_workspace)
     history = SnapshotHistory(db, operations, repository, content.reader, git)
     snapshots = SnapshotService(
         db,
@@ -106,10 +116,14 @@ def build_lifecycle_services(
         history,
         runtimes,
         start,
+        skills.enqueue_delivery,
     )
-    details = AgentDetails(repository, runtimes, gateway_tokens, secrets, origin, scripts, snapshots)
+    details = AgentDetails(repository, runtimes, gateway_tokens, secrets, origin, scripts, snapshots, skills)
     update = UpdateWorkflow(db, operations, repository, runtimes, versions, start, snapshots)
     delete = DeleteWorkflow(db, operations, repository, gateway_tokens, runtime, relays, git)
+    launch = LaunchWorkflow(
+        db, operations, repository, gateway_tokens, runtimes, secrets, channel_validator, channels, snapshots, skills
+    )
     operations.handle(model.START, start.handle, retries=model.START_RETRIES)
     operations.handle(model.UPDATE, update.handle)
     operations.handle(OPERATION_KIND, scripts.handle)
@@ -120,9 +134,7 @@ def build_lifecycle_services(
         versions=versions,
         scripts=scripts,
         details=details,
-        launch=LaunchWorkflow(
-            db, operations, repository, gateway_tokens, runtimes, secrets, channel_validator, channels, snapshots
-        ),
+        launch=launch,
         restart=RestartWorkflow(db, operations, repository, runtimes, details, versions, snapshots),
         start=start,
         update=update,
@@ -135,4 +147,5 @@ def build_lifecycle_services(
             db, repository, host_agents, runtimes, runtime, relays, starter, interval=reconcile_seconds
         ),
         disk_guard=disk,
+        agent_skills=skills,
     )

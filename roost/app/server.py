@@ -106,7 +106,7 @@ def build_server(settings: Settings, drivers: Drivers) -> RoostServer:
     observe = _request_observer(core.metrics)
     trusted = settings.trusted_proxies
     asgi = add_middleware(gateway, core.addresses, core.authenticator.identify_caller, trusted=trusted, observe=observe)
-    agents = build_agent_services(core, drivers, storage.content, asgi)
+    agents = build_agent_services(core, drivers, storage.content, storage.files.quota.check, asgi)
     archives = build_archive_services(core, storage, agents)
     for services in (core, storage, agents, agents.lifecycle, archives):
         registry.add_fields(services)

@@ -18,6 +18,7 @@ from roost.agents.platform import api as platform
 from roost.agents.runtime_config import api as runtime_config
 from roost.agents.scripts import api as scripts
 from roost.agents.secrets import api as secrets
+from roost.agents.skills import api as skills
 from roost.agents.snapshots import api as snapshots
 from roost.agents.tasks import api as tasks
 from roost.agents.versions import api as versions
@@ -71,6 +72,7 @@ def create_application(
     app.include_router(snapshots.router)
     app.include_router(channels.router)
     app.include_router(secrets.router)
+    app.include_router(skills.router)
     app.include_router(versions.router)
     app.include_router(scripts.router)
     app.include_router(tasks.router)

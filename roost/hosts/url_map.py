@@ -15,6 +15,7 @@ _MIB = 1024**2
 _UPLOAD = BodyLimit(size=None, values=None)
 _MODEL_BODY = BodyLimit(size=32 * _MIB, values=None)
 _WORKSPACE_FILE = BodyLimit(size=16 * _MIB, message=WorkspaceFileTooLarge.message)
+_SKILL = BodyLimit(size=12 * _MIB, uncounted=frozenset({b"multipart/form-data", b"application/zip"}))
 _GIT_BODY = BodyLimit(size=None, values=None, codings=frozenset({b"identity", b"gzip", b"x-gzip"}))
 _ANY_JSON = BodyLimit(size=10 * _MIB, values=None)
 
@@ -52,6 +53,7 @@ URL_MAP = (
     _git("/v0/git/.*", aliases=_ON_AGENT),
     _agents("/v0/agents(/.*)?"),
     _agents("/v0/platform/.*|/v0/status", aliases=_ON_AGENT_AND_RELAY),
+    _agents("/v0/skills(/[^/]+/versions)?", methods=frozenset({"POST"}), body=_SKILL, aliases=_ON_AGENT),
     _agents("/v0/.*", aliases=_ON_AGENT),
     _signed(_SIGNED_UPLOAD, methods=frozenset({"POST"})),
     _signed(_UPLOAD_IN_PARTS),

@@ -35,7 +35,7 @@ class BodyLimitMiddleware:
             return
         rule = rule_of(scope)
         body = _BodyReader(rule.body, scope.get("state", {}).get("body_owner", ""), self._budget, receive, send)
-        body.check(length, headers.get(b"content-encoding", b"identity"))
+        body.check(length, headers.get(b"content-encoding", b"identity"), headers.get(b"content-type", b""))
         try:
             if body.refusal is None:
                 await self._app(scope, body.receive, body.send)
@@ -61,14 +61,16 @@ class _BodyReader:
         self._began = asyncio.get_running_loop().time()
         self._size = 0
         self._values = JsonTokenCounter()
+        self._counts_values = True
         self._is_whole = False
         self.refusal: tuple[int, str] | Problem | None = None
         self.has_begun = False
         """Whether the application began its response."""
 
-    def check(self, length: bytes | None, coding: bytes) -> None:
+    def check(self, length: bytes | None, coding: bytes, content_type: bytes) -> None:
         """Reject by the headers alone."""
         limit = self._limit.size
+        self._counts_values = content_type.partition(b";")[0].strip().lower() not in self._limit.uncounted
         if coding.lower() not in self._limit.codings:
             self.refusal = 415, "Unsupported media type"
         elif length is not None and limit is not None and int(length) > limit:
@@ -102,7 +104,7 @@ class _BodyReader:
             if self._size > self._limit.size:
                 self._refuse((413, self._limit.message))
             self._hold(len(piece))
-        if self._limit.values is not None:
+        if self._limit.values is not None and self._counts_values:
             self._values.add(piece)
             if self._values.count > self._limit.values:
                 self._refuse((413, self._limit.message))

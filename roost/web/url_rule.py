@@ -55,6 +55,7 @@ class BodyLimit:
     """Limits of a request body; sizes in bytes, times in seconds.
 
     size, values (of JSON): None if the handler limits them, or if the body is not JSON.
+    uncounted: media types of bodies that are not JSON, whose values are not counted.
     codings: accepted content codings; the handler decodes a body and limits what it decodes to.
     A body must be complete within `grace` seconds plus one for each `rate` bytes, without a pause of `idle` seconds.
     """
@@ -62,6 +63,7 @@ class BodyLimit:
     size: int | None = 1024**2
     values: int | None = VALUES_LIMIT
     message: str = "Request body too large"
+    uncounted: frozenset[bytes] = frozenset()
     codings: frozenset[bytes] = frozenset({b"identity"})
     grace: float = 30.0
     rate: int = 8 * 1024

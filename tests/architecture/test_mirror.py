@@ -45,6 +45,14 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
     "roost/drivers/engine/abilities/saved_state.py": "tests/drivers/engine/test_saved_state.py",
     "roost/drivers/engine/hermes/redaction.py": "tests/drivers/engine/test_saved_state.py",
     "roost/agents/skills/verdict/*.py": "tests/agents/skills/verdict/test_check.py",  # examples of all rules
+    "roost/web/multipart.py": "tests/storage/uploads/test_multipart.py",  # needs an upload
+    "roost/agents/skills/store.py": "tests/contract/test_skills.py",
+    "roost/agents/skills/service.py": "tests/contract/test_skills.py",
+    "roost/agents/skills/stored_bundle.py": "tests/contract/test_skills.py",
+    "roost/agents/skills/schemas.py": "tests/contract/test_skills.py",
+    "roost/agents/skills/api.py": "tests/contract/test_skills.py",
+    "roost/agents/skills/attachments.py": "tests/contract/test_agent_skills.py",
+    "roost/agents/skills/delivery.py": "tests/contract/test_agent_skills.py",
     "roost/agents/secrets/store.py": "tests/agents/secrets/test_service.py",
     "roost/agents/secrets/api.py": "tests/contract/test_secrets.py",
     "roost/identity/errors.py": "tests/identity/test_authenticator.py",  # raised there
@@ -75,6 +83,7 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
     "roost/storage/webhooks/store.py": "tests/storage/webhooks/test_service.py",
     "roost/drivers/http_sender/guarded.py": "tests/conformance/test_http_sender.py",  # its contract's suite, and more
     "roost/migrations/versions/0015_webhooks.py": "tests/migrations/test_match.py",
+    "roost/migrations/versions/0027_skills.py": "tests/migrations/test_match.py",
     "roost/drivers/network/trustless.py": "tests/conformance/test_network.py",  # its contract's suite, and more
     "roost/drivers/network/rpc.py": "tests/drivers/network/test_kubo.py",
     "roost/storage/groups/api.py": "tests/contract/test_storage_groups.py",

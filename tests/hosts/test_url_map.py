@@ -25,6 +25,9 @@ MIB = 1024**2
         ("PUT /v0/agents/a1/files/content", UrlFamily.AGENTS, ErrorForm.AGENTS, None),
         ("GET /v0/files/content", UrlFamily.AGENTS, ErrorForm.AGENTS, MIB),
         ("POST /v0/agents/a1/x/files/upload", UrlFamily.AGENTS, ErrorForm.AGENTS, MIB),
+        ("POST /v0/skills", UrlFamily.AGENTS, ErrorForm.AGENTS, 12 * MIB),
+        ("POST /v0/skills/s1/versions", UrlFamily.AGENTS, ErrorForm.AGENTS, 12 * MIB),
+        ("POST /v0/agents/a1/skills", UrlFamily.AGENTS, ErrorForm.AGENTS, MIB),
         ("POST /v0/agents/a1/git/git-upload-pack", UrlFamily.GIT, ErrorForm.AGENTS, None),
         ("GET /v0/git/info/refs", UrlFamily.GIT, ErrorForm.AGENTS, None),
         ("POST /v0/llm/v1/chat/completions", UrlFamily.MODELS, ErrorForm.OPENAI, 32 * MIB),
@@ -62,7 +65,15 @@ def test_every_request_has_a_row_and_every_row_a_request() -> None:
         "/v0/agents/import",
         "/v0/status",
     ]
-    examples += ["/v0/secrets", "/v3/files", "/v3/x", "/pinning/pinFileToIPFS", "/pinning/pinJSONToIPFS", "/groups"]
+    examples += [
+        "/v0/secrets",
+        "/v0/skills",
+        "/v3/files",
+        "/v3/x",
+        "/pinning/pinFileToIPFS",
+        "/pinning/pinJSONToIPFS",
+        "/groups",
+    ]
     examples += ["/ipfs/x", "/", "/metrics", "/anything\n", f"/v3/files/{ID}", f"/v3/files/{ID}/a1"]
     found = [find_rule(method, path) for path in examples for method in ("GET", "POST", "PUT")]
     assert all(any(rule is row for rule in found) for row in URL_MAP)

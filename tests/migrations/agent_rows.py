@@ -68,6 +68,28 @@ def _snapshot(snapshot_id: str, **fields: Any) -> Row:
     return "snapshots", {**row, **fields}
 
 
+def _skill_version(version_id: str, **fields: Any) -> Row:
+    row = {
+        "id": version_id,
+        "skill_id": "k1",
+        "tenant_id": TENANT,
+        "version": "1.0.0",
+        "cid": f"bafybeiskill{version_id}",
+        "description": "d" * 1024,
+        "env_vars": "[]",
+        "file_id": None,
+        "wants": '{"secrets":[["API_KEY","",true]],"programs":["git"],"hosts":["api.example.com"]}',
+        "warnings": '["unknown key: author"]',
+        "verdict": "dangerous",
+        "findings": '[["remote-code","dangerous","run.sh",3,"curl | sh"]]',
+        "rules_version": "1",
+        "files": 2,
+        "size": 2**40,
+        "created_at": THEN,
+    }
+    return "skill_versions", {**row, **fields}
+
+
 def _host(name: str, /, **more: Any) -> Row:
     row: dict[str, Any] = {
         "id": name,
@@ -111,6 +133,7 @@ def _channel(channel: str, **more: Any) -> Row:
     return "agent_channels", row | more
 
 
+_ATTACHED_SKILL = {"skill_id": "k1", "version_id": "v1", "attached_at": THEN}
 ROWS: Mapping[str, Sequence[Row]] = {
     "0001": [
         operation("o1", "pending"),
@@ -184,4 +207,12 @@ ROWS: Mapping[str, Sequence[Row]] = {
     ],
     "0025": [_snapshot("n3", state_cid="bafybeistate", state_files=2, state_size=2**40, state_packs='["p2"]')],
     "0026": [_snapshot("n4", searched='["0f"]')],
+    "0027": [
+        ("skills", {"id": "k1", "tenant_id": TENANT, "name": "n" * 64, "slug": None, "created_at": THEN}),
+        ("skills", {"id": "k2", "tenant_id": TENANT, "name": "b", "slug": "@ada/" + "b" * 64, "created_at": THEN}),
+        _skill_version("v1"),
+        _skill_version("v2", version="2.0.0-rc.1", verdict="clean", findings="[]", env_vars='["KEY"]', file_id="f1"),
+        ("agent_skills", {**_ATTACHED_SKILL, "agent_id": "a1", "delivered_id": "v1"}),
+        ("agent_skills", {**_ATTACHED_SKILL, "agent_id": "a2", "delivered_id": None}),
+    ],
 }

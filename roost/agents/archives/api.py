@@ -55,4 +55,4 @@ async def import_agent(
     async with details.describe_failure(caller):
         imported = await importer.import_agent(caller, request.stream(), name)
     agent = await details.get_record(caller, imported.agent)
-    return ImportAgentResponse.from_manifest(agent, imported.manifest, imported.skipped_tasks)
+    return ImportAgentResponse.from_manifest(agent, imported.manifest, imported.missing_skills, imported.skipped_tasks)

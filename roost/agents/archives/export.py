@@ -6,13 +6,14 @@ from dataclasses import dataclass
 
 from roost.agents.archives.errors import ArchiveHoldsSecret
 from roost.agents.archives.model import MANIFEST, STATE, WORKSPACE
-from roost.agents.archives.schemas import AgentManifest, ManifestChannel, ManifestSecret
+from roost.agents.archives.schemas import AgentManifest, ManifestChannel, ManifestSecret, ManifestSkill
 from roost.agents.channels.repository import ChannelRepository
 from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.agents.registry.errors import AgentNotRunning
 from roost.agents.registry.model import Agent, AgentState
 from roost.agents.registry.repository import AgentRepository
 from roost.agents.secrets.service import SecretService
+from roost.agents.skills.attachments import AgentSkillService
 from roost.agents.snapshots.model import Snapshot, content_scope, state_scope
 from roost.agents.snapshots.secret_search import SecretSearch
 from roost.agents.snapshots.service import SnapshotService, find_snapshot
@@ -62,6 +63,7 @@ class AgentExporter:
         load_secrets: LoadSecrets,
         channels: ChannelRepository,
         tasks: TaskService,
+        skills: AgentSkillService,
     ) -> None:
         self._db = db
         self._agents = agents
@@ -72,6 +74,7 @@ class AgentExporter:
         self._load_secrets = load_secrets
         self._channels = channels
         self._tasks = tasks
+        self._skills = skills
 
     async def open_archive(self, agent_id: str, cid: str | None = None) -> AgentArchive:
         """Take a snapshot, or find an older one, and return its archive.
@@ -106,6 +109,7 @@ class AgentExporter:
         profile = agent.profile
         secrets = await self._secrets.list_attached(agent.id)
         channels = await self._channels.get_channels(agent.id)
+        skills = await self._skills.list(agent.id)
         tasks = () if snapshot.state_cid else await self._list_tasks(agent)  # a state has them
         return AgentManifest.model_validate(
             {
@@ -113,6 +117,7 @@ class AgentExporter:
                 "engine_version": agent.engine_version,
                 "agent": ManifestAgent(**vars(profile)),
                 "secrets": [ManifestSecret(name=one.secret.name, type=one.secret.kind) for one in secrets],
+                "skills": [ManifestSkill(name=one.skill.name, cid=one.version.cid) for one in skills],
                 "tasks": [ManifestTask.from_task(task) for task in tasks if _can_run(task)],
                 "channels": {name: ManifestChannel.from_channel(channel) for name, channel in channels.items()},
             }

@@ -20,18 +20,19 @@ from roost.agents.registry.errors import AgentLimitReached
 from roost.agents.registry.model import Agent
 from roost.agents.registry.repository import AgentRepository
 from roost.agents.scripts.manifest import MANIFEST_LIMIT
+from roost.agents.skills.attachments import AgentSkillService
 from roost.agents.snapshots.model import Snapshot, SnapshotTrigger, content_scope
 from roost.core import clock, ids
 from roost.core.db import Database
 from roost.drivers.runtime.warden_tree import STAGING_NAME
 from roost.identity import tenants
 from roost.identity.caller import Caller
-from roost.storage.content.car_export import export_car
 from roost.storage.content.car_receiver import MAX_BLOCKS, CarReceiver
 from roost.storage.content.errors import ContentNotAFile, ContentNotAFolder, TooDeep, TooManyEntries, TooManyShards
 from roost.storage.content.model import ContentScope
 from roost.storage.content.reader import ContentReader
 from roost.storage.content.service import ContentService
+from roost.storage.content.tree_copy import copy_tree
 from roost.storage.content.tree_walk import MemberKind, walk_tree
 from roost.storage.files.errors import StorageQuotaExceeded
 from roost.storage.files.quota import StorageQuota
@@ -52,6 +53,7 @@ class AgentImporter:
         quota: StorageQuota,
         launch: LaunchWorkflow,
         tasks: TaskImport,
+        skills: AgentSkillService,
         most_bytes: int | None,
     ) -> None:
         self._db = db
@@ -60,6 +62,7 @@ class AgentImporter:
         self._quota = quota
         self._launch = launch
         self._tasks = tasks
+        self._skills = skills
         self._most_bytes = most_bytes
 
     async def import_agent(
@@ -114,14 +117,17 @@ class AgentImporter:
         snapshot = _first_snapshot(caller.tenant_id, workspace, car.pack_id, files, size)
         if state is not None:
             files, size = await _measure_tree(reader, scope, STATE, state)
-            await _copy_tree(reader, scope, state, state_car)
+            await copy_tree(reader, scope, state, state_car)
             kept = {"state_cid": str(state.v1()), "state_packs": (state_car.pack_id,)}
             snapshot = replace(snapshot, **kept, state_files=files, state_size=size)
         tasks_operation = ids.new_id()
+        missing_skills: list[str] = []
 
         def publish(connection: Connection, agent: Agent) -> None:
             self._quota.check(connection, tenants.lock_tenant(connection, agent.tenant_id), car.size + state_car.size)
             car.publish_pack(connection, workspace)
+            wanted = [skill.cid for skill in manifest.skills]
+            missing_skills[:] = self._skills.attach_known(connection, agent.tenant_id, agent.id, wanted)
             if state is None:
                 self._tasks.enqueue(connection, agent, manifest.tasks, tasks_operation)
             else:
@@ -129,7 +135,7 @@ class AgentImporter:
 
         request = CreateAgent(profile, manifest.engine, engine_version=manifest.engine_version)
         agent = await self._launch.create(caller, request, ImportedSnapshot(snapshot, publish))
-        return ImportedAgent(agent, manifest, await self._tasks.wait(tasks_operation))
+        return ImportedAgent(agent, manifest, missing_skills, await self._tasks.wait(tasks_operation))
 
 
 async def _read_root(reader: ContentReader, scope: ContentScope, root: Cid) -> tuple[AgentManifest, Mapping[str, Cid]]:
@@ -166,15 +172,6 @@ async def _measure_tree(reader: ContentReader, scope: ContentScope, name: str, r
             if member.kind is not MemberKind.FOLDER:
                 files, size = files + 1, size + member.size
     return files, size
-
-
-async def _copy_tree(reader: ContentReader, scope: ContentScope, root: Cid, car: CarReceiver) -> None:
-    """Copy a tree to a pack of its own."""
-    async with aclosing(export_car(reader, scope, [await reader.stat(scope, root)])) as pieces:
-        async for piece in pieces:
-            await car.write(piece)
-    await car.finish()
-    await car.commit_blob()
 
 
 def _first_snapshot(tenant_id: str, root: Cid, pack_id: str, files: int, size: int) -> Snapshot:

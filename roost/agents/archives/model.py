@@ -12,8 +12,12 @@ MEDIA_TYPE = "application/vnd.ipld.car"
 
 @dataclass(frozen=True)
 class ImportedAgent:
-    """A new agent, and what its archive describes; `skipped_tasks` names the tasks that the engine refuses."""
+    """A new agent, and what its archive describes.
+
+    missing_skills: CIDs of skills that were not attached. skipped_tasks: names of tasks that the engine refuses.
+    """
 
     agent: Agent
     manifest: AgentManifest
+    missing_skills: Sequence[str] = ()
     skipped_tasks: Sequence[str] = ()

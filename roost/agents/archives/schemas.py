@@ -5,7 +5,7 @@ Names are those of an agent template's manifest (version 1) where that has them.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Annotated, Literal, Self
 
 from pydantic import ConfigDict, Field, ValidationError
@@ -17,6 +17,7 @@ from roost.agents.registry.errors import InvalidAgentName
 from roost.agents.registry.model import AgentProfile, validate_agent_name
 from roost.agents.secrets.model import NAME_LIMIT as SECRET_NAME_LIMIT
 from roost.agents.secrets.model import SecretKind
+from roost.agents.skills.model import ATTACHED_LIMIT
 from roost.agents.tasks.model import TASK_LIMIT
 from roost.agents.templates.manifest import ManifestAgent, ManifestTask
 from roost.drivers.engine.abilities.channels import DmPolicy
@@ -34,6 +35,15 @@ class ManifestSecret(ApiSchema):
 
     name: Annotated[str, Field(max_length=SECRET_NAME_LIMIT, pattern="^[A-Z_][A-Z0-9_]*$")]
     type: Annotated[SecretKind, Field(strict=False)] = SecretKind.SECRET
+
+
+class ManifestSkill(ApiSchema):
+    """A skill that the agent had; the workspace has its files, the library of its tenant the skill itself."""
+
+    model_config = _STRICT
+
+    name: Annotated[Text, Field(max_length=64)]
+    cid: Annotated[Text, Field(max_length=128)]
 
 
 class ManifestChannel(ApiSchema):
@@ -62,6 +72,7 @@ class AgentManifest(ApiSchema):
     engine_version: Annotated[Text, Field(max_length=64)] | None = None
     agent: ManifestAgent
     secrets: Annotated[Sequence[ManifestSecret], Field(max_length=_SECRETS_LIMIT)] = ()
+    skills: Annotated[Sequence[ManifestSkill], Field(max_length=ATTACHED_LIMIT)] = ()
     tasks: Annotated[Sequence[ManifestTask], Field(max_length=TASK_LIMIT)] = ()
     channels: Mapping[_ChannelName, ManifestChannel] = Field(default_factory=dict[_ChannelName, ManifestChannel])
 
@@ -83,21 +94,30 @@ class ImportAgentResponse(CreateAgentResponse):
     """The new agent, and what the archived one had that the archive cannot hold.
 
     missingSecrets: names of secrets and variables. missingChannels: settings of channels by their names, without
-    tokens. skippedTasks: names of tasks that the engine refuses, as one whose only time has passed.
+    tokens. missingSkills: those that the library lacks, or that are found dangerous; their files are in the workspace.
+    skippedTasks: names of tasks that the engine refuses, as one whose only time has passed.
     """
 
     missing_secrets: Sequence[str] = Field(examples=[["OPENAI_API_KEY"]])
     missing_channels: Mapping[_ChannelName, ManifestChannel] = Field(
         examples=[{"telegram": {"enabled": True, "dmPolicy": "pairing", "allowFrom": ["4711"]}}]
     )
+    missing_skills: Sequence[ManifestSkill] = Field(examples=[[]])
     skipped_tasks: Sequence[str] = Field(examples=[[]])
 
     @classmethod
-    def from_manifest(cls, agent: AgentRecord, manifest: AgentManifest, skipped_tasks: Sequence[str]) -> Self:
+    def from_manifest(
+        cls,
+        agent: AgentRecord,
+        manifest: AgentManifest,
+        missing_skills: Collection[str],
+        skipped_tasks: Sequence[str],
+    ) -> Self:
         return cls(
             agent=agent,
             missing_secrets=[secret.name for secret in manifest.secrets],
             missing_channels=manifest.channels,
+            missing_skills=[skill for skill in manifest.skills if skill.cid in missing_skills],
             skipped_tasks=skipped_tasks,
         )
 

@@ -12,6 +12,7 @@ from roost.agents.lifecycle.errors import AgentDeleteFailed
 from roost.agents.lifecycle.model import AgentRelays
 from roost.agents.registry.repository import AgentRepository
 from roost.agents.secrets.service import SecretService
+from roost.agents.skills.attachments import AgentSkillService
 from roost.agents.snapshots.taking import remove_snapshots
 from roost.core.db import Database
 from roost.core.problem import Problem, ServiceUnavailable
@@ -57,6 +58,7 @@ class DeleteWorkflow:
             self._tokens.revoke(connection, agent_id)
             ChannelRepository.remove_all(connection, agent_id)
             SecretService.detach_all(connection, agent_id)
+            AgentSkillService.detach_all(connection, agent_id)
             remove_snapshots(connection, agent_id)
             return work.add_operation(connection, model.DELETE, agent_id, host=agent.host_id).id
 

@@ -13,6 +13,8 @@ from roost.agents.scripts.schemas import ScriptListRecord
 from roost.agents.scripts.service import ScriptService
 from roost.agents.secrets.schemas import AgentSecretRecord
 from roost.agents.secrets.service import SecretService
+from roost.agents.skills.attachments import AgentSkillService
+from roost.agents.skills.schemas import AttachedSkillRecord
 from roost.agents.snapshots.schemas import SnapshotRecord
 from roost.agents.snapshots.service import SnapshotService
 from roost.core.problem import Problem
@@ -31,6 +33,7 @@ class AgentDetails:
         origin: Origin,
         scripts: ScriptService,
         snapshots: SnapshotService,
+        skills: AgentSkillService,
     ) -> None:
         self._agents = agents
         self._runtimes = runtimes
@@ -39,6 +42,7 @@ class AgentDetails:
         self._origin = origin
         self._scripts = scripts
         self._snapshots = snapshots
+        self._skills = skills
 
     async def encode_list(self, caller: Caller) -> str:
         """Return the JSON of an AgentList of the caller's tenant."""
@@ -59,6 +63,7 @@ class AgentDetails:
             process_status=status,
             process_id=pid,
             lifecycle=lifecycle,
+            skills=[AttachedSkillRecord.from_attached(agent_id, one) for one in await self._skills.list(agent_id)],
             secrets=secrets,
             snapshots=[SnapshotRecord.from_snapshot(snapshot) for snapshot in snapshots],
         )

@@ -15,6 +15,7 @@ from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.agents.registry.model import Agent, AgentState
 from roost.agents.registry.repository import AgentRepository
 from roost.agents.secrets.service import SecretService
+from roost.agents.skills.attachments import AgentSkillService
 from roost.agents.snapshots.model import RESTORE_SECONDS, Snapshot
 from roost.agents.snapshots.service import SnapshotService
 from roost.core.db import Database
@@ -37,6 +38,7 @@ class LaunchWorkflow:
         channel_validator: ChannelValidator,
         channels: ChannelRepository,
         snapshots: SnapshotService,
+        skills: AgentSkillService,
     ) -> None:
         self._db = db
         self._queue = queue
@@ -47,14 +49,16 @@ class LaunchWorkflow:
         self._channel_validator = channel_validator
         self._channels = channels
         self._snapshots = snapshots
+        self._skills = skills
 
     async def create(self, caller: Caller, request: CreateAgent, imported: ImportedSnapshot | None = None) -> Agent:
         """Create an agent and return it once it runs; `imported` takes the place of the request's snapshot.
 
         Raises UnknownEngine, EngineNotInstalled, AgentLimitReached, the errors of `ImportedSnapshot.publish`,
         `ChannelValidator.validate_all`, `SecretService.attach_in_transaction`,
-        `ChannelRepository.save_in_transaction` and `SnapshotService.find_for_tenant`, and AgentStartFailed with the
-        agent if its workspace could not be restored or the gateway did not start.
+        `AgentSkillService.attach_in_transaction`, `ChannelRepository.save_in_transaction` and
+        `SnapshotService.find_for_tenant`, and AgentStartFailed with the agent if its workspace could not be restored or
+        the gateway did not start.
         """
         engine = self._select_engine(request.engine)
         plan = (await self._db.read(lambda connection: tenants.get_tenant(connection, caller.tenant_id))).plan
@@ -65,12 +69,14 @@ class LaunchWorkflow:
         if request.snapshot_cid is not None:
             snapshot = await self._snapshots.find_for_tenant(caller.tenant_id, request.snapshot_cid)
             snapshot, version = await self._match_engine(snapshot, engine, version)
+        origin_id = snapshot.agent_id if snapshot and not imported else None
         channels = await self._channel_validator.validate_all(request.channels, plan, engine, version)
 
         def add(connection: Connection) -> tuple[Agent, str]:
             agent = self._agents.create(connection, caller.tenant_id, request.profile, engine.id, version)
             self._tokens.mint(connection, agent.id, caller.tenant_id)
             self._secrets.attach_in_transaction(connection, caller.tenant_id, agent.id, request.secret_ids)
+            self._attach_skills(connection, agent, request, origin_id)
             self._channels.save_in_transaction(connection, agent.id, channels)
             if imported is not None:
                 imported.publish(connection, agent)
@@ -86,6 +92,15 @@ class LaunchWorkflow:
         if operation.state is not OperationState.DONE:
             raise AgentStartFailed(agent)
         return agent
+
+    def _attach_skills(self, connection: Connection, agent: Agent, request: CreateAgent, origin_id: str | None) -> None:
+        """Attach the skills of the request, and to a fork those that its origin has."""
+        if origin_id is not None:
+            self._skills.copy_attachments(connection, origin_id, agent.id)
+        acknowledged = request.acknowledges_skills
+        self._skills.attach_in_transaction(
+            connection, agent.tenant_id, agent.id, request.skill_cids, acknowledged=acknowledged
+        )
 
     async def _match_engine(self, snapshot: Snapshot, engine: Engine, version: str) -> tuple[Snapshot, str]:
         """Return the snapshot without a state of another engine, and the version that can read its state."""

@@ -70,7 +70,8 @@ class StartupInputs:
 class CreateAgent:
     """Request to create an agent; it begins with the workspace of a snapshot if that is given.
 
-    engine_version: preferred if it is installed.
+    engine_version: preferred if it is installed. skill_cids: references of skills. acknowledges_skills: whether those
+    that are found dangerous are attached all the same.
     """
 
     profile: AgentProfile
@@ -79,6 +80,8 @@ class CreateAgent:
     snapshot_cid: str | None = None
     channels: Mapping[str, ChannelRequest] = field(default_factory=dict[str, ChannelRequest])
     engine_version: str | None = None
+    skill_cids: Sequence[str] = ()
+    acknowledges_skills: bool = False
 
 
 @dataclass(frozen=True)

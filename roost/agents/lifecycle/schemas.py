@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import Annotated, Any, cast
+from typing import Annotated, Any
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field, StrictBool
 
 from roost.agents.channels.schemas import ChannelConfiguration
 from roost.agents.lifecycle.model import CreateAgent
@@ -20,6 +20,8 @@ from roost.agents.registry.model import (
 from roost.agents.registry.schemas import AgentFields
 from roost.agents.scripts.schemas import ScriptListRecord
 from roost.agents.secrets.schemas import AgentSecretRecord
+from roost.agents.skills.model import ATTACHED_LIMIT
+from roost.agents.skills.schemas import AttachedSkillRecord
 from roost.agents.snapshots.schemas import SnapshotRecord
 from roost.core.sensitive import Sensitive
 from roost.web.schemas import ApiSchema, Text
@@ -33,6 +35,9 @@ class CreateAgentRequest(ApiSchema):
     vibe: Annotated[Text, Field(max_length=VIBE_LIMIT)] | None = None
     emoji: Annotated[Text, Field(max_length=EMOJI_LIMIT)] | None = None
     engine: Annotated[Text, Field(max_length=32)] | None = None
+    skill_cids: Annotated[Sequence[_Id], Field(max_length=ATTACHED_LIMIT, examples=[[]])] = ()
+    acknowledge: StrictBool = False
+    """Whether skills that are found dangerous are attached all the same."""
     secret_ids: Annotated[Sequence[_Id], Field(max_length=1000)] = ()
     snapshot_cid: Text | None = None
     channels: Mapping[str, ChannelConfiguration] = Field(
@@ -40,19 +45,19 @@ class CreateAgentRequest(ApiSchema):
         examples=[{"telegram": {"botToken": "123456789:AAExampleTokenOfATelegramBot0123456", "dmPolicy": "pairing"}}],
     )
 
-    @model_validator(mode="before")
-    @classmethod
-    def _reject_skills(cls, body: object) -> object:
-        """Reject a field that is not supported yet: ignoring it would create an agent without its skills."""
-        if isinstance(body, dict) and cast("dict[str, object]", body).get("skillCids"):
-            raise ValueError("skillCids is not supported by this version")
-        return cast("object", body)
-
     def to_create_agent(self) -> CreateAgent:
         """Return the validated request. Raises InvalidAgentName."""
         profile = AgentProfile(validate_agent_name(self.name), self.description, self.vibe, self.emoji)
         channels = {name: channel.to_request() for name, channel in self.channels.items()}
-        return CreateAgent(profile, self.engine, self.secret_ids, self.snapshot_cid, channels)
+        return CreateAgent(
+            profile,
+            self.engine,
+            self.secret_ids,
+            self.snapshot_cid,
+            channels,
+            skill_cids=self.skill_cids,
+            acknowledges_skills=self.acknowledge,
+        )
 
 
 class RestartAgentRequest(ApiSchema):
@@ -113,7 +118,7 @@ class AgentDetail(ApiSchema):
     process_status: str
     process_id: int | None = None
     lifecycle: ScriptListRecord
-    skills: Sequence[Any] = ()
+    skills: Sequence[AttachedSkillRecord]
     secrets: Sequence[AgentSecretRecord] = ()
     snapshots: Sequence[SnapshotRecord]
     port_forwarding: Sequence[Any] = ()

@@ -25,6 +25,7 @@ from roost.agents.registry.errors import AgentNotFound
 from roost.agents.registry.model import Agent, AgentState
 from roost.agents.registry.repository import AgentRepository
 from roost.agents.scripts.service import ScriptService
+from roost.agents.skills.delivery import SkillDelivery
 from roost.agents.versions.errors import VersionInstallFailed
 from roost.agents.versions.service import VersionService
 from roost.core import log
@@ -50,6 +51,7 @@ class StartWorkflow:
         trust: TrustedAuthorities,
         disk: DiskGuard,
         pushes: PushRecovery,
+        skills: SkillDelivery,
     ) -> None:
         self._agents = agents
         self._runtimes = runtimes
@@ -62,6 +64,7 @@ class StartWorkflow:
         self._trust = trust
         self._disk = disk
         self._pushes = pushes
+        self._skills = skills
 
     async def handle(self, operation: ClaimedOperation) -> dict[str, Any]:
         """Handle `agent.start`, idempotently; a payload (see `model.at_version`) asks for a new container."""
@@ -92,6 +95,7 @@ class StartWorkflow:
         """Start the container and the gateway from any state; return when the gateway answers."""
         await self.start_container(agent, new_container=new_container)
         await self._pushes.try_finish(agent.id)
+        await self._skills.try_deliver(agent, self._runtimes.get_warden(agent.id))
         await self._starter.start(agent)
 
     async def start_container(self, agent: Agent, *, new_container: bool) -> None:

@@ -1,1 +1,1 @@
-"""Skills: folders with a `SKILL.md` that teach an agent a task."""
+"""Skills: the library of a tenant, and the skills that agents have."""

@@ -46,6 +46,8 @@ from roost.work import ClaimedOperation, Operation, OperationState, OperationWor
 
 OpenWorkspace = Callable[[Agent], AbstractAsyncContextManager[WardenClient]]
 """Opens the container of an agent, without its gateway if the agent does not run."""
+AfterReset = Callable[[Connection, Agent], object]
+"""Called in the transaction that ends the reset of a workspace, to enqueue further changes of it."""
 _RESET_RETRIES = 1000
 _UNCHANGED = (PathRefused, WardenDiskFull, WardenFileTooLarge, WardenTooManyEntries)
 """Errors after which the workspace is as it was before `WardenTree.apply`, and which another attempt would meet too."""
@@ -83,6 +85,7 @@ class SnapshotService:
         history: SnapshotHistory,
         runtimes: AgentRuntimes,
         gateways: GatewayControl,
+        after_reset: AfterReset,
     ) -> None:
         self._db = db
         self._queue = queue
@@ -92,6 +95,7 @@ class SnapshotService:
         self._history = history
         self._runtimes = runtimes
         self._gateways = gateways
+        self._after_reset = after_reset
         self._taker = SnapshotTaker(db, content, runtimes, load_secrets, digest_value, history)
         queue.handle(model.SYNC, self.handle_sync)
         queue.handle(model.RESET, self.handle_reset, retries=_RESET_RETRIES)
@@ -252,6 +256,7 @@ class SnapshotService:
         def finish(connection: Connection) -> Mapping[str, str]:
             store.save_index(connection, agent.id, target.id, clock.utc_now(), data, state_data)
             self._history.enqueue(connection, agent, target.id)
+            self._after_reset(connection, agent)
             if "then" in payload:
                 return {"then": work.add_operation(connection, payload["then"], agent.id, host=agent.host_id).id}
             return {"then": self._gateways.enqueue_start(connection, agent)} if payload.get("state") else {}

@@ -4,8 +4,8 @@
 through byte streams (`Dial`), never through the host's network; it starts processes on the host only to install; and
 it has no state, because all data of an agent is in the agent's home.
 
-Abilities (channels, devices, configuration, tasks) are separate contracts in `abilities/`. An engine has an attribute
-for each, which is None if it lacks the ability.
+Abilities (channels, devices, configuration, skills, tasks) are separate contracts in `abilities/`. An engine has an
+attribute for each, which is None if it lacks the ability.
 """
 
 from abc import ABC, abstractmethod
@@ -20,6 +20,7 @@ from roost.drivers.engine.abilities.channels import ChannelAbility, ChannelSetup
 from roost.drivers.engine.abilities.configuration import ConfigurationAbility
 from roost.drivers.engine.abilities.devices import DeviceAbility
 from roost.drivers.engine.abilities.saved_state import SavedState
+from roost.drivers.engine.abilities.skills import SkillAbility
 from roost.drivers.engine.abilities.tasks import TaskAbility
 from roost.drivers.runtime.contract import EngineVersion, Stream
 
@@ -108,6 +109,7 @@ class Engine(ABC):
     channels: ChannelAbility | None = None
     devices: DeviceAbility | None = None
     configuration: ConfigurationAbility | None = None
+    skills: SkillAbility | None = None
     tasks: TaskAbility | None = None
 
     @abstractmethod

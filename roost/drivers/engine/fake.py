@@ -23,6 +23,7 @@ from roost.drivers.engine.contract import (
 from roost.drivers.engine.fake_channels import FakeChannels, HotFakeChannels, serialize_channels
 from roost.drivers.engine.fake_configuration import FakeConfiguration
 from roost.drivers.engine.fake_devices import FakeDevices
+from roost.drivers.engine.fake_skills import FakeSkills
 from roost.drivers.engine.fake_tasks import FakeTasks
 from roost.drivers.engine.gateway_http import is_answering, send_json
 from roost.drivers.engine.version_folder import newest_first
@@ -59,6 +60,7 @@ class FakeEngine(Engine):
         self.port = port
         self.channels = HotFakeChannels(port) if hot_channels else FakeChannels(port)
         self.tasks = FakeTasks(port)
+        self.skills = FakeSkills(port)
         self.devices = FakeDevices(port)
         self.configuration = FakeConfiguration(port, _SETTINGS, self._merge_settings)
         self._installed = {self.default_version}

@@ -79,6 +79,7 @@ class FakeGatewayHandler(BaseHTTPRequestHandler):
             "/v1/models": lambda _: self._json({"object": "list", "data": [{"id": "fake", "object": "model"}]}),
             "/v1/chat/completions": lambda _: self._chat(),
             "/channels": lambda _: self._channels(),
+            "/skills": lambda _: self._skills(),
             "/echo": lambda _: self._echo(),
             "/slow": self._slow,
             "/big": self._big,
@@ -116,6 +117,10 @@ class FakeGatewayHandler(BaseHTTPRequestHandler):
             self.server.settings["channels"] = channels
         states = {name: _channel_state(channel) for name, channel in self.server.settings["channels"].items()}
         self._json({"channels": states})
+
+    def _skills(self) -> None:
+        """Answer with the skills of the workspace, in which the gateway runs."""
+        self._json({"skills": sorted(path.parent.name for path in Path("skills").glob("*/SKILL.md"))})
 
     def _echo(self) -> None:
         body = self._body().decode(errors="replace")

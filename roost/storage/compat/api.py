@@ -14,10 +14,10 @@ from roost.storage.files.service import FileService
 from roost.storage.groups.model import GroupFilter
 from roost.storage.groups.service import GroupService
 from roost.storage.pins.service import PinService
-from roost.storage.uploads import multipart
-from roost.storage.uploads.model import UploadRequestLimits
+from roost.storage.uploads.model import FILES_LIMIT, UploadRequestLimits
 from roost.storage.uploads.service import UploadService
 from roost.web.large_response import render_list
+from roost.web.multipart import receive_form
 from roost.web.service_registry import provide_service
 
 LegacyPins = Annotated[LegacyPinService, Depends(provide_service(LegacyPinService))]
@@ -62,7 +62,7 @@ async def list_public_files(
 async def pin_file(request: Request, caller: FilesWriter, uploads: Uploads) -> schemas.PinFileResponse:
     """Store a file or folder from a form."""
     async with uploads.begin(UploadRequestLimits(caller.tenant_id)) as upload:
-        fields = await multipart.receive_form(request.stream(), request.headers.get("content-type", ""), upload)
+        fields = await receive_form(request.stream(), request.headers.get("content-type", ""), upload, FILES_LIMIT)
         file = await upload.finish(schemas.upload_metadata(fields.get("pinataMetadata"), fields.get("pinataOptions")))
     return schemas.pin_file_response(file)
 

@@ -3,7 +3,7 @@
 The pack is an object of the blob store before the transaction makes it content, so a crash leaves nothing visible.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from sqlalchemy import Connection
@@ -20,6 +20,8 @@ from roost.storage.unixfs.importer import DagBlock, DagTree, UnixfsImporter, bui
 from roost.storage.unixfs.profile import ImportProfile
 
 T = TypeVar("T")
+FolderTree = Mapping[str, "DagTree | FolderTree"]
+"""Files and folders by their names."""
 
 
 class ContentReceiver:
@@ -176,3 +178,12 @@ class ContentReceiver:
         self._nodes += [
             BlockRow(node.cid, BlockLocation.INLINE, length=len(node.data), data=node.data) for node in nodes
         ]
+
+
+def add_folder_tree(receiver: ContentReceiver, inside: FolderTree) -> DagTree:
+    """Add a folder with all folders below it. Raises InvalidEntryName, MalformedContent."""
+    entries: list[DirectoryEntry] = []
+    for name, below in inside.items():
+        tree = below if isinstance(below, DagTree) else add_folder_tree(receiver, below)
+        entries.append(DirectoryEntry(name, tree.cid, tree.size, tree.tsize))
+    return receiver.add_folder(entries)

@@ -7,10 +7,11 @@ from fastapi import APIRouter, Depends, Query, Request
 from roost.identity.authenticator import FilesReader, FilesWriter
 from roost.storage.files import metadata_parsing
 from roost.storage.signed_urls.authenticator import SignedUploadGrant
-from roost.storage.uploads import multipart, schemas
+from roost.storage.uploads import schemas
 from roost.storage.uploads.metadata import parse_upload_metadata
 from roost.storage.uploads.model import FILES_LIMIT, UploadRequestLimits
 from roost.storage.uploads.service import UploadService
+from roost.web.multipart import receive_form
 from roost.web.schemas import DataEnvelope
 from roost.web.service_registry import provide_service
 
@@ -26,7 +27,7 @@ async def upload_file(
     """Upload a file, or with several `file` parts a folder, as a form."""
     limits = UploadRequestLimits(caller.tenant_id, metadata_parsing.parse_profile(cid_version))
     async with uploads.begin(limits) as upload:
-        fields = await multipart.receive_form(request.stream(), request.headers.get("content-type", ""), upload)
+        fields = await receive_form(request.stream(), request.headers.get("content-type", ""), upload, FILES_LIMIT)
         file = await upload.finish(parse_upload_metadata(fields))
     return DataEnvelope(data=schemas.uploaded_file(file))
 
@@ -39,7 +40,7 @@ async def upload_signed(
     profile = metadata_parsing.parse_profile(grant.fields.get("cid_version"))
     limits = UploadRequestLimits(grant.tenant_id, profile, grant.file_id, grant.max_size, grant.mime_types)
     async with uploads.begin(limits) as upload:
-        fields = await multipart.receive_form(request.stream(), request.headers.get("content-type", ""), upload)
+        fields = await receive_form(request.stream(), request.headers.get("content-type", ""), upload, FILES_LIMIT)
         file = await upload.finish(parse_upload_metadata(grant.merge_fields(fields)))
     return DataEnvelope(data=schemas.uploaded_file(file))
 

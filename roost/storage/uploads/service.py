@@ -4,7 +4,7 @@ Forms, resumable uploads and pins share this path: bytes stream into one pack, l
 transaction publishes the file.
 """
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
@@ -15,7 +15,7 @@ from roost.core.db import Database
 from roost.identity import tenants
 from roost.identity.model import Tenant
 from roost.storage.content.car_receiver import CarReceiver
-from roost.storage.content.receiver import ContentReceiver
+from roost.storage.content.receiver import ContentReceiver, add_folder_tree
 from roost.storage.content.service import ContentService
 from roost.storage.files.errors import FileIdTaken, StorageQuotaExceeded
 from roost.storage.files.model import NAME_LIMIT, File
@@ -24,7 +24,6 @@ from roost.storage.groups.errors import GroupNotFound
 from roost.storage.groups.service import GroupService
 from roost.storage.unixfs.cid import Cid
 from roost.storage.unixfs.dagpb import UnixfsKind
-from roost.storage.unixfs.directory import DirectoryEntry
 from roost.storage.unixfs.importer import DagTree
 from roost.storage.uploads import mime_sniffing
 from roost.storage.uploads.errors import InvalidUpload, MimeTypeRefused, TooManyFiles, UploadTooLarge
@@ -215,8 +214,8 @@ def _build_root(receiver: ContentReceiver, parts: Sequence[UploadedPart], *, wra
     if others:
         raise InvalidUpload("All files of an upload must be in one folder")
     if isinstance(root, DagTree):
-        return (_build_folder(receiver, top) if wrap else root), name
-    return _build_folder(receiver, root), name
+        return (add_folder_tree(receiver, top) if wrap else root), name
+    return add_folder_tree(receiver, root), name
 
 
 def _insert_part(top: _Folder, part: UploadedPart) -> int:
@@ -233,12 +232,3 @@ def _insert_part(top: _Folder, part: UploadedPart) -> int:
         raise InvalidUpload("A name is there twice")
     at[name] = part.tree
     return new
-
-
-def _build_folder(receiver: ContentReceiver, inside: Mapping[str, "DagTree | _Folder"]) -> DagTree:
-    """Build a folder and its subfolders. Raises InvalidEntryName, MalformedContent."""
-    entries: list[DirectoryEntry] = []
-    for name, below in inside.items():
-        tree = below if isinstance(below, DagTree) else _build_folder(receiver, below)
-        entries.append(DirectoryEntry(name, tree.cid, tree.size, tree.tsize))
-    return receiver.add_folder(entries)

@@ -18,6 +18,7 @@ from roost.agents.registry.model import Agent, AgentProfile
 from roost.agents.registry.repository import AgentRepository
 from roost.agents.scripts.model import operation_subject
 from roost.agents.secrets.service import SecretService
+from roost.agents.skills.service import SkillService
 from roost.app.lifecycle_services import build_lifecycle_services
 from roost.core.db import Database
 from roost.core.seal import Sealer
@@ -34,6 +35,7 @@ from roost.identity import tenants
 from roost.identity.caller import Caller, CallerKind, Plan
 from roost.identity.gateway_tokens import GatewayTokens
 from roost.storage.content.service import ContentService
+from roost.storage.files.service import FileService
 from roost.work import OperationWorker
 
 DEADLINE = 20.0
@@ -91,6 +93,7 @@ class LifecycleEnv:
         self.channels = ChannelRepository(db, SEALER, self.agents)
         self.runtimes = AgentRuntimes(self.agents, runtime, [self.engine])
         self.git = SandboxedRepositories(folder / "git", BwrapSandbox(folder))
+        content = ContentService(db, FolderStore(folder / "blobs"))
         self.services = build_lifecycle_services(
             db=db,
             operations=self.queue,
@@ -100,7 +103,7 @@ class LifecycleEnv:
             relays=self.relays,
             gateway_tokens=self.gateways,
             git=self.git,
-            content=ContentService(db, FolderStore(folder / "blobs")),
+            content=content,
             sealer=SEALER,
             get_private_values=_no_secrets,
             secrets=self.secrets,
@@ -111,6 +114,8 @@ class LifecycleEnv:
             prepare_version=_prepare,
             limits=ContainerLimits(),
             trust=TrustedAuthorities(),
+            skill_library=SkillService(db, content, FileService(db).quota.check),
+            refuses_host=lambda _: False,
             reconcile_seconds=every,
             build_seconds=build,
         )

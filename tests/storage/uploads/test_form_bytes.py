@@ -4,16 +4,14 @@ import asyncio
 import random
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
-from typing import cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from roost.core.problem import Problem
-from roost.storage.uploads import multipart
-from roost.storage.uploads.errors import InvalidUpload, TooManyFiles
-from roost.storage.uploads.service import UploadInProgress
+from roost.storage.uploads.model import FILES_LIMIT
+from roost.web.multipart import InvalidForm, TooManyFormFiles, receive_form
 
 TYPE = "multipart/form-data; boundary=edge"
 NAMES = st.sampled_from(["name", "network", "keyvalues", "a", "\u00fc"])
@@ -49,7 +47,7 @@ def received(body: bytes, step: int = 1 << 16, kind: str = TYPE) -> tuple[dict[s
             yield body[at : at + step]
 
     taken = FakeUpload()
-    fields = asyncio.run(multipart.receive_form(stream(), kind, cast("UploadInProgress", taken)))
+    fields = asyncio.run(receive_form(stream(), kind, taken, FILES_LIMIT))
     return dict(fields), taken.files
 
 
@@ -70,7 +68,7 @@ def test_noise_is_refused_or_read(noise: list[bytes], step: int) -> None:
     body = b"".join([part("file", b"x", "a"), *noise, b"--edge--\r\n"])
     try:
         received(body, step)
-    except InvalidUpload:
+    except InvalidForm:
         return
 
 
@@ -115,7 +113,7 @@ def test_how_much_comes_at_a_time_makes_no_difference(step: int) -> None:
     ],
 )
 def test_what_says_that_it_is_no_form(kind: str) -> None:
-    with pytest.raises(InvalidUpload):
+    with pytest.raises(InvalidForm):
         received(part("file", b"x", "a") + b"--edge--\r\n", kind=kind)
 
 
@@ -135,14 +133,14 @@ def test_every_name_for_files(name: str) -> None:
 def test_so_many_fields_and_files() -> None:
     fields = b"".join(part(f"f{number}", b"") for number in range(32))
     assert len(received(fields + b"--edge--\r\n")[0]) == 32
-    with pytest.raises(InvalidUpload):
+    with pytest.raises(InvalidForm):
         received(fields + part("one-more", b"") + b"--edge--\r\n")
     many = b"".join(part("file", b"", f"a{number}") for number in range(30_100))
-    with pytest.raises(TooManyFiles):
+    with pytest.raises(TooManyFormFiles):
         received(many + b"--edge--\r\n", 1 << 20)
 
 
 def test_a_field_of_the_longest() -> None:
     assert len(received(part("name", b"x" * 65_536) + b"--edge--\r\n")[0]["name"]) == 65_536
-    with pytest.raises(InvalidUpload):
+    with pytest.raises(InvalidForm):
         received(part("name", b"x" * 65_537) + b"--edge--\r\n")

@@ -9,11 +9,11 @@ from roost.core.problem import Problem
 from roost.identity.caller import Plan
 from roost.storage.files.model import File
 from roost.storage.files.service import FileService
-from roost.storage.uploads import multipart
 from roost.storage.uploads.errors import InvalidUpload, UploadTooLarge
 from roost.storage.uploads.metadata import parse_upload_metadata
-from roost.storage.uploads.model import UploadRequestLimits
+from roost.storage.uploads.model import FILES_LIMIT, UploadRequestLimits
 from roost.storage.uploads.service import UploadService
+from roost.web.multipart import InvalidForm, receive_form
 from tests.storage.storage_env import CONTENT, StorageEnv
 
 TYPE = "multipart/form-data; boundary=edge"
@@ -37,7 +37,7 @@ async def send(env: StorageEnv, uploads: UploadService, body: bytes, piece: int 
             yield body[at : at + piece]
 
     async with uploads.begin(UploadRequestLimits(env.tenant_id)) as upload:
-        return await upload.finish(parse_upload_metadata(await multipart.receive_form(stream(), kind, upload)))
+        return await upload.finish(parse_upload_metadata(await receive_form(stream(), kind, upload, FILES_LIMIT)))
 
 
 @pytest.mark.parametrize("piece", [1, 7, 1000])
@@ -74,14 +74,14 @@ async def test_hostile_forms(env: StorageEnv, uploads: UploadService) -> None:
     for number, body in enumerate(hostile()):
         with pytest.raises(Problem) as caught:
             await send(env, uploads, body)
-        assert isinstance(caught.value, InvalidUpload), number
+        assert isinstance(caught.value, InvalidForm | InvalidUpload), number
     assert [path for path in (env.folder / "blobs").rglob("*") if path.is_file()] == []
 
 
 async def test_what_is_no_form(env: StorageEnv, uploads: UploadService) -> None:
     long = "multipart/form-data; boundary=" + "x" * 300
     for kind in ("", "application/json", "multipart/form-data", long):
-        with pytest.raises(InvalidUpload):
+        with pytest.raises(InvalidForm):
             await send(env, uploads, part("file", b"x", "a") + END, kind=kind)
 
 

@@ -25,7 +25,7 @@ from roost.drivers.engine.contract import (
     Progress,
 )
 from roost.drivers.engine.gateway_http import is_answering, send_json
-from roost.drivers.engine.hermes import channels, models, virtual_environment
+from roost.drivers.engine.hermes import channels, models, skills, virtual_environment
 from roost.drivers.engine.hermes.configuration import HermesConfiguration
 from roost.drivers.engine.hermes.redaction import redact_yaml
 from roost.drivers.engine.hermes.tasks import HermesTasks
@@ -39,7 +39,11 @@ _SCHEDULER_PATH = ".hermes/plugins/roost/__init__.py"
 _MANAGED = ".roost/hermes"
 _USERS_ENV = ".hermes/.env"
 # Without a config.yaml of the user, even an empty one, the gateway ignores the managed one.
-_START = ("/bin/sh", "-c", 'mkdir -p "${1%/*}"; [ -e "$1" ] || : >"$1"; shift; exec "$@"', "hermes")
+_START = (
+    *("/bin/sh", "-c"),
+    f'{skills.CREATE_FOLDER}; {skills.LINK_WORKSPACE}; [ -e "$1" ] || : >"$1"; shift; exec "$@"',
+    "hermes",
+)
 _GATEWAY = ("-m", "hermes_cli.main", "gateway", "run", "-v")
 _FATAL_IN_ENV = (b"\0", b"HERMES_MANAGED_DIR", b"HERMES_HOME")  # these fail the start, or disable the managed scope
 _OLDEST = (0, 17)  # the first version with a managed scope
@@ -76,6 +80,7 @@ class Hermes(Engine):
         self._folder = VersionFolder(root / "hermes")
         self.configuration = HermesConfiguration(models.USERS_CONFIG, f"{self.target}/bin/python3")
         self.channels = channels.HermesChannels(self._folder, self.port)
+        self.skills = skills.HermesSkills(self.port)
         self.tasks = HermesTasks(self.port, f"{self.target}/bin/python3")
 
     def installed(self) -> Sequence[str]:

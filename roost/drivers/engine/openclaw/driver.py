@@ -25,6 +25,7 @@ from roost.drivers.engine.openclaw.channels import OpenClawChannels
 from roost.drivers.engine.openclaw.configuration import OpenClawConfiguration
 from roost.drivers.engine.openclaw.devices import OpenClawDevices
 from roost.drivers.engine.openclaw.rpc import OpenClawRpc
+from roost.drivers.engine.openclaw.skills import OpenClawSkills
 from roost.drivers.engine.openclaw.tasks import OpenClawTasks
 from roost.drivers.engine.version_folder import VersionFolder
 from roost.drivers.runtime.contract import HOME, Runtime
@@ -72,6 +73,7 @@ class OpenClaw(Engine):
         self.channels = OpenClawChannels(self._folder, self.port)
         self._caches = VersionFolder(root / "openclaw-cache")
         self.tasks = OpenClawTasks(self.port)
+        self.skills = OpenClawSkills(self.port)
         self.devices = OpenClawDevices(self.port)
         self.configuration = OpenClawConfiguration(self.port, _CONFIG, HOME, _RUN, _ENV)
 

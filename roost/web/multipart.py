@@ -1,11 +1,11 @@
 """Streaming reader of forms with files (multipart/form-data, RFC 7578).
 
-Files stream into the upload; fields are kept in memory. Parts, headers, fields and overhead are bounded.
+Files stream into an upload; fields are kept in memory. Parts, headers, fields and overhead are bounded.
 """
 
 from collections.abc import AsyncIterable, Mapping
 from dataclasses import dataclass, field
-from typing import cast
+from typing import Protocol, cast
 
 from multipart import (  # pyright: ignore[reportMissingTypeStubs] - it has none
     MultipartError,
@@ -15,9 +15,7 @@ from multipart import (  # pyright: ignore[reportMissingTypeStubs] - it has none
     parse_options_header,  # pyright: ignore[reportUnknownVariableType] - nor types for this
 )
 
-from roost.storage.uploads.errors import InvalidUpload, TooManyFiles
-from roost.storage.uploads.model import FILES_LIMIT
-from roost.storage.uploads.service import UploadInProgress
+from roost.core.problem import InvalidInput, PayloadTooLarge
 
 Fields = Mapping[str, str]
 
@@ -29,13 +27,38 @@ _MAX_OVERHEAD = 1024**2
 _MAX_PART_OVERHEAD = 16 * 1024
 
 
-async def receive_form(stream: AsyncIterable[bytes], content_type: str, upload: UploadInProgress) -> Fields:
+class InvalidForm(InvalidInput):
+    message = "Invalid form"
+
+
+class TooManyFormFiles(PayloadTooLarge):
+    message = "Too many files"
+
+
+class FormUpload(Protocol):
+    """Receives the files of a form, one after the other."""
+
+    @property
+    def size(self) -> int:
+        """Bytes received."""
+        ...
+
+    async def write(self, data: bytes | bytearray | memoryview) -> None:
+        """Write the next bytes of the current file."""
+        ...
+
+    async def end_file(self, filename: str) -> object:
+        """End the current file, named like `folder/a.txt`."""
+        ...
+
+
+async def receive_form(stream: AsyncIterable[bytes], content_type: str, upload: FormUpload, files_limit: int) -> Fields:
     """Read a form: write its files to the upload and return its fields.
 
-    Raises InvalidUpload, TooManyFiles and the errors of the upload.
+    Raises InvalidForm, TooManyFormFiles and the errors of the upload.
     """
     reader = _FormReader(upload)
-    parser = _parser(content_type)
+    parser = _parser(content_type, files_limit)
     total = 0
     try:
         async for chunk in stream:
@@ -45,25 +68,25 @@ async def receive_form(stream: AsyncIterable[bytes], content_type: str, upload: 
                 await reader.handle_event(event)
             total += len(chunk)
             if total - upload.size > _MAX_OVERHEAD + _MAX_PART_OVERHEAD * reader.parts:
-                raise InvalidUpload("Invalid form")
+                raise InvalidForm
         parser.close()
     except ParserLimitReached as error:
-        raise TooManyFiles if reader.parts > FILES_LIMIT else InvalidUpload(f"Invalid form: {error}") from None
+        raise TooManyFormFiles if reader.parts > files_limit else InvalidForm(f"Invalid form: {error}") from None
     except MultipartError as error:
-        raise InvalidUpload(f"Invalid form: {error}") from None
+        raise InvalidForm(f"Invalid form: {error}") from None
     return reader.fields
 
 
-def _parser(content_type: str) -> PushMultipartParser:
+def _parser(content_type: str, files_limit: int) -> PushMultipartParser:
     kind, options = cast("tuple[str, Mapping[str, str]]", parse_options_header(content_type))
     boundary = options.get("boundary", "")
     if kind != "multipart/form-data" or not 0 < len(boundary) <= 200:
-        raise InvalidUpload("A form (multipart/form-data) with a file is required")
+        raise InvalidForm("A form (multipart/form-data) with a file is required")
     return PushMultipartParser(
         boundary,
         max_header_size=_MAX_HEADER_BYTES,
         max_header_count=_MAX_HEADERS,
-        max_segment_count=FILES_LIMIT + _MAX_FIELDS,
+        max_segment_count=files_limit + _MAX_FIELDS,
     )
 
 
@@ -71,7 +94,7 @@ def _parser(content_type: str) -> PushMultipartParser:
 class _FormReader:
     """State of the form reader."""
 
-    upload: UploadInProgress
+    upload: FormUpload
     fields: dict[str, str] = field(default_factory=dict[str, str])
     parts: int = 0
     _name: str = ""
@@ -90,7 +113,7 @@ class _FormReader:
             self._value += event
             self._field_bytes += len(event)
             if self._field_bytes > _MAX_FIELD_BYTES:
-                raise InvalidUpload(f"{self._name[:80]}: too long")
+                raise InvalidForm(f"{self._name[:80]}: too long")
 
     def _begin(self, segment: MultipartSegment) -> None:
         self.parts += 1
@@ -99,17 +122,17 @@ class _FormReader:
         if self._name in _FILE_FIELDS:
             self._filename = self._filename or "file"
         elif self._filename is not None:
-            raise InvalidUpload(f"{self._name[:80]}: not a field for files")
+            raise InvalidForm(f"{self._name[:80]}: not a field for files")
         elif self._name in self.fields:
-            raise InvalidUpload(f"{self._name[:80]}: given twice")
+            raise InvalidForm(f"{self._name[:80]}: given twice")
 
     async def _end(self) -> None:
         if self._filename is not None:
             await self.upload.end_file(self._filename)
             return
         if len(self.fields) == _MAX_FIELDS:
-            raise InvalidUpload("Too many fields")
+            raise InvalidForm("Too many fields")
         try:
             self.fields[self._name] = self._value.decode()
         except UnicodeDecodeError:
-            raise InvalidUpload(f"{self._name[:80]}: not UTF-8") from None
+            raise InvalidForm(f"{self._name[:80]}: not UTF-8") from None

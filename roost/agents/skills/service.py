@@ -1,0 +1,296 @@
+"""The library of a tenant: register skills and their versions, list, find and delete them.
+
+A version holds a pack of the content store with its folder. The tenant's row is locked while its library changes, so
+that names, numbers and limits are exact under parallel calls.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from sqlalchemy import Connection
+
+from roost.agents.skills import model, store
+from roost.agents.skills.bundle import SKILL_FILE, Bundle
+from roost.agents.skills.errors import (
+    InvalidSkillRequest,
+    SkillAttached,
+    SkillContentNotFound,
+    SkillLimitReached,
+    SkillNotFound,
+    SkillVersionConflict,
+)
+from roost.agents.skills.model import LibrarySkill, NewSkill, RegisteredSkill, Skill, SkillVersion
+from roost.agents.skills.skill_file import SkillFile, parse_skill_file
+from roost.agents.skills.skill_wants import ENV_EXAMPLE
+from roost.agents.skills.stored_bundle import read_bundle, without_marker, write_bundle
+from roost.agents.skills.verdict import Verdict, check_bundle
+from roost.core import clock, ids, log
+from roost.core.daemon_thread import run_in_daemon_thread
+from roost.core.db import Database
+from roost.core.problem import Problem
+from roost.identity import tenants
+from roost.identity.model import Tenant
+from roost.storage.content.car_receiver import CarReceiver
+from roost.storage.content.errors import ContentNotFound
+from roost.storage.content.model import ContentNetwork, ContentScope, PackReference
+from roost.storage.content.receiver import ContentReceiver
+from roost.storage.content.service import ContentService, hold_pack, release_packs, replace_damaged
+from roost.storage.content.tree_copy import copy_tree
+from roost.storage.unixfs.cid import Cid
+from roost.storage.unixfs.errors import InvalidCid
+from roost.storage.unixfs.profile import UNIXFS_V1_2025
+
+CheckQuota = Callable[[Connection, Tenant], None]
+"""Raises StorageQuotaExceeded if the tenant holds more than its plan allows."""
+_log = log.get_logger("skills")
+
+
+@dataclass(frozen=True)
+class _CheckedBundle:
+    """A bundle with all that is known of its files."""
+
+    bundle: Bundle
+    file: SkillFile
+    verdict: Verdict
+
+    @property
+    def size(self) -> int:
+        return sum(len(file.content) for file in self.bundle.files.values())
+
+
+class SkillService:
+    def __init__(self, db: Database, content: ContentService, check_quota: CheckQuota) -> None:
+        self._db = db
+        self._content = content
+        self._check_quota = check_quota
+
+    async def list(self, tenant_id: str) -> Sequence[LibrarySkill]:
+        """List the tenant's skills with their newest versions, the last registered first."""
+        skills, versions = await self._db.read_long(
+            lambda connection: (
+                store.list_skills(connection, tenant_id),
+                store.list_tenant_versions(connection, tenant_id),
+            ),
+            tenant_id,
+        )
+        newest = {one.skill_id: one for one in reversed(model.sort_versions(versions))}
+        return [LibrarySkill(skill, newest[skill.id]) for skill in skills]
+
+    async def list_versions(self, tenant_id: str, reference: str) -> tuple[Skill, Sequence[SkillVersion]]:
+        """Return a skill by its id, slug or CID, and its versions, newest first. Raises SkillNotFound."""
+
+        def read(connection: Connection) -> tuple[Skill, Sequence[SkillVersion]]:
+            skill = find_skill(connection, tenant_id, reference).skill
+            return skill, store.list_versions(connection, [skill.id])
+
+        skill, versions = await self._db.read(read)
+        return skill, model.sort_versions(versions)
+
+    async def register(
+        self, tenant_id: str, bundle: Bundle, new: NewSkill, skill_id: str | None = None
+    ) -> RegisteredSkill:
+        """Store a bundle as a version: of the skill `skill_id`, or of the one with its name or slug, or of a new one.
+
+        Content that the library has is the version that it was. Raises InvalidSkill, InvalidSkillRequest,
+        SkillNotFound, SkillVersionConflict, SkillLimitReached, StorageQuotaExceeded, BlobStoreFailed.
+        """
+        checked = await _check(without_marker(bundle))
+        async with self._content.receive(UNIXFS_V1_2025) as receiver:
+            root = await write_bundle(receiver, checked.bundle)
+            return await self._publish(receiver, tenant_id, root.cid, checked, new, skill_id)
+
+    async def register_stored(
+        self, tenant_id: str, cid: str, new: NewSkill, skill_id: str | None = None
+    ) -> RegisteredSkill:
+        """Register a folder that the tenant has stored, and keep a copy of it, under its CID.
+
+        Raises SkillContentNotFound, InvalidBundle, the errors of content that is no folder of files, and those of
+        `register`.
+        """
+        root, scope = await self._find_stored(tenant_id, cid)
+        checked = await _check(await read_bundle(self._content.reader, scope, root))
+        async with self._content.receive_car() as car:
+            await copy_tree(self._content.reader, scope, root, car)
+            return await self._publish(car, tenant_id, root, checked, new, skill_id)
+
+    async def delete(self, tenant_id: str, reference: str) -> Skill:
+        """Delete the version with that CID, or a skill with all versions by its id or slug.
+
+        The last version takes the skill along. Raises SkillNotFound, SkillAttached.
+        """
+
+        def remove(connection: Connection) -> Skill:
+            tenants.lock_tenant(connection, tenant_id)
+            found = find_skill(connection, tenant_id, reference)
+            versions = store.list_versions(connection, [found.skill.id])
+            is_one = bool(model.parse_cid_spellings(reference))
+            removed = [one for one in versions if not is_one or one.id == found.version.id]
+            if agents := store.list_agents_of_versions(connection, [one.id for one in removed]):
+                raise SkillAttached(f"{SkillAttached.message}: {', '.join(agents)}")
+            for one in removed:
+                store.delete_version(connection, one.id)
+                release_packs(connection, model.holder_of(one.id))
+            if len(removed) == len(versions):
+                store.delete_skill(connection, found.skill.id)
+            return found.skill
+
+        return await self._db.write(remove)
+
+    async def read_version(self, version: SkillVersion) -> Bundle:
+        """Read the files of a version, verified by its CID. Raises the errors of `read_bundle`."""
+        scope = model.content_scope(version.tenant_id)
+        return await read_bundle(self._content.reader, scope, Cid.parse(version.cid))
+
+    async def check_again(self, version: SkillVersion) -> Verdict:
+        """Check a stored version by the present rules, and store the verdict. Raises as `read_version`."""
+        verdict = await _check_files(await self.read_version(version))
+        await self._db.write(lambda connection: store.set_verdict(connection, version.id, verdict))
+        return verdict
+
+    async def list_outdated(self, rules_version: str, after: str, limit: int) -> Sequence[SkillVersion]:
+        """List versions of all tenants after an id, in order, that were checked by other rules."""
+        return await self._db.read_long(lambda connection: store.list_outdated(connection, rules_version, after, limit))
+
+    async def _find_stored(self, tenant_id: str, text: str) -> tuple[Cid, ContentScope]:
+        """Find a stored folder on the tenant's private or public network."""
+        try:
+            root = Cid.parse(text)
+        except InvalidCid:
+            raise InvalidSkillRequest(f"skillCid must be a CID, got {text[:100]!r}") from None
+        for network in (ContentNetwork.PRIVATE, ContentNetwork.PUBLIC):
+            scope = ContentScope(network, tenant_id)
+            try:
+                await self._content.reader.find_block(scope, root)
+            except ContentNotFound:
+                continue
+            return root, scope
+        raise SkillContentNotFound
+
+    async def _publish(
+        self,
+        receiver: ContentReceiver | CarReceiver,
+        tenant_id: str,
+        root: Cid,
+        checked: _CheckedBundle,
+        new: NewSkill,
+        skill_id: str | None,
+    ) -> RegisteredSkill:
+        """Commit the pack with its version; discard it at once if no version holds it."""
+        add = partial(self._add, tenant_id=tenant_id, root=root, checked=checked, new=new, skill_id=skill_id)
+        pack_id = receiver.pack_id
+        try:
+            registered = await receiver.commit(lambda connection: add(connection, pack_id))
+        except Problem:
+            await self._content.discard(pack_id)
+            raise
+        if registered.is_new:
+            version = registered.version
+            _log.info("skill.registered", skill=registered.skill.name, cid=version.cid, verdict=version.verdict.level)
+        else:
+            await self._content.discard(pack_id)
+        return registered
+
+    def _add(
+        self,
+        connection: Connection,
+        pack_id: str,
+        *,
+        tenant_id: str,
+        root: Cid,
+        checked: _CheckedBundle,
+        new: NewSkill,
+        skill_id: str | None,
+    ) -> RegisteredSkill:
+        tenant = tenants.lock_tenant(connection, tenant_id)
+        present = store.find_by_cid(connection, tenant_id, [str(one) for one in root.spellings()])
+        if present is not None:
+            if skill_id not in {None, present.skill.id}:
+                raise SkillVersionConflict(f"The content is a version of another skill: {present.skill.id}")
+            reference = PackReference(pack_id, model.holder_of(present.version.id), tenant_id, ContentNetwork.PRIVATE)
+            replace_damaged(connection, reference)
+            return RegisteredSkill(present.skill, present.version, is_new=False)
+        skill = _find_or_create(connection, tenant_id, checked.file.name, new, skill_id)
+        version = _new_version(connection, skill, root, checked, new)
+        store.insert_version(connection, version)
+        reference = PackReference(pack_id, model.holder_of(version.id), tenant_id, ContentNetwork.PRIVATE)
+        hold_pack(connection, reference)
+        self._check_quota(connection, tenant)
+        return RegisteredSkill(skill, version, is_new=True)
+
+
+def find_skill(connection: Connection, tenant_id: str, reference: str) -> LibrarySkill:
+    """Return the version of a CID, or the newest one of an id or a slug, with its skill. Raises SkillNotFound."""
+    if spellings := model.parse_cid_spellings(reference):
+        found = store.find_by_cid(connection, tenant_id, spellings)
+    else:
+        by_slug = reference.startswith("@")
+        skill = (store.find_by_slug if by_slug else store.get_skill)(connection, tenant_id, reference)
+        versions = model.sort_versions(store.list_versions(connection, [skill.id])) if skill else ()
+        found = LibrarySkill(skill, versions[0]) if skill and versions else None
+    if found is None:
+        raise SkillNotFound
+    return found
+
+
+async def _check(bundle: Bundle) -> _CheckedBundle:
+    """Parse and check a bundle. Raises InvalidSkill."""
+    example = bundle.files.get(ENV_EXAMPLE)
+    file = parse_skill_file(bundle.files[SKILL_FILE].content, example and example.content)
+    return _CheckedBundle(bundle, file, await _check_files(bundle))
+
+
+async def _check_files(bundle: Bundle) -> Verdict:
+    """Check the files beside the event loop, because the largest take seconds."""
+    return await run_in_daemon_thread(lambda: check_bundle(bundle))
+
+
+def _find_or_create(connection: Connection, tenant_id: str, name: str, new: NewSkill, skill_id: str | None) -> Skill:
+    if skill_id is not None:
+        skill = store.get_skill(connection, tenant_id, skill_id)
+        if skill is None:
+            raise SkillNotFound
+    elif new.slug is not None:
+        skill = store.find_by_slug(connection, tenant_id, new.slug)
+    else:
+        skill = store.find_by_name(connection, tenant_id, name)
+    if skill is None:
+        if store.count_skills(connection, tenant_id) >= model.LIBRARY_LIMIT:
+            raise SkillLimitReached
+        skill = Skill(ids.new_id(), tenant_id, name, new.slug, clock.utc_now())
+        store.insert_skill(connection, skill)
+    elif skill.name != name:
+        raise InvalidSkillRequest(f"SKILL.md has the name {name!r}; this skill is {skill.name!r}")
+    return skill
+
+
+def _new_version(
+    connection: Connection, skill: Skill, root: Cid, checked: _CheckedBundle, new: NewSkill
+) -> SkillVersion:
+    """Return the version with its number. Raises SkillVersionConflict, SkillLimitReached."""
+    present = [one.version for one in store.list_versions(connection, [skill.id])]
+    written = model.complete_version(checked.file.metadata.get("version", ""))
+    number = new.version or written or model.next_version(present)
+    if number in present:
+        raise SkillVersionConflict(f"Skill version conflict: {number} of {skill.name} has other content")
+    if len(present) >= model.VERSION_LIMIT:
+        raise SkillLimitReached(f"A skill can have at most {model.VERSION_LIMIT} versions")
+    warnings = list(checked.file.warnings)
+    if new.name not in {None, skill.name}:
+        warnings.append(f"the name {new.name!r} of the request is not used; SKILL.md says {skill.name!r}")
+    return SkillVersion(
+        id=ids.new_id(),
+        skill_id=skill.id,
+        tenant_id=skill.tenant_id,
+        version=number,
+        cid=str(root),
+        description=checked.file.description if new.description is None else new.description,
+        env_vars=new.env_vars,
+        file_id=new.file_id,
+        wants=checked.file.wants,
+        warnings=warnings,
+        verdict=checked.verdict,
+        files=len(checked.bundle.files),
+        size=checked.size,
+        created_at=clock.utc_now(),
+    )
