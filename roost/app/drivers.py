@@ -18,6 +18,8 @@ from roost.drivers.engine.contract import Engine, Progress
 from roost.drivers.engine.hermes.driver import Hermes
 from roost.drivers.engine.openclaw.driver import OpenClaw
 from roost.drivers.git.contract import GitRepositories
+from roost.drivers.git.remote import SandboxedRemotes
+from roost.drivers.git.remote_contract import RemoteRepositories
 from roost.drivers.git.repositories import SandboxedRepositories
 from roost.drivers.http_sender.contract import HttpSender
 from roost.drivers.http_sender.guarded import GuardedHttpSender
@@ -80,6 +82,14 @@ def create_image_renderer(settings: Settings) -> ImageRenderer:
 def create_git_repositories(settings: Settings) -> GitRepositories:
     """Return the Git repositories of agents, on which Git runs in sandboxes of this machine."""
     return SandboxedRepositories(settings.data / "git", BwrapSandbox(settings.data))
+
+
+def create_remote_repositories(
+    settings: Settings, policy: EgressPolicy, transports: TransportFactory
+) -> RemoteRepositories:
+    """Return the Git repositories that tenants name by URL, reached within the operator's rules."""
+    folder = settings.data / "fetched"
+    return SandboxedRemotes(folder, BwrapSandbox(settings.data), transports, partial(check_url, policy))
 
 
 def create_upstreams(settings: Settings) -> Sequence[ModelUpstream]:

@@ -12,6 +12,7 @@ from roost.app.core_services import CoreServices, build_core_services
 from roost.app.drivers import Drivers, create_image_renderer
 from roost.app.free_space import check_free_space
 from roost.app.storage_services import StorageServices, build_storage_services, start_storage_services
+from roost.app.template_services import build_template_service
 from roost.config import Settings
 from roost.drivers.image.contract import ImageRenderer
 from roost.hosts.application import create_application
@@ -108,6 +109,7 @@ def build_server(settings: Settings, drivers: Drivers) -> RoostServer:
     asgi = add_middleware(gateway, core.addresses, core.authenticator.identify_caller, trusted=trusted, observe=observe)
     agents = build_agent_services(core, drivers, storage.content, storage.files.quota.check, asgi)
     archives = build_archive_services(core, storage, agents)
+    registry.add(build_template_service(core, storage, drivers))
     for services in (core, storage, agents, agents.lifecycle, archives):
         registry.add_fields(services)
     edge = edge_protocol(

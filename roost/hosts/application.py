@@ -21,6 +21,7 @@ from roost.agents.secrets import api as secrets
 from roost.agents.skills import api as skills
 from roost.agents.snapshots import api as snapshots
 from roost.agents.tasks import api as tasks
+from roost.agents.templates import api as templates
 from roost.agents.versions import api as versions
 from roost.core.sensitive import Sensitive
 from roost.hosts import discovery, health, openapi
@@ -76,6 +77,7 @@ def create_application(
     app.include_router(versions.router)
     app.include_router(scripts.router)
     app.include_router(tasks.router)
+    app.include_router(templates.router)
     app.include_router(devices.router)
     app.include_router(runtime_config.router)
     app.include_router(logs.router)

@@ -52,6 +52,7 @@ URL_MAP = (
     _git("/v0/agents/[^/]+/git/.*"),
     _git("/v0/git/.*", aliases=_ON_AGENT),
     _agents("/v0/agents(/.*)?"),
+    _agents("/v0/(public-)?templates(/.*)?"),  # no agent has any of its own
     _agents("/v0/platform/.*|/v0/status", aliases=_ON_AGENT_AND_RELAY),
     _agents("/v0/skills(/[^/]+/versions)?", methods=frozenset({"POST"}), body=_SKILL, aliases=_ON_AGENT),
     _agents("/v0/.*", aliases=_ON_AGENT),

@@ -82,6 +82,7 @@ SHARED_BY_DRIVERS: Mapping[str, str] = {
     "roost.drivers.runtime.warden_changes": "changes of a tree",
     "roost.drivers.runtime.warden_connection": "its requests and replies",
     "roost.drivers.runtime.warden_errors": "the errors of the warden, the same under every runtime",
+    "roost.drivers.git.remote_contract": "the contract of repositories that tenants name by URL",
     "roost.drivers.model.chat": "the request and answer types that the contract speaks in",
     "roost.drivers.model.json_access": "careful reading of JSON that came from outside, for those types",
 }

@@ -25,16 +25,12 @@ NOT_YET = {
     *(("PUT", "/v0/agents/{agentId}/domains/{domainId}"), ("DELETE", "/v0/agents/{agentId}/domains/{domainId}")),
     ("POST", "/v0/agents/{agentId}/domains/challenge"),
     ("POST", "/v0/agents/{agentId}/domains/{domainId}/verify"),
-    *(("GET", "/v0/templates"), ("POST", "/v0/templates"), ("GET", "/v0/templates/{slug}")),
-    *(("GET", "/v0/templates/id/{templateId}"), ("PUT", "/v0/templates/{templateId}")),
-    *(("DELETE", "/v0/templates/{templateId}"), ("POST", "/v0/templates/validate")),
-    *(("POST", "/v0/templates/branches"), ("POST", "/v0/templates/refs"), ("GET", "/v0/public-templates")),
     ("GET", "/v3/x402/payment_instructions/{id}"),
     ("DELETE", "/v3/vectorize/files/{file_id}"),
 }
 """Operations that are not built. The tests expect them to fail, strictly: remove a row when it is built."""
 
-NOT_YET_LIMIT = 23
+NOT_YET_LIMIT = 13
 """How many operations were missing at the last change of NOT_YET. Only ever lower it."""
 
 

@@ -61,6 +61,7 @@ def test_every_request_has_a_row_and_every_row_a_request() -> None:
         "/v0/files/content",
         "/v0/agents/a/git/info/refs",
         "/v0/git/info/refs",
+        "/v0/public-templates",
         "/v0/agents",
         "/v0/agents/import",
         "/v0/status",

@@ -90,6 +90,39 @@ def _skill_version(version_id: str, **fields: Any) -> Row:
     return "skill_versions", {**row, **fields}
 
 
+def _template(name: str, /, **more: Any) -> Row:
+    row: dict[str, Any] = {
+        "id": name,
+        "tenant_id": TENANT,
+        "slug": "s" * 100,
+        "active_slug": None,
+        "name": "n" * 100,
+        "name_override": None,
+        "description": "",
+        "category": "other",
+        "tags": "[]",
+        "author_name": "",
+        "author_url": None,
+        "author_logo_url": None,
+        "engine": None,
+        "vibe": None,
+        "emoji": None,
+        "secrets": "[]",
+        "skills": "[]",
+        "status": "archived",
+        "featured": False,
+        "git_url": "https://git.example/" + "u" * 2028,
+        "git_ref": None,
+        "git_path": None,
+        "commit_sha": "c" * 40,
+        "snapshot_cid": "bafybeicid",
+        "version": 1,
+        "created_at": THEN,
+        "updated_at": THEN,
+    }
+    return "templates", row | more
+
+
 def _host(name: str, /, **more: Any) -> Row:
     row: dict[str, Any] = {
         "id": name,
@@ -214,5 +247,38 @@ ROWS: Mapping[str, Sequence[Row]] = {
         _skill_version("v2", version="2.0.0-rc.1", verdict="clean", findings="[]", env_vars='["KEY"]', file_id="f1"),
         ("agent_skills", {**_ATTACHED_SKILL, "agent_id": "a1", "delivered_id": "v1"}),
         ("agent_skills", {**_ATTACHED_SKILL, "agent_id": "a2", "delivered_id": None}),
+    ],
+    "0028": [
+        _template("t1"),
+        _template(
+            "t2",
+            slug="reader",
+            active_slug="reader",
+            name_override="R",
+            tags='["a"]',
+            engine="hermes",
+            secrets='[{"name":"KEY"}]',
+            skills='["bafy"]',
+            status="published",
+            featured=True,
+            git_ref="r" * 255,
+            git_path="p",
+            version=2,
+        ),
+        (
+            "template_versions",
+            {
+                "template_id": "t2",
+                "version": 2,
+                "commit_sha": "c" * 40,
+                "manifest": '{"version":1,"agent":{"name":"Reader"}}',
+                "readme": "# Reader",
+                "snapshot_cid": "bafybeicid",
+                "files": 3,
+                "size": 2**40,
+                "pack_id": "0f" * 16,
+                "created_at": THEN,
+            },
+        ),
     ],
 }

@@ -21,6 +21,7 @@ from roost.agents.scripts import store as scripts
 from roost.agents.secrets.service import SecretService
 from roost.agents.snapshots import store as snapshots
 from roost.agents.snapshots.model import SkippedFile, SkipReason
+from roost.agents.templates import store as templates
 from roost.core import clock
 from roost.core.db import Connection, Database, sealed
 from roost.drivers.blob.drafts import DraftStore
@@ -179,6 +180,16 @@ async def test_agents_and_what_they_have(upgraded: Database) -> None:
     assert {one.id: set(one.searched) for one in saved} == {"n1": set(), "n2": set(), "n3": set(), "n4": {"0f"}}
     assert saved[0].skipped[1] == SkippedFile("\udcff", SkipReason.HOLDS_SECRET, "TOKEN")
     assert await upgraded.read(lambda connection: snapshots.get_index(connection, "a1")) == b"index"
+
+
+async def test_templates(upgraded: Database) -> None:
+    found = await upgraded.read(lambda connection: templates.get_by_slug(connection, "reader"))
+    assert found is not None
+    assert (found.id, found.featured, found.secrets, found.skills) == ("t2", True, [{"name": "KEY"}], ["bafy"])
+    version = await upgraded.read(lambda connection: templates.get_version(connection, "t2", 2))
+    assert version is not None
+    assert (version.parse_manifest().agent.name, version.size) == ("Reader", 2**40)
+    assert await upgraded.read(lambda connection: templates.get_template(connection, "t1")) is None
 
 
 async def test_every_envelope_opens(upgraded: Database) -> None:

@@ -1,0 +1,92 @@
+"""Templates of a tenant, and the public marketplace (contract, Templates)."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Path, Query
+
+from roost.agents.templates import schemas
+from roost.agents.templates.service import TemplateService
+from roost.identity.authenticator import ServiceCaller, TenantCaller
+from roost.web.service_registry import provide_service
+
+Service = Annotated[TemplateService, Depends(provide_service(TemplateService))]
+TemplateId = Annotated[str, Path(alias="templateId", max_length=100)]
+Slug = Annotated[str, Path(max_length=100)]
+router = APIRouter(prefix="/v0", tags=["templates"])
+
+
+@router.get("/public-templates")
+async def list_public_templates(
+    query: Annotated[schemas.TemplateListQuery, Query()], templates: Service
+) -> schemas.PublicTemplateList:
+    """List the published templates of all tenants, newest first. No credential is needed."""
+    return schemas.public_template_list(*await templates.list(None, query.to_filter(), query.cursor, query.limit))
+
+
+@router.get("/templates")
+async def list_templates(
+    caller: TenantCaller, query: Annotated[schemas.OwnTemplateListQuery, Query()], templates: Service
+) -> schemas.TemplateList:
+    """List the tenant's templates, newest first, without archived ones."""
+    return schemas.template_list(*await templates.list(caller.tenant_id, query.to_filter(), query.cursor, query.limit))
+
+
+@router.post("/templates", status_code=201)
+async def submit_template(
+    caller: ServiceCaller, body: schemas.SubmitTemplateRequest, templates: Service
+) -> schemas.TemplateResponse:
+    """Fetch a public Git repository, and publish what it holds as a template, or keep it as a draft."""
+    submission = body.to_submission(is_public=body.public)
+    return schemas.template_response(*await templates.submit(caller.tenant_id, submission))
+
+
+@router.post("/templates/validate")
+async def validate_template(
+    caller: TenantCaller, body: schemas.ValidateTemplateRequest, templates: Service
+) -> schemas.ValidateTemplateResponse:
+    """Check whether a public Git repository holds a valid template; nothing is stored."""
+    found = await templates.validate(caller.tenant_id, body.to_submission())
+    return schemas.ValidateTemplateResponse.from_inspected(found)
+
+
+@router.post("/templates/branches")
+async def list_branches(
+    caller: TenantCaller, body: schemas.GitRepositoryRequest, templates: Service
+) -> schemas.BranchList:
+    """List the branches of a public Git repository."""
+    return schemas.branch_list(await templates.list_refs(caller.tenant_id, body.git_url))
+
+
+@router.post("/templates/refs")
+async def list_refs(caller: TenantCaller, body: schemas.GitRepositoryRequest, templates: Service) -> schemas.GitRefList:
+    """List the branches and tags of a public Git repository with their commits."""
+    return schemas.git_ref_list(await templates.list_refs(caller.tenant_id, body.git_url))
+
+
+@router.get("/templates/id/{templateId}")
+async def get_template(caller: TenantCaller, template_id: TemplateId, templates: Service) -> schemas.TemplateDetail:
+    """Return one of the tenant's templates, or a published one, by id."""
+    return schemas.template_detail(*await templates.get(caller.tenant_id, template_id))
+
+
+@router.get("/templates/{slug}")
+async def get_template_by_slug(caller: TenantCaller, slug: Slug, templates: Service) -> schemas.TemplateDetail:
+    """Return one of the tenant's templates, or a published one, by slug."""
+    return schemas.template_detail(*await templates.get_by_slug(caller.tenant_id, slug))
+
+
+@router.put("/templates/{templateId}")
+async def update_template(
+    caller: ServiceCaller, template_id: TemplateId, body: schemas.UpdateTemplateRequest, templates: Service
+) -> schemas.TemplateResponse:
+    """Fetch the repository again and make what it holds the next version."""
+    return schemas.template_response(*await templates.update(caller.tenant_id, template_id, body.to_update()))
+
+
+@router.delete("/templates/{templateId}")
+async def archive_template(
+    caller: ServiceCaller, template_id: TemplateId, templates: Service
+) -> schemas.ArchiveTemplateResponse:
+    """Archive a template: it is not found any more, and its slug is free again."""
+    await templates.archive(caller.tenant_id, template_id)
+    return schemas.ArchiveTemplateResponse()

@@ -1,0 +1,158 @@
+"""Check what a commit holds: the manifest, the README and the files of `workspace/`. Everything read is bounded."""
+
+import posixpath
+from collections.abc import Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
+
+from roost.agents.scripts.manifest import MANIFEST_LIMIT, MANIFEST_PATH
+from roost.agents.templates.capture import store_workspace
+from roost.agents.templates.manifest import FAULTS_LIMIT, ManifestFault, ParsedManifest, parse_template_manifest
+from roost.agents.templates.model import README_LIMIT, InspectedTemplate, TemplateFile
+from roost.core.sanitize import sanitize_line, sanitize_lines
+from roost.drivers.git.contract import EntryKind, GitEntry
+from roost.drivers.git.remote_contract import FetchedCommit
+from roost.drivers.runtime.warden_tree import STAGING_NAME
+from roost.storage.content.receiver import ContentReceiver
+from roost.storage.unixfs.entry_name import encode_entry_name
+from roost.storage.unixfs.errors import InvalidEntryName
+from roost.storage.unixfs.importer import DagTree
+
+WORKSPACE = "workspace/"
+README = "README.md"
+_FILES = (EntryKind.FILE, EntryKind.EXECUTABLE)
+_MAX_NAME_BYTES, _MAX_PATH_BYTES, _MAX_PARTS, _MAX_LINK_BYTES = 255, 1_000, 32, 1_000
+_POINTER = b"version https://git-lfs.github.com/spec/"
+_POINTER_LIMIT = 1024
+
+
+@dataclass
+class _Findings:
+    errors: list[ManifestFault] = field(default_factory=list[ManifestFault])
+    warnings: list[ManifestFault] = field(default_factory=list[ManifestFault])
+
+    def refuse(self, path: str, message: str) -> None:
+        self.errors.append(ManifestFault(_printable(path), message))
+
+    def warn(self, path: str, message: str) -> None:
+        self.warnings.append(ManifestFault(_printable(path), message))
+
+
+class TemplateInspection:
+    """One commit and a folder in it."""
+
+    def __init__(self, commit: FetchedCommit, path: str | None) -> None:
+        self._commit = commit
+        self._path = path
+        prefix = f"{path.strip('/')}/" if path and path.strip("/") else ""
+        inside = {entry.path.removeprefix(prefix): entry for entry in commit.entries if entry.path.startswith(prefix)}
+        self._top = {name: entry for name, entry in inside.items() if "/" not in name}
+        self._entries: Mapping[str, GitEntry] = {
+            name.removeprefix(WORKSPACE): entry for name, entry in inside.items() if name.startswith(WORKSPACE)
+        }
+
+    async def run(self) -> InspectedTemplate:
+        """Check everything and report it. Raises the errors of `FetchedCommit.read_blobs`."""
+        found = _Findings()
+        parsed = await self._read_manifest(found)
+        readme = await self._read_readme(found)
+        if not self._entries:
+            found.warn("workspace", "the folder workspace/ is missing or empty; agents begin without files")
+        for path, entry in self._entries.items():
+            _check_entry(path, entry, found)
+        if not found.errors:
+            await self._check_contents(found)
+        errors = [*parsed.errors, *found.errors][:FAULTS_LIMIT]
+        return InspectedTemplate(
+            self._commit.commit,
+            None if errors else parsed.manifest,
+            readme,
+            [TemplateFile(_printable(path), entry.size or 0) for path, entry in self._entries.items()],
+            errors,
+            [*parsed.warnings, *found.warnings][:FAULTS_LIMIT],
+        )
+
+    async def store_workspace(self, receiver: ContentReceiver) -> DagTree:
+        """Store the files of a workspace that was checked, and return their directory. Raises BlobStoreFailed."""
+        return await store_workspace(self._commit, self._entries, receiver)
+
+    async def _read_manifest(self, found: _Findings) -> ParsedManifest:
+        entry = self._top.get(MANIFEST_PATH)
+        if entry is None:
+            where = "the root of the repository" if not self._path else "the folder of the template"
+            found.refuse(MANIFEST_PATH, f"{MANIFEST_PATH} is missing at {where}")
+        elif entry.kind not in _FILES:
+            found.refuse(MANIFEST_PATH, f"{MANIFEST_PATH} is not a regular file")
+        elif (entry.size or 0) > MANIFEST_LIMIT:
+            found.refuse(MANIFEST_PATH, f"{MANIFEST_PATH} is larger than {MANIFEST_LIMIT // 1024**2} MiB")
+        else:
+            return parse_template_manifest((await self._read([entry]))[0])
+        return ParsedManifest(None)
+
+    async def _read_readme(self, found: _Findings) -> str:
+        entry = self._top.get(README)
+        if entry is None or entry.kind not in _FILES:
+            found.warn(README, f"{README} is missing")
+        elif (entry.size or 0) > README_LIMIT:
+            found.warn(README, f"{README} is left out: it is larger than {README_LIMIT // 1024} KiB")
+        else:
+            return sanitize_lines((await self._read([entry]))[0].decode("utf-8-sig", errors="replace"))
+        return ""
+
+    async def _check_contents(self, found: _Findings) -> None:
+        """Check targets of links, and find pointers of Git LFS, whose files are somewhere else."""
+        small = {
+            path: entry
+            for path, entry in self._entries.items()
+            if entry.kind is EntryKind.LINK or 0 < (entry.size or 0) <= _POINTER_LIMIT
+        }
+        for (path, entry), content in zip(small.items(), await self._read(list(small.values())), strict=True):
+            if entry.kind is EntryKind.LINK:
+                _check_link(path, content, found)
+            elif content.startswith(_POINTER):
+                found.warn(WORKSPACE + path, "a pointer of Git LFS: agents get the pointer, not the file")
+
+    async def _read(self, entries: Sequence[GitEntry]) -> list[bytes]:
+        """Return the contents of small files."""
+        if not entries:
+            return []
+        async with aclosing(self._commit.read_blobs(entries)) as blobs:
+            return [b"".join([chunk async for chunk in blob.content]) async for blob in blobs]
+
+
+def _has_entry_name(path: str) -> bool:
+    """Return whether a directory can hold the names of a path."""
+    try:
+        for part in path.split("/"):
+            encode_entry_name(part)
+    except InvalidEntryName:
+        return False
+    return True
+
+
+def _check_entry(path: str, entry: GitEntry, found: _Findings) -> None:
+    where = WORKSPACE + path
+    parts = [part.encode(errors="surrogateescape") for part in path.split("/")]
+    if entry.kind is EntryKind.SUBMODULE:
+        found.refuse(where, "is a submodule; a template holds all of its files itself")
+    elif path.startswith(STAGING_NAME):
+        found.refuse(where, "is a reserved name")
+    elif not _has_entry_name(path):
+        found.refuse(where, "the name is not valid text")
+    elif len(parts) > _MAX_PARTS or max(map(len, parts)) > _MAX_NAME_BYTES or sum(map(len, parts)) > _MAX_PATH_BYTES:
+        limits = f"{_MAX_NAME_BYTES} bytes in a name, {_MAX_PARTS} parts and {_MAX_PATH_BYTES:,} bytes in all"
+        found.refuse(where, f"a path has at most {limits}")
+    elif entry.kind is EntryKind.LINK and not 0 < (entry.size or 0) <= _MAX_LINK_BYTES:
+        found.refuse(where, f"the target of a symbolic link has 1 to {_MAX_LINK_BYTES} bytes")
+
+
+def _check_link(path: str, target: bytes, found: _Findings) -> None:
+    """Refuse a link that leads out of the workspace, or that no file system can store."""
+    text = target.decode(errors="surrogateescape")
+    end = posixpath.normpath(posixpath.join(posixpath.dirname(path), text))
+    if "\0" in text or text.startswith("/") or end == ".." or end.startswith("../"):
+        found.refuse(WORKSPACE + path, "is a symbolic link that leads out of workspace/")
+
+
+def _printable(path: str) -> str:
+    return sanitize_line(path[:200])

@@ -1,0 +1,297 @@
+"""API shapes of templates; details that the contract leaves open follow the reference service's clients."""
+
+from collections.abc import Sequence
+from typing import Annotated, Any, Self
+
+from pydantic import AfterValidator, Field, StrictBool
+
+from roost.agents.registry.errors import InvalidAgentName
+from roost.agents.registry.model import NAME_LIMIT, validate_agent_name
+from roost.agents.templates.manifest import SLUG_LIMIT, SLUG_PATTERN, ManifestFault
+from roost.agents.templates.model import (
+    MAX_PAGE_SIZE,
+    PAGE_SIZE,
+    InspectedTemplate,
+    Submission,
+    Template,
+    TemplateFilter,
+    TemplateSource,
+    TemplateStatus,
+    TemplateUpdate,
+    TemplateVersion,
+)
+from roost.drivers.git.remote_contract import REMOTE_URL_LIMIT, RemoteRefs
+from roost.web.schemas import ApiSchema, Moment, Text
+
+
+def _check_name(name: str) -> str:
+    try:
+        return validate_agent_name(name)
+    except InvalidAgentName as problem:
+        raise ValueError(problem.message) from None
+
+
+_URL = "https://git.example/ada/reader.git"
+_COMMIT = "b5c1d9e0f3a2c4b6d8e7f9a1b3c5d7e9f0a2b4c6"
+_GitUrl = Annotated[Text, Field(min_length=1, max_length=REMOTE_URL_LIMIT, examples=[_URL])]
+_Ref = Annotated[Text, Field(min_length=1, max_length=255, examples=["main"])]
+_Path = Annotated[Text, Field(max_length=1000, examples=["templates/reader"])]
+_Name = Annotated[Text, Field(max_length=NAME_LIMIT, examples=["Reader"]), AfterValidator(_check_name)]
+_Slug = Annotated[str, Field(max_length=SLUG_LIMIT, pattern=SLUG_PATTERN, examples=["reader"])]
+_CommitId = Annotated[str, Field(examples=[_COMMIT])]
+
+
+class TemplateListQuery(ApiSchema):
+    """`q` is searched for in slug, name and description; `cursor` is the `nextCursor` of the page before."""
+
+    category: Annotated[Text, Field(max_length=100)] | None = None
+    q: Annotated[Text, Field(max_length=100)] | None = None
+    featured: bool | None = None
+    cursor: Annotated[Text, Field(max_length=200)] | None = None
+    limit: Annotated[int, Field(ge=1, le=MAX_PAGE_SIZE)] = PAGE_SIZE
+
+    def to_filter(self) -> TemplateFilter:
+        return TemplateFilter(self.category, self.q, self.featured)
+
+
+class OwnTemplateListQuery(TemplateListQuery):
+    """`submittedBy=me` is what the list has anyway."""
+
+    submitted_by: Annotated[Text, Field(max_length=100)] | None = None
+
+
+class GitRepositoryRequest(ApiSchema):
+    git_url: _GitUrl
+
+
+class ValidateTemplateRequest(GitRepositoryRequest):
+    """A folder of a repository: `ref` is a branch, a tag or a commit id, and `branch` another name for it."""
+
+    branch: _Ref | None = None
+    ref: _Ref | None = None
+    path: _Path | None = None
+    name_override: _Name | None = None
+    slug_override: _Slug | None = None
+
+    def to_submission(self, *, is_public: bool = True) -> Submission:
+        source = TemplateSource(self.git_url, self.ref or self.branch, self.path or None)
+        return Submission(source, self.name_override, self.slug_override, is_public)
+
+
+class SubmitTemplateRequest(ValidateTemplateRequest):
+    """A template that is not `public` stays a draft, which only its tenant sees."""
+
+    public: StrictBool = True
+
+
+class UpdateTemplateRequest(ApiSchema):
+    """Changes before the repository is fetched again; what is missing stays. An empty path is the root."""
+
+    git_url: _GitUrl | None = None
+    branch: _Ref | None = None
+    ref: _Ref | None = None
+    path: _Path | None = None
+    name_override: _Name | None = None
+    slug_override: _Slug | None = None
+    public: StrictBool | None = None
+
+    def to_update(self) -> TemplateUpdate:
+        names = (self.name_override, self.slug_override)
+        return TemplateUpdate(self.git_url, self.ref or self.branch, self.path, *names, self.public)
+
+
+class TemplateSecretRecord(ApiSchema):
+    name: str = Field(examples=["OPENAI_API_KEY"])
+    description: str = Field(examples=["Key of your model provider"])
+    guide_url: str | None = Field(default=None, examples=["https://docs.example/keys"])
+    guide_steps: Sequence[str] = Field(default=(), examples=[[]])
+    required: bool = True
+
+
+class PublicTemplateRecord(ApiSchema):
+    """A published template, which is free. Fields named `partner` repeat those of `author`, for older clients."""
+
+    template_id: str
+    name: str = Field(examples=["Reader"])
+    slug: str = Field(examples=["reader"])
+    description: str
+    long_description: None = None
+    author_name: str = Field(examples=["Ada"])
+    author_url: str | None = Field(examples=[None])
+    author_logo_url: str | None = Field(examples=[None])
+    partner_name: str = Field(examples=["Ada"])
+    partner_url: str | None = Field(examples=[None])
+    partner_logo_url: str | None = Field(examples=[None])
+    category: str = Field(examples=["other"])
+    tags: Sequence[str] = Field(examples=[["books"]])
+    engine: str | None
+    snapshot_cid: str
+    required_secrets: Sequence[TemplateSecretRecord]
+    included_skill_cids: Sequence[str] = Field(examples=[[]])
+    default_vibe: str | None = Field(examples=[None])
+    default_emoji: str | None = Field(examples=["🦉"])
+    featured: bool
+    sort_order: int = 0
+    status: TemplateStatus = Field(examples=["published"])
+    is_free: bool = True
+    version: int = Field(examples=[1])
+    git_url: str = Field(examples=[_URL])
+    git_commit_sha: _CommitId
+    created_at: Moment
+    updated_at: Moment
+
+    @classmethod
+    def from_template(cls, template: Template) -> Self:
+        return cls(**_template_fields(template))
+
+
+class TemplateRecord(PublicTemplateRecord):
+    """`readme` is text: what others wrote is never rendered here."""
+
+    submitted_by: str
+    git_ref: str | None = Field(examples=["main"])
+    git_path: str | None = Field(examples=[None])
+
+
+class TemplateDetailRecord(TemplateRecord):
+    readme: str = Field(examples=["# Reader"])
+    manifest: dict[str, Any] = Field(examples=[{"version": 1, "agent": {"name": "Reader"}}])
+    files: int = Field(examples=[3])
+    size: int
+
+
+class PublicTemplateList(ApiSchema):
+    templates: Sequence[PublicTemplateRecord]
+    categories: Sequence[str] = Field(examples=[["other"]])
+    next_cursor: str | None = Field(examples=[None])
+
+
+class TemplateList(ApiSchema):
+    templates: Sequence[TemplateRecord]
+    categories: Sequence[str] = Field(examples=[["other"]])
+    next_cursor: str | None = Field(examples=[None])
+
+
+class TemplateDetail(ApiSchema):
+    template: TemplateDetailRecord
+
+
+class TemplateResponse(ApiSchema):
+    success: bool = True
+    template: TemplateDetailRecord
+
+
+class ArchiveTemplateResponse(ApiSchema):
+    success: bool = True
+    message: str = "Template archived"
+
+
+class TemplateFaultRecord(ApiSchema):
+    path: str = Field(examples=["_docs"])
+    message: str = Field(examples=["unknown field, ignored"])
+
+
+class TemplateFileRecord(ApiSchema):
+    path: str = Field(examples=["AGENTS.md"])
+    size: int
+
+
+class ValidateTemplateResponse(ApiSchema):
+    """A repository that is valid; an invalid one gets 400 with `errors` in the same form."""
+
+    valid: bool = True
+    errors: Sequence[TemplateFaultRecord] = Field(default=(), examples=[[]])
+    warnings: Sequence[TemplateFaultRecord]
+    manifest: dict[str, Any] = Field(examples=[{"version": 1, "agent": {"name": "Reader"}}])
+    readme: str = Field(examples=["# Reader"])
+    files: Sequence[TemplateFileRecord]
+    commit_sha: _CommitId
+
+    @classmethod
+    def from_inspected(cls, found: InspectedTemplate) -> Self:
+        return cls(
+            warnings=[_fault(one) for one in found.warnings],
+            manifest=found.manifest.to_document() if found.manifest else {},
+            readme=found.readme,
+            files=[TemplateFileRecord(path=file.path, size=file.size) for file in found.files],
+            commit_sha=found.commit_sha,
+        )
+
+
+class BranchList(ApiSchema):
+    branches: Sequence[str] = Field(examples=[["main"]])
+    default_branch: str | None = Field(examples=["main"])
+
+
+class GitRefRecord(ApiSchema):
+    name: str = Field(examples=["main"])
+    commit_sha: _CommitId
+
+
+class GitRefList(ApiSchema):
+    branches: Sequence[GitRefRecord]
+    tags: Sequence[GitRefRecord]
+    default_branch: str | None = Field(examples=["main"])
+
+
+def public_template_list(
+    page: Sequence[Template], categories: Sequence[str], next_cursor: str | None
+) -> PublicTemplateList:
+    records = [PublicTemplateRecord.from_template(one) for one in page]
+    return PublicTemplateList(templates=records, categories=categories, next_cursor=next_cursor)
+
+
+def template_list(page: Sequence[Template], categories: Sequence[str], next_cursor: str | None) -> TemplateList:
+    records = [TemplateRecord.from_template(one) for one in page]
+    return TemplateList(templates=records, categories=categories, next_cursor=next_cursor)
+
+
+def template_detail(template: Template, version: TemplateVersion) -> TemplateDetail:
+    return TemplateDetail(template=_detail(template, version))
+
+
+def template_response(template: Template, version: TemplateVersion) -> TemplateResponse:
+    return TemplateResponse(template=_detail(template, version))
+
+
+def branch_list(refs: RemoteRefs) -> BranchList:
+    return BranchList(branches=list(refs.branches), default_branch=refs.default_branch)
+
+
+def git_ref_list(refs: RemoteRefs) -> GitRefList:
+    branches, tags = (
+        [GitRefRecord(name=name, commit_sha=commit) for name, commit in found.items()]
+        for found in (refs.branches, refs.tags)
+    )
+    return GitRefList(branches=branches, tags=tags, default_branch=refs.default_branch)
+
+
+def _detail(template: Template, version: TemplateVersion) -> TemplateDetailRecord:
+    return TemplateDetailRecord(
+        **_template_fields(template),
+        readme=version.readme,
+        manifest=dict(version.manifest),
+        files=version.files,
+        size=version.size,
+    )
+
+
+def _template_fields(template: Template) -> dict[str, Any]:
+    """Return the values of a record's fields, of which the public one takes fewer."""
+    return {
+        **vars(template),
+        "template_id": template.id,
+        "partner_name": template.author_name,
+        "partner_url": template.author_url,
+        "partner_logo_url": template.author_logo_url,
+        "required_secrets": [{**secret, "description": secret.get("description") or ""} for secret in template.secrets],
+        "included_skill_cids": template.skills,
+        "default_vibe": template.vibe,
+        "default_emoji": template.emoji,
+        "git_commit_sha": template.commit_sha,
+        "submitted_by": template.tenant_id,
+    }
+
+
+def _fault(fault: ManifestFault) -> TemplateFaultRecord:
+    return TemplateFaultRecord(path=fault.path, message=fault.message)
