@@ -56,9 +56,13 @@ def parse(path: str, source: str) -> Module:
     return Module(path, source, ast.parse(source, path))
 
 
+CATALOGUE = ROOT / "roost" / "agents" / "hub" / "catalogue"
+"""Skills whose scripts are data of this package and run in agents' containers."""
+
+
 @cache
 def modules() -> tuple[Module, ...]:
-    files = sorted((ROOT / "roost").rglob("*.py"))
+    files = sorted(set((ROOT / "roost").rglob("*.py")) - set(CATALOGUE.rglob("*.py")))
     return tuple(parse(str(file.relative_to(ROOT)), file.read_text()) for file in files)
 
 
