@@ -12,7 +12,7 @@ from roost.agents.skills.verdict.rules import RULES, rules_version
 from roost.agents.skills.verdict.text_checks import find_encoded_blocks, find_unicode_problems, fold_lookalikes
 from roost.core.sanitize import sanitize_line
 
-TEXT_LIMIT = 4 * 1000**2
+TEXT_LIMIT = 2 * 1000**2
 """Maximum characters of a bundle that are searched; a bundle with more is dangerous, because the rest is unknown."""
 WINDOW, OVERLAP = 2000, 500
 """Long lines are searched in overlapping parts."""
