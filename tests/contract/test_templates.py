@@ -4,12 +4,18 @@ import asyncio
 import json
 import socket
 from collections.abc import AsyncIterator, Iterator
+from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
 import httpx2 as httpx
 import pytest
 
+from roost.agents.templates import service
+from roost.agents.templates.model import template_scope
+from roost.storage.content.errors import ContentNotFound
+from roost.storage.content.tree_walk import walk_tree
+from roost.storage.unixfs.cid import Cid
 from tests.conformance.git_backend import run_backend
 from tests.conformance.git_objects import commit_tree, git, make_blob, make_tree
 from tests.contract.backing import Backing
@@ -163,6 +169,32 @@ async def test_submit_update_and_archive(
     assert (await client.delete(f"/v0/templates/{again['templateId']}")).status_code == 200
 
 
+async def test_the_files_of_kept_versions_are_content(
+    server: RunningServer, client: httpx.AsyncClient, repository: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(service, "KEPT_VERSIONS", 1)
+    files = [
+        ("100644", b"AGENTS.md", b"# Agent\n"),
+        ("100755", b"run.sh", b"#!/bin/sh\n"),
+        ("120000", b"to", b"run.sh"),
+    ]
+    repository.commit("kept", workspace=files)
+    first = (await client.post("/v0/templates", json={"gitUrl": repository.url})).json()["template"]
+    assert await members(server, first) == {"AGENTS.md": None, "run.sh": 0o755, "to": None}
+    repository.commit("kept", workspace=[])
+    second = (await client.put(f"/v0/templates/{first['templateId']}", json={})).json()["template"]
+    assert await members(server, second) == {}
+    with pytest.raises(ContentNotFound):
+        await members(server, first)
+
+
+async def members(server: RunningServer, template: dict[str, Any]) -> dict[str, int | None]:
+    """Return the paths of a template's files with their modes."""
+    reader, scope = server.roost.storage.content.reader, template_scope(template["submittedBy"])
+    async with aclosing(walk_tree(reader, scope, Cid.parse(template["snapshotCid"]))) as found:
+        return {member.path: member.mode async for member in found if member.path}
+
+
 async def test_two_submissions_of_one_slug(
     server: RunningServer, client: httpx.AsyncClient, repository: Repository
 ) -> None:
@@ -222,9 +254,10 @@ async def test_what_a_template_may_not_hold(client: httpx.AsyncClient, repositor
     assert await problems(client, repository) == {"engine"}
     repository.commit(None)
     assert await problems(client, repository) == {"template.slug"}
-    links = [("120000", name, to) for name, to in ((b"a", b"/etc/passwd"), (b"b", b"../../x"), (b"c", b"d"))]
+    links = [("120000", name, to) for name, to in ((b"a", b"/etc/passwd"), (b"b", b"../x"), (b"c", b"d"))]
+    links += [("120000", b"d", b"."), ("120000", b"e", b"d/.."), ("120000", b"f", b"./d/x")]
     repository.commit("x", workspace=links)
-    assert await problems(client, repository) == {"workspace/a", "workspace/b"}
+    assert await problems(client, repository) == {"workspace/a", "workspace/b", "workspace/e"}
     repository.commit("x")
     assert await problems(client, repository, path="nowhere") == {"manifest.json"}
     response = await client.post("/v0/templates/validate", json={"gitUrl": repository.url, "slugOverride": "New Slug"})

@@ -1,9 +1,9 @@
 """Check what a commit holds: the manifest, the README and the files of `workspace/`. Everything read is bounded."""
 
-import posixpath
 from collections.abc import Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
+from itertools import takewhile
 
 from roost.agents.scripts.manifest import MANIFEST_LIMIT, MANIFEST_PATH
 from roost.agents.templates.capture import store_workspace
@@ -147,11 +147,15 @@ def _check_entry(path: str, entry: GitEntry, found: _Findings) -> None:
 
 
 def _check_link(path: str, target: bytes, found: _Findings) -> None:
-    """Refuse a link that leads out of the workspace, or that no file system can store."""
-    text = target.decode(errors="surrogateescape")
-    end = posixpath.normpath(posixpath.join(posixpath.dirname(path), text))
-    if "\0" in text or text.startswith("/") or end == ".." or end.startswith("../"):
-        found.refuse(WORKSPACE + path, "is a symbolic link that leads out of workspace/")
+    """Refuse a link that leads out of the workspace, by itself or through another one, or that cannot be stored.
+
+    `..` may only be at the beginning, where it means folders of the tree: after a link it would mean the link's target.
+    """
+    parts = target.split(b"/")
+    up = len(list(takewhile(lambda part: part in {b"..", b"."}, parts)))
+    levels = parts[:up].count(b"..")
+    if b"\0" in target or target.startswith(b"/") or b".." in parts[up:] or levels > path.count("/"):
+        found.refuse(WORKSPACE + path, "is a symbolic link that leads out of workspace/, or has .. after a name")
 
 
 def _printable(path: str) -> str:

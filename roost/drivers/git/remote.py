@@ -5,9 +5,11 @@
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar
 from weakref import WeakValueDictionary
 
 import httpx2
@@ -33,7 +35,8 @@ from roost.drivers.git.remote_contract import (
 from roost.drivers.git.runner import GitRunner, feed_command, read_status
 from roost.drivers.sandbox.contract import Sandbox
 
-_FETCH_SECONDS = 120.0
+_FETCH_SECONDS, _READ_SECONDS = 120.0, 60.0
+_UNREADABLE = "Git cannot read the repository: its objects are malformed, missing or too large"
 _TOTAL, _EACH = 8, 2
 """Repositories that are read at the same time, and those of one subject."""
 _COMMIT = re.compile(r"[0-9a-f]{40}")
@@ -46,6 +49,8 @@ echo "$1" > shallow
 git index-pack --stdin --strict --threads=1 >/dev/null && git cat-file -e "$1^{commit}"
 """
 """Limits: 60 s of CPU time, 1 GiB of memory, 256 MiB for a file. The commit has no parents here, as `shallow` says."""
+
+T = TypeVar("T")
 
 _log = log.get_logger("git")
 
@@ -124,7 +129,7 @@ class SandboxedRemotes(RemoteRepositories):
             if status := await read_status(process):
                 _log.info("git.fetch_refused", reason=sanitize_line(process.read_error()), status=status)
             if status != 0:
-                raise RemoteRefused("Git cannot read the repository: its objects are malformed, missing or too large")
+                raise RemoteRefused(_UNREADABLE)
 
     async def _list_entries(self, name: str, commit: str) -> Sequence[GitEntry]:
         entries: list[GitEntry] = []
@@ -163,8 +168,27 @@ class _FetchedRepository(FetchedCommit):
         self._runner = runner
         self._name = name
 
-    def read_blobs(self, entries: Sequence[GitEntry]) -> AsyncGenerator[GitBlob]:
-        return self._runner.read_blobs(self._name, [entry.blob for entry in entries])
+    async def read_blobs(self, entries: Sequence[GitEntry]) -> AsyncGenerator[GitBlob]:
+        deadline = asyncio.get_running_loop().time() + _READ_SECONDS
+        blobs = self._runner.read_blobs(self._name, [entry.blob for entry in entries])
+        async with aclosing(blobs), aclosing(_iterate_until(deadline, blobs)) as found:
+            async for blob in found:
+                yield replace(blob, content=_iterate_until(deadline, blob.content))
+
+
+async def _iterate_until(deadline: float, items: AsyncIterator[T]) -> AsyncGenerator[T]:
+    """Yield what Git reads, up to a time of the event loop. Raises RemoteTimeout, RemoteRefused."""
+    while True:
+        try:
+            async with asyncio.timeout_at(deadline):
+                item = await anext(items)
+        except StopAsyncIteration:
+            return
+        except TimeoutError:
+            raise RemoteTimeout from None
+        except GitFailed:
+            raise RemoteRefused(_UNREADABLE) from None
+        yield item
 
 
 def find_commit(refs: RemoteRefs, ref: str | None) -> str:

@@ -59,7 +59,10 @@ class FetchedCommit(ABC):
 
     @abstractmethod
     def read_blobs(self, entries: Sequence[GitEntry]) -> AsyncGenerator[GitBlob]:
-        """Yield the content of files or links, in order; what is left of one is skipped when the next is taken."""
+        """Yield the content of files or links, in order; what is left of one is skipped when the next is taken.
+
+        Raises RemoteRefused, RemoteTimeout, GitUnavailable.
+        """
 
 
 class RemoteRepositories(ABC):
