@@ -1,6 +1,6 @@
 """Templates of a tenant, and the public marketplace (contract, Templates)."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Path, Query
 
@@ -13,9 +13,10 @@ Service = Annotated[TemplateService, Depends(provide_service(TemplateService))]
 TemplateId = Annotated[str, Path(alias="templateId", max_length=100)]
 Slug = Annotated[str, Path(max_length=100)]
 router = APIRouter(prefix="/v0", tags=["templates"])
+_FETCH_ERRORS: dict[int | str, dict[str, Any]] = {504: {}}
 
 
-@router.get("/public-templates")
+@router.get("/public-templates", responses={503: {}})
 async def list_public_templates(
     query: Annotated[schemas.TemplateListQuery, Query()], templates: Service
 ) -> schemas.PublicTemplateList:
@@ -31,7 +32,7 @@ async def list_templates(
     return schemas.template_list(*await templates.list(caller.tenant_id, query.to_filter(), query.cursor, query.limit))
 
 
-@router.post("/templates", status_code=201)
+@router.post("/templates", status_code=201, responses=_FETCH_ERRORS)
 async def submit_template(
     caller: ServiceCaller, body: schemas.SubmitTemplateRequest, templates: Service
 ) -> schemas.TemplateResponse:
@@ -40,7 +41,7 @@ async def submit_template(
     return schemas.template_response(*await templates.submit(caller.tenant_id, submission))
 
 
-@router.post("/templates/validate")
+@router.post("/templates/validate", responses=_FETCH_ERRORS)
 async def validate_template(
     caller: TenantCaller, body: schemas.ValidateTemplateRequest, templates: Service
 ) -> schemas.ValidateTemplateResponse:
@@ -49,7 +50,7 @@ async def validate_template(
     return schemas.ValidateTemplateResponse.from_inspected(found)
 
 
-@router.post("/templates/branches")
+@router.post("/templates/branches", responses=_FETCH_ERRORS)
 async def list_branches(
     caller: TenantCaller, body: schemas.GitRepositoryRequest, templates: Service
 ) -> schemas.BranchList:
@@ -57,7 +58,7 @@ async def list_branches(
     return schemas.branch_list(await templates.list_refs(caller.tenant_id, body.git_url))
 
 
-@router.post("/templates/refs")
+@router.post("/templates/refs", responses=_FETCH_ERRORS)
 async def list_refs(caller: TenantCaller, body: schemas.GitRepositoryRequest, templates: Service) -> schemas.GitRefList:
     """List the branches and tags of a public Git repository with their commits."""
     return schemas.git_ref_list(await templates.list_refs(caller.tenant_id, body.git_url))
@@ -75,7 +76,7 @@ async def get_template_by_slug(caller: TenantCaller, slug: Slug, templates: Serv
     return schemas.template_detail(*await templates.get_by_slug(caller.tenant_id, slug))
 
 
-@router.put("/templates/{templateId}")
+@router.put("/templates/{templateId}", responses=_FETCH_ERRORS)
 async def update_template(
     caller: ServiceCaller, template_id: TemplateId, body: schemas.UpdateTemplateRequest, templates: Service
 ) -> schemas.TemplateResponse:
