@@ -15,6 +15,8 @@ from roost.agents.skills.errors import InvalidBundle
 
 ENTRIES_LIMIT = 1000
 """Maximum number of entries, folders included."""
+COMMENT_LIMIT = 1024
+"""Maximum bytes of the comment at the end, where Git writes the id of a commit."""
 
 _END = struct.Struct("<4s4H2LH")
 _CENTRAL = struct.Struct("<4s6H3L5H2L")
@@ -59,8 +61,8 @@ def read_zip_entries(data: bytes, size_limit: int) -> Iterator[ZipEntry]:
 
     size_limit: maximum bytes of all contents.
     """
-    start, count = _read_end(data)
-    records = sorted(_read_directory(data, start, count), key=lambda record: record.offset)
+    start, end, count = _read_end(data)
+    records = sorted(_read_directory(data, start, end, count), key=lambda record: record.offset)
     if sum(record.size for record in records) > size_limit:
         raise InvalidBundle(f"The files are larger than {size_limit // 1000**2} MB in all")
     at = 0
@@ -78,14 +80,14 @@ def read_zip_entries(data: bytes, size_limit: int) -> Iterator[ZipEntry]:
         raise InvalidBundle("The archive has bytes that belong to no entry")
 
 
-def _read_end(data: bytes) -> tuple[int, int]:
-    """Return where the central directory starts, and the number of its records."""
-    if not data.startswith(b"PK") or len(data) < _END.size:
-        raise InvalidBundle("Not a zip archive")
-    end = len(data) - _END.size
-    signature, disk, first_disk, here, count, size, start, comment = _END.unpack_from(data, end)
-    if signature != b"PK\x05\x06" or comment:
-        raise InvalidBundle("The archive is cut off, or has a comment or other bytes at its end")
+def _read_end(data: bytes) -> tuple[int, int, int]:
+    """Return where the central directory starts and ends, and the number of its records."""
+    end = data.rfind(b"PK\x05\x06", -_END.size - COMMENT_LIMIT)
+    if not data.startswith(b"PK") or end < 0 or end + _END.size > len(data):
+        raise InvalidBundle("Not a zip archive, or one that is cut off")
+    _, disk, first_disk, here, count, size, start, comment = _END.unpack_from(data, end)
+    if end + _END.size + comment != len(data):
+        raise InvalidBundle("The archive has bytes behind its end")
     if 0xFFFF in (here, count) or 0xFFFFFFFF in (size, start):
         raise InvalidBundle("zip64 archives are not supported")
     if disk or first_disk or here != count:
@@ -94,11 +96,10 @@ def _read_end(data: bytes) -> tuple[int, int]:
         raise InvalidBundle(f"More than {ENTRIES_LIMIT} entries")
     if start + size != end:
         raise InvalidBundle("The directory of the archive is not at its end")
-    return start, count
+    return start, end, count
 
 
-def _read_directory(data: bytes, at: int, count: int) -> Iterator[_CentralRecord]:
-    end = len(data) - _END.size
+def _read_directory(data: bytes, at: int, end: int, count: int) -> Iterator[_CentralRecord]:
     for _ in range(count):
         if at + _CENTRAL.size > end:
             raise InvalidBundle("The directory of the archive is cut off")

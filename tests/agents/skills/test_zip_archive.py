@@ -67,7 +67,11 @@ def test_archives_are_read(compression: int, as_stream: bool) -> None:
     assert [path for path, entry in entries.items() if entry.is_executable] == ["scripts/run.sh"]
 
 
-def test_archives_of_the_command_are_read(tmp_path: Path) -> None:
+def test_a_comment_such_as_that_of_git_is_ignored() -> None:
+    assert read(make_zip(comment=b"a" * 40)) == FILES
+
+
+def test_archives_of_folders_are_read(tmp_path: Path) -> None:
     for path, content in FILES.items():
         (tmp_path / "top" / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "top" / path).write_bytes(content)
@@ -125,7 +129,8 @@ CHANGES: dict[str, Callable[[bytes], bytes]] = {
     "cut off": lambda data: data[:-1],
     "trailing bytes": lambda data: data + b"x",
     "leading bytes": lambda data: b"PK" + data,
-    "comment": lambda _: make_zip(comment=b"hello"),
+    "long comment": lambda _: make_zip(comment=b"x" * 2000),
+    "comment with an archive": lambda data: make_zip(comment=data[-22:]),
     "two archives": lambda data: data + data,
     "encrypted": lambda data: patch(patch(data, 6, "<H", 1), central(data) + 8, "<H", 1),
     "bzip2": lambda _: make_zip(zipfile.ZIP_BZIP2),
