@@ -54,7 +54,8 @@ URL_MAP = (
     _agents("/v0/agents(/.*)?"),
     _agents("/v0/(public-)?templates(/.*)?"),  # no agent has any of its own
     _agents("/v0/platform/.*|/v0/status", aliases=_ON_AGENT_AND_RELAY),
-    _agents("/v0/skills(/[^/]+/versions)?", methods=frozenset({"POST"}), body=_SKILL, aliases=_ON_AGENT),
+    _agents("/v0/skills", methods=frozenset({"POST"}), body=_SKILL, aliases=_ON_AGENT),
+    _agents("/v0/skills/[^/]+/versions", body=_SKILL),  # no agent has versions of its own
     _agents("/v0/.*", aliases=_ON_AGENT),
     _signed(_SIGNED_UPLOAD, methods=frozenset({"POST"})),
     _signed(_UPLOAD_IN_PARTS),

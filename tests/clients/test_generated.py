@@ -28,6 +28,7 @@ PARTS = dict.fromkeys(
     [
         "application/offset+octet-stream",
         "application/vnd.ipld.car",
+        "application/zip",
         *(f"{kind}-{part}" for kind in _GIT for part in ("advertisement", "request", "result")),
     ],
     "application/octet-stream",

@@ -69,6 +69,7 @@ def test_every_request_has_a_row_and_every_row_a_request() -> None:
     examples += [
         "/v0/secrets",
         "/v0/skills",
+        "/v0/skills/s/versions",
         "/v3/files",
         "/v3/x",
         "/pinning/pinFileToIPFS",
