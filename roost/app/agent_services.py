@@ -1,13 +1,15 @@
 """Services of the agents API: what agents have, and the workflows of their lives."""
 
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 from starlette.types import ASGIApp
 
+from roost.agents.archives.task_import import TaskImport
 from roost.agents.channels.repository import ChannelRepository
 from roost.agents.channels.service import ChannelService
 from roost.agents.channels.validator import ChannelValidator
@@ -32,12 +34,15 @@ from roost.agents.runtime_config.service import RuntimeConfigService
 from roost.agents.secrets.environment import SecretEnvironment
 from roost.agents.secrets.service import SecretService
 from roost.agents.skills.checks import SkillChecks
-from roost.agents.skills.service import CheckQuota, SkillService
+from roost.agents.skills.service import SkillService
 from roost.agents.snapshots.service import LoadSecrets, expect_committed
 from roost.agents.tasks.service import TaskService
+from roost.agents.template_instances.service import TemplateInstanceService
+from roost.agents.templates.service import TemplateService
 from roost.app.core_services import CoreServices
 from roost.app.drivers import Drivers, create_upstream, prepare_engine
 from roost.app.lifecycle_services import LifecycleServices, build_lifecycle_services
+from roost.app.storage_services import StorageServices
 from roost.config import Settings
 from roost.core.disk_space import BALLAST_BYTES, DiskBallast
 from roost.core.sensitive import Sensitive
@@ -47,7 +52,6 @@ from roost.hosts.relay import RelayServer
 from roost.identity.caller import Plan
 from roost.net.dialer import PublicDialer
 from roost.net.guarded_transport import TransportFactory, transport_factory
-from roost.storage.content.service import ContentService
 
 
 @dataclass(frozen=True)
@@ -76,19 +80,20 @@ class AgentServices:
 
 
 def build_agent_services(
-    core: CoreServices, drivers: Drivers, content: ContentService, check_quota: CheckQuota, app: ASGIApp
+    core: CoreServices, drivers: Drivers, storage: StorageServices, templates: TemplateService, app: ASGIApp
 ) -> AgentServices:
     """Build the services; requests of agents through their relays go to `app`."""
     settings, db, sealer, origin = core.settings, core.db, core.sealer, core.addresses.agent_origin
     repository = AgentRepository(db, sealer, _agent_quotas(settings), core.host.id)
     secrets, environment = SecretService(db, sealer, repository), SecretEnvironment(db, sealer)
     channels, validator = ChannelRepository(db, sealer, repository), ChannelValidator(drivers.chat_platforms)
-    runtimes = AgentRuntimes(repository, drivers.runtime, drivers.engines)
-    dialer = agent_dialer(core)
-    models = _build_model_gateway(core, drivers, dialer, secrets)
-    relays = RelayServer(drivers.runtime, app, EgressProxy(dialer))
+    runtimes, dialer = AgentRuntimes(repository, drivers.runtime, drivers.engines), agent_dialer(core)
     private_values = partial(_get_private_values, core, repository, environment, channels)
-    skill_library = SkillService(db, content, check_quota)
+    models = _build_model_gateway(core, drivers, dialer, secrets)
+    logs = LogService(repository, runtimes, private_values)
+    instances = _build_instances(core, runtimes, secrets, channels, validator, models, templates)
+    relays = RelayServer(drivers.runtime, app, EgressProxy(dialer))
+    skill_library = SkillService(db, storage.content, storage.files.quota.check)
     lifecycle = build_lifecycle_services(
         db=db,
         operations=core.operations,
@@ -98,24 +103,22 @@ def build_agent_services(
         relays=relays,
         gateway_tokens=core.gateway_tokens,
         git=drivers.git,
-        content=content,
+        content=storage.content,
         sealer=sealer,
         get_private_values=private_values,
         secrets=secrets,
         channels=channels,
         channel_validator=validator,
         origin=origin,
-        startup_inputs=StartupInputCollector(models, environment, channels),
+        startup_inputs=StartupInputCollector(models, environment, channels, instances),
+        instances=instances,
         prepare_version=partial(prepare_engine, settings),
+        **_disk_options(settings),
         limits=_container_limits(settings),
-        disk_reserve=settings.disk_reserve,
-        snapshot_delay=settings.snapshot_delay,
-        ballast=DiskBallast(settings.data / "ballast", BALLAST_BYTES),
         trust=trusted_authorities.load_authorities(settings.ca_file),
         skill_library=skill_library,
         refuses_host=lambda host: not dialer.policy.admits_host(host),
     )
-    logs = LogService(repository, runtimes, private_values)
     return AgentServices(
         hosts=HostService(db, core.host, partial(signal.raise_signal, signal.SIGINT)),  # SIGTERM may keep the agents
         repository=repository,
@@ -180,6 +183,39 @@ def _build_git_service(
     )
 
 
+def _build_instances(
+    core: CoreServices,
+    runtimes: AgentRuntimes,
+    secrets: SecretService,
+    channels: ChannelRepository,
+    validator: ChannelValidator,
+    models: ModelGateway,
+    templates: TemplateService,
+) -> TemplateInstanceService:
+    return TemplateInstanceService(
+        core.db,
+        runtimes,
+        secrets,
+        SecretEnvironment(core.db, core.sealer),
+        channels,
+        validator,
+        partial(_list_models, models),
+        TaskImport.enqueue,
+        templates.find_latest,
+    )
+
+
+async def _list_models(models: ModelGateway, agent_id: str) -> Collection[str] | None:
+    """Return the ids of the models that an agent is offered, None if a provider did not list its own."""
+    offer = await models.get_offer(agent_id)
+    return offer.ids if offer.complete else None
+
+
+def _disk_options(settings: Settings) -> dict[str, Any]:
+    ballast = DiskBallast(settings.data / "ballast", BALLAST_BYTES)
+    return {"disk_reserve": settings.disk_reserve, "snapshot_delay": settings.snapshot_delay, "ballast": ballast}
+
+
 def _container_limits(settings: Settings) -> ContainerLimits:
     return ContainerLimits(
         memory_bytes=settings.agent_memory,
@@ -204,6 +240,7 @@ async def start_agent_services(agents: AgentServices, runtime: Runtime, stack: A
     stack.push_async_callback(agents.relays.close_all)
     stack.push_async_callback(agents.lifecycle.reconciler.stop)
     await agents.lifecycle.reconciler.start()
+    agents.secrets.subscribe(lambda _: agents.lifecycle.reconciler.wake())  # an agent may wait for that
     stack.push_async_callback(agents.lifecycle.automatic_snapshots.stop)
     agents.lifecycle.automatic_snapshots.start()
     stack.push_async_callback(agents.lifecycle.disk_guard.stop)

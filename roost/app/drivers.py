@@ -18,6 +18,7 @@ from roost.drivers.engine.contract import Engine, Progress
 from roost.drivers.engine.hermes.driver import Hermes
 from roost.drivers.engine.openclaw.driver import OpenClaw
 from roost.drivers.git.contract import GitRepositories
+from roost.drivers.git.local_folder import LocalRepository
 from roost.drivers.git.remote import SandboxedRemotes
 from roost.drivers.git.remote_contract import RemoteRepositories
 from roost.drivers.git.repositories import SandboxedRepositories
@@ -90,6 +91,11 @@ def create_remote_repositories(
     """Return the Git repositories that tenants name by URL, reached within the operator's rules."""
     folder = settings.data / "fetched"
     return SandboxedRemotes(folder, BwrapSandbox(settings.data), transports, partial(check_url, policy))
+
+
+def create_local_repository(folder: Path) -> RemoteRepositories:
+    """Return a folder of this machine in the place of a repository."""
+    return LocalRepository(folder)
 
 
 def create_upstreams(settings: Settings) -> Sequence[ModelUpstream]:

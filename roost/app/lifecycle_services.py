@@ -30,6 +30,7 @@ from roost.agents.snapshots.automatic import AutomaticSnapshots
 from roost.agents.snapshots.history import SnapshotHistory
 from roost.agents.snapshots.service import SnapshotService
 from roost.agents.snapshots.taking import LoadSecrets
+from roost.agents.template_instances.service import TemplateInstanceService
 from roost.agents.versions.service import Prepare, VersionService
 from roost.core.db import Database
 from roost.core.disk_space import DiskBallast
@@ -80,6 +81,7 @@ def build_lifecycle_services(
     channel_validator: ChannelValidator,
     origin: Origin,
     startup_inputs: LoadStartupInputs,
+    instances: TemplateInstanceService,
     prepare_version: Prepare,
     limits: ContainerLimits,
     trust: TrustedAuthorities,
@@ -98,9 +100,9 @@ def build_lifecycle_services(
     scripts = ScriptService(db, repository, runtimes, origin, startup_inputs, build_seconds)
     disk = DiskGuard(runtime, limits.disk_bytes, disk_reserve, ballast)
     pushes = PushRecovery(runtimes, git)
-    delivery = SkillDelivery(db, skill_library)
+    delivery, ready = SkillDelivery(db, skill_library), instances.prepare
     start = StartWorkflow(
-        repository, runtimes, runtime, relays, starter, versions, scripts, limits, trust, disk, pushes, delivery
+        repository, runtimes, runtime, relays, starter, versions, scripts, limits, trust, disk, pushes, delivery, ready
     )
     requirements = SkillRequirements(secrets, runtimes, refuses_host)
     skills = AgentSkillService(db, operations, repository, runtimes, delivery, requirements, start.open_workspace)
@@ -118,7 +120,7 @@ def build_lifecycle_services(
         start,
         skills.enqueue_delivery,
     )
-    details = AgentDetails(repository, runtimes, gateway_tokens, secrets, origin, scripts, snapshots, skills)
+    details = AgentDetails(repository, runtimes, gateway_tokens, secrets, origin, scripts, snapshots, skills, instances)
     update = UpdateWorkflow(db, operations, repository, runtimes, versions, start, snapshots)
     delete = DeleteWorkflow(db, operations, repository, gateway_tokens, runtime, relays, git)
     launch = LaunchWorkflow(
@@ -144,7 +146,7 @@ def build_lifecycle_services(
         pushes=pushes,
         automatic_snapshots=AutomaticSnapshots(host_agents, runtimes, snapshots, snapshot_delay),
         reconciler=AgentReconciler(
-            db, repository, host_agents, runtimes, runtime, relays, starter, interval=reconcile_seconds
+            db, repository, host_agents, runtimes, runtime, relays, starter, instances.find_startable, reconcile_seconds
         ),
         disk_guard=disk,
         agent_skills=skills,

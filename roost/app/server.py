@@ -12,7 +12,7 @@ from roost.app.core_services import CoreServices, build_core_services
 from roost.app.drivers import Drivers, create_image_renderer
 from roost.app.free_space import check_free_space
 from roost.app.storage_services import StorageServices, build_storage_services, start_storage_services
-from roost.app.template_services import build_template_service
+from roost.app.template_services import TemplateServices, build_template_launch, build_template_services
 from roost.config import Settings
 from roost.drivers.image.contract import ImageRenderer
 from roost.hosts.application import create_application
@@ -41,6 +41,7 @@ class RoostServer:
     core: CoreServices
     drivers: Drivers
     storage: StorageServices
+    templates: TemplateServices
     agents: AgentServices
     archives: ArchiveServices
     images: ImageRenderer
@@ -57,6 +58,7 @@ class RoostServer:
             stack.callback(self.core.close)
             stack.push_async_callback(self.images.close)
             await start_storage_services(self.storage, stack)
+            await self.templates.packaged.register()
             await start_agent_services(self.agents, self.drivers.runtime, stack)
             stack.push_async_callback(self.core.operations.stop, grace=_STOP_GRACE)  # the next start finishes the rest
             await self.core.operations.start()
@@ -107,10 +109,11 @@ def build_server(settings: Settings, drivers: Drivers) -> RoostServer:
     observe = _request_observer(core.metrics)
     trusted = settings.trusted_proxies
     asgi = add_middleware(gateway, core.addresses, core.authenticator.identify_caller, trusted=trusted, observe=observe)
-    agents = build_agent_services(core, drivers, storage.content, storage.files.quota.check, asgi)
+    templates = build_template_services(core, storage, drivers)
+    agents = build_agent_services(core, drivers, storage, templates.templates, asgi)
     archives = build_archive_services(core, storage, agents)
-    registry.add(build_template_service(core, storage, drivers))
-    for services in (core, storage, agents, agents.lifecycle, archives):
+    registry.add(build_template_launch(core, storage, templates, agents))
+    for services in (core, storage, templates, agents, agents.lifecycle, archives):
         registry.add_fields(services)
     edge = edge_protocol(
         ProxyDependencies(
@@ -125,7 +128,7 @@ def build_server(settings: Settings, drivers: Drivers) -> RoostServer:
             trusted=trusted,
         )
     )
-    return RoostServer(core, drivers, storage, agents, archives, images, edge, HttpServer(asgi, edge))
+    return RoostServer(core, drivers, storage, templates, agents, archives, images, edge, HttpServer(asgi, edge))
 
 
 def _request_observer(metrics: CollectorRegistry) -> Observe:

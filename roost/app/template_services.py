@@ -1,12 +1,47 @@
-"""The service of agent templates, which uses both APIs' services."""
+"""Services of agent templates, which use both APIs' services."""
 
+from dataclasses import dataclass
+from pathlib import Path
+
+from roost.agents.lifecycle.template_launch import TemplateLaunch
+from roost.agents.templates.package import PackagedTemplates
 from roost.agents.templates.service import TemplateService
+from roost.app.agent_services import AgentServices
 from roost.app.core_services import CoreServices
-from roost.app.drivers import Drivers, create_remote_repositories
+from roost.app.drivers import Drivers, create_local_repository, create_remote_repositories
 from roost.app.storage_services import StorageServices
 
+_CATALOGUE = Path(__file__).parents[1] / "agents/templates/catalogue"
 
-def build_template_service(core: CoreServices, storage: StorageServices, drivers: Drivers) -> TemplateService:
+
+@dataclass(frozen=True)
+class TemplateServices:
+    templates: TemplateService
+    packaged: PackagedTemplates
+
+
+def build_template_services(core: CoreServices, storage: StorageServices, drivers: Drivers) -> TemplateServices:
+    db, content, check_quota = core.db, storage.content, storage.files.quota.check
     remotes = create_remote_repositories(core.settings, core.dialer.policy, core.transports)
     engines = [engine.id for engine in drivers.engines]
-    return TemplateService(core.db, remotes, storage.content, storage.files.quota.check, engines)
+    package = create_local_repository(_CATALOGUE)
+    own = TemplateService(db, package, content, check_quota, engines)
+    slugs = sorted(folder.name for folder in _CATALOGUE.iterdir())
+    return TemplateServices(
+        TemplateService(db, remotes, content, check_quota, engines), PackagedTemplates(db, content, own, package, slugs)
+    )
+
+
+def build_template_launch(
+    core: CoreServices, storage: StorageServices, templates: TemplateServices, agents: AgentServices
+) -> TemplateLaunch:
+    lifecycle, quota = agents.lifecycle, storage.files.quota
+    return TemplateLaunch(
+        core.db,
+        templates.templates,
+        storage.content,
+        quota,
+        agents.secrets,
+        lifecycle.agent_skills,
+        lifecycle.launch,
+    )

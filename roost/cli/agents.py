@@ -45,7 +45,13 @@ def list_agents(data: Data = None, output: Output = OutputFormat.TABLE) -> None:
 
 @commands.command()
 def create(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="At most 100 characters.")],
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME", help="At most 100 characters (default: that of the template).")
+    ] = None,
+    template: Annotated[str | None, typer.Option(metavar="SLUG", help="Template to make it from.")] = None,
+    attach_secrets: Annotated[
+        bool, typer.Option("--attach-secrets", help="Give it your secrets of the names that the template asks for.")
+    ] = False,
     engine: Annotated[
         str | None, typer.Option(help="`openclaw` or `hermes` (default: the first installed engine).")
     ] = None,
@@ -55,11 +61,18 @@ def create(
     output: Output = OutputFormat.TABLE,
 ) -> None:
     """Create an agent and wait until it answers."""
-    body = {"name": name, "engine": engine, "description": description, "emoji": emoji}
+    if name is None and template is None:
+        exit_with_error("Give the agent a name, or a template with --template.", ExitCode.USAGE)
+    fields = {"name": name, "engine": engine, "description": description, "emoji": emoji, "templateId": template}
+    body: dict[str, object] = {key: value for key, value in fields.items() if value is not None}
+    if attach_secrets:
+        body["attachSecrets"] = True
     server = load_session(data)
     with error_console.status("Starting the agent ..."):
-        answer = server.call("POST", "/v0/agents", {key: value for key, value in body.items() if value is not None})
+        answer = server.call("POST", "/v0/agents", body, timeout_seconds=900.0 if template else 180.0)
     print_record(_without_token(answer["agent"]), output)
+    for item in answer.get("missing", ()):
+        print_line(_describe_missing(answer["agent"]["agentId"], item), error_console)
 
 
 @commands.command()
@@ -163,6 +176,19 @@ commands.command("export")(export_agent)
 commands.command("import")(import_agent)
 commands.command("logs")(print_logs)
 commands.command("exec", context_settings=PASS_THROUGH)(exec_command)
+
+
+def _describe_missing(agent_id: str, item: dict[str, str]) -> str:
+    """Return one line about something that the agent lacks, with the command that adds it."""
+    name, kind = item["name"], item["type"]
+    needed = "Required" if item["required"] else "Optional"
+    about = f": {item['description']}" if item["description"] else ""
+    commands_of = {
+        "secret": f"roost secrets create {name} && roost secrets attach {agent_id} {name}",
+        "channel": f"roost channels set {agent_id} {name}",
+    }
+    advice = commands_of.get(kind, item["reason"])
+    return f"{needed} {kind} {name}{about}\n  {advice}"
 
 
 def _without_token(record: dict[str, object]) -> dict[str, object]:

@@ -24,6 +24,7 @@ from roost.cli import (
     skills,
     snapshots,
     tasks,
+    templates,
     webhooks,
 )
 from roost.cli.chat import chat_with_agent
@@ -63,6 +64,7 @@ cli.add_typer(keys.commands, name="keys")
 cli.add_typer(skills.commands, name="skills")
 cli.add_typer(snapshots.commands, name="snapshots")
 cli.add_typer(tasks.commands, name="tasks")
+cli.add_typer(templates.commands, name="templates")
 cli.add_typer(secrets.commands, name="secrets")
 cli.add_typer(scripts.commands, name="scripts")
 cli.add_typer(files.commands, name="files")

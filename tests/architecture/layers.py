@@ -61,9 +61,10 @@ RANKS: Mapping[str, int] = {
     "agents.snapshots": 3,
     "agents.git": 3,
     "agents.templates": 3,
-    "agents.lifecycle": 4,
-    "agents.archives": 5,
-    "agents.platform": 5,  # the agent's own view of itself and of what it may do on its owner's behalf
+    "agents.template_instances": 4,
+    "agents.lifecycle": 5,
+    "agents.archives": 6,
+    "agents.platform": 6,  # the agent's own view of itself and of what it may do on its owner's behalf
 }
 
 PRIVATE = ("store", "api")

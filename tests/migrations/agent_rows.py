@@ -123,6 +123,22 @@ def _template(name: str, /, **more: Any) -> Row:
     return "templates", row | more
 
 
+def _instance(agent_id: str, /, **more: Any) -> Row:
+    row: dict[str, Any] = {
+        "agent_id": agent_id,
+        "template_id": "t2",
+        "slug": "reader",
+        "name": "Reader",
+        "version": 2,
+        "commit_sha": "c" * 40,
+        "manifest": '{"version":1,"agent":{"name":"Reader"}}',
+        "is_waiting": True,
+        "attempt": None,
+        "created_at": THEN,
+    }
+    return "template_instances", row | more
+
+
 def _host(name: str, /, **more: Any) -> Row:
     row: dict[str, Any] = {
         "id": name,
@@ -280,5 +296,9 @@ ROWS: Mapping[str, Sequence[Row]] = {
                 "created_at": THEN,
             },
         ),
+    ],
+    "0029": [
+        _instance("a1"),
+        _instance("a2", template_id="t1", is_waiting=False, attempt='[[["s1",1]],[]]'),
     ],
 }

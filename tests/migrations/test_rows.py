@@ -21,6 +21,7 @@ from roost.agents.scripts import store as scripts
 from roost.agents.secrets.service import SecretService
 from roost.agents.snapshots import store as snapshots
 from roost.agents.snapshots.model import SkippedFile, SkipReason
+from roost.agents.template_instances import store as template_instances
 from roost.agents.templates import store as templates
 from roost.core import clock
 from roost.core.db import Connection, Database, sealed
@@ -190,6 +191,8 @@ async def test_templates(upgraded: Database) -> None:
     assert version is not None
     assert (version.parse_manifest().agent.name, version.size) == ("Reader", 2**40)
     assert await upgraded.read(lambda connection: templates.get_template(connection, "t1")) is None
+    waiting = await upgraded.read(lambda connection: template_instances.list_waiting(connection, ["a1", "a2"]))
+    assert [(one.agent_id, one.parse_manifest().agent.name) for one in waiting] == [("a1", "Reader")]
 
 
 async def test_every_envelope_opens(upgraded: Database) -> None:

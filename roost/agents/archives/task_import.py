@@ -36,8 +36,10 @@ class TaskImport:
         queue.handle(IMPORT_TASKS, self.handle, retries=_RETRIES)
 
     @staticmethod
-    def enqueue(connection: Connection, agent: Agent, tasks: Sequence[ManifestTask], operation_id: str) -> None:
-        """Enqueue the creation of tasks, if there are any, in the transaction that creates the agent."""
+    def enqueue(
+        connection: Connection, agent: Agent, tasks: Sequence[ManifestTask], operation_id: str | None = None
+    ) -> None:
+        """Enqueue the creation of tasks, if there are any, in the caller's transaction."""
         if tasks:
             # A subject of its own: the operations of the agent, one of which is its start, do not wait for this one.
             payload = [task.model_dump(mode="json", by_alias=True, exclude_none=True) for task in tasks]

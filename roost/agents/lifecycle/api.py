@@ -7,8 +7,8 @@ from fastapi import APIRouter, Depends, Response
 from roost.agents.lifecycle import schemas
 from roost.agents.lifecycle.delete import DeleteWorkflow
 from roost.agents.lifecycle.details import AgentDetails
-from roost.agents.lifecycle.launch import LaunchWorkflow
 from roost.agents.lifecycle.restart import RestartWorkflow
+from roost.agents.lifecycle.template_launch import TemplateLaunch
 from roost.agents.lifecycle.update import UpdateWorkflow
 from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.agents.versions.errors import InvalidEngineVersion
@@ -18,7 +18,7 @@ from roost.web.errors import refuse_body_with
 from roost.web.service_registry import provide_service
 
 Details = Annotated[AgentDetails, Depends(provide_service(AgentDetails))]
-Launch = Annotated[LaunchWorkflow, Depends(provide_service(LaunchWorkflow))]
+Launch = Annotated[TemplateLaunch, Depends(provide_service(TemplateLaunch))]
 Restart = Annotated[RestartWorkflow, Depends(provide_service(RestartWorkflow))]
 Update = Annotated[UpdateWorkflow, Depends(provide_service(UpdateWorkflow))]
 Delete = Annotated[DeleteWorkflow, Depends(provide_service(DeleteWorkflow))]
@@ -41,10 +41,13 @@ async def list_agents(caller: ServiceCaller, details: Details) -> Response:
 async def create_agent(
     caller: ServiceCaller, body: schemas.CreateAgentRequest, launch: Launch, details: Details
 ) -> schemas.CreateAgentResponse:
-    """Create an agent and wait until its gateway answers; a failed agent is listed and can be restarted."""
+    """Create an agent, of a template if one is named, and wait until its gateway answers.
+
+    A failed agent is listed and can be restarted. One that lacks a required item of `missing` starts once it has it.
+    """
     async with details.describe_failure(caller):
         agent = await launch.create(caller, body.to_create_agent())
-    return schemas.CreateAgentResponse(agent=await details.get_record(caller, agent))
+    return await details.get_created(caller, agent)
 
 
 @router.get("/engines")

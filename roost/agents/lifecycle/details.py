@@ -1,6 +1,6 @@
 """Records of agents as a caller may see them, with their URLs and the current state of their gateways."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 
 from roost.agents.lifecycle import schemas
@@ -17,6 +17,8 @@ from roost.agents.skills.attachments import AgentSkillService
 from roost.agents.skills.schemas import AttachedSkillRecord
 from roost.agents.snapshots.schemas import SnapshotRecord
 from roost.agents.snapshots.service import SnapshotService
+from roost.agents.template_instances.schemas import AgentTemplateRecord, MissingItemRecord
+from roost.agents.template_instances.service import TemplateInstanceService
 from roost.core.problem import Problem
 from roost.core.sensitive import Sensitive
 from roost.identity.caller import Caller, CallerKind
@@ -34,6 +36,7 @@ class AgentDetails:
         scripts: ScriptService,
         snapshots: SnapshotService,
         skills: AgentSkillService,
+        instances: TemplateInstanceService,
     ) -> None:
         self._agents = agents
         self._runtimes = runtimes
@@ -43,6 +46,7 @@ class AgentDetails:
         self._scripts = scripts
         self._snapshots = snapshots
         self._skills = skills
+        self._instances = instances
 
     async def encode_list(self, caller: Caller) -> str:
         """Return the JSON of an AgentList of the caller's tenant."""
@@ -58,6 +62,7 @@ class AgentDetails:
         record = schemas.agent_record(agent, self._origin(agent.id), await self._token(caller, agent.id), lifecycle)
         secrets = [AgentSecretRecord.from_attached(secret) for secret in await self._secrets.list_attached(agent_id)]
         snapshots, _ = await self._snapshots.list_page(agent_id)
+        template, missing = await self._describe_template(agent)
         return schemas.AgentDetail(
             agent=record,
             process_status=status,
@@ -66,11 +71,29 @@ class AgentDetails:
             skills=[AttachedSkillRecord.from_attached(agent_id, one) for one in await self._skills.list(agent_id)],
             secrets=secrets,
             snapshots=[SnapshotRecord.from_snapshot(snapshot) for snapshot in snapshots],
+            template=template,
+            missing=missing,
         )
 
     async def get_record(self, caller: Caller, agent: Agent) -> schemas.AgentRecord:
         lifecycle = ScriptListRecord.from_scripts(await self._scripts.list(agent.id))
         return schemas.agent_record(agent, self._origin(agent.id), await self._token(caller, agent.id), lifecycle)
+
+    async def get_created(self, caller: Caller, agent: Agent) -> schemas.CreateAgentResponse:
+        """Return the response about a new agent."""
+        template, missing = await self._describe_template(agent)
+        record = await self.get_record(caller, agent)
+        return schemas.CreateAgentResponse(agent=record, template=template, missing=missing)
+
+    async def _describe_template(self, agent: Agent) -> tuple[AgentTemplateRecord | None, Sequence[MissingItemRecord]]:
+        """Return the template that the agent was made from, and what the agent lacks of it."""
+        skills = await self._skills.list(agent.id)
+        references = {name for one in skills for name in (one.version.cid, one.skill.slug) if name}
+        found = await self._instances.describe(agent, references)
+        if found is None:
+            return None, ()
+        record = AgentTemplateRecord.from_instance(found.instance, found.latest_version)
+        return record, [MissingItemRecord.from_item(item) for item in found.missing]
 
     @asynccontextmanager
     async def describe_failure(self, caller: Caller) -> AsyncGenerator[None]:

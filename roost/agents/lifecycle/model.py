@@ -45,6 +45,10 @@ class TrustedAuthorities:
     env: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
+PrepareStart = Callable[[Agent], Awaitable[str | None]]
+"""Prepares an agent that starts, and returns why it may not start yet."""
+
+
 async def _do_nothing() -> None:
     pass
 
@@ -68,10 +72,12 @@ class StartupInputs:
 
 @dataclass(frozen=True)
 class CreateAgent:
-    """Request to create an agent; it begins with the workspace of a snapshot if that is given.
+    """Request to create an agent; it begins with the workspace of a snapshot or template if one is given.
 
-    engine_version: preferred if it is installed. skill_cids: references of skills. acknowledges_skills: whether those
-    that are found dangerous are attached all the same.
+    profile: an empty name, and None, leave a field to the template. engine_version: preferred if it is installed.
+    template: its id or slug. attach_secrets: attach the tenant's own secrets of the names that the template asks for.
+    skill_cids: references of skills. acknowledges_skills: whether those that are found dangerous are attached all the
+    same.
     """
 
     profile: AgentProfile
@@ -82,6 +88,8 @@ class CreateAgent:
     engine_version: str | None = None
     skill_cids: Sequence[str] = ()
     acknowledges_skills: bool = False
+    template: str | None = None
+    attach_secrets: bool = False
 
 
 @dataclass(frozen=True)

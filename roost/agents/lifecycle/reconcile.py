@@ -1,13 +1,13 @@
 """Reconcile the stored agents of this host with its running containers, at the server's start and every few seconds.
 
 The start adopts containers that outlived the last server, starts agents without one, removes the remains of deleted
-agents, and stops containers of no agent (their files stay). Later runs look for lost containers and for gateways that
-keep crashing. A clean stop of the server stops all containers, and the next start brings them back; or it keeps them,
-and the next start adopts them. A failure of one agent never affects the others.
+agents, and stops containers of no agent (their files stay). Later runs look for lost containers, for gateways that keep
+crashing, and for agents that got what they waited for. A clean stop of the server stops all containers, and the next
+start brings them back; or it keeps them, and the next start adopts them. A failure of one agent never affects others.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 
 from sqlalchemy import Connection
 
@@ -30,6 +30,8 @@ _log = log.get_logger("reconcile")
 _STARTS = (model.START, RESTORE)
 """Operations that start an agent or enqueue that. Others need a container only while they run, like a snapshot."""
 _CRASH_LIMIT = 3
+FindStartable = Callable[[Sequence[Agent]], Awaitable[Collection[str]]]
+"""Returns the ids of those agents that waited for something and can start now."""
 _CONCURRENCY = 16
 
 
@@ -43,6 +45,7 @@ class AgentReconciler:
         runtime: Runtime,
         relays: AgentRelays,
         starter: GatewayStarter,
+        find_startable: FindStartable,
         interval: float = 5.0,
     ) -> None:
         """`interval` is in seconds."""
@@ -53,6 +56,7 @@ class AgentReconciler:
         self._runtime = runtime
         self._relays = relays
         self._starter = starter
+        self._find_startable = find_startable
         self._interval = interval
         self._watch = PeriodicTask("reconcile", self._check_all, interval)
         self._slots = asyncio.Semaphore(_CONCURRENCY)
@@ -131,6 +135,14 @@ class AgentReconciler:
         # Listed after the agents: the container of a running agent is missing only if it is gone.
         containers = {container.agent_id for container in await self._runtime.list()}
         await asyncio.gather(*(self._check_agent(agent, agent.id in containers) for agent in agents))
+        await self._start_complete([agent for agent in agents if agent.state is AgentState.NOT_RUNNING])
+
+    async def _start_complete(self, idle: Sequence[Agent]) -> None:
+        """Start the agents that waited for something and have it now."""
+        startable = await self._find_startable(idle) if idle else ()
+        if startable:
+            agents = [agent for agent in idle if agent.id in startable]
+            await self._db.write(lambda connection: self._enqueue(connection, model.START, agents))
 
     async def _check_agent(self, agent: Agent, has_container: bool) -> None:
         async with self._slots:

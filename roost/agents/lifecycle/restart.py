@@ -64,6 +64,8 @@ class RestartWorkflow:
         await self._agents.get(agent_id)  # raises if it was deleted meanwhile
         if operation.state is not OperationState.DONE:
             raise AgentRestartFailed
+        if reason := operation.result.get("waits_for"):
+            raise AgentRestartFailed(detail=reason)
         return previous
 
 

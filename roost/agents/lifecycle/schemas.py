@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
-from pydantic import ConfigDict, Field, StrictBool
+from pydantic import ConfigDict, Field, StrictBool, model_validator
 
 from roost.agents.channels.schemas import ChannelConfiguration
 from roost.agents.lifecycle.model import CreateAgent
@@ -23,6 +23,8 @@ from roost.agents.secrets.schemas import AgentSecretRecord
 from roost.agents.skills.model import ATTACHED_LIMIT
 from roost.agents.skills.schemas import AttachedSkillRecord
 from roost.agents.snapshots.schemas import SnapshotRecord
+from roost.agents.template_instances.schemas import AgentTemplateRecord, MissingItemRecord
+from roost.agents.templates.manifest import SLUG_LIMIT
 from roost.core.sensitive import Sensitive
 from roost.web.schemas import ApiSchema, Text
 
@@ -30,7 +32,9 @@ _Id = Annotated[Text, Field(min_length=1, max_length=256)]
 
 
 class CreateAgentRequest(ApiSchema):
-    name: Annotated[str, Field(json_schema_extra={"minLength": 1, "maxLength": NAME_LIMIT})]
+    """Request to create an agent; without a name it gets that of its template."""
+
+    name: Annotated[str, Field(json_schema_extra={"minLength": 1, "maxLength": NAME_LIMIT})] | None = None
     description: Annotated[Text, Field(max_length=DESCRIPTION_LIMIT)] | None = None
     vibe: Annotated[Text, Field(max_length=VIBE_LIMIT)] | None = None
     emoji: Annotated[Text, Field(max_length=EMOJI_LIMIT)] | None = None
@@ -40,23 +44,34 @@ class CreateAgentRequest(ApiSchema):
     """Whether skills that are found dangerous are attached all the same."""
     secret_ids: Annotated[Sequence[_Id], Field(max_length=1000)] = ()
     snapshot_cid: Text | None = None
+    template_id: Annotated[Text, Field(max_length=SLUG_LIMIT)] | None = None
+    attach_secrets: StrictBool = False
     channels: Mapping[str, ChannelConfiguration] = Field(
         default_factory=dict[str, ChannelConfiguration],
         examples=[{"telegram": {"botToken": "123456789:AAExampleTokenOfATelegramBot0123456", "dmPolicy": "pairing"}}],
     )
 
+    @model_validator(mode="after")
+    def _check_origin(self) -> Self:
+        if self.template_id is None and self.name is None:
+            raise ValueError("name: Field required")
+        if self.template_id is not None and self.snapshot_cid is not None:
+            raise ValueError("templateId and snapshotCid exclude each other")
+        return self
+
     def to_create_agent(self) -> CreateAgent:
         """Return the validated request. Raises InvalidAgentName."""
-        profile = AgentProfile(validate_agent_name(self.name), self.description, self.vibe, self.emoji)
-        channels = {name: channel.to_request() for name, channel in self.channels.items()}
+        name = "" if self.name is None else validate_agent_name(self.name)
         return CreateAgent(
-            profile,
+            AgentProfile(name, self.description, self.vibe, self.emoji),
             self.engine,
             self.secret_ids,
             self.snapshot_cid,
-            channels,
+            {name: channel.to_request() for name, channel in self.channels.items()},
             skill_cids=self.skill_cids,
             acknowledges_skills=self.acknowledge,
+            template=self.template_id,
+            attach_secrets=self.attach_secrets,
         )
 
 
@@ -102,8 +117,12 @@ class AgentList(ApiSchema):
 
 
 class CreateAgentResponse(ApiSchema):
+    """Response to create; an agent that lacks a required item of `missing` starts once it has it."""
+
     success: bool = True
     agent: AgentRecord
+    template: AgentTemplateRecord | None = None
+    missing: Sequence[MissingItemRecord] = ()
 
 
 class StartFailureResponse(ApiSchema):
@@ -122,6 +141,8 @@ class AgentDetail(ApiSchema):
     secrets: Sequence[AgentSecretRecord] = ()
     snapshots: Sequence[SnapshotRecord]
     port_forwarding: Sequence[Any] = ()
+    template: AgentTemplateRecord | None = None
+    missing: Sequence[MissingItemRecord] = ()
 
 
 class ActionResponse(ApiSchema):

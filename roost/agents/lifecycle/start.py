@@ -17,6 +17,7 @@ from roost.agents.lifecycle.model import (
     START_GRACE,
     START_RETRIES,
     AgentRelays,
+    PrepareStart,
     TrustedAuthorities,
     container_spec,
 )
@@ -52,6 +53,7 @@ class StartWorkflow:
         disk: DiskGuard,
         pushes: PushRecovery,
         skills: SkillDelivery,
+        prepare: PrepareStart,
     ) -> None:
         self._agents = agents
         self._runtimes = runtimes
@@ -65,9 +67,13 @@ class StartWorkflow:
         self._disk = disk
         self._pushes = pushes
         self._skills = skills
+        self._prepare = prepare
 
     async def handle(self, operation: ClaimedOperation) -> dict[str, Any]:
-        """Handle `agent.start`, idempotently; a payload (see `model.at_version`) asks for a new container."""
+        """Handle `agent.start`, idempotently; a payload (see `model.at_version`) asks for a new container.
+
+        The result says in `waits_for` why the agent may not start yet, if so.
+        """
         try:
             agent = await self._agents.get_here(operation.subject)
         except AgentNotFound:  # deleted while the operation waited
@@ -75,6 +81,11 @@ class StartWorkflow:
         payload: dict[str, Any] = operation.payload or {}
         agent = await self._switch_version(operation, agent, payload.get("version", agent.engine_version))
         try:
+            if reason := await self._prepare(agent):
+                await operation.guard(
+                    lambda connection: self._agents.set_state(connection, agent.id, AgentState.NOT_RUNNING, reason)
+                )
+                return {"waits_for": reason}
             await self.start_agent(agent, new_container=bool(payload))
         except Exception as error:
             if isinstance(error, ContainerNotRunning) and operation.failures < START_RETRIES:

@@ -5,19 +5,28 @@ from roost.agents.lifecycle.model import StartupInputs
 from roost.agents.models.service import ModelGateway
 from roost.agents.registry.model import Agent
 from roost.agents.secrets.environment import SecretEnvironment
+from roost.agents.template_instances.service import TemplateInstanceService
 
 
 class StartupInputCollector:
-    def __init__(self, models: ModelGateway, secrets: SecretEnvironment, channels: ChannelRepository) -> None:
+    def __init__(
+        self,
+        models: ModelGateway,
+        secrets: SecretEnvironment,
+        channels: ChannelRepository,
+        instances: TemplateInstanceService,
+    ) -> None:
         self._models = models
         self._secrets = secrets
         self._channels = channels
+        self._instances = instances
 
     async def __call__(self, agent: Agent) -> StartupInputs:
         offer = await self._models.get_offer(agent.id)
         environment = await self._secrets.get_environment(agent.id)
+        wanted = await self._instances.find_model(agent.id)
         return StartupInputs(
-            models=offer.ids,
+            models=sorted(offer.ids, key=lambda model: model != wanted),  # stable, so that the others stay in order
             all_models=offer.complete,
             environment=environment.values,
             channels=await self._channels.get_setups(agent.id),

@@ -5,6 +5,7 @@ The agent wrote the file, so it is untrusted: malformed content is an InvalidMan
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -60,6 +61,11 @@ def decode_manifest(raw: bytes) -> dict[str, Any]:
     except (ValueError, RecursionError):
         raise InvalidManifest(f"{MANIFEST_PATH} is not valid JSON") from None
     return _parse_object(manifest, MANIFEST_PATH)
+
+
+def encode_manifest(document: Mapping[str, Any]) -> bytes:
+    """Return the bytes of a manifest as a file."""
+    return f"{json.dumps(document, indent=2, ensure_ascii=False)}\n".encode()
 
 
 def parse_script(text: object, where: str, host: str = HOST_PLACEHOLDER) -> str | None:

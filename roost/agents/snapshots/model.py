@@ -36,6 +36,7 @@ class SnapshotTrigger(StrEnum):
     RESTART = "restart"
     UPDATE = "update"
     STOP = "stop"
+    TEMPLATE = "template"
 
 
 class SkipReason(StrEnum):

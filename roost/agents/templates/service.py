@@ -97,6 +97,14 @@ class TemplateService:
         """As `get`, by slug."""
         return await self._find(tenant_id, lambda connection: store.get_by_slug(connection, slug))
 
+    async def find_latest(self, tenant_id: str, template_id: str) -> int | None:
+        """Return the newest version of a template, None if the tenant cannot find it any more."""
+        try:
+            template, _ = await self.get(tenant_id, template_id)
+        except TemplateNotFound:
+            return None
+        return template.version
+
     async def submit(self, tenant_id: str, submission: Submission) -> tuple[Template, TemplateVersion]:
         """Fetch, check and store a new template.
 

@@ -100,6 +100,13 @@ def get_by_slug(connection: Connection, slug: str) -> Template | None:
     return read_one(connection, templates.select().where(templates.c.active_slug == slug), _template)
 
 
+def was_archived(connection: Connection, tenant_id: str, slug: str) -> bool:
+    """Return whether the tenant archived a template of this slug that came from no repository."""
+    is_meant = (templates.c.tenant_id == tenant_id) & (templates.c.slug == slug) & (templates.c.git_url == "")
+    query = sa.select(templates.c.id).where(is_meant, templates.c.status == TemplateStatus.ARCHIVED.value)
+    return connection.execute(query.limit(1)).first() is not None
+
+
 def count_templates(connection: Connection, tenant_id: str) -> int:
     query = sa.select(sa.func.count()).select_from(templates).where(templates.c.tenant_id == tenant_id, _PRESENT)
     return connection.execute(query).scalar_one()

@@ -2,13 +2,14 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from roost import work
+from roost.agents.archives.task_import import TaskImport
 from roost.agents.channels.repository import ChannelRepository
 from roost.agents.channels.validator import ChannelValidator
 from roost.agents.lifecycle.model import CreateAgent, StartupInputs, TrustedAuthorities
@@ -17,8 +18,10 @@ from roost.agents.registry.host_agents import HostAgents
 from roost.agents.registry.model import Agent, AgentProfile
 from roost.agents.registry.repository import AgentRepository
 from roost.agents.scripts.model import operation_subject
+from roost.agents.secrets.environment import SecretEnvironment
 from roost.agents.secrets.service import SecretService
 from roost.agents.skills.service import SkillService
+from roost.agents.template_instances.service import TemplateInstanceService
 from roost.app.lifecycle_services import build_lifecycle_services
 from roost.core.db import Database
 from roost.core.seal import Sealer
@@ -92,6 +95,17 @@ class LifecycleEnv:
         self.secrets = SecretService(db, SEALER, self.agents)
         self.channels = ChannelRepository(db, SEALER, self.agents)
         self.runtimes = AgentRuntimes(self.agents, runtime, [self.engine])
+        self.instances = TemplateInstanceService(
+            db,
+            self.runtimes,
+            self.secrets,
+            SecretEnvironment(db, SEALER),
+            self.channels,
+            ChannelValidator([]),
+            _no_names,
+            TaskImport.enqueue,
+            _no_version,
+        )
         self.git = SandboxedRepositories(folder / "git", BwrapSandbox(folder))
         content = ContentService(db, FolderStore(folder / "blobs"))
         self.services = build_lifecycle_services(
@@ -111,6 +125,7 @@ class LifecycleEnv:
             channel_validator=ChannelValidator([]),
             origin=_origin,
             startup_inputs=_equip,
+            instances=self.instances,
             prepare_version=_prepare,
             limits=ContainerLimits(),
             trust=TrustedAuthorities(),
@@ -198,6 +213,14 @@ async def _equip(_agent: Agent) -> StartupInputs:
 
 async def _no_secrets(_agent_id: str) -> Mapping[str, Sensitive[str]]:
     return {}
+
+
+async def _no_names(_agent_id: str) -> Sequence[str]:
+    return ()
+
+
+async def _no_version(*_: str) -> int | None:
+    return None
 
 
 async def _prepare(*_: object) -> None:

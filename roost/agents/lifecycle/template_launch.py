@@ -1,0 +1,164 @@
+"""Creation of agents from templates: the manifest gives defaults, the template's version gives the first workspace."""
+
+from collections.abc import Sequence
+from contextlib import aclosing
+from dataclasses import replace
+
+from sqlalchemy import Connection
+
+from roost.agents.channels.errors import ChannelPlanTooSmall
+from roost.agents.lifecycle.launch import LaunchWorkflow
+from roost.agents.lifecycle.model import CreateAgent, ImportedSnapshot
+from roost.agents.registry.model import Agent, AgentProfile
+from roost.agents.scripts.manifest import MANIFEST_PATH, encode_manifest
+from roost.agents.secrets.service import SecretService
+from roost.agents.skills.attachments import AgentSkillService
+from roost.agents.snapshots.model import Snapshot, SnapshotTrigger
+from roost.agents.template_instances.model import TemplateInstance, is_required_channel, skill_reference
+from roost.agents.template_instances.service import TemplateInstanceService
+from roost.agents.templates.errors import TemplateNotFound
+from roost.agents.templates.manifest import TemplateManifest
+from roost.agents.templates.model import Template, TemplateVersion, template_scope
+from roost.agents.templates.service import TemplateService
+from roost.core import clock, ids
+from roost.core.db import Database
+from roost.identity import tenants
+from roost.identity.caller import Caller, Plan
+from roost.storage.content.receiver import ContentReceiver
+from roost.storage.content.service import ContentService
+from roost.storage.files.quota import StorageQuota
+from roost.storage.unixfs.cid import Cid
+from roost.storage.unixfs.directory import DirectoryEntry
+from roost.storage.unixfs.profile import UNIXFS_V1_2025
+
+
+class TemplateLaunch:
+    """Creates agents, from templates if the request names one."""
+
+    def __init__(
+        self,
+        db: Database,
+        templates: TemplateService,
+        content: ContentService,
+        quota: StorageQuota,
+        secrets: SecretService,
+        skills: AgentSkillService,
+        launch: LaunchWorkflow,
+    ) -> None:
+        self._db = db
+        self._templates = templates
+        self._content = content
+        self._quota = quota
+        self._secrets = secrets
+        self._skills = skills
+        self._launch = launch
+
+    async def create(self, caller: Caller, request: CreateAgent) -> Agent:
+        """Create an agent and return it once it runs, or once its files are there if it waits for something.
+
+        Raises TemplateNotFound, ChannelPlanTooSmall, StorageQuotaExceeded, BlobStoreFailed, and the errors of
+        `LaunchWorkflow.create`.
+        """
+        if request.template is None:
+            return await self._launch.create(caller, request)
+        template, version = await self._find_template(caller.tenant_id, request.template)
+        manifest = version.parse_manifest()
+        await self._check_plan(caller, manifest)
+        request = apply_manifest(request, template, manifest)
+        if request.attach_secrets:
+            request = replace(request, secret_ids=[*request.secret_ids, *await self._find_secrets(caller, manifest)])
+        async with self._content.receive(UNIXFS_V1_2025) as receiver:
+            try:
+                snapshot = await self._store_workspace(caller.tenant_id, template, version, receiver)
+
+                def publish(connection: Connection, agent: Agent) -> None:
+                    tenant = tenants.lock_tenant(connection, agent.tenant_id)
+                    self._quota.check(connection, tenant, version.size + receiver.size)
+                    receiver.publish_pack(connection)
+                    TemplateInstanceService.add(connection, _instance(agent, template, version))
+                    references = [skill_reference(skill) for skill in manifest.skills]
+                    self._skills.attach_known(connection, agent.tenant_id, agent.id, references)
+
+                return await self._launch.create(caller, request, ImportedSnapshot(snapshot, publish))
+            finally:
+                await self._content.discard(receiver.pack_id)  # unless the agent holds it
+
+    async def _find_template(self, tenant_id: str, name: str) -> tuple[Template, TemplateVersion]:
+        """Find a template by id or slug. Raises TemplateNotFound."""
+        try:
+            return await self._templates.get(tenant_id, name)
+        except TemplateNotFound:
+            return await self._templates.get_by_slug(tenant_id, name)
+
+    async def _find_secrets(self, caller: Caller, manifest: TemplateManifest) -> Sequence[str]:
+        """Return the ids of the tenant's secrets that have the names that the template asks for."""
+        names = {secret.name for secret in manifest.secrets}
+        found, _ = await self._secrets.list(caller.tenant_id)
+        return [one.secret.id for one in found if one.secret.name in names]
+
+    async def _check_plan(self, caller: Caller, manifest: TemplateManifest) -> None:
+        """Raise ChannelPlanTooSmall for a channel that the agent would wait for in vain."""
+        plan = (await self._db.read(lambda connection: tenants.get_tenant(connection, caller.tenant_id))).plan
+        channels = manifest.channels.values()
+        if plan is Plan.FREE and any(is_required_channel(channel, manifest.secrets) for channel in channels):
+            raise ChannelPlanTooSmall
+
+    async def _store_workspace(
+        self, tenant_id: str, template: Template, version: TemplateVersion, receiver: ContentReceiver
+    ) -> Snapshot:
+        """Store the template's top folder with its manifest, which scripts are read from, and return the snapshot."""
+        scope, reader = template_scope(template.tenant_id), self._content.reader
+        manifest = encode_manifest(version.manifest)
+        top = await reader.stat(scope, Cid.parse(version.snapshot_cid))
+        async with aclosing(reader.list_entries(scope, top)) as links:
+            entries = [
+                DirectoryEntry(link.name, link.cid, link.size, link.size)
+                async for link in links
+                if link.name != MANIFEST_PATH
+            ]
+        tree = receiver.add_small_file(manifest)
+        root = receiver.add_folder([*entries, DirectoryEntry(MANIFEST_PATH, tree.cid, tree.size, tree.tsize)])
+        await receiver.commit_blob()
+        return Snapshot(
+            id=ids.new_id(),
+            agent_id="",
+            tenant_id=tenant_id,
+            cid=str(root.cid.v1()),
+            commit_sha=None,
+            trigger=SnapshotTrigger.TEMPLATE,
+            change_summary=f"Template {template.slug}, version {version.version}",
+            files=version.files + 1,
+            size=version.size + len(manifest),
+            skipped=(),
+            skipped_count=0,
+            label=None,
+            packs=(version.pack_id, receiver.pack_id),
+            created_at=clock.utc_now(),
+        )
+
+
+def apply_manifest(request: CreateAgent, template: Template, manifest: TemplateManifest) -> CreateAgent:
+    """Return the request with what it leaves to the template."""
+    own, default = request.profile, manifest.agent
+    profile = AgentProfile(
+        own.name or template.name,
+        default.description if own.description is None else own.description,
+        default.vibe if own.vibe is None else own.vibe,
+        default.emoji if own.emoji is None else own.emoji,
+    )
+    return replace(request, profile=profile, engine=request.engine or manifest.engine)
+
+
+def _instance(agent: Agent, template: Template, version: TemplateVersion) -> TemplateInstance:
+    return TemplateInstance(
+        agent_id=agent.id,
+        template_id=template.id,
+        slug=template.slug,
+        name=template.name,
+        version=version.version,
+        commit_sha=version.commit_sha,
+        manifest=version.manifest,
+        is_waiting=True,
+        attempt=None,
+        created_at=agent.created_at,
+    )

@@ -1,0 +1,1 @@
+"""Agents made from templates: what each was made from, and what it still waits for."""

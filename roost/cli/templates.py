@@ -1,0 +1,154 @@
+"""`roost templates ...`: list, show, submit, update, archive, check."""
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+from urllib.parse import urlencode
+
+import typer
+
+from roost.cli.client import Data, ServerSession, load_session, path_segment
+from roost.cli.output import (
+    ExitCode,
+    Output,
+    OutputFormat,
+    Yes,
+    confirm_change,
+    print_json,
+    print_line,
+    print_record,
+    print_rows,
+)
+from roost.core.sanitize import sanitize_lines
+
+if TYPE_CHECKING:
+    from roost.agents.templates.model import InspectedTemplate
+
+commands = typer.Typer(
+    help="Manage templates, from which agents are made: `roost agents create --template SLUG`.", no_args_is_help=True
+)
+_Slug = Annotated[str, typer.Argument(metavar="SLUG", help="The template's slug.", parser=path_segment)]
+_GitUrl = Annotated[str, typer.Argument(metavar="URL", help="https address of a public Git repository.")]
+_Ref = Annotated[str | None, typer.Option(help="Branch, tag or commit (default: the default branch).")]
+_Path = Annotated[str | None, typer.Option(help="Folder of the template in the repository (default: its root).")]
+_COLUMNS = ("slug", "name", "category", "authorName", "version", "status", "description")
+_PAGE_SIZE = 100
+_FETCH_SECONDS = 300.0
+
+
+@commands.command("list")
+def list_templates(
+    mine: Annotated[bool, typer.Option("--mine", help="Only your own, drafts included.")] = False,
+    search: Annotated[str | None, typer.Option(help="Text in slug, name or description.")] = None,
+    category: Annotated[str | None, typer.Option(help="Category.")] = None,
+    data: Data = None,
+    output: Output = OutputFormat.TABLE,
+) -> None:
+    """List the published templates of the server, newest first."""
+    server = load_session(data)
+    query = {"q": search, "category": category, "limit": str(_PAGE_SIZE)}
+    path = "/v0/templates" if mine else "/v0/public-templates"
+    print_rows(_list_all(server, path, {key: value for key, value in query.items() if value}), _COLUMNS, output)
+
+
+@commands.command()
+def show(template: _Slug, data: Data = None, output: Output = OutputFormat.TABLE) -> None:
+    """Show a template: what it is, what it asks for, and its README."""
+    found = load_session(data).call("GET", f"/v0/templates/{template}")["template"]
+    if output is OutputFormat.JSON:
+        print_json(found)
+        return
+    print_record({key: found.get(key) for key in (*_COLUMNS, "engine", "gitUrl", "files", "snapshotCid")}, output)
+    for secret in found["requiredSecrets"]:
+        needed = "required" if secret["required"] else "optional"
+        print_line(f"Secret {secret['name']} ({needed}): {secret['description']}")
+    print_line(f"\n{sanitize_lines(found['readme'])}")
+
+
+@commands.command()
+def submit(
+    url: _GitUrl,
+    ref: _Ref = None,
+    path: _Path = None,
+    slug: Annotated[str | None, typer.Option(help="Slug (default: that of the manifest).")] = None,
+    draft: Annotated[bool, typer.Option("--draft", help="Visible to you alone.")] = False,
+    data: Data = None,
+    output: Output = OutputFormat.TABLE,
+) -> None:
+    """Fetch a repository and publish what it holds as a template."""
+    body = {"gitUrl": url, "ref": ref, "path": path, "slugOverride": slug, "public": not draft}
+    answer = load_session(data).call("POST", "/v0/templates", _drop_none(body), timeout_seconds=_FETCH_SECONDS)
+    print_record({key: answer["template"].get(key) for key in (*_COLUMNS, "gitCommitSha")}, output)
+
+
+@commands.command()
+def update(
+    template: _Slug,
+    ref: Annotated[str | None, typer.Option(help="Another branch, tag or commit.")] = None,
+    publish: Annotated[bool | None, typer.Option("--publish/--draft", help="Show it to everyone, or not.")] = None,
+    data: Data = None,
+    output: Output = OutputFormat.TABLE,
+) -> None:
+    """Fetch a template's repository again; what it holds now is the next version."""
+    server = load_session(data)
+    path = f"/v0/templates/{_find_id(server, template)}"
+    answer = server.call("PUT", path, _drop_none({"ref": ref, "public": publish}), timeout_seconds=_FETCH_SECONDS)
+    print_record({key: answer["template"].get(key) for key in (*_COLUMNS, "gitCommitSha")}, output)
+
+
+@commands.command()
+def archive(template: _Slug, yes: Yes = False, data: Data = None) -> None:
+    """Archive a template, which hides it; agents that were made from it stay."""
+    server = load_session(data)
+    template_id = _find_id(server, template)
+    confirm_change(f"Archive the template {template}?", yes)
+    print_line(server.call("DELETE", f"/v0/templates/{template_id}")["message"])
+
+
+@commands.command()
+def check(
+    path: Annotated[Path, typer.Argument(metavar="PATH", help="Folder with manifest.json, README.md and workspace/.")],
+    output: Output = OutputFormat.TABLE,
+) -> None:
+    """Check a template on this machine as a submission would, without a server. Exits with 2 if it is not valid."""
+    found = asyncio.run(_inspect(path))
+    if output is OutputFormat.JSON:
+        faults = {
+            name: [{"path": fault.path, "message": fault.message} for fault in faults]
+            for name, faults in (("errors", found.errors), ("warnings", found.warnings))
+        }
+        print_json({"valid": not found.errors, **faults, "files": [file.path for file in found.files]})
+    else:
+        for name, faults in (("Error", found.errors), ("Warning", found.warnings)):
+            for fault in faults:
+                print_line(f"{name}: {f'{fault.path}: ' if fault.path else ''}{fault.message}")
+        if not found.errors:
+            print_line(f"The template is valid; its workspace has {len(found.files)} files.")
+    if found.errors:
+        raise typer.Exit(ExitCode.USAGE)
+
+
+async def _inspect(path: Path) -> "InspectedTemplate":
+    from roost.agents.templates.inspection import TemplateInspection  # slow to import
+    from roost.app.drivers import create_local_repository
+
+    async with create_local_repository(path).fetch("", "", None) as commit:
+        return await TemplateInspection(commit, None).run()
+
+
+def _find_id(server: ServerSession, slug: str) -> str:
+    return server.call("GET", f"/v0/templates/{slug}")["template"]["templateId"]
+
+
+def _list_all(server: ServerSession, path: str, query: dict[str, str]) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    while True:
+        page = server.call("GET", f"{path}?{urlencode(query)}")
+        found += page["templates"]
+        if page["nextCursor"] is None:
+            return found
+        query["cursor"] = page["nextCursor"]
+
+
+def _drop_none(body: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in body.items() if value is not None}
