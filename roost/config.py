@@ -233,6 +233,11 @@ class Settings(BaseModel):
     analytics_days: Annotated[_Integer, Field(le=3650)] = _setting(
         "90", "Days for which statistics of storage gateways are kept; 0 disables them."
     )
+    hub_registries: Annotated[tuple[str, ...], BeforeValidator(_parse_urls)] = _setting(
+        "",
+        "Registries of skills on other servers that the hub searches, too: addresses of other Roosts, or of any server "
+        "with the protocol of ClawHub, comma-separated.",
+    )
     agent_memory: _Size = _setting("2G", "Memory limit of one agent, in bytes or like `2G`.")
     agent_cpus: Annotated[float, Field(ge=0.01, le=1024)] = _setting("2", "CPU limit of one agent, in cores.")
     agent_pids: Annotated[_Integer, Field(ge=16)] = _setting("512", "Limit of processes and threads of one agent.")

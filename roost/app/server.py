@@ -11,6 +11,7 @@ from roost.app.archive_services import ArchiveServices, build_archive_services
 from roost.app.core_services import CoreServices, build_core_services
 from roost.app.drivers import Drivers, create_image_renderer
 from roost.app.free_space import check_free_space
+from roost.app.hub_services import HubServices, build_hub_services, start_hub_services
 from roost.app.storage_services import StorageServices, build_storage_services, start_storage_services
 from roost.app.template_services import TemplateServices, build_template_launch, build_template_services
 from roost.config import Settings
@@ -44,6 +45,7 @@ class RoostServer:
     templates: TemplateServices
     agents: AgentServices
     archives: ArchiveServices
+    hub: HubServices
     images: ImageRenderer
     edge: type[EdgeHttpProtocol]
     http: HttpServer
@@ -60,6 +62,7 @@ class RoostServer:
             await start_storage_services(self.storage, stack)
             await self.templates.packaged.register()
             await start_agent_services(self.agents, self.drivers.runtime, stack)
+            start_hub_services(self.hub, stack)
             stack.push_async_callback(self.core.operations.stop, grace=_STOP_GRACE)  # the next start finishes the rest
             await self.core.operations.start()
             stack.callback(self.edge.pool.close)
@@ -113,7 +116,8 @@ def build_server(settings: Settings, drivers: Drivers) -> RoostServer:
     agents = build_agent_services(core, drivers, storage, templates.templates, asgi)
     archives = build_archive_services(core, storage, agents)
     registry.add(build_template_launch(core, storage, templates, agents))
-    for services in (core, storage, templates, agents, agents.lifecycle, archives):
+    hub = build_hub_services(core, storage, agents.skill_library)
+    for services in (core, storage, templates, agents, agents.lifecycle, archives, hub):
         registry.add_fields(services)
     edge = edge_protocol(
         ProxyDependencies(
@@ -128,7 +132,7 @@ def build_server(settings: Settings, drivers: Drivers) -> RoostServer:
             trusted=trusted,
         )
     )
-    return RoostServer(core, drivers, storage, templates, agents, archives, images, edge, HttpServer(asgi, edge))
+    return RoostServer(core, drivers, storage, templates, agents, archives, hub, images, edge, HttpServer(asgi, edge))
 
 
 def _request_observer(metrics: CollectorRegistry) -> Observe:

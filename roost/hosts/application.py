@@ -11,6 +11,8 @@ from roost.agents.commands import api as commands
 from roost.agents.devices import api as devices
 from roost.agents.files import api as agent_files
 from roost.agents.git import api as git
+from roost.agents.hub import api as hub
+from roost.agents.hub.clawhub import api as clawhub
 from roost.agents.lifecycle import api as lifecycle
 from roost.agents.logs import api as logs
 from roost.agents.models import api as models
@@ -74,6 +76,8 @@ def create_application(
     app.include_router(channels.router)
     app.include_router(secrets.router)
     app.include_router(skills.router)
+    app.include_router(hub.router)
+    app.include_router(clawhub.router)
     app.include_router(versions.router)
     app.include_router(scripts.router)
     app.include_router(tasks.router)

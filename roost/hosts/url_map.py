@@ -16,16 +16,20 @@ _UPLOAD = BodyLimit(size=None, values=None)
 _MODEL_BODY = BodyLimit(size=32 * _MIB, values=None)
 _WORKSPACE_FILE = BodyLimit(size=16 * _MIB, message=WorkspaceFileTooLarge.message)
 _SKILL = BodyLimit(size=12 * _MIB, uncounted=frozenset({b"multipart/form-data", b"application/zip"}))
+_SKILL_FILE = BodyLimit(size=10 * _MIB, values=None)
 _GIT_BODY = BodyLimit(size=None, values=None, codings=frozenset({b"identity", b"gzip", b"x-gzip"}))
 _ANY_JSON = BodyLimit(size=10 * _MIB, values=None)
 
 _SIGNED_UPLOAD = "/v3/files/[0-9a-fA-F-]{32,36}"
 _UPLOAD_IN_PARTS = f"{_SIGNED_UPLOAD}/[0-9a-fA-F]+"
 _OWN_AGENT = ("/v0", "/v0/agents/{agent}")
+_OLD_HUB = dict.fromkeys(HostKind, ("/v0/clawhub", "/v0/hub"))
+"""The name that the reference service gives the hub."""
 _ON_AGENT = {HostKind.AGENT: _OWN_AGENT}
 _ON_AGENT_AND_RELAY = {HostKind.AGENT: _OWN_AGENT, HostKind.RELAY: _OWN_AGENT}
 
 _agents = partial(UrlRule, family=UrlFamily.AGENTS, hosts=frozenset(HostKind), authenticates_early=True)
+_registry = partial(_agents, hosts=frozenset({HostKind.LOCAL, HostKind.MANAGEMENT, HostKind.RELAY}))
 _models = partial(_agents, family=UrlFamily.MODELS, errors=ErrorForm.OPENAI, body=_MODEL_BODY)
 _git = partial(
     UrlRule,
@@ -56,7 +60,14 @@ URL_MAP = (
     _agents("/v0/platform/.*|/v0/status", aliases=_ON_AGENT_AND_RELAY),
     _agents("/v0/skills", methods=frozenset({"POST"}), body=_SKILL, aliases=_ON_AGENT),
     _agents("/v0/skills/[^/]+/versions", body=_SKILL),  # no agent has versions of its own
+    _agents("/v0/hub(/.*)?"),
+    _agents("/v0/clawhub(/.*)?", aliases=_OLD_HUB),
     _agents("/v0/.*", aliases=_ON_AGENT),
+    _registry("/api/v1/uploads/[^/]+", body=_SKILL_FILE),
+    _registry("/api/v1/skills", methods=frozenset({"POST"}), body=_SKILL),
+    _registry("/api/v1/whoami"),
+    _registry("/api/(v1|cli)/.*", methods=frozenset({"POST", "DELETE"})),
+    _registry("/api/v1/.*|/.well-known/clawhub.json", authenticates_early=False),  # all of it is published
     _signed(_SIGNED_UPLOAD, methods=frozenset({"POST"})),
     _signed(_UPLOAD_IN_PARTS),
     _storage("/v3/files", allows_cors=True, methods=frozenset({"POST"}), body=_UPLOAD),

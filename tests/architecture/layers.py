@@ -57,6 +57,7 @@ RANKS: Mapping[str, int] = {
     "agents.scripts": 2,
     "agents.versions": 2,
     "agents.files": 2,
+    "agents.hub": 4,  # publishes skills of libraries, and installs into them
     "agents.skills": 3,  # looks for the secrets that a skill wants
     "agents.snapshots": 3,
     "agents.git": 3,

@@ -49,6 +49,9 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
     "roost/drivers/engine/hermes/redaction.py": "tests/drivers/engine/test_saved_state.py",
     "roost/agents/skills/verdict/*.py": "tests/agents/skills/verdict/test_check.py",  # examples of all rules
     "roost/web/multipart.py": "tests/storage/uploads/test_multipart.py",  # needs an upload
+    "roost/agents/hub/*.py": "tests/contract/test_hub.py",
+    "roost/agents/hub/clawhub/*.py": "tests/clients/test_clawhub.py",  # the protocol's own client
+    "roost/migrations/versions/0029_hub.py": "tests/migrations/test_match.py",
     "roost/agents/skills/store.py": "tests/contract/test_skills.py",
     "roost/agents/skills/service.py": "tests/contract/test_skills.py",
     "roost/agents/skills/stored_bundle.py": "tests/contract/test_skills.py",

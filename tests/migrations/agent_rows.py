@@ -139,6 +139,51 @@ def _instance(agent_id: str, /, **more: Any) -> Row:
     return "template_instances", row | more
 
 
+def _hub_skill(skill_id: str, **fields: Any) -> Row:
+    row = {
+        "id": skill_id,
+        "tenant_id": TENANT,
+        "owner": "h" * 38,
+        "name": "b",
+        "description": "d" * 1024,
+        "author_name": "ü",
+        "author_url": None,
+        "author_logo_url": None,
+        "category": "other",
+        "tags": "[]",
+        "featured": False,
+        "install_count": 1,
+        "latest_id": "w1",
+        "search": "@h/b d other",
+        "created_at": THEN,
+        "updated_at": THEN,
+    }
+    return "hub_skills", {**row, **fields}
+
+
+def _hub_version(version_id: str, **fields: Any) -> Row:
+    row = {
+        "id": version_id,
+        "hub_skill_id": "h1",
+        "tenant_id": TENANT,
+        "version": "1.0.0",
+        "cid": "bafybeiskill",
+        "description": "d",
+        "license": None,
+        "body": "# b",
+        "changelog": "",
+        "wants": '{"secrets":[{"name":"API_KEY","description":"","required":true}],"programs":["git"],"hosts":[]}',
+        "verdict": '{"level":"review","rules_version":"1","findings":'
+        '[{"rule":"r","level":"review","path":"SKILL.md","line":1,"excerpt":"x"}]}',
+        "rules_version": "1",
+        "fingerprint": "f" * 64,
+        "files": 1,
+        "size": 3,
+        "created_at": THEN,
+    }
+    return "hub_versions", {**row, **fields}
+
+
 def _host(name: str, /, **more: Any) -> Row:
     row: dict[str, Any] = {
         "id": name,
@@ -300,5 +345,13 @@ ROWS: Mapping[str, Sequence[Row]] = {
     "0029": [
         _instance("a1"),
         _instance("a2", template_id="t1", is_waiting=False, attempt='[[["s1",1]],[]]'),
+        ("hub_owners", {"handle": "h" * 38, "tenant_id": TENANT}),
+        _hub_skill("h1", name="n" * 64),
+        _hub_skill("h2", author_url="https://ada.example", tags='["csv"]', featured=True, latest_id="w2"),
+        _hub_version("w1"),
+        _hub_version("w2", hub_skill_id="h2", license="MIT", version="2.0.0-rc.1", size=2**40),
+        ("hub_installs", {"hub_skill_id": "h1", "tenant_id": OTHER, "installed_at": THEN}),
+        ("hub_uploads", {"id": "u1", "tenant_id": TENANT, "size": 3, "content": b"abc", "created_at": THEN}),
+        ("hub_uploads", {"id": "u2", "tenant_id": TENANT, "size": 3, "content": None, "created_at": THEN}),
     ],
 }

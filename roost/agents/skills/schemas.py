@@ -18,7 +18,7 @@ from roost.agents.skills.model import (
     SkillUpdate,
     SkillVersion,
 )
-from roost.agents.skills.verdict import VerdictLevel
+from roost.agents.skills.verdict import Verdict, VerdictLevel
 from roost.web.schemas import BINARY, ApiSchema, Moment, Text, describe_body
 
 _CID = "bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi"
@@ -114,8 +114,7 @@ class VerdictRecord(ApiSchema):
     findings: Sequence[FindingRecord]
 
     @classmethod
-    def from_version(cls, version: SkillVersion) -> Self:
-        found = version.verdict
+    def from_verdict(cls, found: Verdict) -> Self:
         findings = [FindingRecord(**vars(one)) for one in found.findings]
         return cls(level=found.level, rules_version=found.rules_version, findings=findings)
 
@@ -145,7 +144,7 @@ class SkillRecord(ApiSchema):
             **vars(version),
             "env_vars": _list_env_vars(version),
             "wants": WantsRecord(programs=version.wants.programs, hosts=version.wants.hosts),
-            "verdict": VerdictRecord.from_version(version),
+            "verdict": VerdictRecord.from_verdict(version.verdict),
         }
         return cls(**fields, skill_cid=version.cid, name=skill.name, slug=skill.slug, user_id=skill.tenant_id)
 

@@ -1,0 +1,1 @@
+"""The hub: published skills that every tenant can browse and install."""

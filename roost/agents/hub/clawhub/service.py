@@ -1,0 +1,47 @@
+"""Publications that arrive by ClawHub's protocol: into the publisher's library, and from there into the hub."""
+
+from roost.agents.hub.errors import InvalidHubRequest, OwnerRefused
+from roost.agents.hub.model import HubReference, Publication
+from roost.agents.hub.publishing import HubPublisher, PublishedVersion
+from roost.agents.hub.service import HubService
+from roost.agents.skills.bundle import SKILL_FILE, Bundle
+from roost.agents.skills.model import NewSkill, parse_version
+from roost.agents.skills.service import SkillService
+from roost.agents.skills.skill_file import parse_skill_file
+
+
+class RegistryService:
+    def __init__(self, origin: str, hub: HubService, publisher: HubPublisher, library: SkillService) -> None:
+        """`origin` is the public address of the registry."""
+        self.origin = origin
+        self._hub = hub
+        self._publisher = publisher
+        self._library = library
+
+    async def publish(
+        self, tenant_id: str, slug: str, owner: str | None, bundle: Bundle, publication: Publication
+    ) -> PublishedVersion:
+        """Register files in the library, and publish them.
+
+        Raises OwnerRefused, InvalidHubRequest, InvalidSkill, SkillVersionConflict and the errors of publications.
+        """
+        await self._check_owner(tenant_id, owner)
+        name = parse_skill_file(bundle.files[SKILL_FILE].content).name
+        if name != slug:
+            raise InvalidHubRequest(f"The slug must be the name in SKILL.md, {name!r}, got {slug!r}")
+        version = parse_version(publication.version) if publication.version else None
+        await self._library.register(tenant_id, bundle, NewSkill(version=version))
+        return await self._publisher.publish_bundle(tenant_id, bundle, publication)
+
+    async def withdraw(self, tenant_id: str, slug: str, owner: str | None) -> None:
+        """Withdraw a skill of the tenant. Raises OwnerRefused, HubSkillNotFound."""
+        handle = await self._check_owner(tenant_id, owner)
+        found = await self._hub.get(HubReference(slug, handle))
+        await self._publisher.unpublish(tenant_id, found.skill.id)
+
+    async def _check_owner(self, tenant_id: str, owner: str | None) -> str:
+        """Return the tenant's own handle. Raises OwnerRefused if the request names another one."""
+        own = (await self._publisher.get_owner(tenant_id)).handle
+        if owner and owner.removeprefix("@").lower() != own:
+            raise OwnerRefused(f"You publish as @{own}, not as @{owner.removeprefix('@')[:40]}")
+        return own

@@ -1,0 +1,94 @@
+"""The skills that come with Roost, published for the operator's own tenant, and the upkeep of the hub."""
+
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
+from importlib import resources
+from importlib.resources.abc import Traversable
+
+from roost.agents.hub.model import Publication
+from roost.agents.hub.publishing import HubPublisher
+from roost.agents.hub.service import HubService
+from roost.agents.hub.uploads import HubUploads
+from roost.agents.skills.bundle import Bundle, read_files
+from roost.agents.skills.verdict.rules import rules_version
+from roost.core import log
+from roost.core.db import Database
+from roost.core.periodic import PeriodicTask
+from roost.core.problem import Problem
+from roost.identity import tenants
+from roost.identity.model import DEFAULT_TENANT
+
+INTERVAL = timedelta(hours=1)
+_AUTHOR, _CATEGORY = "Roost", "basics"
+_FOLDER = "catalogue"
+_BATCH_SIZE = 100
+_log = log.get_logger("hub")
+
+
+class HubMaintenance:
+    """The periodic task; its first run, at the server's start, publishes the skills that come with Roost.
+
+    Several servers of one database may all run it: a version is published once.
+    """
+
+    def __init__(self, db: Database, hub: HubService, publisher: HubPublisher, uploads: HubUploads) -> None:
+        self._db = db
+        self._hub = hub
+        self._publisher = publisher
+        self._uploads = uploads
+        self._has_published = False
+        self._task = PeriodicTask("hub maintenance", self.run, INTERVAL.total_seconds())
+
+    def start(self) -> None:
+        self._task.start()
+
+    async def stop(self) -> None:
+        """Idempotent. The next start does the rest of a run that was cancelled."""
+        await self._task.stop()
+
+    async def run(self) -> None:
+        if not self._has_published:
+            await self.publish_catalogue(read_catalogue())
+            self._has_published = True
+        await self.check_outdated(rules_version())
+        await self._uploads.expire()
+
+    async def publish_catalogue(self, bundles: Sequence[Bundle]) -> None:
+        """Publish what is missing or has changed."""
+        operator = await self._db.write(lambda connection: tenants.ensure_tenant(connection, DEFAULT_TENANT))
+        for bundle in bundles:
+            await self._publisher.publish_missing(
+                operator.id, bundle, Publication(category=_CATEGORY, author_name=_AUTHOR, featured=True)
+            )
+
+    async def check_outdated(self, current: str) -> int:
+        """Check all published versions that were checked by other rules; return their number."""
+        after, count = "", 0
+        while versions := await self._hub.list_outdated(current, after, _BATCH_SIZE):
+            after = versions[-1].id
+            for version in versions:
+                try:
+                    await self._hub.check_again(version)
+                except Problem as problem:
+                    _log.warning("hub_skill.check_failed", cid=version.cid, reason=problem.message)
+                else:
+                    count += 1
+        return count
+
+
+def read_catalogue() -> Sequence[Bundle]:
+    """Read the skills of the package."""
+    folder = resources.files("roost.agents.hub") / _FOLDER
+    return [read_files(_walk_files(one, "")) for one in _list_sorted(folder) if one.is_dir()]
+
+
+def _walk_files(folder: Traversable, path: str) -> Iterator[tuple[str, bytes]]:
+    for one in _list_sorted(folder):
+        if one.is_file():
+            yield path + one.name, one.read_bytes()
+        elif one.name != "__pycache__":
+            yield from _walk_files(one, f"{path}{one.name}/")
+
+
+def _list_sorted(folder: Traversable) -> Sequence[Traversable]:
+    return sorted(folder.iterdir(), key=lambda one: one.name) if folder.is_dir() else []

@@ -1,0 +1,256 @@
+"""Publish versions of skills, and withdraw skills.
+
+The hub holds a copy of each published version for its publisher, so that it outlives the version of the library.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+from sqlalchemy import Connection
+
+from roost.agents.hub import model, store
+from roost.agents.hub.errors import FeaturingRefused, HubLimitReached, HubSkillNotFound, HubVersionConflict
+from roost.agents.hub.model import HubListing, HubOwner, HubSkill, HubVersion, Publication
+from roost.agents.skills.bundle import SKILL_FILE, Bundle
+from roost.agents.skills.model import (
+    VersionKey,
+    complete_version,
+    content_scope,
+    find_version,
+    next_version,
+    version_key,
+)
+from roost.agents.skills.service import SkillService
+from roost.agents.skills.skill_file import SkillFile, parse_skill_file
+from roost.agents.skills.skill_wants import ENV_EXAMPLE
+from roost.agents.skills.stored_bundle import write_bundle
+from roost.agents.skills.verdict import Verdict, check_bundle
+from roost.core import clock, ids, log
+from roost.core.daemon_thread import run_in_daemon_thread
+from roost.core.db import Database
+from roost.core.problem import Problem
+from roost.identity import tenants
+from roost.identity.model import DEFAULT_TENANT, Tenant
+from roost.storage.content.model import PackReference
+from roost.storage.content.service import ContentService, hold_pack, release_packs
+from roost.storage.unixfs.profile import UNIXFS_V1_2025
+
+CheckQuota = Callable[[Connection, Tenant], None]
+_log = log.get_logger("hub")
+
+
+@dataclass(frozen=True)
+class PublishedVersion:
+    """Result of a publication; `is_new` is False for content that was published before."""
+
+    listing: HubListing
+    is_new: bool
+
+
+@dataclass(frozen=True)
+class _Submission:
+    """A bundle with all that is known of its files, as a pack of the content store."""
+
+    file: SkillFile
+    verdict: Verdict
+    bundle: Bundle
+    cid: str
+    pack_id: str
+
+
+class HubPublisher:
+    def __init__(self, db: Database, content: ContentService, skills: SkillService, check_quota: CheckQuota) -> None:
+        self._db = db
+        self._content = content
+        self._skills = skills
+        self._check_quota = check_quota
+
+    async def get_owner(self, tenant_id: str) -> HubOwner:
+        """Return the name under which a tenant publishes, claimed at the first call."""
+        found = await self._db.read(lambda connection: store.find_owner(connection, tenant_id))
+        return found or await self._db.write(lambda connection: _claim_owner(connection, _lock(connection, tenant_id)))
+
+    async def publish(self, tenant_id: str, reference: str, publication: Publication) -> PublishedVersion:
+        """Publish a version of the library: the newest, or that of a number or a CID.
+
+        Raises SkillNotFound, SkillVersionNotFound and the errors of `publish_bundle`.
+        """
+        _, versions = await self._skills.list_versions(tenant_id, reference)
+        version = find_version(versions, publication.version) if publication.version else versions[0]
+        bundle = await self._skills.read_version(version)
+        return await self.publish_bundle(tenant_id, bundle, replace(publication, version=version.version))
+
+    async def publish_bundle(self, tenant_id: str, bundle: Bundle, publication: Publication) -> PublishedVersion:
+        """Publish files as a version of the skill that their `SKILL.md` names.
+
+        Raises InvalidSkill, HubVersionConflict, HubLimitReached, FeaturingRefused, StorageQuotaExceeded.
+        """
+        example = bundle.files.get(ENV_EXAMPLE)
+        file = parse_skill_file(bundle.files[SKILL_FILE].content, example.content if example else None)
+        verdict = await run_in_daemon_thread(partial(check_bundle, bundle))
+        async with self._content.receive(UNIXFS_V1_2025) as receiver:
+            root = await write_bundle(receiver, bundle)
+            submission = _Submission(file, verdict, bundle, str(root.cid), receiver.pack_id)
+            try:
+                published = await receiver.commit(
+                    lambda connection: self._add(connection, tenant_id, submission, publication)
+                )
+            except Problem:
+                await self._content.discard(submission.pack_id)
+                raise
+        if not published.is_new:
+            await self._content.discard(submission.pack_id)
+        listing = published.listing
+        if published.is_new:
+            _log.info("hub_skill.published", slug=listing.skill.slug, version=listing.version.version)
+        return published
+
+    async def publish_missing(self, tenant_id: str, bundle: Bundle, publication: Publication) -> None:
+        """Publish files unless the tenant has published them. Raises as `publish_bundle`."""
+        known = await self._db.read(lambda connection: store.list_fingerprints(connection, tenant_id))
+        if model.fingerprint_of(bundle) not in known:
+            await self.publish_bundle(tenant_id, bundle, publication)
+
+    async def unpublish(self, tenant_id: str, hub_skill_id: str) -> HubSkill:
+        """Withdraw a skill with all its versions; libraries that have it keep it. Raises HubSkillNotFound."""
+
+        def remove(connection: Connection) -> HubSkill:
+            tenants.lock_tenant(connection, tenant_id)
+            skill = store.get_skill(connection, hub_skill_id)
+            if skill is None or skill.tenant_id != tenant_id:
+                raise HubSkillNotFound
+            for version in store.list_versions(connection, skill.id):
+                release_packs(connection, model.holder_of(version.id))
+            store.delete_skill(connection, skill.id)
+            return skill
+
+        removed = await self._db.write(remove)
+        _log.info("hub_skill.withdrawn", slug=removed.slug)
+        return removed
+
+    def _add(
+        self, connection: Connection, tenant_id: str, submission: _Submission, publication: Publication
+    ) -> PublishedVersion:
+        tenant = _lock(connection, tenant_id)
+        if publication.featured is not None and tenant.name != DEFAULT_TENANT:
+            raise FeaturingRefused
+        owner = store.find_owner(connection, tenant_id) or _claim_owner(connection, tenant)
+        skill = store.find_skill(connection, owner.handle, submission.file.name)
+        versions = store.list_versions(connection, skill.id) if skill else ()
+        present = next((one for one in versions if one.cid == submission.cid), None)
+        if present is not None and skill is not None:
+            changed = _describe(skill, present if present.id == skill.latest_id else None, publication)
+            store.update_skill(connection, changed)
+            return PublishedVersion(HubListing(changed, present), is_new=False)
+        if skill is None and store.count_skills(connection, tenant_id) >= model.PUBLISHED_LIMIT:
+            raise HubLimitReached(f"A tenant can publish at most {model.PUBLISHED_LIMIT} skills")
+        version = _new_version(tenant_id, skill.id if skill else ids.new_id(), versions, submission, publication)
+        newest = max((version, *versions), key=lambda one: _release_key(one.version))
+        if skill is None:
+            skill = _describe(_new_skill(owner, submission.file.name, version), version, publication)
+            store.insert_skill(connection, skill)
+        else:
+            skill = _describe(replace(skill, latest_id=newest.id, updated_at=version.created_at), newest, publication)
+            store.update_skill(connection, skill)
+        store.insert_version(connection, version)
+        scope = content_scope(tenant_id)
+        hold_pack(connection, PackReference(submission.pack_id, model.holder_of(version.id), tenant_id, scope.network))
+        self._check_quota(connection, tenant)
+        return PublishedVersion(HubListing(skill, version), is_new=True)
+
+
+def _lock(connection: Connection, tenant_id: str) -> Tenant:
+    return tenants.lock_tenant(connection, tenant_id)
+
+
+def _claim_owner(connection: Connection, tenant: Tenant) -> HubOwner:
+    """Claim a free handle for the tenant; the operator's own has a fixed one."""
+    if found := store.find_owner(connection, tenant.id):
+        return found
+    name = model.OPERATOR_OWNER if tenant.name == DEFAULT_TENANT else tenant.name
+    attempt = 0
+    while True:
+        owner = HubOwner(model.owner_handle(name, attempt), tenant.id)
+        is_reserved = owner.handle == model.OPERATOR_OWNER and tenant.name != DEFAULT_TENANT
+        if not is_reserved and store.add_owner(connection, owner):
+            return owner
+        attempt += 1
+
+
+def _new_skill(owner: HubOwner, name: str, version: HubVersion) -> HubSkill:
+    return HubSkill(
+        id=version.hub_skill_id,
+        tenant_id=owner.tenant_id,
+        owner=owner.handle,
+        name=name,
+        description=version.description,
+        author_name=owner.handle,
+        author_url=None,
+        author_logo_url=None,
+        category=model.DEFAULT_CATEGORY,
+        tags=(),
+        featured=False,
+        install_count=0,
+        latest_id=version.id,
+        created_at=version.created_at,
+        updated_at=version.created_at,
+    )
+
+
+def _describe(skill: HubSkill, newest: HubVersion | None, publication: Publication) -> HubSkill:
+    """Return the skill with the texts of a publication. Raises InvalidHubRequest."""
+    texts = publication
+    return replace(
+        skill,
+        description=newest.description if newest else skill.description,
+        category=skill.category if texts.category is None else model.parse_label(texts.category, "category"),
+        tags=skill.tags if texts.tags is None else model.parse_tags(texts.tags),
+        author_name=texts.author_name or skill.author_name,
+        author_url=skill.author_url if texts.author_url is None else model.parse_url(texts.author_url),
+        author_logo_url=(
+            skill.author_logo_url if texts.author_logo_url is None else model.parse_url(texts.author_logo_url)
+        ),
+        featured=skill.featured if texts.featured is None else texts.featured,
+    )
+
+
+def _new_version(
+    tenant_id: str,
+    hub_skill_id: str,
+    versions: Sequence[HubVersion],
+    submission: _Submission,
+    publication: Publication,
+) -> HubVersion:
+    """Return the version with its number. Raises HubVersionConflict, HubLimitReached."""
+    present = [one.version for one in versions]
+    written = complete_version(submission.file.metadata.get("version", ""))
+    number = publication.version or (written if written not in present else None) or next_version(present)
+    if number in present:
+        raise HubVersionConflict(f"Skill version conflict: {number} is published with other content")
+    if len(present) >= model.VERSION_LIMIT:
+        raise HubLimitReached(f"A skill can have at most {model.VERSION_LIMIT} versions")
+    files = submission.bundle.files
+    return HubVersion(
+        id=ids.new_id(),
+        hub_skill_id=hub_skill_id,
+        tenant_id=tenant_id,
+        version=number,
+        cid=submission.cid,
+        description=submission.file.description,
+        license=submission.file.license,
+        body=model.skill_body(files[SKILL_FILE].content),
+        changelog=publication.changelog,
+        wants=submission.file.wants,
+        verdict=submission.verdict,
+        rules_version=submission.verdict.rules_version,
+        fingerprint=model.fingerprint_of(submission.bundle),
+        files=len(files),
+        size=sum(len(file.content) for file in files.values()),
+        created_at=clock.utc_now(),
+    )
+
+
+def _release_key(version: str) -> tuple[bool, VersionKey]:
+    key = version_key(version)
+    return key[3], key

@@ -1,0 +1,162 @@
+"""Browse the hub and install from it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from sqlalchemy import Connection
+
+from roost.agents.hub import model, store
+from roost.agents.hub.errors import HubSkillNotFound, HubVersionNotFound, LibrarySkillConflict
+from roost.agents.hub.model import HubCursor, HubFilter, HubListing, HubPage, HubReference, HubSkill, HubVersion
+from roost.agents.skills.bundle import Bundle
+from roost.agents.skills.errors import DangerousSkill, SkillNotFound
+from roost.agents.skills.model import LibrarySkill, NewSkill, content_scope, find_version
+from roost.agents.skills.service import SkillService
+from roost.agents.skills.stored_bundle import read_bundle
+from roost.agents.skills.verdict import Verdict, VerdictLevel, check_bundle
+from roost.core import clock, log
+from roost.core.daemon_thread import run_in_daemon_thread
+from roost.core.db import Database
+from roost.storage.content.service import ContentService
+from roost.storage.unixfs.cid import Cid
+
+_log = log.get_logger("hub")
+
+
+@dataclass(frozen=True)
+class HubDetail:
+    """A published skill with one of its versions, and all versions, last published first."""
+
+    skill: HubSkill
+    version: HubVersion
+    versions: Sequence[HubVersion]
+
+
+class HubService:
+    def __init__(self, db: Database, content: ContentService, skills: SkillService) -> None:
+        self._db = db
+        self._content = content
+        self._skills = skills
+
+    async def search(self, chosen: HubFilter, cursor: str | None, limit: int) -> HubPage:
+        """List a page of skills in the order of the filter. Raises InvalidHubCursor."""
+        after = HubCursor.parse(cursor, chosen.sort) if cursor else None
+        found = await self._db.read(lambda connection: store.search_skills(connection, chosen, after, limit + 1))
+        if len(found) <= limit:
+            return HubPage(found)
+        return HubPage(found[:limit], HubCursor.after(found[limit - 1].skill, chosen.sort).token())
+
+    async def rank(self, query: str, limit: int) -> Sequence[HubListing]:
+        """List the skills that fit a query best. Raises InvalidHubRequest."""
+        chosen = HubFilter(terms=model.parse_terms(query))
+        return await self._db.read(
+            lambda connection: store.rank_skills(connection, chosen, query.strip().lower(), limit)
+        )
+
+    async def list_categories(self) -> Sequence[str]:
+        return await self._db.read(store.list_categories)
+
+    async def get(self, reference: HubReference, version: str | None = None) -> HubDetail:
+        """Return a skill with its newest version, or that of a number or a CID.
+
+        Raises HubSkillNotFound, HubVersionNotFound.
+        """
+
+        def read(connection: Connection) -> HubDetail:
+            skill = _find_skill(connection, reference)
+            versions = store.list_versions(connection, skill.id)
+            chosen = next((one for one in versions if _is_meant(one, skill, version)), None)
+            if chosen is None:
+                raise HubVersionNotFound
+            return HubDetail(skill, chosen, versions)
+
+        return await self._db.read(read)
+
+    async def read_bundle(self, version: HubVersion) -> Bundle:
+        """Read the files of a version, verified by its CID. Raises the errors of `read_bundle`."""
+        return await read_bundle(self._content.reader, content_scope(version.tenant_id), Cid.parse(version.cid))
+
+    async def install(
+        self, tenant_id: str, reference: str, version: str | None = None, *, acknowledged: bool = False
+    ) -> LibrarySkill:
+        """Put a version of a skill, by its id or name, into a tenant's library.
+
+        Raises HubSkillNotFound, HubVersionNotFound, DangerousSkill, LibrarySkillConflict, SkillVersionConflict.
+        """
+        found = await self.get(model.parse_reference(reference), version)
+        bundle = await self.read_bundle(found.version)
+        installed = await self.install_bundle(
+            tenant_id,
+            bundle,
+            NewSkill(version=found.version.version, slug=found.skill.slug),
+            found.skill.name,
+            found.version.cid,
+            acknowledged=acknowledged,
+        )
+        await self._add_install(found.skill.id, tenant_id)
+        _log.info("hub_skill.installed", slug=found.skill.slug, version=found.version.version)
+        return installed
+
+    async def install_bundle(
+        self, tenant_id: str, bundle: Bundle, new: NewSkill, name: str, cid: str | None, *, acknowledged: bool
+    ) -> LibrarySkill:
+        """Register files from a hub, unless the library has that CID. Raises as `install`."""
+        verdict = await run_in_daemon_thread(partial(check_bundle, bundle))
+        check_verdict(name, verdict, acknowledged=acknowledged)
+        if cid is not None and (present := await self._find_content(tenant_id, cid)):
+            return present
+        for one in await self._skills.list(tenant_id):
+            if one.skill.name == name and one.skill.slug != new.slug:
+                raise LibrarySkillConflict(f"{LibrarySkillConflict.message}: {name}, {one.skill.id}")
+        registered = await self._skills.register(tenant_id, bundle, new)
+        return LibrarySkill(registered.skill, registered.version)
+
+    async def count_install(self, tenant_id: str, reference: HubReference) -> None:
+        """Count an installation by another client. Raises HubSkillNotFound."""
+        await self._add_install((await self.get(reference)).skill.id, tenant_id)
+
+    async def _add_install(self, hub_skill_id: str, tenant_id: str) -> None:
+        at = clock.utc_now()
+        await self._db.write(lambda connection: store.add_install(connection, hub_skill_id, tenant_id, at))
+
+    async def _find_content(self, tenant_id: str, cid: str) -> LibrarySkill | None:
+        try:
+            skill, versions = await self._skills.list_versions(tenant_id, cid)
+        except SkillNotFound:
+            return None
+        return LibrarySkill(skill, find_version(versions, cid))
+
+    async def check_again(self, version: HubVersion) -> Verdict:
+        """Check a published version by the present rules, and store the verdict. Raises as `read_bundle`."""
+        verdict = await run_in_daemon_thread(partial(check_bundle, await self.read_bundle(version)))
+        await self._db.write(lambda connection: store.set_verdict(connection, version.id, verdict))
+        return verdict
+
+    async def list_outdated(self, rules_version: str, after: str, limit: int) -> Sequence[HubVersion]:
+        """List versions after an id, in order, that were checked by other rules."""
+        return await self._db.read_long(lambda connection: store.list_outdated(connection, rules_version, after, limit))
+
+
+def check_verdict(name: str, verdict: Verdict, *, acknowledged: bool) -> None:
+    """Raise DangerousSkill for a dangerous version that is not acknowledged."""
+    if verdict.level is VerdictLevel.DANGEROUS and not acknowledged:
+        found = (one for one in verdict.findings if one.level is VerdictLevel.DANGEROUS)
+        raise DangerousSkill(name, [f"{one.rule} in {one.path}:{one.line}" for one in found])
+
+
+def _find_skill(connection: Connection, reference: HubReference) -> HubSkill:
+    """Return a skill by its slug, its id, or a name, which means the first that was published under it."""
+    if reference.owner is not None:
+        skill = store.find_skill(connection, reference.owner, reference.name)
+    else:
+        skill = store.get_skill(connection, reference.name) or store.find_first(connection, reference.name)
+    if skill is None:
+        raise HubSkillNotFound
+    return skill
+
+
+def _is_meant(version: HubVersion, skill: HubSkill, wanted: str | None) -> bool:
+    if wanted is None:
+        return version.id == skill.latest_id
+    return wanted in {version.version, version.cid}

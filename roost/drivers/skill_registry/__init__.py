@@ -1,0 +1,1 @@
+"""Registries of skills on other servers."""
