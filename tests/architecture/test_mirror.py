@@ -51,7 +51,7 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
     "roost/web/multipart.py": "tests/storage/uploads/test_multipart.py",  # needs an upload
     "roost/agents/hub/*.py": "tests/contract/test_hub.py",
     "roost/agents/hub/clawhub/*.py": "tests/clients/test_clawhub.py",  # the protocol's own client
-    "roost/migrations/versions/0029_hub.py": "tests/migrations/test_match.py",
+    "roost/migrations/versions/0030_hub.py": "tests/migrations/test_match.py",
     "roost/agents/skills/store.py": "tests/contract/test_skills.py",
     "roost/agents/skills/service.py": "tests/contract/test_skills.py",
     "roost/agents/skills/stored_bundle.py": "tests/contract/test_skills.py",

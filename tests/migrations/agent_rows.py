@@ -345,6 +345,8 @@ ROWS: Mapping[str, Sequence[Row]] = {
     "0029": [
         _instance("a1"),
         _instance("a2", template_id="t1", is_waiting=False, attempt='[[["s1",1]],[]]'),
+    ],
+    "0030": [
         ("hub_owners", {"handle": "h" * 38, "tenant_id": TENANT}),
         _hub_skill("h1", name="n" * 64),
         _hub_skill("h2", author_url="https://ada.example", tags='["csv"]', featured=True, latest_id="w2"),
