@@ -115,8 +115,8 @@ def build_server(settings: Settings, drivers: Drivers) -> RoostServer:
     templates = build_template_services(core, storage, drivers)
     agents = build_agent_services(core, drivers, storage, templates.templates, asgi)
     archives = build_archive_services(core, storage, agents)
-    registry.add(build_template_launch(core, storage, templates, agents))
     hub = build_hub_services(core, storage, agents.skill_library)
+    registry.add(build_template_launch(core, storage, templates, agents, hub.hub))
     for services in (core, storage, templates, agents, agents.lifecycle, archives, hub):
         registry.add_fields(services)
     edge = edge_protocol(

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from roost.agents.hub.service import HubService
 from roost.agents.lifecycle.template_launch import TemplateLaunch
 from roost.agents.templates.package import PackagedTemplates
 from roost.agents.templates.service import TemplateService
@@ -33,7 +34,7 @@ def build_template_services(core: CoreServices, storage: StorageServices, driver
 
 
 def build_template_launch(
-    core: CoreServices, storage: StorageServices, templates: TemplateServices, agents: AgentServices
+    core: CoreServices, storage: StorageServices, templates: TemplateServices, agents: AgentServices, hub: HubService
 ) -> TemplateLaunch:
     lifecycle, quota = agents.lifecycle, storage.files.quota
     return TemplateLaunch(
@@ -43,5 +44,6 @@ def build_template_launch(
         quota,
         agents.secrets,
         lifecycle.agent_skills,
+        hub,
         lifecycle.launch,
     )

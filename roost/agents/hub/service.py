@@ -11,7 +11,7 @@ from roost.agents.hub.errors import HubSkillNotFound, HubVersionNotFound, Librar
 from roost.agents.hub.model import HubCursor, HubFilter, HubListing, HubPage, HubReference, HubSkill, HubVersion
 from roost.agents.skills.bundle import Bundle
 from roost.agents.skills.errors import DangerousSkill, SkillNotFound
-from roost.agents.skills.model import LibrarySkill, NewSkill, content_scope, find_version
+from roost.agents.skills.model import LibrarySkill, NewSkill, content_scope, parse_cid_spellings
 from roost.agents.skills.service import SkillService
 from roost.agents.skills.stored_bundle import read_bundle
 from roost.agents.skills.verdict import Verdict, VerdictLevel, check_bundle
@@ -98,13 +98,28 @@ class HubService:
         _log.info("hub_skill.installed", slug=found.skill.slug, version=found.version.version)
         return installed
 
+    async def install_missing(self, tenant_id: str, reference: str) -> LibrarySkill:
+        """Return a skill of the library by its CID or slug, installed from the hub if the library lacks it.
+
+        Raises as `install`.
+        """
+        if present := await self._find_in_library(tenant_id, reference):
+            return present
+        cids = parse_cid_spellings(reference)
+        if not cids:
+            skill = (await self.get(model.parse_reference(reference))).skill
+            return await self._find_in_library(tenant_id, skill.slug) or await self.install(tenant_id, skill.id)
+        if (skill := await self._db.read(lambda connection: store.find_by_cid(connection, cids))) is None:
+            raise HubSkillNotFound
+        return await self.install(tenant_id, skill.id, cids[0])
+
     async def install_bundle(
         self, tenant_id: str, bundle: Bundle, new: NewSkill, name: str, cid: str | None, *, acknowledged: bool
     ) -> LibrarySkill:
         """Register files from a hub, unless the library has that CID. Raises as `install`."""
         verdict = await run_in_daemon_thread(partial(check_bundle, bundle))
         check_verdict(name, verdict, acknowledged=acknowledged)
-        if cid is not None and (present := await self._find_content(tenant_id, cid)):
+        if cid is not None and (present := await self._find_in_library(tenant_id, cid)):
             return present
         for one in await self._skills.list(tenant_id):
             if one.skill.name == name and one.skill.slug != new.slug:
@@ -120,12 +135,11 @@ class HubService:
         at = clock.utc_now()
         await self._db.write(lambda connection: store.add_install(connection, hub_skill_id, tenant_id, at))
 
-    async def _find_content(self, tenant_id: str, cid: str) -> LibrarySkill | None:
+    async def _find_in_library(self, tenant_id: str, reference: str) -> LibrarySkill | None:
         try:
-            skill, versions = await self._skills.list_versions(tenant_id, cid)
+            return await self._skills.find(tenant_id, reference)
         except SkillNotFound:
             return None
-        return LibrarySkill(skill, find_version(versions, cid))
 
     async def check_again(self, version: HubVersion) -> Verdict:
         """Check a published version by the present rules, and store the verdict. Raises as `read_bundle`."""
@@ -159,4 +173,4 @@ def _find_skill(connection: Connection, reference: HubReference) -> HubSkill:
 def _is_meant(version: HubVersion, skill: HubSkill, wanted: str | None) -> bool:
     if wanted is None:
         return version.id == skill.latest_id
-    return wanted in {version.version, version.cid}
+    return wanted == version.version or version.cid in parse_cid_spellings(wanted)

@@ -1,6 +1,6 @@
 """Tables and SQL of the hub."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
 from typing import Any
@@ -151,6 +151,13 @@ def find_first(connection: Connection, name: str) -> HubSkill | None:
     """Find the skill that was first published under a name."""
     query = hub_skills.select().where(hub_skills.c.name == name)
     return read_one(connection, query.order_by(hub_skills.c.created_at, hub_skills.c.id).limit(1), _skill)
+
+
+def find_by_cid(connection: Connection, cids: Collection[str]) -> HubSkill | None:
+    """Find the skill that first published content of one of these CIDs."""
+    versions = hub_skills.join(hub_versions, hub_versions.c.hub_skill_id == hub_skills.c.id)
+    query = sa.select(hub_skills).select_from(versions).where(hub_versions.c.cid.in_(cids))
+    return read_one(connection, query.order_by(hub_versions.c.created_at, hub_versions.c.id).limit(1), _skill)
 
 
 def search_skills(

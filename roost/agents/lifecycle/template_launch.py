@@ -7,6 +7,7 @@ from dataclasses import replace
 from sqlalchemy import Connection
 
 from roost.agents.channels.errors import ChannelPlanTooSmall
+from roost.agents.hub.service import HubService
 from roost.agents.lifecycle.launch import LaunchWorkflow
 from roost.agents.lifecycle.model import CreateAgent, ImportedSnapshot
 from roost.agents.registry.model import Agent, AgentProfile
@@ -20,8 +21,9 @@ from roost.agents.templates.errors import TemplateNotFound
 from roost.agents.templates.manifest import TemplateManifest
 from roost.agents.templates.model import Template, TemplateVersion, template_scope
 from roost.agents.templates.service import TemplateService
-from roost.core import clock, ids
+from roost.core import clock, ids, log
 from roost.core.db import Database
+from roost.core.problem import Problem
 from roost.identity import tenants
 from roost.identity.caller import Caller, Plan
 from roost.storage.content.receiver import ContentReceiver
@@ -30,6 +32,8 @@ from roost.storage.files.quota import StorageQuota
 from roost.storage.unixfs.cid import Cid
 from roost.storage.unixfs.directory import DirectoryEntry
 from roost.storage.unixfs.profile import UNIXFS_V1_2025
+
+_log = log.get_logger("templates")
 
 
 class TemplateLaunch:
@@ -43,6 +47,7 @@ class TemplateLaunch:
         quota: StorageQuota,
         secrets: SecretService,
         skills: AgentSkillService,
+        hub: HubService,
         launch: LaunchWorkflow,
     ) -> None:
         self._db = db
@@ -51,6 +56,7 @@ class TemplateLaunch:
         self._quota = quota
         self._secrets = secrets
         self._skills = skills
+        self._hub = hub
         self._launch = launch
 
     async def create(self, caller: Caller, request: CreateAgent) -> Agent:
@@ -67,6 +73,7 @@ class TemplateLaunch:
         request = apply_manifest(request, template, manifest)
         if request.attach_secrets:
             request = replace(request, secret_ids=[*request.secret_ids, *await self._find_secrets(caller, manifest)])
+        skills = await self._install_skills(caller.tenant_id, manifest)
         async with self._content.receive(UNIXFS_V1_2025) as receiver:
             try:
                 snapshot = await self._store_workspace(caller.tenant_id, template, version, receiver)
@@ -76,8 +83,7 @@ class TemplateLaunch:
                     self._quota.check(connection, tenant, version.size + receiver.size)
                     receiver.publish_pack(connection)
                     TemplateInstanceService.add(connection, _instance(agent, template, version))
-                    references = [skill_reference(skill) for skill in manifest.skills]
-                    self._skills.attach_known(connection, agent.tenant_id, agent.id, references)
+                    self._skills.attach_known(connection, agent.tenant_id, agent.id, skills)
 
                 return await self._launch.create(caller, request, ImportedSnapshot(snapshot, publish))
             finally:
@@ -95,6 +101,16 @@ class TemplateLaunch:
         names = {secret.name for secret in manifest.secrets}
         found, _ = await self._secrets.list(caller.tenant_id)
         return [one.secret.id for one in found if one.secret.name in names]
+
+    async def _install_skills(self, tenant_id: str, manifest: TemplateManifest) -> Sequence[str]:
+        """Put the skills that the library lacks into it from the hub, and return the CIDs of those that it has."""
+        found: list[str] = []
+        for reference in map(skill_reference, manifest.skills):
+            try:
+                found.append((await self._hub.install_missing(tenant_id, reference)).version.cid)
+            except Problem as problem:  # the agent is made without it, and its detail says that it is missing
+                _log.info("template_skill.missing", skill=reference, reason=problem.message)
+        return found
 
     async def _check_plan(self, caller: Caller, manifest: TemplateManifest) -> None:
         """Raise ChannelPlanTooSmall for a channel that the agent would wait for in vain."""

@@ -77,6 +77,10 @@ class SkillService:
         newest = {one.skill_id: one for one in reversed(model.sort_versions(versions))}
         return [LibrarySkill(skill, newest[skill.id]) for skill in skills]
 
+    async def find(self, tenant_id: str, reference: str) -> LibrarySkill:
+        """Return the version of a CID, or the newest one of an id or a slug. Raises SkillNotFound."""
+        return await self._db.read(lambda connection: find_skill(connection, tenant_id, reference))
+
     async def list_versions(self, tenant_id: str, reference: str) -> tuple[Skill, Sequence[SkillVersion]]:
         """Return a skill by its id, slug or CID, and its versions, newest first. Raises SkillNotFound."""
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from roost.agents.channels.model import ChannelRequest
 from roost.agents.secrets.model import Secret
+from roost.agents.skills.model import parse_cid_spellings
 from roost.agents.templates.manifest import TemplateChannel, TemplateManifest, TemplateSecret, TemplateSkill
 from roost.core.sensitive import Sensitive
 from roost.drivers.engine.abilities.channels import DmPolicy
@@ -88,7 +89,7 @@ def list_missing(manifest: TemplateManifest, inputs: AgentInputs) -> Sequence[Mi
     return [
         *_missing_secrets(manifest, inputs),
         *_missing_channels(manifest, inputs),
-        *(_missing_skill(skill) for skill in manifest.skills if skill_reference(skill) not in inputs.skills),
+        *(_missing_skill(skill) for skill in manifest.skills if not _has_skill(inputs.skills, skill_reference(skill))),
         *_missing_model(manifest, inputs),
         *(
             MissingItem(MissingKind.ROUTE, route.path, False, f"Routes are not served yet; port {route.port} is kept")
@@ -174,12 +175,19 @@ def is_required_channel(channel: TemplateChannel, secrets: Iterable[TemplateSecr
     return channel.enabled and channel.bot_token is not None and not channel_secrets(channel) & optional
 
 
+def _has_skill(skills: Collection[str], reference: str) -> bool:
+    """Return whether a CID or a slug is among those of skills; slugs are `@owner/name`, `owner/name` or a name."""
+    cids = parse_cid_spellings(reference)
+    slug = reference.removeprefix("@").lower()
+    return any(one in cids or slug in {one.removeprefix("@"), one.rpartition("/")[2]} for one in skills)
+
+
 def _missing_skill(skill: TemplateSkill) -> MissingItem:
     return MissingItem(
         MissingKind.SKILL,
         skill.name or skill_reference(skill),
         required=False,
-        reason="Add it to your library and attach it",
+        reason="Install it from the hub, or add it to your library, and attach it",
     )
 
 

@@ -48,6 +48,8 @@ def manifest(**sections: Any) -> TemplateManifest:
             {("skill", "bafy1"), ("skill", "@a/b")},
         ),
         ({"skills": [{"cid": "bafy1", "name": "b"}]}, AgentInputs(skills=["bafy1"]), set()),
+        ({"skills": [{"clawhub_slug": "a/b"}, {"clawhub_slug": "b"}]}, AgentInputs(skills=["@a/b"]), set()),
+        ({"skills": [{"clawhub_slug": "b"}]}, AgentInputs(skills=["@b/c"]), {("skill", "b")}),
         ({"model": "a/b"}, AgentInputs(models=["c"]), {("model", "a/b")}),
         ({"model": "a/b"}, AgentInputs(models=["a/b"]), set()),
         ({"model": "a/b"}, AgentInputs(), set()),
