@@ -10,11 +10,11 @@ from roost.agents.hub import model, store
 from roost.agents.hub.errors import HubSkillNotFound, HubVersionNotFound, LibrarySkillConflict
 from roost.agents.hub.model import HubCursor, HubFilter, HubListing, HubPage, HubReference, HubSkill, HubVersion
 from roost.agents.skills.bundle import Bundle
-from roost.agents.skills.errors import DangerousSkill, SkillNotFound
-from roost.agents.skills.model import LibrarySkill, NewSkill, content_scope, parse_cid_spellings
+from roost.agents.skills.errors import SkillNotFound
+from roost.agents.skills.model import LibrarySkill, NewSkill, check_acknowledged, content_scope, parse_cid_spellings
 from roost.agents.skills.service import SkillService
 from roost.agents.skills.stored_bundle import read_bundle
-from roost.agents.skills.verdict import Verdict, VerdictLevel, check_bundle
+from roost.agents.skills.verdict import Verdict, check_bundle
 from roost.core import clock, log
 from roost.core.daemon_thread import run_in_daemon_thread
 from roost.core.db import Database
@@ -118,7 +118,7 @@ class HubService:
     ) -> LibrarySkill:
         """Register files from a hub, unless the library has that CID. Raises as `install`."""
         verdict = await run_in_daemon_thread(partial(check_bundle, bundle))
-        check_verdict(name, verdict, acknowledged=acknowledged)
+        check_acknowledged(name, verdict, acknowledged=acknowledged)
         if cid is not None and (present := await self._find_in_library(tenant_id, cid)):
             return present
         for one in await self._skills.list(tenant_id):
@@ -150,13 +150,6 @@ class HubService:
     async def list_outdated(self, rules_version: str, after: str, limit: int) -> Sequence[HubVersion]:
         """List versions after an id, in order, that were checked by other rules."""
         return await self._db.read_long(lambda connection: store.list_outdated(connection, rules_version, after, limit))
-
-
-def check_verdict(name: str, verdict: Verdict, *, acknowledged: bool) -> None:
-    """Raise DangerousSkill for a dangerous version that is not acknowledged."""
-    if verdict.level is VerdictLevel.DANGEROUS and not acknowledged:
-        found = (one for one in verdict.findings if one.level is VerdictLevel.DANGEROUS)
-        raise DangerousSkill(name, [f"{one.rule} in {one.path}:{one.line}" for one in found])
 
 
 def _find_skill(connection: Connection, reference: HubReference) -> HubSkill:

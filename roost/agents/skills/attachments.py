@@ -116,7 +116,8 @@ class AgentSkillService:
                 number = present.version.version
                 raise SkillVersionConflict(f"Skill version conflict: {number} of {found.skill.name} is attached")
         _check_together([one.skill for one in (*attached.values(), *new.values())])
-        model.check_acknowledged(new.values(), acknowledged=acknowledged)
+        for one in new.values():
+            model.check_acknowledged(one.skill.name, one.version.verdict, acknowledged=acknowledged)
         versions = {skill_id: one.version.id for skill_id, one in new.items()}
         store.insert_attachments(connection, agent_id, versions, clock.utc_now())
         return named
@@ -186,7 +187,7 @@ class AgentSkillService:
             if model.version_key(to.version) < model.version_key(before.version.version):
                 present = before.version.version
                 raise SkillVersionConflict(f"Skill version conflict: {to.version} is older than {present}")
-            model.check_acknowledged([LibrarySkill(before.skill, to)], acknowledged=acknowledged)
+            model.check_acknowledged(before.skill.name, to.verdict, acknowledged=acknowledged)
             store.set_attached_version(connection, agent_id, before.skill.id, to.id)
             after = replace(before, version=to, is_delivered=False)
             return before, after, self._enqueue(connection, agent_id)

@@ -239,12 +239,8 @@ def parse_cid_spellings(text: str) -> Sequence[str]:
         return ()
 
 
-def check_acknowledged(found: Iterable[LibrarySkill], *, acknowledged: bool) -> None:
-    """Raise DangerousSkill for a dangerous version that is not acknowledged."""
-    for one in found:
-        verdict = one.version.verdict
-        if verdict.level is VerdictLevel.DANGEROUS and not acknowledged:
-            findings = [finding for finding in verdict.findings if finding.level is VerdictLevel.DANGEROUS]
-            raise DangerousSkill(
-                one.skill.name, [f"{finding.rule} in {finding.path}:{finding.line}" for finding in findings]
-            )
+def check_acknowledged(name: str, verdict: Verdict, *, acknowledged: bool) -> None:
+    """Raise DangerousSkill for a dangerous verdict that is not acknowledged."""
+    if verdict.level is VerdictLevel.DANGEROUS and not acknowledged:
+        findings = (finding for finding in verdict.findings if finding.level is VerdictLevel.DANGEROUS)
+        raise DangerousSkill(name, [f"{finding.rule} in {finding.path}:{finding.line}" for finding in findings])

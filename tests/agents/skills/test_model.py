@@ -7,7 +7,7 @@ import pytest
 
 from roost.agents.skills import model
 from roost.agents.skills.errors import DangerousSkill, InvalidSkillRequest, SkillVersionNotFound
-from roost.agents.skills.model import LibrarySkill, Skill, SkillVersion
+from roost.agents.skills.model import SkillVersion
 from roost.agents.skills.skill_wants import SkillWants
 from roost.agents.skills.verdict import Finding, Verdict, VerdictLevel
 
@@ -91,11 +91,10 @@ def test_names_of_variables() -> None:
 def test_dangers_are_named_until_acknowledged() -> None:
     findings = [Finding(f"rule-{line}", VerdictLevel.DANGEROUS, "run.sh", line, "") for line in range(1, 13)]
     findings.append(Finding("mild", VerdictLevel.REVIEW, "a", 1, ""))
-    dangerous = version("1.0.0", verdict=Verdict(VerdictLevel.DANGEROUS, findings, "1"))
-    found = [LibrarySkill(Skill("k", "t", "notes", None, NOW), dangerous)]
-    model.check_acknowledged(found, acknowledged=True)
+    dangerous = Verdict(VerdictLevel.DANGEROUS, findings, "1")
+    model.check_acknowledged("notes", dangerous, acknowledged=True)
     with pytest.raises(DangerousSkill) as caught:
-        model.check_acknowledged(found, acknowledged=False)
+        model.check_acknowledged("notes", dangerous, acknowledged=False)
     assert "notes" in caught.value.message
     assert "rule-10 in run.sh:10" in caught.value.message
     assert "2 more" in caught.value.message
