@@ -10,11 +10,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from roost.agents.skills.errors import InvalidSkill
-from roost.agents.skills.front_matter import FRONT_MATTER_LIMIT, UNPRINTABLE, FrontMatter, parse_front_matter
 from roost.agents.skills.skill_wants import SkillWants, read_wants
+from roost.core.yaml_document import InvalidYamlDocument, parse_yaml
 from roost.drivers.model.json_access import as_list, as_object
 
 SKILL_FILE_LIMIT = 1024**2
+FRONT_MATTER_LIMIT = 64 * 1024
 NAME_LIMIT, DESCRIPTION_LIMIT, COMPATIBILITY_LIMIT = 64, 1024, 500
 BODY_LINES_ADVISED = 500
 METADATA_LIMIT = 64
@@ -48,7 +49,7 @@ class SkillFile:
 def parse_skill_file(data: bytes, env_example: bytes | None = None) -> SkillFile:
     """Parse a `SKILL.md`, and the `.env.example` beside it. Raises InvalidSkill."""
     source, body = _split_text(_decode(data))
-    fields = parse_front_matter(source, first_line=2)
+    fields = _parse_front_matter(source)
     metadata, nested = _read_metadata(fields)
     wants, wants_warnings = read_wants(fields, env_example)
     return SkillFile(
@@ -80,14 +81,17 @@ def _split_text(text: str) -> tuple[str, str]:
     end = _FENCE_LINE.search(rest, 0, FRONT_MATTER_LIMIT)
     if end is None:
         raise InvalidSkill(f"SKILL.md: no `---` ends the front matter within {FRONT_MATTER_LIMIT // 1024} KiB")
-    source = rest[: end.start()]
-    if found := UNPRINTABLE.search(source):
-        line = source.count("\n", 0, found.start()) + 2
-        raise InvalidSkill(f"SKILL.md:{line}: control character U+{ord(found[0]):04X}")
-    return source, rest[end.end() :]
+    return rest[: end.start()], rest[end.end() :]
 
 
-def _read_name(fields: FrontMatter) -> str:
+def _parse_front_matter(source: str) -> Mapping[str, Any]:
+    try:
+        return parse_yaml(source, first_line=2).content
+    except InvalidYamlDocument as error:
+        raise InvalidSkill(f"SKILL.md:{error.line}: {error.reason}") from None
+
+
+def _read_name(fields: Mapping[str, Any]) -> str:
     name = _read_text(fields, "name", NAME_LIMIT, is_required=True) or ""
     if not _NAME.fullmatch(name):
         raise InvalidSkill(
@@ -96,7 +100,7 @@ def _read_name(fields: FrontMatter) -> str:
     return name
 
 
-def _read_text(fields: FrontMatter, key: str, limit: int, *, is_required: bool = False) -> str | None:
+def _read_text(fields: Mapping[str, Any], key: str, limit: int, *, is_required: bool = False) -> str | None:
     value = fields.get(key, "")
     if not isinstance(value, str):
         raise InvalidSkill(f"SKILL.md: {key} must be text")
@@ -108,7 +112,7 @@ def _read_text(fields: FrontMatter, key: str, limit: int, *, is_required: bool =
     return text or None
 
 
-def _read_metadata(fields: FrontMatter) -> tuple[Mapping[str, str], Sequence[str]]:
+def _read_metadata(fields: Mapping[str, Any]) -> tuple[Mapping[str, str], Sequence[str]]:
     found: Any = fields.get("metadata", {}) or {}
     if isinstance(found, str):  # some registries write JSON into a string
         return {"metadata": found[:TEXT_LIMIT]}, ["metadata is text; the standard wants a mapping of text to text"]
@@ -126,7 +130,7 @@ def _read_metadata(fields: FrontMatter) -> tuple[Mapping[str, str], Sequence[str
     return texts, warnings
 
 
-def _read_tools(fields: FrontMatter) -> Sequence[str]:
+def _read_tools(fields: Mapping[str, Any]) -> Sequence[str]:
     """Read a list, or text with blanks or commas between tools such as `Bash(git add:*)`."""
     found: Any = fields.get("allowed-tools", "")
     tools = _TOOL.findall(found) if isinstance(found, str) else as_list(found)
@@ -137,7 +141,7 @@ def _read_tools(fields: FrontMatter) -> Sequence[str]:
     return tuple(tools)
 
 
-def _key_warnings(fields: FrontMatter) -> Iterator[str]:
+def _key_warnings(fields: Mapping[str, Any]) -> Iterator[str]:
     for key in fields:
         if key not in KNOWN_KEYS:
             yield f"unknown key {key[:40]!r}; the standard has {', '.join(KNOWN_KEYS)}"

@@ -46,7 +46,7 @@ def test_requirements_of_hermes() -> None:
 
 def test_the_example_of_an_environment() -> None:
     example = b"# from your\n# account\nA_KEY=\n\nexport B_KEY = 'x' # default\nnot a line\n# lost\n\nC_KEY=\xff\n"
-    assert wants("metadata: {roost.secrets: A_KEY?}\n", example).secrets == (
+    assert wants('metadata: {roost.secrets: "A_KEY?"}\n', example).secrets == (
         WantedSecret("A_KEY", "from your account", required=False),
         WantedSecret("B_KEY", required=False),
         WantedSecret("C_KEY", required=False),
