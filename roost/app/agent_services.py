@@ -138,7 +138,7 @@ def build_agent_services(
         logs=logs,
         git=_build_git_service(core, drivers, repository, runtimes, lifecycle, logs),
         git_maintenance=_build_git_maintenance(drivers, lifecycle),
-        self_service=AgentSelfService(repository, lifecycle.details, core.platform_tokens, origin),
+        self_service=AgentSelfService(repository, lifecycle.details, core.platform_tokens, origin, lifecycle.restart),
         skill_library=skill_library,
         skill_checks=SkillChecks(skill_library),
     )

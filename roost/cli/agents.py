@@ -34,6 +34,7 @@ from roost.cli.snapshots import find_snapshot, take_snapshot
 
 commands = typer.Typer(help="Manage agents, each in its own container.", no_args_is_help=True)
 _COLUMNS = ("agentId", "name", "engine", "agentVersion", "status", "createdAt")
+_PROFILE = ("engine", "description", "vibe", "emoji", "model")
 _PAGE_TIMEOUT_SECONDS = 30.0
 
 
@@ -91,7 +92,7 @@ def fork(
     path = f"/v0/agents/{origin['agentId']}/snapshots"
     with error_console.status("Copying the workspace ..."):
         cid = find_snapshot(server, path, snapshot)["snapshotCid"] if snapshot else take_snapshot(server, path)
-    copied = {field: origin[field] for field in ("engine", "description", "vibe", "emoji") if origin[field]}
+    copied = {field: origin[field] for field in _PROFILE if origin.get(field)}
     with error_console.status("Starting the agent ..."):
         answer = server.call("POST", "/v0/agents", {**copied, "name": name, "snapshotCid": cid}, timeout_seconds=900.0)
     print_record(_without_token(answer["agent"]), output)

@@ -115,6 +115,18 @@ async def test_metadata(env: AgentEnv) -> None:
     assert (await env.agent_client.get("/v0/platform/whoami")).json()["name"] == "Ada"
 
 
+async def test_another_model_restarts_the_gateway(env: AgentEnv) -> None:
+    async def engine_model() -> str:
+        body = {"command": "cat ~/.roost/fake/settings.json"}
+        return json.loads((await env.agent_client.post("/v0/console/exec", json=body)).json()["stdout"])["model"]
+
+    default = await engine_model()
+    for model, chosen in (("scripted/scripted", "scripted/scripted"), ("gone/model", default), (None, default)):
+        changed = (await env.agent_client.patch("/v0/platform/metadata", json={"model": model})).json()["agent"]
+        assert (changed["model"], changed["status"]) == (model, "running")
+        assert await engine_model() == chosen
+
+
 async def test_status(env: AgentEnv) -> None:
     shown = (await env.agent_client.get("/v0/status")).json()
     assert (shown["status"], shown["processStatus"], shown["engine"]) == ("running", "running", "fake")

@@ -356,4 +356,5 @@ ROWS: Mapping[str, Sequence[Row]] = {
         ("hub_uploads", {"id": "u1", "tenant_id": TENANT, "size": 3, "content": b"abc", "created_at": THEN}),
         ("hub_uploads", {"id": "u2", "tenant_id": TENANT, "size": 3, "content": None, "created_at": THEN}),
     ],
+    "0031": [_agent("a4", deleted=True, model="m" * 200)],
 }

@@ -116,6 +116,7 @@ class AgentExporter:
                 "engine": agent.engine,
                 "engine_version": agent.engine_version,
                 "agent": ManifestAgent(**vars(profile)),
+                "model": profile.model,
                 "secrets": [ManifestSecret(name=one.secret.name, type=one.secret.kind) for one in secrets],
                 "skills": [ManifestSkill(name=one.skill.name, cid=one.version.cid) for one in skills],
                 "tasks": [ManifestTask.from_task(task) for task in tasks if _can_run(task)],

@@ -14,7 +14,7 @@ from roost.agents.archives.errors import InvalidArchive
 from roost.agents.channels.model import ALLOW_FROM_LIMIT, ID_LIMIT, Channel
 from roost.agents.lifecycle.schemas import AgentRecord, CreateAgentResponse
 from roost.agents.registry.errors import InvalidAgentName
-from roost.agents.registry.model import AgentProfile, validate_agent_name
+from roost.agents.registry.model import MODEL_LIMIT, AgentProfile, validate_agent_name
 from roost.agents.secrets.model import NAME_LIMIT as SECRET_NAME_LIMIT
 from roost.agents.secrets.model import SecretKind
 from roost.agents.skills.model import ATTACHED_LIMIT
@@ -71,6 +71,7 @@ class AgentManifest(ApiSchema):
     engine: Annotated[Text, Field(max_length=32)]
     engine_version: Annotated[Text, Field(max_length=64)] | None = None
     agent: ManifestAgent
+    model: Annotated[Text, Field(min_length=1, max_length=MODEL_LIMIT)] | None = None
     secrets: Annotated[Sequence[ManifestSecret], Field(max_length=_SECRETS_LIMIT)] = ()
     skills: Annotated[Sequence[ManifestSkill], Field(max_length=ATTACHED_LIMIT)] = ()
     tasks: Annotated[Sequence[ManifestTask], Field(max_length=TASK_LIMIT)] = ()
@@ -79,9 +80,8 @@ class AgentManifest(ApiSchema):
     def profile(self, name: str | None) -> AgentProfile:
         """Return the profile of the new agent, with another name if that is given. Raises InvalidAgentName."""
         agent = self.agent
-        return AgentProfile(
-            validate_agent_name(agent.name if name is None else name), agent.description, agent.vibe, agent.emoji
-        )
+        new_name = validate_agent_name(agent.name if name is None else name)
+        return AgentProfile(new_name, agent.description, agent.vibe, agent.emoji, self.model)
 
     def encode(self) -> bytes:
         """Return the JSON: the same bytes for the same agent."""

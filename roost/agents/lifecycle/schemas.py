@@ -11,6 +11,7 @@ from roost.agents.lifecycle.model import CreateAgent
 from roost.agents.registry.model import (
     DESCRIPTION_LIMIT,
     EMOJI_LIMIT,
+    MODEL_LIMIT,
     NAME_LIMIT,
     VIBE_LIMIT,
     Agent,
@@ -39,6 +40,7 @@ class CreateAgentRequest(ApiSchema):
     vibe: Annotated[Text, Field(max_length=VIBE_LIMIT)] | None = None
     emoji: Annotated[Text, Field(max_length=EMOJI_LIMIT)] | None = None
     engine: Annotated[Text, Field(max_length=32)] | None = None
+    model: Annotated[Text, Field(min_length=1, max_length=MODEL_LIMIT, examples=["openai/gpt-5"])] | None = None
     skill_cids: Annotated[Sequence[_Id], Field(max_length=ATTACHED_LIMIT, examples=[[]])] = ()
     acknowledge: StrictBool = False
     """Whether skills that are found dangerous are attached all the same."""
@@ -63,7 +65,7 @@ class CreateAgentRequest(ApiSchema):
         """Return the validated request. Raises InvalidAgentName."""
         name = "" if self.name is None else validate_agent_name(self.name)
         return CreateAgent(
-            AgentProfile(name, self.description, self.vibe, self.emoji),
+            AgentProfile(name, self.description, self.vibe, self.emoji, self.model),
             self.engine,
             self.secret_ids,
             self.snapshot_cid,

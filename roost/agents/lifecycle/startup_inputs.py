@@ -24,7 +24,7 @@ class StartupInputCollector:
     async def __call__(self, agent: Agent) -> StartupInputs:
         offer = await self._models.get_offer(agent.id)
         environment = await self._secrets.get_environment(agent.id)
-        wanted = await self._instances.find_model(agent.id)
+        wanted = agent.profile.model or await self._instances.find_model(agent.id)
         return StartupInputs(
             models=sorted(offer.ids, key=lambda model: model != wanted),  # stable, so that the others stay in order
             all_models=offer.complete,

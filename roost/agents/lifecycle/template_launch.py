@@ -161,6 +161,7 @@ def apply_manifest(request: CreateAgent, template: Template, manifest: TemplateM
         default.description if own.description is None else own.description,
         default.vibe if own.vibe is None else own.vibe,
         default.emoji if own.emoji is None else own.emoji,
+        own.model,
     )
     return replace(request, profile=profile, engine=request.engine or manifest.engine)
 

@@ -34,7 +34,7 @@ async def get_platform_identity(_: SelfCaller, agent_id: AgentId, service: Servi
 async def update_agent_metadata(
     _: InsideCaller, agent_id: AgentId, body: schemas.AgentMetadataRequest, service: Service
 ) -> schemas.AgentMetadataResponse:
-    """Change the agent's name, description, vibe and emoji."""
+    """Change the agent's name, description, vibe, emoji and model; another model restarts its gateway."""
     return schemas.AgentMetadataResponse(
         agent=AgentFields.from_agent(*await service.update_profile(agent_id, body.apply))
     )

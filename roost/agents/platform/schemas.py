@@ -9,6 +9,7 @@ from pydantic import Field
 from roost.agents.registry.model import (
     DESCRIPTION_LIMIT,
     EMOJI_LIMIT,
+    MODEL_LIMIT,
     VIBE_LIMIT,
     Agent,
     AgentProfile,
@@ -34,6 +35,7 @@ class AgentMetadataRequest(ApiSchema):
     description: Annotated[Text, Field(max_length=DESCRIPTION_LIMIT)] | None = None
     vibe: Annotated[Text, Field(max_length=VIBE_LIMIT)] | None = None
     emoji: Annotated[Text, Field(max_length=EMOJI_LIMIT)] | None = None
+    model: Annotated[Text, Field(min_length=1, max_length=MODEL_LIMIT, examples=["openai/gpt-5"])] | None = None
 
     def apply(self, profile: AgentProfile) -> AgentProfile:
         """Apply the sent fields to a profile. Raises InvalidAgentName."""

@@ -12,6 +12,7 @@ NAME_LIMIT = 100
 DESCRIPTION_LIMIT = 10_000
 VIBE_LIMIT = 200
 EMOJI_LIMIT = 32
+MODEL_LIMIT = 200
 REASON_LIMIT = 4_000
 SERVER_REMOVED = "The agent's server was removed"
 
@@ -42,12 +43,13 @@ TRANSITIONS: Mapping[AgentState, frozenset[AgentState]] = {
 
 @dataclass(frozen=True)
 class AgentProfile:
-    """User-defined properties of an agent."""
+    """User-defined properties of an agent; `model` is the preferred default model of its engine."""
 
     name: str
     description: str | None = None
     vibe: str | None = None
     emoji: str | None = None
+    model: str | None = None
 
 
 @dataclass(frozen=True)

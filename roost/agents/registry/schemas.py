@@ -2,6 +2,8 @@
 
 from typing import Any, Self
 
+from pydantic import Field
+
 from roost.agents.registry.model import Agent, AgentState
 from roost.web.schemas import ApiSchema, Moment
 
@@ -13,6 +15,7 @@ class AgentFields(ApiSchema):
     description: str | None
     vibe: str | None
     emoji: str | None
+    model: str | None = Field(default=None, description="The preferred default model; null: the server's first.")
     engine: str
     agent_version: str
     status: AgentState

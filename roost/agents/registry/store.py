@@ -34,6 +34,7 @@ agents = sa.Table(
     sa.Column("host_id", sa.String(36)),
     sa.Column("created_at", UtcTime, nullable=False),
     sa.Column("updated_at", UtcTime, nullable=False),
+    sa.Column("model", sa.String(200)),
 )
 
 _AGENT_BY_ID = agents.select().where(agents.c.id == sa.bindparam("agent"))
@@ -120,5 +121,5 @@ def _agent(row: Any) -> Agent:
 @lru_cache(maxsize=4096)
 def _build_agent(row: Any) -> Agent:
     """Build an agent; a long list takes three times as long without those that were read before."""
-    profile = AgentProfile(row.name, row.description, row.vibe, row.emoji)
+    profile = AgentProfile(row.name, row.description, row.vibe, row.emoji, row.model)
     return read_record(Agent, row, profile=profile, state=AgentState(row.state))

@@ -35,11 +35,12 @@ def test_a_create_request_with_the_fewest_and_the_most_fields() -> None:
             "vibe": "calm",
             "emoji": "🦉",
             "engine": "hermes",
+            "model": "openai/gpt-5",
             "secretIds": ["s"],
             "channels": {"telegram": {"botToken": "1:very-secret", "other": []}, "slack": {}},
         }
     ).to_create_agent()
-    assert most.profile == AgentProfile("Ada", "counts", "calm", "🦉")
+    assert most.profile == AgentProfile("Ada", "counts", "calm", "🦉", "openai/gpt-5")
     assert (most.engine, most.secret_ids) == ("hermes", ["s"])
     assert most.channels["telegram"].bot_token == Sensitive("1:very-secret")
     assert most.channels["slack"].bot_token is None
@@ -60,6 +61,7 @@ def test_a_name_is_required(body: dict) -> None:
         {"vibe": "x" * 201},
         {"emoji": "🦉" * 33},
         {"engine": "x" * 33},
+        {"model": ""},
         {"description": "a\0b"},
         {"skillCids": [""]},
         {"secretIds": ["x" * 257]},
@@ -88,6 +90,7 @@ def test_a_record_as_clients_read_it() -> None:
         "description": None,
         "vibe": None,
         "emoji": None,
+        "model": None,
         "engine": "fake",
         "agentVersion": "1.0.0",
         "status": "failed",

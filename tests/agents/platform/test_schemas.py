@@ -8,7 +8,15 @@ from pydantic import ValidationError
 
 from roost.agents.platform import schemas
 from roost.agents.registry.errors import InvalidAgentName
-from roost.agents.registry.model import DESCRIPTION_LIMIT, EMOJI_LIMIT, VIBE_LIMIT, Agent, AgentProfile, AgentState
+from roost.agents.registry.model import (
+    DESCRIPTION_LIMIT,
+    EMOJI_LIMIT,
+    MODEL_LIMIT,
+    VIBE_LIMIT,
+    Agent,
+    AgentProfile,
+    AgentState,
+)
 from roost.core.sensitive import Sensitive
 from roost.identity.platform_tokens import IssuedPlatformToken
 
@@ -50,6 +58,7 @@ def test_there_is_no_agent_without_a_name(name: str | None) -> None:
         {"emoji": "e" * (EMOJI_LIMIT + 1)},
         {"description": "a\0"},
         {"vibe": 7},
+        {"model": "m" * (MODEL_LIMIT + 1)},
     ],
 )
 def test_bodies_that_are_refused(body: dict[str, Any]) -> None:

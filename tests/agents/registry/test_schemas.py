@@ -11,7 +11,7 @@ class Wider(AgentFields):
 
 
 def test_how_an_agent_is_told() -> None:
-    profile = AgentProfile("Ada", "counts", "calm", "\U0001f989")
+    profile = AgentProfile("Ada", "counts", "calm", "\U0001f989", "openai/gpt-5")
     agent = Agent("a", "t", profile, "fake", "1.0.0", AgentState.RUNNING, "why", False, "host", AT, AT)
     told = Wider.from_agent(agent, "http://a.agents.localhost", more=1).model_dump(mode="json", by_alias=True)
     assert told == {
@@ -21,6 +21,7 @@ def test_how_an_agent_is_told() -> None:
         "description": "counts",
         "vibe": "calm",
         "emoji": "\U0001f989",
+        "model": "openai/gpt-5",
         "engine": "fake",
         "agentVersion": "1.0.0",
         "status": "running",
