@@ -35,7 +35,7 @@ bench: setup  ## the benchmarks: a table on stdout and bench/results.json
 fuzz: setup  ## CASES=20000 requests made from the description of the API; fails at an undescribed answer or a 5xx
 	@$(BIN)/python -m tests.fuzz $(CASES)
 
-chaos: setup  ## kill the server and containers at POINTS=400 random points of snapshots, resets, pushes and forks
+chaos: setup  ## kill the server and containers at POINTS=400 random points of snapshots, pushes, skills, templates and more
 	@$(BIN)/python -m tests.chaos $(POINTS)
 
 fix:  ## format, and let the linter mend what it can

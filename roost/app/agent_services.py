@@ -52,6 +52,7 @@ from roost.hosts.relay import RelayServer
 from roost.identity.caller import Plan
 from roost.net.dialer import PublicDialer
 from roost.net.guarded_transport import TransportFactory, transport_factory
+from roost.storage.files.service import find_file_cid
 
 
 @dataclass(frozen=True)
@@ -93,7 +94,7 @@ def build_agent_services(
     logs = LogService(repository, runtimes, private_values)
     instances = _build_instances(core, runtimes, secrets, channels, validator, models, templates)
     relays = RelayServer(drivers.runtime, app, EgressProxy(dialer))
-    skill_library = SkillService(db, storage.content, storage.files.quota.check)
+    skill_library = SkillService(db, storage.content, storage.files.quota.check, find_file_cid)
     lifecycle = build_lifecycle_services(
         db=db,
         operations=core.operations,
@@ -180,6 +181,7 @@ def _build_git_service(
         make_current=lifecycle.automatic_snapshots.commit_changes,
         expect_committed=partial(expect_committed, core.db, lifecycle.snapshots),
         open_workspace=lifecycle.start.open_workspace,
+        restore_files=lifecycle.agent_skills.restore_files,
     )
 
 

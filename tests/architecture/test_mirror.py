@@ -53,11 +53,9 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
     "roost/agents/hub/clawhub/*.py": "tests/clients/test_clawhub.py",  # the protocol's own client
     "roost/migrations/versions/0030_hub.py": "tests/migrations/test_match.py",
     "roost/agents/skills/store.py": "tests/contract/test_skills.py",
-    "roost/agents/skills/service.py": "tests/contract/test_skills.py",
     "roost/agents/skills/stored_bundle.py": "tests/contract/test_skills.py",
     "roost/agents/skills/schemas.py": "tests/contract/test_skills.py",
     "roost/agents/skills/api.py": "tests/contract/test_skills.py",
-    "roost/agents/skills/attachments.py": "tests/contract/test_agent_skills.py",
     "roost/agents/skills/delivery.py": "tests/contract/test_agent_skills.py",
     "roost/agents/secrets/store.py": "tests/agents/secrets/test_service.py",
     "roost/agents/secrets/api.py": "tests/contract/test_secrets.py",

@@ -7,8 +7,7 @@ import tempfile
 from pathlib import Path
 
 from roost.core import log
-from tests.chaos.actions import ACTIONS
-from tests.chaos.runner import run_chaos
+from tests.chaos.runner import ACTIONS, run_chaos
 
 
 def main(points: int, seed: int | None = None, *names: str) -> None:

@@ -2,7 +2,7 @@
 
 import random
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import ClassVar
 
 from tests.chaos.deployment import Deployment, Tree, read_tree
@@ -27,6 +27,8 @@ class Action(ABC):
 
     stages: ClassVar[bool] = False
     """Whether it changes a workspace in steps, through the staging folder."""
+    victims: ClassVar[Sequence[str]] = ("server", "container", "both")
+    """The processes whose death interrupts it."""
 
     def __init__(self, deployment: Deployment, chance: random.Random) -> None:
         self.deployment = deployment
@@ -66,7 +68,7 @@ class Sync(Action):
         self._old = self._new = self._fill()
 
     def run(self) -> bool:
-        return self.deployment.call("POST", f"/{self.deployment.agent_id}/snapshots/sync").is_success
+        return self.deployment.send("POST", f"/agents/{self.deployment.agent_id}/snapshots/sync").is_success
 
 
 class Reset(Action):
@@ -82,8 +84,8 @@ class Reset(Action):
         self._old = self._fill()
 
     def run(self) -> bool:
-        path = f"/{self.deployment.agent_id}/snapshots/reset"
-        return self.deployment.call("POST", path, snapshotCid=self._cid).is_success
+        path = f"/agents/{self.deployment.agent_id}/snapshots/reset"
+        return self.deployment.send("POST", path, json={"snapshotCid": self._cid}).is_success
 
     def check(self) -> None:
         super().check()
@@ -92,11 +94,11 @@ class Reset(Action):
 
     def _return_to_old(self) -> None:
         """Check that the state before the reset is kept as a snapshot."""
-        path = f"/{self.deployment.agent_id}/snapshots"
+        path = f"/agents/{self.deployment.agent_id}/snapshots"
         self.deployment.sync()
         kept = self.deployment.get("GET", path)["snapshots"][0]
         assert kept["trigger"] == "reset", f"the state before the reset is lost: {kept}"
-        self.deployment.get("POST", f"{path}/reset", snapshotCid=kept["snapshotCid"])
+        self.deployment.get("POST", f"{path}/reset", json={"snapshotCid": kept["snapshotCid"]})
         assert self.deployment.tree() == self._old, "the snapshot before the reset is not the state before it"
 
 
@@ -156,23 +158,20 @@ class Fork(Action):
         self._cid = self.deployment.sync()
 
     def run(self) -> bool:
-        return self.deployment.call("POST", "", name="fork", snapshotCid=self._cid).is_success
+        return self.deployment.send("POST", "/agents", json={"name": "fork", "snapshotCid": self._cid}).is_success
 
     def check(self) -> None:
         super().check()
         for agent_id in self.agents():
             found = self.deployment.tree(agent_id)
             assert found == self._new, f"the fork has other files: {_differences(found, self._new, {})}"
-            (snapshot,) = self.deployment.get("GET", f"/{agent_id}/snapshots")["snapshots"]
+            (snapshot,) = self.deployment.get("GET", f"/agents/{agent_id}/snapshots")["snapshots"]
             assert (snapshot["snapshotCid"], snapshot["trigger"]) == (self._cid, "fork")
             assert self.deployment.sync(agent_id) == self._cid
-            self.deployment.get("DELETE", f"/{agent_id}")
+            self.deployment.get("DELETE", f"/agents/{agent_id}")
 
     def agents(self) -> set[str]:
         return self.deployment.agents() - {self.deployment.agent_id}
-
-
-ACTIONS: Mapping[str, type[Action]] = {"sync": Sync, "reset": Reset, "push": Push, "fork": Fork}
 
 
 def _files(tree: Tree) -> Tree:

@@ -6,19 +6,44 @@ from pathlib import Path
 
 import sqlalchemy as sa
 
+from roost.agents.skills.model import FOLDER, MARKER
 from roost.agents.snapshots import model
 from roost.core.db import Connection, Database
 from roost.drivers.blob.folder_store import FolderStore
 from roost.drivers.runtime.bwrap.agent_paths import AgentPaths
 from roost.drivers.runtime.bwrap.record import find_marked
 from roost.storage.content import store
-from roost.storage.content.model import ContentScope
+from roost.storage.content.model import ContentNetwork, ContentScope
 from roost.storage.content.reader import ContentReader
 from roost.storage.content.scrub import ContentScrubber
 from roost.storage.content.service import ContentService
 from roost.storage.content.tree_walk import MemberKind, walk_tree
 from roost.storage.unixfs.cid import Cid
 from tests.chaos.deployment import Deployment
+
+_HALF = {
+    "a skill without a version": "SELECT id FROM skills WHERE id NOT IN (SELECT skill_id FROM skill_versions)",
+    "a hub skill without its newest version": (
+        "SELECT id FROM hub_skills WHERE latest_id NOT IN (SELECT id FROM hub_versions)"
+    ),
+    "a wrong number of installations": (
+        "SELECT id FROM hub_skills s"
+        " WHERE install_count <> (SELECT count(*) FROM hub_installs i WHERE i.hub_skill_id = s.id)"
+    ),
+    "an attached skill that is not in the workspace": (
+        "SELECT agent_id, skill_id FROM agent_skills WHERE delivered_id IS NULL OR delivered_id <> version_id"
+    ),
+    "an agent that waits for nothing": "SELECT agent_id FROM template_instances WHERE is_waiting",
+}
+_ATTACHED = "SELECT a.agent_id, s.name FROM agent_skills a JOIN skills s ON s.id = a.skill_id"
+_FOLDERS = {
+    "skill": "SELECT id, tenant_id, cid FROM skill_versions",
+    "hub": "SELECT id, tenant_id, cid FROM hub_versions",
+    "template": (
+        "SELECT template_id, tenant_id, v.snapshot_cid FROM template_versions v JOIN templates t ON t.id = template_id"
+    ),
+}
+"""Owner, tenant and CID of the folders that are kept, by the kind of their holders."""
 
 
 def check_history(deployment: Deployment, agent_id: str) -> None:
@@ -50,8 +75,19 @@ def check_remains(deployment: Deployment) -> None:
     assert not list(data.glob("agents/*/workspace/.roost-staging*")), "a change is left in a workspace"
 
 
+def check_library(deployment: Deployment) -> None:
+    """Check that skills, the hub and agents have what belongs together, and that workspaces have what rows say."""
+    for wrong, query in _HALF.items():
+        assert not deployment.rows(query), f"{wrong}: {deployment.rows(query)}"
+    attached = {(agent, name) for agent, name in deployment.rows(_ATTACHED)}
+    for path in deployment.data.glob(f"agents/*/workspace/{FOLDER}/*/{MARKER}"):
+        agent = path.relative_to(deployment.data).parts[1]
+        is_own = json.loads(path.read_text())["agent"] == agent
+        assert not is_own or (agent, path.parent.name) in attached, f"{path} is of no attached skill"
+
+
 async def check_content(database: str, blobs: Path) -> None:
-    """Check that after a sweep exactly the packs of the snapshots exist, and that all snapshots can be read."""
+    """Check that after a sweep exactly the packs of what is kept exist, and that all of it can be read."""
     db, folder = Database(database), FolderStore(blobs)
     content = ContentService(db, folder)
     await content.sweep(timedelta(0))
@@ -59,19 +95,19 @@ async def check_content(database: str, blobs: Path) -> None:
     await scrub.scrub_due()
     await scrub.count_damaged()
     assert scrub.damaged_packs == 0, "a pack is not whole"
-    packs, held, agents, snapshots = await db.read(_rows)
+    packs, held, owners, trees = await db.read(_rows)
     assert {blob.key async for blob in folder.list()} == packs, "objects leak, or are lost"
     assert not list(blobs.glob("new/*")), "unfinished objects leak"
     assert {pack for _, pack in held} == packs, "packs without a holder"
-    assert {holder.partition("/")[2] for holder, _ in held} <= agents, "packs of no agent"
-    for scope, cid in {(scope, cid) for scope, cid, _ in snapshots}:
-        await _read_snapshot(content.reader, scope, cid)
-    named = {pack for *_, own in snapshots for pack in own}
-    assert named == packs, "packs of no snapshot, or snapshots of no pack"
+    assert {holder for holder, _ in held} <= owners, f"packs of nothing: {dict(held).keys() - owners}"
+    for scope, cid in {(scope, cid) for scope, cid, _ in trees}:
+        await _read_tree(content.reader, scope, cid)
+    named = {pack for *_, own in trees for pack in own}
+    assert named == packs, "packs of no snapshot or folder, or some without their pack"
     db.close()
 
 
-async def _read_snapshot(reader: ContentReader, scope: ContentScope, cid: str) -> None:
+async def _read_tree(reader: ContentReader, scope: ContentScope, cid: str) -> None:
     members = [member async for member in walk_tree(reader, scope, Cid.parse(cid))]
     assert members
     for member in members:
@@ -83,12 +119,20 @@ async def _read_snapshot(reader: ContentReader, scope: ContentScope, cid: str) -
 def _rows(
     connection: Connection,
 ) -> tuple[set[str], set[tuple[str, str]], set[str], list[tuple[ContentScope, str, list[str]]]]:
+    """Return the packs, the holds, all that may hold packs, and the trees with their packs."""
     packs = set(connection.execute(sa.select(store.packs.c.id)).scalars())
     held = {(row.holder, row.pack_id) for row in connection.execute(sa.select(store.holds))}
     agents = set(connection.execute(sa.text("SELECT id FROM agents")).scalars())
+    owners = {f"{kind}/{agent}" for agent in agents for kind in ("agent", "agent-state")}
     trees: list[tuple[ContentScope, str, list[str]]] = []
     for row in connection.execute(sa.text("SELECT tenant_id, cid, packs, state_cid, state_packs FROM snapshots")):
         trees.append((model.content_scope(row.tenant_id), row.cid, json.loads(row.packs)))
         if row.state_cid is not None:
             trees.append((model.state_scope(row.tenant_id), row.state_cid, json.loads(row.state_packs)))
-    return packs, held, agents, trees
+    for kind, query in _FOLDERS.items():
+        for owner, tenant_id, cid in connection.execute(sa.text(query)):
+            own = [pack for holder, pack in held if holder == f"{kind}/{owner}"]
+            assert own, f"{kind}/{owner} has no pack"
+            owners.add(f"{kind}/{owner}")
+            trees.append((ContentScope(ContentNetwork.PRIVATE, tenant_id), cid, own))
+    return packs, held, owners, trees

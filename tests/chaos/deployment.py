@@ -1,9 +1,11 @@
 """A server process with one agent in a container, whose processes can be killed and come back."""
 
 import hashlib
+import json
 import os
 import stat
 import subprocess
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,10 @@ from typing import Any
 import httpx2 as httpx
 import sqlalchemy as sa
 
+from roost.agents.hub.maintenance import read_catalogue
+from roost.agents.templates.model import Submission, TemplateSource
+from roost.agents.templates.service import TemplateService
+from roost.drivers.git.local_folder import LocalRepository
 from roost.drivers.runtime.bwrap.record import ContainerRecord, load_record
 from tests.journeys.server_process import until
 from tests.server import RunningServer
@@ -19,6 +25,16 @@ from tests.storage.server_crash import Servers
 Tree = Mapping[str, tuple[str, int, str]]
 """Kind, permissions, and the hash of a file or the target of a link, by path."""
 _QUIET_SECONDS = 90.0
+_SKILL = b"---\nname: reading\ndescription: Reads\n---\n\nRead.\n"
+_MANIFEST: Mapping[str, Any] = {
+    "version": 1,
+    "agent": {"name": "Reader"},
+    "engine": "fake",
+    "template": {"slug": "reader"},
+    "tasks": [{"name": name, "prompt": "Sum up", "schedule": "0 7 * * *"} for name in ("Digest", "Report")],
+}
+TEMPLATE_FILES = {f"books/{number}/notes.md": f"{number}\n".encode() for number in range(40)}
+"""Files of the template that `Deployment.template` names."""
 
 
 def read_tree(root: Path) -> Tree:
@@ -52,6 +68,7 @@ class Deployment:
         self._key: str = told["key"]
         self._token: str = told["token"]
         self.agent_id: str = told["agent"]
+        self.template: str = told["template"]
         self._port: int = told["port"]
 
     def start(self) -> None:
@@ -77,25 +94,51 @@ class Deployment:
     def tree(self, agent_id: str | None = None) -> Tree:
         return read_tree(self.data / "agents" / (agent_id or self.agent_id) / "workspace")
 
-    def call(self, method: str, path: str, **body: Any) -> httpx.Response:
-        """Send a request of the tenant."""
-        headers = {"Host": f"agents.localhost:{self._port}", "Authorization": f"Bearer {self._key}"}
-        url = f"http://127.0.0.1:{self._port}/v0/agents{path}"
-        return httpx.request(method, url, headers=headers, json=body or None, timeout=120, trust_env=False)
+    def send(self, method: str, path: str, host: str = "agents.localhost", **options: Any) -> httpx.Response:
+        """Send a request of the tenant to a path below `/v0`, or of another address."""
+        headers = {
+            "Host": f"{host}:{self._port}",
+            "Authorization": f"Bearer {self._key}",
+            **options.pop("headers", {}),
+        }
+        prefix = "" if path.startswith("/v3") else "/v0"
+        url = f"http://127.0.0.1:{self._port}{prefix}{path}"
+        return httpx.request(method, url, headers=headers, timeout=120, trust_env=False, **options)
 
-    def get(self, method: str, path: str, **body: Any) -> Any:
+    def get(self, method: str, path: str, **options: Any) -> Any:
         """Return the answer of a request, which succeeds."""
-        answer = self.call(method, path, **body)
+        answer = self.send(method, path, **options)
         assert answer.status_code < 300, f"{method} {path}: {answer.status_code} {answer.text}"
         return answer.json()
 
+    def hub(self) -> Sequence[dict[str, Any]]:
+        """Return the skills that come with Roost."""
+        until(lambda: len(self.get("GET", "/hub?category=basics&limit=100")["skills"]) == len(read_catalogue()))
+        return self.get("GET", "/hub?category=basics&limit=100&sort=name")["skills"]
+
+    def store(self, files: Mapping[str, bytes]) -> str:
+        """Store a folder through the storage API, and return its CID."""
+        parts = [("file", (f"top/{path}", content)) for path, content in files.items()]
+        options: dict[str, Any] = {"files": parts, "data": {"network": "private"}}
+        return self.get("POST", "/v3/files", host="uploads.localhost", **options)["data"]["cid"]
+
+    def drop_files(self) -> None:
+        """Delete all files of the storage API."""
+        host = "api.localhost"
+        for file in self.get("GET", "/v3/files/private", host=host)["data"]["files"]:
+            self.get("DELETE", f"/v3/files/private/{file['id']}", host=host)
+
+    def read(self, agent_id: str, path: str) -> str:
+        """Read a file of a workspace."""
+        return (self.data / "agents" / agent_id / "workspace" / path).read_text()
+
     def shell(self, script: str) -> None:
-        done = self.get("POST", f"/{self.agent_id}/console/exec", command=script)
+        done = self.get("POST", f"/agents/{self.agent_id}/console/exec", json={"command": script})
         assert done["exitCode"] == 0, done
 
     def sync(self, agent_id: str | None = None) -> str:
         """Take a snapshot, and return its CID."""
-        return self.get("POST", f"/{agent_id or self.agent_id}/snapshots/sync")["snapshotCid"]
+        return self.get("POST", f"/agents/{agent_id or self.agent_id}/snapshots/sync")["snapshotCid"]
 
     def git(self, *arguments: str | Path) -> str:
         """Run Git; `URL` stands for the address of the agent's repository."""
@@ -142,5 +185,30 @@ class Deployment:
 
 async def _prepare(server: RunningServer) -> dict[str, Any]:
     key = server.key()
-    agent = (await server.client(key).post("/v0/agents", json={"name": "a"})).json()["agent"]
-    return {"key": key, "agent": agent["agentId"], "token": agent["gatewayToken"], "port": server.port}
+    client = server.client(key)
+    agent = (await client.post("/v0/agents", json={"name": "a"})).json()["agent"]
+    skill = (await client.post("/v0/skills", files={"file": ("reading/SKILL.md", _SKILL)})).json()["skill"]
+    template = await _submit_template(server, agent["userId"], skill["skillCid"])
+    return {
+        "key": key,
+        "agent": agent["agentId"],
+        "token": agent["gatewayToken"],
+        "template": template,
+        "port": server.port,
+    }
+
+
+async def _submit_template(server: RunningServer, tenant_id: str, skill_cid: str) -> str:
+    """Publish a template of a folder of this machine, and return its slug."""
+    roost = server.roost
+    with tempfile.TemporaryDirectory() as folder:
+        for path, content in TEMPLATE_FILES.items():
+            file = Path(folder, "workspace", path)
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(content)
+        manifest = _MANIFEST | {"skills": [{"cid": skill_cid, "name": "reading"}]}
+        Path(folder, "manifest.json").write_text(json.dumps(manifest))
+        quota = roost.storage.files.quota.check
+        service = TemplateService(roost.core.db, LocalRepository(Path(folder)), roost.storage.content, quota, ["fake"])
+        template, _ = await service.submit(tenant_id, Submission(TemplateSource("")))
+    return template.slug

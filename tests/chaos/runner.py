@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -15,12 +15,23 @@ import httpx2 as httpx
 
 from roost.drivers.runtime.bwrap.agent_paths import AgentPaths
 from roost.drivers.runtime.bwrap.record import find_marked
-from tests.chaos.actions import ACTIONS, Action
-from tests.chaos.audit import check_content, check_history, check_remains, check_repositories
+from tests.chaos.actions import Action, Fork, Push, Reset, Sync
+from tests.chaos.audit import check_content, check_history, check_library, check_remains, check_repositories
 from tests.chaos.deployment import Deployment
+from tests.chaos.library_actions import Attach, FromTemplate, Install, Publish, Register
 from tests.storage.crash import forked
 
-VICTIMS = ("server", "container", "both")
+ACTIONS: Mapping[str, type[Action]] = {
+    "sync": Sync,
+    "reset": Reset,
+    "push": Push,
+    "fork": Fork,
+    "register": Register,
+    "attach": Attach,
+    "install": Install,
+    "publish": Publish,
+    "template": FromTemplate,
+}
 _AUDIT_EVERY = 10
 _STAGED_SECONDS = 0.06
 """From the first staged change to the kill, at most: writing, syncing and moving take about as long."""
@@ -38,14 +49,15 @@ def run_chaos(folder: Path, points: int, seed: int, names: Sequence[str], databa
             _run_whole(deployment, action)
         done = Counter[str]()
         for point in range(points):
-            name, victim = names[point % len(names)], chance.choice(VICTIMS)
+            name = names[point % len(names)]
+            victim = chance.choice(actions[name].victims)
             print(f"{point}: {victim} killed during {name}", file=sys.stderr, flush=True)
             done[f"{name} {victim}"] += _interrupt(deployment, actions[name], victim, chance)
             if point % _AUDIT_EVERY == _AUDIT_EVERY - 1:
                 _audit(deployment)
         for action in actions.values():
             _run_whole(deployment, action)
-        deployment.get("DELETE", f"/{deployment.agent_id}")
+        deployment.get("DELETE", f"/agents/{deployment.agent_id}")
         _audit(deployment)
     finally:
         _end_processes(deployment)
@@ -82,6 +94,7 @@ def _interrupt(deployment: Deployment, action: Action, victim: str, chance: rand
     deployment.start()
     deployment.settle()
     check_remains(deployment)
+    check_library(deployment)
     action.check()
     check_history(deployment, deployment.agent_id)
     return is_under_way
@@ -97,6 +110,7 @@ def _run_quietly(action: Action) -> None:
 def _audit(deployment: Deployment) -> None:
     deployment.settle()
     check_remains(deployment)
+    check_library(deployment)
     check_repositories(deployment)
     child = forked(lambda: asyncio.run(check_content(deployment.database, deployment.data / "blobs")))
     assert os.waitpid(child, 0)[1] == 0, "see the error above"

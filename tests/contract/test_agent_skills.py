@@ -10,6 +10,7 @@ import httpx2 as httpx
 import pytest
 
 from tests.agents.lifecycle.lifecycle_env import until
+from tests.contract.git_client import GitClient
 from tests.contract.test_skills import DANGER, UNKNOWN, folder, register, skill_file, status_and_body
 from tests.contract.test_snapshots import reset, shell, sync
 from tests.server import RunningServer, running
@@ -202,6 +203,23 @@ async def _has(server: RunningServer, agent: dict[str, Any], expected: list[str]
     return await files(server, agent) == expected
 
 
+async def test_files_come_back_after_a_push(
+    server: RunningServer, api: httpx.AsyncClient, agent: dict[str, Any], tmp_path: Path
+) -> None:
+    await attach(api, agent, await register(api, folder()))
+    git = GitClient(server, agent, tmp_path)
+    clone = await git.clone("clone")
+    (clone / "skills/notes/SKILL.md").write_text("pushed")
+    (clone / "skills/notes/scripts/run.sh").unlink()
+    await git.run("commit", "-qam", "change", cwd="clone")
+    await git.run("push", "-q", "origin", "HEAD:main", cwd="clone")
+    await until(lambda: _has(server, agent, NOTES))
+    assert await files(server, agent, "tail -n1 skills/notes/SKILL.md; skills/notes/scripts/run.sh") == [
+        "Take notes.",
+        "notes",
+    ]
+
+
 async def test_hostile_folders_are_no_obstacle(
     server: RunningServer, api: httpx.AsyncClient, agent: dict[str, Any]
 ) -> None:
@@ -213,6 +231,8 @@ async def test_hostile_folders_are_no_obstacle(
         "rm -rf skills; ln -s /etc skills",
         "rm -rf skills; mkdir -p skills/notes/SKILL.md/deep",
         "rm -rf skills; mkdir -p skills; ln -s /etc skills/notes",
+        "rm -rf skills; ln -s /etc .roost-staging",
+        "rm -rf .roost-staging; mkdir -p .roost-staging/x; echo x > .roost-staging/y",
         "mkdir -p skills/x; echo '{\"agent\": 7}' > skills/x/.roost-skill.json; mkfifo skills/y",
         f"mkdir -p skills/z; echo keep > keep; echo '{escaping}' > skills/z/.roost-skill.json",
     ):
@@ -221,7 +241,7 @@ async def test_hostile_folders_are_no_obstacle(
         assert record["synced"], command
         assert (await files(server, agent, "tail -n1 skills/notes/SKILL.md")) == ["Take notes."], command
         assert (await api.delete(path_of(agent, f"/{skill['skillId']}"))).status_code == 200
-    assert await files(server, agent, "cat keep") == ["keep"]
+    assert await files(server, agent, "cat keep; ls -d .roost-staging") == ["keep"]
 
 
 async def test_a_new_agent_and_a_fork_have_skills(server: RunningServer, api: httpx.AsyncClient) -> None:
@@ -252,6 +272,17 @@ async def test_an_archive_names_the_skills(server: RunningServer, api: httpx.Asy
     assert await files(server, theirs["agent"]) == NOTES
     for owner, made in ((api, origin), (api, same["agent"]), (stranger, theirs["agent"])):
         assert (await owner.delete(f"/v0/agents/{made['agentId']}")).status_code == 200
+
+
+async def test_a_skill_wants_a_host_that_is_refused(tmp_path: Path) -> None:
+    wants = '{"roost": {"hosts": ["api.open.example", "API.shut.example", "*.shut.example", "no host"]}}'
+    async with running(tmp_path / "data", ROOST_EGRESS_DENY_HOSTS="shut.example") as server:
+        api = server.client(server.key())
+        skill = await register(api, {"SKILL.md": skill_file(metadata=wants)})
+        assert skill["wants"]["hosts"] == ["api.open.example", "api.shut.example", "*.shut.example"]
+        assert any("no host" in warning for warning in skill["warnings"])
+        (record,) = (await attach(api, await create(api), skill)).json()["skills"]
+        assert record["missing"]["hosts"] == ["api.shut.example", "*.shut.example"]
 
 
 async def test_a_stopped_agent_has_them_at_its_next_start(tmp_path: Path) -> None:

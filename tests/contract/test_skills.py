@@ -122,13 +122,14 @@ async def test_a_stored_folder_keeps_its_cid(
 ) -> None:
     storage = server.client(server.key(tenant), "api.localhost")
     cid = await store(server.client(server.key(tenant), "uploads.localhost"), folder(), network)
-    body = {"skillCid": cid, "name": "My notes", "description": "Mine", "envVars": ["KEY"], "fileId": "f"}
+    (file,) = (await storage.get(f"/v3/files/{network}")).json()["data"]["files"]
+    body = {"skillCid": cid, "name": "My notes", "description": "Mine", "envVars": ["KEY"], "fileId": file["id"]}
     answer = await api.post("/v0/skills", json=body)
     assert answer.status_code == 201, answer.text
     skill = answer.json()["skill"]
-    assert (skill["skillCid"], skill["name"], skill["description"], skill["fileId"]) == (cid, "notes", "Mine", "f")
+    found = (skill["skillCid"], skill["name"], skill["description"], skill["fileId"])
+    assert found == (cid, "notes", "Mine", file["id"])
     assert "My notes" in skill["warnings"][-1]
-    (file,) = (await storage.get(f"/v3/files/{network}")).json()["data"]["files"]
     assert (await storage.delete(f"/v3/files/{network}/{file['id']}")).status_code == 200
     assert (await server.roost.agents.skill_library.read_version(await version_of(server, skill))).files.keys() == {
         *folder()
@@ -224,6 +225,20 @@ async def test_a_file_and_a_foreign_folder_are_no_skill(
     foreign = await store(server.client(server.key("other"), "uploads.localhost"), folder("foreign"))
     answer = await api.post("/v0/skills", json={"skillCid": foreign})
     assert status_and_body(answer) == (404, {"error": "No content with this CID is stored"})
+
+
+async def test_a_file_id_must_be_of_the_folder(api: httpx.AsyncClient, server: RunningServer, tenant: str) -> None:
+    uploads, other = (server.client(server.key(name), "uploads.localhost") for name in (tenant, "other"))
+    cid = await store(uploads, folder("known"))
+    another = (await uploads.post("/v3/files", files={"file": ("a.txt", b"x")})).json()["data"]["id"]
+    await store(other, folder("known"))
+    storage = server.client(server.key("other"), "api.localhost")
+    (foreign, *_) = (await storage.get("/v3/files/private", params={"cid": cid})).json()["data"]["files"]
+    for file_id in (another, foreign["id"], "f", ""):
+        answer = await api.post("/v0/skills", json={"skillCid": cid, "fileId": file_id})
+        assert answer.status_code == 400, answer.text
+        assert "fileId" in answer.json()["error"]
+    assert (await api.get("/v0/skills")).json()["skills"] == []
 
 
 async def test_verdicts_are_stored_and_follow_the_rules(api: httpx.AsyncClient, server: RunningServer) -> None:

@@ -122,3 +122,13 @@ async def test_a_file_that_the_disk_does_not_take(limited: RunningServer) -> Non
     assert (await reader.get(f"/ipfs/{small}")).content == content(1)
     assert (await send(api, content(4))).status_code == 200
     assert (await api.delete(place)).status_code == 204
+
+
+async def test_a_skill_that_the_disk_does_not_take(limited: RunningServer, tmp_path: Path) -> None:
+    api, blobs = limited.client(limited.key()), tmp_path / "data/blobs"
+    skill = ("file", ("notes/SKILL.md", b"---\nname: notes\ndescription: Notes\n---\n"))
+    answer = await api.post("/v0/skills", files=[skill, ("file", ("notes/large", content(7, 6 * MIB)))])
+    assert (answer.status_code, list(answer.json())) == (503, ["error"]), answer.text
+    assert (await api.get("/v0/skills")).json()["skills"] == []
+    assert not [path for path in blobs.rglob("*") if path.is_file() and path.stat().st_size > MIB]
+    assert (await api.post("/v0/skills", files=[skill])).status_code == 201

@@ -34,6 +34,8 @@ ExpectCommitted = Callable[[str], Awaitable[ExpectEntries]]
 """Returns what describes an agent's workspace as the last commit has it."""
 MakeCurrent = Callable[[str], Awaitable[None]]
 """Commits what has changed in an agent's workspace, so that its repository shows the agent's files as they are."""
+RestoreFiles = Callable[[Agent], Awaitable[None]]
+"""Restores files of the platform that a push to an agent may have changed."""
 
 _FINISH_SECONDS = 600.0
 _log = log.get_logger("git")
@@ -58,6 +60,7 @@ class AgentGitService:
         make_current: MakeCurrent,
         expect_committed: ExpectCommitted,
         open_workspace: OpenWorkspace,
+        restore_files: RestoreFiles,
     ) -> None:
         self._db = db
         self._queue = queue
@@ -70,6 +73,7 @@ class AgentGitService:
         self._make_current = make_current
         self._expect_committed = expect_committed
         self._open_workspace = open_workspace
+        self._restore_files = restore_files
         self._limiter = GitCommandLimiter()
         queue.handle(FINISH_PUSH, self.handle_unfinished)
 
@@ -118,6 +122,8 @@ class AgentGitService:
                     yield chunk
         finally:
             self._recovery.live_pushes.discard(push)
+            if push.is_accepted:
+                await self._restore_files(agent)
 
     async def enqueue_unfinished_pushes(self, host_agents: HostAgents) -> None:
         """Enqueue that the pushes to this host's agents that a crash interrupted are finished."""
@@ -128,8 +134,10 @@ class AgentGitService:
     async def handle_unfinished(self, operation: ClaimedOperation) -> None:
         """Handle `agent.push`, idempotently: opening a workspace finishes the push to it."""
         with suppress(AgentNotFound):  # deleted while the operation waited
-            async with self._open_workspace(await self._agents.get_here(operation.subject)):
+            agent = await self._agents.get_here(operation.subject)
+            async with self._open_workspace(agent):
                 pass
+            await self._restore_files(agent)
 
     async def _show_current(self, agent_id: str) -> None:
         """Make the repository current; one for which that fails now shows the files from before it."""

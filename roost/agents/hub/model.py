@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
@@ -26,6 +26,7 @@ QUERY_LIMIT, TERMS_LIMIT = 200, 8
 TAGS_LIMIT, TAG_LENGTH = 10, 40
 OWNER_LENGTH = 38
 
+_COUNT_LIMIT = (1 << 31) - 1
 _LABEL = re.compile(r"[a-z0-9]+(?:[ &+-]+[a-z0-9]+)*")
 _NOT_OF_OWNER = re.compile(r"[^a-z0-9]+")
 _FENCE = re.compile(r"^---[ \t]*$", re.MULTILINE)
@@ -154,9 +155,9 @@ class HubCursor:
         """Parse a token of a list in that order. Raises InvalidHubCursor."""
         try:
             order, value, row_id = json.loads(base64.urlsafe_b64decode(token.encode()))
-            if order != sort or not isinstance(row_id, str) or "\0" in row_id:
+            if order != sort:
                 raise InvalidHubCursor
-            return cls(sort, _parse_value(sort, value), row_id[:36])
+            return cls(sort, _parse_value(sort, value), _parse_text(row_id, 36))
         except (ValueError, TypeError, OverflowError, RecursionError, binascii.Error):
             raise InvalidHubCursor from None
 
@@ -252,9 +253,21 @@ def skill_body(content: bytes) -> str:
 
 
 def _parse_value(sort: HubSort, value: Any) -> Any:
-    if sort is HubSort.POPULAR:
-        return int(value)
-    return datetime.fromisoformat(value) if sort is HubSort.NEWEST else str(value)
+    """Return a value that a database can compare. Raises ValueError, TypeError."""
+    if sort is HubSort.NAME:
+        return _parse_text(value, 64)
+    if sort is HubSort.NEWEST:
+        return datetime.fromisoformat(value).astimezone(UTC)
+    if not 0 <= int(value) <= _COUNT_LIMIT:
+        raise ValueError
+    return int(value)
+
+
+def _parse_text(value: Any, limit: int) -> str:
+    """Return text that a database can store. Raises ValueError."""
+    if not isinstance(value, str) or "\0" in value or len(value.encode()) > limit:
+        raise ValueError
+    return value
 
 
 def _collation_key(path: str) -> tuple[Sequence[int], Sequence[bool]]:

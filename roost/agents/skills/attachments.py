@@ -58,7 +58,7 @@ class AgentSkillService:
         self._delivery = delivery
         self._requirements = requirements
         self._open_workspace = open_workspace
-        queue.handle(model.DELIVER, self.handle_delivery, retries=_RETRIES)
+        queue.handle(model.DELIVER, self._handle_delivery, retries=_RETRIES)
 
     async def list(self, agent_id: str) -> Sequence[AttachedSkill]:
         """List an agent's skills in the order of their attachment. Raises AgentNotFound."""
@@ -202,7 +202,22 @@ class AgentSkillService:
             return waiting.id
         return work.add_operation(connection, model.DELIVER, agent.id, host=agent.host_id).id
 
-    async def handle_delivery(self, operation: ClaimedOperation) -> Mapping[str, Any]:
+    async def restore_files(self, agent: Agent) -> None:
+        """Enqueue a delivery to an agent that has skills, because something else changed its workspace."""
+
+        def enqueue(connection: Connection) -> None:
+            if store.list_attached(connection, agent.id):
+                self.enqueue_delivery(connection, agent)
+
+        await self._db.write(enqueue)
+
+    def _enqueue(self, connection: Connection, agent_id: str) -> str | None:
+        """Enqueue a delivery; return the id of the operation if the agent runs, so that it is worth to wait for it."""
+        agent = self._agents.lock(connection, agent_id)
+        operation_id = self.enqueue_delivery(connection, agent)
+        return operation_id if agent.state in _UP else None
+
+    async def _handle_delivery(self, operation: ClaimedOperation) -> Mapping[str, Any]:
         """Handle `agent.skills`, idempotently; an agent without a container gets its skills at its next start."""
         try:
             agent = await self._agents.get_here(operation.subject)
@@ -217,12 +232,6 @@ class AgentSkillService:
         if is_changed:
             await self._refresh(agent)
         return {}
-
-    def _enqueue(self, connection: Connection, agent_id: str) -> str | None:
-        """Enqueue a delivery; return the id of the operation if the agent runs, so that it is worth to wait for it."""
-        agent = self._agents.lock(connection, agent_id)
-        operation_id = self.enqueue_delivery(connection, agent)
-        return operation_id if agent.state in _UP else None
 
     async def _wait(self, operation_id: str | None) -> None:
         """Wait a while for a delivery; records show whether it has ended."""

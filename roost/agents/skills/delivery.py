@@ -25,7 +25,7 @@ from roost.drivers.runtime.contract import ContainerNotRunning
 from roost.drivers.runtime.warden_changes import PutFile, RemovePath, TreeChange
 from roost.drivers.runtime.warden_client import WardenClient
 from roost.drivers.runtime.warden_errors import PathRefused, WardenFileNotFound, WardenNotAFile
-from roost.drivers.runtime.warden_tree import FileReading
+from roost.drivers.runtime.warden_tree import STAGING_NAME, FileReading
 
 _MARKER_LIMIT = 256 * 1024
 _EXECUTABLE = 0o111
@@ -65,7 +65,7 @@ class SkillDelivery:
         for name, marker in markers.items():
             if name not in wanted and marker.agent_id == agent.id:
                 changes += await _remove_skill(warden, name, marker)
-        if changes:
+        if changes or await _is_interrupted(warden):
             await warden.tree.apply(_each(changes))
             _log.info("skills.delivered", agent=agent.id, changes=len(changes))
         delivered = {one.skill.id: one.version.id for one in attached if not one.is_delivered}
@@ -95,6 +95,17 @@ def parse_marker(content: bytes) -> SkillMarker | None:
         return None
     is_safe = all({"", ".", ".."}.isdisjoint(path.split("/")) and "\0" not in path for path in marker.files)
     return marker if is_safe else None
+
+
+async def _is_interrupted(warden: WardenClient) -> bool:
+    """Return whether a crash interrupted a change after its last path; the next one, even of nothing, ends it."""
+    try:
+        await warden.list(STAGING_NAME)
+    except WardenFileNotFound:
+        return False
+    except (WardenNotAFile, PathRefused):  # the agent made it
+        return True
+    return True
 
 
 async def _read_markers(warden: WardenClient) -> Mapping[str, SkillMarker]:

@@ -43,6 +43,8 @@ from roost.storage.unixfs.profile import UNIXFS_V1_2025
 
 CheckQuota = Callable[[Connection, Tenant], None]
 """Raises StorageQuotaExceeded if the tenant holds more than its plan allows."""
+FindFileCid = Callable[[Connection, str, str], str | None]
+"""Returns the CID of a tenant's stored file of that id."""
 _log = log.get_logger("skills")
 
 
@@ -60,10 +62,13 @@ class _CheckedBundle:
 
 
 class SkillService:
-    def __init__(self, db: Database, content: ContentService, check_quota: CheckQuota) -> None:
+    def __init__(
+        self, db: Database, content: ContentService, check_quota: CheckQuota, find_file_cid: FindFileCid
+    ) -> None:
         self._db = db
         self._content = content
         self._check_quota = check_quota
+        self._find_file_cid = find_file_cid
 
     async def list(self, tenant_id: str) -> Sequence[LibrarySkill]:
         """List the tenant's skills with their newest versions, the last registered first."""
@@ -207,13 +212,16 @@ class SkillService:
         skill_id: str | None,
     ) -> RegisteredSkill:
         tenant = tenants.lock_tenant(connection, tenant_id)
-        present = store.find_by_cid(connection, tenant_id, [str(one) for one in root.spellings()])
+        spellings = [str(one) for one in root.spellings()]
+        present = store.find_by_cid(connection, tenant_id, spellings)
         if present is not None:
             if skill_id not in {None, present.skill.id}:
                 raise SkillVersionConflict(f"The content is a version of another skill: {present.skill.id}")
             reference = PackReference(pack_id, model.holder_of(present.version.id), tenant_id, ContentNetwork.PRIVATE)
             replace_damaged(connection, reference)
             return RegisteredSkill(present.skill, present.version, is_new=False)
+        if new.file_id is not None and self._find_file_cid(connection, tenant_id, new.file_id) not in spellings:
+            raise InvalidSkillRequest(f"fileId must be the id of a stored file with this content, got {new.file_id!r}")
         skill = _find_or_create(connection, tenant_id, checked.file.name, new, skill_id)
         version = _new_version(connection, skill, root, checked, new)
         store.insert_version(connection, version)

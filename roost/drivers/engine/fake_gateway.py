@@ -120,7 +120,9 @@ class FakeGatewayHandler(BaseHTTPRequestHandler):
 
     def _skills(self) -> None:
         """Answer with the skills of the workspace, in which the gateway runs."""
-        self._json({"skills": sorted(path.parent.name for path in Path("skills").glob("*/SKILL.md"))})
+        found = [path for path in Path("skills").glob("*/SKILL.md") if path.is_file()]
+        names = [path.parent.name for path in found if path.read_bytes().startswith(b"---\n")]
+        self._json({"skills": sorted(names)})
 
     def _echo(self) -> None:
         body = self._body().decode(errors="replace")

@@ -210,6 +210,12 @@ def get_file(connection: Connection, tenant_id: str, network: ContentNetwork, wh
     return file
 
 
+def find_file_cid(connection: Connection, tenant_id: str, file_id: str) -> str | None:
+    """Return the CID of the tenant's file of that id, on either network."""
+    files = (store.find_file(connection, tenant_id, network, file_id) for network in ContentNetwork)
+    return next((file.cid for file in files if file is not None), None)
+
+
 def is_public(connection: Connection, cid: Cid) -> bool:
     """Return whether any tenant has a public file of that CID, in any spelling."""
     return store.has_public(connection, [str(one) for one in cid.spellings()])

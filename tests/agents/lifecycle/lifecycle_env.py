@@ -38,7 +38,7 @@ from roost.identity import tenants
 from roost.identity.caller import Caller, CallerKind, Plan
 from roost.identity.gateway_tokens import GatewayTokens
 from roost.storage.content.service import ContentService
-from roost.storage.files.service import FileService
+from roost.storage.files.service import FileService, find_file_cid
 from roost.work import OperationWorker
 
 DEADLINE = 20.0
@@ -129,7 +129,7 @@ class LifecycleEnv:
             prepare_version=_prepare,
             limits=ContainerLimits(),
             trust=TrustedAuthorities(),
-            skill_library=SkillService(db, content, FileService(db).quota.check),
+            skill_library=SkillService(db, content, FileService(db).quota.check, find_file_cid),
             refuses_host=lambda _: False,
             reconcile_seconds=every,
             build_seconds=build,
