@@ -30,6 +30,7 @@ from roost.cli.output import (
     print_record,
     print_rows,
 )
+from roost.cli.secrets import secret_commands
 from roost.cli.snapshots import find_snapshot, take_snapshot
 
 commands = typer.Typer(help="Manage agents, each in its own container.", no_args_is_help=True)
@@ -185,7 +186,7 @@ def _describe_missing(agent_id: str, item: dict[str, str]) -> str:
     needed = "Required" if item["required"] else "Optional"
     about = f": {item['description']}" if item["description"] else ""
     commands_of = {
-        "secret": f"roost secrets create {name} && roost secrets attach {agent_id} {name}",
+        "secret": secret_commands(agent_id, name),
         "channel": f"roost channels set {agent_id} {name}",
     }
     advice = commands_of.get(kind, item["reason"])

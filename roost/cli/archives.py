@@ -28,6 +28,7 @@ from roost.cli.output import (
     print_json,
     print_line,
 )
+from roost.cli.secrets import secret_commands
 from roost.cli.snapshots import find_snapshot
 from roost.cli.transfer import count_bytes, progress_bar, save_chunks
 
@@ -120,10 +121,7 @@ def _describe_missing(server: ServerSession, answer: Mapping[str, Any]) -> Itera
         known = {secret["name"] for secret in server.call("GET", "/v0/secrets")["secrets"]}
         yield "It had these secrets, which you can attach:"
         for name in missing:
-            attach = shlex.join(["roost", "secrets", "attach", agent_id, name])
-            yield (
-                f"  {attach}" if name in known else f"  {shlex.join(['roost', 'secrets', 'create', name])} && {attach}"
-            )
+            yield f"  {secret_commands(agent_id, name, exists=name in known)}"
     if channels := answer["missingChannels"]:
         yield "It had these channels, whose tokens are not in the file:"
         for name, settings in channels.items():

@@ -132,6 +132,11 @@ class ServerSession:
         return f"{name}.{self.locate().domain}" + (f":{port}" if port else "")
 
 
+def drop_none(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a body that are given."""
+    return {name: value for name, value in fields.items() if value is not None}
+
+
 def path_segment(value: str) -> str:
     """Quote an argument as one segment of a path."""
     return quote(value, safe="")
@@ -201,8 +206,8 @@ def error_message(response: httpx.Response) -> str:
             message = f"{message}. {reason}"
         if detail := response.headers.get("X-Error-Detail"):
             message = f"{message}: {json.loads(detail)}"
-        elif hint := HINTS.get(message):
-            message = f"{message}: {hint}"
+        elif hint := HINTS.get(message.partition(": ")[0]):
+            message += f"{';' if ': ' in message else ':'} {hint}"
     except (ValueError, KeyError, TypeError, AttributeError):
         message = f"The server answered {response.status_code}{_text_error(response)}."
     return message

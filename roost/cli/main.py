@@ -15,6 +15,7 @@ from roost.cli import (
     gateways,
     groups,
     hosts,
+    hub,
     keys,
     runtime_config,
     scripts,
@@ -60,6 +61,7 @@ cli.add_typer(devices.commands, name="devices")
 cli.add_typer(runtime_config.commands, name="config")
 cli.add_typer(engines.commands, name="engines")
 cli.add_typer(hosts.commands, name="hosts")
+cli.add_typer(hub.commands, name="hub")
 cli.add_typer(keys.commands, name="keys")
 cli.add_typer(skills.commands, name="skills")
 cli.add_typer(snapshots.commands, name="snapshots")

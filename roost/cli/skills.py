@@ -1,123 +1,155 @@
-"""`roost skills ...`: lint, rules."""
+"""`roost skills ...`: list, show, add, versions, publish, delete; attach, detach, updates, update; lint, rules."""
 
-import os
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 import typer
 
-from roost.cli.output import ExitCode, Output, OutputFormat, exit_with_error, print_json, print_line, print_rows
-from roost.core.problem import InvalidInput
+from roost.cli.agent_skills import (
+    Skill,
+    attach_skills,
+    detach_skill,
+    list_agent_skills,
+    list_updates,
+    update_skill,
+)
+from roost.cli.client import Data, ServerSession, drop_none, load_session
+from roost.cli.output import (
+    ExitCode,
+    Output,
+    OutputFormat,
+    Yes,
+    confirm_change,
+    exit_with_error,
+    print_json,
+    print_line,
+    print_record,
+    print_rows,
+)
+from roost.cli.skill_files import find_skill_files, lint_skill, list_rules
+from roost.cli.skill_records import find_skill, parse_spellings, print_check, verdict_level
+from roost.cli.transfer import count_bytes, progress_bar
+from roost.cli.upload_form import MultipartForm, form_fields
 
-if TYPE_CHECKING:
-    from roost.agents.skills.bundle import Bundle
-    from roost.agents.skills.skill_wants import SkillWants
+commands = typer.Typer(
+    help="Manage skills: check them, keep them in your library, give them to agents.", no_args_is_help=True
+)
+_COLUMNS = ("name", "slug", "version", "verdict", "createdAt", "skillId")
+_VERSION_COLUMNS = ("version", "verdict", "files", "size", "createdAt", "skillCid")
+_ATTACHED_COLUMNS = ("name", "slug", "version", "verdict", "synced", "loaded", "attachedAt", "skillId")
 
-commands = typer.Typer(help="Check skills before an agent gets them.", no_args_is_help=True)
+
+@commands.command("list")
+def list_skills(
+    agent: Annotated[str | None, typer.Option(help="Only skills of the agent with this id or name.")] = None,
+    data: Data = None,
+    output: Output = OutputFormat.TABLE,
+) -> None:
+    """List your skills with their newest versions, or those of one agent."""
+    server = load_session(data)
+    if agent is not None:
+        print_rows(list_agent_skills(server, agent), _ATTACHED_COLUMNS, output)
+        return
+    _print_versions(server.call("GET", "/v0/skills")["skills"], _COLUMNS, output)
 
 
 @commands.command()
-def lint(
-    path: Annotated[Path, typer.Argument(metavar="PATH", help="A skill: a folder, a zip archive, or its SKILL.md.")],
+def show(skill: Skill, data: Data = None, output: Output = OutputFormat.TABLE) -> None:
+    """Show a skill: its newest version, or that of a CID, and what the check found."""
+    _print_skill(find_skill(load_session(data), skill), output)
+
+
+@commands.command()
+def add(
+    source: Annotated[
+        str, typer.Argument(metavar="PATH|CID", help="A folder, a zip archive, or a stored folder's CID.")
+    ],
+    version: Annotated[
+        str | None, typer.Option(help="Its number (default: that of SKILL.md, or the next patch).")
+    ] = None,
+    slug: Annotated[str | None, typer.Option(metavar="@OWNER/NAME", help="Tells skills of one name apart.")] = None,
+    data: Data = None,
     output: Output = OutputFormat.TABLE,
 ) -> None:
-    """Check a skill on this machine: errors, warnings, wants, verdict.
-
-    Exits with 1 if the skill is invalid or dangerous.
-    """
-    from roost.agents.skills.skill_file import parse_skill_file
-    from roost.agents.skills.skill_wants import ENV_EXAMPLE
-    from roost.agents.skills.verdict import VerdictLevel, check_bundle
-
-    try:
-        bundle = _read_bundle(path)
-        example = bundle.files.get(ENV_EXAMPLE)
-        skill = parse_skill_file(bundle.files["SKILL.md"].content, example.content if example else None)
-    except InvalidInput as problem:
-        if output is OutputFormat.JSON:
-            print_json({"valid": False, "errors": [problem.message]})
-            raise typer.Exit(ExitCode.FAILED) from None
-        exit_with_error(problem.message)
-    folder = path.resolve() if path.is_dir() else path.resolve().parent
-    warnings = [f"SKILL.md: {warning}" for warning in skill.warnings]
-    if path.suffix != ".zip" and folder.name != skill.name:
-        warnings.append(f"SKILL.md: the name is {skill.name}, but its folder is {folder.name}")
-    verdict = check_bundle(bundle)
-    if output is OutputFormat.JSON:
-        wants = asdict(skill.wants)
-        print_json(
-            {"valid": True, "name": skill.name, "warnings": warnings, "wants": wants, "verdict": asdict(verdict)}
-        )
+    """Add a skill to your library, or a version to the skill with its name."""
+    server = load_session(data)
+    fields = {"version": version, "slug": slug}
+    if source and Path(source).exists():
+        answer = _send_files(server, Path(source), fields)
+    elif parse_spellings(source):
+        answer = server.call("POST", "/v0/skills", drop_none({"skillCid": source, **fields}))
     else:
-        for warning in warnings:
-            print_line(f"Warning: {warning}")
-        for finding in verdict.findings:
-            print_line(f"{finding.path}:{finding.line}: {finding.level} ({finding.rule}): {finding.excerpt}")
-        for line in _describe_wants(skill.wants):
-            print_line(line)
-        print_line(f"{skill.name}: {verdict.level}")
-    if verdict.level is VerdictLevel.DANGEROUS:
-        raise typer.Exit(ExitCode.FAILED)
+        exit_with_error(f"{source!r} does not exist, and is no CID.", ExitCode.USAGE)
+    _print_skill(answer["skill"], output)
 
 
-@commands.command("rules")
-def list_rules(
-    markdown: Annotated[bool, typer.Option("--markdown", help="Print the reference page.")] = False,
+@commands.command()
+def versions(skill: Skill, data: Data = None, output: Output = OutputFormat.TABLE) -> None:
+    """List the versions of a skill, newest first."""
+    server = load_session(data)
+    skill_id = find_skill(server, skill)["skillId"]
+    _print_versions(server.call("GET", f"/v0/skills/{skill_id}/versions")["versions"], _VERSION_COLUMNS, output)
+
+
+@commands.command()
+def publish(
+    skill: Skill,
+    version: Annotated[str | None, typer.Option(help="Number or CID of a version (default: the newest).")] = None,
+    category: Annotated[str | None, typer.Option(help="Category in the hub.")] = None,
+    tag: Annotated[list[str] | None, typer.Option(help="Tag in the hub; can be repeated, replaces all tags.")] = None,
+    changelog: Annotated[str | None, typer.Option(help="What changed in this version.")] = None,
+    data: Data = None,
     output: Output = OutputFormat.TABLE,
 ) -> None:
-    """List the rules that give skills their verdict."""
-    from roost.agents.skills.verdict.reference import render_rules
-    from roost.agents.skills.verdict.rules import RULES
+    """Publish a version in the hub, for all who use this server; `roost hub withdraw` takes the skill back."""
+    server = load_session(data)
+    body = {"version": version, "category": category, "tags": tag, "changelog": changelog}
+    path = f"/v0/skills/{find_skill(server, skill)['skillId']}/publish"
+    published = server.call("POST", path, drop_none(body))["skill"]
+    if output is OutputFormat.TABLE:
+        fields = ("slug", "version", "category", "tags", "authorName", "skillCid", "hubSkillId")
+        published = {name: published[name] for name in fields} | {"verdict": verdict_level(published)}
+    print_record(published, output)
 
-    if markdown:
-        typer.echo(render_rules(), nl=False)
+
+@commands.command()
+def delete(skill: Skill, yes: Yes = False, data: Data = None) -> None:
+    """Delete a skill with all its versions, or the version with a CID, from your library."""
+    server = load_session(data)
+    found = find_skill(server, skill)
+    is_version = bool(parse_spellings(skill))
+    what = f"version {found['version']} of {found['name']}" if is_version else f"{found['name']} with all its versions"
+    confirm_change(f"Delete {what}?", yes)
+    reference = found["skillCid"] if is_version else found["skillId"]
+    print_line(server.call("DELETE", f"/v0/skills/{reference}")["message"])
+
+
+commands.command("attach")(attach_skills)
+commands.command("detach")(detach_skill)
+commands.command("updates")(list_updates)
+commands.command("update")(update_skill)
+commands.command("lint")(lint_skill)
+commands.command("rules")(list_rules)
+
+
+def _send_files(server: ServerSession, path: Path, fields: Mapping[str, str | None]) -> Any:
+    form = MultipartForm(form_fields(fields), find_skill_files(path))
+    with progress_bar("Uploading", int(form.headers["Content-Length"])) as advance:
+        return server.send("/v0/skills", count_bytes(form, advance), form.headers)
+
+
+def _print_skill(skill: Mapping[str, Any], output: OutputFormat) -> None:
+    if output is OutputFormat.JSON:
+        print_json(skill)
         return
-    rows = [{"rule": rule.id, "level": rule.level.value, "finds": rule.description} for rule in RULES]
-    print_rows(rows, ("rule", "level", "finds"), output)
+    fields = ("name", "slug", "version", "description", "skillCid", "skillId", "files", "size", "createdAt")
+    print_record({name: skill[name] for name in fields}, output)
+    print_check(skill)
 
 
-def _read_bundle(path: Path) -> "Bundle":
-    from roost.agents.skills.bundle import ARCHIVE_LIMIT, read_files, read_zip
-
-    if path.is_dir():
-        return read_files(_scan_skill(path))
-    if not path.is_file():
-        exit_with_error(f"{path} does not exist, or is no file and no folder.", ExitCode.USAGE)
-    if path.suffix == ".zip":
-        with path.open("rb") as archive:
-            return read_zip(archive.read(ARCHIVE_LIMIT + 1))
-    return read_files([("SKILL.md", _read_limited(path))])
-
-
-def _scan_skill(folder: Path) -> Iterator[tuple[str, bytes]]:
-    """Yield the files of a folder; the reader stops at its limits."""
-    from roost.agents.skills.errors import InvalidBundle
-
-    for root, folders, names in os.walk(folder):
-        here = Path(root)
-        for name in sorted(names + [name for name in folders if (here / name).is_symlink()]):
-            file = here / name
-            relative = file.relative_to(folder).as_posix()
-            if file.is_symlink() or not file.is_file():
-                raise InvalidBundle(f"{relative!r} is a link or a special file")
-            yield relative, _read_limited(file)
-
-
-def _read_limited(path: Path) -> bytes:
-    """Read one byte more than a skill may have, so that its reader refuses a larger file."""
-    from roost.agents.skills.bundle import BYTES_LIMIT
-
-    with path.open("rb") as file:
-        return file.read(BYTES_LIMIT + 1)
-
-
-def _describe_wants(wants: "SkillWants") -> Sequence[str]:
-    secrets = [
-        f"Wants the secret {secret.name}{'' if secret.required else ' (optional)'}"
-        + (f": {secret.description}" if secret.description else "")
-        for secret in wants.secrets
-    ]
-    programs = [f"Wants the program {name}" for name in wants.programs]
-    return [*secrets, *programs, *(f"Wants to reach {host}" for host in wants.hosts)]
+def _print_versions(skills: Sequence[Mapping[str, Any]], columns: Sequence[str], output: OutputFormat) -> None:
+    """Print versions; the cell of a verdict is its level."""
+    is_table = output is OutputFormat.TABLE
+    rows = [{**skill, "verdict": verdict_level(skill)} for skill in skills] if is_table else skills
+    print_rows(rows, columns, output)

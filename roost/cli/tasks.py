@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from roost.cli.client import AgentName, Data, ServerSession, load_session
+from roost.cli.client import AgentName, Data, ServerSession, drop_none, load_session
 from roost.cli.output import (
     ExitCode,
     Output,
@@ -53,7 +53,7 @@ def create(
     server = load_session(data)
     payload = _agent_turn(message, model, timeout)
     body = {"name": name, "schedule": schedule, "payload": payload, "description": description, "enabled": not off}
-    print_record(server.call("POST", _path(server, agent), _drop_none(body))["task"], output)
+    print_record(server.call("POST", _path(server, agent), drop_none(body))["task"], output)
 
 
 @commands.command()
@@ -82,7 +82,7 @@ def update(
     server = load_session(data)
     payload = None if message is None else _agent_turn(message, model, timeout)
     body = {"name": name, "schedule": schedule, "payload": payload, "description": description}
-    print_record(server.call("PUT", _task_path(server, agent, task), _drop_none(body))["task"], output)
+    print_record(server.call("PUT", _task_path(server, agent, task), drop_none(body))["task"], output)
 
 
 @commands.command()
@@ -149,11 +149,7 @@ def _task_path(server: ServerSession, agent: str, name: str) -> str:
 
 
 def _agent_turn(message: str, model: str | None, timeout: int | None) -> dict[str, Any]:
-    return _drop_none({"kind": "agentTurn", "message": message, "model": model, "timeoutSeconds": timeout})
-
-
-def _drop_none(fields: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in fields.items() if value is not None}
+    return drop_none({"kind": "agentTurn", "message": message, "model": model, "timeoutSeconds": timeout})
 
 
 def _table_row(task: Mapping[str, Any]) -> dict[str, Any]:

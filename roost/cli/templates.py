@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 
 import typer
 
-from roost.cli.client import Data, ServerSession, load_session, path_segment
+from roost.cli.client import Data, ServerSession, drop_none, load_session, path_segment
 from roost.cli.output import (
     ExitCode,
     Output,
@@ -77,7 +77,7 @@ def submit(
 ) -> None:
     """Fetch a repository and publish what it holds as a template."""
     body = {"gitUrl": url, "ref": ref, "path": path, "slugOverride": slug, "public": not draft}
-    answer = load_session(data).call("POST", "/v0/templates", _drop_none(body), timeout_seconds=_FETCH_SECONDS)
+    answer = load_session(data).call("POST", "/v0/templates", drop_none(body), timeout_seconds=_FETCH_SECONDS)
     print_record({key: answer["template"].get(key) for key in (*_COLUMNS, "gitCommitSha")}, output)
 
 
@@ -92,7 +92,7 @@ def update(
     """Fetch a template's repository again; what it holds now is the next version."""
     server = load_session(data)
     path = f"/v0/templates/{_find_id(server, template)}"
-    answer = server.call("PUT", path, _drop_none({"ref": ref, "public": publish}), timeout_seconds=_FETCH_SECONDS)
+    answer = server.call("PUT", path, drop_none({"ref": ref, "public": publish}), timeout_seconds=_FETCH_SECONDS)
     print_record({key: answer["template"].get(key) for key in (*_COLUMNS, "gitCommitSha")}, output)
 
 
@@ -148,7 +148,3 @@ def _list_all(server: ServerSession, path: str, query: dict[str, str]) -> list[d
         if page["nextCursor"] is None:
             return found
         query["cursor"] = page["nextCursor"]
-
-
-def _drop_none(body: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in body.items() if value is not None}
