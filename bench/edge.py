@@ -146,7 +146,7 @@ def _serve_auth(port: int) -> None:
 
 
 def _serve_edge(port: int, upstream: int) -> None:
-    async def dial(_agent_id: str) -> Any:
+    async def dial(_agent_id: str, _port: int | None) -> Any:
         return await asyncio.open_connection("127.0.0.1", upstream)
 
     async def credential(_agent_id: str) -> tuple[str, Sensitive[str]]:
@@ -156,9 +156,11 @@ def _serve_edge(port: int, upstream: int) -> None:
         addresses=HostAddresses("localhost", port),
         recall=_is_valid,
         admit=_check,
+        find_route=lambda _agent_id, _path: None,
         dial=dial,
         credential=credential,
         subscribe=lambda _listener: None,
+        subscribe_routes=lambda _listener: None,
         observe=lambda _record: None,
         cache=ResponseCache(lambda: 0),
     )

@@ -30,6 +30,7 @@ from roost.agents.models.service import ModelGateway
 from roost.agents.platform.service import AgentSelfService
 from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.agents.registry.repository import AgentRepository
+from roost.agents.routes.service import RouteService
 from roost.agents.runtime_config.service import RuntimeConfigService
 from roost.agents.secrets.environment import SecretEnvironment
 from roost.agents.secrets.service import SecretService
@@ -71,6 +72,7 @@ class AgentServices:
     files: AgentFileService
     tasks: TaskService
     devices: DeviceService
+    routes: RouteService
     runtime_config: RuntimeConfigService
     logs: LogService
     git: AgentGitService
@@ -95,6 +97,7 @@ def build_agent_services(
     instances = _build_instances(core, runtimes, secrets, channels, validator, models, templates)
     relays = RelayServer(drivers.runtime, app, EgressProxy(dialer))
     skill_library = SkillService(db, storage.content, storage.files.quota.check, find_file_cid)
+    routes = RouteService(db, repository, runtimes.get_gateway_port)
     lifecycle = build_lifecycle_services(
         db=db,
         operations=core.operations,
@@ -118,6 +121,7 @@ def build_agent_services(
         limits=_container_limits(settings),
         trust=trusted_authorities.load_authorities(settings.ca_file),
         skill_library=skill_library,
+        routes=routes,
         refuses_host=lambda host: not dialer.policy.admits_host(host),
     )
     return AgentServices(
@@ -131,10 +135,8 @@ def build_agent_services(
         lifecycle=lifecycle,
         channel_validator=validator,
         channels=ChannelService(db, channels, validator, repository, runtimes, lifecycle.restart),
-        commands=CommandService(repository, runtimes, environment.get_values),
-        files=AgentFileService(repository, runtimes),
-        tasks=TaskService(runtimes),
-        devices=DeviceService(runtimes),
+        **_container_services(repository, runtimes, environment),
+        routes=routes,
         runtime_config=RuntimeConfigService(repository, runtimes, lifecycle.starter.get_setup, lifecycle.restart),
         logs=logs,
         git=_build_git_service(core, drivers, repository, runtimes, lifecycle, logs),
@@ -143,6 +145,18 @@ def build_agent_services(
         skill_library=skill_library,
         skill_checks=SkillChecks(skill_library),
     )
+
+
+def _container_services(
+    repository: AgentRepository, runtimes: AgentRuntimes, environment: SecretEnvironment
+) -> dict[str, Any]:
+    """Return the services that only need an agent's container."""
+    return {
+        "commands": CommandService(repository, runtimes, environment.get_values),
+        "files": AgentFileService(repository, runtimes),
+        "tasks": TaskService(runtimes),
+        "devices": DeviceService(runtimes),
+    }
 
 
 def _build_model_gateway(
@@ -237,6 +251,8 @@ async def start_agent_services(agents: AgentServices, runtime: Runtime, stack: A
     capabilities = await runtime.probe()
     if not capabilities.usable:
         raise RuntimeFailed(f"No container can be started here: {capabilities.error}")
+    stack.push_async_callback(agents.routes.mirror.stop)
+    await agents.routes.mirror.start()
     stack.push_async_callback(agents.models.stop)
     await agents.models.start()
     stack.push_async_callback(agents.relays.close_all)

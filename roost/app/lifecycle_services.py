@@ -19,6 +19,7 @@ from roost.agents.lifecycle.update import UpdateWorkflow
 from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.agents.registry.host_agents import HostAgents
 from roost.agents.registry.repository import AgentRepository
+from roost.agents.routes.service import RouteService
 from roost.agents.scripts.model import BUILD_TIMEOUT_SECONDS, OPERATION_KIND
 from roost.agents.scripts.service import ScriptService
 from roost.agents.secrets.service import SecretService
@@ -86,6 +87,7 @@ def build_lifecycle_services(
     limits: ContainerLimits,
     trust: TrustedAuthorities,
     skill_library: SkillService,
+    routes: RouteService,
     refuses_host: RefusesHost,
     disk_reserve: int = 0,
     ballast: DiskBallast | None = None,
@@ -122,9 +124,10 @@ def build_lifecycle_services(
     )
     details = AgentDetails(repository, runtimes, gateway_tokens, secrets, origin, scripts, snapshots, skills, instances)
     update = UpdateWorkflow(db, operations, repository, runtimes, versions, start, snapshots)
-    delete = DeleteWorkflow(db, operations, repository, gateway_tokens, runtime, relays, git)
+    delete = DeleteWorkflow(db, operations, repository, gateway_tokens, runtime, relays, git, routes)
     launch = LaunchWorkflow(
-        db, operations, repository, gateway_tokens, runtimes, secrets, channel_validator, channels, snapshots, skills
+        *(db, operations, repository, gateway_tokens, runtimes, secrets, channel_validator, channels),
+        *(snapshots, skills, routes),
     )
     operations.handle(model.START, start.handle, retries=model.START_RETRIES)
     operations.handle(model.UPDATE, update.handle)

@@ -45,5 +45,6 @@ def build_template_launch(
         agents.secrets,
         lifecycle.agent_skills,
         hub,
+        agents.routes,
         lifecycle.launch,
     )

@@ -17,6 +17,7 @@ from roost.agents.lifecycle import api as lifecycle
 from roost.agents.logs import api as logs
 from roost.agents.models import api as models
 from roost.agents.platform import api as platform
+from roost.agents.routes import api as agent_routes
 from roost.agents.runtime_config import api as runtime_config
 from roost.agents.scripts import api as scripts
 from roost.agents.secrets import api as secrets
@@ -83,6 +84,7 @@ def create_application(
     app.include_router(tasks.router)
     app.include_router(templates.router)
     app.include_router(devices.router)
+    app.include_router(agent_routes.router)
     app.include_router(runtime_config.router)
     app.include_router(logs.router)
     app.include_router(models.router)

@@ -20,7 +20,7 @@ from roost.identity.caller import Caller, CallerKind
 from roost.identity.caller_cache import CallerCache, token_digest
 from roost.identity.errors import Unauthorised, UnknownAgent
 
-_PREFIX = "rst_gw"
+GATEWAY_TOKEN_PREFIX = "rst_gw"  # noqa: S105 - marks a token
 _MAX_TOKEN_LENGTH = 256
 
 
@@ -110,7 +110,7 @@ class GatewayTokens:
         """Return the caller of a valid token. Raises Unauthorised."""
         if (caller := self.recall(token)) is not None:
             return caller
-        if len(token) > _MAX_TOKEN_LENGTH or not token.startswith(_PREFIX):
+        if len(token) > _MAX_TOKEN_LENGTH or not token.startswith(GATEWAY_TOKEN_PREFIX):
             raise Unauthorised
         key = token_digest(token)
         changes = self._changes
@@ -130,7 +130,7 @@ class GatewayTokens:
                 del self._held[agent_id]
 
     def _new(self, agent_id: str) -> tuple[Sensitive[str], bytes]:
-        token = ids.new_token(_PREFIX)
+        token = ids.new_token(GATEWAY_TOKEN_PREFIX)
         return Sensitive(token), self._sealer.seal(token.encode(), _associated_data(agent_id))
 
 

@@ -55,6 +55,7 @@ RANKS: Mapping[str, int] = {
     "agents.runtime_config": 2,
     "agents.tasks": 2,
     "agents.scripts": 2,
+    "agents.routes": 2,
     "agents.versions": 2,
     "agents.files": 2,
     "agents.hub": 4,  # publishes skills of libraries, and installs into them

@@ -257,6 +257,7 @@ RULES: tuple[Rule, ...] = (
             "*/api.py",  # the routes themselves
             "roost/storage/compat/paths.py",  # old paths of the same routes
             "roost/storage/signed_urls/*",  # a signature covers the path
+            "roost/agents/routes/model.py",  # the prefix that an agent's own programs cannot have
             "roost/agents/lifecycle/model.py",  # the URL of the model gateway in an agent's configuration
             "roost/cli/*",  # a client of the API
             "roost/drivers/*",  # clients of other APIs

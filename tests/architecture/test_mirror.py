@@ -34,6 +34,7 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
     "roost/agents/template_instances/service.py": "tests/contract/test_template_agents.py",
     "roost/agents/templates/*.py": "tests/contract/test_templates.py",
     "roost/drivers/git/remote*.py": "tests/drivers/git/test_remote.py",
+    "roost/agents/routes/service.py": "tests/contract/test_routes.py",
     "roost/agents/devices/*.py": "tests/contract/test_devices.py",
     "roost/agents/runtime_config/*.py": "tests/contract/test_runtime_config.py",
     "roost/drivers/engine/abilities/devices.py": "tests/conformance/test_devices_and_configuration.py",

@@ -19,7 +19,6 @@ CONTRACT = Path(__file__).parents[3] / "shared" / "contract"
 ROWS: list[Row] = json.loads(Path(__file__).with_name("endpoints.json").read_text())
 
 NOT_YET = {
-    *(("GET", "/v0/agents/{agentId}/port-forwarding"), ("PUT", "/v0/agents/{agentId}/port-forwarding")),
     *(("GET", "/v0/agents/{agentId}/domains"), ("POST", "/v0/agents/{agentId}/domains")),
     *(("PUT", "/v0/agents/{agentId}/domains/{domainId}"), ("DELETE", "/v0/agents/{agentId}/domains/{domainId}")),
     ("POST", "/v0/agents/{agentId}/domains/challenge"),
@@ -29,7 +28,7 @@ NOT_YET = {
 }
 """Operations that are not built. The tests expect them to fail, strictly: remove a row when it is built."""
 
-NOT_YET_LIMIT = 10
+NOT_YET_LIMIT = 8
 """How many operations were missing at the last change of NOT_YET. Only ever lower it."""
 
 

@@ -152,7 +152,6 @@ async def test_the_manifest_takes_effect(server: RunningServer, tenant: str, tmp
         ("secret", "READER_EXTRA", False),
         ("skill", "reading", False),
         ("model", "scripted/mini", False),
-        ("route", "/report", False),
     }
     assert made["template"] == {
         "templateId": template["templateId"],
@@ -167,6 +166,8 @@ async def test_the_manifest_takes_effect(server: RunningServer, tenant: str, tmp
         "# Read\nvalue of the key\n"
     )
     await until(lambda: _task_names(client, agent, {"Digest"}))
+    routes = (await client.get(f"/v0/agents/{agent['agentId']}/port-forwarding")).json()["mappings"]
+    assert routes == [{"port": 8090, "pathPrefix": "/report", "protected": True}]
 
     async def built() -> bool:
         states = (await detail(client, agent))["lifecycle"]
@@ -188,7 +189,7 @@ async def test_skills_come_from_the_hub(server: RunningServer, tenant: str, tmp_
     name = ids.new_host_label()
     clean, other, bad = [await publish(author, f"{name}-{kind}") for kind in ("clean", "other", "bad")]
     wanted = [{"clawhub_slug": clean["slug"]}, {"cid": other["skillCid"]}, {"clawhub_slug": bad["name"]}]
-    template = await submit(server, tenant, tmp_path, skills=wanted, secrets=[], routes=[], model=None)
+    template = await submit(server, tenant, tmp_path, skills=wanted, secrets=[], model=None)
     for _ in range(2):  # the second agent finds them in the library
         made = await create(client, templateId=template["slug"])
         assert [(item["type"], item["name"]) for item in made["missing"]] == [("skill", bad["name"])]

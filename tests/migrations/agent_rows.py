@@ -357,4 +357,7 @@ ROWS: Mapping[str, Sequence[Row]] = {
         ("hub_uploads", {"id": "u2", "tenant_id": TENANT, "size": 3, "content": None, "created_at": THEN}),
     ],
     "0031": [_agent("a4", deleted=True, model="m" * 200)],
+    "0032": [
+        ("agent_routes", {"agent_id": "a1", "routes": '[{"prefix":"/app","port":3000,"is_protected":false}]'}),
+    ],
 }

@@ -11,6 +11,7 @@ from roost.agents.lifecycle import model
 from roost.agents.lifecycle.errors import AgentDeleteFailed
 from roost.agents.lifecycle.model import AgentRelays
 from roost.agents.registry.repository import AgentRepository
+from roost.agents.routes.service import RouteService
 from roost.agents.secrets.service import SecretService
 from roost.agents.skills.attachments import AgentSkillService
 from roost.agents.snapshots.taking import remove_snapshots
@@ -34,6 +35,7 @@ class DeleteWorkflow:
         runtime: Runtime,
         relays: AgentRelays,
         git: GitRepositories,
+        routes: RouteService,
     ) -> None:
         self._db = db
         self._queue = queue
@@ -42,6 +44,7 @@ class DeleteWorkflow:
         self._runtime = runtime
         self._relays = relays
         self._git = git
+        self._routes = routes
 
     async def delete(self, agent_id: str) -> None:
         """Delete an agent and return when nothing is left of it.
@@ -59,6 +62,7 @@ class DeleteWorkflow:
             ChannelRepository.remove_all(connection, agent_id)
             SecretService.detach_all(connection, agent_id)
             AgentSkillService.detach_all(connection, agent_id)
+            self._routes.remove_all(connection, agent_id)
             remove_snapshots(connection, agent_id)
             return work.add_operation(connection, model.DELETE, agent_id, host=agent.host_id).id
 

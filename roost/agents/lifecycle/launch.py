@@ -14,6 +14,7 @@ from roost.agents.lifecycle.model import CreateAgent, ImportedSnapshot
 from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.agents.registry.model import Agent, AgentState
 from roost.agents.registry.repository import AgentRepository
+from roost.agents.routes.service import RouteService
 from roost.agents.secrets.service import SecretService
 from roost.agents.skills.attachments import AgentSkillService
 from roost.agents.snapshots.model import RESTORE_SECONDS, Snapshot
@@ -39,6 +40,7 @@ class LaunchWorkflow:
         channels: ChannelRepository,
         snapshots: SnapshotService,
         skills: AgentSkillService,
+        routes: RouteService,
     ) -> None:
         self._db = db
         self._queue = queue
@@ -50,6 +52,7 @@ class LaunchWorkflow:
         self._channels = channels
         self._snapshots = snapshots
         self._skills = skills
+        self._routes = routes
 
     async def create(self, caller: Caller, request: CreateAgent, imported: ImportedSnapshot | None = None) -> Agent:
         """Create an agent and return it once it runs; `imported` takes the place of the request's snapshot.
@@ -77,6 +80,8 @@ class LaunchWorkflow:
             self._tokens.mint(connection, agent.id, caller.tenant_id)
             self._secrets.attach_in_transaction(connection, caller.tenant_id, agent.id, request.secret_ids)
             self._attach_skills(connection, agent, request, origin_id)
+            if origin_id is not None:
+                self._routes.copy(connection, origin_id, agent)
             self._channels.save_in_transaction(connection, agent.id, channels)
             if imported is not None:
                 imported.publish(connection, agent)

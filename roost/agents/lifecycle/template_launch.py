@@ -11,6 +11,8 @@ from roost.agents.hub.service import HubService
 from roost.agents.lifecycle.launch import LaunchWorkflow
 from roost.agents.lifecycle.model import CreateAgent, ImportedSnapshot
 from roost.agents.registry.model import Agent, AgentProfile
+from roost.agents.routes.model import PathRoute, parse_prefix
+from roost.agents.routes.service import RouteService
 from roost.agents.scripts.manifest import MANIFEST_PATH, encode_manifest
 from roost.agents.secrets.service import SecretService
 from roost.agents.skills.attachments import AgentSkillService
@@ -48,6 +50,7 @@ class TemplateLaunch:
         secrets: SecretService,
         skills: AgentSkillService,
         hub: HubService,
+        routes: RouteService,
         launch: LaunchWorkflow,
     ) -> None:
         self._db = db
@@ -57,13 +60,14 @@ class TemplateLaunch:
         self._secrets = secrets
         self._skills = skills
         self._hub = hub
+        self._routes = routes
         self._launch = launch
 
     async def create(self, caller: Caller, request: CreateAgent) -> Agent:
         """Create an agent and return it once it runs, or once its files are there if it waits for something.
 
-        Raises TemplateNotFound, ChannelPlanTooSmall, StorageQuotaExceeded, BlobStoreFailed, and the errors of
-        `LaunchWorkflow.create`.
+        Raises TemplateNotFound, InvalidRoutes, ChannelPlanTooSmall, StorageQuotaExceeded, BlobStoreFailed, and
+        the errors of `LaunchWorkflow.create`.
         """
         if request.template is None:
             return await self._launch.create(caller, request)
@@ -84,6 +88,8 @@ class TemplateLaunch:
                     receiver.publish_pack(connection)
                     TemplateInstanceService.add(connection, _instance(agent, template, version))
                     self._skills.attach_known(connection, agent.tenant_id, agent.id, skills)
+                    routes = [PathRoute(parse_prefix(one.path), one.port, one.protected) for one in manifest.routes]
+                    self._routes.replace_in_transaction(connection, agent, routes)
 
                 return await self._launch.create(caller, request, ImportedSnapshot(snapshot, publish))
             finally:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from functools import partial
 
+from roost.agents.registry.model import Agent
 from roost.agents.registry.repository import AgentRepository
 from roost.core.sensitive import Sensitive
 from roost.drivers.engine.abilities.agent_context import AgentContext
@@ -44,13 +45,17 @@ class AgentRuntimes:
         token = await self._agents.get_internal_token(agent_id)
         return self.get_engine(agent.engine), AgentContext(self.get_warden(agent_id), token, agent.engine_version)
 
-    async def dial_gateway(self, agent_id: str) -> Stream:
-        """Open a stream to the agent's gateway.
+    async def dial(self, agent_id: str, port: int | None = None) -> Stream:
+        """Open a stream to a port of the agent's container, the gateway's by default.
 
         Raises AgentNotFound, AgentOnOtherHost, ContainerNotRunning, DialRefused.
         """
         agent = await self._agents.get_here(agent_id)
-        return await self.get_warden(agent_id).dial(self.get_engine(agent.engine).port)
+        return await self.get_warden(agent_id).dial(port or self.get_engine(agent.engine).port)
+
+    def get_gateway_port(self, agent: Agent) -> int:
+        """Return the port of the agent's gateway in its container. Raises UnknownEngine."""
+        return self.get_engine(agent.engine).port
 
     async def get_credential(self, agent_id: str) -> tuple[str, Sensitive[str]]:
         """Return the header that authenticates the edge to the agent's gateway. Raises AgentNotFound."""

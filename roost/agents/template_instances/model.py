@@ -22,7 +22,6 @@ class MissingKind(StrEnum):
     CHANNEL = "channel"
     SKILL = "skill"
     MODEL = "model"
-    ROUTE = "route"
 
 
 @dataclass(frozen=True)
@@ -85,16 +84,12 @@ class AgentInputs:
 
 
 def list_missing(manifest: TemplateManifest, inputs: AgentInputs) -> Sequence[MissingItem]:
-    """List what the agent lacks: secrets, channels, skills, the model, routes."""
+    """List what the agent lacks: secrets, channels, skills, the model."""
     return [
         *_missing_secrets(manifest, inputs),
         *_missing_channels(manifest, inputs),
         *(_missing_skill(skill) for skill in manifest.skills if not _has_skill(inputs.skills, skill_reference(skill))),
         *_missing_model(manifest, inputs),
-        *(
-            MissingItem(MissingKind.ROUTE, route.path, False, f"Routes are not served yet; port {route.port} is kept")
-            for route in manifest.routes
-        ),
     ]
 
 

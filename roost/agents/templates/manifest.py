@@ -16,6 +16,8 @@ from pydantic.fields import FieldInfo
 from roost.agents.channels.model import ALLOW_FROM_LIMIT, ID_LIMIT
 from roost.agents.registry.errors import InvalidAgentName
 from roost.agents.registry.model import DESCRIPTION_LIMIT, EMOJI_LIMIT, NAME_LIMIT, VIBE_LIMIT, validate_agent_name
+from roost.agents.routes.errors import InvalidRoutes
+from roost.agents.routes.model import check_port, parse_prefix
 from roost.agents.scripts.errors import InvalidManifest
 from roost.agents.scripts.manifest import MANIFEST_LIMIT, MANIFEST_PATH, decode_manifest, parse_script
 from roost.agents.secrets.errors import InvalidSecret
@@ -46,7 +48,6 @@ DEFAULT_CATEGORY = "other"
 FAULTS_LIMIT = 50
 """Errors, and warnings, that one manifest is told."""
 _TEXT_LIMIT, _STEPS_LIMIT = 500, 10
-_GATEWAY_PORT = 18789
 _SILENT_FIELDS = frozenset({"$schema"})
 
 
@@ -77,16 +78,18 @@ def _check_token(text: str) -> str:
     return f"env:{_check_secret_name(name)}"
 
 
-def _check_route(path: str) -> str:
-    if any(part in {".", ".."} for part in path.split("/")):
-        raise ValueError("must not contain the segments . and ..")
-    return path
+def _check_prefix(path: str) -> str:
+    try:
+        return parse_prefix(path) or "/"
+    except InvalidRoutes as problem:
+        raise ValueError(problem.message) from None
 
 
 def _check_port(port: int) -> int:
-    if port == _GATEWAY_PORT:
-        raise ValueError(f"port {_GATEWAY_PORT} is the gateway's own")
-    return port
+    try:
+        return check_port(port)
+    except InvalidRoutes as problem:
+        raise ValueError(problem.message) from None
 
 
 def _primary_model(value: object) -> object:
@@ -193,8 +196,8 @@ class TemplateScripts(_ManifestPart):
 class TemplateRoute(_ManifestPart):
     """A path on the agent's address that leads to a port; `protected` ones need the gateway token."""
 
-    port: Annotated[int, Field(ge=1025, le=65535), AfterValidator(_check_port)]
-    path: Annotated[_Text, Field(max_length=200, pattern=r"^/[A-Za-z0-9._~/-]*$"), AfterValidator(_check_route)]
+    port: Annotated[int, AfterValidator(_check_port)]
+    path: Annotated[_Text, AfterValidator(_check_prefix)]
     protected: bool = True
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
+from roost.agents.routes.model import PathRoute
 from roost.core.problem import ServiceUnavailable
 from roost.core.sensitive import Sensitive
 from roost.drivers.runtime.contract import Stream
@@ -56,9 +57,12 @@ class ProxyDependencies:
 
     recall: tells at once, without I/O, whether a request is known to have a valid credential.
     admit: raises a Problem for a request without a valid credential; asked when `recall` does not know it.
-    dial: opens a connection to the port of the agent's gateway. Raises a Problem or OSError.
+    find_route: tells at once, without I/O, to which port a path on the agent's address leads; None for its gateway.
+      Raises a Problem.
+    dial: opens a connection to a port in the agent's container, None for its gateway's. Raises a Problem or OSError.
     credential: the header by which the agent's engine recognises the edge; asked once for each connection.
     subscribe: registers a listener for agents whose connections have to be closed.
+    subscribe_routes: registers a listener for agents whose routes have changed.
     observe: called for each finished request; fast, and never raises.
     cache: holds responses of storage gateways.
     trusted: the proxies whose `X-Forwarded-For` is believed.
@@ -67,9 +71,11 @@ class ProxyDependencies:
     addresses: HostAddresses
     recall: Callable[[AuthRequest], bool]
     admit: Callable[[AuthRequest], Awaitable[object]]
-    dial: Callable[[str], Awaitable[Stream]]
+    find_route: Callable[[str, bytes], PathRoute | None]
+    dial: Callable[[str, int | None], Awaitable[Stream]]
     credential: Callable[[str], Awaitable[tuple[str, Sensitive[str]]]]
     subscribe: Callable[[Callable[[str], None]], None]
+    subscribe_routes: Callable[[Callable[[str], None]], None]
     observe: Observe
     cache: ResponseCache
     trusted: Sequence[Network] = ()

@@ -48,16 +48,17 @@ class ResponseHandler(Protocol):
 
 
 class GatewayConnection(asyncio.Protocol):
-    """Connection to a gateway. `forget` is called when it has ended."""
+    """Connection to a gateway, or to a program that listens on `port`. `forget` is called when it has ended."""
 
     def __init__(
         self,
         agent_id: str,
-        credential: tuple[str, Sensitive[str]],
+        port: int | None,
+        credential: tuple[str, Sensitive[str]] | None,
         limits: ProxyLimits,
         forget: "Callable[[GatewayConnection], None]",
     ) -> None:
-        self.agent_id = agent_id
+        self.agent_id, self.port = agent_id, port
         self.is_reused = self.is_full = False
         self.idle_since = 0.0
         self.transport: asyncio.Transport
@@ -71,7 +72,10 @@ class GatewayConnection(asyncio.Protocol):
         self._informational = self._stalled = 0
 
     @property
-    def credential(self) -> tuple[bytes, bytes]:
+    def credential(self) -> tuple[bytes, bytes] | None:
+        """The header by which a gateway recognises the edge."""
+        if self._credential is None:
+            return None
         name, value = self._credential
         return name.encode("latin-1"), value.reveal().encode("latin-1")
 

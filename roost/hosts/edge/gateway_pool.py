@@ -1,11 +1,14 @@
-"""The connections to agents' gateways: reused, bounded, and dropped when an agent's credentials change."""
+"""The connections to agents: reused, bounded, and dropped when an agent's credentials or routes change."""
 
 import asyncio
 from collections import defaultdict
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from roost.hosts.edge.dependencies import GatewayUnreachable, ProxyDependencies, TooManyStreams
 from roost.hosts.edge.gateway_connection import GatewayConnection
+from roost.hosts.edge.upstream import Upstream
+
+K = TypeVar("K")
 
 
 class _User(Protocol):
@@ -14,37 +17,55 @@ class _User(Protocol):
     def drop(self) -> None: ...
 
 
+class RoutedRequest(_User, Protocol):
+    """Request under way to a program of an agent."""
+
+    def is_current(self) -> bool:
+        """Return whether its path still has the same route."""
+        ...
+
+
 class GatewayPool:
     """Connection pool of the edge; each agent has its own share."""
 
     def __init__(self, dependencies: ProxyDependencies) -> None:
         self.dependencies = dependencies
         self._limits = dependencies.limits
-        self._idle: defaultdict[str, list[GatewayConnection]] = defaultdict(list)
+        self._idle: defaultdict[tuple[str, int | None], list[GatewayConnection]] = defaultdict(list)
         self._users: defaultdict[str, set[_User]] = defaultdict(set)
+        self._routed: defaultdict[str, set[RoutedRequest]] = defaultdict(set)
         self._timer: asyncio.TimerHandle | None = None
         dependencies.subscribe(self.drop)
+        dependencies.subscribe_routes(self._drop_outdated)
 
-    def take_idle(self, agent_id: str, max_idle: float) -> GatewayConnection | None:
+    def add_routed(self, agent_id: str, request: RoutedRequest) -> None:
+        """Drop the request when the agent's routes change in a way that concerns it."""
+        self._routed[agent_id].add(request)
+
+    def remove_routed(self, agent_id: str, request: RoutedRequest) -> None:
+        _discard(self._routed, agent_id, request)
+
+    def take_idle(self, upstream: Upstream, max_idle: float) -> GatewayConnection | None:
         """Return a connection that was idle for at most `max_idle` seconds."""
-        idle = self._idle.get(agent_id)
+        idle = self._idle.get((upstream.agent_id, upstream.port))
         if not idle or idle[-1].idle_since < asyncio.get_running_loop().time() - max_idle:
             return None
         return idle.pop()
 
-    async def dial(self, agent_id: str, request: _User) -> GatewayConnection:
+    async def dial(self, upstream: Upstream, request: _User) -> GatewayConnection:
         """Open a connection for a request.
 
         Raises GatewayUnreachable, TooManyStreams, and the errors of `ProxyDependencies.dial`.
         """
+        agent_id, port = upstream.agent_id, upstream.port
         if len(self._users.get(agent_id, ())) >= self._limits.streams:
             raise TooManyStreams(retry_after=1)
         self._users[agent_id].add(request)
         try:
             async with asyncio.timeout(self._limits.connect):
-                credential = await self.dependencies.credential(agent_id)
-                connection = GatewayConnection(agent_id, credential, self._limits, self._forget)
-                await connection.take_over(await self.dependencies.dial(agent_id))
+                credential = None if port is not None else await self.dependencies.credential(agent_id)
+                connection = GatewayConnection(agent_id, port, credential, self._limits, self._forget)
+                await connection.take_over(await self.dependencies.dial(agent_id, port))
             self._users[agent_id].add(connection)
             return connection
         except TimeoutError:
@@ -54,7 +75,7 @@ class GatewayPool:
 
     def put_back(self, connection: GatewayConnection) -> None:
         """Keep a connection for another request."""
-        loop, idle = asyncio.get_running_loop(), self._idle[connection.agent_id]
+        loop, idle = asyncio.get_running_loop(), self._idle[connection.agent_id, connection.port]
         connection.release(loop.time())
         idle.append(connection)
         if len(idle) > self._limits.spares:
@@ -66,7 +87,8 @@ class GatewayPool:
         """End every connection, tunnel and request of an agent: its credentials have changed, or it is deleted."""
         for user in tuple(self._users.get(agent_id, ())):
             user.drop()
-        self._idle.pop(agent_id, None)
+        for key in [key for key in self._idle if key[0] == agent_id]:
+            del self._idle[key]
 
     def close(self) -> None:
         """Drop everything at the end of the server."""
@@ -75,24 +97,29 @@ class GatewayPool:
         if self._timer is not None:
             self._timer.cancel()
 
+    def _drop_outdated(self, agent_id: str) -> None:
+        for request in tuple(self._routed.get(agent_id, ())):
+            if not request.is_current():
+                request.drop()
+
     def _forget(self, connection: GatewayConnection) -> None:
         _discard(self._users, connection.agent_id, connection)
-        _discard(self._idle, connection.agent_id, connection)
+        _discard(self._idle, (connection.agent_id, connection.port), connection)
 
     def _expire(self) -> None:
         loop = asyncio.get_running_loop()
         oldest = loop.time() - self._limits.spare
-        for agent_id, idle in tuple(self._idle.items()):
+        for key, idle in tuple(self._idle.items()):
             while idle and idle[0].idle_since <= oldest:
                 idle.pop(0).abort()
             if not idle:
-                del self._idle[agent_id]
+                del self._idle[key]
         self._timer = loop.call_later(self._limits.spare / 2, self._expire) if self._idle else None
 
 
-def _discard(pool: dict[str, Any], agent_id: str, item: object) -> None:
-    items = pool.get(agent_id)
+def _discard(pool: dict[K, Any], key: K, item: object) -> None:
+    items = pool.get(key)
     if items and item in items:
         items.remove(item)
         if not items:
-            del pool[agent_id]
+            del pool[key]

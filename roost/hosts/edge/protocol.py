@@ -18,6 +18,7 @@ from roost.hosts.edge.http_connection import Exchange, HttpConnection
 from roost.hosts.edge.proxy_exchange import ProxyExchange
 from roost.hosts.edge.proxy_request import ProxyRequest
 from roost.hosts.edge.request_head import InvalidRequestHead, RequestHead
+from roost.hosts.edge.upstream import Upstream
 from roost.hosts.response_cache import ResponseCache, cache_key
 from roost.hosts.url_map import is_platform_target
 from roost.identity.authenticator import AuthRequest
@@ -45,18 +46,23 @@ class EdgeHttpProtocol(HttpConnection):
             return None if head.websocket else self._create_platform_exchange(head, address)
         if head.method == b"TRACE":  # a gateway could echo the credential that the edge adds
             raise InvalidRequestHead(HTTPStatus.METHOD_NOT_ALLOWED, "Method not allowed")
+        path, _, query = head.target.partition(b"?")
+        try:
+            route = dependencies.find_route(address.agent_id, path)
+        except Problem as problem:
+            raise InvalidRequestHead(HTTPStatus.BAD_REQUEST, problem.message) from None
         fields = head.headers.fields
         auth = AuthRequest(
             host_kind=address.host_kind,
             method=head.method.decode(),
             headers=fields,
-            query=head.target.partition(b"?")[2].decode(),
+            query=query.decode(),
             peer=client_address(self._peer, fields.get("x-forwarded-for", ""), dependencies.trusted),
             agent_id=address.agent_id,
             origin=address.origin,
             upgrade=head.websocket,
         )
-        request = ProxyRequest(head, address.agent_id, auth, request_id(fields.get("x-request-id")))
+        request = ProxyRequest(head, Upstream(address.agent_id, route), auth, request_id(fields.get("x-request-id")))
         keep_alive = head.headers.version == "1.1" and self.parser.should_keep_alive() and not head.websocket
         return ProxyExchange(self, self.pool, request, keep_alive=keep_alive)
 

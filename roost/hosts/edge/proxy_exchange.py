@@ -10,7 +10,9 @@ from http import HTTPStatus
 
 from roost.core import log
 from roost.core.problem import Problem
+from roost.drivers.runtime.warden_errors import DialRefused
 from roost.hosts.edge import response_head
+from roost.hosts.edge.dependencies import GatewayUnreachable
 from roost.hosts.edge.gateway_connection import GatewayConnection, InvalidResponse
 from roost.hosts.edge.gateway_pool import GatewayPool
 from roost.hosts.edge.http_connection import HttpConnection
@@ -22,6 +24,10 @@ from roost.web.url_rule import ErrorForm
 
 _log = log.get_logger(__name__)
 _MAX_HELD = 64 * 1024
+NOTHING_LISTENS = (
+    "Nothing answers on port {port} of this agent. Start a program that listens there, for instance by the script "
+    "`start` of its manifest.json."
+)
 _RECENT = 2.0  # a request that may not be repeated takes no connection that the gateway may be about to close
 
 
@@ -45,7 +51,10 @@ class ProxyExchange:
 
     def start(self) -> None:
         self._began = self._client.loop.time()
-        if self._pool.dependencies.recall(self._request.auth):
+        upstream = self._request.upstream
+        if upstream.route is not None:
+            self._pool.add_routed(upstream.agent_id, self)
+        if not upstream.is_protected or self._pool.dependencies.recall(self._request.auth):
             self._connect()
         else:
             self._run(self._admit())
@@ -135,13 +144,20 @@ class ProxyExchange:
             self._answer(HTTPStatus.SEE_OTHER, redirect)
             return
         max_idle = 0.0 if self._is_retry else self._limits.spare if request.is_repeatable else _RECENT
-        if (gateway := self._pool.take_idle(request.agent_id, max_idle)) is not None:
+        if (gateway := self._pool.take_idle(request.upstream, max_idle)) is not None:
             self._send(gateway)
         else:
             self._run(self._dial())
 
     async def _dial(self) -> None:
-        self._send(await self._pool.dial(self._request.agent_id, self))
+        try:
+            gateway = await self._pool.dial(self._request.upstream, self)
+        except (DialRefused, GatewayUnreachable):
+            if self._request.upstream.port is None:
+                raise
+            self._answer_error(HTTPStatus.BAD_GATEWAY, NOTHING_LISTENS.format(port=self._request.upstream.port))
+        else:
+            self._send(gateway)
 
     def _send(self, gateway: GatewayConnection) -> None:
         request, client = self._request, self._client
@@ -153,6 +169,8 @@ class ProxyExchange:
                 scheme=self._pool.dependencies.addresses.scheme,
                 request_id=request.request_id,
                 credential=gateway.credential,
+                prefix=request.upstream.prefix,
+                is_open=not request.upstream.is_protected,
             )
         ]
         if not request.head.websocket:  # early data of a tunnel waits for it
@@ -243,6 +261,13 @@ class ProxyExchange:
             self._client.flow.resume_reading()
         self._touch()
 
+    def is_current(self) -> bool:
+        upstream, path = self._request.upstream, self._request.path.encode()
+        try:
+            return self._pool.dependencies.find_route(upstream.agent_id, path) == upstream.route
+        except Problem:
+            return False
+
     def drop(self) -> None:
         self._client.transport.abort()
         self.disconnect()
@@ -263,9 +288,9 @@ class ProxyExchange:
 
     def _answer_error(self, status: HTTPStatus, message: str) -> None:
         request, close = self._request, not self._keep_alive
-        self._answer(
-            status, response_head.error_bytes(status, message, request.request_id, close=close, head=request.is_head)
-        )
+        is_page = request.upstream.route is not None and "text/html" in request.auth.headers.get("accept", "")
+        render = response_head.error_page_bytes if is_page else response_head.error_bytes
+        self._answer(status, render(status, message, request.request_id, close=close, head=request.is_head))
 
     def _answer(self, status: int, response: bytes) -> None:
         if not self._is_over:
@@ -288,6 +313,8 @@ class ProxyExchange:
             self._gateway.abort()
             self._gateway = None
         request = self._request
+        if request.upstream.route is not None:
+            self._pool.remove_routed(request.agent_id, self)
         self._pool.dependencies.observe(
             AccessRecord(
                 agent_id=request.agent_id,

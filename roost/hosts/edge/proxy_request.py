@@ -7,6 +7,7 @@ from starlette.responses import Response
 
 from roost.hosts.edge import response_head
 from roost.hosts.edge.request_head import COOKIE, RequestHead, strip_token
+from roost.hosts.edge.upstream import Upstream
 from roost.identity.authenticator import AuthRequest
 from roost.identity.credentials import CredentialSource, find_credential
 
@@ -16,9 +17,13 @@ _REPEATABLE = frozenset({b"GET", b"HEAD", b"OPTIONS"})
 @dataclass(slots=True)
 class ProxyRequest:
     head: RequestHead
-    agent_id: str
+    upstream: Upstream
     auth: AuthRequest
     request_id: str
+
+    @property
+    def agent_id(self) -> str:
+        return self.upstream.agent_id
 
     @property
     def path(self) -> str:
@@ -44,6 +49,8 @@ class ProxyRequest:
         So the token stays in no history, bookmark or Referer. None for every other request.
         """
         auth = self.auth
+        if not self.upstream.is_protected:  # its token, if there is one, was not verified
+            return None
         if "token=" not in auth.query or auth.method != "GET" or auth.upgrade or "authorization" in auth.headers:
             return None
         credential = find_credential(auth.headers, auth.query)

@@ -4,6 +4,7 @@ The parser (llhttp, strict) rejects bad names, folded lines, bare CR or LF, seve
 beside a transfer coding; this module rejects the rest. Header names are lower-case throughout.
 """
 
+import base64
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -12,11 +13,13 @@ from itertools import chain
 from urllib.parse import unquote_to_bytes
 
 from roost.hosts.client_address import forwarded_client_ip
+from roost.identity.gateway_tokens import GATEWAY_TOKEN_PREFIX
 from roost.net.hop_by_hop import HOP_BY_HOP
 
 Headers = Sequence[tuple[bytes, bytes]]
 
 COOKIE = b"gw_token"
+_TOKEN_PREFIX = GATEWAY_TOKEN_PREFIX.encode()
 _OWN = HOP_BY_HOP | frozenset(b"authorization content-length expect forwarded host x-real-ip x-request-id".split())
 _SINGLE = frozenset(b"host content-length transfer-encoding upgrade expect".split())
 _UNCACHEABLE = frozenset(
@@ -64,7 +67,7 @@ class RequestHeaders:
         self.has_body = self.chunked or bool(self.length)
         self.offers_websocket = seen.get(b"upgrade", b"").lower() == b"websocket" and version != "1.0"
         self.expects = seen.get(b"expect", b"").lower() == b"100-continue" and version != "1.0"
-        self._carried: tuple[bytes, bytes] | None = None
+        self._carried: tuple[bytes, bool, bytes] | None = None
 
     @cached_property
     def fields(self) -> Mapping[str, str]:
@@ -78,12 +81,15 @@ class RequestHeaders:
             return None
         return ",".join(value.decode("latin-1") for name, value in self.lines if name == b"accept")
 
-    def carried_lines(self, credential_name: bytes) -> bytes:
-        """Return the lines that a gateway gets, without those that the edge writes itself."""
-        if self._carried is None or self._carried[0] != credential_name:
+    def carried_lines(self, credential_name: bytes, *, is_open: bool) -> bytes:
+        """Return the lines that a program gets, without those that the edge writes itself.
+
+        One that is open to anyone gets `Authorization`, too, unless that is a gateway token.
+        """
+        if self._carried is None or self._carried[:2] != (credential_name, is_open):
             dropped = connection_options(self.lines) | {credential_name.lower()}
-            self._carried = credential_name, b"".join(_carried(self.lines, dropped))
-        return self._carried[1]
+            self._carried = credential_name, is_open, b"".join(_carried(self.lines, dropped, is_open=is_open))
+        return self._carried[2]
 
 
 @dataclass(slots=True)  # to freeze it would double the time to make one
@@ -126,16 +132,31 @@ def _check_line(method: bytes, target: bytes, version: str) -> None:
 
 
 def forward_request(
-    head: RequestHead, *, client: str, scheme: str, request_id: str, credential: tuple[bytes, bytes]
+    head: RequestHead,
+    *,
+    client: str,
+    scheme: str,
+    request_id: str,
+    credential: tuple[bytes, bytes] | None,
+    prefix: bytes = b"",
+    is_open: bool = False,
 ) -> bytes:
-    """Return the head for the gateway, with the edge's own credential and forwarding headers."""
-    headers, (credential_name, token) = head.headers, credential
+    """Return the head for a gateway, with the edge's own credential, or for a program, without `prefix` in its path.
+
+    `is_open`: the program is open to anyone; a `token` of its own stays in the query.
+    """
+    headers = head.headers
     host = headers.host.encode("latin-1")
     address = forwarded_client_ip(client).encode("latin-1")
+    target = strip_token(head.target, only_gateway_tokens=is_open)
+    if prefix:
+        target = target[len(prefix) :] if target[len(prefix) :].startswith(b"/") else b"/" + target[len(prefix) :]
     lines = [
-        b"%b %b HTTP/1.1\r\nhost: %b\r\n" % (head.method, strip_token(head.target), host),
-        headers.carried_lines(credential_name),
-        b"%b: %b\r\nx-request-id: %b\r\n" % (credential_name, token, request_id.encode()),
+        b"%b %b HTTP/1.1\r\nhost: %b\r\n" % (head.method, target, host),
+        headers.carried_lines(b"" if credential is None else credential[0], is_open=is_open),
+        b"" if credential is None else b"%b: %b\r\n" % credential,
+        b"x-forwarded-prefix: %b\r\n" % prefix if prefix else b"",
+        b"x-request-id: %b\r\n" % request_id.encode(),
         b"x-forwarded-for: %b\r\nx-real-ip: %b\r\nx-forwarded-proto: %b\r\nx-forwarded-host: %b\r\n"
         % (address, address, scheme.encode(), host),
     ]
@@ -149,8 +170,12 @@ def forward_request(
     return b"".join(lines)
 
 
-def _carried(headers: Headers, dropped: frozenset[bytes]) -> Iterable[bytes]:
+def _carried(headers: Headers, dropped: frozenset[bytes], *, is_open: bool) -> Iterable[bytes]:
     for name, value in headers:
+        if is_open and name == b"authorization" and name not in dropped:
+            if not _is_gateway_token(value):
+                yield b"authorization: %b\r\n" % value
+            continue
         if name in dropped or _is_own(name):
             continue
         if name == b"cookie":
@@ -176,16 +201,32 @@ def connection_options(headers: Headers) -> frozenset[bytes]:
     return frozenset(named)
 
 
-def strip_token(target: bytes) -> bytes:
+def _is_gateway_token(authorization: bytes) -> bool:
+    """Return whether a value of `Authorization` has a gateway token, as a bearer or as a password (HTTP Basic)."""
+    scheme, _, value = authorization.partition(b" ")
+    if scheme.lower() == b"basic":
+        try:
+            value = base64.b64decode(value)
+        except ValueError:
+            return False
+    return _TOKEN_PREFIX in value
+
+
+def strip_token(target: bytes, *, only_gateway_tokens: bool = False) -> bytes:
     """Return `target` (or a URL) without the query parameter `token`, else unchanged byte for byte."""
     path, mark, query = target.partition(b"?")
     if not mark or (b"token" not in query and b"%" not in query):
         return target
     parts = query.split(b"&")
-    kept = [part for part in parts if unquote_to_bytes(part.partition(b"=")[0]) != b"token"]
+    kept = [part for part in parts if not _is_token(part, only_gateway_tokens=only_gateway_tokens)]
     if len(kept) == len(parts):
         return target
     return path + b"?" + b"&".join(kept) if kept else path
+
+
+def _is_token(parameter: bytes, *, only_gateway_tokens: bool) -> bool:
+    name, value = map(unquote_to_bytes, parameter.partition(b"=")[::2])
+    return name == b"token" and (not only_gateway_tokens or value.startswith(_TOKEN_PREFIX))
 
 
 def strip_cookie(value: bytes) -> bytes:

@@ -6,9 +6,10 @@ the gateway token or reach beyond the agent's own host.
 
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
+from html import escape
 from http import HTTPStatus
 
-from starlette.responses import JSONResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, Response
 
 from roost.hosts.edge.request_head import COOKIE, Headers, connection_options
 from roost.net.hop_by_hop import HOP_BY_HOP
@@ -29,6 +30,18 @@ def error_bytes(status: int, message: str, request_id: str, *, close: bool = Fal
     """Return an error in the form of the agents API."""
     allow = {"Allow": _FORWARDED_METHODS} if status == HTTPStatus.METHOD_NOT_ALLOWED else None
     return response_bytes(JSONResponse({"error": message}, status, allow), request_id, close=close, head=head)
+
+
+def error_page_bytes(status: int, message: str, request_id: str, *, close: bool = False, head: bool = False) -> bytes:
+    """Return an error as a page for browsers."""
+    title = f"{status} {HTTPStatus(status).phrase}"
+    page = (
+        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title>'
+        '<meta name="viewport" content="width=device-width">'
+        f"<h1>{title}</h1><p>{escape(message)}</p>\n"
+    )
+    policy = {"Content-Security-Policy": "default-src 'none'", "Cache-Control": "no-store"}
+    return response_bytes(HTMLResponse(page, status, policy), request_id, close=close, head=head)
 
 
 def response_bytes(response: Response, request_id: str, *, close: bool = False, head: bool = False) -> bytes:

@@ -248,7 +248,7 @@ async def test_two_servers_of_one_database_leave_each_others_agents_alone(databa
                 second.services.update(agent.id, "2.0.0"),
                 second.services.delete.delete(agent.id),
                 second.services.scripts.retry(agent.id),
-                second.runtimes.dial_gateway(agent.id),
+                second.runtimes.dial(agent.id),
             ):
                 with pytest.raises(AgentOnOtherHost):
                     await call

@@ -66,15 +66,15 @@ async def test_engines_in_the_order_in_which_they_are_offered(runtimes: AgentRun
 
 async def test_a_stopped_container_has_no_stream(runtimes: AgentRuntimes, agent: Agent) -> None:
     with pytest.raises(ContainerNotRunning):
-        await runtimes.dial_gateway(agent.id)
+        await runtimes.dial(agent.id)
     with pytest.raises(AgentNotFound):
-        await runtimes.dial_gateway("nobody")
+        await runtimes.dial("nobody")
 
 
 async def test_a_stream_to_the_gateways_port(runtimes: AgentRuntimes, runtime: FakeRuntime, agent: Agent) -> None:
     await runtime.start(ContainerSpec(agent.id))
     with pytest.raises(DialRefused):
-        await runtimes.dial_gateway(agent.id)
+        await runtimes.dial(agent.id)
     listen = "import socket; socket.create_server(('127.0.0.1', 18700)).accept()[0].sendall(b'hello')"
     await runtimes.get_warden(agent.id).start("gateway", ["python3", "-c", listen], env={}, restart=False)
     reader, writer = await _once_listening(runtimes, agent)
@@ -96,6 +96,6 @@ async def _once_listening(runtimes: AgentRuntimes, agent: Agent) -> Stream:
     async with asyncio.timeout(20):
         while True:
             try:
-                return await runtimes.dial_gateway(agent.id)
+                return await runtimes.dial(agent.id)
             except DialRefused:
                 await asyncio.sleep(0.01)

@@ -53,7 +53,6 @@ def manifest(**sections: Any) -> TemplateManifest:
         ({"model": "a/b"}, AgentInputs(models=["c"]), {("model", "a/b")}),
         ({"model": "a/b"}, AgentInputs(models=["a/b"]), set()),
         ({"model": "a/b"}, AgentInputs(), set()),
-        ({"routes": [{"port": 8080, "path": "/x"}]}, AgentInputs(), {("route", "/x")}),
     ],
 )
 def test_missing_items(sections: dict[str, Any], inputs: AgentInputs, missing: set[tuple[Any, ...]]) -> None:

@@ -6,14 +6,16 @@ import json
 import socket
 import threading
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import uvicorn
 import uvloop
 
+from roost.agents.routes.model import PathRoute, find_route
 from roost.core.sensitive import Sensitive
+from roost.drivers.runtime.warden_errors import DialRefused
 from roost.hosts.address import HostAddresses
 from roost.hosts.edge.dependencies import ProxyDependencies, ProxyLimits
 from roost.hosts.edge.protocol import EdgeHttpProtocol, edge_protocol
@@ -72,6 +74,8 @@ class EdgeServer:
     gateways: list[asyncio.Server] = field(default_factory=list)
     protocol: type[EdgeHttpProtocol] | None = None
     listener: Callable[[str], None] | None = None
+    routes: dict[str, Sequence[PathRoute]] = field(default_factory=dict)
+    route_listener: Callable[[str], None] | None = None
     cache: ResponseCache = field(default_factory=lambda: ResponseCache(lambda: 0))
 
     @property
@@ -113,6 +117,16 @@ class EdgeServer:
 
         self.on_loop(tell())
 
+    def set_routes(self, *routes: PathRoute) -> None:
+        """Replace the routes of the agent."""
+
+        async def replace() -> None:
+            assert self.route_listener is not None
+            self.routes[AGENT] = routes
+            self.route_listener(AGENT)
+
+        self.on_loop(replace())
+
     async def clear(self) -> None:
         """Nothing may be left open when the loop ends."""
         for server in self.gateways:
@@ -138,11 +152,20 @@ class EdgeServer:
         if credential.token != self.tokens.get(entry.agent_id or ""):
             raise Unauthorised
 
-    async def _dial(self, agent_id: str) -> Any:
+    async def _dial(self, agent_id: str, port: int | None) -> Any:
         self.dials += 1
         if self.dial is not None:
             return await self.dial(agent_id)
-        return await asyncio.open_connection(*self.upstreams[agent_id], limit=1 << 20)
+        name = agent_id if port is None else f"{agent_id}:{port}"
+        if name not in self.upstreams:
+            raise DialRefused
+        return await asyncio.open_connection(*self.upstreams[name], limit=1 << 20)
+
+    def _find_route(self, agent_id: str, path: bytes) -> PathRoute | None:
+        return find_route(self.routes.get(agent_id, ()), path)
+
+    def _subscribe_routes(self, listener: Callable[[str], None]) -> None:
+        self.route_listener = listener
 
     async def _credential(self, _agent_id: str) -> tuple[str, Sensitive[str]]:
         return "Authorization", Sensitive(INTERNAL)
@@ -155,9 +178,11 @@ class EdgeServer:
             addresses=HostAddresses("localhost", self.port),
             recall=self._recall,
             admit=self._admit,
+            find_route=self._find_route,
             dial=self._dial,
             credential=self._credential,
             subscribe=self._subscribe,
+            subscribe_routes=self._subscribe_routes,
             observe=self.records.append,
             cache=self.cache,
             limits=limits,

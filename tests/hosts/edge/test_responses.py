@@ -67,7 +67,7 @@ class Recorder:
 
 
 def connection() -> GatewayConnection:
-    gateway = GatewayConnection("agent", ("a", Sensitive("b")), ProxyLimits(head=1024), lambda _: None)
+    gateway = GatewayConnection("agent", None, ("a", Sensitive("b")), ProxyLimits(head=1024), lambda _: None)
     gateway.transport = FakeTransport()  # pyright: ignore[reportAttributeAccessIssue]
     return gateway
 

@@ -1,0 +1,70 @@
+"""List and replace the path routes of an agent."""
+
+from collections.abc import Callable, Sequence
+
+from sqlalchemy import Connection
+
+from roost.agents.registry.model import Agent
+from roost.agents.registry.repository import AgentRepository
+from roost.agents.routes import store
+from roost.agents.routes.model import PathRoute, check_port, check_routes, find_route
+from roost.core.db import Database
+from roost.core.db.table_mirror import TableMirror
+
+MIRROR = "routes"
+GetGatewayPort = Callable[[Agent], int]
+"""Returns the port of an agent's gateway, to which no route may lead."""
+
+
+class RouteService:
+    """Path routes of agents, all of them in memory for the edge."""
+
+    def __init__(self, db: Database, agents: AgentRepository, get_gateway_port: GetGatewayPort) -> None:
+        self._db = db
+        self._agents = agents
+        self._get_gateway_port = get_gateway_port
+        self.mirror = TableMirror(db, MIRROR, store.list_routes)
+
+    def find(self, agent_id: str, path: bytes) -> PathRoute | None:
+        """Return the route of a path on an agent's address, None for the gateway. No I/O. Raises AmbiguousPath."""
+        routes = self.mirror.get(agent_id)
+        return None if routes is None else find_route(routes, path)
+
+    async def list(self, agent_id: str) -> Sequence[PathRoute]:
+        """List the agent's routes, longest prefix first. Raises AgentNotFound."""
+        await self._agents.get(agent_id)
+        return (await self._db.read(lambda connection: store.list_routes(connection, agent_id))).get(agent_id, ())
+
+    async def replace(self, agent_id: str, routes: Sequence[PathRoute]) -> Sequence[PathRoute]:
+        """Replace all routes of the agent at once, and return them. Raises InvalidRoutes, AgentNotFound."""
+
+        def replace(connection: Connection) -> Sequence[PathRoute]:
+            return self.replace_in_transaction(connection, self._agents.lock(connection, agent_id), routes)
+
+        replaced = await self._db.write(replace)
+        await self.mirror.refresh(agent_id)
+        return replaced
+
+    def replace_in_transaction(
+        self, connection: Connection, agent: Agent, routes: Sequence[PathRoute]
+    ) -> Sequence[PathRoute]:
+        """Replace the routes in the caller's transaction. Raises InvalidRoutes."""
+        checked = check_routes(routes)
+        for route in checked:
+            check_port(route.port, self._get_gateway_port(agent))
+        self._store(connection, agent.id, checked)
+        return checked
+
+    def copy(self, connection: Connection, origin_id: str, agent: Agent) -> None:
+        """Give a new agent the routes of another one, in the caller's transaction."""
+        routes = store.list_routes(connection, origin_id).get(origin_id, ())
+        port = self._get_gateway_port(agent)
+        self._store(connection, agent.id, [route for route in routes if route.port != port])
+
+    def remove_all(self, connection: Connection, agent_id: str) -> None:
+        """Remove the routes in the caller's transaction."""
+        self._store(connection, agent_id, ())
+
+    def _store(self, connection: Connection, agent_id: str, routes: Sequence[PathRoute]) -> None:
+        store.replace_routes(connection, agent_id, routes)
+        self.mirror.publish_change(connection, agent_id)
