@@ -13,6 +13,7 @@ from roost.agents.files import api as agent_files
 from roost.agents.git import api as git
 from roost.agents.hub import api as hub
 from roost.agents.hub.clawhub import api as clawhub
+from roost.agents.hub.clawhub.openclaw import api as openclaw_registry
 from roost.agents.lifecycle import api as lifecycle
 from roost.agents.logs import api as logs
 from roost.agents.models import api as models
@@ -78,6 +79,7 @@ def create_application(
     app.include_router(secrets.router)
     app.include_router(skills.router)
     app.include_router(hub.router)
+    app.include_router(openclaw_registry.router)
     app.include_router(clawhub.router)
     app.include_router(versions.router)
     app.include_router(scripts.router)

@@ -66,6 +66,7 @@ URL_MAP = (
     _registry("/api/v1/uploads/[^/]+", body=_SKILL_FILE),
     _registry("/api/v1/skills", methods=frozenset({"POST"}), body=_SKILL),
     _registry("/api/v1/whoami"),
+    _registry("/api/v1/skills/-/security-verdicts", authenticates_early=False),
     _registry("/api/(v1|cli)/.*", methods=frozenset({"POST", "DELETE"})),
     _registry("/api/v1/.*|/.well-known/clawhub.json", authenticates_early=False),  # all of it is published
     _signed(_SIGNED_UPLOAD, methods=frozenset({"POST"})),

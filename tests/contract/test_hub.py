@@ -256,3 +256,32 @@ async def test_the_skills_that_come_with_roost_are_there_and_clean(server: Runni
     detail = (await client.get(f"/v0/hub/{found[0]['slug']}")).json()["skill"]
     assert len(detail["versions"]) == 1
     assert (await client.post(f"/v0/hub/{detail['hubSkillId']}/install")).status_code == 200
+
+
+async def test_openclaws_client_learns_what_to_install_and_whether_it_is_safe(
+    server: RunningServer, publisher: httpx.AsyncClient
+) -> None:
+    clean = await publish(publisher, "calm-otter")
+    await publish(publisher, "wild-otter", body=DANGEROUS)
+    owner = clean["slug"].partition("/")[0].removeprefix("@")
+    async with server.client(None) as anyone:
+        resolved = (await anyone.get("/api/v1/skills/calm-otter/install", params={"ownerHandle": owner})).json()
+        assert (resolved["ok"], resolved["installKind"], resolved["archive"]["version"]) == (True, "archive", "1.0.0")
+        archive = await anyone.get(resolved["archive"]["downloadUrl"])
+        assert archive.headers["x-skill-cid"] == clean["skillCid"]
+        wanted = [
+            {"slug": slug, "ownerHandle": owner, "version": version}
+            for slug, version in (("calm-otter", "1.0.0"), ("wild-otter", "1.0.0"), ("calm-otter", "9.9.9"))
+        ]
+        answer = await anyone.post("/api/v1/skills/-/security-verdicts", json={"items": wanted})
+        safe, blocked, missing = answer.json()["items"]
+        assert (safe["decision"], safe["security"]) == ("pass", {"status": "clean", "passed": True})
+        assert (blocked["decision"], blocked["security"]) == ("blocked", {"status": "malicious", "passed": False})
+        assert all(reason in blocked["overview"] for reason in blocked["reasons"])
+        assert (missing["decision"], missing["version"], missing["error"]["code"]) == ("fail", None, "skill_not_found")
+        verified = (await anyone.get("/api/v1/skills/calm-otter/verify", params={"ownerHandle": owner})).json()
+        assert verified.items() <= safe.items()
+        trending = (await anyone.get("/api/v1/trending", params={"limit": 100})).json()["items"]
+        assert {"calm-otter", "wild-otter"} <= {one["slug"] for one in trending}
+        too_many = await anyone.post("/api/v1/skills/-/security-verdicts", json={"items": wanted[:1] * 101})
+        assert too_many.status_code == 400

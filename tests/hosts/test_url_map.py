@@ -80,6 +80,7 @@ def test_every_request_has_a_row_and_every_row_a_request() -> None:
         "/api/v1/skills",
         "/api/v1/uploads/a",
         "/api/v1/whoami",
+        "/api/v1/skills/-/security-verdicts",
         "/api/v1/skills/a",
         "/v3/files",
         "/v3/x",

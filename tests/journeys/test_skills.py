@@ -1,5 +1,6 @@
 """The guides of skills and of the hub, typed word by word, on the real engines, which list skills at once."""
 
+import json
 from pathlib import Path
 
 import httpx2 as httpx
@@ -52,3 +53,26 @@ def test_the_other_chapters(tmp_path: Path) -> None:
         variables = {"KEY": server.session["token"], "SKILL_ID": names["word-count"]["skillId"]}
         reader.follow("hub.md", "Publish", **variables)
         assert "no longer in the hub" in reader.run("roost hub withdraw word-count --yes")
+
+
+def test_openclaws_own_client_installs_from_the_hub(tmp_path: Path) -> None:
+    with up(tmp_path / "data", "--no-first-agent") as server, server.client() as client:
+        agent = server.create("Ada", "openclaw")
+        until(lambda: len(client.get("/v0/hub?limit=100").json()["skills"]) >= 10)
+
+        def openclaw(words: str) -> str:
+            path = "PATH=/engine/node/bin:/engine/oc/node_modules/.bin:$PATH"
+            command = {"command": f"{path} openclaw skills {words}"}
+            ran = client.post(f"/v0/agents/{agent['agentId']}/console/exec", json=command).json()
+            assert ran["exitCode"] == 0, ran
+            return ran["stdout"]
+
+        assert "@roost/json-tools" in openclaw("search json")
+        assert "@roost/json-tools" in openclaw("search")
+        installed = openclaw("install @roost/json-tools")
+        assert "Safe" in installed
+        assert "Installed json-tools@" in installed
+        verified = json.loads(openclaw("verify json-tools"))
+        assert (verified["decision"], verified["publisherHandle"]) == ("pass", "roost")
+        listed = json.loads(openclaw("list --json"))["skills"]
+        assert "json-tools" in [one["name"] for one in listed]

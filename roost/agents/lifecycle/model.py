@@ -17,7 +17,8 @@ API_PORT = 8799
 PROXY_PORT = 8798
 API_RELAY = "api"
 PROXY_RELAY = "proxy"
-MODEL_URL = f"http://127.0.0.1:{API_PORT}/v1"
+HUB_URL = f"http://127.0.0.1:{API_PORT}"
+MODEL_URL = f"{HUB_URL}/v1"
 PROXY_URL = f"http://127.0.0.1:{PROXY_PORT}"
 
 
@@ -129,6 +130,7 @@ def container_spec(
     both_cases = {name.lower(): value for name, value in (proxies | local).items()}
     base = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8", "AGENT_ID": agent_id, "NO_COLOR": "1"}
     base["NODE_USE_ENV_PROXY"] = "1"  # Node ignores the proxy variables without it
+    base |= dict.fromkeys(("CLAWHUB_URL", "CLAWHUB_REGISTRY"), HUB_URL)  # of OpenClaw's client, of ClawHub's
     return ContainerSpec(
         agent_id=agent_id,
         engine=engine,

@@ -1,6 +1,6 @@
 """Containers of agents have two relays, and the proxy variables for every program."""
 
-from roost.agents.lifecycle.model import API_PORT, PROXY_PORT, PROXY_URL, TrustedAuthorities, container_spec
+from roost.agents.lifecycle.model import API_PORT, HUB_URL, PROXY_PORT, PROXY_URL, TrustedAuthorities, container_spec
 from roost.drivers.runtime.contract import ContainerLimits, EngineVersion
 
 
@@ -17,6 +17,11 @@ def test_proxy_variables_exist_in_both_cases() -> None:
     assert "127.0.0.1" in env["NO_PROXY"].split(",")
     assert env["no_proxy"] == env["NO_PROXY"]
     assert env["NODE_USE_ENV_PROXY"] == "1"
+
+
+def test_clients_of_clawhub_find_the_hub() -> None:
+    env = container_spec("ada", None, ContainerLimits()).env
+    assert env["CLAWHUB_URL"] == env["CLAWHUB_REGISTRY"] == HUB_URL
 
 
 def test_engine_and_limits_are_passed_on() -> None:

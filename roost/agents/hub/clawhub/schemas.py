@@ -121,6 +121,7 @@ class RegistryResultRecord(ApiSchema):
     downloads: int
     updated_at: int
     owner: RegistryOwnerRecord
+    source: Literal["clawhub"] = "clawhub"
 
 
 class RegistrySearchResponse(ApiSchema):

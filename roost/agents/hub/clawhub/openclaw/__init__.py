@@ -1,0 +1,1 @@
+"""What OpenClaw's own client asks a registry of ClawHub's protocol besides: how to install, and whether it is safe."""

@@ -1,0 +1,62 @@
+"""HTTP API of what OpenClaw's own client asks besides ClawHub's command line. Reading needs no credential."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Path, Query
+
+from roost.agents.hub.clawhub.openclaw import schemas
+from roost.agents.hub.clawhub.service import RegistryService
+from roost.agents.hub.model import HubFilter, parse_reference
+from roost.agents.hub.service import HubService
+from roost.core.problem import NotFound
+from roost.web.service_registry import provide_service
+
+Hub = Annotated[HubService, Depends(provide_service(HubService))]
+Registry = Annotated[RegistryService, Depends(provide_service(RegistryService))]
+Slug = Annotated[str, Path(max_length=128)]
+_Handle = Annotated[str | None, Query(alias="ownerHandle", max_length=64)]
+router = APIRouter(tags=["clawhub"])
+
+
+@router.get("/api/v1/trending")
+async def list_trending(query: Annotated[schemas.TrendingQuery, Query()], hub: Hub) -> schemas.TrendingResponse:
+    """List the published skills that most tenants have installed."""
+    return schemas.trending_response((await hub.search(HubFilter(), None, query.limit)).listings)
+
+
+@router.get("/api/v1/skills/{slug}/install")
+async def resolve_installation(hub: Hub, slug: Slug, owner: _Handle = None) -> schemas.InstallResolutionResponse:
+    """Return where a client gets the newest version."""
+    found = await hub.get(parse_reference(slug, owner))
+    return schemas.install_resolution(found.skill, found.version)
+
+
+@router.get("/api/v1/skills/{slug}/verify")
+async def verify_version(
+    hub: Hub,
+    registry: Registry,
+    slug: Slug,
+    owner: _Handle = None,
+    version: Annotated[str | None, Query(max_length=128)] = None,
+) -> schemas.VerificationResponse:
+    """Return the verdict of the check of a version, by default the newest."""
+    found = await hub.get(parse_reference(slug, owner), version)
+    return schemas.verification_response(registry.origin, found.skill, found.version)
+
+
+@router.post("/api/v1/skills/-/security-verdicts")
+async def list_security_verdicts(
+    body: schemas.SecurityVerdictsRequest, hub: Hub, registry: Registry
+) -> schemas.SecurityVerdictsResponse:
+    """Return the verdicts of versions that a client is about to install."""
+    return schemas.SecurityVerdictsResponse(items=[await _find_verdict(hub, registry, one) for one in body.items])
+
+
+async def _find_verdict(
+    hub: HubService, registry: RegistryService, target: schemas.VerdictTarget
+) -> schemas.SecurityVerdictRecord:
+    try:
+        found = await hub.get(parse_reference(target.slug, target.owner_handle), target.version)
+    except NotFound as problem:
+        return schemas.missing_verdict(target, problem)
+    return schemas.verdict_record(target, schemas.verification_response(registry.origin, found.skill, found.version))
