@@ -51,6 +51,13 @@ def test_the_map_names_every_folder() -> None:
     assert set(_folders_on_the_map()) == folders
 
 
+def test_the_threat_model_names_tests_that_exist() -> None:
+    section = (DOCS / "guides/threat-model.md").read_text().partition("## Hostile skills")[2].partition("\n## ")[0]
+    named = re.findall(r"`([a-z_/]+(?:\.py|/))`", section)
+    assert named
+    assert not [name for name in named if not (ROOT / "tests" / name).exists()]
+
+
 def test_decisions_are_numbered_and_short() -> None:
     files = sorted((DOCS / "decisions").glob("*.md"))
     assert [file.name[:5] for file in files] == [f"{number:04}-" for number in range(1, len(files) + 1)]

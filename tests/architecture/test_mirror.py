@@ -31,7 +31,6 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
     "roost/drivers/engine/fake_channels.py": "tests/contract/test_channels.py",
     "roost/drivers/engine/abilities/channels.py": "tests/contract/test_channels.py",
     "roost/agents/tasks/*.py": "tests/contract/test_tasks.py",
-    "roost/agents/template_instances/service.py": "tests/contract/test_template_agents.py",
     "roost/agents/templates/*.py": "tests/contract/test_templates.py",
     "roost/drivers/git/remote*.py": "tests/drivers/git/test_remote.py",
     "roost/agents/routes/service.py": "tests/contract/test_routes.py",

@@ -1,4 +1,4 @@
-"""The hub over HTTP: publish, browse, look before installing, install, withdraw."""
+"""The hub over HTTP: publish, browse, look before installing, install, withdraw (case F5)."""
 
 import asyncio
 from collections.abc import AsyncIterator

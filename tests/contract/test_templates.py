@@ -1,4 +1,4 @@
-"""Agent templates over HTTP (contract, Templates), from a real Git server on loopback."""
+"""Agent templates over HTTP (contract, Templates), from a real Git server on loopback (cases F6 to F8)."""
 
 import asyncio
 import json

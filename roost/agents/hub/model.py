@@ -15,6 +15,7 @@ from roost.agents.hub.errors import InvalidHubCursor, InvalidHubRequest
 from roost.agents.skills.bundle import Bundle
 from roost.agents.skills.skill_file import SkillWants
 from roost.agents.skills.verdict import Verdict
+from roost.core.sanitize import is_storable
 
 OPERATOR_OWNER = "roost"
 """Owner of the skills of the operator's own tenant, those that come with Roost among them."""
@@ -228,8 +229,12 @@ def parse_url(text: str) -> str | None:
 
 
 def owner_handle(tenant_name: str, attempt: int) -> str:
-    """Return a handle for a tenant; each further attempt, because the last one is taken, has another number."""
-    handle = _NOT_OF_OWNER.sub("-", tenant_name.lower()).strip("-")[: OWNER_LENGTH - 4].strip("-") or "tenant"
+    """Return a handle for a tenant; each further attempt, because the last one is taken, has another number.
+
+    Of a name that is an e-mail address, only the part before the `@` becomes public.
+    """
+    name = tenant_name.lstrip("@").partition("@")[0]
+    handle = _NOT_OF_OWNER.sub("-", name.lower()).strip("-")[: OWNER_LENGTH - 4].strip("-") or "tenant"
     return handle if attempt == 0 else f"{handle}-{attempt + 1}"
 
 
@@ -265,7 +270,7 @@ def _parse_value(sort: HubSort, value: Any) -> Any:
 
 def _parse_text(value: Any, limit: int) -> str:
     """Return text that a database can store. Raises ValueError."""
-    if not isinstance(value, str) or "\0" in value or len(value.encode()) > limit:
+    if not isinstance(value, str) or len(value) > limit or not is_storable(value):
         raise ValueError
     return value
 

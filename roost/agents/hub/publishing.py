@@ -30,6 +30,7 @@ from roost.core import clock, ids, log
 from roost.core.daemon_thread import run_in_daemon_thread
 from roost.core.db import Database
 from roost.core.problem import Problem
+from roost.core.sanitize import sanitize_line, sanitize_lines
 from roost.identity import tenants
 from roost.identity.model import DEFAULT_TENANT, Tenant
 from roost.storage.content.model import PackReference
@@ -206,7 +207,7 @@ def _describe(skill: HubSkill, newest: HubVersion | None, publication: Publicati
         description=newest.description if newest else skill.description,
         category=skill.category if texts.category is None else model.parse_label(texts.category, "category"),
         tags=skill.tags if texts.tags is None else model.parse_tags(texts.tags),
-        author_name=texts.author_name or skill.author_name,
+        author_name=sanitize_line(texts.author_name or skill.author_name),
         author_url=skill.author_url if texts.author_url is None else model.parse_url(texts.author_url),
         author_logo_url=(
             skill.author_logo_url if texts.author_logo_url is None else model.parse_url(texts.author_logo_url)
@@ -240,7 +241,7 @@ def _new_version(
         description=submission.file.description,
         license=submission.file.license,
         body=model.skill_body(files[SKILL_FILE].content),
-        changelog=publication.changelog,
+        changelog=sanitize_lines(publication.changelog),
         wants=submission.file.wants,
         verdict=submission.verdict,
         rules_version=submission.verdict.rules_version,

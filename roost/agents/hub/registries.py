@@ -82,6 +82,9 @@ class HubRegistries:
             raise RegistryFailed(f"{RegistryFailed.message}: {registry.url}") from None
         if found is None:
             raise HubSkillNotFound
+        if found.slug != slug or not _is_named(found):
+            _log.warning("skill_registry.failed", url=registry.url, reason="it answered with another skill")
+            raise RegistryFailed(f"{RegistryFailed.message}: {registry.url}")
         if content is None or number is None:
             raise HubVersionNotFound
         bundle = await run_in_daemon_thread(partial(read_zip, content))

@@ -144,4 +144,7 @@ def _strip_top_folder(files: Mapping[str, BundleFile]) -> Mapping[str, BundleFil
     tops = {path.partition("/")[0] for path in files}
     if len(tops) != 1 or not all("/" in path for path in files):
         return files
-    return {path.partition("/")[2]: file for path, file in files.items()}
+    stripped = {path.partition("/")[2]: file for path, file in files.items()}
+    for path in stripped:
+        check_path(path)  # `x/~/y` is relative, `~/y` is not
+    return stripped

@@ -67,6 +67,8 @@ def parse_skill_file(data: bytes, env_example: bytes | None = None) -> SkillFile
 def _decode(data: bytes) -> str:
     if len(data) > SKILL_FILE_LIMIT:
         raise InvalidSkill(f"SKILL.md: larger than {SKILL_FILE_LIMIT // 1024**2} MiB")
+    if b"\0" in data:
+        raise InvalidSkill(f"SKILL.md: not text (a NUL at byte {data.index(0)})")
     try:
         return data.decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError as error:

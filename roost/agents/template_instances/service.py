@@ -103,8 +103,8 @@ class TemplateInstanceService:
         attempt = model.describe_attempt(secrets, inputs.channels)
 
         def record(connection: Connection) -> None:
-            store.set_waiting(connection, agent.id, attempt, is_waiting=bool(waits_for))
-            if not waits_for:
+            was_waiting = store.set_waiting(connection, agent.id, attempt, is_waiting=bool(waits_for))
+            if was_waiting and not waits_for:  # another server may have been faster
                 self._enqueue_tasks(connection, agent, manifest.tasks)
 
         await self._db.write(record)

@@ -39,9 +39,11 @@ def list_waiting(connection: Connection, agent_ids: Collection[str]) -> Sequence
     return [_instance(row) for row in connection.execute(template_instances.select().where(is_meant))]
 
 
-def set_waiting(connection: Connection, agent_id: str, attempt: str, *, is_waiting: bool) -> None:
-    query = template_instances.update().where(template_instances.c.agent_id == agent_id)
-    connection.execute(query.values(attempt=attempt, is_waiting=is_waiting))
+def set_waiting(connection: Connection, agent_id: str, attempt: str, *, is_waiting: bool) -> bool:
+    """Record an attempt to start a waiting agent; return whether the agent was still waiting."""
+    is_meant = (template_instances.c.agent_id == agent_id) & template_instances.c.is_waiting.is_(True)
+    query = template_instances.update().where(is_meant).values(attempt=attempt, is_waiting=is_waiting)
+    return connection.execute(query).rowcount == 1
 
 
 def _instance(row: Any) -> TemplateInstance:

@@ -109,7 +109,7 @@ def _parse_row(row: Mapping[str, Any]) -> FoundSkill | None:
         owner=owner.removeprefix("@").lower() or None,
         name=_shown(row.get("displayName"), _NAME_LIMIT) or slug,
         description=_shown(row.get("summary"), _TEXT_LIMIT) or _shown(row.get("description"), _TEXT_LIMIT),
-        version=as_string(version)[:_NAME_LIMIT] or None,
+        version=_shown(version, _NAME_LIMIT) or None,
         updated_at=_parse_time(row.get("updatedAt")),
     )
 

@@ -1,11 +1,16 @@
-"""Bundles: paths, limits, and the folder that holds them."""
+"""Bundles: paths, limits, and the folder that holds them (cases F1, F2)."""
 
 import io
 import random
+import stat
+import warnings
 import zipfile
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from roost.agents.hub.archive import write_zip
 from roost.agents.skills import bundle
 from roost.agents.skills.bundle import Bundle, BundleFile, read_files, read_zip
 from roost.agents.skills.errors import InvalidBundle
@@ -54,6 +59,8 @@ BAD_PATHS = (
 def test_paths_that_are_refused(path: str) -> None:
     with pytest.raises(InvalidBundle):
         read_files([SKILL, (path, b"x")])
+    with pytest.raises(InvalidBundle):
+        read_files([(f"top/{SKILL[0]}", SKILL[1]), (f"top/{path}", b"x")])
 
 
 @pytest.mark.parametrize(
@@ -87,6 +94,72 @@ def test_limits_of_number_and_size() -> None:
 def test_folders_of_archives_are_checked_too() -> None:
     with pytest.raises(InvalidBundle):
         read_zip(make_zip([SKILL, ("../x/", b"")]))
+
+
+_NAMES = st.text(max_size=12) | st.sampled_from(["..", ".", "", ".git", "SKILL.md", "__MACOSX", "con", "a", "A", "\0"])
+_PATHS = st.lists(_NAMES, max_size=10).map("/".join) | st.sampled_from([SKILL[0], f"x/{SKILL[0]}"])
+_MODES = st.sampled_from([0, 0o644, 0o755, stat.S_IFLNK | 0o777, stat.S_IFCHR, stat.S_IFREG | 0o755, 0xFFFF])
+
+
+def make_entries(entries: list[tuple[str, int, bytes]], method: int) -> bytes:
+    data = io.BytesIO()
+    with warnings.catch_warnings(), zipfile.ZipFile(data, "w") as archive:
+        warnings.simplefilter("ignore")  # names that stand twice
+        for path, mode, content in entries:
+            info = zipfile.ZipInfo("x")
+            info.filename, info.external_attr = path, mode << 16
+            archive.writestr(info, content, method)
+    return data.getvalue()
+
+
+def check_limits(found: Bundle) -> None:
+    assert SKILL[0] in found.files
+    assert len(found.files) <= bundle.FILES_LIMIT
+    assert sum(len(file.content) for file in found.files.values()) <= bundle.BYTES_LIMIT
+    assert all(bundle.check_path(path) is None for path in found.files)
+    folders = {path.rpartition("/")[0] for path in found.files}
+    assert not folders & found.files.keys()
+
+
+@settings(max_examples=400)
+@given(st.data())
+def test_archives_are_refused_or_within_the_limits(data: st.DataObject) -> None:
+    """Cases F1, F2: whatever the entries are, and whichever bytes of the archive are damaged."""
+    entries = data.draw(st.lists(st.tuples(_PATHS, _MODES, st.binary(max_size=300)), max_size=6))
+    if data.draw(st.booleans()):
+        entries.append((SKILL[0], 0o644, SKILL[1]))
+    method = data.draw(st.sampled_from([zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED]))
+    try:
+        archive = bytearray(make_entries(entries, method))
+    except UnicodeEncodeError:
+        return
+    for _ in range(data.draw(st.integers(0, 3))):
+        at = data.draw(st.integers(0, len(archive) - 1))
+        archive[at : at + data.draw(st.integers(0, 4))] = data.draw(st.binary(max_size=4))
+    try:
+        found = read_zip(bytes(archive))
+    except InvalidBundle:
+        return
+    check_limits(found)
+    assert read_zip(write_zip(found)) == found
+
+
+@settings(max_examples=400)
+@given(st.lists(st.tuples(st.text(max_size=30) | _PATHS, st.binary(max_size=50)), max_size=8))
+def test_files_are_refused_or_within_the_limits(files: list[tuple[str, bytes]]) -> None:
+    try:
+        found = read_files([*files, SKILL])
+    except InvalidBundle:
+        return
+    check_limits(found)
+
+
+@settings(max_examples=200)
+@given(st.binary(max_size=200))
+def test_no_bytes_are_an_archive_by_accident(data: bytes) -> None:
+    for one in (data, b"PK\x03\x04" + data, b"PK\x03\x04" + data + b"PK\x05\x06" + bytes(18)):
+        with pytest.raises(InvalidBundle):
+            read_zip(one)
 
 
 def test_random_paths_are_refused_or_safe() -> None:

@@ -1,10 +1,13 @@
-"""`SKILL.md`: strict where the standard is, warnings for the rest."""
+"""`SKILL.md`: strict where the standard is, warnings for the rest (case F3)."""
 
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 from roost.agents.skills.errors import InvalidSkill
 from roost.agents.skills.skill_file import SKILL_FILE_LIMIT, SkillFile, parse_skill_file
 from roost.core.problem import ProblemKind
+from roost.core.sanitize import is_storable
 
 MINIMAL = "name: demo\ndescription: Does a thing.\n"
 
@@ -87,3 +90,30 @@ def test_what_the_standard_does_not_have_is_a_warning() -> None:
     ]
     assert found.metadata == {"openclaw": '{"emoji": "x"}'}
     assert parse(MINIMAL, "\n").warnings == ("the body is empty: an agent learns nothing but the description",)
+
+
+_SYNTAX = st.sampled_from("-:?[]{},&*!|>'\"%@`#~\n\t \\\0")
+_WORDS = st.sampled_from(
+    ["<<", "---\n", "...", "!!python/object:os.system", "\\u0000", "name: demo\n", "description: x\n"]
+)
+_FRONT = st.lists(_SYNTAX | _WORDS | st.text(max_size=5), max_size=40)
+
+
+@settings(max_examples=500)
+@given(_FRONT.map("".join), st.text(max_size=50))
+@example(MINIMAL + "x: " + "[" * 5000, "")
+@example(MINIMAL + "x: " + "{a: " * 5000, "")
+@example(MINIMAL + "- " * 5000, "")
+@example(MINIMAL + "? " * 5000, "")
+@example(MINIMAL + 'license: "\\0\\ud800"\n', "")
+@example(MINIMAL, "a\0b")
+def test_any_text_is_refused_or_storable(front: str, body: str) -> None:
+    """Case F3: the reader constructs nothing, expands nothing, and what it returns can be stored."""
+    try:
+        found = parse_skill_file(f"---\n{front}\n---\n{body}".encode("utf-8", "surrogatepass"))
+    except InvalidSkill:
+        return
+    texts = [found.name, found.description, found.license or "", found.compatibility or "", *found.warnings]
+    texts += [text for pair in found.metadata.items() for text in pair] + list(found.allowed_tools)
+    assert all(is_storable(text) for text in texts)
+    assert len(found.description) <= 1024

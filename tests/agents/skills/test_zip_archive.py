@@ -1,4 +1,4 @@
-"""The reader of zip archives agrees with `zipfile`, or refuses."""
+"""The reader of zip archives agrees with `zipfile`, or refuses (cases F1, F2)."""
 
 import io
 import random

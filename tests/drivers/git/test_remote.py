@@ -1,4 +1,4 @@
-"""Remote repositories of a real Git server, and of servers that attack; Git reads what they send in real sandboxes."""
+"""Remote repositories of a real Git server, and of servers that attack (cases F6 to F8); Git runs in sandboxes."""
 
 import asyncio
 import socket
@@ -212,7 +212,7 @@ async def serving(answer: Answer | None) -> AsyncGenerator[tuple[str, list[str]]
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             head = (await reader.readuntil(b"\r\n\r\n")).decode()
-            seen.append(head.split()[1])
+            seen.append(head.split()[1] + (" with a credential" if "\r\nauthorization:" in head.lower() else ""))
             if answer is None:
                 await reader.read()
             else:
@@ -285,6 +285,15 @@ async def test_servers_that_are_no_git_servers(
     async with serving(lambda _: answer) as (url, _):
         with pytest.raises(problem):
             await remotes.list_refs("tenant/ada", url)
+
+
+async def test_a_private_repository_gets_no_credential(remotes: RemoteRepositories) -> None:
+    """Case F8."""
+    answer = response(b"", status="401 Unauthorized", more='WWW-Authenticate: Basic realm="x"\r\n')
+    async with serving(lambda _: answer) as (url, seen):
+        with pytest.raises(RemoteRefused):
+            await remotes.list_refs("tenant/ada", url)
+    assert seen == ["/r/info/refs?service=git-upload-pack"]
 
 
 async def test_too_many_references(remotes: RemoteRepositories) -> None:

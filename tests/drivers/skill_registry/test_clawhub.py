@@ -42,11 +42,16 @@ async def test_rows_are_sanitized_and_those_without_a_name_left_out() -> None:
         {"slug": ""},
         {"slug": "s" * 500},
         7,
+        {"slug": "c", "version": "1\x1b[31m\ud800", "summary": "\ud800", "updatedAt": float("nan")},
         {"slug": "b", "version": 3, "owner": "x", "ownerHandle": None, "updatedAt": 10**30},
     ]
     async with registry_of(answer_with({"results": rows})) as registry:
         found = await registry.search("q", 20)
-    assert [(one.slug, one.owner, one.version) for one in found] == [("a", "ada", None), ("b", None, None)]
+    assert [(one.slug, one.owner, one.version) for one in found] == [
+        ("a", "ada", None),
+        ("c", None, "1\ufffd"),
+        ("b", None, None),
+    ]
     assert "\x1b" not in found[0].description
     assert "\u202e" not in found[0].description
     assert len(found[0].description) < 1100
