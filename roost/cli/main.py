@@ -37,6 +37,7 @@ from roost.cli.output import ExitCode, print_error
 from roost.cli.scrub import scrub_content
 from roost.cli.versions import list_versions, update_engine
 from roost.core.problem import Problem, ProblemKind
+from roost.core.sanitize import is_storable
 
 cli = typer.Typer(
     help="Roost: a self-hosted cloud for AI agents.",
@@ -98,3 +99,8 @@ def run_cli() -> None:
     except Problem as problem:
         print_error(problem.message)
         sys.exit(ExitCode.USAGE if problem.kind is ProblemKind.INVALID else ExitCode.FAILED)
+    except UnicodeEncodeError:
+        if all(map(is_storable, sys.argv)):
+            raise
+        print_error("An argument is not UTF-8 text.")
+        sys.exit(ExitCode.USAGE)

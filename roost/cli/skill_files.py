@@ -25,14 +25,12 @@ def lint_skill(
 
     Exits with 1 if the skill is invalid or dangerous.
     """
-    from roost.agents.skills.skill_file import parse_skill_file
-    from roost.agents.skills.skill_wants import ENV_EXAMPLE
+    from roost.agents.skills.skill_file import parse_bundle
     from roost.agents.skills.verdict import VerdictLevel, check_bundle
 
     try:
         bundle = read_bundle(path)
-        example = bundle.files.get(ENV_EXAMPLE)
-        skill = parse_skill_file(bundle.files["SKILL.md"].content, example.content if example else None)
+        skill = parse_bundle(bundle)
     except InvalidInput as problem:
         if output is OutputFormat.JSON:
             print_json({"valid": False, "errors": [problem.message]})

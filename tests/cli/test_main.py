@@ -1,5 +1,6 @@
 """The program itself: help for every noun and verb, one line for what is wrong, and a start that loads no server."""
 
+import os
 import re
 import subprocess
 import sys
@@ -12,7 +13,7 @@ from click import Command
 
 from roost import __version__
 from roost.cli.main import cli
-from tests.cli.terminal import run
+from tests.cli.terminal import FakeServer, run
 
 
 def commands(command: Command, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Command]]:
@@ -95,3 +96,14 @@ def test_most_commands_do_without_the_server() -> None:
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     for heavy in ("fastapi", "sqlalchemy", "uvicorn", "alembic", "cryptography", "roost.app"):
         assert heavy not in loaded
+
+
+def test_an_argument_that_is_no_text(server: FakeServer) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "roost", "hub", "search", b"\xff"],
+        env={**os.environ, **server.environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (2, "Error: An argument is not UTF-8 text.\n")

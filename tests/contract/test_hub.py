@@ -21,9 +21,13 @@ def skill_file(name: str, description: str = "Does a thing.", body: str = "Do it
     return f"{header}---\n# {name}\n\n{body}".encode()
 
 
-async def register(client: httpx.AsyncClient, name: str, version: str = "1.0.0", **texts: Any) -> dict[str, Any]:
+async def register(
+    client: httpx.AsyncClient, name: str, version: str = "1.0.0", env_example: bytes | None = None, **texts: Any
+) -> dict[str, Any]:
     """Register a version of a skill in the client's library."""
     files = [("file", (f"{name}/SKILL.md", skill_file(name, **texts))), ("file", (f"{name}/run.sh", b"#!/bin/sh\n"))]
+    if env_example:
+        files.append(("file", (f"{name}/.env.example", env_example)))
     answer = await client.post("/v0/skills", files=files, data={"version": version})
     assert answer.status_code in (200, 201), answer.text
     return answer.json()["skill"]
@@ -31,7 +35,7 @@ async def register(client: httpx.AsyncClient, name: str, version: str = "1.0.0",
 
 async def publish(client: httpx.AsyncClient, name: str, version: str = "1.0.0", **fields: Any) -> dict[str, Any]:
     """Register and publish a skill; return the record of the hub."""
-    texts = {key: fields.pop(key) for key in ("description", "body", "wanted") if key in fields}
+    texts = {key: fields.pop(key) for key in ("description", "body", "wanted", "env_example") if key in fields}
     skill = await register(client, name, version, **texts)
     answer = await client.post(f"/v0/skills/{skill['skillId']}/publish", json=fields)
     assert answer.status_code == 200, answer.text
@@ -205,7 +209,7 @@ async def test_registries_of_other_servers_are_searched_and_installed_from(
     remote: RunningServer, tmp_path: Path
 ) -> None:
     author = remote.client(remote.key("ada"))
-    shown = await publish(author, "far-away", description="A zebra skill.")
+    shown = await publish(author, "far-away", description="A zebra skill.", env_example=b"ZEBRA_KEY=\n")
     await publish(author, "far-danger", body=DANGEROUS)
     url = f"http://127.0.0.1:{remote.port}"
     settings = {"ROOST_HUB_REGISTRIES": f"{url},http://127.0.0.1:9", "ROOST_EGRESS_ALLOW": "127.0.0.0/8"}
@@ -215,6 +219,7 @@ async def test_registries_of_other_servers_are_searched_and_installed_from(
         assert [(one["name"], one["source"], one["verdict"]) for one in found] == [("far-away", url, None)]
         detail = (await client.get(f"/v0/hub/{found[0]['hubSkillId']}")).json()["skill"]
         assert (detail["verdict"]["level"], detail["version"]) == ("clean", "1.0.0")
+        assert [one["name"] for one in detail["envVars"]] == ["ZEBRA_KEY"]
         installed = await client.post(f"/v0/hub/{found[0]['hubSkillId']}/install")
         assert installed.status_code == 200, installed.text
         assert installed.json()["skill"]["skillCid"] == shown["skillCid"]

@@ -22,8 +22,7 @@ from roost.agents.skills.model import (
     version_key,
 )
 from roost.agents.skills.service import SkillService
-from roost.agents.skills.skill_file import SkillFile, parse_skill_file
-from roost.agents.skills.skill_wants import ENV_EXAMPLE
+from roost.agents.skills.skill_file import SkillFile, parse_bundle
 from roost.agents.skills.stored_bundle import write_bundle
 from roost.agents.skills.verdict import Verdict, check_bundle
 from roost.core import clock, ids, log
@@ -87,8 +86,7 @@ class HubPublisher:
 
         Raises InvalidSkill, HubVersionConflict, HubLimitReached, FeaturingRefused, StorageQuotaExceeded.
         """
-        example = bundle.files.get(ENV_EXAMPLE)
-        file = parse_skill_file(bundle.files[SKILL_FILE].content, example.content if example else None)
+        file = parse_bundle(bundle)
         verdict = await run_in_daemon_thread(partial(check_bundle, bundle))
         async with self._content.receive(UNIXFS_V1_2025) as receiver:
             root = await write_bundle(receiver, bundle)

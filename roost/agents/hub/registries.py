@@ -17,7 +17,7 @@ from roost.agents.hub.model import skill_body
 from roost.agents.hub.service import HubService
 from roost.agents.skills.bundle import SKILL_FILE, Bundle, read_zip
 from roost.agents.skills.model import LibrarySkill, NewSkill, complete_version
-from roost.agents.skills.skill_file import SkillFile, parse_skill_file
+from roost.agents.skills.skill_file import SkillFile, parse_bundle
 from roost.agents.skills.verdict import Verdict, check_bundle
 from roost.core import log
 from roost.core.daemon_thread import run_in_daemon_thread
@@ -88,11 +88,10 @@ class HubRegistries:
         if content is None or number is None:
             raise HubVersionNotFound
         bundle = await run_in_daemon_thread(partial(read_zip, content))
-        skill_file = bundle.files[SKILL_FILE].content
         return RegistryDetail(
             _registry_skill(registry.url, key, found, number),
-            parse_skill_file(skill_file),
-            skill_body(skill_file),
+            parse_bundle(bundle),
+            skill_body(bundle.files[SKILL_FILE].content),
             bundle,
             await run_in_daemon_thread(partial(check_bundle, bundle)),
         )

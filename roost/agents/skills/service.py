@@ -11,7 +11,7 @@ from functools import partial
 from sqlalchemy import Connection
 
 from roost.agents.skills import model, store
-from roost.agents.skills.bundle import SKILL_FILE, Bundle
+from roost.agents.skills.bundle import Bundle
 from roost.agents.skills.errors import (
     InvalidSkillRequest,
     SkillAttached,
@@ -21,8 +21,7 @@ from roost.agents.skills.errors import (
     SkillVersionConflict,
 )
 from roost.agents.skills.model import LibrarySkill, NewSkill, RegisteredSkill, Skill, SkillVersion
-from roost.agents.skills.skill_file import SkillFile, parse_skill_file
-from roost.agents.skills.skill_wants import ENV_EXAMPLE
+from roost.agents.skills.skill_file import SkillFile, parse_bundle
 from roost.agents.skills.stored_bundle import read_bundle, without_marker, write_bundle
 from roost.agents.skills.verdict import Verdict, check_bundle
 from roost.core import clock, ids, log
@@ -247,9 +246,7 @@ def find_skill(connection: Connection, tenant_id: str, reference: str) -> Librar
 
 async def _check(bundle: Bundle) -> _CheckedBundle:
     """Parse and check a bundle. Raises InvalidSkill."""
-    example = bundle.files.get(ENV_EXAMPLE)
-    file = parse_skill_file(bundle.files[SKILL_FILE].content, example and example.content)
-    return _CheckedBundle(bundle, file, await _check_files(bundle))
+    return _CheckedBundle(bundle, parse_bundle(bundle), await _check_files(bundle))
 
 
 async def _check_files(bundle: Bundle) -> Verdict:

@@ -9,8 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from roost.agents.skills.bundle import SKILL_FILE, Bundle
 from roost.agents.skills.errors import InvalidSkill
-from roost.agents.skills.skill_wants import SkillWants, read_wants
+from roost.agents.skills.skill_wants import ENV_EXAMPLE, SkillWants, read_wants
 from roost.core.yaml_document import InvalidYamlDocument, parse_yaml
 from roost.drivers.model.json_access import as_list, as_object
 
@@ -44,6 +45,12 @@ class SkillFile:
     allowed_tools: Sequence[str] = ()
     wants: SkillWants = field(default_factory=SkillWants)
     warnings: Sequence[str] = ()
+
+
+def parse_bundle(bundle: Bundle) -> SkillFile:
+    """Parse the `SKILL.md` of a bundle, and its `.env.example`. Raises InvalidSkill."""
+    example = bundle.files.get(ENV_EXAMPLE)
+    return parse_skill_file(bundle.files[SKILL_FILE].content, example.content if example else None)
 
 
 def parse_skill_file(data: bytes, env_example: bytes | None = None) -> SkillFile:

@@ -4,10 +4,10 @@ from roost.agents.hub.errors import InvalidHubRequest, OwnerRefused
 from roost.agents.hub.model import HubReference, Publication
 from roost.agents.hub.publishing import HubPublisher, PublishedVersion
 from roost.agents.hub.service import HubService
-from roost.agents.skills.bundle import SKILL_FILE, Bundle
+from roost.agents.skills.bundle import Bundle
 from roost.agents.skills.model import NewSkill, parse_version
 from roost.agents.skills.service import SkillService
-from roost.agents.skills.skill_file import parse_skill_file
+from roost.agents.skills.skill_file import parse_bundle
 
 
 class RegistryService:
@@ -26,7 +26,7 @@ class RegistryService:
         Raises OwnerRefused, InvalidHubRequest, InvalidSkill, SkillVersionConflict and the errors of publications.
         """
         await self._check_owner(tenant_id, owner)
-        name = parse_skill_file(bundle.files[SKILL_FILE].content).name
+        name = parse_bundle(bundle).name
         if name != slug:
             raise InvalidHubRequest(f"The slug must be the name in SKILL.md, {name!r}, got {slug!r}")
         version = parse_version(publication.version) if publication.version else None
