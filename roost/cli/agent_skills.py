@@ -37,11 +37,7 @@ def attach_skills(
     """Give skills of the library to an agent, and show what it lacks to use them."""
     server = load_session(data)
     path = _path(server, agent)
-    references: list[str] = []
-    for name in skill:
-        found = find_skill(server, name)
-        exit_unless_acknowledged(found, acknowledge)
-        references.append(found["skillCid"] if parse_spellings(name) else found["skillId"])
+    references = find_references(server, skill, acknowledge)
     with error_console.status("Attaching ..."):
         answer = server.call("POST", path, {"skillCids": references, "acknowledge": acknowledge})
     if output is OutputFormat.JSON:
@@ -121,15 +117,25 @@ def give_version(server: ServerSession, agent: str, skill: Mapping[str, Any], ac
         server.call("POST", f"{path}/{skill['skillId']}/update", {**body, "skillCid": skill["skillCid"]})
 
 
+def find_references(server: ServerSession, names: Sequence[str], acknowledge: bool) -> Sequence[str]:
+    """Return CIDs and ids of skills of the library. Exits if there is none, or for a dangerous one."""
+    references: list[str] = []
+    for name in names:
+        found = find_skill(server, name)
+        exit_unless_acknowledged(found, acknowledge)
+        references.append(found["skillCid"] if parse_spellings(name) else found["skillId"])
+    return references
+
+
 def list_agent_skills(server: ServerSession, agent: str) -> Sequence[Mapping[str, Any]]:
     """Return the skills of an agent, each with what the agent lacks."""
     return server.call("GET", _path(server, agent))["skills"]
 
 
-def print_agent_skills(server: ServerSession, agent: str, skill_ids: Collection[str]) -> None:
-    """Print where these skills of an agent are, and what it lacks."""
+def print_agent_skills(server: ServerSession, agent: str, skill_ids: Collection[str] | None = None) -> None:
+    """Print where these skills of an agent are, or all, and what it lacks."""
     found = list_agent_skills(server, agent)
-    _print_state(server, agent, [row for row in found if row["skillId"] in skill_ids])
+    _print_state(server, agent, [row for row in found if skill_ids is None or row["skillId"] in skill_ids])
 
 
 def _path(server: ServerSession, agent: str) -> str:

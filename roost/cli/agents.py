@@ -7,6 +7,7 @@ from urllib.parse import quote
 
 import typer
 
+from roost.cli.agent_skills import Acknowledge, find_references, print_agent_skills
 from roost.cli.archives import export_agent, import_agent
 from roost.cli.client import (
     AgentName,
@@ -54,6 +55,10 @@ def create(
     attach_secrets: Annotated[
         bool, typer.Option("--attach-secrets", help="Give it your secrets of the names that the template asks for.")
     ] = False,
+    skill: Annotated[
+        list[str] | None, typer.Option(help="Id, slug, name or CID of a skill of your library; can be repeated.")
+    ] = None,
+    acknowledge: Acknowledge = False,
     engine: Annotated[
         str | None, typer.Option(help="`openclaw` or `hermes` (default: the first installed engine).")
     ] = None,
@@ -70,9 +75,13 @@ def create(
     if attach_secrets:
         body["attachSecrets"] = True
     server = load_session(data)
+    if skill:
+        body |= {"skillCids": find_references(server, skill, acknowledge), "acknowledge": acknowledge}
     with error_console.status("Starting the agent ..."):
         answer = server.call("POST", "/v0/agents", body, timeout_seconds=900.0 if template else 180.0)
     print_record(_without_token(answer["agent"]), output)
+    if skill and output is OutputFormat.TABLE:
+        print_agent_skills(server, answer["agent"]["agentId"])
     for item in answer.get("missing", ()):
         print_line(_describe_missing(answer["agent"]["agentId"], item), error_console)
 

@@ -162,3 +162,13 @@ def test_a_dangerous_update_needs_an_acknowledgement(library: FakeServer) -> Non
     assert (refused.exit_code, refused.stderr.splitlines()[0]) == (1, SHOWN_FINDING)
     assert library.run("skills", "update", "a1", "notes", "--acknowledge").exit_code == 0
     assert library.bodies(f"POST {PATH}/s1/update") == [{"acknowledge": True}]
+
+
+def test_a_new_agent_has_skills(library: FakeServer) -> None:
+    library.answers["POST /v0/agents"] = (201, {"success": True, "agent": {"agentId": "a1", "name": "Ada L"}})
+    made = library.run("agents", "create", "Ada L", "--skill", "notes", "--skill", CID)
+    assert (made.exit_code, made.stdout.splitlines()[-1]) == (0, LOADED)
+    assert library.bodies("POST /v0/agents") == [{"name": "Ada L", "skillCids": ["s1", CID], "acknowledge": False}]
+    refused = library.run("agents", "create", "Eve", "--skill", "evil")
+    assert (refused.exit_code, refused.stderr.splitlines()[0]) == (1, SHOWN_FINDING)
+    assert len(library.bodies("POST /v0/agents")) == 1
