@@ -1,7 +1,7 @@
 """Run the benchmarks: `make bench` for all but the long one, git-large; `python -m bench NAME...` for some.
 
-Names: containers, agents, api, records, scans, logs, edge, tasks, snapshots, git, git-large, storage,
-uploads, gateway.
+Names: containers, agents, skills, templates, hub, api, records, scans, logs, edge, tasks, snapshots, git, git-large,
+storage, uploads, gateway.
 """
 
 import sys
@@ -16,12 +16,15 @@ from bench import (
     edge,
     gateway,
     git_access,
+    hub,
     logs,
     records,
     scans,
+    skills,
     snapshots,
     storage,
     tasks,
+    templates,
     uploads,
 )
 from bench.table import Row, report_rows
@@ -29,6 +32,9 @@ from bench.table import Row, report_rows
 _BENCHMARKS: Mapping[str, Callable[[Path], Sequence[Row]]] = {
     "containers": containers.run,
     "agents": agents.run,
+    "skills": skills.run,
+    "templates": templates.run,
+    "hub": hub.run,
     "api": api.run,
     "records": records.run,
     "scans": scans.run,

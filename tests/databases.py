@@ -13,7 +13,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -74,6 +74,13 @@ def postgres_url() -> Iterator[str]:
     if given := os.environ.get("TEST_POSTGRES_URL"):
         yield given
         return
+    with run_postgres() as url:
+        yield url
+
+
+@contextmanager
+def run_postgres() -> Iterator[str]:
+    """Run a server, and yield the URL of its maintenance database."""
     for parent in {tempfile.gettempdir(), in_memory() or tempfile.gettempdir()}:
         _sweep(Path(parent))
     folder = Path(tempfile.mkdtemp(prefix=_PREFIX))  # a short path, because sockets have a length limit

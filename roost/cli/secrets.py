@@ -94,9 +94,12 @@ def attach(
 ) -> None:
     """Attach secrets to an agent."""
     server = load_session(data)
-    agent_id, ids = server.find_agent(agent)["agentId"], [_find_secret(server, name)["id"] for name in secret]
+    found, ids = server.find_agent(agent), [_find_secret(server, name)["id"] for name in secret]
+    agent_id = found["agentId"]
     added = server.call("POST", f"/v0/agents/{agent_id}/secrets", {"secretIds": ids})["attached"]
     print_line(f"Attached {added}.")
+    if found.get("status") == "not_running":
+        return  # it starts with the secret, by itself if it waited for it
     if not all(row["synced"] for row in server.call("GET", f"/v0/agents/{agent_id}/secrets")["secrets"]):
         _print_restart_hint(agent)
 

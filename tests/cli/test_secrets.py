@@ -88,6 +88,12 @@ def test_attach_and_detach_tell_of_the_restart(kept: FakeServer) -> None:
     assert "restart" not in kept.run("secrets", "attach", "Ada", "TOKEN").stdout
 
 
+def test_an_agent_that_waits_for_a_secret_needs_no_restart(kept: FakeServer) -> None:
+    waiting = {"agentId": "a1", "name": "Ada", "status": "not_running"}
+    kept.answers["GET /v0/agents"] = (200, {"agents": [waiting]})
+    assert kept.run("secrets", "attach", "Ada", "TOKEN").stdout == "Attached 2.\n"
+
+
 def test_rotate_key_needs_no_server(tmp_path: Path) -> None:
     data = ["--data", str(tmp_path / "data")]
     (tmp_path / "data").mkdir()
