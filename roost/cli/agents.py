@@ -8,6 +8,7 @@ from urllib.parse import quote
 import typer
 
 from roost.cli.agent_skills import Acknowledge, find_references, print_agent_skills
+from roost.cli.apply import print_fleet
 from roost.cli.archives import export_agent, import_agent
 from roost.cli.client import (
     AgentName,
@@ -23,6 +24,8 @@ from roost.cli.output import (
     ExitCode,
     Output,
     OutputFormat,
+    RecordFormat,
+    RecordOutput,
     Yes,
     confirm_change,
     error_console,
@@ -41,9 +44,14 @@ _PAGE_TIMEOUT_SECONDS = 30.0
 
 
 @commands.command("list")
-def list_agents(data: Data = None, output: Output = OutputFormat.TABLE) -> None:
+def list_agents(data: Data = None, output: RecordOutput = RecordFormat.TABLE) -> None:
     """List your agents."""
-    print_rows(load_session(data).call("GET", "/v0/agents")["agents"], _COLUMNS, output)
+    server = load_session(data)
+    agents = server.call("GET", "/v0/agents")["agents"]
+    if output is RecordFormat.YAML:
+        print_fleet(server, [agent["agentId"] for agent in reversed(agents)])
+        return
+    print_rows(agents, _COLUMNS, OutputFormat(output))
 
 
 @commands.command()
@@ -109,13 +117,17 @@ def fork(
 
 
 @commands.command()
-def show(agent: AgentName, data: Data = None, output: Output = OutputFormat.TABLE) -> None:
+def show(agent: AgentName, data: Data = None, output: RecordOutput = RecordFormat.TABLE) -> None:
     """Show one agent."""
     server = load_session(data)
-    detail = server.call("GET", f"/v0/agents/{server.find_agent(agent)['agentId']}")
+    agent_id = server.find_agent(agent)["agentId"]
+    if output is RecordFormat.YAML:
+        print_fleet(server, [agent_id])
+        return
+    detail = server.call("GET", f"/v0/agents/{agent_id}")
     record = _without_token(detail["agent"])
     rest = {key: value for key, value in detail.items() if key != "agent"}
-    print_record(record | rest, output)
+    print_record(record | rest, OutputFormat(output))
 
 
 @commands.command()

@@ -52,6 +52,20 @@ class ServerSession:
     domain: str | None = None
     host: str | None = None
 
+    def request(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        content: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+        timeout_seconds: float = 180.0,
+    ) -> httpx.Response:
+        """Send one request, with JSON or with bytes, and return its answer. Exits if there is none."""
+        with connection_errors(self.url), open_http_client(self, timeout_seconds) as client:
+            return client.request(method, path, json=body, content=content, headers=headers)
+
     def call(
         self, method: str, path: str, body: Any = None, *, timeout_seconds: float = 180.0, not_found: str | None = None
     ) -> Any:
@@ -59,8 +73,7 @@ class ServerSession:
 
         not_found: the error message for a 404, instead of the server's own.
         """
-        with connection_errors(self.url), open_http_client(self, timeout_seconds) as client:
-            response = client.request(method, path, json=body)
+        response = self.request(method, path, body, timeout_seconds=timeout_seconds)
         if not_found and response.status_code == 404:
             exit_with_error(not_found, ExitCode.NOT_FOUND)
         return self._parse_response(response)

@@ -28,6 +28,7 @@ from roost.cli import (
     templates,
     webhooks,
 )
+from roost.cli.apply import apply_fleet
 from roost.cli.chat import chat_with_agent
 from roost.cli.clone import clone_agent
 from roost.cli.copy import copy_files
@@ -46,6 +47,7 @@ cli = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 cli.command("up")(server.start_server)
+cli.command("apply")(apply_fleet)
 cli.command("chat")(chat_with_agent)
 cli.command("logs")(print_logs)
 cli.command("exec", context_settings=PASS_THROUGH)(exec_command)

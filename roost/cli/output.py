@@ -37,6 +37,7 @@ class ExitCode(IntEnum):
     UNREACHABLE = 3
     NOT_ALLOWED = 4
     NOT_FOUND = 5
+    DIFFERENT = 6
 
 
 SIGINT_EXIT_CODE = 130  # 128 + SIGINT, as shells report it
@@ -47,7 +48,20 @@ class OutputFormat(StrEnum):
     JSON = "json"
 
 
+class RecordFormat(StrEnum):
+    """Formats of agents, which `roost apply` takes as YAML."""
+
+    TABLE = "table"
+    JSON = "json"
+    YAML = "yaml"
+
+
 Output = Annotated[OutputFormat, typer.Option("--output", "-o", help="How to print records.")]
+
+
+RecordOutput = Annotated[
+    RecordFormat, typer.Option("--output", "-o", help="How to print records; `yaml` is what `roost apply` takes.")
+]
 
 
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Skip the confirmation.")]

@@ -204,6 +204,7 @@ RULES: tuple[Rule, ...] = (
         (
             "roost/config.py",
             "roost/cli/client.py",  # ROOST_URL and ROOST_TOKEN of a client, which has no data folder to configure
+            "roost/cli/apply.py",  # the variables that a file names in place of secrets
         ),
         "settings are read once, in config.py, and passed down",
         "from os import environ\nprint(environ['HOME'])",

@@ -51,7 +51,8 @@ _TEXT_LIMIT, _STEPS_LIMIT = 500, 10
 _SILENT_FIELDS = frozenset({"$schema"})
 
 
-def _check_text(text: str) -> str:
+def check_text(text: str) -> str:
+    """Return the text. Raises ValueError if it cannot be stored."""
     if not is_storable(text):
         raise ValueError("text must not contain NUL or lone surrogates")
     return text
@@ -64,7 +65,8 @@ def _check_agent_name(name: str) -> str:
         raise ValueError(problem.message) from None
 
 
-def _check_secret_name(name: str) -> str:
+def check_secret_name(name: str) -> str:
+    """Return the name. Raises ValueError if no secret can have it."""
     try:
         return validate_secret_name(name)
     except InvalidSecret as problem:
@@ -75,7 +77,7 @@ def _check_token(text: str) -> str:
     prefix, _, name = text.partition(":")
     if prefix != "env" or not name:
         raise ValueError("must be env: and the name of a secret; a token does not belong in a repository")
-    return f"env:{_check_secret_name(name)}"
+    return f"env:{check_secret_name(name)}"
 
 
 def _check_prefix(path: str) -> str:
@@ -96,7 +98,8 @@ def _primary_model(value: object) -> object:
     return cast("Mapping[str, object]", value).get("primary") if isinstance(value, dict) else value
 
 
-def _parse_schedule_text(value: object) -> object:
+def parse_schedule_text(value: object) -> object:
+    """Return the schedule of a text, and other values as they are. Raises ValueError."""
     try:
         return schedule_record(parse_schedule(value)) if isinstance(value, str) else value
     except InvalidSchedule:
@@ -114,7 +117,7 @@ def _parse_script(value: object) -> str | None:
         raise ValueError(problem.message) from None
 
 
-_Text = Annotated[str, AfterValidator(_check_text)]
+_Text = Annotated[str, AfterValidator(check_text)]
 _LongText = Annotated[_Text, Field(max_length=_TEXT_LIMIT)]
 _WebAddress = Annotated[_Text, Field(max_length=URL_LIMIT, pattern=r"^https?://[^\s<>\"'`\\]+$")]
 _Script = Annotated[str | None, BeforeValidator(_parse_script)]
@@ -124,20 +127,20 @@ _Token = Annotated[
 _ChannelName = Literal["telegram", "slack", "discord", "whatsapp"]
 
 
-class _ManifestPart(BaseModel):
+class ManifestPart(BaseModel):
     model_config = ConfigDict(
         alias_generator=to_camel, validate_by_name=True, validate_by_alias=True, frozen=True, strict=True
     )
 
 
-class ManifestAgent(_ManifestPart):
+class ManifestAgent(ManifestPart):
     name: Annotated[_Text, Field(max_length=NAME_LIMIT)]
     description: Annotated[_Text, Field(max_length=DESCRIPTION_LIMIT)] | None = None
     vibe: Annotated[_Text, Field(max_length=VIBE_LIMIT)] | None = None
     emoji: Annotated[_Text, Field(max_length=EMOJI_LIMIT)] | None = None
 
 
-class ManifestTask(_ManifestPart):
+class ManifestTask(ManifestPart):
     """A scheduled task, with the fields that create one."""
 
     name: Annotated[_Text, Field(max_length=TASK_NAME_LIMIT)]
@@ -161,16 +164,16 @@ class TemplateAgent(ManifestAgent):
 class TemplateTask(ManifestTask):
     """A task; `schedule` may be text, and `prompt` the message of an agent's turn instead of `payload`."""
 
-    schedule: Annotated[ScheduleRecord, BeforeValidator(_parse_schedule_text)]
+    schedule: Annotated[ScheduleRecord, BeforeValidator(parse_schedule_text)]
     payload: Annotated[
         PayloadRecord, BeforeValidator(_parse_prompt), Field(validation_alias=AliasChoices("payload", "prompt"))
     ]
 
 
-class TemplateSecret(_ManifestPart):
+class TemplateSecret(ManifestPart):
     """A secret that an agent of the template needs, without its value."""
 
-    name: Annotated[str, Field(max_length=SECRET_NAME_LIMIT), AfterValidator(_check_secret_name)]
+    name: Annotated[str, Field(max_length=SECRET_NAME_LIMIT), AfterValidator(check_secret_name)]
     type: Annotated[SecretKind, Field(strict=False)] = SecretKind.SECRET
     description: _LongText | None = None
     guide_url: _WebAddress | None = None
@@ -178,7 +181,7 @@ class TemplateSecret(_ManifestPart):
     required: bool = True
 
 
-class TemplateSkill(_ManifestPart):
+class TemplateSkill(ManifestPart):
     """A skill, by exactly one of CID and slug."""
 
     cid: Annotated[_Text, Field(min_length=1, max_length=128)] | None = None
@@ -188,12 +191,12 @@ class TemplateSkill(_ManifestPart):
     name: Annotated[_Text, Field(max_length=NAME_LIMIT)] | None = None
 
 
-class TemplateScripts(_ManifestPart):
+class TemplateScripts(ManifestPart):
     build: _Script = None
     start: _Script = None
 
 
-class TemplateRoute(_ManifestPart):
+class TemplateRoute(ManifestPart):
     """A path on the agent's address that leads to a port; `protected` ones need the gateway token."""
 
     port: Annotated[int, AfterValidator(_check_port)]
@@ -201,7 +204,7 @@ class TemplateRoute(_ManifestPart):
     protected: bool = True
 
 
-class TemplateChannel(_ManifestPart):
+class TemplateChannel(ManifestPart):
     """Settings of a channel; a token is `env:` and the name of a secret. `closed` admits only `allow_from`."""
 
     enabled: bool = True
@@ -213,7 +216,7 @@ class TemplateChannel(_ManifestPart):
     app_token: _Token = None
 
 
-class TemplateListing(_ManifestPart):
+class TemplateListing(ManifestPart):
     """How the template is listed; `paid` is ignored, because templates of an own server are free."""
 
     slug: Annotated[str, Field(max_length=SLUG_LIMIT, pattern=SLUG_PATTERN)] | None = None
@@ -232,7 +235,7 @@ class TemplateListing(_ManifestPart):
     ] = None
 
 
-class TemplateManifest(_ManifestPart):
+class TemplateManifest(ManifestPart):
     version: Literal[1]
     engine: Annotated[str, Field(pattern="^[a-z0-9][a-z0-9-]{0,31}$")] | None = None
     agent: TemplateAgent
@@ -336,7 +339,7 @@ def _field_names(name: str, field: FieldInfo) -> set[str]:
 
 def _inner_parts(value: object, raw: object) -> Iterator[tuple[str, BaseModel, object]]:
     """Yield the parts inside a field's value with the ends of their paths."""
-    if isinstance(value, _ManifestPart):
+    if isinstance(value, ManifestPart):
         yield "", value, raw
     elif isinstance(value, Mapping) and isinstance(raw, dict):
         parts, texts = cast("Mapping[str, BaseModel]", value), cast("dict[str, object]", raw)
@@ -344,7 +347,7 @@ def _inner_parts(value: object, raw: object) -> Iterator[tuple[str, BaseModel, o
     elif isinstance(value, Sequence) and isinstance(raw, list):
         pairs = zip(cast("Sequence[object]", value), cast("list[object]", raw), strict=False)
         yield from (
-            (f"{number}.", one, its) for number, (one, its) in enumerate(pairs) if isinstance(one, _ManifestPart)
+            (f"{number}.", one, its) for number, (one, its) in enumerate(pairs) if isinstance(one, ManifestPart)
         )
 
 
