@@ -138,6 +138,16 @@ def print_agent_skills(server: ServerSession, agent: str, skill_ids: Collection[
     _print_state(server, agent, [row for row in found if skill_ids is None or row["skillId"] in skill_ids])
 
 
+def print_missing(server: ServerSession, agent: str, skills: Sequence[Mapping[str, Any]]) -> None:
+    """Print what an agent lacks for its skills, and what adds it."""
+    if not any(any(skill["missing"].values()) for skill in skills):
+        return
+    secrets = {secret["name"] for secret in server.call("GET", "/v0/secrets")["secrets"]}
+    for skill in skills:
+        for line in _describe_missing(skill, agent, secrets):
+            print_line(line, error_console)
+
+
 def _path(server: ServerSession, agent: str) -> str:
     return f"/v0/agents/{server.find_agent(agent)['agentId']}/skills"
 
@@ -161,12 +171,7 @@ def _apply_update(server: ServerSession, row: Mapping[str, Any], acknowledge: bo
 def _print_state(server: ServerSession, agent: str, skills: Sequence[Mapping[str, Any]]) -> None:
     for skill in skills:
         print_line(f"{skill['name']} {skill['version']}: {_describe_state(skill)}")
-    if not any(any(skill["missing"].values()) for skill in skills):
-        return
-    secrets = {secret["name"] for secret in server.call("GET", "/v0/secrets")["secrets"]}
-    for skill in skills:
-        for line in _describe_missing(skill, agent, secrets):
-            print_line(line, error_console)
+    print_missing(server, agent, skills)
 
 
 def _describe_state(skill: Mapping[str, Any]) -> str:

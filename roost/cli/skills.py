@@ -12,6 +12,7 @@ from roost.cli.agent_skills import (
     detach_skill,
     list_agent_skills,
     list_updates,
+    print_missing,
     update_skill,
 )
 from roost.cli.client import Data, ServerSession, drop_none, load_session
@@ -46,10 +47,13 @@ def list_skills(
     data: Data = None,
     output: Output = OutputFormat.TABLE,
 ) -> None:
-    """List your skills with their newest versions, or those of one agent."""
+    """List your skills with their newest versions, or those of one agent with what it lacks for them."""
     server = load_session(data)
     if agent is not None:
-        print_rows(list_agent_skills(server, agent), _ATTACHED_COLUMNS, output)
+        attached = list_agent_skills(server, agent)
+        print_rows(attached, _ATTACHED_COLUMNS, output)
+        if output is OutputFormat.TABLE:
+            print_missing(server, agent, attached)
         return
     _print_versions(server.call("GET", "/v0/skills")["skills"], _COLUMNS, output)
 

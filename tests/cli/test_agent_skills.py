@@ -110,6 +110,8 @@ def test_list_of_an_agent(library: FakeServer) -> None:
     assert "LOADED" in head
     assert row.split()[:4] == ["notes", "@ada/notes", "1.0.0", "clean"]
     assert json.loads(library.run("skills", "list", "--agent", "a1", "-o", "json").stdout) == [ATTACHED]
+    library.answers[f"GET {PATH}"] = (200, {"skills": [{**ATTACHED, "missing": {**NOTHING, "programs": ["jq"]}}]})
+    assert library.run("skills", "list", "--agent", "a1").stderr.startswith("notes lacks the program jq\n")
 
 
 def test_updates_are_listed_and_applied(library: FakeServer) -> None:
