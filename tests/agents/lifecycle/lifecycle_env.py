@@ -17,6 +17,7 @@ from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.agents.registry.host_agents import HostAgents
 from roost.agents.registry.model import Agent, AgentProfile
 from roost.agents.registry.repository import AgentRepository
+from roost.agents.routes.service import RouteService
 from roost.agents.scripts.model import operation_subject
 from roost.agents.secrets.environment import SecretEnvironment
 from roost.agents.secrets.service import SecretService
@@ -131,6 +132,7 @@ class LifecycleEnv:
             trust=TrustedAuthorities(),
             skill_library=SkillService(db, content, FileService(db).quota.check, find_file_cid),
             refuses_host=lambda _: False,
+            routes=RouteService(db, self.agents, self.runtimes.get_gateway_port),
             reconcile_seconds=every,
             build_seconds=build,
         )
