@@ -53,6 +53,7 @@ hub_skills = sa.Table(
     sa.Index("ix_hub_skills_install_count", "install_count", "id"),
     sa.Index("ix_hub_skills_created_at", "created_at", "id"),
     sa.Index("ix_hub_skills_name", "name", "id"),
+    sa.Index("ix_hub_skills_category", "category"),
 )
 """`search` is the text in which words of a query are searched."""
 
