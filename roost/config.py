@@ -101,6 +101,12 @@ def _parse_urls(text: str) -> tuple[str, ...]:
     return tuple(map(_parse_url, _parse_list(text)))
 
 
+def _parse_flag(text: str) -> bool:
+    if text.lower() not in {"true", "false"}:
+        raise ValueError("must be true or false")
+    return text.lower() == "true"
+
+
 def _parse_path(text: str | Path) -> Path:
     return Path(text).expanduser().resolve()
 
@@ -232,6 +238,10 @@ class Settings(BaseModel):
     )
     analytics_days: Annotated[_Integer, Field(le=3650)] = _setting(
         "90", "Days for which statistics of storage gateways are kept; 0 disables them."
+    )
+    catalogue: Annotated[bool, BeforeValidator(_parse_flag)] = _setting(
+        "true",
+        "Whether the skills and templates that come with Roost are published for all tenants; those that were stay.",
     )
     hub_registries: Annotated[tuple[str, ...], BeforeValidator(_parse_urls)] = _setting(
         "",

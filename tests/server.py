@@ -59,9 +59,13 @@ async def running(
     port: int = 0,
     **environment: str,
 ) -> AsyncIterator[RunningServer]:
-    """Run a server. `stop=False` leaves the containers as a crash would; `port=0` takes a free port."""
+    """Run a server without the skills and templates of the package, unless `ROOST_CATALOGUE` is "true".
+
+    `stop=False` leaves the containers as a crash would; `port=0` takes a free port.
+    """
     listener = open_listener("127.0.0.1", port)
-    settings = config.load_settings({"ROOST_DATA": str(folder), **environment}, port=listener.getsockname()[1])
+    environment = {"ROOST_DATA": str(folder), "ROOST_CATALOGUE": "false", **environment}
+    settings = config.load_settings(environment, port=listener.getsockname()[1])
     roost = app.build_server(settings, app.create_drivers(settings, runtime=runtime, engines=engines or [FakeEngine()]))
     await roost.start()
     over = asyncio.Event()

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from roost.agents.hub.clawhub.service import RegistryService
-from roost.agents.hub.maintenance import HubMaintenance
+from roost.agents.hub.maintenance import HubMaintenance, read_catalogue
 from roost.agents.hub.publishing import HubPublisher
 from roost.agents.hub.registries import HubRegistries
 from roost.agents.hub.service import HubService
@@ -37,7 +37,7 @@ def build_hub_services(core: CoreServices, storage: StorageServices, library: Sk
         registries=HubRegistries(remote, hub),
         uploads=uploads,
         registry=RegistryService(core.addresses.agents_url, hub, publisher, library),
-        maintenance=HubMaintenance(db, hub, publisher, uploads),
+        maintenance=HubMaintenance(db, hub, publisher, uploads, read_catalogue() if core.settings.catalogue else ()),
     )
 
 

@@ -122,7 +122,9 @@ def build_lifecycle_services(
         start,
         skills.enqueue_delivery,
     )
-    details = AgentDetails(repository, runtimes, gateway_tokens, secrets, origin, scripts, snapshots, skills, instances)
+    details = AgentDetails(
+        *(repository, runtimes, gateway_tokens, secrets, origin, scripts, snapshots, skills, instances, routes)
+    )
     update = UpdateWorkflow(db, operations, repository, runtimes, versions, start, snapshots)
     delete = DeleteWorkflow(db, operations, repository, gateway_tokens, runtime, relays, git, routes)
     launch = LaunchWorkflow(

@@ -60,7 +60,8 @@ class RoostServer:
             stack.callback(self.core.close)
             stack.push_async_callback(self.images.close)
             await start_storage_services(self.storage, stack)
-            await self.templates.packaged.register()
+            if self.core.settings.catalogue:
+                await self.templates.packaged.register()
             await start_agent_services(self.agents, self.drivers.runtime, stack)
             start_hub_services(self.hub, stack)
             stack.push_async_callback(self.core.operations.stop, grace=_STOP_GRACE)  # the next start finishes the rest

@@ -63,7 +63,7 @@ class Deployment:
         self.database = database or f"sqlite:///{self.data / 'roost.db'}"
         self._engine = sa.create_engine(self.database, poolclass=sa.NullPool)
         self._servers = Servers(self.data, database, is_isolated=True)
-        self._servers.environment["ROOST_SNAPSHOT_DELAY"] = "3600"
+        self._servers.environment |= {"ROOST_SNAPSHOT_DELAY": "3600", "ROOST_CATALOGUE": "true"}
         self._pid, told = self._servers.start(_prepare)
         self._key: str = told["key"]
         self._token: str = told["token"]

@@ -39,8 +39,10 @@ async def backing(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempP
 
 
 @pytest.fixture(scope="module")
-async def server(backing: Backing) -> AsyncIterator[RunningServer]:
-    async with running(backing.folder, **backing.environment) as server:
+async def server(backing: Backing, request: pytest.FixtureRequest) -> AsyncIterator[RunningServer]:
+    """Run a server with the settings that a file names in `SETTINGS`."""
+    settings = getattr(request.module, "SETTINGS", {})
+    async with running(backing.folder, **backing.environment, **settings) as server:
         yield server
 
 

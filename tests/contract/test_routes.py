@@ -91,6 +91,7 @@ async def test_programs_are_reached_by_their_routes(server: RunningServer, tenan
     assert shown["mappings"] == [route("/app/admin", 4000, protected=True), route("/app", 3000, protected=False)]
     listed = await server.agent_client(agent).get("/v0/port-forwarding")
     assert listed.json() == {"mappings": shown["mappings"]}
+    assert (await client.get(f"/v0/agents/{agent['agentId']}")).json()["portForwarding"] == shown["mappings"]
 
     visitor = server.client(host=f"{agent['agentId']}.agents.localhost")
     got = (await visitor.get("/app/page?x=1")).json()

@@ -18,6 +18,7 @@ from roost.identity.caller import Plan
 from tests.server import RunningServer
 
 ON_SERVICES = {"test_a_waiting_agent_starts_when_its_secret_comes", "test_the_manifest_takes_effect"}
+SETTINGS = {"ROOST_CATALOGUE": "true"}
 SLUGS = ("project-helper", "researcher", "server-nurse", "site-watcher", "telegram-assistant")
 BOT_TOKEN = "123456789:AAExampleTokenOfATelegramBot0123456"
 MANIFEST = {

@@ -127,7 +127,7 @@ async def test_a_relay_is_its_agent_whatever_it_says() -> None:
     for host in ("localhost", "b2.agents.localhost", None):
         answer = await told("/v0/llm/v1/models", host=host, state=relay)
         assert (answer["host_kind"], answer["agent"]) == (HostKind.RELAY, "a1")
-    closed = ("/", "/healthz", "/openapi", "/metrics", "/v0", "/v3/files", "/v1x", "/api/v1/models")
+    closed = ("/", "/healthz", "/openapi", "/metrics", "/v0", "/v3/files", "/v1x", "/api/v2/models")
     for path in (*closed, "/v0/llm/../agents/a1", "/v0/llm/%2e%2e/agents", "/v1/../v0/agents"):
         assert (await call(APP, path, state=relay)).status == 404
 

@@ -31,11 +31,19 @@ class HubMaintenance:
     Several servers of one database may all run it: a version is published once.
     """
 
-    def __init__(self, db: Database, hub: HubService, publisher: HubPublisher, uploads: HubUploads) -> None:
+    def __init__(
+        self,
+        db: Database,
+        hub: HubService,
+        publisher: HubPublisher,
+        uploads: HubUploads,
+        catalogue: Sequence[Bundle],
+    ) -> None:
         self._db = db
         self._hub = hub
         self._publisher = publisher
         self._uploads = uploads
+        self._catalogue = catalogue
         self._has_published = False
         self._task = PeriodicTask("hub maintenance", self.run, INTERVAL.total_seconds())
 
@@ -48,7 +56,7 @@ class HubMaintenance:
 
     async def run(self) -> None:
         if not self._has_published:
-            await self.publish_catalogue(read_catalogue())
+            await self.publish_catalogue(self._catalogue)
             self._has_published = True
         await self.check_outdated(rules_version())
         await self._uploads.expire()

@@ -102,7 +102,7 @@ class HubPublisher:
             await self._content.discard(submission.pack_id)
         listing = published.listing
         if published.is_new:
-            _log.info("hub_skill.published", slug=listing.skill.slug, version=listing.version.version)
+            _log.debug("hub_skill.published", slug=listing.skill.slug, version=listing.version.version)
         return published
 
     async def publish_missing(self, tenant_id: str, bundle: Bundle, publication: Publication) -> None:

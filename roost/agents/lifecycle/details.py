@@ -9,6 +9,8 @@ from roost.agents.lifecycle.gateway import GATEWAY_PROCESS, Origin
 from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.agents.registry.model import Agent, AgentState
 from roost.agents.registry.repository import AgentRepository
+from roost.agents.routes.schemas import RouteRecord
+from roost.agents.routes.service import RouteService
 from roost.agents.scripts.schemas import ScriptListRecord
 from roost.agents.scripts.service import ScriptService
 from roost.agents.secrets.schemas import AgentSecretRecord
@@ -37,6 +39,7 @@ class AgentDetails:
         snapshots: SnapshotService,
         skills: AgentSkillService,
         instances: TemplateInstanceService,
+        routes: RouteService,
     ) -> None:
         self._agents = agents
         self._runtimes = runtimes
@@ -47,6 +50,7 @@ class AgentDetails:
         self._snapshots = snapshots
         self._skills = skills
         self._instances = instances
+        self._routes = routes
 
     async def encode_list(self, caller: Caller) -> str:
         """Return the JSON of an AgentList of the caller's tenant."""
@@ -73,6 +77,7 @@ class AgentDetails:
             snapshots=[SnapshotRecord.from_snapshot(snapshot) for snapshot in snapshots],
             template=template,
             missing=missing,
+            port_forwarding=[RouteRecord.from_route(route) for route in await self._routes.list(agent_id)],
         )
 
     async def get_record(self, caller: Caller, agent: Agent) -> schemas.AgentRecord:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import Annotated, Any, Self
+from typing import Annotated, Self
 
 from pydantic import ConfigDict, Field, StrictBool, model_validator
 
@@ -19,6 +19,7 @@ from roost.agents.registry.model import (
     validate_agent_name,
 )
 from roost.agents.registry.schemas import AgentFields
+from roost.agents.routes.schemas import RouteRecord
 from roost.agents.scripts.schemas import ScriptListRecord
 from roost.agents.secrets.schemas import AgentSecretRecord
 from roost.agents.skills.model import ATTACHED_LIMIT
@@ -45,7 +46,7 @@ class CreateAgentRequest(ApiSchema):
     acknowledge: StrictBool = False
     """Whether skills that are found dangerous are attached all the same."""
     secret_ids: Annotated[Sequence[_Id], Field(max_length=1000)] = ()
-    snapshot_cid: Text | None = None
+    snapshot_cid: Annotated[Text | None, Field(examples=[None])] = None
     template_id: Annotated[Text, Field(max_length=SLUG_LIMIT)] | None = None
     attach_secrets: StrictBool = False
     channels: Mapping[str, ChannelConfiguration] = Field(
@@ -142,7 +143,7 @@ class AgentDetail(ApiSchema):
     skills: Sequence[AttachedSkillRecord]
     secrets: Sequence[AgentSecretRecord] = ()
     snapshots: Sequence[SnapshotRecord]
-    port_forwarding: Sequence[Any] = ()
+    port_forwarding: Sequence[RouteRecord] = ()
     template: AgentTemplateRecord | None = None
     missing: Sequence[MissingItemRecord] = ()
 

@@ -239,7 +239,7 @@ class TemplateService:
             except Problem:
                 await self._content.discard(receiver.pack_id)
                 raise
-        _log.info("template.stored", template=stored.id, tenant=stored.tenant_id, version=stored.version)
+        _log.debug("template.stored", template=stored.id, tenant=stored.tenant_id, version=stored.version)
         return stored, version
 
 

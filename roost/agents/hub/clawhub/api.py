@@ -183,7 +183,9 @@ async def get_moderation(found: Found) -> schemas.ModerationResponse:
     return schemas.ModerationResponse(moderation=schemas.describe_moderation(found.version))
 
 
-@router.get("/api/v1/download", response_class=Response, responses={200: {"content": {_ZIP: {"schema": BINARY}}}})
+@router.get(
+    "/api/v1/download", response_class=Response, responses={200: {"content": {_ZIP: {"schema": BINARY}}}, 404: {}}
+)
 async def download_skill(hub: Hub, found: FoundByQuery) -> Response:
     """Return the files of a version, which are verified by its CID, as a zip archive."""
     content = await run_in_daemon_thread(partial(write_zip, await hub.read_bundle(found.version)))
@@ -192,7 +194,7 @@ async def download_skill(hub: Hub, found: FoundByQuery) -> Response:
     return Response(content, headers=headers, media_type=_ZIP)
 
 
-@router.get("/api/v1/resolve")
+@router.get("/api/v1/resolve", responses={404: {}})
 async def resolve_version(
     found: FoundByQuery, fingerprint: Annotated[str, Query(alias="hash", max_length=128)]
 ) -> schemas.ResolveVersionResponse:
