@@ -14,6 +14,7 @@ import pytest
 from tests.contract.test_abuse_skills import LINK, make_zip
 from tests.server import RunningServer, running
 
+SETTINGS = {"ROOST_CATALOGUE": "true"}
 ON_SERVICES = {
     *("test_paths_and_queries_are_no_operators", "test_public_lists_are_bounded"),
     "test_public_pages_show_what_is_published_and_nothing_else",

@@ -13,7 +13,7 @@ _PACKAGE = Path(roost.__file__).parent
 
 
 def _declare_all() -> None:
-    for path in _PACKAGE.rglob("store.py"):
+    for path in (*_PACKAGE.rglob("store.py"), _PACKAGE / "core/db/table_mirror.py"):
         import_module(".".join(path.relative_to(_PACKAGE.parent).with_suffix("").parts))
 
 
