@@ -55,7 +55,7 @@ def fake_platforms() -> Iterator[Platforms]:
 @pytest.fixture(scope="module")
 async def server(tmp_path_factory: pytest.TempPathFactory, fake_platforms: Platforms) -> AsyncIterator[RunningServer]:
     folder = tmp_path_factory.mktemp("fleet") / "data"
-    async with running(folder, ROOST_TELEGRAM_API=fake_platforms.url) as server:
+    async with running(folder, ROOST_CATALOGUE="true", ROOST_TELEGRAM_API=fake_platforms.url) as server:
         yield server
 
 
