@@ -17,6 +17,7 @@ from roost.cli import (
     hosts,
     hub,
     keys,
+    routes,
     runtime_config,
     scripts,
     secrets,
@@ -57,7 +58,6 @@ cli.command("versions")(list_versions)
 cli.command("update")(update_engine)
 cli.command("doctor")(server.run_doctor)
 cli.command("scrub")(scrub_content)
-cli.command("routes")(server.list_routes)
 cli.add_typer(agents.commands, name="agents")
 cli.add_typer(channels.commands, name="channels")
 cli.add_typer(devices.commands, name="devices")
@@ -66,6 +66,8 @@ cli.add_typer(engines.commands, name="engines")
 cli.add_typer(hosts.commands, name="hosts")
 cli.add_typer(hub.commands, name="hub")
 cli.add_typer(keys.commands, name="keys")
+cli.add_typer(routes.commands, name="routes")
+cli.add_typer(server.api_commands, name="api")
 cli.add_typer(skills.commands, name="skills")
 cli.add_typer(snapshots.commands, name="snapshots")
 cli.add_typer(tasks.commands, name="tasks")

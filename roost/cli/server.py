@@ -1,4 +1,4 @@
-"""The commands `up`, `doctor` and `routes`. They import the server when they are called, so that others start fast."""
+"""The commands `up`, `doctor` and `api routes`. They import the server when called, so that others start fast."""
 
 import sys
 from collections.abc import Sequence
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from roost.cli.doctor import CheckResult
     from roost.config import Settings
 
+api_commands = typer.Typer(help="Look at the HTTP API.", no_args_is_help=True)
 _STYLES = {"ok": "green", "no": "yellow", "fail": "red"}
 
 
@@ -60,7 +61,8 @@ def _check_machine(settings: "Settings") -> "Sequence[CheckResult]":
         return [data_folder_missing(settings), *run_checks(checked)]
 
 
-def list_routes(
+@api_commands.command("routes")
+def list_endpoints(
     output: Output = OutputFormat.TABLE,
     markdown: Annotated[
         bool, typer.Option("--markdown", help="Print the API reference page, with all fields.")

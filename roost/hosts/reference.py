@@ -11,7 +11,7 @@ from roost.hosts.routes import WEBSOCKET, ApiOperation
 
 Json = Mapping[str, Any]
 
-COMMAND = ".venv/bin/roost routes --markdown > docs/reference/agents-api.md"
+COMMAND = ".venv/bin/roost api routes --markdown > docs/reference/agents-api.md"
 _HEAD = f"""# Reference of the APIs
 
 Written from the code by `{COMMAND}`; [the overview](api.md) explains addresses,

@@ -1,4 +1,4 @@
-"""`roost routes`: all endpoints, without a server."""
+"""`roost api routes`: all endpoints, without a server."""
 
 import json
 
@@ -7,7 +7,7 @@ from tests.cli.terminal import run
 
 
 def test_routes_as_table_and_json() -> None:
-    rows = json.loads(run("routes", "-o", "json").stdout)
+    rows = json.loads(run("api", "routes", "-o", "json").stdout)
     create = next(row for row in rows if (row["method"], row["path"]) == ("POST", "/v0/agents"))
     assert create == {
         "method": "POST",
@@ -18,6 +18,6 @@ def test_routes_as_table_and_json() -> None:
     }
     show = next(row for row in rows if (row["method"], row["path"]) == ("GET", "/v0/agents/{agentId}"))
     assert show["credentials"] == [JWT, GATEWAY, PLATFORM]
-    head, *lines = run("routes").stdout.splitlines()
+    head, *lines = run("api", "routes").stdout.splitlines()
     assert head.split() == ["METHOD", "PATH", "CREDENTIALS", "ADDRESSES", "HANDLER"]
     assert len(lines) == len(rows)

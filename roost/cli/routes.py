@@ -1,0 +1,66 @@
+"""`roost routes ...`: list and set the path routes of an agent."""
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+import typer
+
+from roost.cli.client import AgentName, Data, load_session
+from roost.cli.output import Output, OutputFormat, error_console, print_json, print_line, print_rows
+
+commands = typer.Typer(help="Lead paths of an agent's address to its own programs.", no_args_is_help=True)
+_OPEN = "open"
+_COLUMNS = ("pathPrefix", "port", "protected", "url")
+
+
+@commands.command("list")
+def list_routes(agent: AgentName, data: Data = None, output: Output = OutputFormat.TABLE) -> None:
+    """List the routes, longest prefix first."""
+    server = load_session(data)
+    found = server.find_agent(agent)
+    _print(found, server.call("GET", _path(found))["mappings"], output)
+
+
+@commands.command("set")
+def set_routes(
+    agent: AgentName,
+    routes: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="PATH=PORT",
+            help="Routes that replace all others, such as /admin=4000; /site=3000:open needs no token.",
+        ),
+    ] = None,
+    none: Annotated[bool, typer.Option("--none", help="Remove all routes.")] = False,
+    data: Data = None,
+    output: Output = OutputFormat.TABLE,
+) -> None:
+    """Replace all routes at once."""
+    if bool(routes) is none:
+        raise typer.BadParameter("Name the routes, such as /site=3000, or remove all with --none")
+    mappings = [_parse_route(text) for text in routes or ()]
+    server = load_session(data)
+    found = server.find_agent(agent)
+    _print(found, server.call("PUT", _path(found), {"mappings": mappings})["mappings"], output)
+
+
+def _parse_route(text: str) -> Mapping[str, Any]:
+    """Parse `PATH=PORT` or `PATH=PORT:open`. Raises BadParameter."""
+    prefix, _, target = text.rpartition("=")
+    port, _, access = target.partition(":")
+    if not prefix or not port.isascii() or not port.isdigit() or len(port) > 5 or access not in {"", _OPEN}:
+        raise typer.BadParameter(f"A route is PATH=PORT or PATH=PORT:{_OPEN}, got {text[:200]!r}")
+    return {"pathPrefix": prefix, "port": int(port), "protected": access != _OPEN}
+
+
+def _print(agent: Mapping[str, Any], mappings: Sequence[Mapping[str, Any]], output: OutputFormat) -> None:
+    if output is OutputFormat.JSON:
+        print_json(list(mappings))
+    elif mappings:
+        print_rows([{**one, "url": f"{agent['url']}{one['pathPrefix']}"} for one in mappings], _COLUMNS, output)
+    else:
+        print_line("No routes: all paths outside /v0 are the gateway's.", error_console)
+
+
+def _path(agent: Mapping[str, Any]) -> str:
+    return f"/v0/agents/{agent['agentId']}/port-forwarding"
