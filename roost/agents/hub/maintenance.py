@@ -18,7 +18,7 @@ from roost.core.problem import Problem
 from roost.identity import tenants
 from roost.identity.model import DEFAULT_TENANT
 
-INTERVAL = timedelta(hours=1)
+INTERVAL = timedelta(minutes=5)
 _AUTHOR, _CATEGORY = "Roost", "basics"
 _FOLDER = "catalogue"
 _BATCH_SIZE = 100
@@ -56,18 +56,22 @@ class HubMaintenance:
 
     async def run(self) -> None:
         if not self._has_published:
-            await self.publish_catalogue(self._catalogue)
-            self._has_published = True
+            self._has_published = await self.publish_catalogue(self._catalogue)
         await self.check_outdated(rules_version())
         await self._uploads.expire()
 
-    async def publish_catalogue(self, bundles: Sequence[Bundle]) -> None:
-        """Publish what is missing or has changed."""
+    async def publish_catalogue(self, bundles: Sequence[Bundle]) -> bool:
+        """Publish what is missing or has changed; return whether all of it is published now."""
         operator = await self._db.write(lambda connection: tenants.ensure_tenant(connection, DEFAULT_TENANT))
+        publication = Publication(category=_CATEGORY, author_name=_AUTHOR, featured=True)
+        is_complete = True
         for bundle in bundles:
-            await self._publisher.publish_missing(
-                operator.id, bundle, Publication(category=_CATEGORY, author_name=_AUTHOR, featured=True)
-            )
+            try:
+                await self._publisher.publish_missing(operator.id, bundle, publication)
+            except Problem as problem:  # such as a full disk: the next run tries again
+                _log.warning("hub_skill.not_published", reason=problem.message)
+                is_complete = False
+        return is_complete
 
     async def check_outdated(self, current: str) -> int:
         """Check all published versions that were checked by other rules; return their number."""

@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from roost.agents.hub.errors import HubSkillNotFound, HubVersionConflict
+from roost.agents.hub.maintenance import HubMaintenance
 from roost.agents.hub.model import HubCursor, HubFilter, HubReference, HubSort, Publication, parse_terms
+from roost.agents.hub.uploads import HubUploads
 from roost.agents.skills.model import LibrarySkill
 from roost.core.db import Database
 from roost.core.problem import NotFound, Problem
@@ -150,3 +152,18 @@ async def test_forged_cursors_are_refused_or_a_position(env: SkillsEnv) -> None:
             for row_id in ("", "x", "\0", "\ud800", "'", 7):
                 token = HubCursor(sort, value, row_id).token()
                 await outcomes(env.hub.search(HubFilter(sort=sort), token, 10))
+
+
+async def test_skills_of_the_package_that_could_not_be_published_are_tried_again(
+    env: SkillsEnv, database: Database
+) -> None:
+    catalogue = [make_bundle("notes"), make_bundle("tables")]
+    maintenance = HubMaintenance(database, env.hub, env.publisher, HubUploads(database), catalogue)
+    env.is_full = True
+    await maintenance.run()
+    assert await outcomes(env.hub.get(HubReference("notes"))) == [HubSkillNotFound]
+    env.is_full = False
+    for _ in range(2):
+        await maintenance.run()
+        found = [await env.hub.get(HubReference(name)) for name in ("notes", "tables")]
+        assert [(one.skill.owner, len(one.versions)) for one in found] == [("roost", 1)] * 2
