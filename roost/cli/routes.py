@@ -45,7 +45,7 @@ def set_routes(
 
 
 def _parse_route(text: str) -> Mapping[str, Any]:
-    """Parse `PATH=PORT` or `PATH=PORT:open`. Raises BadParameter."""
+    """Parse `PATH=PORT` or `PATH=PORT:open`."""
     prefix, _, target = text.rpartition("=")
     port, _, access = target.partition(":")
     if not prefix or not port.isascii() or not port.isdigit() or len(port) > 5 or access not in {"", _OPEN}:
