@@ -66,6 +66,34 @@ async def test_what_is_uploaded_is_served(tmp_path: Path) -> None:
         assert (await visitor.post(f"/ipfs/{cid}", content=b"x")).status_code == 405
 
 
+async def test_a_single_page_site(tmp_path: Path) -> None:
+    files = {
+        "_redirects": b"/old/:id /new/:id\n/app/* /index.html 200",
+        "index.html": b"<p>app",
+        "404.html": b"<p>none",
+    }
+    async with running(tmp_path) as server:
+        token = server.key()
+        name, shared = await gateway_of(server, token)
+        form = [("file", (f"site/{path}", data)) for path, data in files.items()]
+        client = server.client(token, "uploads.localhost")
+        cid = (await client.post("/v3/files", data={"network": "public"}, files=form)).json()["data"]["cid"]
+        own = server.client(None, f"{cid}.ipfs.{name}.gateways.localhost")
+        page, raw = {"Accept": "text/html"}, {"Accept": "application/vnd.ipld.raw"}
+        for _ in range(2):  # the second is answered from memory, which distinguishes paths and what clients accept
+            for path in ("/app/a", "/app/b/c"):
+                answer = await own.get(path, headers=page)
+                assert (answer.status_code, answer.content) == (200, b"<p>app")
+                assert (await own.get(path, headers=raw)).status_code == 404
+                assert (await own.head(path)).headers["content-length"] == "6"
+            missing = await own.get("/none", headers=page)
+            assert (missing.status_code, missing.content) == (404, b"<p>none")
+            assert (await own.get("/none", headers={"Accept": "*/*"})).content[:12] == b"ERR_ID:00006"
+            moved = await own.get("/old/7%0D%0A", headers=page)
+            assert (moved.status_code, moved.headers["location"]) == (301, "/new/7%0D%0A")
+            assert (await shared.get(f"/ipfs/{cid}/app/a", headers=page)).status_code == 404
+
+
 async def test_what_programs_and_pages_are_told(tmp_path: Path) -> None:
     async with running(tmp_path) as server:
         token = server.key()

@@ -13,7 +13,7 @@ from roost.core.problem import Problem, ServiceUnavailable
 from roost.drivers.image.contract import UnsupportedImage
 from roost.hosts.response_cache import CachedResponse, ResponseCache
 from roost.hosts.storage_gateway.content_responses import ContentResponses
-from roost.hosts.storage_gateway.errors import ContentNotServed, FormatNotServed
+from roost.hosts.storage_gateway.errors import ContentNotServed, FormatNotServed, PathNotFound
 from roost.hosts.storage_gateway.request import GatewayRequest, parse_request
 from roost.hosts.storage_gateway.resolver import GatewayResolver, ResolvedContent
 from roost.hosts.storage_gateway.response import (
@@ -23,6 +23,7 @@ from roost.hosts.storage_gateway.response import (
     send_response,
     text_response,
 )
+from roost.hosts.storage_gateway.site_pages import SitePages
 from roost.hosts.url_map import PUBLIC_CONTENT
 from roost.storage.analytics.hit_counter import GatewayHitCounter
 from roost.storage.content.errors import ContentNotFound
@@ -69,6 +70,7 @@ class StorageGatewayApp:
         self._next_app = next_app
         self._resolver = resolver
         self._responses = responses
+        self._site_pages = SitePages(resolver, responses)
         self._counter = counter
         self._cache = cache
 
@@ -99,12 +101,18 @@ class StorageGatewayApp:
         try:
             request = parse_request(scope)
             async with asyncio.timeout(_RESPONSE_TIMEOUT):
-                content = await self._resolve(request)
-                return await self._responses.create_response(request, content), (request, content)
+                return await self._serve(request)
         except TimeoutError:
             return _error_response(ContentLookupTimeout(), request), None
         except Problem as problem:
             return _error_response(problem, request), None
+
+    async def _serve(self, request: GatewayRequest) -> tuple[GatewayResponse, tuple[GatewayRequest, ResolvedContent]]:
+        try:
+            content = await self._resolve(request)
+            return await self._responses.create_response(request, content), (request, content)
+        except PathNotFound:
+            return await self._site_pages.create_response(request)
 
     async def _resolve(self, request: GatewayRequest) -> ResolvedContent:
         if request.is_private:

@@ -13,6 +13,7 @@ _MIMES = {"raw": RAW, "car": CAR, "tar": TAR}
 _NAMES = {mime: name for name, mime in _MIMES.items()}
 _CAR_PARAMETERS = {"version": ("1",), "order": ("dfs", "unk"), "dups": ("n", "y")}
 """The supported values of each parameter of a CAR, the default first."""
+_HTML_MIMES = frozenset({"text/html", "application/xhtml+xml"})
 _MEDIA_RANGES_LIMIT = 32
 """Media ranges of `Accept` that are read."""
 
@@ -60,6 +61,12 @@ def negotiate_format(request: GatewayRequest) -> ContentFormat | None:
     if any(one.weight > best.weight for one in accepted):
         return None
     return _create_format(request, _NAMES[best.mime], [one for one in supported if one.mime == best.mime])
+
+
+def accepts_html(request: GatewayRequest) -> bool:
+    """Return whether `Accept` names HTML, as that of a browser does when it opens a page."""
+    accepted = _parse_accept(request.headers.get("accept", "").lower())
+    return any(one.mime in _HTML_MIMES and one.weight > 0 for one in accepted)
 
 
 def _create_format(request: GatewayRequest, name: str, accepted: list[_MediaRange]) -> ContentFormat:

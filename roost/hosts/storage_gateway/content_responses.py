@@ -14,11 +14,11 @@ from roost.hosts.storage_gateway.errors import InvalidGatewayUrl, PathNotFound
 from roost.hosts.storage_gateway.formats import TrustlessFormats
 from roost.hosts.storage_gateway.headers import (
     cache_control,
-    cache_visibility,
     check_preconditions,
     cid_text,
     common_headers,
     encode_location,
+    page_cache_control,
     presentation_headers,
 )
 from roost.hosts.storage_gateway.image_resizer import ImageResizer
@@ -30,7 +30,7 @@ from roost.storage.content.errors import ContentNotFound
 from roost.storage.content.reader import ContentReader, ContentStat
 from roost.storage.unixfs.dagpb import PBLink, UnixfsKind
 
-_FOLDERS = frozenset({UnixfsKind.DIRECTORY, UnixfsKind.SHARD})
+FOLDER_KINDS = frozenset({UnixfsKind.DIRECTORY, UnixfsKind.SHARD})
 _INDEX = "index.html"
 
 
@@ -49,11 +49,16 @@ class ContentResponses:
         form = content_negotiation.negotiate_format(request)
         if form is not None:
             return await self._formats.create_response(request, content, form)
-        if content.end.kind in _FOLDERS:
+        if content.end.kind in FOLDER_KINDS:
             return await self._folder(request, content)
         if content.end.kind is UnixfsKind.SYMLINK and content.end.node is not None and not request.slash:
             return _symlink_response(request, content, content.end.node.unixfs.data)
         return await self._file(request, content, content.end, request.name)
+
+    async def read_beginning(self, content: ResolvedContent, limit: int) -> bytes:
+        """Read at most `limit` bytes of a file. Raises ContentNotAFile and errors of content."""
+        async with aclosing(self._reader.stream_file(content.scope, content.end, 0, limit)) as pieces:
+            return b"".join([piece async for piece in pieces])
 
     async def _file(
         self, request: GatewayRequest, content: ResolvedContent, file: ContentStat, name: str
@@ -133,10 +138,9 @@ class ContentResponses:
         return await self._file(request, content, index, _INDEX)
 
     async def _listing(self, request: GatewayRequest, content: ResolvedContent) -> GatewayResponse:
-        lifetime = "max-age=604800, stale-while-revalidate=2678400" if content.lasting else "no-cache"
         headers = common_headers(request, content) | {
             "ETag": f'"DirIndex-{directory_listing.VERSION}_CID-{content.end.cid}"',
-            "Cache-Control": f"{cache_visibility(content)}, {lifetime}",
+            "Cache-Control": page_cache_control(content),
             "Content-Type": "text/html; charset=utf-8",
             "Content-Security-Policy": directory_listing.SECURITY_POLICY,
         }

@@ -26,7 +26,19 @@ class UnknownGateway(NotFound):
     message = "ERR_ID:00004 - There is no such gateway"
 
 
+class InvalidRedirectsFile(Problem):
+    """The `_redirects` file of a site cannot be applied."""
+
+    message = "The _redirects file is invalid"
+
+
 class PathNotFound(NotFound):
     """The root is served, but nothing is at the path below it."""
 
     message = "ERR_ID:00006 - There is nothing at this path"
+
+
+class UnreadablePath(NotFound):
+    """The path leads to content that is not served here, or is malformed."""
+
+    message = PathNotFound.message

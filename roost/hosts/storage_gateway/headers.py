@@ -8,10 +8,10 @@ from roost.hosts.storage_gateway.request import GatewayRequest
 from roost.hosts.storage_gateway.resolver import ResolvedContent
 from roost.hosts.storage_gateway.response import GatewayResponse, text_response
 from roost.hosts.url_map import PUBLIC_CONTENT
-from roost.storage.unixfs.cid import IDENTITY, Cid
+from roost.storage.unixfs.cid import Cid
 from roost.web.content_disposition import content_disposition
 
-_URL_CHARACTERS = "/%?&=:@!$'()*+,;~-._"
+URL_CHARACTERS = "/%?&=:@!$'()*+,;~-._"
 """Characters of a URL that need no escaping."""
 
 
@@ -47,12 +47,8 @@ def check_preconditions(request: GatewayRequest, headers: dict[str, str]) -> Gat
 
 
 def presentation_headers(request: GatewayRequest, mime: str, name: str) -> dict[str, str]:
-    """Return type and disposition. Content that can run scripts may do so only on the origin of its own CID.
-
-    The author of a URL chooses the content of an identity CID, so that never may.
-    """
-    is_own = request.own_origin and request.cid.hash != IDENTITY
-    is_unsafe = disposition.can_run_scripts(mime) and not is_own
+    """Return type and disposition. Content that can run scripts may do so only on the origin of its own CID."""
+    is_unsafe = disposition.can_run_scripts(mime) and not request.is_site
     headers = {"Content-Type": disposition.content_type(mime)}
     if is_unsafe:
         headers["Content-Security-Policy"] = disposition.SANDBOX
@@ -72,6 +68,12 @@ def cache_control(content: ResolvedContent) -> str:
     return f"{cache_visibility(content)}, {'max-age=29030400, immutable' if content.lasting else 'no-cache'}"
 
 
+def page_cache_control(content: ResolvedContent) -> str:
+    """Return `Cache-Control` of what this server derives from the content: a new version may derive something else."""
+    lifetime = "max-age=604800, stale-while-revalidate=2678400" if content.lasting else "no-cache"
+    return f"{cache_visibility(content)}, {lifetime}"
+
+
 def encode_location(path: str, query: str) -> str:
     """Join a raw path and query for a header."""
-    return quote(f"{path}?{query}" if query else path, safe=_URL_CHARACTERS)
+    return quote(f"{path}?{query}" if query else path, safe=URL_CHARACTERS)

@@ -10,9 +10,10 @@ from starlette.types import Scope
 from roost.hosts.storage_gateway.errors import InvalidGatewayUrl
 from roost.hosts.storage_gateway.resolver import GatewayVisitor
 from roost.hosts.url_map import PRIVATE_CONTENT, PUBLIC_CONTENT
-from roost.storage.unixfs.cid import Cid
+from roost.storage.unixfs.cid import IDENTITY, Cid
 from roost.storage.unixfs.errors import MalformedContent
 
+TOKEN_FIELD = "pinataGatewayToken"  # noqa: S105 - the name of a field
 _FIELDS_LIMIT = 64
 
 
@@ -37,8 +38,13 @@ class GatewayRequest:
     ip: str | None
 
     @property
+    def is_site(self) -> bool:
+        """Whether the host belongs to this CID alone. An identity CID is no site: any author of a URL can write one."""
+        return self.own_origin and self.cid.hash != IDENTITY
+
+    @property
     def visitor(self) -> GatewayVisitor:
-        token = self.query.get("pinataGatewayToken") or self.headers.get("x-pinata-gateway-token")
+        token = self.query.get(TOKEN_FIELD) or self.headers.get("x-pinata-gateway-token")
         return GatewayVisitor(token, self.ip, self.headers.get("origin") or self.headers.get("referer"))
 
     @property
@@ -71,7 +77,7 @@ def parse_request(scope: Scope) -> GatewayRequest:
         gateway=state["gateway_host"],
         head=scope["method"] == "HEAD",
         cid=_cid(cid),
-        path=_segments(rest),
+        path=parse_path(rest),
         slash=rest.endswith("/"),
         own_origin=state["cid_host"] is not None,
         is_private=is_private,
@@ -83,19 +89,11 @@ def parse_request(scope: Scope) -> GatewayRequest:
     )
 
 
-@lru_cache(maxsize=4096)
-def _cid(text: str) -> Cid:
-    try:
-        return Cid.parse(text)
-    except MalformedContent:
-        raise InvalidGatewayUrl from None
-
-
-def _segments(rest: str) -> Sequence[str]:
-    """Decode the segments. Raises InvalidGatewayUrl for empty ones, `.`, `..` and invalid UTF-8."""
-    body = rest.removeprefix("/").removesuffix("/")
+def parse_path(path: str) -> Sequence[str]:
+    """Decode the segments of a raw path. Raises InvalidGatewayUrl for empty ones, `.`, `..` and invalid UTF-8."""
+    body = path.removeprefix("/").removesuffix("/")
     if not body:
-        if rest not in {"", "/"}:
+        if path not in {"", "/"}:
             raise InvalidGatewayUrl
         return ()
     try:
@@ -105,6 +103,14 @@ def _segments(rest: str) -> Sequence[str]:
     if any(name in {"", ".", ".."} for name in names):
         raise InvalidGatewayUrl
     return names
+
+
+@lru_cache(maxsize=4096)
+def _cid(text: str) -> Cid:
+    try:
+        return Cid.parse(text)
+    except MalformedContent:
+        raise InvalidGatewayUrl from None
 
 
 def _fields(query: str) -> Mapping[str, str]:

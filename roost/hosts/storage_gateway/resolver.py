@@ -7,8 +7,14 @@ content to the clients that a control admits. Private content needs a signed URL
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from roost.hosts.storage_gateway.errors import ContentNotServed, GatewayAccessDenied, PathNotFound, UnknownGateway
-from roost.storage.content.errors import ContentNotAFolder, ContentNotFound
+from roost.hosts.storage_gateway.errors import (
+    ContentNotServed,
+    GatewayAccessDenied,
+    PathNotFound,
+    UnknownGateway,
+    UnreadablePath,
+)
+from roost.storage.content.errors import ContentNotAFolder, ContentNotFound, EntryNotFound
 from roost.storage.content.model import ContentNetwork, ContentScope
 from roost.storage.content.reader import ContentReader, ContentStat
 from roost.storage.files.errors import FileNotFound
@@ -75,7 +81,7 @@ class GatewayResolver:
     ) -> ResolvedContent:
         """Resolve public content.
 
-        Raises UnknownGateway, GatewayAccessDenied, ContentNotServed, PathNotFound.
+        Raises UnknownGateway, GatewayAccessDenied, ContentNotServed, PathNotFound, UnreadablePath.
         """
         gateway = await self._find_gateway(name)
         if not is_request_admitted(gateway, visitor.token, visitor.ip, visitor.origin):
@@ -86,12 +92,16 @@ class GatewayResolver:
     async def resolve_private(self, name: str, method: str, url: str, cid: Cid, path: Sequence[str]) -> ResolvedContent:
         """Resolve private content of the gateway's tenant by a signed URL, which is checked first.
 
-        Raises UnknownGateway, SignedUrlRefused, SignedUrlExpired, ContentNotServed, PathNotFound.
+        Raises UnknownGateway, SignedUrlRefused, SignedUrlExpired, ContentNotServed, PathNotFound, UnreadablePath.
         """
         gateway = await self._find_gateway(name)
         await self._links.verify_download(gateway.tenant_id, method, url)
         found = await self._resolve(gateway, ContentNetwork.PRIVATE, gateway.tenant_id, cid, path, shared=False)
         return replace(found, lasting=False)
+
+    async def resolve_path(self, content: ResolvedContent, path: Sequence[str]) -> ResolvedContent:
+        """Resolve another path below the same root. Raises PathNotFound, UnreadablePath."""
+        return replace(content, steps=await self._follow(content.scope, content.steps[0], path))
 
     async def _resolve(
         self,
@@ -126,8 +136,6 @@ class GatewayResolver:
             raise UnknownGateway from None
 
     async def _walk(self, scope: ContentScope, cid: Cid, path: Sequence[str]) -> Sequence[ContentStat]:
-        if len(path) > PATH_DEPTH_LIMIT:
-            raise PathNotFound
         if cid.hash == IDENTITY and cid.codec not in {RAW, DAG_PB}:
             raise ContentNotServed
         try:
@@ -135,8 +143,15 @@ class GatewayResolver:
         except ContentNotFound:
             raise ContentNotServed from None
         except MalformedContent:
-            raise PathNotFound from None
+            raise UnreadablePath from None
+        return await self._follow(scope, root, path)
+
+    async def _follow(self, scope: ContentScope, root: ContentStat, path: Sequence[str]) -> Sequence[ContentStat]:
+        if len(path) > PATH_DEPTH_LIMIT:
+            raise PathNotFound
         try:
             return await self._reader.resolve(scope, root, path)
-        except (ContentNotFound, ContentNotAFolder, MalformedContent):
+        except (EntryNotFound, ContentNotAFolder):
             raise PathNotFound from None
+        except (ContentNotFound, MalformedContent):
+            raise UnreadablePath from None

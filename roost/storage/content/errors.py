@@ -9,6 +9,10 @@ class ContentNotFound(NotFound):
     message = "Content not found"
 
 
+class EntryNotFound(ContentNotFound):
+    """The folder was read and has no entry of this name."""
+
+
 class ContentDamaged(Problem):
     """The stored bytes do not match their CID and are never served."""
 

@@ -18,6 +18,7 @@ from roost.storage.content.errors import (
     ContentNotAFile,
     ContentNotAFolder,
     ContentNotFound,
+    EntryNotFound,
     TooDeep,
     TooManyShards,
 )
@@ -127,7 +128,7 @@ class ContentReader:
     async def resolve(self, scope: ContentScope, root: Cid | ContentStat, path: Sequence[str]) -> Sequence[ContentStat]:
         """Resolve a path; return the root and the content of each segment.
 
-        Raises ContentNotFound, ContentNotAFolder.
+        Raises EntryNotFound, ContentNotFound, ContentNotAFolder.
         """
         steps = [root if isinstance(root, ContentStat) else await self.stat(scope, root)]
         for name in path:
@@ -364,4 +365,4 @@ def _find_link(node: PBNode, name: str) -> PBLink:
     for link in node.links:
         if link.name == name:
             return link
-    raise ContentNotFound
+    raise EntryNotFound

@@ -5,7 +5,13 @@ import pytest
 from roost.core.db import Database
 from roost.core.seal import Sealer
 from roost.core.sensitive import Sensitive
-from roost.hosts.storage_gateway.errors import ContentNotServed, GatewayAccessDenied, PathNotFound, UnknownGateway
+from roost.hosts.storage_gateway.errors import (
+    ContentNotServed,
+    GatewayAccessDenied,
+    PathNotFound,
+    UnknownGateway,
+    UnreadablePath,
+)
 from roost.hosts.storage_gateway.resolver import PATH_DEPTH_LIMIT, GatewayResolver, GatewayVisitor
 from roost.storage.content import service
 from roost.storage.content.model import ContentNetwork, PackReference
@@ -14,6 +20,9 @@ from roost.storage.gateways.service import StorageGatewayService
 from roost.storage.signatures.service import SignatureService
 from roost.storage.signed_urls.service import SignedUrlService
 from roost.storage.swaps.service import SwapService
+from roost.storage.unixfs import dagpb
+from roost.storage.unixfs.cid import DAG_PB, IDENTITY, RAW, Cid
+from roost.storage.unixfs.dagpb import PBLink, UnixfsData, UnixfsKind
 from roost.storage.unixfs.profile import V1
 from tests.storage.storage_env import StorageEnv, entry, open_storage_env
 
@@ -73,3 +82,14 @@ async def test_what_a_visitor_gets_depends_on_the_gateway(env: StorageEnv) -> No
         await serving.resolve_public("mine-gate", ANYBODY, public.cid, ())
     opened = await serving.resolve_public("mine-gate", GatewayVisitor(None, "198.51.100.1", None), public.cid, ())
     assert not opened.shared
+
+
+async def test_a_path_that_cannot_be_read_is_not_a_missing_one(env: StorageEnv) -> None:
+    """Only a site's missing paths have other content."""
+    gateways, serving = served(env)
+    await gateways.create(env.tenant_id, "mine-gate")
+    links = [PBLink(Cid.for_block(RAW, b"of nobody here"), "a", 1)]
+    root = Cid(1, DAG_PB, IDENTITY, dagpb.encode_node(links, UnixfsData(UnixfsKind.DIRECTORY)))
+    for name, error in (("a", UnreadablePath), ("b", PathNotFound)):
+        with pytest.raises(error):
+            await serving.resolve_public("mine-gate", ANYBODY, root, [name])
