@@ -34,6 +34,7 @@ from roost.agents.routes.service import RouteService
 from roost.agents.runtime_config.service import RuntimeConfigService
 from roost.agents.secrets.environment import SecretEnvironment
 from roost.agents.secrets.service import SecretService
+from roost.agents.sign_in.service import SignInService
 from roost.agents.skills.checks import SkillChecks
 from roost.agents.skills.service import SkillService
 from roost.agents.snapshots.service import LoadSecrets, expect_committed
@@ -78,6 +79,7 @@ class AgentServices:
     git: AgentGitService
     git_maintenance: RepositoryMaintenance
     self_service: AgentSelfService
+    sign_in: SignInService
     skill_library: SkillService
     skill_checks: SkillChecks
 
@@ -142,6 +144,7 @@ def build_agent_services(
         git=_build_git_service(core, drivers, repository, runtimes, lifecycle, logs),
         git_maintenance=_build_git_maintenance(drivers, lifecycle),
         self_service=AgentSelfService(repository, lifecycle.details, core.platform_tokens, origin, lifecycle.restart),
+        sign_in=SignInService(db, core.gateway_tokens, origin),
         skill_library=skill_library,
         skill_checks=SkillChecks(skill_library),
     )

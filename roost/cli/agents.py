@@ -3,7 +3,6 @@
 import sys
 import webbrowser
 from typing import Annotated
-from urllib.parse import quote
 
 import typer
 
@@ -175,8 +174,14 @@ def token(
 
 
 @commands.command("open")
-def open_agent(agent: AgentName, data: Data = None) -> None:
-    """Open the agent's page in a browser, signed in."""
+def open_agent(
+    agent: AgentName,
+    print_url: Annotated[
+        bool, typer.Option("--print", help="Print the link instead of opening it; it works once, for 60 seconds.")
+    ] = False,
+    data: Data = None,
+) -> None:
+    """Open the agent's page in a browser, signed in by a link that works once."""
     server = load_session(data)
     found = server.find_agent(agent)
     session = server.agent_session(found["agentId"])
@@ -188,11 +193,14 @@ def open_agent(agent: AgentName, data: Data = None) -> None:
         )
     if page.status_code >= 400:
         exit_with_response(page)
-    if not webbrowser.open(f"{found['url']}/?token={quote(session.token.reveal(), safe='')}"):
-        exit_with_error(
-            f"No browser was found. Open {found['url']}/?token=TOKEN with the token of `roost agents token`."
-        )
-    print_line(f"Opened {found['url']}/")
+    link = server.call("POST", f"/v0/agents/{found['agentId']}/sign-in-link")["url"]
+    if print_url:
+        sys.stdout.write(f"{link}\n")
+    elif webbrowser.open(link):
+        print_line(f"Opened {found['url']}/")
+    else:
+        print_line("No browser was found. Open this link in one; it works once, for 60 seconds:", error_console)
+        sys.stdout.write(f"{link}\n")
 
 
 commands.command("export")(export_agent)

@@ -50,6 +50,7 @@ cli = typer.Typer(
 cli.command("up")(server.start_server)
 cli.command("apply")(apply_fleet)
 cli.command("chat")(chat_with_agent)
+cli.command("open")(agents.open_agent)
 cli.command("logs")(print_logs)
 cli.command("exec", context_settings=PASS_THROUGH)(exec_command)
 cli.command("cp")(copy_files)

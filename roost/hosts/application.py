@@ -22,6 +22,7 @@ from roost.agents.routes import api as agent_routes
 from roost.agents.runtime_config import api as runtime_config
 from roost.agents.scripts import api as scripts
 from roost.agents.secrets import api as secrets
+from roost.agents.sign_in import api as sign_in
 from roost.agents.skills import api as skills
 from roost.agents.snapshots import api as snapshots
 from roost.agents.tasks import api as tasks
@@ -91,6 +92,7 @@ def create_application(
     app.include_router(logs.router)
     app.include_router(models.router)
     app.include_router(platform.router)
+    app.include_router(sign_in.router)
     app.include_router(tus.creation_router)  # before form uploads, which have the same path
     app.include_router(tus.router)
     app.include_router(links.router)

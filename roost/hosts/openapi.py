@@ -17,7 +17,7 @@ from roost.hosts.routes import ApiOperation
 from roost.hosts.url_map import AGENT_ADDRESS_PATHS, find_rule
 from roost.identity import authenticator, credentials
 from roost.web.schemas import ErrorBody, LegacyErrorBody, ModelErrorBody, StorageErrorBody
-from roost.web.url_rule import ErrorForm, UrlFamily
+from roost.web.url_rule import ErrorForm, HostKind, UrlFamily
 
 _SCHEMES: dict[str, Any] = {
     "serviceJwt": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"},
@@ -100,10 +100,13 @@ def _describe(app: FastAPI, addresses: HostAddresses) -> dict[str, Any]:
         if operation.in_schema:
             described = schema["paths"][operation.path][operation.method.lower()]
             _complete(described, operation)
-            is_storage = find_rule(operation.method, operation.path).family is UrlFamily.STORAGE
+            rule = find_rule(operation.method, operation.path)
+            is_storage = rule.family is UrlFamily.STORAGE
             add_examples(described, shapes, storage=is_storage)
             if is_storage:
                 described["servers"] = [{"url": addresses.api_url}, {"url": addresses.uploads_url}]
+            elif rule.hosts == {HostKind.AGENT}:
+                described["servers"] = [_agent_server(addresses)]
         elif operation.sends is not None:
             _add_messages(schema, operation.path, operation.sends)
     for path, current in AGENT_ADDRESS_PATHS.items():
@@ -116,14 +119,17 @@ def _describe(app: FastAPI, addresses: HostAddresses) -> dict[str, Any]:
 
 def _describe_on_agent_address(operation: Mapping[str, Any], addresses: HostAddresses) -> dict[str, Any]:
     """Describe an operation at the agent's own address, where the path has no agent."""
-    server = {"url": addresses.agent_origin("{agentId}"), "variables": {"agentId": {"default": "agent"}}}
     return {
         **operation,
         "operationId": f"{operation['operationId']}OnAgentAddress",
         "parameters": [parameter for parameter in operation["parameters"] if parameter["name"] != "agentId"],
         "security": [choice for choice in operation["security"] if "serviceJwt" not in choice],
-        "servers": [server],
+        "servers": [_agent_server(addresses)],
     }
+
+
+def _agent_server(addresses: HostAddresses) -> dict[str, Any]:
+    return {"url": addresses.agent_origin("{agentId}"), "variables": {"agentId": {"default": "agent"}}}
 
 
 def _schemas_of(model: type[BaseModel]) -> dict[str, Any]:

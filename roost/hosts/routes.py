@@ -13,7 +13,7 @@ from starlette.routing import compile_path
 from roost.hosts.url_map import find_rule
 from roost.identity import authenticator
 from roost.storage.compat.paths import PATH_REWRITES
-from roost.web.url_rule import UrlFamily
+from roost.web.url_rule import HostKind, UrlFamily
 from roost.web.websocket import MessageSchema
 
 JWT, GATEWAY, PLATFORM, RELAY = "jwt", "gateway", "platform", "relay"
@@ -31,6 +31,7 @@ CREDENTIALS: Mapping[Any, Sequence[str]] = {
     authenticator.inside_caller: (JWT, GATEWAY, RELAY),
     authenticator.known_caller: (JWT, GATEWAY, PLATFORM, RELAY),
     authenticator.self_caller: (GATEWAY, PLATFORM, RELAY),
+    authenticator.bearer_caller: (JWT, BEARER),
     authenticator.exchange_caller: (BEARER, RELAY),
     authenticator.model_caller: (JWT, GATEWAY, RELAY),
     authenticator.git_caller: (BASIC,),
@@ -98,8 +99,10 @@ def route_table(app: FastAPI) -> Sequence[Mapping[str, Any]]:
 
 
 def _address_without_credential(operation: ApiOperation) -> str:
-    family = find_rule(operation.method, operation.path).family
-    return "storage" if family is UrlFamily.STORAGE else "management"
+    rule = find_rule(operation.method, operation.path)
+    if rule.hosts == {HostKind.AGENT}:
+        return "agent"
+    return "storage" if rule.family is UrlFamily.STORAGE else "management"
 
 
 def _credentials(route: APIRoute | APIWebSocketRoute) -> Sequence[str]:

@@ -62,6 +62,7 @@ URL_MAP = (
     _agents("/v0/skills/[^/]+/versions", body=_SKILL),  # no agent has versions of its own
     _agents("/v0/hub(/.*)?"),
     _agents("/v0/clawhub(/.*)?", aliases=_OLD_HUB),
+    _agents("/v0/sign-in", hosts=frozenset({HostKind.AGENT})),  # sets the cookie of the agent's address
     _agents("/v0/.*", aliases=_ON_AGENT),
     _registry("/api/v1/uploads/[^/]+", body=_SKILL_FILE),
     _registry("/api/v1/skills", methods=frozenset({"POST"}), body=_SKILL),

@@ -251,8 +251,7 @@ class Authenticator:
             raise self._rejection(request) from error
 
     def _credential(self, request: AuthRequest) -> Credential:
-        credential = find_credential(request.headers, request.query)
-        if credential is None:
+        if (credential := find_credential(request.headers, request.query)) is None:
             raise MissingCredential
         return credential
 
@@ -279,11 +278,9 @@ def auth_request_of(connection: HTTPConnection) -> AuthRequest:
 def _check_same_origin(request: AuthRequest) -> None:
     """Check that a request with a cookie comes from the agent's own pages (RFC 6454), since browsers add it to any."""
     origin = request.headers.get("origin")
-    if origin is None and not request.upgrade:
-        return
-    if origin == request.origin or (request.method in _SAFE_METHODS and not request.upgrade):
-        return
-    raise ForeignOrigin
+    is_harmless = origin is None or request.method in _SAFE_METHODS
+    if origin != request.origin and (request.upgrade or not is_harmless):
+        raise ForeignOrigin
 
 
 AgentId = Annotated[str, Path(alias="agentId")]
@@ -360,6 +357,7 @@ reader_caller = _require_agent_caller(AGENT | {CallerKind.PLATFORM})
 inside_caller = _require_agent_caller(MODEL)
 self_caller = _require_agent_caller(frozenset({CallerKind.GATEWAY, CallerKind.PLATFORM, CallerKind.RELAY}))
 known_caller = _require_agent_caller(frozenset(CallerKind))
+bearer_caller = _require_agent_caller(AGENT, bearer=True)
 exchange_caller = _require_agent_caller(frozenset({CallerKind.GATEWAY, CallerKind.RELAY}), bearer=True)
 
 ServiceCaller = Annotated[Caller, Depends(service_caller)]
@@ -368,6 +366,8 @@ TenantCaller = Annotated[Caller, Depends(tenant_caller)]
 """A service JWT, or an agent's platform token."""
 AgentCaller = Annotated[Caller, Depends(agent_caller)]
 """A service JWT of the agent's tenant, or the agent's gateway token (contract: JWT / GW)."""
+BearerCaller = Annotated[Caller, Depends(bearer_caller)]
+"""As AgentCaller, with the credential in the header: the cookie would let pages of the agent get its token."""
 OwnerCaller = Annotated[Caller, Depends(owner_caller)]
 """A service JWT of the agent's tenant (contract: JWT, on a path with an agent)."""
 ReaderCaller = Annotated[Caller, Depends(reader_caller)]

@@ -32,6 +32,8 @@ class Caller:
     scopes: frozenset[str] = frozenset()
     is_counted: bool = False
     """Whether the key has a maximum number of requests."""
+    token_digest: bytes | None = None
+    """SHA-256 of the gateway token of a gateway caller."""
 
     def allows(self, scope: str) -> bool:
         """Return whether the credential has `scope` (`org:agents:read`) or the broad scope above it (`org:read`)."""

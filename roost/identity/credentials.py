@@ -4,7 +4,7 @@ import base64
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, quote
 
 COOKIE = "gw_token"
 BASIC_CHALLENGE = 'Basic realm="Roost"'
@@ -49,6 +49,20 @@ def find_password(headers: Mapping[str, str]) -> str | None:
         return base64.b64decode(encoded.strip(), validate=True).decode().partition(":")[2]
     except ValueError:
         return ""
+
+
+def sign_in_headers(token: str, origin: str, target: str) -> Mapping[str, str]:
+    """Return the headers of a redirect to `target` at an agent's own address, with its token as the cookie.
+
+    So the token stays in no history, bookmark or Referer.
+    """
+    secure = "; Secure" if origin.startswith("https:") else ""
+    return {
+        "location": origin + target,
+        "set-cookie": f"{COOKIE}={quote(token)}; Path=/; HttpOnly; SameSite=Lax{secure}",
+        "cache-control": "no-store",
+        "referrer-policy": "no-referrer",
+    }
 
 
 def is_gateway_token(credential: Credential) -> bool:

@@ -119,7 +119,7 @@ class GatewayTokens:
             raise Unauthorised
         if changes != self._changes:  # the token may have been rotated during the read
             return await self.verify(token)
-        caller = Caller(CallerKind.GATEWAY, row.tenant_id, agent_id=row.agent_id)
+        caller = Caller(CallerKind.GATEWAY, row.tenant_id, agent_id=row.agent_id, token_digest=key)
         self._cache.put(key, caller)
         return caller
 

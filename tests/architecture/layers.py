@@ -56,6 +56,7 @@ RANKS: Mapping[str, int] = {
     "agents.tasks": 2,
     "agents.scripts": 2,
     "agents.routes": 2,
+    "agents.sign_in": 1,
     "agents.versions": 2,
     "agents.files": 2,
     "agents.hub": 4,  # publishes skills of libraries, and installs into them

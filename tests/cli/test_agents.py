@@ -18,6 +18,7 @@ ADA = {
     "gatewayToken": "rst_gw_secret",
 }
 RAN = {"stdout": "", "stderr": "", "exitCode": 0, "timedOut": False, "truncated": False}
+LINK = "http://a1.agents.localhost:1/v0/sign-in?code=rst_once_1"
 EXEC = "POST /v0/agents/a1/console/exec"
 
 
@@ -85,17 +86,29 @@ def test_the_token_is_printed_alone_and_rotated_after_a_question(ada: FakeServer
     assert ada.run("agents", "token", "Ada", "--rotate", "--yes").stdout == "rst_gw_new\n"
 
 
-@pytest.mark.parametrize("found", [True, False])
-def test_open_signs_in_and_prints_no_token(ada: FakeServer, monkeypatch: pytest.MonkeyPatch, found: bool) -> None:
+@pytest.mark.parametrize("command", [("open",), ("agents", "open")])
+@pytest.mark.parametrize(
+    ("options", "found", "stdout"),
+    [((), True, "Opened http://a1.agents.localhost:1/\n"), ((), False, f"{LINK}\n"), (("--print",), None, f"{LINK}\n")],
+)
+def test_open_signs_in_by_a_link_and_shows_no_token(
+    ada: FakeServer,
+    monkeypatch: pytest.MonkeyPatch,
+    command: tuple[str, ...],
+    options: tuple[str, ...],
+    found: bool | None,
+    stdout: str,
+) -> None:
     opened: list[str] = []
     monkeypatch.setattr(webbrowser, "open", lambda url: opened.append(url) or found)
     ada.answers["GET /v0/agents"] = (200, {"agents": [{**ADA, "url": "http://a1.agents.localhost:1"}]})
     ada.answers["GET /v0/agents/a1"] = (200, {"agent": {**ADA, "gatewayToken": None}})
     ada.answers["GET /v0/agents/a1/gateway-token"] = (200, {"token": "rst_gw_old"})
+    ada.answers["POST /v0/agents/a1/sign-in-link"] = (201, {"url": LINK, "expiresAt": "2026-01-02T03:05:05.000006Z"})
     ada.answers["GET /"] = (200, "<html>")
-    done = ada.run("agents", "open", "Ada")
-    assert opened == ["http://a1.agents.localhost:1/?token=rst_gw_old"]
-    assert (done.exit_code == 0) is found
+    done = ada.run(*command, "Ada", *options)
+    assert opened == ([LINK] if found is not None else [])
+    assert (done.exit_code, done.stdout) == (0, stdout)
     assert "rst_gw" not in done.stdout + done.stderr
 
 

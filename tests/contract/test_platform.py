@@ -89,6 +89,12 @@ async def test_only_the_header_counts_in_an_exchange(env: AgentEnv) -> None:
         assert (await env.server.client(other, host).post("/v0/platform/token")).status_code == 401
 
 
+async def test_an_agent_makes_no_sign_in_link(env: AgentEnv) -> None:
+    path = f"/v0/agents/{env.agent['agentId']}/sign-in-link"
+    assert (await env.request_from_container("POST", path))[0] == 404
+    assert (await env.request_from_container("POST", path, await env.token()))[0] == 403
+
+
 async def test_who_an_agent_is(env: AgentEnv) -> None:
     shown = (await env.agent_client.get("/v0/platform/whoami")).json()
     assert (shown["agentId"], shown["name"], shown["userId"]) == (

@@ -70,6 +70,7 @@ def test_every_request_has_a_row_and_every_row_a_request() -> None:
         "/v0/agents",
         "/v0/agents/import",
         "/v0/status",
+        "/v0/sign-in",
     ]
     examples += [
         "/v0/secrets",

@@ -361,4 +361,10 @@ ROWS: Mapping[str, Sequence[Row]] = {
         ("agent_routes", {"agent_id": "a1", "routes": '[{"prefix":"/app","port":3000,"is_protected":false}]'}),
     ],
     "0033": [_hub_skill("h3", name="m" * 64, category="c" * 40, latest_id="w3"), _hub_version("w3", hub_skill_id="h3")],
+    "0034": [
+        (
+            "sign_in_links",
+            {"digest": digest("code"), "agent_id": "a1", "token_digest": digest("agent"), "expires_at": THEN},
+        ),
+    ],
 }

@@ -1,15 +1,14 @@
 """One request for an agent: who sends it, and where it goes. Pure."""
 
 from dataclasses import dataclass
-from urllib.parse import quote
 
 from starlette.responses import Response
 
 from roost.hosts.edge import response_head
-from roost.hosts.edge.request_head import COOKIE, RequestHead, strip_token
+from roost.hosts.edge.request_head import RequestHead, strip_token
 from roost.hosts.edge.upstream import Upstream
 from roost.identity.authenticator import AuthRequest
-from roost.identity.credentials import CredentialSource, find_credential
+from roost.identity.credentials import CredentialSource, find_credential, sign_in_headers
 
 _REPEATABLE = frozenset({b"GET", b"HEAD", b"OPTIONS"})
 
@@ -46,7 +45,7 @@ class ProxyRequest:
     def sign_in_redirect(self, *, close: bool) -> bytes | None:
         """Return the redirect of a browser with a valid token in its URL to the same page with a cookie.
 
-        So the token stays in no history, bookmark or Referer. None for every other request.
+        None for every other request.
         """
         auth = self.auth
         if not self.upstream.is_protected:  # its token, if there is one, was not verified
@@ -60,11 +59,5 @@ class ProxyRequest:
             or "text/html" not in auth.headers.get("accept", "")
         ):
             return None
-        secure = "; Secure" if auth.origin.startswith("https:") else ""
-        headers = {
-            "location": auth.origin + strip_token(self.head.target).decode(),
-            "set-cookie": f"{COOKIE.decode()}={quote(credential.token)}; Path=/; HttpOnly; SameSite=Lax{secure}",
-            "cache-control": "no-store",
-            "referrer-policy": "no-referrer",
-        }
+        headers = sign_in_headers(credential.token, auth.origin, strip_token(self.head.target).decode())
         return response_head.response_bytes(Response(status_code=303, headers=headers), self.request_id, close=close)

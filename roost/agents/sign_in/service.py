@@ -1,0 +1,59 @@
+"""Create one-time sign-in links, and exchange each once for the gateway token."""
+
+from collections.abc import Callable
+
+from sqlalchemy import Connection
+
+from roost.agents.sign_in import store
+from roost.agents.sign_in.errors import InvalidSignInLink
+from roost.agents.sign_in.model import CODE_PREFIX, LIFETIME, LINK_LIMIT, SignInLink
+from roost.core import clock, ids
+from roost.core.db import Database
+from roost.core.sensitive import Sensitive
+from roost.identity.caller import Caller
+from roost.identity.caller_cache import token_digest
+from roost.identity.errors import Unauthorised
+from roost.identity.gateway_tokens import GatewayTokens
+from roost.identity.throttle import FailedLoginThrottle
+
+
+class SignInService:
+    def __init__(self, db: Database, tokens: GatewayTokens, origin: Callable[[str], str]) -> None:
+        self._db = db
+        self._tokens = tokens
+        self._origin = origin
+        self._throttle = FailedLoginThrottle()
+
+    async def create_link(self, caller: Caller, agent_id: str) -> SignInLink:
+        """Create a link for the current gateway token; its rotation invalidates the link.
+
+        Raises UnknownAgent, and Unauthorised for the holder of a token that was rotated a moment ago.
+        """
+        link = SignInLink(self._origin(agent_id), Sensitive(ids.new_token(CODE_PREFIX)), clock.utc_now() + LIFETIME)
+
+        def write(connection: Connection) -> None:
+            current = token_digest(self._tokens.reveal(connection, agent_id).reveal())
+            if caller.token_digest not in (None, current):  # caches of other servers know a rotation a moment later
+                raise Unauthorised
+            store.remove_old_links(connection, agent_id, LINK_LIMIT - 1, clock.utc_now())
+            store.add_link(connection, token_digest(link.code.reveal()), agent_id, current, link.expires_at)
+
+        await self._db.write(write)
+        return link
+
+    async def redeem_code(self, agent_id: str, code: str, peer: str) -> Sensitive[str]:
+        """Use a link up and return the agent's gateway token. Raises InvalidSignInLink, TooManyAttempts."""
+        digest = token_digest(code)
+
+        def take(connection: Connection) -> Sensitive[str] | None:
+            made_for = store.take_link(connection, digest, agent_id, clock.utc_now())
+            token = None if made_for is None else self._tokens.reveal(connection, agent_id)
+            return token if token is not None and token_digest(token.reveal()) == made_for else None
+
+        # Guesses must not occupy the one writer of SQLite.
+        is_known = await self._db.read(lambda connection: store.has_link(connection, digest))
+        token = await self._db.write(take) if is_known else None
+        if token is None:
+            self._throttle.record_failure(peer)
+            raise InvalidSignInLink
+        return token
