@@ -105,7 +105,7 @@ def _describe(app: FastAPI, addresses: HostAddresses) -> dict[str, Any]:
             add_examples(described, shapes, storage=is_storage)
             if is_storage:
                 described["servers"] = [{"url": addresses.api_url}, {"url": addresses.uploads_url}]
-            elif rule.hosts == {HostKind.AGENT}:
+            elif rule.hosts == frozenset({HostKind.AGENT}):
                 described["servers"] = [_agent_server(addresses)]
         elif operation.sends is not None:
             _add_messages(schema, operation.path, operation.sends)

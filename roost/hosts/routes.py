@@ -100,7 +100,7 @@ def route_table(app: FastAPI) -> Sequence[Mapping[str, Any]]:
 
 def _address_without_credential(operation: ApiOperation) -> str:
     rule = find_rule(operation.method, operation.path)
-    if rule.hosts == {HostKind.AGENT}:
+    if rule.hosts == frozenset({HostKind.AGENT}):
         return "agent"
     return "storage" if rule.family is UrlFamily.STORAGE else "management"
 
