@@ -132,7 +132,8 @@ async def test_the_storage_api_asks_for_the_contracts_scopes(server: RunningServ
 async def test_allow_lists_the_methods_that_are_not_405(server: RunningServer) -> None:
     """At every path, also the old ones that are rewritten; HEAD is answered where GET is."""
     fields = {"network": "public", "kind": "ips", "channel": "slack", "cid": "x", "token": "ab12"}
-    paths = {(path, "storage" in row["addresses"]) for (_, path), row in routes().items()}
+    rows = [(path, row["addresses"]) for (_, path), row in routes().items() if row["addresses"] != ["agent"]]
+    paths = {(path, "storage" in addresses) for path, addresses in rows}
     assert len(paths) > 80
     for path, is_storage in sorted(paths):
         target = re.sub(r"{(\w+)}", lambda name: fields.get(name[1], "00000000-0000-4000-8000-000000000000"), path)
