@@ -65,9 +65,9 @@ def test_no_server_says_so(tmp_path: Path) -> None:
     assert "roost up" in answer.stderr
 
 
-@pytest.mark.parametrize("command", [["routes"], ["engines", "list"], ["doctor"]])
+@pytest.mark.parametrize("command", [["api", "routes"], ["engines", "list"], ["doctor"]])
 def test_records_as_table_and_json(tmp_path: Path, command: list[str]) -> None:
-    plain = roost(*command, *([] if command == ["routes"] else ["--data", str(tmp_path)]))
+    plain = roost(*command, *([] if command == ["api", "routes"] else ["--data", str(tmp_path)]))
     assert plain.returncode == 0, plain.stderr
     rows = json.loads(roost(*command, "-o", "json").stdout)
     assert rows
