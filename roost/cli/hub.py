@@ -127,8 +127,7 @@ def _fetch_skill(server: ServerSession, slug: str, version: str | None) -> dict[
 
 
 def _print_skill(skill: Mapping[str, Any]) -> None:
-    record = {name: skill[name] for name in _FIELDS} | {"slug": _reference(skill), "skillCid": skill["skillCid"]}
-    print_record(record, OutputFormat.TABLE)
+    print_record({**skill, "slug": _reference(skill)}, OutputFormat.TABLE, (*_FIELDS, "skillCid"))
     print_check(skill)
 
 

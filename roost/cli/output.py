@@ -119,14 +119,14 @@ def print_rows(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], form: 
     console.print(table)
 
 
-def print_record(record: Mapping[str, Any], form: OutputFormat) -> None:
-    """Print one record, one line per field that is not empty."""
+def print_record(record: Mapping[str, Any], form: OutputFormat, fields: Sequence[str] | None = None) -> None:
+    """Print one line per field that is not empty, by default of all fields, or all fields as JSON."""
     if form is OutputFormat.JSON:
         print_json(record)
         return
-    fields = {name: text for name, value in record.items() if (text := _format_cell(value))}
-    width = max(map(len, fields), default=0)
-    for name, text in fields.items():
+    lines = {name: text for name in fields or record if (text := _format_cell(record.get(name)))}
+    width = max(map(len, lines), default=0)
+    for name, text in lines.items():
         print_field(name, text, width)
 
 

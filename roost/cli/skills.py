@@ -23,7 +23,6 @@ from roost.cli.output import (
     Yes,
     confirm_change,
     exit_with_error,
-    print_json,
     print_line,
     print_record,
     print_rows,
@@ -38,6 +37,8 @@ commands = typer.Typer(
 )
 _COLUMNS = ("name", "slug", "version", "verdict", "createdAt", "skillId")
 _VERSION_COLUMNS = ("version", "verdict", "files", "size", "createdAt", "skillCid")
+_FIELDS = ("name", "slug", "version", "description", "skillCid", "skillId", "files", "size", "createdAt")
+_PUBLISHED_FIELDS = ("slug", "version", "category", "tags", "authorName", "skillCid", "hubSkillId", "verdict")
 _ATTACHED_COLUMNS = ("name", "slug", "version", "verdict", "synced", "loaded", "attachedAt", "skillId")
 
 
@@ -112,9 +113,8 @@ def publish(
     path = f"/v0/skills/{find_skill(server, skill)['skillId']}/publish"
     published = server.call("POST", path, drop_none(body))["skill"]
     if output is OutputFormat.TABLE:
-        fields = ("slug", "version", "category", "tags", "authorName", "skillCid", "hubSkillId")
-        published = {name: published[name] for name in fields} | {"verdict": verdict_level(published)}
-    print_record(published, output)
+        published = {**published, "verdict": verdict_level(published)}
+    print_record(published, output, _PUBLISHED_FIELDS)
 
 
 @commands.command()
@@ -144,12 +144,9 @@ def _send_files(server: ServerSession, path: Path, fields: Mapping[str, str | No
 
 
 def _print_skill(skill: Mapping[str, Any], output: OutputFormat) -> None:
-    if output is OutputFormat.JSON:
-        print_json(skill)
-        return
-    fields = ("name", "slug", "version", "description", "skillCid", "skillId", "files", "size", "createdAt")
-    print_record({name: skill[name] for name in fields}, output)
-    print_check(skill)
+    print_record(skill, output, _FIELDS)
+    if output is OutputFormat.TABLE:
+        print_check(skill)
 
 
 def _print_versions(skills: Sequence[Mapping[str, Any]], columns: Sequence[str], output: OutputFormat) -> None:

@@ -55,10 +55,9 @@ def list_templates(
 def show(template: _Slug, data: Data = None, output: Output = OutputFormat.TABLE) -> None:
     """Show a template: what it is, what it asks for, and its README."""
     found = load_session(data).call("GET", f"/v0/templates/{template}")["template"]
+    print_record(found, output, (*_COLUMNS, "engine", "gitUrl", "files", "snapshotCid"))
     if output is OutputFormat.JSON:
-        print_json(found)
         return
-    print_record({key: found.get(key) for key in (*_COLUMNS, "engine", "gitUrl", "files", "snapshotCid")}, output)
     for secret in found["requiredSecrets"]:
         needed = "required" if secret["required"] else "optional"
         print_line(f"Secret {secret['name']} ({needed}): {secret['description']}")
@@ -78,7 +77,7 @@ def submit(
     """Fetch a repository and publish what it holds as a template."""
     body = {"gitUrl": url, "ref": ref, "path": path, "slugOverride": slug, "public": not draft}
     answer = load_session(data).call("POST", "/v0/templates", drop_none(body), timeout_seconds=_FETCH_SECONDS)
-    print_record({key: answer["template"].get(key) for key in (*_COLUMNS, "gitCommitSha")}, output)
+    print_record(answer["template"], output, (*_COLUMNS, "gitCommitSha"))
 
 
 @commands.command()
@@ -93,7 +92,7 @@ def update(
     server = load_session(data)
     path = f"/v0/templates/{_find_id(server, template)}"
     answer = server.call("PUT", path, drop_none({"ref": ref, "public": publish}), timeout_seconds=_FETCH_SECONDS)
-    print_record({key: answer["template"].get(key) for key in (*_COLUMNS, "gitCommitSha")}, output)
+    print_record(answer["template"], output, (*_COLUMNS, "gitCommitSha"))
 
 
 @commands.command()

@@ -13,7 +13,7 @@ from tests.conformance.engines import CASES, TOKEN, EngineEnv, open_engine_env
 from tests.conformance.test_tasks import until
 
 SECONDS = 45.0
-"""An engine may notice a change as late as half a minute after it, unless it is told."""
+"""Deadline for a change; an engine without a notification may poll only every half a minute."""
 
 
 class SkillEnv:

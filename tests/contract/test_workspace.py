@@ -161,7 +161,9 @@ async def test_a_command_whose_container_dies_is_unavailable(tmp_path: Path) -> 
     async with running(tmp_path / "data", runtime=runtime) as server:
         made = (await server.client(server.key()).post("/v0/agents", json={"name": "a"})).json()["agent"]
         agent = server.agent_client(made)
-        command = asyncio.create_task(agent.post("/v0/console/exec", json={"command": "touch started; sleep 60"}))
+        # The fake runtime leaves the processes of a killed warden; this one ends at its first write to the closed pipe.
+        waiting = {"command": "touch started; while sleep 0.1; do echo; done"}
+        command = asyncio.create_task(agent.post("/v0/console/exec", json=waiting))
         while (await agent.get("/v0/files?path=started")).status_code == 404:
             await asyncio.sleep(0.01)
         (container,) = await runtime.list()

@@ -46,7 +46,7 @@ SLUG_LIMIT, CATEGORY_LIMIT, AUTHOR_LIMIT, URL_LIMIT = 100, 50, 100, 2048
 SLUG_PATTERN = "^[a-z0-9]+(?:-[a-z0-9]+)*$"
 DEFAULT_CATEGORY = "other"
 FAULTS_LIMIT = 50
-"""Errors, and warnings, that one manifest is told."""
+"""Maximum number of errors, and of warnings, reported for one manifest."""
 _TEXT_LIMIT, _STEPS_LIMIT = 500, 10
 _SILENT_FIELDS = frozenset({"$schema"})
 

@@ -46,7 +46,7 @@ from roost.drivers.engine.abilities.channels import DmPolicy
 
 AGENTS_LIMIT, SECRETS_LIMIT = 200, 1000
 FAULTS_LIMIT = 20
-"""Errors that one file is told."""
+"""Maximum number of errors reported for one file."""
 _MESSAGES = {
     "Extra inputs are not permitted": "unknown key",
     "Field required": "is missing",

@@ -26,6 +26,14 @@ SUITES = (
     "test_agent_paths.py",
     "test_disk_meter.py",
 )
+CONFORMANCE = Path("tests/conformance")
+TESTS = (
+    "test_container_files.py::test_a_folder_without_permission_is_refused",
+    "test_containers.py::test_the_wardens_memory_is_not_readable",
+    "test_container_trees.py::test_a_closed_folder_is_scanned_with_an_error",
+    "test_container_watch.py::test_a_workspace_that_cannot_be_read_is_not_watched",
+)
+"""Tests of conformance that need a fake container without root's permissions."""
 
 
 def python() -> str | None:
@@ -56,6 +64,7 @@ def test_as_a_plain_user() -> None:
                 *(f"PYTHONPATH={PACKAGES}", PYTHON, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist"),
                 *("-o", "addopts=--import-mode=importlib", f"--basetemp={folder}/t", "--rootdir", CHECKOUT),
                 *(Path(__file__).with_name(suite) for suite in SUITES),
+                *(CONFORMANCE / test for test in TESTS),
             ],
             cwd=CHECKOUT,
             check=False,
