@@ -5,8 +5,8 @@ import os
 import platform
 import statistics
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from rich.console import Console
@@ -17,7 +17,10 @@ RESULTS = Path(__file__).parent / "results.json"
 
 @dataclass(frozen=True)
 class Row:
-    """A figure and its reference, both in `unit`; `goal` is the promise of the docs."""
+    """A figure and its reference, both in `unit`; `goal` is the promise of the docs.
+
+    others: further references, by name.
+    """
 
     name: str
     value: float
@@ -25,6 +28,11 @@ class Row:
     reference_name: str
     reference_value: float
     goal: str
+    others: Mapping[str, float] = field(default_factory=dict[str, float])
+
+    @property
+    def references(self) -> Mapping[str, float]:
+        return {self.reference_name: self.reference_value, **self.others}
 
     @property
     def ratio(self) -> float:
@@ -52,7 +60,7 @@ def report_rows(rows: Sequence[Row]) -> None:
         table.add_row(
             row.name,
             f"{row.value:.4g} {row.unit}",
-            f"{row.reference_value:.4g} {row.unit}  {row.reference_name}",
+            "\n".join(f"{value:.4g} {row.unit}  {name}" for name, value in row.references.items()),
             f"{row.ratio:.2f}",
             row.goal,
         )

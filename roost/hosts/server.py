@@ -96,7 +96,7 @@ class HttpServer(Server):
             await stop.wait()
             self.should_exit = True
 
-        _raise_descriptor_limit()
+        raise_descriptor_limit()
         watcher = asyncio.create_task(watch())
         try:
             await self.serve(sockets=[listener])
@@ -104,7 +104,7 @@ class HttpServer(Server):
             watcher.cancel()
 
 
-def _raise_descriptor_limit() -> None:
+def raise_descriptor_limit() -> None:
     """Raise the limit of open files to the maximum: an agent may hold hundreds of connections, a client one."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
