@@ -15,6 +15,7 @@ from roost.agents.channels.service import ChannelService
 from roost.agents.channels.validator import ChannelValidator
 from roost.agents.commands.service import CommandService
 from roost.agents.devices.service import DeviceService
+from roost.agents.domains.service import AgentDomainService
 from roost.agents.egress.proxy import EgressProxy
 from roost.agents.files.service import AgentFileService
 from roost.agents.git.build import PushBuild
@@ -48,6 +49,7 @@ from roost.app.storage_services import StorageServices
 from roost.config import Settings
 from roost.core.disk_space import BALLAST_BYTES, DiskBallast
 from roost.core.sensitive import Sensitive
+from roost.domains.service import DomainService
 from roost.drivers.model.contract import ModelSettings, ModelUpstream
 from roost.drivers.runtime.contract import ContainerLimits, Runtime, RuntimeFailed
 from roost.hosts.relay import RelayServer
@@ -74,6 +76,7 @@ class AgentServices:
     tasks: TaskService
     devices: DeviceService
     routes: RouteService
+    domains: AgentDomainService
     runtime_config: RuntimeConfigService
     logs: LogService
     git: AgentGitService
@@ -85,7 +88,12 @@ class AgentServices:
 
 
 def build_agent_services(
-    core: CoreServices, drivers: Drivers, storage: StorageServices, templates: TemplateService, app: ASGIApp
+    core: CoreServices,
+    drivers: Drivers,
+    domains: DomainService,
+    storage: StorageServices,
+    templates: TemplateService,
+    app: ASGIApp,
 ) -> AgentServices:
     """Build the services; requests of agents through their relays go to `app`."""
     settings, db, sealer, origin = core.settings, core.db, core.sealer, core.addresses.agent_origin
@@ -99,7 +107,7 @@ def build_agent_services(
     instances = _build_instances(core, runtimes, secrets, channels, validator, models, templates)
     relays = RelayServer(drivers.runtime, app, EgressProxy(dialer))
     skill_library = SkillService(db, storage.content, storage.files.quota.check, find_file_cid)
-    routes = RouteService(db, repository, runtimes.get_gateway_port)
+    routing = _build_routing(core, domains, repository, runtimes)
     lifecycle = build_lifecycle_services(
         db=db,
         operations=core.operations,
@@ -123,7 +131,7 @@ def build_agent_services(
         limits=_container_limits(settings),
         trust=trusted_authorities.load_authorities(settings.ca_file),
         skill_library=skill_library,
-        routes=routes,
+        **routing,
         refuses_host=lambda host: not dialer.policy.admits_host(host),
     )
     return AgentServices(
@@ -138,7 +146,7 @@ def build_agent_services(
         channel_validator=validator,
         channels=ChannelService(db, channels, validator, repository, runtimes, lifecycle.restart),
         **_container_services(repository, runtimes, environment),
-        routes=routes,
+        **routing,
         runtime_config=RuntimeConfigService(repository, runtimes, lifecycle.starter.get_setup, lifecycle.restart),
         logs=logs,
         git=_build_git_service(core, drivers, repository, runtimes, lifecycle, logs),
@@ -159,6 +167,17 @@ def _container_services(
         "files": AgentFileService(repository, runtimes),
         "tasks": TaskService(runtimes),
         "devices": DeviceService(runtimes),
+    }
+
+
+def _build_routing(
+    core: CoreServices, domains: DomainService, repository: AgentRepository, runtimes: AgentRuntimes
+) -> dict[str, Any]:
+    """Return the services that lead requests to an agent's own programs."""
+    port = runtimes.get_gateway_port
+    return {
+        "routes": RouteService(core.db, repository, port),
+        "domains": AgentDomainService(repository, domains, port, core.addresses.origin),
     }
 
 

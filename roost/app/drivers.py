@@ -14,6 +14,8 @@ from roost.drivers.blob.folder_store import FolderStore
 from roost.drivers.blob.object_store import ObjectStore
 from roost.drivers.chat_platform.contract import ChatPlatform
 from roost.drivers.chat_platform.platforms import DiscordPlatform, SlackPlatform, TelegramPlatform
+from roost.drivers.dns.contract import DnsResolver
+from roost.drivers.dns.dnspython import DnspythonResolver
 from roost.drivers.engine.contract import Engine, Progress
 from roost.drivers.engine.hermes.driver import Hermes
 from roost.drivers.engine.openclaw.driver import OpenClaw
@@ -182,6 +184,7 @@ class Drivers:
     chat_platforms: Sequence[ChatPlatform]
     blobs: BlobStore
     git: GitRepositories
+    dns: DnsResolver
 
 
 def create_drivers(
@@ -196,4 +199,5 @@ def create_drivers(
         create_chat_platforms(settings),
         create_blob_store(settings),
         create_git_repositories(settings),
+        DnspythonResolver(settings.dns_servers),
     )

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from roost.agents.channels.repository import ChannelRepository
 from roost.agents.channels.validator import ChannelValidator
+from roost.agents.domains.service import AgentDomainService
 from roost.agents.git.recovery import PushRecovery
 from roost.agents.lifecycle import model
 from roost.agents.lifecycle.delete import DeleteWorkflow
@@ -88,6 +89,7 @@ def build_lifecycle_services(
     trust: TrustedAuthorities,
     skill_library: SkillService,
     routes: RouteService,
+    domains: AgentDomainService,
     refuses_host: RefusesHost,
     disk_reserve: int = 0,
     ballast: DiskBallast | None = None,
@@ -126,7 +128,7 @@ def build_lifecycle_services(
         *(repository, runtimes, gateway_tokens, secrets, origin, scripts, snapshots, skills, instances, routes)
     )
     update = UpdateWorkflow(db, operations, repository, runtimes, versions, start, snapshots)
-    delete = DeleteWorkflow(db, operations, repository, gateway_tokens, runtime, relays, git, routes)
+    delete = DeleteWorkflow(db, operations, repository, gateway_tokens, runtime, relays, git, routes, domains)
     launch = LaunchWorkflow(
         *(db, operations, repository, gateway_tokens, runtimes, secrets, channel_validator, channels),
         *(snapshots, skills, routes),

@@ -1,5 +1,6 @@
 """A server: the services of both APIs, and the HTTP stack in front of them."""
 
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from functools import cache
@@ -9,6 +10,7 @@ from prometheus_client import CollectorRegistry, Counter, Histogram
 from roost.app.agent_services import AgentServices, build_agent_services, start_agent_services
 from roost.app.archive_services import ArchiveServices, build_archive_services
 from roost.app.core_services import CoreServices, build_core_services
+from roost.app.domain_services import DomainServices, build_domain_services, start_domain_services
 from roost.app.drivers import Drivers, create_image_renderer
 from roost.app.free_space import check_free_space
 from roost.app.hub_services import HubServices, build_hub_services, start_hub_services
@@ -41,6 +43,7 @@ class RoostServer:
 
     core: CoreServices
     drivers: Drivers
+    domains: DomainServices
     storage: StorageServices
     templates: TemplateServices
     agents: AgentServices
@@ -59,6 +62,7 @@ class RoostServer:
         async with AsyncExitStack() as stack:
             stack.callback(self.core.close)
             stack.push_async_callback(self.images.close)
+            await start_domain_services(self.domains, stack)
             await start_storage_services(self.storage, stack)
             if self.core.settings.catalogue:
                 await self.templates.packaged.register()
@@ -83,29 +87,18 @@ def build_server(settings: Settings, drivers: Drivers) -> RoostServer:
     Nothing runs before `RoostServer.start`.
     """
     core, registry = build_core_services(settings), ServiceRegistry()
+    domains = build_domain_services(core, drivers.dns)
     storage = build_storage_services(core, drivers.blobs)
     images = create_image_renderer(settings)
     resizer = ImageResizer(
         storage.content.reader, images, DiskCache(settings.data / "cache/images", _IMAGE_CACHE_BYTES)
     )
 
-    async def list_containers() -> None:
-        await drivers.runtime.list()
-
     async def check_database() -> None:
         await agents.hosts.check_database()
 
-    async def check_disk() -> None:
-        check_free_space(settings.data)
-
-    checks = {
-        "database": check_database,
-        "disk": check_disk,
-        "containers": list_containers,
-        "storage": storage.blobs.check,
-    }
-    token = settings.metrics_token
-    api = create_application(registry, core.addresses, checks, core.metrics, token)
+    checks = {"database": check_database, **_readiness_checks(settings, drivers, storage)}
+    api = create_application(registry, core.addresses, checks, core.metrics, settings.metrics_token)
     responses = ResponseCache(lambda: core.db.version)
     gateway = StorageGatewayApp(
         api, storage.resolver, ContentResponses(storage.content.reader, resizer), storage.hit_counter, responses
@@ -114,12 +107,17 @@ def build_server(settings: Settings, drivers: Drivers) -> RoostServer:
     trusted = settings.trusted_proxies
     asgi = add_middleware(gateway, core.addresses, core.authenticator.identify_caller, trusted=trusted, observe=observe)
     templates = build_template_services(core, storage, drivers)
-    agents = build_agent_services(core, drivers, storage, templates.templates, asgi)
+    agents = build_agent_services(core, drivers, domains.domains, storage, templates.templates, asgi)
     archives = build_archive_services(core, storage, agents)
     hub = build_hub_services(core, storage, agents.skill_library)
     registry.add(build_template_launch(core, storage, templates, agents, hub.hub))
     for services in (core, storage, templates, agents, agents.lifecycle, archives, hub):
         registry.add_fields(services)
+
+    def subscribe_routes(listener: Callable[[str], None]) -> None:
+        agents.routes.mirror.subscribe(listener)
+        domains.domains.mirror.subscribe(listener)
+
     edge = edge_protocol(
         ProxyDependencies(
             addresses=core.addresses,
@@ -129,13 +127,26 @@ def build_server(settings: Settings, drivers: Drivers) -> RoostServer:
             dial=agents.runtimes.dial,
             credential=agents.runtimes.get_credential,
             subscribe=core.gateway_tokens.subscribe,
-            subscribe_routes=agents.routes.mirror.subscribe,
+            subscribe_routes=subscribe_routes,
             observe=observe,
             cache=responses,
             trusted=trusted,
         )
     )
-    return RoostServer(core, drivers, storage, templates, agents, archives, hub, images, edge, HttpServer(asgi, edge))
+    http = HttpServer(asgi, edge)
+    return RoostServer(core, drivers, domains, storage, templates, agents, archives, hub, images, edge, http)
+
+
+def _readiness_checks(
+    settings: Settings, drivers: Drivers, storage: StorageServices
+) -> Mapping[str, Callable[[], Awaitable[None]]]:
+    async def list_containers() -> None:
+        await drivers.runtime.list()
+
+    async def check_disk() -> None:
+        check_free_space(settings.data)
+
+    return {"disk": check_disk, "containers": list_containers, "storage": storage.blobs.check}
 
 
 def _request_observer(metrics: CollectorRegistry) -> Observe:

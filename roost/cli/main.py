@@ -10,6 +10,7 @@ from roost.cli import (
     agents,
     channels,
     devices,
+    domains,
     engines,
     files,
     gateways,
@@ -68,6 +69,7 @@ cli.add_typer(hosts.commands, name="hosts")
 cli.add_typer(hub.commands, name="hub")
 cli.add_typer(keys.commands, name="keys")
 cli.add_typer(routes.commands, name="routes")
+cli.add_typer(domains.commands, name="domains")
 cli.add_typer(server.api_commands, name="api")
 cli.add_typer(skills.commands, name="skills")
 cli.add_typer(snapshots.commands, name="snapshots")

@@ -3,6 +3,7 @@
 import secrets
 
 _ALPHABET = "abcdefghijkmnpqrstuvwxyz23456789"  # 32 characters without l, o, 0 and 1
+_HOST_LABEL_LENGTH = 16
 
 
 def new_id() -> str:
@@ -13,10 +14,15 @@ def new_id() -> str:
     )
 
 
-def new_host_label(length: int = 16) -> str:
+def new_host_label(length: int = _HOST_LABEL_LENGTH) -> str:
     """Return a random DNS label that starts with a letter; 16 characters have 79 bits."""
     first = secrets.choice(_ALPHABET[:24])
     return first + "".join(secrets.choice(_ALPHABET) for _ in range(length - 1))
+
+
+def is_host_label(text: str) -> bool:
+    """Return whether text could be a label of 16 characters from `new_host_label`."""
+    return len(text) == _HOST_LABEL_LENGTH and text[0].isalpha() and set(text) <= set(_ALPHABET)
 
 
 def new_token(prefix: str) -> str:

@@ -4,10 +4,13 @@ Configuration alone defines the addresses; the Host of a request selects one of 
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from roost.agents.routes.model import PathRoute
+from roost.core import ids
+from roost.domains.model import Domain
 from roost.web.url_rule import HostKind
 
 _HOST = re.compile(r"(\[::1\]|[a-z0-9-]+(?:\.[a-z0-9-]+)*)\.?(?::[0-9]{1,5})?", re.IGNORECASE | re.ASCII)
@@ -16,12 +19,15 @@ _LENGTH_LIMIT = 260  # a DNS name of 253 characters, a dot and a port
 _LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
+FindDomain = Callable[[str], Domain | None]
+
 
 @dataclass(frozen=True)
 class HostAddress:
     """An address with its kind, public origin and agent.
 
-    gateway: the name of the storage gateway. cid: the raw CID, if the origin belongs to one CID.
+    gateway: the name of the storage gateway. cid: the raw CID, if the origin belongs to one CID. domain: a name that a
+    tenant registered for its agent; `route` leads to the agent's program, None to its gateway.
     """
 
     host_kind: HostKind
@@ -29,6 +35,12 @@ class HostAddress:
     agent_id: str | None = None
     gateway: str | None = None
     cid: str | None = None
+    domain: str | None = None
+    route: PathRoute | None = None
+
+
+def _find_none(_name: str) -> None:
+    return None
 
 
 class HostAddresses:
@@ -41,55 +53,70 @@ class HostAddresses:
         self.domain = domain.lower().rstrip(".")
         self.scheme = scheme
         self._port = "" if public_port in (None, _DEFAULT_PORTS.get(scheme)) else f":{public_port}"
-        self._agents = f"agents.{self.domain}"
+        self.agents_host = f"agents.{self.domain}"
         self._gateways = f"gateways.{self.domain}"
         self._api, self._uploads = f"api.{self.domain}", f"uploads.{self.domain}"
         self._fixed = {
-            self.domain: HostAddress(HostKind.MANAGEMENT, self._origin(self.domain)),
-            self._agents: HostAddress(HostKind.MANAGEMENT, self._origin(self._agents)),
-            self._api: HostAddress(HostKind.STORAGE, self._origin(self._api)),
-            self._uploads: HostAddress(HostKind.STORAGE, self._origin(self._uploads)),
-            **{name: HostAddress(HostKind.LOCAL, self._origin(name)) for name in _LOOPBACK},
+            self.domain: HostAddress(HostKind.MANAGEMENT, self.origin(self.domain)),
+            self.agents_host: HostAddress(HostKind.MANAGEMENT, self.origin(self.agents_host)),
+            self._api: HostAddress(HostKind.STORAGE, self.origin(self._api)),
+            self._uploads: HostAddress(HostKind.STORAGE, self.origin(self._uploads)),
+            **{name: HostAddress(HostKind.LOCAL, self.origin(name)) for name in _LOOPBACK},
         }
-        self.parse = lru_cache(maxsize=4096)(self._parse)
+        self._parse_own = lru_cache(maxsize=4096)(self._parse)
+        self._find_domain: FindDomain = _find_none
+
+    def use_domains(self, find: FindDomain) -> None:
+        """Serve registered names, too: `find` returns the domain of a host name without I/O."""
+        self._find_domain = find
+
+    def parse(self, host: str) -> HostAddress | None:
+        """Return the address that a Host header names; None for an unknown one (answer 404)."""
+        name, own = self._parse_own(host)
+        if name is None or (domain := self._find_domain(name)) is None:
+            return own
+        route = None if domain.port is None else PathRoute("", domain.port, domain.is_protected)
+        return HostAddress(HostKind.DOMAIN, self.origin(name), domain.owner.id, domain=name, route=route)
 
     @property
     def agents_url(self) -> str:
         """The management address."""
-        return self._origin(self._agents)
+        return self.origin(self.agents_host)
 
     @property
     def api_url(self) -> str:
         """The address of the storage API."""
-        return self._origin(self._api)
+        return self.origin(self._api)
 
     @property
     def uploads_url(self) -> str:
         """The address of uploads ({upload_url}); its paths start with `/v3`."""
-        return self._origin(self._uploads)
+        return self.origin(self._uploads)
 
     def gateway_origin(self, name: str) -> str:
         """Return the public origin of a storage gateway."""
-        return self._origin(f"{name}.{self._gateways}")
+        return self.origin(f"{name}.{self._gateways}")
 
     def agent_origin(self, agent_id: str) -> str:
         """Return the public origin of an agent's own address."""
-        return self._origin(f"{agent_id}.{self._agents}")
+        return self.origin(f"{agent_id}.{self.agents_host}")
 
-    def _parse(self, host: str) -> HostAddress | None:
-        """Return the address that a Host header names; None for an unknown one (answer 404)."""
+    def _parse(self, host: str) -> tuple[str | None, HostAddress | None]:
+        """Return the name in a Host header if it can be a registered one, and the platform's own address of it."""
         match = _HOST.fullmatch(host) if len(host) <= _LENGTH_LIMIT else None
         if match is None:
-            return None
+            return None, None
         name = match[1].lower()
         if (fixed := self._fixed.get(name)) is not None:
-            return fixed
+            return None, fixed
         if name.endswith(f".{self._gateways}"):
-            return self._gateway(name, name.removesuffix(f".{self._gateways}").split("."))
+            return None, self._gateway(name, name.removesuffix(f".{self._gateways}").split("."))
         label, _, parent = name.partition(".")
-        if parent != self._agents or _LABEL.fullmatch(label) is None:
-            return None
-        return HostAddress(HostKind.AGENT, self.agent_origin(label), label)
+        if parent != self.agents_host or _LABEL.fullmatch(label) is None:
+            return name, None
+        if ids.is_host_label(label):
+            return None, HostAddress(HostKind.AGENT, self.agent_origin(label), label)
+        return name, HostAddress(HostKind.AGENT, self.agent_origin(label), label)
 
     def _gateway(self, host: str, labels: Sequence[str]) -> HostAddress | None:
         """Parse `name`, or `cid.ipfs.name` for the origin of one CID."""
@@ -97,11 +124,12 @@ class HostAddresses:
             return None
         match labels:
             case [name]:
-                return HostAddress(HostKind.STORAGE_GATEWAY, self._origin(host), gateway=name)
+                return HostAddress(HostKind.STORAGE_GATEWAY, self.origin(host), gateway=name)
             case [cid, "ipfs", name]:
-                return HostAddress(HostKind.STORAGE_GATEWAY, self._origin(host), gateway=name, cid=cid)
+                return HostAddress(HostKind.STORAGE_GATEWAY, self.origin(host), gateway=name, cid=cid)
             case _:
                 return None
 
-    def _origin(self, name: str) -> str:
+    def origin(self, name: str) -> str:
+        """Return the public origin of a host name."""
         return f"{self.scheme}://{name}{self._port}"

@@ -9,6 +9,7 @@ from roost.agents.archives import api as archives
 from roost.agents.channels import api as channels
 from roost.agents.commands import api as commands
 from roost.agents.devices import api as devices
+from roost.agents.domains import api as agent_domains
 from roost.agents.files import api as agent_files
 from roost.agents.git import api as git
 from roost.agents.hub import api as hub
@@ -88,6 +89,7 @@ def create_application(
     app.include_router(templates.router)
     app.include_router(devices.router)
     app.include_router(agent_routes.router)
+    app.include_router(agent_domains.router)
     app.include_router(runtime_config.router)
     app.include_router(logs.router)
     app.include_router(models.router)

@@ -23,6 +23,8 @@ class HostKind(StrEnum):
     RELAY = auto()
     STORAGE = auto()
     STORAGE_GATEWAY = auto()
+    DOMAIN = auto()
+    """A name that a tenant registered for its agent; the platform serves nothing there."""
 
 
 class UrlFamily(StrEnum):
@@ -81,7 +83,7 @@ class UrlRule:
 
     pattern: str = ".*"
     family: UrlFamily = UrlFamily.SYSTEM
-    hosts: frozenset[HostKind] = frozenset(HostKind) - {HostKind.AGENT, HostKind.RELAY}
+    hosts: frozenset[HostKind] = frozenset(HostKind) - {HostKind.AGENT, HostKind.RELAY, HostKind.DOMAIN}
     errors: ErrorForm = ErrorForm.AGENTS
     body: BodyLimit = BodyLimit()
     methods: frozenset[str] = frozenset()

@@ -11,15 +11,17 @@ LAYERS: Mapping[str, tuple[str, ...]] = {
     "migrations": ("core",),
     "web": ("core",),
     "work": ("core",),
-    "config": ("core", "net", "contracts"),
+    "config": ("core", "net", "contracts", "setting_types"),
+    "setting_types": ("core", "net"),
     "keyring": ("core", "config"),
     "identity": ("core", "web"),
     "drivers": ("core", "net", "contracts", "warden"),  # the warden is never called, its folder is mounted
-    "slices": ("core", "net", "contracts", "web", "work", "identity"),
-    "hosts": ("core", "net", "contracts", "web", "identity", "slices", "package"),
+    "domains": ("core", "contracts", "identity"),
+    "slices": ("core", "net", "contracts", "web", "work", "identity", "domains"),
+    "hosts": ("core", "net", "contracts", "web", "identity", "domains", "slices", "package"),
     "app": (
         *("core", "net", "contracts", "migrations", "web", "work", "config", "keyring", "identity"),
-        *("drivers", "slices", "hosts", "package"),
+        *("drivers", "domains", "slices", "hosts", "package"),
     ),
     # The command line talks to a server, is one (`up`), or works beside one (`keys`): it never drives a part itself.
     "cli": ("core", "contracts", "web", "config", "keyring", "identity", "slices", "hosts", "app", "package"),
@@ -56,6 +58,7 @@ RANKS: Mapping[str, int] = {
     "agents.tasks": 2,
     "agents.scripts": 2,
     "agents.routes": 2,
+    "agents.domains": 3,  # leads domains to the ports that routes may lead to
     "agents.sign_in": 1,
     "agents.versions": 2,
     "agents.files": 2,

@@ -323,6 +323,7 @@ RULES: tuple[Rule, ...] = (
         (
             *(
                 "roost/config*",
+                "roost/setting_types.py",
                 "roost/keyring.py",
                 "roost/core/*",
                 "roost/net/*",

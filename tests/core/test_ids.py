@@ -24,6 +24,11 @@ def test_host_labels_use_no_signs_that_look_alike() -> None:
     assert len(used) == 32
 
 
+def test_host_labels_are_recognised() -> None:
+    assert ids.is_host_label(ids.new_host_label())
+    assert not any(map(ids.is_host_label, ("ada", "2" + "a" * 15, "o" * 16, "a" * 17, "", "A" * 16)))
+
+
 def test_tokens_carry_256_bits_after_their_prefix() -> None:
     first, second = ids.new_token("rst_gw"), ids.new_token("rst_gw")
     assert re.fullmatch(r"rst_gw_[0-9a-f]{64}", first)

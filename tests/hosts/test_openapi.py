@@ -113,6 +113,7 @@ def test_every_request_that_takes_a_body_describes_it(description: dict[str, Any
         "test",
         "sync",
         "sign-in-link",
+        "verify",
     )
     assert {path for path in without if not path.endswith(verbs)} == {
         "/v3/groups/{network}/{id}/ids/{file_id}",

@@ -68,6 +68,27 @@ def _snapshot(snapshot_id: str, **fields: Any) -> Row:
     return "snapshots", {**row, **fields}
 
 
+def _domain(domain_id: str, **fields: Any) -> Row:
+    row = {
+        "id": domain_id,
+        "tenant_id": TENANT,
+        "owner_kind": "agent",
+        "owner_id": "a1",
+        "name": "app.example.com",
+        "holder": None,
+        "subdomain": None,
+        "port": None,
+        "is_protected": True,
+        "status": "active",
+        "reason": None,
+        "misses": 0,
+        "checked_at": None,
+        "created_at": THEN,
+        "updated_at": THEN,
+    }
+    return "domains", {**row, **fields}
+
+
 def _skill_version(version_id: str, **fields: Any) -> Row:
     row = {
         "id": version_id,
@@ -366,5 +387,11 @@ ROWS: Mapping[str, Sequence[Row]] = {
             "sign_in_links",
             {"digest": digest("code"), "agent_id": "a1", "token_digest": digest("agent"), "expires_at": THEN},
         ),
+    ],
+    "0035": [
+        _domain("m1", name="ada.agents.localhost", holder="ada.agents.localhost", subdomain="ada"),
+        _domain("m2", status="pending_ownership", reason="r" * 300, port=65535, is_protected=False),
+        _domain("m3", owner_kind="storage_gateway", name="x" * 253, holder="x" * 253, misses=2, checked_at=THEN),
+        ("domain_challenges", {"tenant_id": TENANT, "domain": "x" * 253, "token": "0f" * 32, "created_at": THEN}),
     ],
 }

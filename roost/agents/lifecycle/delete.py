@@ -7,6 +7,7 @@ from sqlalchemy import Connection
 
 from roost import work
 from roost.agents.channels.repository import ChannelRepository
+from roost.agents.domains.service import AgentDomainService
 from roost.agents.lifecycle import model
 from roost.agents.lifecycle.errors import AgentDeleteFailed
 from roost.agents.lifecycle.model import AgentRelays
@@ -36,6 +37,7 @@ class DeleteWorkflow:
         relays: AgentRelays,
         git: GitRepositories,
         routes: RouteService,
+        domains: AgentDomainService,
     ) -> None:
         self._db = db
         self._queue = queue
@@ -45,6 +47,7 @@ class DeleteWorkflow:
         self._relays = relays
         self._git = git
         self._routes = routes
+        self._domains = domains
 
     async def delete(self, agent_id: str) -> None:
         """Delete an agent and return when nothing is left of it.
@@ -63,6 +66,7 @@ class DeleteWorkflow:
             SecretService.detach_all(connection, agent_id)
             AgentSkillService.detach_all(connection, agent_id)
             self._routes.remove_all(connection, agent_id)
+            self._domains.remove_all(connection, agent)
             remove_snapshots(connection, agent_id)
             return work.add_operation(connection, model.DELETE, agent_id, host=agent.host_id).id
 

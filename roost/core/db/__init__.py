@@ -3,7 +3,7 @@
 from sqlalchemy import Connection
 
 from roost.core.db.database import Database, metadata, publish_on_commit
-from roost.core.db.insert import insert_many, insert_or_ignore
+from roost.core.db.insert import insert_many, insert_or_ignore, update_or_ignore
 from roost.core.db.paging import page_by_creation
 from roost.core.db.prepared_query import PreparedQuery
 from roost.core.db.records import read_one, read_record, record_values
@@ -23,4 +23,5 @@ __all__ = [
     "read_one",
     "read_record",
     "record_values",
+    "update_or_ignore",
 ]

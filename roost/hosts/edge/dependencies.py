@@ -62,7 +62,7 @@ class ProxyDependencies:
     dial: opens a connection to a port in the agent's container, None for its gateway's. Raises a Problem or OSError.
     credential: the header by which the agent's engine recognises the edge; asked once for each connection.
     subscribe: registers a listener for agents whose connections have to be closed.
-    subscribe_routes: registers a listener for agents whose routes have changed.
+    subscribe_routes: registers a listener for agents whose routes have changed, and for domains that have.
     observe: called for each finished request; fast, and never raises.
     cache: holds responses of storage gateways.
     trusted: the proxies whose `X-Forwarded-For` is believed.

@@ -38,12 +38,12 @@ class GatewayPool:
         dependencies.subscribe(self.drop)
         dependencies.subscribe_routes(self._drop_outdated)
 
-    def add_routed(self, agent_id: str, request: RoutedRequest) -> None:
-        """Drop the request when the agent's routes change in a way that concerns it."""
-        self._routed[agent_id].add(request)
+    def add_routed(self, source: str, request: RoutedRequest) -> None:
+        """Drop the request when a change of `source`, an agent with routes or a domain, concerns it."""
+        self._routed[source].add(request)
 
-    def remove_routed(self, agent_id: str, request: RoutedRequest) -> None:
-        _discard(self._routed, agent_id, request)
+    def remove_routed(self, source: str, request: RoutedRequest) -> None:
+        _discard(self._routed, source, request)
 
     def take_idle(self, upstream: Upstream, max_idle: float) -> GatewayConnection | None:
         """Return a connection that was idle for at most `max_idle` seconds."""
@@ -97,8 +97,8 @@ class GatewayPool:
         if self._timer is not None:
             self._timer.cancel()
 
-    def _drop_outdated(self, agent_id: str) -> None:
-        for request in tuple(self._routed.get(agent_id, ())):
+    def _drop_outdated(self, source: str) -> None:
+        for request in tuple(self._routed.get(source, ())):
             if not request.is_current():
                 request.drop()
 

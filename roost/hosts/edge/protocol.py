@@ -18,13 +18,13 @@ from roost.hosts.edge.http_connection import Exchange, HttpConnection
 from roost.hosts.edge.proxy_exchange import ProxyExchange
 from roost.hosts.edge.proxy_request import ProxyRequest
 from roost.hosts.edge.request_head import InvalidRequestHead, RequestHead
-from roost.hosts.edge.upstream import Upstream
+from roost.hosts.edge.upstream import find_upstream
 from roost.hosts.response_cache import ResponseCache, cache_key
 from roost.hosts.url_map import is_platform_target
 from roost.identity.authenticator import AuthRequest
 from roost.web import errors
 from roost.web.request_id import request_id
-from roost.web.url_rule import ErrorForm
+from roost.web.url_rule import ErrorForm, HostKind
 
 
 class EdgeHttpProtocol(HttpConnection):
@@ -42,18 +42,19 @@ class EdgeHttpProtocol(HttpConnection):
     def create_exchange(self, head: RequestHead) -> Exchange | None:
         dependencies = self.pool.dependencies
         address = dependencies.addresses.parse(head.headers.host)
-        if address is None or address.agent_id is None or is_platform_target(head.target):
+        is_platform = address is not None and address.domain is None and is_platform_target(head.target)
+        if address is None or address.agent_id is None or is_platform:
             return None if head.websocket else self._create_platform_exchange(head, address)
         if head.method == b"TRACE":  # a gateway could echo the credential that the edge adds
             raise InvalidRequestHead(HTTPStatus.METHOD_NOT_ALLOWED, "Method not allowed")
         path, _, query = head.target.partition(b"?")
         try:
-            route = dependencies.find_route(address.agent_id, path)
+            upstream = find_upstream(dependencies.find_route, address, path)
         except Problem as problem:
             raise InvalidRequestHead(HTTPStatus.BAD_REQUEST, problem.message) from None
         fields = head.headers.fields
         auth = AuthRequest(
-            host_kind=address.host_kind,
+            host_kind=HostKind.AGENT,
             method=head.method.decode(),
             headers=fields,
             query=query.decode(),
@@ -62,7 +63,7 @@ class EdgeHttpProtocol(HttpConnection):
             origin=address.origin,
             upgrade=head.websocket,
         )
-        request = ProxyRequest(head, Upstream(address.agent_id, route), auth, request_id(fields.get("x-request-id")))
+        request = ProxyRequest(head, upstream, auth, request_id(fields.get("x-request-id")))
         keep_alive = head.headers.version == "1.1" and self.parser.should_keep_alive() and not head.websocket
         return ProxyExchange(self, self.pool, request, keep_alive=keep_alive)
 

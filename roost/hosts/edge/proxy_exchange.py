@@ -18,6 +18,7 @@ from roost.hosts.edge.gateway_pool import GatewayPool
 from roost.hosts.edge.http_connection import HttpConnection
 from roost.hosts.edge.proxy_request import ProxyRequest
 from roost.hosts.edge.request_head import Headers, forward_request
+from roost.hosts.edge.upstream import find_upstream
 from roost.web import errors
 from roost.web.access_log import AccessRecord
 from roost.web.url_rule import ErrorForm
@@ -52,8 +53,8 @@ class ProxyExchange:
     def start(self) -> None:
         self._began = self._client.loop.time()
         upstream = self._request.upstream
-        if upstream.route is not None:
-            self._pool.add_routed(upstream.agent_id, self)
+        if upstream.source is not None:
+            self._pool.add_routed(upstream.source, self)
         if not upstream.is_protected or self._pool.dependencies.recall(self._request.auth):
             self._connect()
         else:
@@ -262,9 +263,12 @@ class ProxyExchange:
         self._touch()
 
     def is_current(self) -> bool:
-        upstream, path = self._request.upstream, self._request.path.encode()
+        dependencies, request = self._pool.dependencies, self._request
+        address = dependencies.addresses.parse(request.head.headers.host)
+        if address is None or address.agent_id is None:
+            return False
         try:
-            return self._pool.dependencies.find_route(upstream.agent_id, path) == upstream.route
+            return find_upstream(dependencies.find_route, address, request.path.encode()) == request.upstream
         except Problem:
             return False
 
@@ -313,8 +317,8 @@ class ProxyExchange:
             self._gateway.abort()
             self._gateway = None
         request = self._request
-        if request.upstream.route is not None:
-            self._pool.remove_routed(request.agent_id, self)
+        if request.upstream.source is not None:
+            self._pool.remove_routed(request.upstream.source, self)
         self._pool.dependencies.observe(
             AccessRecord(
                 agent_id=request.agent_id,

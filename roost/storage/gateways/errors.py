@@ -13,7 +13,7 @@ class InvalidGatewayDomain(InvalidInput):
     message = "Invalid domain"
 
 
-class DomainTaken(ResourceConflict):
+class GatewayDomainTaken(ResourceConflict):
     message = "Domain is not available"
 
 

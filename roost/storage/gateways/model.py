@@ -14,6 +14,8 @@ from hmac import compare_digest
 from ipaddress import IPv6Network, ip_network
 from urllib.parse import urlsplit
 
+from roost.domains import names
+from roost.domains.errors import InvalidDomain
 from roost.net.addresses import Address, parse_address
 from roost.storage.gateways.errors import InvalidAccessControl, InvalidGatewayDomain
 
@@ -23,27 +25,12 @@ CONTROL_LIMIT = 100
 PAGE_DEFAULT, PAGE_LIMIT = 10, 100
 TOKEN_PREFIX = "rgw"  # noqa: S105 - the prefix of tokens
 
-_LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]{1,61}[a-z0-9])", re.ASCII)
 _HOST = re.compile(
     r"(?:\*\.)?(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)*[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?", re.ASCII
 )
 _HOST_LENGTH_LIMIT = 253
 _MAPPED_PREFIX_BITS = 96  # bits before the IPv4 address in an IPv4-mapped IPv6 address
 _ABBREVIATION_LENGTH = 12
-_RESERVED = frozenset(
-    {
-        *("admin", "administrator", "agents", "api", "app", "auth", "autoconfig", "autodiscover", "billing", "blog"),
-        *("cdn", "console", "dashboard", "dev", "docs", "example", "ftp", "gateway", "gateways", "help", "hostmaster"),
-        *("imap", "internal", "ipfs", "ipns", "localhost", "login", "mail", "metrics", "news", "postmaster", "pop"),
-        *("proxy", "public", "root", "secure", "security", "signin", "smtp", "ssl", "staging", "static", "status"),
-        *("support", "system", "test", "tls", "uploads", "webmail", "webmaster", "wpad", "www"),
-    }
-)
-_BRANDS = (
-    *("amazon", "anthropic", "binance", "coinbase", "facebook", "github", "google", "hermes", "instagram", "ledger"),
-    *("metamask", "microsoft", "netflix", "openai", "openclaw", "opensea", "paypal", "pinata", "roost", "telegram"),
-    *("trezor", "trustwallet", "uniswap", "walletconnect", "whatsapp"),
-)
 
 
 class Plugin(IntEnum):
@@ -114,14 +101,10 @@ def abbreviate_token(token: str) -> str:
 
 def parse_label(text: str) -> str:
     """Parse a DNS label that can be a gateway's name, to lower case. Raises InvalidGatewayDomain."""
-    label = text.strip().lower()
-    if _LABEL.fullmatch(label) is None:
-        raise InvalidGatewayDomain(
-            "domain must be 3 to 63 letters, digits or hyphens, with a letter or digit at both ends"
-        )
-    if label[2:4] == "--" or label in _RESERVED or any(brand in label for brand in _BRANDS):
-        raise InvalidGatewayDomain("domain is reserved")
-    return label
+    try:
+        return names.parse_subdomain(text, (), "domain")
+    except InvalidDomain as problem:
+        raise InvalidGatewayDomain(problem.message) from None
 
 
 def parse_host(text: str) -> str:

@@ -17,7 +17,7 @@ from roost.storage.gateways import model, store
 from roost.storage.gateways.errors import (
     AccessControlLimitReached,
     AccessControlNotFound,
-    DomainTaken,
+    GatewayDomainTaken,
     GatewayLimitReached,
     GatewayNotFound,
     PluginNotFound,
@@ -66,7 +66,7 @@ class StorageGatewayService:
         return await self._db.read(lambda connection: _get_gateway(connection, tenant_id, gateway_id))
 
     async def create(self, tenant_id: str, domain: str) -> StorageGateway:
-        """Create a gateway. Raises InvalidGatewayDomain, DomainTaken, GatewayLimitReached."""
+        """Create a gateway. Raises InvalidGatewayDomain, GatewayDomainTaken, GatewayLimitReached."""
         label = model.parse_label(domain)
 
         def add(connection: Connection) -> StorageGateway:
@@ -75,7 +75,7 @@ class StorageGatewayService:
                 raise GatewayLimitReached
             gateway = StorageGateway(ids.new_id(), tenant_id, label, clock.utc_now())
             if not store.insert_gateway(connection, gateway):
-                raise DomainTaken
+                raise GatewayDomainTaken
             return gateway
 
         return await self._db.write(add)

@@ -12,6 +12,7 @@ from roost import work
 from roost.agents.archives.task_import import TaskImport
 from roost.agents.channels.repository import ChannelRepository
 from roost.agents.channels.validator import ChannelValidator
+from roost.agents.domains.service import AgentDomainService
 from roost.agents.lifecycle.model import CreateAgent, StartupInputs, TrustedAuthorities
 from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.agents.registry.host_agents import HostAgents
@@ -27,7 +28,9 @@ from roost.app.lifecycle_services import build_lifecycle_services
 from roost.core.db import Database
 from roost.core.seal import Sealer
 from roost.core.sensitive import Sensitive
+from roost.domains.service import DomainService, PlatformNames
 from roost.drivers.blob.folder_store import FolderStore
+from roost.drivers.dns.fake import FakeDns
 from roost.drivers.engine.contract import Dial, GatewayPlan, GatewaySetup
 from roost.drivers.engine.fake import FakeEngine
 from roost.drivers.git.repositories import SandboxedRepositories
@@ -133,6 +136,12 @@ class LifecycleEnv:
             skill_library=SkillService(db, content, FileService(db).quota.check, find_file_cid),
             refuses_host=lambda _: False,
             routes=RouteService(db, self.agents, self.runtimes.get_gateway_port),
+            domains=AgentDomainService(
+                self.agents,
+                DomainService(db, FakeDns(), PlatformNames("localhost", "agents.localhost", ())),
+                self.runtimes.get_gateway_port,
+                _origin,
+            ),
             reconcile_seconds=every,
             build_seconds=build,
         )

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
-from roost.core.db import Database, insert_many, insert_or_ignore
+from roost.core.db import Database, insert_many, insert_or_ignore, update_or_ignore
 from roost.identity import store
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
@@ -52,3 +52,15 @@ def test_many_rows_with_names_that_are_words_of_sql(database: Database) -> None:
         return [dict(row) for row in connection.execute(table.select().order_by(table.c.offset)).mappings()]
 
     assert database.run(work) == rows
+
+
+def test_an_update_that_a_constraint_forbids(database: Database) -> None:
+    def rename(name: str) -> bool:
+        update = store.tenants.update().where(store.tenants.c.id == "2").values(name=name)
+        return database.run(lambda connection: update_or_ignore(connection, update))
+
+    database.run(lambda connection: [add(connection, "1", "a"), add(connection, "2", "b")])
+    assert [rename("a"), rename("c")] == [False, True]
+    found = database.run(lambda connection: store.find_tenant(connection, "2"))
+    assert found is not None
+    assert found.name == "c"

@@ -10,7 +10,7 @@ from roost.storage.gateways import model
 from roost.storage.gateways.errors import (
     AccessControlLimitReached,
     AccessControlNotFound,
-    DomainTaken,
+    GatewayDomainTaken,
     GatewayLimitReached,
     GatewayNotFound,
     PluginNotFound,
@@ -45,7 +45,7 @@ async def test_a_name_is_given_once(gateways: StorageGatewayService, owners: tup
     assert await gateways.is_domain_taken("shop")
     assert not await gateways.is_domain_taken("shop-2")
     await gateways.delete(owners[0], made.id)
-    with pytest.raises(DomainTaken):
+    with pytest.raises(GatewayDomainTaken):
         await gateways.create(owners[1], "shop")
     with pytest.raises(GatewayNotFound):
         await gateways.get_by_domain("shop")
@@ -53,7 +53,7 @@ async def test_a_name_is_given_once(gateways: StorageGatewayService, owners: tup
 
 async def test_a_name_that_many_want_goes_to_one(gateways: StorageGatewayService, owners: tuple[str, str]) -> None:
     made = await asyncio.gather(*(gateways.create(owner, "shop") for owner in owners * 4), return_exceptions=True)
-    assert sum(isinstance(one, DomainTaken) for one in made) == 7
+    assert sum(isinstance(one, GatewayDomainTaken) for one in made) == 7
 
 
 async def test_another_tenants_gateway_is_not_there(gateways: StorageGatewayService, owners: tuple[str, str]) -> None:

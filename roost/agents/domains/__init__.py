@@ -1,0 +1,1 @@
+"""Domains of an agent: platform subdomains and domains of the tenant's own."""

@@ -1,0 +1,119 @@
+"""`roost domains ...`: register, verify and remove the domains of an agent."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import typer
+
+from roost.cli.client import AgentName, Data, ServerSession, drop_none, load_session
+from roost.cli.output import (
+    ExitCode,
+    Output,
+    OutputFormat,
+    error_console,
+    exit_with_error,
+    print_json,
+    print_line,
+    print_rows,
+)
+
+commands = typer.Typer(help="Give an agent names of its own.", no_args_is_help=True)
+DomainName = Annotated[str, typer.Argument(metavar="DOMAIN", help="The domain, such as app.example.com, or its id.")]
+Port = Annotated[int | None, typer.Option(help="Port of the agent's own program (default: the gateway).")]
+_COLUMNS = ("domain", "targetPort", "protected", "status", "url", "reason")
+
+
+@commands.command("list")
+def list_domains(agent: AgentName, data: Data = None, output: Output = OutputFormat.TABLE) -> None:
+    """List the domains, with what each lacks."""
+    server = load_session(data)
+    found = server.call("GET", _path(server.find_agent(agent)))["domains"]
+    if found or output is OutputFormat.JSON:
+        print_rows(found, _COLUMNS, output)
+    else:
+        print_line("No domains.", error_console)
+
+
+@commands.command("add")
+def add_domain(
+    agent: AgentName,
+    subdomain: Annotated[str | None, typer.Option(help="First label of a name below the server's domain.")] = None,
+    domain: Annotated[str | None, typer.Option(help="A domain of your own, such as app.example.com.")] = None,
+    port: Port = None,
+    is_open: Annotated[bool, typer.Option("--open", help="Let visitors in without the gateway token.")] = False,
+    data: Data = None,
+    output: Output = OutputFormat.TABLE,
+) -> None:
+    """Register a subdomain, which is active at once, or a domain of your own, which is verified first."""
+    if (subdomain is None) is (domain is None):
+        raise typer.BadParameter("Name one of --subdomain and --domain")
+    server = load_session(data)
+    body = {"subdomain": subdomain, "customDomain": domain, "targetPort": port, "protected": not is_open}
+    _print(server.call("POST", _path(server.find_agent(agent)), drop_none(body))["domain"], agent, output)
+
+
+@commands.command("challenge")
+def show_challenge(
+    agent: AgentName, domain: DomainName, data: Data = None, output: Output = OutputFormat.TABLE
+) -> None:
+    """Show the TXT record that proves a domain to be yours."""
+    server = load_session(data)
+    shown = server.call("POST", f"{_path(server.find_agent(agent))}/challenge", {"customDomain": domain})
+    print_rows([shown], ("name", "type", "value"), output)
+
+
+@commands.command("verify")
+def verify_domain(agent: AgentName, domain: DomainName, data: Data = None, output: Output = OutputFormat.TABLE) -> None:
+    """Look for the TXT record, and then for the certificate."""
+    server = load_session(data)
+    _print(server.call("POST", f"{_find_path(server, agent, domain)}/verify")["domain"], agent, output)
+
+
+@commands.command("update")
+def update_domain(
+    agent: AgentName,
+    domain: DomainName,
+    port: Port = None,
+    protected: Annotated[
+        bool | None, typer.Option("--protected/--open", help="Whether visitors need the gateway token.")
+    ] = None,
+    data: Data = None,
+    output: Output = OutputFormat.TABLE,
+) -> None:
+    """Change where a domain leads, and who gets in."""
+    server = load_session(data)
+    body = drop_none({"targetPort": port, "protected": protected})
+    _print(server.call("PUT", _find_path(server, agent, domain), body)["domain"], agent, output)
+
+
+@commands.command("remove")
+def remove_domain(agent: AgentName, domain: DomainName, data: Data = None) -> None:
+    """Remove a domain; connections through it end."""
+    server = load_session(data)
+    print_line(server.call("DELETE", _find_path(server, agent, domain))["message"])
+
+
+def _print(domain: Mapping[str, Any], agent: str, output: OutputFormat) -> None:
+    if output is OutputFormat.JSON:
+        print_json(domain)
+        return
+    print_line(f"{domain['domain']} is {domain['status']}: {domain['url']}")
+    if domain["reason"]:
+        print_line(domain["reason"])
+        print_line(f"Then run `roost domains verify {agent} {domain['domain']}`.")
+
+
+def _find_path(server: ServerSession, agent: str, domain: str) -> str:
+    """Return the path of the agent's domain with this name or id."""
+    path = _path(server.find_agent(agent))
+    name = domain.lower().rstrip(".")
+    found = next((one["id"] for one in server.call("GET", path)["domains"] if name in (one["domain"], one["id"])), None)
+    if found is None:
+        exit_with_error(
+            f"{agent} has no domain {domain!r}; `roost domains list {agent}` lists them.", ExitCode.NOT_FOUND
+        )
+    return f"{path}/{found}"
+
+
+def _path(agent: Mapping[str, Any]) -> str:
+    return f"/v0/agents/{agent['agentId']}/domains"

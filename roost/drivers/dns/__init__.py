@@ -1,0 +1,1 @@
+"""Name servers: what the public DNS says of a domain."""

@@ -1,0 +1,163 @@
+"""Types of settings: how their texts are parsed, and what each may be. Pure."""
+
+import ipaddress
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field
+
+from roost.core.sensitive import Sensitive
+from roost.net.addresses import Network
+from roost.net.errors import InvalidTarget
+from roost.net.host_port import parse_host_port
+from roost.net.policy import HostOverride
+
+_DNS_PORT = 53
+_GIB = 1024**3
+_MIN_BYTES = 64 * 1024**2
+_UNITS = {"": 1, "K": 1024, "M": 1024**2, "G": _GIB}
+_SIZE = re.compile(r"([0-9]{1,19})([KMG]?)", re.IGNORECASE | re.ASCII)
+_HOST = re.compile(r"([a-z0-9._-]{1,253})=(?:\[([0-9a-f:.]+)\]|([0-9.]+))(?::([0-9]{1,5}))?")
+_AUTH_SECRET = re.compile(r"bearer:[!-~]+|basic:[^:\s]+:.+")
+_DOMAIN = re.compile(r"(?=.{1,200}$)[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*")
+
+
+def _parse_integer(text: str) -> int:
+    if not re.fullmatch(r"[0-9]{1,15}", text):
+        raise ValueError("must be an integer of 0 or more")
+    return int(text)
+
+
+def _parse_size(text: str) -> int:
+    found = _SIZE.fullmatch(text)
+    size = int(found[1]) * _UNITS[found[2].upper()] if found else 0
+    if size < _MIN_BYTES:
+        raise ValueError("must be a number of bytes of at least 64M, like 2147483648, 2048M or 2G")
+    return size
+
+
+def _parse_capacity(text: str) -> int | None:
+    return None if text.lower() == "none" else _parse_size(text)
+
+
+def _parse_domain(text: str) -> str:
+    domain = text.lower().rstrip(".")
+    if not _DOMAIN.fullmatch(domain):
+        raise ValueError("must be a DNS name like example.com")
+    return domain
+
+
+def _parse_list(text: str) -> tuple[str, ...]:
+    return tuple(item.strip() for item in text.split(",") if item.strip())
+
+
+def _parse_networks(text: str) -> tuple[Network, ...]:
+    return tuple(map(ipaddress.ip_network, _parse_list(text)))
+
+
+def _parse_ports(text: str) -> frozenset[int]:
+    ports = frozenset(() if text.lower() == "none" else map(_parse_integer, _parse_list(text)))
+    if not all(1 <= port <= 65535 for port in ports):
+        raise ValueError("must be a list of ports between 1 and 65535, or `none`")
+    return ports
+
+
+def _parse_hosts(text: str) -> Mapping[str, HostOverride]:
+    return dict(map(_parse_host, _parse_list(text.lower())))
+
+
+def _parse_host(item: str) -> tuple[str, HostOverride]:
+    """Parse `name=192.0.2.7`, `name=192.0.2.7:8443` or `name=[2001:db8::7]:8443`."""
+    found = _HOST.fullmatch(item)
+    if found is None or not 1 <= int(found[4] or 1) <= 65535:
+        raise ValueError("must be a list of name=address or name=address:port")
+    return found[1].removesuffix("."), (ipaddress.ip_address(found[2] or found[3]), int(found[4]) if found[4] else None)
+
+
+def _parse_name_servers(text: str) -> tuple[tuple[str, int], ...]:
+    return tuple(map(_parse_name_server, _parse_list(text)))
+
+
+def _parse_name_server(item: str) -> tuple[str, int]:
+    """Parse `192.0.2.7`, `192.0.2.7:5353`, `2001:db8::7` or `[2001:db8::7]:5353`."""
+    try:
+        found = parse_host_port(f"[{item}]" if item.count(":") > 1 and "[" not in item else item, _DNS_PORT)
+    except InvalidTarget:
+        found = None
+    if found is None or found.address is None:
+        raise ValueError("must be a list of address or address:port")
+    return str(found.address), found.port
+
+
+def _parse_url(text: str) -> str:
+    if not text.startswith(("http://", "https://")):
+        raise ValueError("must be an http:// or https:// URL")
+    return text.rstrip("/")
+
+
+def _parse_urls(text: str) -> tuple[str, ...]:
+    return tuple(map(_parse_url, _parse_list(text)))
+
+
+def _parse_flag(text: str) -> bool:
+    if text.lower() not in {"true", "false"}:
+        raise ValueError("must be true or false")
+    return text.lower() == "true"
+
+
+def parse_path(text: str | Path) -> Path:
+    return Path(text).expanduser().resolve()
+
+
+def _parse_kek(text: str) -> Sensitive[bytes]:
+    if not re.fullmatch(r"[0-9a-fA-F]{64}", text):
+        raise ValueError("must be 64 hexadecimal digits (32 bytes)")
+    return Sensitive(bytes.fromhex(text))
+
+
+def _parse_auth_secret(text: str) -> Sensitive[str]:
+    if not _AUTH_SECRET.fullmatch(text):
+        raise ValueError("must be `bearer:TOKEN` or `basic:USER:PASSWORD`")
+    return Sensitive(text)
+
+
+def _parse_token(text: str) -> Sensitive[str]:
+    if not re.fullmatch(r"[!-~]{16,}", text):
+        raise ValueError("must be at least 16 printable ASCII characters without spaces")
+    return Sensitive(text)
+
+
+def _parse_blobs(text: str) -> str:
+    if "://" in text and not text.startswith(("s3://", "gs://", "az://")):
+        raise ValueError("must be a folder, or s3://, gs:// or az:// with a bucket")
+    return text
+
+
+def _unless_none(parse: Callable[[str], Any]) -> BeforeValidator:
+    return BeforeValidator(lambda text: None if text is None else parse(text))
+
+
+Integer = Annotated[int, BeforeValidator(_parse_integer)]
+Seconds = Annotated[Integer, Field(ge=1, le=86_400)]
+Port = Annotated[Integer, Field(ge=0, le=65535)]
+Size = Annotated[int, BeforeValidator(_parse_size)]
+Capacity = Annotated[int | None, BeforeValidator(_parse_capacity)]
+Items = Annotated[tuple[str, ...], BeforeValidator(_parse_list)]
+Networks = Annotated[tuple[Network, ...], BeforeValidator(_parse_networks)]
+Ports = Annotated[frozenset[int], BeforeValidator(_parse_ports)]
+Url = Annotated[str, BeforeValidator(_parse_url)]
+Folder = Annotated[Path, BeforeValidator(parse_path)]
+Secret = Annotated[Sensitive[str] | None, _unless_none(Sensitive)]
+Kek = Annotated[Sensitive[bytes] | None, _unless_none(_parse_kek)]
+Domain = Annotated[str, BeforeValidator(_parse_domain)]
+Blobs = Annotated[str, BeforeValidator(_parse_blobs)]
+Urls = Annotated[tuple[str, ...], BeforeValidator(_parse_urls)]
+Flag = Annotated[bool, BeforeValidator(_parse_flag)]
+HostOverrides = Annotated[Mapping[str, HostOverride], BeforeValidator(_parse_hosts)]
+NameServers = Annotated[tuple[tuple[str, int], ...], BeforeValidator(_parse_name_servers)]
+OptionalFile = Annotated[Path | None, _unless_none(parse_path)]
+OptionalUrl = Annotated[str | None, _unless_none(_parse_url)]
+AuthSecret = Annotated[Sensitive[str] | None, _unless_none(_parse_auth_secret)]
+Token = Annotated[Sensitive[str] | None, _unless_none(_parse_token)]
