@@ -116,34 +116,6 @@ async def test_names(server: RunningServer) -> None:
         assert (await api.delete(f"/v0/agents/{answer.json()['agent']['agentId']}")).status_code == 200
 
 
-@pytest.mark.parametrize(
-    "raw",
-    [
-        b"POST /v0/agents HTTP/1.1\r\n@Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /",
-        b"POST /v0/agents HTTP/1.1\r\n@Content-Length: 5\r\nContent-Length: 6\r\n\r\n{}    ",
-        b"POST /v0/agents HTTP/1.1\r\n@Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n",
-        b"POST /v0/agents HTTP/1.1\r\n@Content-Length: +5\r\n\r\n{}   ",
-        b"POST /v0/agents HTTP/1.1\r\n@Content-Length: -1\r\n\r\n",
-        b"GET /v0/agents HTTP/1.1\r\n@Host: evil.example\r\n\r\n",
-        b"GET /v0/agents HTTP/1.1\r\n@X: a\r\n folded\r\n\r\n",
-        b"GET /v0/agents HTTP/1.1\r\n@X : a\r\n\r\n",
-        b"GET /v0/agents HTTP/1.1\r\n@X: a\rY: b\r\n\r\n",
-        b"GET /v0/agents HTTP/1.1\r\n@X: \0\r\n\r\n",
-        b"GET /v0/agents\r\n\r\n",
-        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + b"\x00" * 90,
-        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
-    ],
-)  # fmt: skip
-async def test_what_can_be_read_in_two_ways_is_refused_and_the_connection_closed(
-    server: RunningServer, agent: dict[str, Any], raw: bytes
-) -> None:
-    for host in ("agents.localhost", f"{agent['agentId']}.agents.localhost"):
-        status, _ = await send_raw(
-            server, raw, host=host, token=None if host[0:7] == "agents." else agent["gatewayToken"]
-        )
-        assert status in {400, 404, 405, 505}
-
-
 async def test_a_giant_head_is_431_and_a_slow_one_408(server: RunningServer) -> None:
     status, _ = await send_raw(server, b"GET /v0/agents HTTP/1.1\r\n@X: " + b"x" * 200_000 + b"\r\n\r\n")
     assert status == 431

@@ -131,32 +131,6 @@ async def test_a_pin_of_json_has_its_own_bound(api: httpx.AsyncClient) -> None:
     assert answer.status_code == 413
 
 
-@pytest.mark.parametrize("host", ["api", "uploads", "{gateway}.gateways", "cid.ipfs.{gateway}.gateways"])
-@pytest.mark.parametrize(
-    "raw",
-    [
-        b"POST /v3/files HTTP/1.1\r\n@Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /",
-        b"POST /v3/files HTTP/1.1\r\n@Content-Length: 5\r\nContent-Length: 6\r\n\r\n{}    ",
-        b"POST /v3/files HTTP/1.1\r\n@Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n",
-        b"GET /ipfs/x HTTP/1.1\r\n@Content-Length: -1\r\n\r\n",
-        b"GET /ipfs/x HTTP/1.1\r\n@Host: evil.example\r\n\r\n",
-        b"GET /ipfs/x HTTP/1.1\r\n@Range: bytes=0-1\r\n folded\r\n\r\n",
-        b"GET /ipfs/x HTTP/1.1\r\n@Range : bytes=0-1\r\n\r\n",
-        b'GET /ipfs/x HTTP/1.1\r\n@If-None-Match: "a"\rX: b\r\n\r\n',
-        b"GET /ipfs/x HTTP/1.1\r\n@Accept: \0\r\n\r\n",
-        b"GET /ipfs/\0 HTTP/1.1\r\n@\r\n",
-        b"GET /ipfs/\xc3\xa9 HTTP/1.1\r\n@\r\n",
-    ],
-)  # fmt: skip
-async def test_what_can_be_read_in_two_ways(
-    server: RunningServer, api: httpx.AsyncClient, host: str, raw: bytes
-) -> None:
-    name = (await api.get("/v3/gateways")).json()["data"]["rows"][0]["domain"]
-    status, body = await send_raw(server, raw, host=host.format(gateway=name) + ".localhost", token=server.key("bent"))
-    assert status in {400, 404, 405}
-    assert b"Traceback" not in body
-
-
 async def test_a_giant_head_and_endless_names(server: RunningServer, api: httpx.AsyncClient) -> None:
     name = (await api.get("/v3/gateways")).json()["data"]["rows"][0]["domain"]
     host = f"{name}.gateways.localhost"

@@ -244,7 +244,7 @@ class HttpConnection(asyncio.Protocol, ABC):
         self._ignores_upgrade = upgrade and (not head.websocket or self.config.ws_protocol_class is None)
         if self._ignores_upgrade:
             return
-        if upgrade and (head.headers.has_body or self._exchanges):
+        if head.websocket and (not upgrade or head.headers.has_body or self._exchanges):
             raise InvalidRequestHead(HTTPStatus.BAD_REQUEST, "Malformed WebSocket handshake")
         self._reading = self.create_exchange(head)
         if upgrade and self._reading is None and not self._fits_handshake():
@@ -301,8 +301,8 @@ class HttpConnection(asyncio.Protocol, ABC):
     def _head_without_upgrade(self) -> bytes:
         """Return the head again for a new parser, which then reads the body (RFC 9110, 7.8: upgrades are optional)."""
         self._ignores_upgrade = False
-        method, self.parser = self.parser.get_method(), _new_parser(self)
-        return _head_bytes(method, self._url, [header for header in self._headers if header[0] != b"upgrade"])
+        former, self.parser = self.parser, _new_parser(self)
+        return _head_bytes(former, self._url, [header for header in self._headers if header[0] != b"upgrade"])
 
     def _hand_over(self) -> None:
         """Give the connection to uvicorn's WebSocket protocol."""
@@ -310,7 +310,7 @@ class HttpConnection(asyncio.Protocol, ABC):
         protocol_class: Any = self.config.ws_protocol_class
         protocol = protocol_class(config=self.config, server_state=self.server_state, app_state=self.app_state)
         protocol.connection_made(self.transport)
-        protocol.data_received(_head_bytes(self.parser.get_method(), self._url, self._headers))
+        protocol.data_received(_head_bytes(self.parser, self._url, self._headers))
         self.transport.set_protocol(protocol)
 
     def _release(self) -> None:
@@ -377,6 +377,7 @@ def _new_parser(protocol: HttpConnection) -> httptools.HttpRequestParser:
     return parser
 
 
-def _head_bytes(method: bytes, target: bytes, headers: list[tuple[bytes, bytes]]) -> bytes:
+def _head_bytes(parser: httptools.HttpRequestParser, target: bytes, headers: list[tuple[bytes, bytes]]) -> bytes:
+    """Return the head that the parser has read, with these headers."""
     lines = b"".join(b"%b: %b\r\n" % header for header in headers)
-    return b"%b %b HTTP/1.1\r\n%b\r\n" % (method, target, lines)
+    return b"%b %b HTTP/%b\r\n%b\r\n" % (parser.get_method(), target, parser.get_http_version().encode(), lines)

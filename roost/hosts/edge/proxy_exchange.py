@@ -243,13 +243,14 @@ class ProxyExchange:
 
     def fail_response(self, *, retry: bool) -> None:
         self._gateway = None
-        if self._has_begun:  # the client sees by the connection's end that the response is incomplete
+        if self._has_begun and self._sent:  # the client sees by the connection's end that the response is incomplete
             self._keep_alive = False
             self._finish()
         elif retry and self._request.is_repeatable and not self._is_retry:
             self._is_retry = True
             self._connect()
         else:
+            self._out.clear()
             self._answer_error(HTTPStatus.BAD_GATEWAY, "The agent gave no usable answer")
 
     def pause_request(self) -> None:

@@ -65,7 +65,9 @@ class RequestHeaders:
         self.length = None if length is None else int(length)
         self.chunked = coding is not None
         self.has_body = self.chunked or bool(self.length)
-        self.offers_websocket = seen.get(b"upgrade", b"").lower() == b"websocket" and version != "1.0"
+        self.offers_websocket = (
+            seen.get(b"upgrade", b"").lower() == b"websocket" and version != "1.0" and _has_upgrade_option(lines)
+        )
         self.expects = seen.get(b"expect", b"").lower() == b"100-continue" and version != "1.0"
         self._carried: tuple[bytes, bool, bytes] | None = None
 
@@ -199,6 +201,12 @@ def connection_options(headers: Headers) -> frozenset[bytes]:
         if name == b"connection" and value.lower() not in {b"keep-alive", b"close", b"upgrade"}:
             named.update(token.strip().lower() for token in value.split(b","))
     return frozenset(named)
+
+
+def _has_upgrade_option(headers: Headers) -> bool:
+    """Return whether `Connection` makes `Upgrade` count; a proxy may have passed on one that was meant for itself."""
+    values = (value for name, value in headers if name == b"connection")
+    return any(option.strip().lower() == b"upgrade" for value in values for option in value.split(b","))
 
 
 def _is_gateway_token(authorization: bytes) -> bool:
