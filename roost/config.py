@@ -53,8 +53,12 @@ class BadSettings(InvalidInput):
     """A setting is unknown, malformed or unsafe; the message names it and the values that are allowed."""
 
 
+def _default_scheme(values: Mapping[str, Any]) -> str:
+    return "https" if values["tls"] else "http"
+
+
 def _default_port(values: Mapping[str, Any]) -> str:
-    return str(values["port"])
+    return str(values["tls_port" if values["tls"] else "port"])
 
 
 def _default_database(values: Mapping[str, Any]) -> str:
@@ -77,10 +81,32 @@ class Settings(BaseModel):
     host: str = _setting("127.0.0.1", "The address to listen on.")
     port: Port = _setting("8642", "The port to listen on.")
     domain: Domain = _setting("localhost", "The domain under which agents and APIs have their addresses.")
-    public_scheme: Literal["http", "https"] = _setting("http", "`https` when a proxy in front of Roost terminates TLS.")
+    tls: Flag = _setting(
+        "false", "`true` (or `roost up --tls`) serves HTTPS by Caddy, with certificates that it obtains by itself."
+    )
+    tls_host: str = _setting("::", "The address on which Caddy listens; `::` for all, of IPv4, too.")
+    tls_port: Port = _setting("443", "The port for HTTPS (HTTP/1.1 and 2 over TCP, HTTP/3 over UDP).")
+    tls_http_port: Port = _setting(
+        "80", "The port that redirects HTTP to HTTPS and answers the ACME server (HTTP-01), which asks at port 80."
+    )
+    tls_email: str | None = _setting(None, "Your e-mail address for the ACME server, which warns of trouble.")
+    acme_url: Url = _setting(
+        "https://acme-v02.api.letsencrypt.org/directory", "The directory of the ACME server that issues certificates."
+    )
+    acme_ca: OptionalFile = _setting(
+        None, "A PEM file with the authorities of a private ACME server: of its own address, and of what it issues."
+    )
+    tls_certificate: OptionalFile = _setting(
+        None, "A PEM file with a certificate of yours and its chain; a changed file is loaded within seconds."
+    )
+    tls_key: OptionalFile = _setting(None, "The PEM file with the private key of `tls_certificate`.")
+    caddy: OptionalFile = _setting(None, "The program Caddy; by default the one that is installed with Roost.")
+    public_scheme: Literal["http", "https"] = _setting(
+        _default_scheme, "`https` when a proxy in front of Roost terminates TLS, and with `tls`."
+    )
     public_port: Port = _setting(
         _default_port,
-        "The port in generated addresses, if a proxy in front listens on a port other than `port`.",
+        "The port in generated addresses, if it is not `port`, or `tls_port` with `tls`.",
     )
     trusted_proxies: Networks = _setting(
         "", "Addresses or networks of proxies whose `X-Forwarded-For` is trusted, comma-separated."
@@ -196,6 +222,11 @@ class Settings(BaseModel):
         return self.data / "keys" / "kek"
 
     @property
+    def is_local(self) -> bool:
+        """Whether only programs of this machine reach `host`."""
+        return self.host in ("127.0.0.1", "::1", "localhost")
+
+    @property
     def upstreams(self) -> tuple[ModelSettings, ...]:
         if self.model_url is None:
             return ()
@@ -203,11 +234,27 @@ class Settings(BaseModel):
 
     @model_validator(mode="after")
     def _refuse_unsafe(self) -> Self:
-        exposed = self.host not in ("127.0.0.1", "::1", "localhost")
-        if exposed and self.public_scheme == "http" and self.allow_plain_http == "false":
+        if not self.is_local and self.public_scheme == "http" and self.allow_plain_http == "false":
             raise BadSettings(
                 f"host: {self.host} can be reached from outside, and tokens would travel without TLS. Put a TLS "
                 "proxy in front and set ROOST_PUBLIC_SCHEME=https, or accept the risk with ROOST_ALLOW_PLAIN_HTTP=true."
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _check_tls(self) -> Self:
+        if (self.tls_certificate is None) != (self.tls_key is None):
+            raise BadSettings("tls_certificate: needs tls_key, and tls_key needs tls_certificate")
+        if not self.tls:
+            return self
+        if not self.is_local:
+            raise BadSettings(f"host: must be a loopback address with tls, got {self.host}; Caddy listens on tls_host")
+        if self.public_scheme != "https":
+            raise BadSettings("public_scheme: must be https with tls")
+        if self.domain == "localhost" and self.tls_certificate is None:
+            raise BadSettings(
+                "domain: no authority certifies localhost. Give a domain of yours with --domain, or a certificate with "
+                "ROOST_TLS_CERTIFICATE and ROOST_TLS_KEY."
             )
         return self
 

@@ -16,6 +16,7 @@ from roost.app.drivers import (
     settings_for_port,
 )
 from roost.app.server import RoostServer, build_server
+from roost.app.tls_services import open_tls_sockets
 
 __all__ = [
     "Drivers",
@@ -31,6 +32,7 @@ __all__ = [
     "describe_network",
     "ensure_data_folder",
     "open_database",
+    "open_tls_sockets",
     "prepare_engine",
     "settings_for_port",
 ]

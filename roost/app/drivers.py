@@ -168,10 +168,11 @@ async def prepare_engine(settings: Settings, engine: Engine, version: str, progr
         await engine.fill_compile_cache(version, create_runtime(settings, [engine]), progress)
 
 
-def settings_for_port(settings: Settings, port: int) -> Settings:
-    """Return the settings of a server that listens on `port`, which the system may have chosen."""
-    public = port if settings.public_port in (0, settings.port) else settings.public_port
-    return settings.model_copy(update={"port": port, "public_port": public})
+def settings_for_port(settings: Settings, port: int, tls_port: int | None = None) -> Settings:
+    """Return the settings of a server that listens on these ports, which the system may have chosen."""
+    configured, actual = (settings.port, port) if tls_port is None else (settings.tls_port, tls_port)
+    public = actual if settings.public_port in (0, configured) else settings.public_port
+    return settings.model_copy(update={"port": port, "tls_port": tls_port or settings.tls_port, "public_port": public})
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,10 @@ from roost.app.free_space import check_free_space
 from roost.app.hub_services import HubServices, build_hub_services, start_hub_services
 from roost.app.storage_services import StorageServices, build_storage_services, start_storage_services
 from roost.app.template_services import TemplateServices, build_template_launch, build_template_services
+from roost.app.tls_services import build_certificate_names, build_tls_proxy, proxy_socket
 from roost.config import Settings
 from roost.drivers.image.contract import ImageRenderer
+from roost.drivers.tls_proxy.contract import TlsListeners, TlsProxy
 from roost.hosts.application import create_application
 from roost.hosts.edge.dependencies import ProxyDependencies
 from roost.hosts.edge.protocol import EdgeHttpProtocol, edge_protocol
@@ -52,12 +54,14 @@ class RoostServer:
     images: ImageRenderer
     edge: type[EdgeHttpProtocol]
     http: HttpServer
+    tls_proxy: TlsProxy | None = None
     exit_stack: AsyncExitStack = field(default_factory=AsyncExitStack)
 
     async def start(self) -> None:
         """Start the services in order; a failure stops the started ones.
 
-        Raises RuntimeFailed when no container can be started, BlobStoreFailed when the blob store does not work.
+        Raises RuntimeFailed when no container can be started, BlobStoreFailed when the blob store does not work,
+        TlsProxyFailed when Caddy does not start.
         """
         async with AsyncExitStack() as stack:
             stack.callback(self.core.close)
@@ -71,6 +75,9 @@ class RoostServer:
             stack.push_async_callback(self.core.operations.stop, grace=_STOP_GRACE)  # the next start finishes the rest
             await self.core.operations.start()
             stack.callback(self.edge.pool.close)
+            if self.tls_proxy is not None:
+                stack.push_async_callback(self.tls_proxy.stop)
+                await self.tls_proxy.start()
             await self.exit_stack.enter_async_context(stack.pop_all())
 
     async def stop(self, *, keep_agents: bool = False) -> None:
@@ -81,11 +88,12 @@ class RoostServer:
         await self.exit_stack.aclose()
 
 
-def build_server(settings: Settings, drivers: Drivers) -> RoostServer:
-    """Build the services and the HTTP stack over the database that the settings name. Raises BadSettings.
+def build_server(settings: Settings, drivers: Drivers, tls_listeners: TlsListeners | None = None) -> RoostServer:
+    """Build the services and the HTTP stack over the database that the settings name.
 
-    Nothing runs before `RoostServer.start`.
+    Nothing runs before `RoostServer.start`. Raises BadSettings, TlsProxyFailed.
     """
+    tls_proxy = build_tls_proxy(settings, tls_listeners) if tls_listeners else None
     core, registry = build_core_services(settings), ServiceRegistry()
     domains = build_domain_services(core, drivers.dns)
     storage = build_storage_services(core, drivers.blobs)
@@ -98,7 +106,9 @@ def build_server(settings: Settings, drivers: Drivers) -> RoostServer:
         await agents.hosts.check_database()
 
     checks = {"database": check_database, **_readiness_checks(settings, drivers, storage)}
-    api = create_application(registry, core.addresses, checks, core.metrics, settings.metrics_token)
+    certificate_names = build_certificate_names(core, storage, tls_proxy)
+    token = settings.metrics_token
+    api = create_application(registry, core.addresses, checks, core.metrics, token, certificate_names)
     responses = ResponseCache(lambda: core.db.version)
     gateway = StorageGatewayApp(
         api, storage.resolver, ContentResponses(storage.content.reader, resizer), storage.hit_counter, responses
@@ -133,8 +143,10 @@ def build_server(settings: Settings, drivers: Drivers) -> RoostServer:
             trusted=trusted,
         )
     )
-    http = HttpServer(asgi, edge)
-    return RoostServer(core, drivers, domains, storage, templates, agents, archives, hub, images, edge, http)
+    http = HttpServer(asgi, edge, proxy_socket(settings) if tls_proxy else None)
+    return RoostServer(
+        core, drivers, domains, storage, templates, agents, archives, hub, images, edge, http, tls_proxy
+    )
 
 
 def _readiness_checks(

@@ -25,13 +25,16 @@ def start_server(
     port: Annotated[int | None, typer.Option(help="Port to listen on (default 8642; 0 for a free one).")] = None,
     data: Data = None,
     domain: Annotated[str | None, typer.Option(help="Domain of all addresses (default localhost).")] = None,
+    tls: Annotated[
+        bool | None, typer.Option("--tls", help="Serve HTTPS on port 443, with certificates (needs --domain).")
+    ] = None,
     no_first_agent: Annotated[bool, typer.Option("--no-first-agent", help="Do not create a first agent.")] = False,
 ) -> None:
     """Start the server. In a new data folder it also creates a first agent."""
     from roost import app, config
     from roost.cli.up import run_server
 
-    settings = config.load_settings(data=data, host=host, port=port, domain=domain)
+    settings = config.load_settings(data=data, host=host, port=port, domain=domain, tls=tls)
     run_server(settings, app.create_drivers(settings), first_agent=not no_first_agent)
 
 

@@ -65,10 +65,11 @@ def run_server(settings: Settings, drivers: Drivers, *, first_agent: bool) -> No
 
 async def _serve(settings: Settings, drivers: Drivers, *, first_agent: bool) -> None:
     listener = open_listener(settings.host, settings.port)
-    settings = app.settings_for_port(settings, listener.getsockname()[1])
+    tls_listeners = app.open_tls_sockets(settings)
+    settings = app.settings_for_port(settings, listener.getsockname()[1], tls_listeners.port if tls_listeners else None)
     stop = StopRequest()
     stop_on_signals(stop)
-    server = app.build_server(settings, drivers)
+    server = app.build_server(settings, drivers, tls_listeners)
     await server.start()
     try:
         tenant = await _ensure_key(server)
@@ -178,9 +179,17 @@ def _print_summary(server: app.RoostServer) -> None:
         ("data", f"{settings.data} ({database})"),
         ("engines", engines),
         ("models", models),
+        *_describe_tls(settings),
         ("containers", f"{server.drivers.runtime.name} (`roost doctor` shows the enforced limits)"),
     ):
         print_field(f"  {name}", value, 12, "dim")
+
+
+def _describe_tls(settings: Settings) -> Sequence[tuple[str, str]]:
+    if not settings.tls:
+        return ()
+    source = f"{settings.tls_certificate}, others from " if settings.tls_certificate else "from "
+    return [("TLS", f"Caddy on port {settings.tls_port}, certificates {source}{settings.acme_url}")]
 
 
 def _print_agents(server: app.RoostServer, agents: Sequence[Agent]) -> None:

@@ -32,6 +32,7 @@ from roost.agents.versions import api as versions
 from roost.core.sensitive import Sensitive
 from roost.hosts import discovery, health, openapi
 from roost.hosts.address import HostAddresses
+from roost.hosts.certificate_names import CertificateNames, permission_router
 from roost.hosts.head_requests import HeadMiddleware
 from roost.hosts.health import Check
 from roost.hosts.path_rewrite import PathRewriteMiddleware
@@ -59,6 +60,7 @@ def create_application(
     checks: Mapping[str, Check],
     registry: CollectorRegistry,
     metrics_token: Sensitive[str] | None = None,
+    certificate_names: CertificateNames | None = None,
 ) -> FastAPI:
     app = FastAPI(
         openapi_url="/openapi",
@@ -112,5 +114,7 @@ def create_application(
     app.include_router(files.router)  # last, because its ids also match other routers' words
     app.include_router(health.health_router(checks, registry, metrics_token))
     app.include_router(discovery.discovery_router(addresses))
+    if certificate_names is not None:
+        app.include_router(permission_router(certificate_names))
     openapi.install_openapi(app, addresses)
     return app

@@ -5,6 +5,8 @@ from functools import lru_cache
 
 from roost.net.addresses import Network, parse_address
 
+OWN_PROXY = "unix:"
+"""The peer of connections over the server's own Unix socket, which only its own TLS proxy opens."""
 _DUMMY = "192.0.0.8"  # RFC 7600
 
 
@@ -36,5 +38,7 @@ def forwarded_client_ip(address: str) -> str:
 
 def is_trusted(address: str, trusted: Sequence[Network]) -> bool:
     """Return whether the address belongs to a trusted proxy."""
+    if address == OWN_PROXY:
+        return True
     parsed = parse_address(address) if trusted else None
     return parsed is not None and any(parsed in network for network in trusted)

@@ -13,7 +13,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from roost.hosts import url_map
 from roost.hosts.address import HostAddress, HostAddresses
-from roost.hosts.client_address import client_address
+from roost.hosts.client_address import client_address, is_trusted
 from roost.net.addresses import Network, is_loopback
 from roost.web import errors
 from roost.web.url_rule import HostKind, UrlFamily, UrlRule
@@ -73,8 +73,8 @@ class HostRouter:
     def _clean_headers(self, scope: Scope) -> None:
         scope["headers"] = [_plain_cookies(header) if header[0] == b"cookie" else header for header in scope["headers"]]
         scope["scheme"] = _SCHEMES[scope["type"], self._addresses.scheme]
-        if self._trusted and scope.get("client"):
-            host, port = scope["client"]
+        host, port = scope.get("client") or ("", 0)
+        if is_trusted(host, self._trusted):
             client = client_address(host, ",".join(_values(scope, b"x-forwarded-for")), self._trusted)
             scope["client"] = (client, port if client == host else 0)
 

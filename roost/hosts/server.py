@@ -11,11 +11,14 @@ import socket
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from starlette.types import ASGIApp
 from uvicorn import Config, Server
 
 from roost.core.problem import ResourceConflict, ServiceUnavailable
+from roost.core.unix_socket import listen_unix
+from roost.drivers.tls_proxy.contract import TlsListeners
 from roost.hosts.websocket import MESSAGE_LIMIT, BoundedWebSocket
 
 _BACKLOG = 2048
@@ -45,27 +48,56 @@ def lock_data_folder(folder: Path) -> Generator[None]:
         os.close(descriptor)
 
 
-def open_listener(host: str, port: int) -> socket.socket:
-    """Open a listening socket; port 0 takes a free one. Raises CannotListen."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.socket(
-        family, socket.SOCK_STREAM, socket.IPPROTO_TCP
-    )  # explicit, else asyncio keeps Nagle's algorithm on
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listener.bind((host, port))
-    except OSError as error:
-        listener.close()
-        hint = " Choose another with --port or ROOST_PORT." if error.errno in (errno.EADDRINUSE, errno.EACCES) else ""
-        raise CannotListen(f"Cannot listen on {host} port {port}: {error.strerror}.{hint}") from None
+def open_listener(host: str, port: int, advice: str = "Choose another with --port or ROOST_PORT.") -> socket.socket:
+    """Open a listening socket; port 0 takes a free one. Raises CannotListen, with advice if the port is the reason."""
+    listener = _bind(host, port, socket.SOCK_STREAM, advice)
     listener.listen(_BACKLOG)
     return listener
+
+
+def open_tls_listeners(host: str, port: int, http_port: int) -> TlsListeners:
+    """Open the sockets of a TLS proxy. Raises CannotListen, which says how a plain user gets a low port."""
+    if host == "::" and not socket.has_dualstack_ipv6():
+        host = "0.0.0.0"  # noqa: S104 - the operator asked for all addresses
+    with contextlib.ExitStack() as opened:
+        https = opened.enter_context(open_listener(host, port, _tls_advice("tls_port")))
+        quic = opened.enter_context(_bind(host, https.getsockname()[1], socket.SOCK_DGRAM, _tls_advice("tls_port")))
+        http = opened.enter_context(open_listener(host, http_port, _tls_advice("tls_http_port")))
+        opened.pop_all()
+        return TlsListeners(https, quic, http)
+
+
+def _tls_advice(setting: str) -> str:
+    return (
+        f"Stop the other program there, or set {setting} and let your router forward the public port to it. "
+        "A plain user needs the right to listen below 1024: AmbientCapabilities=CAP_NET_BIND_SERVICE in a systemd "
+        "unit, or sysctl net.ipv4.ip_unprivileged_port_start=80 (docs/guides/internet.md)."
+    )
+
+
+def _bind(host: str, port: int, kind: socket.SocketKind, advice: str) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    protocol = socket.IPPROTO_TCP if kind is socket.SOCK_STREAM else socket.IPPROTO_UDP
+    bound = socket.socket(family, kind, protocol)  # explicit, else asyncio keeps Nagle's algorithm on
+    try:
+        if kind is socket.SOCK_STREAM:  # several UDP sockets could share the port with it
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if host == "::":
+            bound.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+        bound.bind((host, port))
+    except OSError as error:
+        bound.close()
+        hint = f" {advice}" if error.errno in (errno.EADDRINUSE, errno.EACCES) else ""
+        raise CannotListen(f"Cannot listen on {host} port {port}: {error.strerror}.{hint}") from None
+    return bound
 
 
 class HttpServer(Server):
     """uvicorn's server without its signal handlers; its caller decides when it stops."""
 
-    def __init__(self, app: ASGIApp, protocol: type[asyncio.Protocol]) -> None:
+    def __init__(self, app: ASGIApp, protocol: type[asyncio.Protocol], proxy_socket: Path | None = None) -> None:
+        """`proxy_socket` is a path at which the server listens, too, for a proxy of its own."""
+        self._proxy_socket = proxy_socket
         super().__init__(
             Config(
                 app,
@@ -88,6 +120,17 @@ class HttpServer(Server):
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None]:
         yield
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self._proxy_socket is not None:
+            listener = listen_unix(self._proxy_socket)
+            loop = asyncio.get_running_loop()
+            self.servers.append(await loop.create_unix_server(self._create_protocol, sock=listener, backlog=_BACKLOG))
+
+    def _create_protocol(self) -> asyncio.Protocol:
+        protocol_class: Any = self.config.http_protocol_class
+        return protocol_class(config=self.config, server_state=self.server_state, app_state=self.lifespan.state)
 
     async def run_on(self, listener: socket.socket, stop: asyncio.Event) -> None:
         """Serve until `stop` is set; connections get 5 s to end."""

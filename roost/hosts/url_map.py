@@ -82,6 +82,7 @@ URL_MAP = (
     CONTENT,
     _gateway("/|/ipfs|/files", UrlFamily.CONTENT_INDEX),
     UrlRule("/metrics", hosts=frozenset({HostKind.LOCAL, HostKind.MANAGEMENT})),
+    UrlRule("/tls/permission", hosts=frozenset({HostKind.LOCAL})),  # asked by Caddy, of this server or the operator's
     UrlRule(),
 )
 AGENT_ADDRESS_PATHS = {

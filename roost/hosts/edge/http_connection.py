@@ -310,6 +310,7 @@ class HttpConnection(asyncio.Protocol, ABC):
         protocol_class: Any = self.config.ws_protocol_class
         protocol = protocol_class(config=self.config, server_state=self.server_state, app_state=self.app_state)
         protocol.connection_made(self.transport)
+        protocol.client = self.client
         protocol.data_received(_head_bytes(self.parser, self._url, self._headers))
         self.transport.set_protocol(protocol)
 

@@ -1,13 +1,14 @@
 """The HTTP protocol of the public port: requests for an agent go to its gateway, all others to the application."""
 
 import asyncio
+import socket
 from http import HTTPStatus
 from typing import ClassVar
 
 from roost.core import ids
 from roost.core.problem import Problem
 from roost.hosts.address import HostAddress
-from roost.hosts.client_address import client_address
+from roost.hosts.client_address import OWN_PROXY, client_address
 from roost.hosts.edge import response_head
 from roost.hosts.edge.asgi_exchange import AsgiExchange
 from roost.hosts.edge.cached_exchange import CachedExchange
@@ -36,6 +37,8 @@ class EdgeHttpProtocol(HttpConnection):
     def connection_made(self, transport: asyncio.Transport) -> None:  # pyright: ignore[reportIncompatibleMethodOverride] - as in the base class
         super().connection_made(transport)
         self._is_counted = True
+        if transport.get_extra_info("socket").family == socket.AF_UNIX:
+            self.client = (OWN_PROXY, 0)
         if (problem := self.counter.add(self._peer, len(self.server_state.connections))) is not None:
             self._refuse_connection(problem)
 

@@ -1,0 +1,97 @@
+"""TLS in front of the server: Caddy as a child of it, and what decides and checks who gets a certificate."""
+
+import asyncio
+from pathlib import Path
+
+from roost.app.core_services import CoreServices
+from roost.app.storage_services import StorageServices
+from roost.config import Settings
+from roost.core.problem import NotFound
+from roost.core.unix_socket import Stream
+from roost.drivers.tls_proxy.caddy import CaddyProxy, find_caddy
+from roost.drivers.tls_proxy.contract import TlsListeners, TlsOptions, TlsProxy
+from roost.hosts.certificate_check import CertificateChecker
+from roost.hosts.certificate_names import PERMISSION_PATH, CertificateNames
+from roost.hosts.server import open_tls_listeners
+from roost.identity.errors import UnknownAgent
+from roost.net.dialer import PublicDialer
+from roost.net.host_port import HostPort
+
+_BACKEND = "roost.sock"
+
+
+def open_tls_sockets(settings: Settings) -> TlsListeners | None:
+    """Open the ports for HTTPS and HTTP; None without `tls`. Raises CannotListen."""
+    return open_tls_listeners(settings.tls_host, settings.tls_port, settings.tls_http_port) if settings.tls else None
+
+
+def tls_folder(settings: Settings) -> Path:
+    return settings.data / "tls"
+
+
+def proxy_socket(settings: Settings) -> Path:
+    """Return the path at which the server listens for its own TLS proxy."""
+    return tls_folder(settings) / _BACKEND
+
+
+def build_tls_proxy(settings: Settings, listeners: TlsListeners) -> TlsProxy:
+    """Return Caddy for the settings. Raises TlsProxyFailed if the program is missing."""
+    local = "[::1]" if settings.host == "::1" else "127.0.0.1"
+    options = TlsOptions(
+        domain=settings.domain,
+        permission_url=f"http://{local}:{settings.port}{PERMISSION_PATH}",
+        backend=_BACKEND,
+        public_port=settings.public_port,
+        http_port=listeners.http.getsockname()[1],
+        acme_url=settings.acme_url,
+        email=settings.tls_email,
+        acme_ca=settings.acme_ca,
+        certificate=settings.tls_certificate,
+        key=settings.tls_key,
+        trusted_proxies=settings.trusted_proxies,
+    )
+    return CaddyProxy(find_caddy(settings.caddy), tls_folder(settings), options, listeners)
+
+
+def build_certificate_names(core: CoreServices, storage: StorageServices, proxy: TlsProxy | None) -> CertificateNames:
+    """Return what decides which names get a certificate, from our own Caddy or the operator's."""
+
+    async def find_agent(agent_id: str) -> bool:
+        try:
+            await core.gateway_tokens.get_tenant_id(agent_id)
+        except UnknownAgent:
+            return False
+        return True
+
+    async def find_gateway(name: str) -> bool:
+        try:
+            await storage.gateways.get_by_domain(name)
+        except NotFound:
+            return False
+        return True
+
+    if proxy is None:
+        return CertificateNames(core.addresses, find_agent, find_gateway)
+    return CertificateNames(core.addresses, find_agent, find_gateway, lambda name: proxy.paused_seconds(name) > 0)
+
+
+def build_certificate_checker(
+    core: CoreServices, proxy: TlsProxy | None, port: int | None
+) -> CertificateChecker | None:
+    """Return what checks certificates: of our own proxy on `port`, or of the operator's; None without TLS."""
+    settings = core.settings
+    if settings.public_scheme == "http":
+        return None
+    authorities = [path for path in (settings.acme_ca, settings.ca_file) if path]
+    if proxy is None:
+        # The operator's proxy may be on this machine, so its own public addresses are admitted.
+        dialer = PublicDialer(core.dialer.policy, core.resolver, is_own=lambda _: False)
+        return CertificateChecker(
+            lambda name: dialer.dial("certificates", HostPort(name, settings.public_port)), authorities
+        )
+    host = "127.0.0.1" if settings.tls_host in ("::", "0.0.0.0") else settings.tls_host  # noqa: S104 - compared
+
+    async def connect(_name: str) -> Stream:
+        return await asyncio.open_connection(host, port)
+
+    return CertificateChecker(connect, authorities, proxy)

@@ -1,0 +1,1 @@
+"""The program that terminates TLS in front of the server."""

@@ -1,0 +1,70 @@
+"""The names that get a certificate on demand: those that this server serves.
+
+Asked at each handshake for a name without a certificate, so anyone can ask for any name: a name of an unknown form
+costs no I/O, and others one look-up in ten seconds.
+"""
+
+from collections.abc import Awaitable, Callable
+
+from fastapi import APIRouter, Response
+
+from roost.core.ttl_cache import TTLCache
+from roost.hosts.address import HostAddress, HostAddresses
+from roost.web.url_rule import HostKind
+
+PERMISSION_PATH = "/tls/permission"
+_SECONDS, _NAMES = 10.0, 10_000
+
+
+class CertificateNames:
+    """find_agent, find_gateway: return whether an agent with this id, or a storage gateway with this name, exists.
+
+    is_paused: whether a name has to wait, because the ACME server refused it.
+    """
+
+    def __init__(
+        self,
+        addresses: HostAddresses,
+        find_agent: Callable[[str], Awaitable[bool]],
+        find_gateway: Callable[[str], Awaitable[bool]],
+        is_paused: Callable[[str], bool] = lambda _: False,
+    ) -> None:
+        self._addresses = addresses
+        self._find_agent, self._find_gateway = find_agent, find_gateway
+        self._is_paused = is_paused
+        self._known = TTLCache[str, bool](_SECONDS, _NAMES)
+
+    async def admits(self, name: str) -> bool:
+        """Return whether the name gets a certificate.
+
+        Origins of single CIDs get none: their number has no bound, so they need a wildcard certificate in a file.
+        """
+        address = None if ":" in name or name.endswith(".") else self._addresses.parse(name)
+        if address is None or address.cid is not None or address.host_kind is HostKind.LOCAL:
+            return False
+        if self._is_paused(name):
+            return False
+        known = self._known.get(name)
+        if known is None:
+            known = await self._is_served(address)
+            self._known.put(name, known)
+        return known
+
+    async def _is_served(self, address: HostAddress) -> bool:
+        if address.agent_id is not None:
+            return await self._find_agent(address.agent_id)
+        if address.gateway is not None:
+            return await self._find_gateway(address.gateway)
+        return True
+
+
+def permission_router(names: CertificateNames) -> APIRouter:
+    """Return the route that Caddy's `on_demand` asks; the URL map serves it to programs of this machine only."""
+    routes = APIRouter(tags=["health"])
+
+    @routes.get(PERMISSION_PATH, include_in_schema=False)
+    async def check_permission(domain: str = "") -> Response:
+        """Answer 200 if the name gets a certificate, else 403."""
+        return Response(status_code=200 if await names.admits(domain) else 403)
+
+    return routes
