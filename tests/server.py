@@ -66,7 +66,8 @@ async def running(
     listener = open_listener("127.0.0.1", port)
     environment = {"ROOST_DATA": str(folder), "ROOST_CATALOGUE": "false", **environment}
     settings = config.load_settings(environment, port=listener.getsockname()[1])
-    roost = app.build_server(settings, app.create_drivers(settings, runtime=runtime, engines=engines or [FakeEngine()]))
+    drivers = app.create_drivers(settings, runtime=runtime, engines=engines or [FakeEngine()])
+    roost = app.build_server(settings, drivers, app.open_tls_sockets(settings))
     await roost.start()
     over = asyncio.Event()
     serving = asyncio.create_task(roost.http.run_on(listener, over))

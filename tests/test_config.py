@@ -222,6 +222,32 @@ def test_what_a_tenant_may_keep(tmp_path: Path, text: str, size: int | None) -> 
     assert (found.storage_free, found.storage_paid) == (size if text else 10 * 1024**3, size)
 
 
+def test_tls_decides_scheme_and_port(tmp_path: Path) -> None:
+    own = {"ROOST_TLS": "true", "ROOST_DOMAIN": "example.com"}
+    assert (settings(tmp_path).public_scheme, settings(tmp_path).public_port) == ("http", 8642)
+    found = settings(tmp_path, **own)
+    assert (found.public_scheme, found.public_port) == ("https", 443)
+    assert settings(tmp_path, **own, ROOST_TLS_PORT="8443").public_port == 8443
+    assert settings(tmp_path, **own, ROOST_TLS_PORT="8443", ROOST_PUBLIC_PORT="443").public_port == 443
+    files = {"ROOST_TLS_CERTIFICATE": "a.pem", "ROOST_TLS_KEY": "b.pem"}
+    assert settings(tmp_path, ROOST_TLS="true", **files).domain == "localhost"
+
+
+@pytest.mark.parametrize(
+    ("own", "message"),
+    [
+        ({}, "^domain: no authority certifies localhost"),
+        ({"ROOST_DOMAIN": "example.com", "ROOST_HOST": "0.0.0.0"}, "^host: must be a loopback address with tls"),
+        ({"ROOST_DOMAIN": "example.com", "ROOST_PUBLIC_SCHEME": "http"}, "^public_scheme: must be https"),
+        ({"ROOST_TLS_KEY": "key.pem"}, "^tls_certificate: needs tls_key"),
+        ({"ROOST_ACME_URL": "x"}, "^acme_url: must be an http"),
+    ],
+)
+def test_tls_that_cannot_work_is_refused(tmp_path: Path, own: dict[str, str], message: str) -> None:
+    with pytest.raises(BadSettings, match=message):
+        settings(tmp_path, ROOST_TLS="true", **own)
+
+
 @pytest.mark.parametrize(
     ("variable", "suggestion"),
     [

@@ -1,6 +1,7 @@
 """Check by a TLS handshake that a valid certificate is served for a name, and say in words why not."""
 
 import asyncio
+import os
 import ssl
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
@@ -58,7 +59,7 @@ class CertificateChecker:
         except ssl.SSLError:
             return _describe(name, "the handshake was refused")
         except OSError as error:
-            return _describe(name, error.strerror or "the connection was closed")
+            return _describe(name, os.strerror(error.errno) if error.errno else "the connection was closed")
         return None
 
     async def _shake_hands(self, name: str) -> None:

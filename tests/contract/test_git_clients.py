@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.contract.git_client import GitClient
-from tests.newest_git import GitNotFetched, newest_git
+from tests.debian_root import PackagesNotFetched, debian_command
 from tests.server import RunningServer
 
 pytestmark = pytest.mark.container
@@ -14,8 +14,8 @@ pytestmark = pytest.mark.container
 @pytest.fixture(params=["of the system", "newest"])
 async def client(request: pytest.FixtureRequest, server: RunningServer, tmp_path: Path) -> GitClient:
     try:
-        program = ["git"] if request.param == "of the system" else newest_git(tmp_path)
-    except GitNotFetched as reason:
+        program = ["git"] if request.param == "of the system" else debian_command("bin/git", ["git"], tmp_path)
+    except PackagesNotFetched as reason:
         pytest.skip(str(reason))
     agent = (await server.client(server.key()).post("/v0/agents", json={"name": "a"})).json()["agent"]
     made = GitClient(server, agent, tmp_path, program)

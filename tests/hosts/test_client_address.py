@@ -2,7 +2,7 @@ from ipaddress import ip_network
 
 import pytest
 
-from roost.hosts.client_address import client_address, forwarded_client_ip
+from roost.hosts.client_address import OWN_PROXY, client_address, forwarded_client_ip
 
 PROXIES = (ip_network("10.0.0.0/8"), ip_network("fd00::/8"))
 
@@ -27,6 +27,12 @@ PROXIES = (ip_network("10.0.0.0/8"), ip_network("fd00::/8"))
 )
 def test_the_last_that_no_trusted_proxy_speaks_for(peer: str, forwarded: str, client: str) -> None:
     assert client_address(peer, forwarded, PROXIES) == client
+
+
+def test_our_own_proxy_is_believed_and_others_cannot_pass_for_it() -> None:
+    assert client_address(OWN_PROXY, "6.6.6.6, 203.0.113.9", ()) == "203.0.113.9"
+    assert client_address(OWN_PROXY, f"203.0.113.9, {OWN_PROXY}", ()) == OWN_PROXY
+    assert forwarded_client_ip(OWN_PROXY) == "192.0.0.8"
 
 
 def test_nobody_is_believed_unless_named() -> None:

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roost.hosts.address import HostAddresses
+from roost.hosts.client_address import OWN_PROXY
 from roost.hosts.host_router import HostRouter, is_plain
 from roost.hosts.url_map import CONTENT
 from roost.web.url_rule import HostKind
@@ -54,6 +55,12 @@ async def test_each_address_is_marked() -> None:
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1:8642", "[::1]"])
 async def test_who_comes_from_elsewhere_is_not_local(host: str, client: tuple[str, int] | None) -> None:
     assert (await told("/v0/agents", host=host, client=client))["host_kind"] == HostKind.MANAGEMENT
+
+
+async def test_a_client_of_our_own_proxy_is_never_local() -> None:
+    forwarded = [("x-forwarded-for", "127.0.0.1")]
+    answer = await told("/v0/agents", host="localhost", client=(OWN_PROXY, 0), headers=forwarded)
+    assert (answer["host_kind"], answer["client"]) == (HostKind.MANAGEMENT, ["127.0.0.1", 0])
 
 
 @pytest.mark.parametrize("client", [("127.0.0.1", 5), ("127.1.2.3", 5), ("::1", 5), ("::ffff:127.0.0.1", 5)])

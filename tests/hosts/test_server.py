@@ -21,6 +21,7 @@ from roost.hosts.server import (
     StopRequest,
     lock_data_folder,
     open_listener,
+    open_tls_listeners,
     stop_on_signals,
 )
 from roost.web.service_registry import ServiceRegistry
@@ -33,6 +34,22 @@ def test_a_taken_port_is_said_plainly() -> None:
         pytest.raises(CannotListen, match="Choose another with --port or ROOST_PORT"),
     ):
         open_listener("127.0.0.1", taken.getsockname()[1])
+
+
+def test_a_taken_port_for_https_is_said_plainly() -> None:
+    with open_listener("127.0.0.1", 0) as taken:
+        port = taken.getsockname()[1]
+        for ports, setting in (((port, 0), "tls_port"), ((0, port), "tls_http_port")):
+            with pytest.raises(CannotListen, match=f"Cannot listen on 127.0.0.1 port {port}: .* set {setting} .*_BIND"):
+                open_tls_listeners("127.0.0.1", *ports)
+
+
+def test_all_addresses_are_those_of_both_families() -> None:
+    listeners = open_tls_listeners("::", 0, 0)
+    for address in ("127.0.0.1", "::1"):
+        socket.create_connection((address, listeners.port), timeout=1).close()
+    assert listeners.quic.getsockname()[1] == listeners.port
+    listeners.close()
 
 
 def test_listening_works_for_both_families() -> None:

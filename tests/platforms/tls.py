@@ -29,6 +29,15 @@ class Authority:
 
     def server(self, *hosts: str) -> ssl.SSLContext:
         """The context of a server that is all of these hosts."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "server.pem"
+            path.write_bytes(self.issue(*hosts))
+            context.load_cert_chain(path)
+        return context
+
+    def issue(self, *hosts: str) -> bytes:
+        """Return a private key and a certificate for these hosts, as PEM."""
         key = ec.generate_private_key(ec.SECP256R1())
         alternatives = x509.SubjectAlternativeName([x509.DNSName(host) for host in hosts])
         issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key())
@@ -36,12 +45,7 @@ class Authority:
         made = made.add_extension(alternatives, critical=False).add_extension(issuer, critical=False)
         made = made.add_extension(_usage(signs_certificates=False), critical=True)
         signed = made.sign(self._key, hashes.SHA256()).public_bytes(Encoding.PEM)
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "server.pem"
-            path.write_bytes(_private(key) + signed)
-            context.load_cert_chain(path)
-        return context
+        return _private(key) + signed
 
 
 @contextmanager

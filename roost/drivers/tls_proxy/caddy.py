@@ -27,7 +27,7 @@ CONFIGURATION = "caddy.json"
 _LAUNCHER = Path(__file__).with_name("launcher.py")
 _START_SECONDS, _STOP_SECONDS, _RELOAD_SECONDS = 20.0, 3.0, 20.0
 _FIRST_PAUSE, _LONGEST_PAUSE, _HEALTHY_SECONDS = 0.2, 30.0, 60.0
-_FILES_SECONDS = 5.0
+_FILES_SECONDS = 2.0
 _LINE_BYTES = 256 * 1024
 _SHOWN_LINES = 3
 _DROPPED_LIMIT = 1000
@@ -76,6 +76,11 @@ class CaddyProxy(TlsProxy):
         self._reloads = PeriodicTask("caddy configuration", self._reload_changes, _FILES_SECONDS)
         self._is_stale = False
 
+    @property
+    def pid(self) -> int | None:
+        """The process, None if there is none."""
+        return self._process.pid if self._process else None
+
     async def start(self) -> None:
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._folder.chmod(0o700)
@@ -105,6 +110,7 @@ class CaddyProxy(TlsProxy):
         process, self._process = self._process, None
         if process is not None:
             await _end(process)
+        self._listeners.close()
 
     def explain_failure(self, name: str) -> str | None:
         return self._failures.explain(name)

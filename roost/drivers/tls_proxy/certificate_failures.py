@@ -40,7 +40,7 @@ class CertificateFailures:
 
     def __init__(self) -> None:
         self._failures = TTLCache[str, _Failure](_LIFETIME, _NAMES)
-        self._details = TTLCache[str, str](_LIFETIME, _NAMES)
+        self._challenges = TTLCache[str, Mapping[str, str]](_LIFETIME, _NAMES)  # of the current attempt, by their type
         self._waiters: defaultdict[str, set[asyncio.Future[str]]] = defaultdict(set)
 
     def read_entry(self, entry: Mapping[str, Any]) -> None:
@@ -49,11 +49,14 @@ class CertificateFailures:
         if not isinstance(name, str):
             return
         if message == "challenge failed":
-            self._details.put(name, describe_challenge(name, entry))
+            kind = str(entry.get("challenge_type"))
+            self._challenges.put(name, {**(self._challenges.get(name) or {}), kind: describe_challenge(name, entry)})
         elif logger == "tls.obtain" and message == "certificate obtained successfully":
             self._failures.put(name, _Failure("", 0, 0.0))
         elif logger == "tls.obtain" and message == "could not get certificate from issuer":
-            self._add(name, self._details.get(name) or _shorten(entry.get("error")))
+            described = self._challenges.get(name) or {"": _shorten(entry.get("error"))}
+            self._challenges.put(name, {})
+            self._add(name, "; ".join(described[kind] for kind in sorted(described)))
 
     def explain(self, name: str) -> str | None:
         """Return the reason of the last failure, None if there is none."""

@@ -65,7 +65,7 @@ class TlsProxy(ABC):
 
     @abstractmethod
     async def stop(self) -> None:
-        """Idempotent."""
+        """Stop it for good, and close its sockets. Idempotent."""
 
     @abstractmethod
     def explain_failure(self, name: str) -> str | None:

@@ -1,0 +1,86 @@
+"""Which names get a certificate, and what the question costs."""
+
+import pytest
+from fastapi import FastAPI
+
+from roost.hosts.address import HostAddresses
+from roost.hosts.certificate_names import PERMISSION_PATH, CertificateNames, permission_router
+from tests.hosts.asgi import call
+
+ADDRESSES = HostAddresses("example.com", 443, "https")
+AGENT = "abcdefghjkmnpqrs"
+
+
+class Directory:
+    """The agents and gateways that exist; counts the questions."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    async def find_agent(self, agent_id: str) -> bool:
+        self.asked += 1
+        return agent_id == AGENT
+
+    async def find_gateway(self, name: str) -> bool:
+        self.asked += 1
+        return name == "pictures"
+
+
+@pytest.fixture
+def directory() -> Directory:
+    return Directory()
+
+
+@pytest.fixture
+def names(directory: Directory) -> CertificateNames:
+    return CertificateNames(
+        ADDRESSES, directory.find_agent, directory.find_gateway, lambda name: name == "api.example.com"
+    )
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("example.com", "agents.example.com", "uploads.example.com"),
+        *(f"{AGENT}.agents.example.com", "pictures.gateways.example.com", "PICTURES.gateways.example.com"),
+    ],
+)
+async def test_names_that_are_served_get_one(names: CertificateNames, name: str) -> None:
+    assert await names.admits(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(
+            "",
+            "localhost",
+            "127.0.0.1",
+            "[::1]",
+            "::1",
+            "example.com:443",
+            "example.com.",
+            "evil.example",
+            "x.example.com",
+        ),
+        *("a.b.agents.example.com", "bafy.ipfs.pictures.gateways.example.com", "*.agents.example.com", "a" * 300),
+        *("-x.agents.example.com", "agents.example.com\n", "api.example.com"),
+    ],
+)
+async def test_other_names_cost_no_look_up(names: CertificateNames, directory: Directory, name: str) -> None:
+    assert not await names.admits(name)
+    assert directory.asked == 0
+
+
+async def test_unknown_agents_and_gateways_are_looked_up_once(names: CertificateNames, directory: Directory) -> None:
+    unknown = [f"{kind}{number}.{kind}.example.com" for kind in ("agents", "gateways") for number in range(500)]
+    for _ in range(3):
+        assert not any([await names.admits(name) for name in unknown])
+    assert directory.asked == len(unknown)
+
+
+@pytest.mark.parametrize(("query", "status"), [("?domain=example.com", 200), ("?domain=evil.example", 403), ("", 403)])
+async def test_caddy_gets_a_status(names: CertificateNames, query: str, status: int) -> None:
+    app = FastAPI()
+    app.include_router(permission_router(names))
+    assert (await call(app, PERMISSION_PATH + query)).status == status
