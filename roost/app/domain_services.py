@@ -6,9 +6,11 @@ from datetime import timedelta
 from functools import partial
 
 from roost.app.core_services import CoreServices
+from roost.app.tls_services import build_certificate_checker
 from roost.core.periodic import PeriodicTask
 from roost.domains.service import DomainService, PlatformNames
 from roost.drivers.dns.contract import DnsResolver
+from roost.drivers.tls_proxy.contract import TlsProxy
 
 _OWNERSHIP_INTERVAL = timedelta(hours=1)
 _OWNERSHIP_SECONDS = 600.0
@@ -20,13 +22,24 @@ class DomainServices:
     ownership: PeriodicTask
 
 
-def build_domain_services(core: CoreServices, dns: DnsResolver) -> DomainServices:
-    """Build the services; the addresses of the server then include registered names."""
+def build_domain_services(core: CoreServices, dns: DnsResolver, tls_proxy: TlsProxy | None) -> DomainServices:
+    """Build the services; the addresses of the server then include registered names, and `tls_proxy` serves them."""
+    checker = build_certificate_checker(core, tls_proxy)
     platform = PlatformNames(core.addresses.domain, core.addresses.agents_host, core.settings.reserved_words)
-    domains = DomainService(core.db, dns, platform)
+    domains = DomainService(core.db, dns, platform, None if checker is None else checker.check)
+    if tls_proxy is not None:
+        domains.mirror.subscribe(partial(_follow_change, domains, tls_proxy))
     core.addresses.use_domains(domains.find)
     check = partial(domains.check_ownership, _OWNERSHIP_INTERVAL)
     return DomainServices(domains, PeriodicTask("domain ownership", check, _OWNERSHIP_SECONDS))
+
+
+def _follow_change(domains: DomainService, proxy: TlsProxy, name: str) -> None:
+    """Refuse handshakes for a name that leads nowhere any more, because its certificate is still valid."""
+    if domains.find(name) is None:
+        proxy.drop_name(name)
+    else:
+        proxy.restore_name(name)
 
 
 async def start_domain_services(services: DomainServices, stack: AsyncExitStack) -> None:

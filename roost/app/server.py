@@ -95,7 +95,7 @@ def build_server(settings: Settings, drivers: Drivers, tls_listeners: TlsListene
     """
     tls_proxy = build_tls_proxy(settings, tls_listeners) if tls_listeners else None
     core, registry = build_core_services(settings), ServiceRegistry()
-    domains = build_domain_services(core, drivers.dns)
+    domains = build_domain_services(core, drivers.dns, tls_proxy)
     storage = build_storage_services(core, drivers.blobs)
     images = create_image_renderer(settings)
     resizer = ImageResizer(
@@ -144,9 +144,7 @@ def build_server(settings: Settings, drivers: Drivers, tls_listeners: TlsListene
         )
     )
     http = HttpServer(asgi, edge, proxy_socket(settings) if tls_proxy else None)
-    return RoostServer(
-        core, drivers, domains, storage, templates, agents, archives, hub, images, edge, http, tls_proxy
-    )
+    return RoostServer(core, drivers, domains, storage, templates, agents, archives, hub, images, edge, http, tls_proxy)
 
 
 def _readiness_checks(

@@ -75,10 +75,8 @@ def build_certificate_names(core: CoreServices, storage: StorageServices, proxy:
     return CertificateNames(core.addresses, find_agent, find_gateway, lambda name: proxy.paused_seconds(name) > 0)
 
 
-def build_certificate_checker(
-    core: CoreServices, proxy: TlsProxy | None, port: int | None
-) -> CertificateChecker | None:
-    """Return what checks certificates: of our own proxy on `port`, or of the operator's; None without TLS."""
+def build_certificate_checker(core: CoreServices, proxy: TlsProxy | None) -> CertificateChecker | None:
+    """Return the check of certificates, of our own proxy or of the operator's; None without TLS."""
     settings = core.settings
     if settings.public_scheme == "http":
         return None
@@ -89,9 +87,9 @@ def build_certificate_checker(
         return CertificateChecker(
             lambda name: dialer.dial("certificates", HostPort(name, settings.public_port)), authorities
         )
-    host = "127.0.0.1" if settings.tls_host in ("::", "0.0.0.0") else settings.tls_host  # noqa: S104 - compared
+    host = "127.0.0.1" if settings.tls_host in {"::", "0.0.0.0"} else settings.tls_host  # noqa: S104 - compared
 
     async def connect(_name: str) -> Stream:
-        return await asyncio.open_connection(host, port)
+        return await asyncio.open_connection(host, settings.tls_port)
 
     return CertificateChecker(connect, authorities, proxy)

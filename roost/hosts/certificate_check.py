@@ -33,6 +33,8 @@ class CertificateChecker:
 
     async def check(self, name: str) -> str | None:
         """Return why no valid certificate is served for the name; None if one is."""
+        if self._proxy is not None:
+            await self._proxy.apply_changes()
         if self._proxy is not None and (seconds := self._proxy.paused_seconds(name)):
             return _describe(name, f"{self._proxy.explain_failure(name)}. The next attempt is in {seconds:.0f} s")
         handshake = asyncio.create_task(self._describe_handshake(name))

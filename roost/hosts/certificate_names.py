@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 
 from fastapi import APIRouter, Response
 
+from roost.core import ids
 from roost.core.ttl_cache import TTLCache
 from roost.hosts.address import HostAddress, HostAddresses
 from roost.web.url_rule import HostKind
@@ -44,6 +45,8 @@ class CertificateNames:
             return False
         if self._is_paused(name):
             return False
+        if address.host_kind is HostKind.DOMAIN:
+            return True
         known = self._known.get(name)
         if known is None:
             known = await self._is_served(address)
@@ -52,7 +55,7 @@ class CertificateNames:
 
     async def _is_served(self, address: HostAddress) -> bool:
         if address.agent_id is not None:
-            return await self._find_agent(address.agent_id)
+            return ids.is_host_label(address.agent_id) and await self._find_agent(address.agent_id)
         if address.gateway is not None:
             return await self._find_gateway(address.gateway)
         return True

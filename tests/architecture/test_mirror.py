@@ -11,6 +11,8 @@ LONG_ENOUGH = 60
 
 TESTED_ELSEWHERE: Mapping[str, str] = {
     # modules: the tests that cover them, where the mirrored path would be the wrong place
+    "roost/drivers/tls_proxy/caddy.py": "tests/journeys/test_tls.py",  # in front of a whole server
+    "roost/drivers/tls_proxy/contract.py": "tests/journeys/test_tls.py",
     "roost/app/*.py": "tests/journeys/test_first_run.py",  # what it builds is a running server
     "roost/cli/*.py": "tests/journeys/test_command_line.py",  # typed as a person types it
     "roost/agents/*/errors.py": "tests/contract/test_*.py",  # messages; the contract's tests ask for them

@@ -66,7 +66,9 @@ async def test_time_is_bounded() -> None:
     assert reason == f"There is no certificate for {NAME}: none was served within 0 s"
 
 
-@pytest.mark.parametrize(("opened", "reason"), [((), "not on the public internet"), (("127.0.0.0/8",), "could not be reached")])
+@pytest.mark.parametrize(
+    ("opened", "reason"), [((), "not on the public internet"), (("127.0.0.0/8",), "could not be reached")]
+)
 async def test_private_addresses_are_not_reached(opened: tuple[str, ...], reason: str) -> None:
     policy = EgressPolicy(allow_private=[ip_network(network) for network in opened])
     dialer = PublicDialer(policy, SystemResolver(), is_own=lambda _: False)

@@ -3,6 +3,7 @@
 import pytest
 from fastapi import FastAPI
 
+from roost.core import ids
 from roost.hosts.address import HostAddresses
 from roost.hosts.certificate_names import PERMISSION_PATH, CertificateNames, permission_router
 from tests.hosts.asgi import call
@@ -64,7 +65,7 @@ async def test_names_that_are_served_get_one(names: CertificateNames, name: str)
             "x.example.com",
         ),
         *("a.b.agents.example.com", "bafy.ipfs.pictures.gateways.example.com", "*.agents.example.com", "a" * 300),
-        *("-x.agents.example.com", "agents.example.com\n", "api.example.com"),
+        *("-x.agents.example.com", "agents.example.com\n", "api.example.com", "ada.agents.example.com"),
     ],
 )
 async def test_other_names_cost_no_look_up(names: CertificateNames, directory: Directory, name: str) -> None:
@@ -73,7 +74,8 @@ async def test_other_names_cost_no_look_up(names: CertificateNames, directory: D
 
 
 async def test_unknown_agents_and_gateways_are_looked_up_once(names: CertificateNames, directory: Directory) -> None:
-    unknown = [f"{kind}{number}.{kind}.example.com" for kind in ("agents", "gateways") for number in range(500)]
+    agents = [f"{ids.new_host_label()}.agents.example.com" for _ in range(500)]
+    unknown = agents + [f"x{number}.gateways.example.com" for number in range(500)]
     for _ in range(3):
         assert not any([await names.admits(name) for name in unknown])
     assert directory.asked == len(unknown)

@@ -126,7 +126,7 @@ async def test_only_names_that_are_served_get_a_certificate(acme: AcmeServer, se
 
 async def test_a_failure_of_the_acme_server_is_explained(acme: AcmeServer, server: RunningServer) -> None:
     name = f"uploads.{DOMAIN}"
-    checker = build_certificate_checker(server.roost.core, server.roost.tls_proxy, acme.tls_port)
+    checker = build_certificate_checker(server.roost.core, server.roost.tls_proxy)
     assert checker is not None
     assert await checker.check(f"agents.{DOMAIN}") is None
     acme.set_address(name, "127.0.0.9")
@@ -139,6 +139,37 @@ async def test_a_failure_of_the_acme_server_is_explained(acme: AcmeServer, serve
     assert again.startswith(f"{reason}. The next attempt is in "), again
     assert acme.count_orders() == orders
     acme.clear_address(name)
+
+
+async def test_a_domain_of_a_tenant_from_its_registration_to_its_removal(acme: AcmeServer, tmp_path: Path) -> None:
+    dns = {"ROOST_DNS_SERVERS": f"127.0.0.1:{acme.dns_port}"}
+    async with running(tmp_path / "data", ROOST_DOMAIN=DOMAIN, **acme.settings | dns) as server:
+        management = server.client(server.key(), f"agents.{DOMAIN}")
+        agent = (await management.post("/v0/agents", json={"name": "a"})).json()["agent"]
+        domains = f"/v0/agents/{agent['agentId']}/domains"
+
+        async def register(name: str) -> str:
+            challenge = (await management.post(f"{domains}/challenge", json={"customDomain": name})).json()
+            acme.set_text(challenge["name"], challenge["value"])
+            return (await management.post(domains, json={"customDomain": name})).json()["domain"]["id"]
+
+        page = ("https://app.example.com/echo", "-H", f"Authorization: Bearer {agent['gatewayToken']}")
+        own, elsewhere = await register("app.example.com"), await register("elsewhere.example.com")
+        assert (await get(acme, *page)).code == REFUSED
+        verified = (await management.post(f"{domains}/{own}/verify")).json()["domain"]
+        assert (verified["status"], verified["reason"]) == ("active", None)
+        assert verified["url"].startswith("https://app.example.com:")
+        served = await get(acme, *page)
+        assert (served.status, served.headers["strict-transport-security"]) == (200, "max-age=31536000")
+        acme.set_address("elsewhere.example.com", "127.0.0.9")
+        pending = (await management.post(f"{domains}/{elsewhere}/verify")).json()["domain"]
+        assert pending["status"] == "pending"
+        assert "the ACME server could not reach elsewhere.example.com on port 80: " in pending["reason"]
+        await management.delete(f"{domains}/{own}")
+        await eventually(lambda: is_refused(acme, *page))
+        again = await register("app.example.com")
+        assert (await management.post(f"{domains}/{again}/verify")).json()["domain"]["status"] == "active"
+        assert (await get(acme, *page)).status == 200
 
 
 async def test_caddy_is_started_again(acme: AcmeServer, server: RunningServer) -> None:
@@ -175,6 +206,10 @@ Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 async def connect(acme: AcmeServer, name: str, authority: bytes) -> Connection:
     context = ssl.create_default_context(cadata=authority.decode())
     return await asyncio.open_connection("127.0.0.1", acme.tls_port, ssl=context, server_hostname=name)
+
+
+async def is_refused(acme: AcmeServer, *page: str) -> bool:
+    return (await get(acme, *page)).code == REFUSED
 
 
 async def shakes_hands(acme: AcmeServer, name: str, authority: bytes) -> bool:

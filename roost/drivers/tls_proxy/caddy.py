@@ -62,7 +62,7 @@ async def read_caddy_version(program: Path) -> str:
 
 class CaddyProxy(TlsProxy):
     def __init__(self, program: Path, folder: Path, options: TlsOptions, listeners: TlsListeners) -> None:
-        """`folder` gets the configuration, the sockets and the certificates; nobody else can enter it."""
+        """`folder` gets the configuration, the sockets and the certificates, and mode 0700."""
         self._program, self._folder = program, folder
         self._options, self._listeners = options, listeners
         self._failures = CertificateFailures()
@@ -73,8 +73,9 @@ class CaddyProxy(TlsProxy):
         self._ready = asyncio.Event()
         self._last_lines: deque[str] = deque(maxlen=_SHOWN_LINES)
         self._supervisor: asyncio.Task[None] | None = None
-        self._reloads = PeriodicTask("caddy configuration", self._reload_changes, _FILES_SECONDS)
+        self._reloads = PeriodicTask("caddy configuration", self.apply_changes, _FILES_SECONDS)
         self._is_stale = False
+        self._turn = asyncio.Lock()
 
     @property
     def pid(self) -> int | None:
@@ -132,6 +133,10 @@ class CaddyProxy(TlsProxy):
             del self._dropped[name]
             self._request_reload()
 
+    async def apply_changes(self) -> None:
+        async with self._turn:
+            await self._reload_changes()
+
     def _request_reload(self) -> None:
         self._is_stale = True
         self._reloads.wake()
@@ -156,7 +161,7 @@ class CaddyProxy(TlsProxy):
             *(str(self._program), "run", "--config", CONFIGURATION),
             cwd=self._folder,
             env=self._environment(),
-            pass_fds=self._listeners.fileno(),
+            pass_fds=self._listeners.descriptors(),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.DEVNULL,
             stderr=asyncio.subprocess.PIPE,

@@ -34,7 +34,7 @@ def render_configuration(
     options: TlsOptions, listeners: TlsListeners, pair: CertificatePair | None, dropped: Collection[str]
 ) -> Mapping[str, Any]:
     """Return the configuration; `dropped` are names whose handshakes are refused."""
-    https, quic, http = listeners.fileno()
+    https, quic, http = listeners.descriptors()
     return {
         "admin": {"listen": f"unix/{ADMIN_SOCKET}|0600", "config": {"persist": False}},
         "logging": {"logs": {"default": {"encoder": {"format": "json"}, "level": "INFO"}}},

@@ -5,7 +5,7 @@ import json
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from roost.core import clock
 from roost.core.sanitize import sanitize_line
@@ -95,14 +95,14 @@ def parse_entry(line: bytes) -> Mapping[str, Any] | None:
         entry = json.loads(line)
     except ValueError:
         return None
-    return entry if isinstance(entry, dict) else None
+    return cast("Mapping[str, Any]", entry) if isinstance(entry, dict) else None
 
 
 def describe_challenge(name: str, entry: Mapping[str, Any]) -> str:
     """Describe a failed challenge in words."""
-    problem = entry.get("problem")
-    if not isinstance(problem, dict):
+    if not isinstance(entry.get("problem"), dict):
         return _shorten(entry.get("error"))
+    problem: Mapping[str, Any] = entry["problem"]
     kind = str(problem.get("type", "")).removeprefix(_ERROR_PREFIX)
     port = _CHALLENGE_PORTS.get(str(entry.get("challenge_type")), 80)
     meaning = _MEANINGS.get(kind, "the ACME server refused {name}").format(name=name, port=port)

@@ -26,7 +26,7 @@ class TlsListeners:
     def port(self) -> int:
         return self.https.getsockname()[1]
 
-    def fileno(self) -> tuple[int, int, int]:
+    def descriptors(self) -> tuple[int, int, int]:
         return self.https.fileno(), self.quic.fileno(), self.http.fileno()
 
     def close(self) -> None:
@@ -86,3 +86,7 @@ class TlsProxy(ABC):
     @abstractmethod
     def restore_name(self, name: str) -> None:
         """Serve a name again that was dropped."""
+
+    @abstractmethod
+    async def apply_changes(self) -> None:
+        """Return when all names are dropped or restored, which otherwise takes a moment."""

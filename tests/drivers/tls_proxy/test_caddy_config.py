@@ -39,7 +39,7 @@ def test_caddy_accepts_it(listeners: TlsListeners, tmp_path: Path) -> None:
         command,
         cwd=tmp_path,
         env={"HOME": str(tmp_path)},
-        pass_fds=listeners.fileno(),
+        pass_fds=listeners.descriptors(),
         capture_output=True,
         text=True,
         check=False,
