@@ -96,7 +96,7 @@ def build_server(settings: Settings, drivers: Drivers, tls_listeners: TlsListene
     tls_proxy = build_tls_proxy(settings, tls_listeners) if tls_listeners else None
     core, registry = build_core_services(settings), ServiceRegistry()
     domains = build_domain_services(core, drivers.dns, tls_proxy)
-    storage = build_storage_services(core, drivers.blobs)
+    storage = build_storage_services(core, drivers.blobs, domains.domains)
     images = create_image_renderer(settings)
     resizer = ImageResizer(
         storage.content.reader, images, DiskCache(settings.data / "cache/images", _IMAGE_CACHE_BYTES)

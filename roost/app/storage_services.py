@@ -8,6 +8,7 @@ from prometheus_client import CollectorRegistry, Gauge
 from roost.app.core_services import CoreServices
 from roost.app.drivers import create_http_sender, create_network
 from roost.core import log
+from roost.domains.service import DomainService
 from roost.drivers.blob.contract import BlobStore
 from roost.drivers.blob.drafts import DraftStore
 from roost.drivers.network.contract import NetworkAnnouncer
@@ -20,6 +21,7 @@ from roost.storage.content.maintenance import MaintenanceTasks
 from roost.storage.content.service import ContentService
 from roost.storage.files import damage
 from roost.storage.files.service import FileService
+from roost.storage.gateways.custom_domains import GatewayDomainService
 from roost.storage.gateways.service import StorageGatewayService
 from roost.storage.groups.service import GroupService
 from roost.storage.pins.announcements import Announcements
@@ -50,6 +52,7 @@ class StorageServices:
     webhooks: WebhookService
     webhook_sender: WebhookSender
     gateways: StorageGatewayService
+    gateway_domains: GatewayDomainService
     hit_counter: GatewayHitCounter
     analytics: AnalyticsService
     signatures: SignatureService
@@ -58,7 +61,7 @@ class StorageServices:
     resolver: GatewayResolver
 
 
-def build_storage_services(core: CoreServices, blobs: BlobStore) -> StorageServices:
+def build_storage_services(core: CoreServices, blobs: BlobStore, domains: DomainService) -> StorageServices:
     settings, db, addresses = core.settings, core.db, core.addresses
     content = ContentService(db, blobs)
     content.scrubber.describe_holders = damage.describe_holders
@@ -94,6 +97,7 @@ def build_storage_services(core: CoreServices, blobs: BlobStore) -> StorageServi
         webhooks=webhooks,
         webhook_sender=WebhookSender(db, core.operations, core.sealer, sender),
         gateways=gateways,
+        gateway_domains=GatewayDomainService(gateways, domains, addresses.origin),
         hit_counter=hit_counter,
         analytics=AnalyticsService(db, gateways, hit_counter, settings.analytics_days),
         signatures=signatures,

@@ -23,7 +23,7 @@ from roost.cli.output import (
 from roost.core import clock
 
 commands = typer.Typer(help="Manage storage gateways, the addresses that serve files.", no_args_is_help=True)
-_Gateway = Annotated[str, typer.Argument(metavar="GATEWAY", help="The gateway's name or id.")]
+GatewayName = Annotated[str, typer.Argument(metavar="GATEWAY", help="The gateway's name or id.")]
 _Plugin = Annotated[int, typer.Argument(metavar="PLUGIN", help="1 shows wallet signatures, 2 applies swaps.")]
 _COLUMNS = ("domain", "url", "restrict", "created_at", "id")
 
@@ -45,7 +45,7 @@ def create(
 
 
 @commands.command()
-def show(gateway: _Gateway, data: Data = None, output: Output = OutputFormat.TABLE) -> None:
+def show(gateway: GatewayName, data: Data = None, output: Output = OutputFormat.TABLE) -> None:
     """Show one gateway with its access controls and plugins."""
     server = load_session(data).storage_session()
     found = find_gateway(server, gateway)
@@ -55,7 +55,7 @@ def show(gateway: _Gateway, data: Data = None, output: Output = OutputFormat.TAB
 
 @commands.command()
 def delete(
-    gateway: _Gateway,
+    gateway: GatewayName,
     yes: Yes = False,
     data: Data = None,
 ) -> None:
@@ -69,7 +69,7 @@ def delete(
 
 @commands.command()
 def allow(
-    gateway: _Gateway,
+    gateway: GatewayName,
     ip: Annotated[str | None, typer.Option(help="Allow an address or a range like 10.0.0.0/8.")] = None,
     host: Annotated[str | None, typer.Option(help="Allow pages of this host to embed files.")] = None,
     token: Annotated[bool, typer.Option("--token", help="Create a token, shown once, and allow its holders.")] = False,
@@ -87,7 +87,7 @@ def allow(
 
 @commands.command()
 def refuse(
-    gateway: _Gateway,
+    gateway: GatewayName,
     control: Annotated[str, typer.Argument(metavar="CONTROL", help="Address, host, or id (from `show -o json`).")],
     data: Data = None,
 ) -> None:
@@ -104,7 +104,7 @@ def refuse(
 
 
 @commands.command()
-def install(gateway: _Gateway, plugin: _Plugin, data: Data = None) -> None:
+def install(gateway: GatewayName, plugin: _Plugin, data: Data = None) -> None:
     """Install a plugin on a gateway."""
     server = load_session(data).storage_session()
     server.call("POST", f"/v3/gateways/plugins/{find_gateway(server, gateway)['id']}", {"plugin_id": plugin})
@@ -112,7 +112,7 @@ def install(gateway: _Gateway, plugin: _Plugin, data: Data = None) -> None:
 
 
 @commands.command()
-def uninstall(gateway: _Gateway, plugin: _Plugin, data: Data = None) -> None:
+def uninstall(gateway: GatewayName, plugin: _Plugin, data: Data = None) -> None:
     """Uninstall a plugin from a gateway."""
     server = load_session(data).storage_session()
     server.call("DELETE", f"/v3/gateways/plugins/{find_gateway(server, gateway)['id']}/plugin/{plugin}")
@@ -132,7 +132,7 @@ class AnalyticsBreakdown(StrEnum):
 
 @commands.command()
 def analytics(
-    gateway: _Gateway,
+    gateway: GatewayName,
     by: Annotated[AnalyticsBreakdown, typer.Option(help="Key to group by.")] = AnalyticsBreakdown.DAY,
     days: Annotated[int, typer.Option(min=1, max=3650, help="Number of days, today included.")] = 30,
     data: Data = None,

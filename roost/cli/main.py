@@ -13,6 +13,7 @@ from roost.cli import (
     domains,
     engines,
     files,
+    gateway_domains,
     gateways,
     groups,
     hosts,
@@ -79,6 +80,7 @@ cli.add_typer(secrets.commands, name="secrets")
 cli.add_typer(scripts.commands, name="scripts")
 cli.add_typer(files.commands, name="files")
 cli.add_typer(groups.commands, name="groups")
+gateways.commands.add_typer(gateway_domains.commands, name="domains")
 cli.add_typer(gateways.commands, name="gateways")
 cli.add_typer(signatures.commands, name="signatures")
 cli.add_typer(webhooks.commands, name="webhooks")

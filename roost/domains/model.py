@@ -26,7 +26,7 @@ class DomainStatus(StrEnum):
 
 @dataclass(frozen=True)
 class DomainOwner:
-    """What a domain leads to."""
+    """What a domain leads to. id: of the agent, or the name of the storage gateway, which is never reused."""
 
     kind: DomainOwnerKind
     id: str
@@ -38,7 +38,8 @@ class Domain:
     """A name that leads to an agent or a storage gateway.
 
     name: the whole host name. subdomain: its first label if it is below the platform's own domain. port: of the agent's
-    own program, None for its gateway. reason: what is missing, in words. misses: checks in a row without the proof.
+    own program, None for its gateway. cid: what a storage gateway serves at the root, None for all it serves.
+    reason: what is missing, in words. misses: checks in a row without the proof.
     """
 
     id: str
@@ -53,6 +54,7 @@ class Domain:
     checked_at: datetime | None
     created_at: datetime
     updated_at: datetime
+    cid: str | None = None
 
     @property
     def is_verified(self) -> bool:

@@ -70,6 +70,10 @@ class DomainService:
         """List an owner's domains, first registered first."""
         return await self._db.read(lambda connection: store.list_domains(connection, owner))
 
+    async def list_gateway_domains(self, tenant_id: str) -> Sequence[Domain]:
+        """List the domains of all storage gateways of a tenant, first registered first."""
+        return await self._db.read(lambda connection: store.list_gateway_domains(connection, tenant_id))
+
     async def register_subdomain(
         self, owner: DomainOwner, label: str, port: int | None, *, is_protected: bool
     ) -> Domain:
@@ -83,7 +87,15 @@ class DomainService:
         name = f"{subdomain}.{self._platform.parent}"
         return await self._register(_new(owner, name, subdomain, port, DomainStatus.ACTIVE, is_protected=is_protected))
 
-    async def register_custom(self, owner: DomainOwner, text: str, port: int | None, *, is_protected: bool) -> Domain:
+    async def register_custom(
+        self,
+        owner: DomainOwner,
+        text: str,
+        port: int | None = None,
+        *,
+        is_protected: bool = True,
+        cid: str | None = None,
+    ) -> Domain:
         """Register a domain of the tenant's own, whose owner has to be verified.
 
         Raises InvalidDomain, CustomDomainsForbidden, DomainTaken, DomainLimitReached.
@@ -94,7 +106,7 @@ class DomainService:
             raise CustomDomainsForbidden
         challenge = await self.get_challenge(owner.tenant_id, name)
         new = _new(owner, name, None, port, DomainStatus.PENDING_OWNERSHIP, is_protected=is_protected)
-        return await self._register(replace(new, reason=_describe_challenge(challenge)))
+        return await self._register(replace(new, reason=_describe_challenge(challenge), cid=cid))
 
     async def get_challenge(self, tenant_id: str, text: str) -> DomainChallenge:
         """Return the TXT record that proves a tenant's domain, always the same. Raises InvalidDomain."""

@@ -16,12 +16,13 @@ domains = sa.Table(
     sa.Column("id", sa.String(36), primary_key=True),
     sa.Column("tenant_id", sa.String(36), sa.ForeignKey("tenants.id"), nullable=False),
     sa.Column("owner_kind", sa.String(16), nullable=False),
-    sa.Column("owner_id", sa.String(36), nullable=False),
+    sa.Column("owner_id", sa.String(63), nullable=False),
     sa.Column("name", sa.String(253), nullable=False),
     sa.Column("holder", sa.String(253), unique=True),
     sa.Column("subdomain", sa.String(63)),
     sa.Column("port", sa.Integer),
     sa.Column("is_protected", sa.Boolean, nullable=False),
+    sa.Column("cid", sa.String(128)),
     sa.Column("status", sa.String(20), nullable=False),
     sa.Column("reason", sa.Text),
     sa.Column("misses", sa.Integer, nullable=False),
@@ -50,6 +51,13 @@ def list_domains(connection: Connection, owner: DomainOwner) -> Sequence[Domain]
     """List the domains of an owner, first registered first."""
     query = domains.select().where(*_owned_by(owner)).order_by(domains.c.created_at, domains.c.id)
     return [_domain(row) for row in connection.execute(query)]
+
+
+def list_gateway_domains(connection: Connection, tenant_id: str) -> Sequence[Domain]:
+    """List the domains of all storage gateways of a tenant, first registered first."""
+    kind = domains.c.owner_kind == DomainOwnerKind.STORAGE_GATEWAY
+    query = domains.select().where(domains.c.tenant_id == tenant_id, kind)
+    return [_domain(row) for row in connection.execute(query.order_by(domains.c.created_at, domains.c.id))]
 
 
 def get_domain(connection: Connection, owner: DomainOwner, domain_id: str) -> Domain | None:
@@ -134,4 +142,5 @@ def _domain(row: Any) -> Domain:
         checked_at=row.checked_at,
         created_at=row.created_at,
         updated_at=row.updated_at,
+        cid=row.cid,
     )

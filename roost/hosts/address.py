@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from roost.agents.routes.model import PathRoute
 from roost.core import ids
-from roost.domains.model import Domain
+from roost.domains.model import Domain, DomainOwnerKind
 from roost.web.url_rule import HostKind
 
 _HOST = re.compile(r"(\[::1\]|[a-z0-9-]+(?:\.[a-z0-9-]+)*)\.?(?::[0-9]{1,5})?", re.IGNORECASE | re.ASCII)
@@ -27,7 +27,7 @@ class HostAddress:
     """An address with its kind, public origin and agent.
 
     gateway: the name of the storage gateway. cid: the raw CID, if the origin belongs to one CID. domain: a name that a
-    tenant registered for its agent; `route` leads to the agent's program, None to its gateway.
+    tenant registered for its agent or gateway; `route` leads to the agent's program, None to its gateway.
     """
 
     host_kind: HostKind
@@ -75,6 +75,9 @@ class HostAddresses:
         name, own = self._parse_own(host)
         if name is None or (domain := self._find_domain(name)) is None:
             return own
+        if domain.owner.kind is DomainOwnerKind.STORAGE_GATEWAY:
+            gateway, cid = domain.owner.id, domain.cid
+            return HostAddress(HostKind.STORAGE_GATEWAY, self.origin(name), gateway=gateway, cid=cid, domain=name)
         route = None if domain.port is None else PathRoute("", domain.port, domain.is_protected)
         return HostAddress(HostKind.DOMAIN, self.origin(name), domain.owner.id, domain=name, route=route)
 

@@ -1,6 +1,7 @@
 """Route each request by its Host header and path to a row of the URL map, before any other processing.
 
-`scope["state"]` gets `url_rule`, `host_kind`, `agent_host`, `gateway_host`, `cid_host` and `origin`; authentication and
+`scope["state"]` gets `url_rule`, `host_kind`, `agent_host`, `gateway_host`, `cid_host`, `is_registered` (by a
+tenant) and `origin`; authentication and
 handlers learn the address of a request from there only. On an agent's address the short paths of `/v0` refer to that
 agent. An ambiguous path is 404. The local address is for programs of this machine; for all other clients it is the
 management address.
@@ -55,6 +56,7 @@ class HostRouter:
             "origin": address.origin,
             "gateway_host": address.gateway,
             "cid_host": address.cid,
+            "is_registered": address.domain is not None,
         }
         if address.host_kind is not HostKind.RELAY:
             self._clean_headers(scope)

@@ -28,7 +28,7 @@ _OLD_HUB = dict.fromkeys(HostKind, ("/v0/clawhub", "/v0/hub"))
 _ON_AGENT = {HostKind.AGENT: _OWN_AGENT}
 _ON_AGENT_AND_RELAY = {HostKind.AGENT: _OWN_AGENT, HostKind.RELAY: _OWN_AGENT}
 
-_ALL = frozenset(HostKind) - {HostKind.DOMAIN}
+_ALL = frozenset(HostKind) - {HostKind.STORAGE_GATEWAY, HostKind.DOMAIN}
 _agents = partial(UrlRule, family=UrlFamily.AGENTS, hosts=_ALL, authenticates_early=True)
 _registry = partial(_agents, hosts=frozenset({HostKind.LOCAL, HostKind.MANAGEMENT, HostKind.RELAY}))
 _models = partial(_agents, family=UrlFamily.MODELS, errors=ErrorForm.OPENAI, body=_MODEL_BODY)

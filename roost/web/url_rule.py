@@ -83,7 +83,9 @@ class UrlRule:
 
     pattern: str = ".*"
     family: UrlFamily = UrlFamily.SYSTEM
-    hosts: frozenset[HostKind] = frozenset(HostKind) - {HostKind.AGENT, HostKind.RELAY, HostKind.DOMAIN}
+    hosts: frozenset[HostKind] = frozenset(HostKind) - {
+        *(HostKind.AGENT, HostKind.RELAY, HostKind.STORAGE_GATEWAY, HostKind.DOMAIN)
+    }
     errors: ErrorForm = ErrorForm.AGENTS
     body: BodyLimit = BodyLimit()
     methods: frozenset[str] = frozenset()

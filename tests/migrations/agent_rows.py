@@ -79,6 +79,7 @@ def _domain(domain_id: str, **fields: Any) -> Row:
         "subdomain": None,
         "port": None,
         "is_protected": True,
+        "cid": None,
         "status": "active",
         "reason": None,
         "misses": 0,
@@ -391,7 +392,8 @@ ROWS: Mapping[str, Sequence[Row]] = {
     "0035": [
         _domain("m1", name="ada.agents.localhost", holder="ada.agents.localhost", subdomain="ada"),
         _domain("m2", status="pending_ownership", reason="r" * 300, port=65535, is_protected=False),
-        _domain("m3", owner_kind="storage_gateway", name="x" * 253, holder="x" * 253, misses=2, checked_at=THEN),
+        _domain("m3", owner_kind="storage_gateway", owner_id="s" * 63, cid="b" * 128, name="x" * 253),
+        _domain("m4", holder="h" * 253, misses=2, checked_at=THEN),
         ("domain_challenges", {"tenant_id": TENANT, "domain": "x" * 253, "token": "0f" * 32, "created_at": THEN}),
     ],
 }

@@ -119,7 +119,9 @@ class StorageGatewayApp:
             return await self._resolver.resolve_private(
                 request.gateway, request.method, request.url, request.cid, request.path
             )
-        return await self._resolver.resolve_public(request.gateway, request.visitor, request.cid, request.path)
+        return await self._resolver.resolve_public(
+            request.gateway, request.visitor, request.cid, request.path, lasting=request.names_cid
+        )
 
     def _counter_of(
         self, request: GatewayRequest, content: ResolvedContent, status: int

@@ -21,6 +21,7 @@ _FIELDS_LIMIT = 64
 class GatewayRequest:
     """A parsed request. own_origin: the host belongs to this CID alone, so its scripts may run.
 
+    names_cid: the URL names the CID; else a registered domain does, and may name another one later.
     path: names below the root. slash: the path ends with a slash. target: the raw path.
     """
 
@@ -30,6 +31,7 @@ class GatewayRequest:
     path: Sequence[str]
     slash: bool
     own_origin: bool
+    names_cid: bool
     is_private: bool
     target: str
     query_string: str
@@ -80,6 +82,7 @@ def parse_request(scope: Scope) -> GatewayRequest:
         path=parse_path(rest),
         slash=rest.endswith("/"),
         own_origin=state["cid_host"] is not None,
+        names_cid=state["cid_host"] is None or not state["is_registered"],
         is_private=is_private,
         target=target,
         query_string=query,

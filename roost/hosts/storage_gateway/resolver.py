@@ -77,9 +77,9 @@ class GatewayResolver:
         self._reader = reader
 
     async def resolve_public(
-        self, name: str, visitor: GatewayVisitor, cid: Cid, path: Sequence[str]
+        self, name: str, visitor: GatewayVisitor, cid: Cid, path: Sequence[str], *, lasting: bool = True
     ) -> ResolvedContent:
-        """Resolve public content.
+        """Resolve public content; `lasting` tells whether the URL names the CID.
 
         Raises UnknownGateway, GatewayAccessDenied, ContentNotServed, PathNotFound, UnreadablePath.
         """
@@ -87,7 +87,9 @@ class GatewayResolver:
         if not is_request_admitted(gateway, visitor.token, visitor.ip, visitor.origin):
             raise GatewayAccessDenied
         tenant_id = gateway.tenant_id if gateway.is_restricted else None
-        return await self._resolve(gateway, ContentNetwork.PUBLIC, tenant_id, cid, path, shared=gateway.is_restricted)
+        shared = gateway.is_restricted
+        found = await self._resolve(gateway, ContentNetwork.PUBLIC, tenant_id, cid, path, shared=shared)
+        return found if lasting else replace(found, lasting=False)
 
     async def resolve_private(self, name: str, method: str, url: str, cid: Cid, path: Sequence[str]) -> ResolvedContent:
         """Resolve private content of the gateway's tenant by a signed URL, which is checked first.

@@ -43,7 +43,9 @@ class SitePages:
         """
         if not request.is_site or negotiate_format(request) is not None:  # programs verify a path or its absence
             raise PathNotFound
-        site = await self._resolver.resolve_public(request.gateway, request.visitor, request.cid, ())
+        site = await self._resolver.resolve_public(
+            request.gateway, request.visitor, request.cid, (), lasting=request.names_cid
+        )
         target = find_target(await self._read_rules(site), request.path)
         if target is not None and target.is_redirect:
             headers = common_headers(request, site) | {

@@ -5,15 +5,19 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path, Query
 
+from roost.domains.model import Domain
 from roost.identity.authenticator import GatewaysReader, GatewaysWriter
 from roost.storage.gateways import schemas
-from roost.storage.gateways.model import PAGE_DEFAULT, PAGE_LIMIT, AccessControlKind
+from roost.storage.gateways.custom_domains import GatewayDomainService
+from roost.storage.gateways.model import PAGE_DEFAULT, PAGE_LIMIT, AccessControlKind, StorageGateway
 from roost.storage.gateways.service import StorageGatewayService
 from roost.web.schemas import DataEnvelope
 from roost.web.service_registry import provide_service
 
+Domains = Annotated[GatewayDomainService, Depends(provide_service(GatewayDomainService))]
 Service = Annotated[StorageGatewayService, Depends(provide_service(StorageGatewayService))]
 GatewayId = Annotated[str, Path(alias="id")]
+DomainId = Annotated[str, Path(alias="domainId", max_length=64)]
 ControlName = Annotated[str, Path(alias="control", max_length=300)]
 _Size = Annotated[int, Query(alias="pageSize", ge=1, le=PAGE_LIMIT)]
 _Page = Annotated[int, Query(ge=1, le=1000)]
@@ -22,15 +26,13 @@ router = APIRouter(prefix="/v3", tags=["gateways"])
 
 @router.get("/gateways")
 async def list_gateways(
-    caller: GatewaysReader, gateways: Service, size: _Size = PAGE_DEFAULT, page: _Page = 1
+    caller: GatewaysReader, gateways: Service, domains: Domains, size: _Size = PAGE_DEFAULT, page: _Page = 1
 ) -> DataEnvelope[schemas.GatewayList]:
     """List gateways, oldest first; the first one is created on this call."""
     found, count = await gateways.list(caller.tenant_id, (page - 1) * size, size)
-    return DataEnvelope(
-        data=schemas.GatewayList(
-            count=count, rows=[schemas.gateway_record(one, gateways.origin(one.domain)) for one in found]
-        )
-    )
+    of_gateway = await domains.list_by_gateway(caller.tenant_id)
+    records = [_record(gateways, domains, one, of_gateway.get(one.domain, ())) for one in found]
+    return DataEnvelope(data=schemas.GatewayList(count=count, rows=records))
 
 
 @router.post("/gateways")
@@ -98,11 +100,11 @@ async def uninstall_plugin(
 
 @router.get("/gateways/{id}")
 async def get_gateway(
-    caller: GatewaysReader, gateway_id: GatewayId, gateways: Service
+    caller: GatewaysReader, gateway_id: GatewayId, gateways: Service, domains: Domains
 ) -> DataEnvelope[schemas.GatewayRecord]:
-    """Return a gateway with its access controls."""
+    """Return a gateway with its access controls and domains."""
     found = await gateways.get(caller.tenant_id, gateway_id)
-    return DataEnvelope(data=schemas.gateway_record(found, gateways.origin(found.domain)))
+    return DataEnvelope(data=_record(gateways, domains, found, await domains.list(caller.tenant_id, gateway_id)))
 
 
 @router.delete("/gateways/{id}")
@@ -145,6 +147,52 @@ async def add_host(
     )
 
 
+@router.get("/gateways/{id}/custom_domain")
+async def list_custom_domains(
+    caller: GatewaysReader, gateway_id: GatewayId, domains: Domains
+) -> DataEnvelope[Sequence[schemas.CustomDomainRecord]]:
+    """List the gateway's own domains, with what each lacks."""
+    found = await domains.list(caller.tenant_id, gateway_id)
+    return DataEnvelope(data=[schemas.CustomDomainRecord.from_domain(one, domains.origin(one)) for one in found])
+
+
+@router.post("/gateways/{id}/custom_domain")
+async def add_custom_domain(
+    caller: GatewaysWriter, gateway_id: GatewayId, body: schemas.AddCustomDomainRequest, domains: Domains
+) -> DataEnvelope[schemas.CustomDomainRecord]:
+    """Register a domain of one's own, which is verified first; with a CID it serves that content at its root."""
+    return _domain_record(domains, await domains.register(caller.tenant_id, gateway_id, body.domain, body.cid))
+
+
+@router.put("/gateways/{id}/custom_domain/{domainId}")
+async def update_custom_domain(
+    caller: GatewaysWriter,
+    gateway_id: GatewayId,
+    domain_id: DomainId,
+    body: schemas.UpdateCustomDomainRequest,
+    domains: Domains,
+) -> DataEnvelope[schemas.CustomDomainRecord]:
+    """Change the content at the root of a domain."""
+    return _domain_record(domains, await domains.update(caller.tenant_id, gateway_id, domain_id, body.cid))
+
+
+@router.post("/gateways/{id}/custom_domain/{domainId}/verify")
+async def verify_custom_domain(
+    caller: GatewaysWriter, gateway_id: GatewayId, domain_id: DomainId, domains: Domains
+) -> DataEnvelope[schemas.CustomDomainRecord]:
+    """Look for the TXT record, and then for the certificate."""
+    return _domain_record(domains, await domains.verify(caller.tenant_id, gateway_id, domain_id))
+
+
+@router.delete("/gateways/{id}/custom_domain/{domainId}")
+async def remove_custom_domain(
+    caller: GatewaysWriter, gateway_id: GatewayId, domain_id: DomainId, domains: Domains
+) -> DataEnvelope[None]:
+    """Remove a domain of a gateway."""
+    await domains.remove(caller.tenant_id, gateway_id, domain_id)
+    return DataEnvelope(data=None)
+
+
 @router.get("/gateways/{id}/{kind}")
 async def list_controls(
     caller: GatewaysReader, gateway_id: GatewayId, kind: AccessControlKind, gateways: Service
@@ -161,3 +209,14 @@ async def remove_control(
     """Delete an access control, by its id or value."""
     await gateways.remove_control(caller.tenant_id, gateway_id, kind, control)
     return DataEnvelope(data=None)
+
+
+def _record(
+    gateways: StorageGatewayService, domains: GatewayDomainService, gateway: StorageGateway, own: Sequence[Domain]
+) -> schemas.GatewayRecord:
+    records = [schemas.CustomDomainRecord.from_domain(one, domains.origin(one)) for one in own]
+    return schemas.gateway_record(gateway, gateways.origin(gateway.domain), records)
+
+
+def _domain_record(domains: GatewayDomainService, domain: Domain) -> DataEnvelope[schemas.CustomDomainRecord]:
+    return DataEnvelope(data=schemas.CustomDomainRecord.from_domain(domain, domains.origin(domain)))

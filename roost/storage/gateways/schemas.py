@@ -1,11 +1,12 @@
 """Schemas of storage gateways. Access controls use camelCase, which clients expect."""
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, StrictInt
 
 from roost.core.sensitive import Sensitive
+from roost.domains.model import Domain, DomainStatus
 from roost.storage.gateways.errors import PluginNotFound
 from roost.storage.gateways.model import AccessControl, AccessControlKind, Plugin, StorageGateway
 from roost.web.schemas import ApiSchema, Moment, StorageSchema, Text
@@ -47,6 +48,45 @@ class GatewaySettings(StorageSchema):
     restriction_policies: RestrictionPolicies
 
 
+class AddCustomDomainRequest(StorageSchema):
+    """With `cid`, the domain serves that content at its root."""
+
+    domain: Annotated[Text, Field(max_length=1000, examples=["files.example.com"])]
+    cid: Annotated[Text | None, Field(max_length=128)] = None
+
+
+class UpdateCustomDomainRequest(StorageSchema):
+    """`cid`: what the domain serves at its root from now on; null for all that the gateway serves."""
+
+    cid: Annotated[Text | None, Field(max_length=128)]
+
+
+class CustomDomainRecord(StorageSchema):
+    """A domain of a gateway; `reason` says what is missing."""
+
+    custom_domain_id: str
+    domain: str
+    url: str
+    cid: str | None
+    domain_validation_status: Literal["pending", "active"]
+    ssl_validation_status: Literal["pending", "active"]
+    reason: str | None
+    created_at: Moment
+
+    @classmethod
+    def from_domain(cls, domain: Domain, url: str) -> Self:
+        return cls(
+            custom_domain_id=domain.id,
+            domain=domain.name,
+            url=url,
+            cid=domain.cid,
+            domain_validation_status="active" if domain.is_verified else "pending",
+            ssl_validation_status="active" if domain.status is DomainStatus.ACTIVE else "pending",
+            reason=domain.reason,
+            created_at=domain.created_at,
+        )
+
+
 class GatewayRecord(StorageSchema):
     """`restrict`: without access controls, it serves only its tenant's content. `url`: its origin."""
 
@@ -56,6 +96,7 @@ class GatewayRecord(StorageSchema):
     restrict: bool
     created_at: Moment
     settings: GatewaySettings
+    custom_domains: Sequence[CustomDomainRecord]
 
 
 class GatewayList(StorageSchema):
@@ -95,7 +136,9 @@ PLUGIN_RECORDS: Mapping[int, PluginRecord] = {
 }
 
 
-def gateway_record(gateway: StorageGateway, url: str) -> GatewayRecord:
+def gateway_record(
+    gateway: StorageGateway, url: str, custom_domains: Sequence[CustomDomainRecord] = ()
+) -> GatewayRecord:
     of_kind = {kind: [control_record(c) for c in gateway.controls if c.kind is kind] for kind in AccessControlKind}
     policies = RestrictionPolicies(
         access_tokens=of_kind[AccessControlKind.TOKEN],
@@ -109,6 +152,7 @@ def gateway_record(gateway: StorageGateway, url: str) -> GatewayRecord:
         restrict=gateway.is_restricted,
         created_at=gateway.created_at,
         settings=GatewaySettings(restriction_policies=policies),
+        custom_domains=custom_domains,
     )
 
 

@@ -29,9 +29,13 @@ T = TypeVar("T")
 
 class StorageGatewayService:
     def __init__(self, db: Database, origin: Callable[[str], str] = "http://{}.gateways.localhost".format) -> None:
-        """`origin` returns the public origin of a gateway by name."""
+        """Create the service; `origin` returns the public origin of a gateway by name.
+
+        `delete_listeners` are called in each transaction that deletes a gateway.
+        """
         self._db = db
         self._cache = TTLCache[str, StorageGateway]()
+        self.delete_listeners: list[Callable[[Connection, StorageGateway], None]] = []
         self.origin = origin
 
     async def get_by_domain(self, name: str) -> StorageGateway:
@@ -86,6 +90,8 @@ class StorageGatewayService:
         def remove(connection: Connection) -> None:
             gateway = _get_gateway(connection, tenant_id, gateway_id)
             store.mark_deleted(connection, gateway.id, clock.utc_now())
+            for listener in self.delete_listeners:
+                listener(connection, gateway)
 
         await self._db.write(remove)
         self._invalidate(gateway_id)
