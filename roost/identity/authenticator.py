@@ -276,10 +276,19 @@ def auth_request_of(connection: HTTPConnection) -> AuthRequest:
 
 
 def _check_same_origin(request: AuthRequest) -> None:
-    """Check that a request with a cookie comes from the agent's own pages (RFC 6454), since browsers add it to any."""
-    origin = request.headers.get("origin")
-    is_harmless = origin is None or request.method in _SAFE_METHODS
-    if origin != request.origin and (request.upgrade or not is_harmless):
+    """Check that a request with a cookie comes from the agent's own pages, since browsers add it to any.
+
+    Browsers name the page in `Origin` (RFC 6454), `Sec-Fetch-Site` (W3C Fetch Metadata) or, old ones, `Referer`; each
+    that is there must agree, and without any no browser sent the request. For a WebSocket all browsers send `Origin`.
+    """
+    if request.method in _SAFE_METHODS and not request.upgrade:
+        return
+    headers, own = request.headers, request.origin
+    if "origin" in headers or request.upgrade:
+        is_own = headers.get("origin") == own
+    else:
+        is_own = f"{headers.get('referer', own)}/".startswith(f"{own}/")
+    if not is_own or not (request.upgrade or headers.get("sec-fetch-site", "none") in {"same-origin", "none"}):
         raise ForeignOrigin
 
 

@@ -7,6 +7,7 @@ from enum import Enum, auto
 from urllib.parse import parse_qsl, quote
 
 COOKIE = "gw_token"
+_SPACE = " \t"  # RFC 9110, 5.6.3; Python's own also has characters beyond ASCII
 BASIC_CHALLENGE = 'Basic realm="Roost"'
 
 
@@ -33,8 +34,8 @@ def find_credential(headers: Mapping[str, str], query: str) -> Credential | None
                 return Credential(value, CredentialSource.QUERY)
     for pair in headers.get("cookie", "").split(";"):
         name, _, value = pair.partition("=")
-        if name.strip() == COOKIE:
-            return Credential(value.strip().strip('"'), CredentialSource.COOKIE)
+        if name.strip(_SPACE) == COOKIE:  # the edge removes exactly these before a program gets the request
+            return Credential(value.strip(_SPACE).strip('"'), CredentialSource.COOKIE)
     return None
 
 

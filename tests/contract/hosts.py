@@ -9,21 +9,30 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import httpx2 as httpx
+
 from roost.drivers.runtime.fake import FakeRuntime
 from roost.storage.content.model import ContentNetwork
+from tests.conformance.name_server import NameServer, serve_names
 from tests.contract.storage import keep
 from tests.server import RunningServer, running
 
 PROGRAM = Path(__file__).with_name("hostile_program.py")
 PORT = 3000
 CONTENT = b"content of a storage gateway"
-PROGRAM_KINDS = ("protected route", "open route")
+PROGRAM_KINDS = ("protected route", "open route", "protected domain", "open domain")
 """Kinds of hosts behind which the agent's own program answers."""
-PLATFORM_KINDS = (
-    *("local", "management", "storage API", "uploads", "storage gateway", "origin of a CID"),
-    "agent's platform paths",
+GATEWAY_KINDS = ("agent's gateway", "gateway's domain")
+KINDS = (
+    *("local", "management", "storage API", "uploads", "storage gateway", "origin of a CID", "agent's platform paths"),
+    *GATEWAY_KINDS,
+    *PROGRAM_KINDS,
 )
-KINDS = (*PLATFORM_KINDS, "agent's gateway", *PROGRAM_KINDS)
+HANDSHAKE = (
+    *("Connection: Upgrade", "Upgrade: websocket"),
+    *("Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==", "Sec-WebSocket-Version: 13"),
+)
+CUSTOM_DOMAIN = "app.example.com"
 
 
 @dataclass(frozen=True)
@@ -98,6 +107,15 @@ class Estate:
         (reply,) = [reply for reply in parse_replies(raw, is_head=line.startswith("HEAD ")) if reply.status >= 200]
         return reply
 
+    async def shake_hands(self, head: bytes) -> int:
+        """Send a WebSocket handshake; return the status of the response."""
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
+        writer.write(head)
+        async with asyncio.timeout(10):
+            status = int((await reader.readuntil(b"\r\n\r\n")).split()[1])
+        writer.close()
+        return status
+
     async def plan(self, answer: bytes) -> str:
         """Leave an answer with the agent's program; return its number."""
         length = f"Content-Length: {len(answer)}"
@@ -144,11 +162,16 @@ def _split_body(reply: Reply, data: bytes) -> tuple[bytes, bytes]:
 
 @asynccontextmanager
 async def running_estate(folder: Path, **environment: str) -> AsyncIterator[Estate]:
-    async with running(folder, runtime=FakeRuntime(folder), **environment) as server:
-        yield await build_estate(server)
+    async with (
+        serve_names() as names,
+        running(
+            folder, runtime=FakeRuntime(folder), ROOST_DNS_SERVERS=f"127.0.0.1:{names.port}", **environment
+        ) as server,
+    ):
+        yield await build_estate(server, names)
 
 
-async def build_estate(server: RunningServer) -> Estate:
+async def build_estate(server: RunningServer, names: NameServer) -> Estate:
     api, storage = server.client(server.key()), server.client(server.key(), "api.localhost")
     agent = await _create_agent(server, "acme")
     path = f"/v0/agents/{agent['agentId']}"
@@ -158,6 +181,7 @@ async def build_estate(server: RunningServer) -> Estate:
     assert ran.json()["exitCode"] == 0, ran.text
     mappings = [{"pathPrefix": f"/{name}", "port": PORT, "protected": name == "closed"} for name in ("closed", "open")]
     assert (await api.put(f"{path}/port-forwarding", json={"mappings": mappings})).status_code == 200
+    await _register_domains(api, agent["agentId"], names)
     gateway = (await storage.get("/v3/gateways")).json()["data"]["rows"][0]
     cid = (await keep(server, "acme", ContentNetwork.PUBLIC, CONTENT)).cid
     suffix, key, token = f"localhost:{server.port}", server.key(), agent["gatewayToken"]
@@ -173,8 +197,26 @@ async def build_estate(server: RunningServer) -> Estate:
         "agent's gateway": Site(own, "/echo", token),
         "protected route": Site(own, "/closed/echo", token, "/closed"),
         "open route": Site(own, "/open/echo", None, "/open"),
+        "gateway's domain": Site(f"gateway-of-it.agents.{suffix}", "/echo", token),
+        "protected domain": Site(f"closed-to-all.agents.{suffix}", "/echo", token),
+        "open domain": Site(f"{CUSTOM_DOMAIN}:{server.port}", "/echo", None),
     }
     return Estate(server, server.port, agent, await _create_agent(server, "victim"), sites)
+
+
+async def _register_domains(api: httpx.AsyncClient, agent_id: str, names: NameServer) -> None:
+    path = f"/v0/agents/{agent_id}/domains"
+    for domain in (
+        {"subdomain": "gateway-of-it"},
+        {"subdomain": "closed-to-all", "targetPort": PORT},
+        {"customDomain": CUSTOM_DOMAIN, "targetPort": PORT, "protected": False},
+    ):
+        made = await api.post(path, json=domain)
+        assert made.status_code == 201, made.text
+    challenge = (await api.post(f"{path}/challenge", json={"customDomain": CUSTOM_DOMAIN})).json()
+    names.set_texts(challenge["name"], [challenge["value"]])
+    verified = await api.post(f"{path}/{made.json()['domain']['id']}/verify")
+    assert verified.json()["domain"]["status"] == "active", verified.text
 
 
 async def _create_agent(server: RunningServer, tenant: str) -> dict[str, Any]:

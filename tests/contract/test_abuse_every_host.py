@@ -16,7 +16,7 @@ from tests.contract.attacks import (
     compose_attack,
     hidden_request,
 )
-from tests.contract.hosts import KINDS, PROGRAM_KINDS, Estate, parse_replies, running_estate
+from tests.contract.hosts import GATEWAY_KINDS, HANDSHAKE, KINDS, PROGRAM_KINDS, Estate, parse_replies, running_estate
 
 EVERY_HOST = pytest.mark.parametrize("kind", KINDS)
 
@@ -107,13 +107,12 @@ async def test_hosts_that_are_none(estate: Estate, kind: str) -> None:
     assert len(await estate.seen()) == before
 
 
-HANDSHAKE = ("Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==", "Sec-WebSocket-Version: 13")
 IGNORED = (
-    ("Upgrade: websocket", *HANDSHAKE),
-    ("Upgrade: websocket", "Connection: keep-alive", *HANDSHAKE),
-    ("Connection: Upgrade", *HANDSHAKE),
+    ("Upgrade: websocket", *HANDSHAKE[2:]),
+    ("Upgrade: websocket", "Connection: keep-alive", *HANDSHAKE[2:]),
+    ("Connection: Upgrade", *HANDSHAKE[2:]),
     ("Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: AAMAAABk"),
-    ("Connection: Upgrade", "Upgrade: websocket, h2c", *HANDSHAKE),
+    ("Connection: Upgrade", "Upgrade: websocket, h2c", *HANDSHAKE[2:]),
     ("Connection: Upgrade", "Upgrade: TLS/1.0, HTTP/1.1"),
     ("Connection: Upgrade", "Upgrade:"),
 )
@@ -137,9 +136,9 @@ async def test_upgrades_that_are_not_taken(estate: Estate, kind: str, lines: Seq
 
 @EVERY_HOST
 async def test_bytes_after_a_handshake_are_no_request(estate: Estate, kind: str) -> None:
-    path = {"agent's gateway": "/ws"}.get(kind, "/ws" if kind in PROGRAM_KINDS else None)
+    path = "/ws" if kind in (*GATEWAY_KINDS, *PROGRAM_KINDS) else None
     hidden = hidden_request(estate.server.key(), estate.port)
-    head = estate.sites[kind].head("GET {path}", "Connection: Upgrade", "Upgrade: websocket", *HANDSHAKE, path=path)
+    head = estate.sites[kind].head("GET {path}", *HANDSHAKE, path=path)
     answer = await estate.send(head + hidden, hidden, end=True)
     assert MARK.encode() not in answer
     assert int(answer.split()[1]) == (101 if path or kind == "agent's platform paths" else 404)

@@ -289,6 +289,8 @@ class ProxyExchange:
     def _begin(self, status: int, headers: Headers, framing: bytes) -> None:
         self._has_begun, self._status = True, status
         own_lines = b"x-request-id: %b\r\n%b" % (self._request.request_id.encode(), framing)
+        if self._request.has_token_in_url:  # the last policy counts, so a gateway's own does not
+            own_lines += response_head.NO_REFERRER
         self._out.append(response_head.forward_response(status, headers, self._request.host, own_lines))
 
     def _answer_error(self, status: HTTPStatus, message: str) -> None:

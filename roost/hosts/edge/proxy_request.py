@@ -42,6 +42,11 @@ class ProxyRequest:
         """Whether it may be sent again when an idle connection turns out to be closed (RFC 9110, 9.2.2)."""
         return self.head.method in _REPEATABLE and not self.head.headers.has_body
 
+    @property
+    def has_token_in_url(self) -> bool:
+        target = self.head.target
+        return b"?" in target and strip_token(target, only_gateway_tokens=not self.upstream.is_protected) != target
+
     def sign_in_redirect(self, *, close: bool) -> bytes | None:
         """Return the redirect of a browser with a valid token in its URL to the same page with a cookie.
 

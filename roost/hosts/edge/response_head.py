@@ -1,7 +1,7 @@
 """Response heads: the parts of a gateway's response that clients get, and the edge's own short responses. Pure.
 
 A gateway is hostile: framing is always rewritten, hop-by-hop headers are dropped, and so are cookies that replace
-the gateway token or reach beyond the agent's own host.
+the gateway token or reach beyond the agent's own host, and `NEL`, by which browsers report URLs, also with a token.
 """
 
 from collections.abc import Iterable, Mapping
@@ -16,7 +16,8 @@ from roost.net.hop_by_hop import HOP_BY_HOP
 
 CLOSE = b"connection: close\r\n"
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
-_DROPPED = HOP_BY_HOP | {b"content-length", b"set-cookie2", b"x-request-id"}
+NO_REFERRER = b"referrer-policy: no-referrer\r\n"
+_DROPPED = HOP_BY_HOP | {b"content-length", b"nel", b"set-cookie2", b"x-request-id"}
 _FORWARDED_METHODS = "DELETE, GET, HEAD, OPTIONS, PATCH, POST, PUT"
 _PHRASES: Mapping[int, bytes] = {status.value: status.phrase.encode() for status in HTTPStatus}
 

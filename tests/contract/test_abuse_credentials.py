@@ -1,0 +1,187 @@
+"""Credentials at every kind of host: what programs see of them, and what pages of others can do (A12-A17, G9-G12)."""
+
+import base64
+from collections.abc import AsyncIterator, Mapping, Sequence
+
+import pytest
+
+from tests.contract.hosts import GATEWAY_KINDS, HANDSHAKE, PROGRAM_KINDS, Estate, parse_replies, running_estate
+
+AGENT_KINDS = (*GATEWAY_KINDS, *PROGRAM_KINDS)
+PROTECTED_KINDS = tuple(kind for kind in AGENT_KINDS if not kind.startswith("open"))
+
+
+@pytest.fixture(scope="module")
+async def estate(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Estate]:
+    async with running_estate(tmp_path_factory.mktemp("credentials") / "data") as estate:
+        yield estate
+
+
+def at(kinds: Sequence[str]) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("kind", kinds)
+
+
+@at(AGENT_KINDS)
+async def test_no_program_sees_a_gateway_token(estate: Estate, kind: str) -> None:
+    token, site = estate.agent["gatewayToken"], estate.sites[kind]
+    basic = base64.b64encode(f"git:{token}".encode()).decode()
+    good = f"Authorization: Bearer {token}"
+    for path, lines in (
+        ("/echo", (good,)),
+        ("/echo", (good, good)),
+        ("/echo", (f"Authorization: bearer  {token}",)),
+        (f"/echo?token={token}", ()),
+        (f"/echo?a=1&token={token}&token={token}", ()),
+        (f"/echo?%74%6fken={token}&token={token}", ()),
+        (f"/echo?token={token.replace('_', '%5f')}", ()),
+        ("/echo", (f"Cookie: gw_token={token}",)),
+        ("/echo", (f"Cookie: a=1;  gw_token = {token} ;b=2",)),
+        ("/echo", (f'Cookie: gw_token="{token}"; gw_token={token}',)),
+        ("/echo", (f"Cookie: a=1; \t gw_token\t=\t{token}",)),
+        ("/echo", (good, f"Cookie: gw_token={token}", f"Cookie: b=1; gw_token={token}")),
+        ("/echo", (good, f"Referer: http://{site.host}/x?token={token}#y")),
+        ("/echo", (good, f"Proxy-Authorization: Bearer {token}")),
+        (f"/echo?token={estate.victim['gatewayToken']}", (good, f"Cookie: gw_token={estate.victim['gatewayToken']}")),
+    ):  # fmt: skip
+        reply = await estate.ask(site, "GET {path}", *lines, path=path, token=None)
+        assert reply.status == 200, (path, lines, reply)
+        assert "rst_gw_" not in reply.body.decode().replace("%5f", "_"), (path, lines, reply)
+        assert basic not in reply.body.decode()
+    if kind.startswith("open"):
+        reply = await estate.ask(site, "GET {path}", f"Authorization: Basic {basic}", path="/echo", token=None)
+        assert basic not in reply.json()["head"]
+
+
+@at(PROTECTED_KINDS)
+async def test_what_is_no_credential(estate: Estate, kind: str) -> None:
+    token, site = estate.agent["gatewayToken"], estate.sites[kind]
+    basic = base64.b64encode(f"git:{token}".encode()).decode()
+    for path, line in (
+        ("/echo", "Accept: */*"),
+        ("/echo", f"Cookie: \xa0gw_token={token}"),  # no space of HTTP: it would reach the program
+        ("/echo", f"Cookie: gw_token\x85={token}"),
+        ("/echo", f"Cookie: GW_TOKEN={token}; __Host-gw_token={token}"),
+        ("/echo", f"Authorization: Basic {basic}"),
+        ("/echo", f"Authorization: {token}"),
+        ("/echo", f"Proxy-Authorization: Bearer {token}"),
+        (f"/echo?Token={token}", "Accept: */*"),
+        (f"/echo?%74oken={token}", "Accept: */*"),
+        (f"/echo?x=1;token={token}", "Accept: */*"),
+        ("/echo", f"Authorization: Bearer {estate.victim['gatewayToken']}"),
+        ("/echo", f"Authorization: Bearer {estate.server.key()}"),
+        ("/echo", f"Authorization: Bearer {estate.server.key('victim')}"),
+    ):
+        assert (await estate.ask(site, "GET {path}", line, path=path, token=None)).status == 401, (path, line)
+
+
+@at(PROGRAM_KINDS)
+async def test_a_url_with_a_token_is_told_to_nobody(estate: Estate, kind: str) -> None:
+    """A page leaves it by a redirect; other responses have no Referer, whatever the program says."""
+    token, site = estate.agent["gatewayToken"], estate.sites[kind]
+    answer = b"HTTP/1.1 200 OK\r\nReferrer-Policy: unsafe-url\r\nNEL: {}\r\nContent-Length: 0\r\n\r\n"
+    number = await estate.plan(answer)
+    reply = await estate.ask(site, path=f"/raw?{number}&token={token}", token=None)
+    assert [value for name, value in reply.headers if name == "referrer-policy"][-1] == "no-referrer"
+    assert reply["nel"] is None
+    plain = await estate.ask(site, path=f"/raw?{number}")
+    assert [value for name, value in plain.headers if name == "referrer-policy"] == ["unsafe-url"]
+    page = await estate.ask(site, "GET {path}", "Accept: text/html", path=f"/echo?token={token}&a=1", token=None)
+    if kind.startswith("open"):
+        assert (page.status, page["referrer-policy"], page["set-cookie"]) == (200, "no-referrer", None)
+    else:
+        assert (page.status, page["referrer-policy"]) == (303, "no-referrer")
+        assert page["location"] == f"http://{site.host}{site.prefix}/echo?a=1"
+        assert page["set-cookie"] == f"gw_token={token}; Path=/; HttpOnly; SameSite=Lax"
+
+
+KEPT = ("own=1", "__Host-own=1; Secure; Path=/", "__Secure-own=1; Secure", "a=gw_token", "x=1; Domain=")
+DROPPED = (
+    *(
+        "gw_token=x",
+        " gw_token\t=x; Path=/",
+        "gw_token",
+        "=gw_token=x",
+        "gw_token=; Max-Age=0",
+        "gw_token=x; Path=/sub",
+    ),
+    *(
+        "a=1; Domain=agents.localhost",
+        "a=1; Domain=.agents.localhost",
+        "a=1;domain=localhost",
+        "a=1; Domain=example.com",
+    ),
+    *("__Host-a=1; Secure; Path=/; Domain=agents.localhost", "__Secure-a=1; Secure; Domain=localhost"),
+    *("a=1; Domain=agents.localhost.", "a=1; Domain={victim}.agents.localhost", "a=1; Path=/;DOMAIN \t=\t.localhost"),
+    *("a=1; Domain={host}; Domain=agents.localhost", 'a=1; Domain="agents.localhost"'),
+)
+
+
+@at(PROGRAM_KINDS)
+async def test_cookies_of_programs(estate: Estate, kind: str) -> None:
+    """None replaces the gateway token or reaches another agent; also not in hints or trailers."""
+    site = estate.sites[kind]
+    names = {"host": site.host.partition(":")[0], "victim": estate.victim["agentId"]}
+    lines = "".join(f"Set-Cookie: {cookie.format(**names)}\r\n" for cookie in (*KEPT, *DROPPED))
+    answer = f"HTTP/1.1 103 Early Hints\r\n{lines}\r\nHTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n{lines}\r\n"
+    number = await estate.plan(f"{answer}0\r\n{lines}\r\n".encode())
+    raw = await estate.send(site.head("GET {path}", "Connection: close", path=f"/raw?{number}"))
+    for reply in parse_replies(raw):
+        assert [value for name, value in reply.headers if name == "set-cookie"] == [*KEPT[:-1], KEPT[-1]]
+
+
+@at(PROGRAM_KINDS)
+async def test_redirects_of_programs(estate: Estate, kind: str) -> None:
+    """They are the client's to follow, and have nothing of its credential (G12)."""
+    site, token = estate.sites[kind], estate.agent["gatewayToken"]
+    other = f"//{estate.victim['agentId']}.agents.localhost:{estate.port}/"
+    for location in (f"http://agents.localhost:{estate.port}/v0/agents", other, "/v0/agents"):
+        answer = f"HTTP/1.1 307 Temporary Redirect\r\nLocation: {location}\r\nContent-Length: 0\r\n\r\n"
+        reply = await estate.ask(site, path=f"/raw?{await estate.plan(answer.encode())}&token={token}")
+        assert (reply.status, reply["location"], reply["set-cookie"]) == (307, location, None)
+        assert token not in str(reply)
+
+
+PAGES: Mapping[tuple[str, ...], bool] = {
+    (): True,  # no browser
+    ("Origin: {own}",): True,
+    ("Origin: {own}", "Sec-Fetch-Site: same-origin"): True,
+    ("Sec-Fetch-Site: none",): True,
+    ("Referer: {own}/page?x=1",): True,
+    ("Referer: {own}",): True,
+    ("Origin: null",): False,
+    ("Origin: http://evil.example",): False,
+    ("Origin: {own}.evil.example",): False,
+    ("Origin: http://{victim}.agents.localhost:{port}",): False,
+    ("Origin: http://agents.localhost:{port}",): False,
+    ("Origin: https://{host}",): False,
+    ("Origin:",): False,
+    ("Sec-Fetch-Site: same-site",): False,
+    ("Sec-Fetch-Site: cross-site",): False,
+    ("Sec-Fetch-Site: odd",): False,
+    ("Origin: {own}", "Sec-Fetch-Site: cross-site"): False,
+    ("Referer: http://evil.example/{own}/",): False,
+    ("Referer: {own}.evil.example/",): False,
+}
+
+
+@at(("agent's platform paths", *PROTECTED_KINDS))
+async def test_cookies_count_on_the_agents_own_pages(estate: Estate, kind: str) -> None:
+    """For changes and WebSockets; a bearer token counts anywhere."""
+    site, is_platform = estate.sites[kind], kind == "agent's platform paths"
+    cookie = f"Cookie: gw_token={estate.agent['gatewayToken']}"
+    post = ("POST {path}", "Content-Length: 0")
+    path = "/v0/tasks" if is_platform else site.path.removeprefix(site.prefix)
+    for lines, is_own in PAGES.items():
+        own = _expand(estate, kind, lines)
+        changed = await estate.ask(site, *post, cookie, *own, path=path, token=None)
+        assert changed.status == (403 if not is_own else 400 if is_platform else 200), (lines, changed)
+        assert (await estate.ask(site, *post, *own, path=path)).status == (400 if is_platform else 200), lines
+        assert (await estate.ask(site, "GET {path}", cookie, *own, token=None)).status == 200, lines
+        handshake = site.head("GET {path}", *HANDSHAKE, cookie, *own, path=None if is_platform else "/ws", token=None)
+        assert await estate.shake_hands(handshake) == (101 if "Origin: {own}" in lines else 403), lines
+
+
+def _expand(estate: Estate, kind: str, lines: Sequence[str]) -> Sequence[str]:
+    host = estate.sites[kind].host
+    names = {"own": f"http://{host}", "host": host, "victim": estate.victim["agentId"], "port": estate.port}
+    return [line.format(**names) for line in lines]
