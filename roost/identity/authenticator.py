@@ -22,7 +22,6 @@ from roost.identity.caller import Caller, CallerKind
 from roost.identity.credentials import Credential, CredentialSource, find_credential, find_password, is_gateway_token
 from roost.identity.errors import (
     BasicUnauthorised,
-    ForeignOrigin,
     MissingBasicCredential,
     MissingCredential,
     PermissionDenied,
@@ -30,6 +29,7 @@ from roost.identity.errors import (
 )
 from roost.identity.gateway_tokens import GatewayTokens
 from roost.identity.platform_tokens import PlatformTokens, is_platform
+from roost.identity.same_origin import SAFE_METHODS, check_same_origin
 from roost.identity.throttle import FailedLoginThrottle
 from roost.web.service_registry import provide_service
 from roost.web.url_rule import HostKind, UrlFamily
@@ -38,7 +38,6 @@ ANY_SCOPE = "any scope"
 KEY_PAIR_HEADERS = ("pinata_api_key", "pinata_secret_api_key")
 """Headers of old storage clients for a key's handle and secret."""
 _GATEWAY_BOUND = frozenset({CallerKind.GATEWAY, CallerKind.PLATFORM})
-_SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 _STORAGE_HOSTS = frozenset({HostKind.STORAGE, HostKind.STORAGE_GATEWAY})
 
 
@@ -237,14 +236,14 @@ class Authenticator:
                 caller = await self._keys.verify(credential.token, counts_use=request.counts_use)
         except Unauthorised as error:
             raise self._rejection(request) from error
-        action = "read" if request.method in _SAFE_METHODS else "write"
+        action = "read" if request.method in SAFE_METHODS else "write"
         if not caller.allows(f"org:agents:{action}"):
             raise PermissionDenied
         return caller
 
     async def _authenticate_gateway(self, request: AuthRequest, credential: Credential) -> Caller:
         if credential.source is CredentialSource.COOKIE:
-            _check_same_origin(request)
+            check_same_origin(request.method, request.headers, request.origin, upgrade=request.upgrade)
         try:
             return await self._gateways.verify(credential.token)
         except Unauthorised as error:
@@ -273,23 +272,6 @@ def auth_request_of(connection: HTTPConnection) -> AuthRequest:
         origin=state.get("origin", ""),
         upgrade=connection.scope["type"] == "websocket",
     )
-
-
-def _check_same_origin(request: AuthRequest) -> None:
-    """Check that a request with a cookie comes from the agent's own pages, since browsers add it to any.
-
-    Browsers name the page in `Origin` (RFC 6454), `Sec-Fetch-Site` (W3C Fetch Metadata) or, old ones, `Referer`; each
-    that is there must agree, and without any no browser sent the request. For a WebSocket all browsers send `Origin`.
-    """
-    if request.method in _SAFE_METHODS and not request.upgrade:
-        return
-    headers, own = request.headers, request.origin
-    if "origin" in headers or request.upgrade:
-        is_own = headers.get("origin") == own
-    else:
-        is_own = f"{headers.get('referer', own)}/".startswith(f"{own}/")
-    if not is_own or not (request.upgrade or headers.get("sec-fetch-site", "none") in {"same-origin", "none"}):
-        raise ForeignOrigin
 
 
 AgentId = Annotated[str, Path(alias="agentId")]

@@ -1,0 +1,34 @@
+import pytest
+
+from roost.identity.errors import ForeignOrigin
+from roost.identity.same_origin import check_same_origin
+
+OWN = "https://a.agents.example"
+
+
+@pytest.mark.parametrize("headers", [{}, {"origin": OWN}, {"referer": f"{OWN}/x"}, {"sec-fetch-site": "same-origin"}])
+def test_own_pages_may_change_something(headers: dict[str, str]) -> None:
+    check_same_origin("POST", headers, OWN, upgrade=False)
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"origin": "null"},
+        {"origin": OWN, "sec-fetch-site": "same-site"},
+        {"sec-fetch-site": "cross-site", "referer": OWN},
+        {"referer": f"{OWN}.evil.example/"},
+        {"origin": "https://b.agents.example", "referer": f"{OWN}/"},
+    ],
+)
+def test_other_pages_may_only_read(headers: dict[str, str]) -> None:
+    with pytest.raises(ForeignOrigin):
+        check_same_origin("DELETE", headers, OWN, upgrade=False)
+    check_same_origin("GET", headers, OWN, upgrade=False)
+
+
+@pytest.mark.parametrize("headers", [{}, {"referer": OWN}, {"origin": ""}, {"origin": f"{OWN}:443"}])
+def test_websockets_need_the_own_origin(headers: dict[str, str]) -> None:
+    with pytest.raises(ForeignOrigin):
+        check_same_origin("GET", headers, OWN, upgrade=True)
+    check_same_origin("GET", {"origin": OWN, "sec-fetch-site": "cross-site"}, OWN, upgrade=True)
