@@ -9,7 +9,7 @@ _OWN_SITES = frozenset({"same-origin", "none"})
 
 
 def check_same_origin(method: str, headers: Mapping[str, str], own: str, *, upgrade: bool) -> None:
-    """Raise ForeignOrigin for a change, or a WebSocket, from a page that is not of the origin `own`.
+    """Check that a change, or a WebSocket, comes from a page of the origin `own`. Raises ForeignOrigin.
 
     Browsers name the page in `Origin` (RFC 6454), `Sec-Fetch-Site` (W3C Fetch Metadata) or, old ones, `Referer`; each
     that is there must agree, and without any no browser sent the request. For a WebSocket all browsers send `Origin`.
