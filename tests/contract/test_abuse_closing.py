@@ -1,0 +1,109 @@
+"""Streams and WebSockets end within a second when what let them in goes: token, route, domain, agent (A8, G9)."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Collection
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.contract.hosts import GATEWAY_KINDS, HANDSHAKE, PROGRAM_KINDS, Estate, running_estate
+
+LIVE_KINDS = ("agent's platform paths", *GATEWAY_KINDS, *PROGRAM_KINDS)
+
+
+@dataclass
+class Live:
+    """A response without an end, or a WebSocket."""
+
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+    ended_at: float | None = None
+
+    async def watch(self) -> None:
+        """Read to the end of the connection, or to the last chunk or close frame with which the platform ends one."""
+        with suppress(ConnectionError):
+            while data := await self.reader.read(1 << 16):
+                if data.endswith(b"0\r\n\r\n") or b"\x88" in data:
+                    break
+        self.ended_at = time.monotonic()
+
+
+@pytest.fixture
+async def estate(tmp_path: Path) -> AsyncIterator[Estate]:
+    async with running_estate(tmp_path / "data") as estate:
+        yield estate
+
+
+async def open_live(estate: Estate, kind: str, *, websocket: bool) -> Live:
+    site = estate.sites[kind]
+    if kind == "agent's platform paths":
+        path = "/v0/logs" if websocket else "/v0/files/watch"
+    elif kind in GATEWAY_KINDS:
+        path = "/ws" if websocket else "/slow?count=1000&every=0.05"
+    else:
+        path = "/ws" if websocket else "/ticks"
+    reader, writer = await asyncio.open_connection("127.0.0.1", estate.port)
+    writer.write(site.head("GET {path}", *(HANDSHAKE if websocket else ()), path=path))
+    async with asyncio.timeout(10):
+        head = await reader.readuntil(b"\r\n\r\n")
+    assert int(head.split()[1]) == (101 if websocket else 200), (kind, head)
+    return Live(reader, writer)
+
+
+async def change(estate: Estate, name: str) -> None:
+    api = estate.server.client(estate.server.key())
+    path = f"/v0/agents/{estate.agent['agentId']}"
+    if name == "rotation":
+        answer = await api.post(f"{path}/gateway-token/rotate")
+    elif name == "deletion":
+        answer = await api.delete(path)
+    elif name == "routes":
+        answer = await api.put(f"{path}/port-forwarding", json={"mappings": []})
+    else:
+        domains = (await api.get(f"{path}/domains")).json()["domains"]
+        wanted = {"domain": "open domain", "own domain": "protected domain", "gateway domain": "gateway's domain"}[name]
+        found = next(one for one in domains if estate.sites[wanted].host.startswith(one["domain"]))
+        if name == "own domain":
+            answer = await api.put(f"{path}/domains/{found['id']}", json={"targetPort": 3001})
+        else:
+            answer = await api.delete(f"{path}/domains/{found['id']}")
+    assert answer.status_code == 200, answer.text
+
+
+@pytest.mark.parametrize(
+    ("name", "ended"),
+    [
+        ("rotation", LIVE_KINDS),
+        ("deletion", LIVE_KINDS),
+        ("routes", ("protected route", "open route")),
+        ("domain", ("open domain",)),
+        ("own domain", ("protected domain",)),
+        ("gateway domain", ("gateway's domain",)),
+    ],
+)
+async def test_what_was_opened_ends_with_its_reason(estate: Estate, name: str, ended: Collection[str]) -> None:
+    live = {
+        (kind, websocket): await open_live(estate, kind, websocket=websocket)
+        for kind in LIVE_KINDS
+        for websocket in (False, True)
+    }
+    watching = [asyncio.create_task(one.watch()) for one in live.values()]
+    expected = {key for key in live if key[0] in ended}
+    began = time.monotonic()
+    changing = asyncio.create_task(change(estate, name))
+    try:
+        async with asyncio.timeout(5):
+            while {key for key, one in live.items() if one.ended_at is not None} < expected:
+                await asyncio.sleep(0.01)
+        await changing
+        seconds = {key: one.ended_at - began for key, one in live.items() if one.ended_at is not None}
+        assert seconds.keys() == expected
+        assert max(seconds.values()) < 1, seconds
+    finally:
+        for task in watching:
+            task.cancel()
+        for one in live.values():
+            one.writer.close()
