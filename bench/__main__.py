@@ -1,7 +1,7 @@
 """Run the benchmarks: `make bench` for all but the long one, git-large; `python -m bench NAME...` for some.
 
-Names: containers, agents, skills, templates, hub, api, records, scans, logs, edge, tasks, snapshots, git, git-large,
-storage, uploads, gateway.
+Names: containers, agents, skills, templates, hub, api, records, scans, logs, edge, domains, tasks, snapshots, git,
+git-large, storage, uploads, gateway.
 """
 
 import sys
@@ -13,6 +13,7 @@ from bench import (
     agents,
     api,
     containers,
+    domains,
     edge,
     gateway,
     git_access,
@@ -40,6 +41,7 @@ _BENCHMARKS: Mapping[str, Callable[[Path], Sequence[Row]]] = {
     "scans": scans.run,
     "logs": logs.run,
     "edge": edge.run,
+    "domains": domains.run,
     "tasks": tasks.run,
     "snapshots": snapshots.run,
     "git": git_access.run,

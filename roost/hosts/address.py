@@ -16,6 +16,7 @@ from roost.web.url_rule import HostKind
 _HOST = re.compile(r"(\[::1\]|[a-z0-9-]+(?:\.[a-z0-9-]+)*)\.?(?::[0-9]{1,5})?", re.IGNORECASE | re.ASCII)
 _LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?", re.ASCII)
 _LENGTH_LIMIT = 260  # a DNS name of 253 characters, a dot and a port
+_CACHE_SIZE = 16 * 1024  # names of at most 260 characters
 _LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
@@ -37,6 +38,20 @@ class HostAddress:
     cid: str | None = None
     domain: str | None = None
     route: PathRoute | None = None
+
+
+class _HostName:
+    """A Host header as it was parsed: the name, if it can be a registered one, and the platform's own address of it.
+
+    `domain` is what was last registered as that name, and `address` is its address.
+    """
+
+    __slots__ = ("address", "domain", "name", "own")
+
+    def __init__(self, name: str | None, own: HostAddress | None) -> None:
+        self.name, self.own = name, own
+        self.domain: Domain | None = None
+        self.address: HostAddress | None = None
 
 
 def _find_none(_name: str) -> None:
@@ -63,7 +78,7 @@ class HostAddresses:
             self._uploads: HostAddress(HostKind.STORAGE, self.origin(self._uploads)),
             **{name: HostAddress(HostKind.LOCAL, self.origin(name)) for name in _LOOPBACK},
         }
-        self._parse_own = lru_cache(maxsize=4096)(self._parse)
+        self._parse_name = lru_cache(maxsize=_CACHE_SIZE)(self._parse)
         self._find_domain: FindDomain = _find_none
 
     def use_domains(self, find: FindDomain) -> None:
@@ -72,14 +87,14 @@ class HostAddresses:
 
     def parse(self, host: str) -> HostAddress | None:
         """Return the address that a Host header names; None for an unknown one (answer 404)."""
-        name, own = self._parse_own(host)
-        if name is None or (domain := self._find_domain(name)) is None:
-            return own
-        if domain.owner.kind is DomainOwnerKind.STORAGE_GATEWAY:
-            gateway, cid = domain.owner.id, domain.cid
-            return HostAddress(HostKind.STORAGE_GATEWAY, self.origin(name), gateway=gateway, cid=cid, domain=name)
-        route = None if domain.port is None else PathRoute("", domain.port, domain.is_protected)
-        return HostAddress(HostKind.DOMAIN, self.origin(name), domain.owner.id, domain=name, route=route)
+        if len(host) > _LENGTH_LIMIT:  # the cache would keep it
+            return None
+        found = self._parse_name(host)
+        if found.name is None or (domain := self._find_domain(found.name)) is None:
+            return found.own
+        if domain is not found.domain:
+            found.domain, found.address = domain, self._domain_address(found.name, domain)
+        return found.address
 
     @property
     def agents_url(self) -> str:
@@ -104,22 +119,28 @@ class HostAddresses:
         """Return the public origin of an agent's own address."""
         return self.origin(f"{agent_id}.{self.agents_host}")
 
-    def _parse(self, host: str) -> tuple[str | None, HostAddress | None]:
-        """Return the name in a Host header if it can be a registered one, and the platform's own address of it."""
-        match = _HOST.fullmatch(host) if len(host) <= _LENGTH_LIMIT else None
+    def _domain_address(self, name: str, domain: Domain) -> HostAddress:
+        if domain.owner.kind is DomainOwnerKind.STORAGE_GATEWAY:
+            gateway, cid = domain.owner.id, domain.cid
+            return HostAddress(HostKind.STORAGE_GATEWAY, self.origin(name), gateway=gateway, cid=cid, domain=name)
+        route = None if domain.port is None else PathRoute("", domain.port, domain.is_protected)
+        return HostAddress(HostKind.DOMAIN, self.origin(name), domain.owner.id, domain=name, route=route)
+
+    def _parse(self, host: str) -> _HostName:
+        match = _HOST.fullmatch(host)
         if match is None:
-            return None, None
+            return _HostName(None, None)
         name = match[1].lower()
         if (fixed := self._fixed.get(name)) is not None:
-            return None, fixed
+            return _HostName(None, fixed)
         if name.endswith(f".{self._gateways}"):
-            return None, self._gateway(name, name.removesuffix(f".{self._gateways}").split("."))
+            return _HostName(None, self._gateway(name, name.removesuffix(f".{self._gateways}").split(".")))
         label, _, parent = name.partition(".")
         if parent != self.agents_host or _LABEL.fullmatch(label) is None:
-            return name, None
+            return _HostName(name, None)
         if ids.is_host_label(label):
-            return None, HostAddress(HostKind.AGENT, self.agent_origin(label), label)
-        return name, HostAddress(HostKind.AGENT, self.agent_origin(label), label)
+            return _HostName(None, HostAddress(HostKind.AGENT, self.agent_origin(label), label))
+        return _HostName(name, HostAddress(HostKind.AGENT, self.agent_origin(label), label))
 
     def _gateway(self, host: str, labels: Sequence[str]) -> HostAddress | None:
         """Parse `name`, or `cid.ipfs.name` for the origin of one CID."""

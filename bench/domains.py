@@ -1,0 +1,57 @@
+"""A look-up of a host name among many registered domains, compared with one among few.
+
+Each look-up is of another name than the one before, and all names take turns.
+"""
+
+import random
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from bench.table import Row
+from roost.domains.model import Domain, DomainOwner, DomainOwnerKind, DomainStatus
+from roost.hosts.address import HostAddresses
+
+_FEW, _MANY = 10, 10_000
+_LOOKUPS, _ROUNDS = 100_000, 5
+
+
+def run(_folder: Path) -> Sequence[Row]:
+    few, many = _microseconds(_FEW), _microseconds(_MANY)
+    return [Row(f"look-up among {_MANY:,} domains", many, "us", f"among {_FEW}", few, "no search: within 1 us")]
+
+
+def _microseconds(count: int) -> float:
+    """Return the time of a look-up, the best of some rounds."""
+    domains = {domain.name: domain for domain in map(_domain, range(count))}
+    addresses = HostAddresses()
+    addresses.use_domains(domains.get)
+    hosts = [f"{name}:8642" for name in domains] * (_LOOKUPS // count)
+    random.shuffle(hosts)
+    return min(_time_lookups(addresses, hosts) for _ in range(_ROUNDS)) / len(hosts) * 1e6
+
+
+def _time_lookups(addresses: HostAddresses, hosts: Sequence[str]) -> float:
+    began = time.perf_counter()
+    for host in hosts:
+        addresses.parse(host)
+    return time.perf_counter() - began
+
+
+def _domain(number: int) -> Domain:
+    now = datetime.now(UTC)
+    return Domain(
+        id=str(number),
+        owner=DomainOwner(DomainOwnerKind.AGENT, f"agent{number}", "tenant"),
+        name=f"app{number}.example.com",
+        subdomain=None,
+        port=8000,
+        is_protected=True,
+        status=DomainStatus.ACTIVE,
+        reason=None,
+        misses=0,
+        checked_at=None,
+        created_at=now,
+        updated_at=now,
+    )
