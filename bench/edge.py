@@ -65,10 +65,9 @@ def run(folder: Path) -> Sequence[Row]:
         upstream = stack.enter_context(run_upstream(machine.client))
         stack.enter_context(pinned_to(machine.client))
         figures = _measure_load(folder, machine, upstream, proxies)
-        idle, slow = (
-            {name: measure(folder, machine, upstream, start) for name, start in proxies.items()}
-            for measure in (_measure_idle, _measure_slow)
-        )
+        sockets = {name: _measure_idle(folder, machine, upstream, start) for name, start in proxies.items()}
+        slow = {name: _measure_slow(folder, machine, upstream, start) for name, start in proxies.items()}
+    idle = {name: after for name, (_, after) in sockets.items()} | {f"{_OWN} without them": sockets[_OWN][0]}
     return [
         _row("request to an agent's port, CPU", "us", "below the reference", {k: v.cpu for k, v in figures.items()}),
         _row(
@@ -123,11 +122,11 @@ def _cpu_of(proxy: Proxy, load: Coroutine[None, None, Sequence[float]]) -> tuple
     return (sum(map(cpu_seconds, proxy.pids)) - before) / len(seconds) * 1e6, seconds
 
 
-def _measure_idle(folder: Path, machine: _Machine, upstream: Proxy, start: StartProxy) -> float:
-    """Return the memory of a proxy with idle WebSockets, in MB."""
+def _measure_idle(folder: Path, machine: _Machine, upstream: Proxy, start: StartProxy) -> tuple[float, float]:
+    """Return the memory of a proxy without and with idle WebSockets, in MB."""
     handshakes = [request_head("/ws", number % AGENTS, *_HANDSHAKE) for number in range(_SOCKETS)]
     with start(folder, upstream.port, machine.server) as proxy:
-        return uvloop.run(_memory_with(proxy, handshakes, b"101"))
+        return _memory(proxy), uvloop.run(_memory_with(proxy, handshakes, b"101"))
 
 
 def _measure_slow(folder: Path, machine: _Machine, upstream: Proxy, start: StartProxy) -> float:

@@ -18,6 +18,7 @@ import uvicorn
 import uvloop
 
 from bench.processes import caddy_environment, fetch_nginx, find_caddy, free_port, run_process
+from roost.core.interpreter import freeze_heap
 from roost.core.sensitive import Sensitive
 from roost.hosts.address import HostAddresses
 from roost.hosts.edge.dependencies import ProxyDependencies
@@ -277,6 +278,7 @@ def _serve_edge(port: int, upstream: int) -> None:
         observe=lambda _record: None,
         cache=ResponseCache(lambda: 0),
     )
+    freeze_heap()  # as `roost up` does
     uvicorn.run(
         _auth_app, http=edge_protocol(dependencies), ws="websockets-sansio", port=port, log_config=None, lifespan="off"
     )

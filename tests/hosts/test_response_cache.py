@@ -25,7 +25,7 @@ def response(body: bytes = b"body") -> CachedResponse:
 
 def key(*lines: tuple[bytes, bytes], method: bytes = b"GET", version: str = "1.1") -> CacheKey | None:
     headers: Headers = [(b"host", b"gate"), *lines]
-    return cache_key(RequestHead(method, b"/ipfs/x", RequestHeaders(version, headers)))
+    return cache_key(RequestHead(method, b"/ipfs/x", RequestHeaders(version, headers), websocket=False))
 
 
 async def publish(

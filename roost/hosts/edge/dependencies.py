@@ -44,7 +44,7 @@ class ProxyLimits:
     response_head: float = 120.0
     idle: float = 600.0
     spare: float = 60.0  # for which an idle connection to a gateway is kept
-    spares: int = 32
+    spares: int = 64
     streams: int = 256  # connections to one agent's gateway
     connections: int = 4096  # of all clients to the public port
     peer_connections: int = 512  # of one client

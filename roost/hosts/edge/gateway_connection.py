@@ -18,6 +18,9 @@ from roost.hosts.edge.dependencies import GatewayUnreachable, ProxyLimits
 from roost.hosts.edge.request_head import Headers, head_size
 
 _MAX_INFORMATIONAL = 16
+# Constants, because Python 3.11 looks up the members of enumerations by a slow descriptor.
+_SWITCHING_PROTOCOLS, _OK = int(HTTPStatus.SWITCHING_PROTOCOLS), int(HTTPStatus.OK)
+_BODILESS = frozenset({int(HTTPStatus.NO_CONTENT), int(HTTPStatus.NOT_MODIFIED)})
 _FRAMING = frozenset({b"content-length", b"transfer-encoding"})
 
 
@@ -186,9 +189,9 @@ class GatewayConnection(asyncio.Protocol):
             raise InvalidResponse("the head is too large")
         status = self._parser.get_status_code()
         framing = {name: value for name, value in headers if name in _FRAMING}
-        if status >= HTTPStatus.OK:
+        if status >= _OK:
             self._begin_response(handler, status, headers, framing)
-        elif status == HTTPStatus.SWITCHING_PROTOCOLS:
+        elif status == _SWITCHING_PROTOCOLS:
             handler.begin_tunnel(headers)
         else:
             self._informational += 1
@@ -236,7 +239,7 @@ class GatewayConnection(asyncio.Protocol):
             raise InvalidResponse("an unknown status or version")
         if coding is not None and (coding.lower() != b"chunked" or version == "1.0"):
             raise InvalidResponse("an unknown transfer coding")
-        has_body = not self._bodiless and status not in {HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED}
+        has_body = not self._bodiless and status not in _BODILESS
         self._is_final = True
         self._reusable = self._parser.should_keep_alive()
         self._until_close = has_body and not framing

@@ -45,10 +45,10 @@ class GatewayPool:
     def remove_routed(self, source: str, request: RoutedRequest) -> None:
         _discard(self._routed, source, request)
 
-    def take_idle(self, upstream: Upstream, max_idle: float) -> GatewayConnection | None:
-        """Return a connection that was idle for at most `max_idle` seconds."""
+    def take_idle(self, upstream: Upstream, idle_since: float) -> GatewayConnection | None:
+        """Return a connection that was used at `idle_since` or later, in the time of the event loop."""
         idle = self._idle.get((upstream.agent_id, upstream.port))
-        if not idle or idle[-1].idle_since < asyncio.get_running_loop().time() - max_idle:
+        if not idle or idle[-1].idle_since < idle_since:
             return None
         return idle.pop()
 
@@ -73,15 +73,15 @@ class GatewayPool:
         finally:
             _discard(self._users, agent_id, request)
 
-    def put_back(self, connection: GatewayConnection) -> None:
+    def put_back(self, connection: GatewayConnection, now: float) -> None:
         """Keep a connection for another request."""
-        loop, idle = asyncio.get_running_loop(), self._idle[connection.agent_id, connection.port]
-        connection.release(loop.time())
+        idle = self._idle[connection.agent_id, connection.port]
+        connection.release(now)
         idle.append(connection)
         if len(idle) > self._limits.spares:
             idle.pop(0).abort()
         if self._timer is None:
-            self._timer = loop.call_later(self._limits.spare, self._expire)
+            self._timer = asyncio.get_running_loop().call_later(self._limits.spare, self._expire)
 
     def drop(self, agent_id: str) -> None:
         """End every connection, tunnel and request of an agent: its credentials have changed, or it is deleted."""

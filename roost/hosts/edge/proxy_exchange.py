@@ -29,6 +29,7 @@ NOTHING_LISTENS = (
     "Nothing answers on port {port} of this agent. Start a program that listens there, for instance by the script "
     "`start` of its manifest.json."
 )
+_NO_CONTENT = int(HTTPStatus.NO_CONTENT)
 _RECENT = 2.0  # a request that may not be repeated takes no connection that the gateway may be about to close
 
 
@@ -145,7 +146,7 @@ class ProxyExchange:
             self._answer(HTTPStatus.SEE_OTHER, redirect)
             return
         max_idle = 0.0 if self._is_retry else self._limits.spare if request.is_repeatable else _RECENT
-        if (gateway := self._pool.take_idle(request.upstream, max_idle)) is not None:
+        if (gateway := self._pool.take_idle(request.upstream, self._client.loop.time() - max_idle)) is not None:
             self._send(gateway)
         else:
             self._run(self._dial())
@@ -204,7 +205,7 @@ class ProxyExchange:
         framing = b"" if self._keep_alive else response_head.CLOSE
         if self._is_chunked:
             framing += b"transfer-encoding: chunked\r\n"
-        elif length is not None and status != HTTPStatus.NO_CONTENT:
+        elif length is not None and status != _NO_CONTENT:
             framing += b"content-length: %d\r\n" % length
         self._begin(status, headers, framing)
 
@@ -237,7 +238,7 @@ class ProxyExchange:
             self._out.append(b"0\r\n\r\n")
         self._write_response()
         if reusable and self._is_uploaded and self._gateway is not None:
-            self._pool.put_back(self._gateway)
+            self._pool.put_back(self._gateway, self._client.loop.time())
             self._gateway = None
         self._finish()
 

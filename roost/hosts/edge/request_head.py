@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from http import HTTPStatus
 from itertools import chain
+from typing import NamedTuple
 from urllib.parse import unquote_to_bytes
 
 from roost.hosts.client_address import forwarded_client_ip
@@ -35,6 +36,16 @@ class InvalidRequestHead(Exception):  # noqa: N818 - a rejection is the expected
     def __init__(self, status: HTTPStatus, message: str) -> None:
         super().__init__(message)
         self.status, self.message = status, message
+
+
+class _ForwardContext(NamedTuple):
+    """What is the same for the requests of a connection to one program. `client` is an IP address."""
+
+    client: str
+    scheme: str
+    credential_name: bytes
+    prefix: bytes
+    is_open: bool
 
 
 class RequestHeaders:
@@ -69,7 +80,7 @@ class RequestHeaders:
             seen.get(b"upgrade", b"").lower() == b"websocket" and version != "1.0" and _has_upgrade_option(lines)
         )
         self.expects = seen.get(b"expect", b"").lower() == b"100-continue" and version != "1.0"
-        self._carried: tuple[bytes, bool, bytes] | None = None
+        self._forwarded: tuple[_ForwardContext, bytes] | None = None
 
     @cached_property
     def fields(self) -> Mapping[str, str]:
@@ -83,15 +94,11 @@ class RequestHeaders:
             return None
         return ",".join(value.decode("latin-1") for name, value in self.lines if name == b"accept")
 
-    def carried_lines(self, credential_name: bytes, *, is_open: bool) -> bytes:
-        """Return the lines that a program gets, without those that the edge writes itself.
-
-        One that is open to anyone gets `Authorization`, too, unless that is a gateway token.
-        """
-        if self._carried is None or self._carried[:2] != (credential_name, is_open):
-            dropped = connection_options(self.lines) | {credential_name.lower()}
-            self._carried = credential_name, is_open, b"".join(_carried(self.lines, dropped, is_open=is_open))
-        return self._carried[2]
+    def forwarded_lines(self, context: "_ForwardContext") -> bytes:
+        """Return the lines that a program gets with each request that has these headers."""
+        if self._forwarded is None or self._forwarded[0] != context:
+            self._forwarded = context, b"".join(_forwarded(self, context))
+        return self._forwarded[1]
 
 
 @dataclass(slots=True)  # to freeze it would double the time to make one
@@ -101,10 +108,7 @@ class RequestHead:
     method: bytes
     target: bytes
     headers: RequestHeaders
-
-    @property
-    def websocket(self) -> bool:
-        return self.headers.offers_websocket and self.method == b"GET"
+    websocket: bool
 
 
 def inspect_head(
@@ -114,7 +118,7 @@ def inspect_head(
     _check_line(method, target, version)
     if last is None or last.lines != lines or last.version != version:
         last = RequestHeaders(version, lines)
-    return RequestHead(method, target, last)
+    return RequestHead(method, target, last, last.offers_websocket and method == b"GET")
 
 
 def head_size(headers: Headers) -> int:
@@ -148,19 +152,15 @@ def forward_request(
     `is_open`: the program is open to anyone; a `token` of its own stays in the query.
     """
     headers = head.headers
-    host = headers.host.encode("latin-1")
-    address = forwarded_client_ip(client).encode("latin-1")
     target = strip_token(head.target, only_gateway_tokens=is_open)
     if prefix:
         target = target[len(prefix) :] if target[len(prefix) :].startswith(b"/") else b"/" + target[len(prefix) :]
+    context = _ForwardContext(client, scheme, b"" if credential is None else credential[0], prefix, is_open)
     lines = [
-        b"%b %b HTTP/1.1\r\nhost: %b\r\n" % (head.method, target, host),
-        headers.carried_lines(b"" if credential is None else credential[0], is_open=is_open),
+        b"%b %b HTTP/1.1\r\n" % (head.method, target),
+        headers.forwarded_lines(context),
         b"" if credential is None else b"%b: %b\r\n" % credential,
-        b"x-forwarded-prefix: %b\r\n" % prefix if prefix else b"",
         b"x-request-id: %b\r\n" % request_id.encode(),
-        b"x-forwarded-for: %b\r\nx-real-ip: %b\r\nx-forwarded-proto: %b\r\nx-forwarded-host: %b\r\n"
-        % (address, address, scheme.encode(), host),
     ]
     if head.websocket:
         lines.append(b"connection: Upgrade\r\nupgrade: websocket\r\n")
@@ -172,7 +172,19 @@ def forward_request(
     return b"".join(lines)
 
 
+def _forwarded(headers: RequestHeaders, context: _ForwardContext) -> Iterable[bytes]:
+    host, address = headers.host.encode("latin-1"), forwarded_client_ip(context.client).encode("latin-1")
+    yield b"host: %b\r\n" % host
+    dropped = connection_options(headers.lines) | {context.credential_name.lower()}
+    yield from _carried(headers.lines, dropped, is_open=context.is_open)
+    if context.prefix:
+        yield b"x-forwarded-prefix: %b\r\n" % context.prefix
+    yield b"x-forwarded-for: %b\r\nx-real-ip: %b\r\n" % (address, address)
+    yield b"x-forwarded-proto: %b\r\nx-forwarded-host: %b\r\n" % (context.scheme.encode(), host)
+
+
 def _carried(headers: Headers, dropped: frozenset[bytes], *, is_open: bool) -> Iterable[bytes]:
+    """Yield the client's own lines; `Authorization`, unless it is a gateway token, only to a program open to anyone."""
     for name, value in headers:
         if is_open and name == b"authorization" and name not in dropped:
             if not _is_gateway_token(value):

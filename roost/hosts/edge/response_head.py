@@ -4,7 +4,7 @@ A gateway is hostile: framing is always rewritten, hop-by-hop headers are droppe
 the gateway token or reach beyond the agent's own host, and `NEL`, by which browsers report URLs, also with a token.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from html import escape
 from http import HTTPStatus
@@ -24,7 +24,13 @@ _PHRASES: Mapping[int, bytes] = {status.value: status.phrase.encode() for status
 
 def forward_response(status: int, headers: Headers, host: str, own_lines: bytes) -> bytes:
     """Return the head for the client. `own_lines`: whole header lines of the edge."""
-    return b"".join((_status_line(status), *_carried(headers, host), own_lines, b"\r\n"))
+    dropped = connection_options(headers)
+    parts = [_status_line(status)]
+    for name, value in headers:
+        if name not in _DROPPED and name not in dropped and (name != b"set-cookie" or _may_set(value, host)):
+            parts += (name, b": ", value, b"\r\n")
+    parts += (own_lines, b"\r\n")
+    return b"".join(parts)
 
 
 def error_bytes(status: int, message: str, request_id: str, *, close: bool = False, head: bool = False) -> bytes:
@@ -60,13 +66,6 @@ def response_bytes(response: Response, request_id: str, *, close: bool = False, 
 @lru_cache(maxsize=600)
 def _status_line(status: int) -> bytes:
     return b"HTTP/1.1 %d %b\r\n" % (status, _PHRASES.get(status, b""))
-
-
-def _carried(headers: Headers, host: str) -> Iterable[bytes]:
-    dropped = connection_options(headers)
-    for name, value in headers:
-        if name not in _DROPPED and name not in dropped and (name != b"set-cookie" or _may_set(value, host)):
-            yield b"%b: %b\r\n" % (name, value)
 
 
 def _may_set(cookie: bytes, host: str) -> bool:

@@ -90,7 +90,7 @@ class PausedClient:
 
 def paused_exchange() -> tuple[PausedClient, CachedExchange, list[AccessRecord]]:
     client, records = PausedClient(), list[AccessRecord]()
-    head = RequestHead(b"GET", b"/ipfs/x", RequestHeaders("1.1", [(b"host", b"gate")]))
+    head = RequestHead(b"GET", b"/ipfs/x", RequestHeaders("1.1", [(b"host", b"gate")]), websocket=False)
     response = CachedResponse(b"HTTP/1.1 200 OK\r\n", b"body", lambda _headers, _sent: None)
     exchange = CachedExchange(cast("HttpConnection", client), head, response, records.append)
     exchange.start()

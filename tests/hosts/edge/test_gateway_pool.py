@@ -3,7 +3,9 @@
 import asyncio
 import threading
 import time
+from contextlib import ExitStack, suppress
 
+from roost.hosts.edge.dependencies import ProxyLimits
 from tests.hosts.edge.support import (
     TOKEN,
     EdgeServer,
@@ -155,3 +157,24 @@ async def test_a_gateway_is_read_as_its_client_reads(edge: EdgeServer, wire: Wir
         last = written
         await asyncio.sleep(0.3)
     assert written < 32 * 1024**2
+
+
+def test_the_connections_of_a_busy_agent_are_used_again(edge: EdgeServer) -> None:
+    count = ProxyLimits().spares
+    arrived = asyncio.Barrier(count)
+
+    async def answer_together(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(asyncio.IncompleteReadError):
+            while True:
+                await read_request(reader)
+                await arrived.wait()
+                writer.write(OK + b"Content-Length: 2\r\n\r\nok")
+
+    edge.serve(answer_together)
+    with ExitStack() as stack:
+        wires = [Wire(stack.enter_context(edge.connect())) for _ in range(count)]
+        for _ in range(3):
+            for wire in wires:
+                wire.send(request(host=edge.host))
+            assert [wire.reply().body for wire in wires] == [b"ok"] * count
+    assert edge.dials == count

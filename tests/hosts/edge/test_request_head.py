@@ -85,13 +85,42 @@ def test_ours_stand_in_place_of_the_callers() -> None:
         "host: a1.agents.localhost:8642",
         "accept: */*",
         "user_agent: kept",
-        "Authorization: Bearer internal",
-        "x-request-id: rq-1",
         "x-forwarded-for: 203.0.113.9",
         "x-real-ip: 203.0.113.9",
         "x-forwarded-proto: http",
         "x-forwarded-host: a1.agents.localhost:8642",
+        "Authorization: Bearer internal",
+        "x-request-id: rq-1",
     ]
+
+
+def test_repeated_headers_are_rewritten_for_each_program() -> None:
+    own = [HOST, (b"authorization", b"Bearer of-the-program"), (b"x-engine", b"theirs")]
+    first = inspect_head(b"GET", b"/", "1.1", own)
+
+    def forward(client: str, name: bytes | None, prefix: bytes, *, is_open: bool) -> bytes:
+        again = inspect_head(b"GET", b"/", "1.1", list(own), first.headers)
+        assert again.headers is first.headers
+        credential = None if name is None else (name, b"ours")
+        return forward_request(
+            again,
+            client=client,
+            scheme="http",
+            request_id="rq",
+            credential=credential,
+            prefix=prefix,
+            is_open=is_open,
+        )
+
+    gateway = forward("203.0.113.9", b"Authorization", b"", is_open=False)
+    assert b"of-the-program" not in gateway
+    assert b"x-engine: theirs" in gateway
+    assert b"theirs" not in forward("203.0.113.9", b"X-Engine", b"", is_open=False)
+    program = forward("203.0.113.9", None, b"/shop", is_open=True)
+    assert b"authorization: Bearer of-the-program\r\n" in program
+    assert b"x-forwarded-prefix: /shop\r\n" in program
+    assert b"x-forwarded-for: 203.0.113.8\r\n" in forward("203.0.113.8", None, b"/shop", is_open=True)
+    assert forward("203.0.113.9", b"Authorization", b"", is_open=False) == gateway
 
 
 def test_hop_by_hop_headers_stay_behind() -> None:
