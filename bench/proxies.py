@@ -25,7 +25,9 @@ from roost.hosts.edge.dependencies import ProxyDependencies
 from roost.hosts.edge.protocol import edge_protocol
 from roost.hosts.response_cache import ResponseCache
 from roost.hosts.server import raise_descriptor_limit
-from roost.identity.authenticator import AuthRequest, find_credential
+from roost.identity.auth_request import AuthRequest
+from roost.identity.authenticator import find_credential
+from roost.identity.caller import Caller, CallerKind
 from roost.identity.errors import Unauthorised
 from roost.web.url_rule import HostKind
 
@@ -228,18 +230,25 @@ def _token(agent: int) -> str:
     return "rst_gw_" + f"{agent:02x}" * 32
 
 
-_AGENTS_BY_DIGEST = {hashlib.sha256(_token(agent).encode()).digest(): _agent_id(agent) for agent in range(AGENTS)}
+def _caller(agent: int) -> Caller:
+    digest = hashlib.sha256(_token(agent).encode()).digest()
+    return Caller(CallerKind.GATEWAY, "tenant", _agent_id(agent), token_digest=digest)
 
 
-def _is_valid(entry: AuthRequest) -> bool:
+_CALLERS = {caller.token_digest: caller for caller in map(_caller, range(AGENTS))}
+
+
+def _recall(entry: AuthRequest) -> Caller | None:
     credential = find_credential(entry.headers, entry.query)
     digest = hashlib.sha256(credential.token.encode()).digest() if credential else b""
-    return _AGENTS_BY_DIGEST.get(digest) == entry.agent_id
+    caller = _CALLERS.get(digest)
+    return caller if caller is not None and caller.agent_id == entry.agent_id else None
 
 
-async def _check(entry: AuthRequest) -> None:
-    if not _is_valid(entry):
+async def _check(entry: AuthRequest) -> Caller:
+    if (caller := _recall(entry)) is None:
         raise Unauthorised
+    return caller
 
 
 async def _auth_app(scope: dict[str, Any], _receive: Any, send: Any) -> None:
@@ -268,7 +277,7 @@ def _serve_edge(port: int, upstream: int) -> None:
 
     dependencies = ProxyDependencies(
         addresses=HostAddresses("localhost", port),
-        recall=_is_valid,
+        recall=_recall,
         admit=_check,
         find_route=lambda _agent_id, _path: None,
         dial=dial,

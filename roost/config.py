@@ -35,6 +35,7 @@ from roost.setting_types import (
     OptionalUrl,
     Port,
     Ports,
+    Rate,
     Seconds,
     Secret,
     Size,
@@ -114,6 +115,22 @@ class Settings(BaseModel):
     allow_plain_http: Literal["false", "true"] = _setting(
         "false", "`true` accepts the risk of listening beyond loopback without TLS."
     )
+    rate_limit: Rate = _setting(
+        "6000", "Requests a minute of one caller: a credential, an agent from inside, or an anonymous client's address."
+    )
+    rate_limit_bytes: Capacity = _setting(
+        "50G", "Bytes a minute of one caller, both ways; what is under way is not cut off. `none` for no limit."
+    )
+    host_rate_limit: Rate = _setting(
+        "60000", "Requests a minute to one agent's address, domain or storage gateway, or `none` for no limit."
+    )
+    host_rate_limit_bytes: Capacity = _setting(
+        "200G", "Bytes a minute of one agent's address, domain or storage gateway, or `none` for no limit."
+    )
+    failed_login_limit: Rate = _setting(
+        "300", "Failed credentials a minute from one address, after which they get 429, or `none` for no limit."
+    )
+    rate_limit_loopback: Flag = _setting("false", "Whether these limits apply to programs on this machine, too.")
     keep_agents_on_stop: Literal["false", "true"] = _setting(
         "false", "`true` leaves agents running at SIGTERM, for the next server to adopt; Ctrl-C always stops them."
     )

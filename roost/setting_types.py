@@ -42,6 +42,13 @@ def _parse_capacity(text: str) -> int | None:
     return None if text.lower() == "none" else _parse_size(text)
 
 
+def _parse_rate(text: str) -> int | None:
+    rate = None if text.lower() == "none" else _parse_integer(text)
+    if rate == 0:
+        raise ValueError("must be a number of at least 1, or `none`")
+    return rate
+
+
 def _parse_domain(text: str) -> str:
     domain = text.lower().rstrip(".")
     if not _DOMAIN.fullmatch(domain):
@@ -144,6 +151,7 @@ Seconds = Annotated[Integer, Field(ge=1, le=86_400)]
 Port = Annotated[Integer, Field(ge=0, le=65535)]
 Size = Annotated[int, BeforeValidator(_parse_size)]
 Capacity = Annotated[int | None, BeforeValidator(_parse_capacity)]
+Rate = Annotated[int | None, BeforeValidator(_parse_rate)]
 Items = Annotated[tuple[str, ...], BeforeValidator(_parse_list)]
 Networks = Annotated[tuple[Network, ...], BeforeValidator(_parse_networks)]
 Ports = Annotated[frozenset[int], BeforeValidator(_parse_ports)]

@@ -152,7 +152,7 @@ def build_agent_services(
         git=_build_git_service(core, drivers, repository, runtimes, lifecycle, logs),
         git_maintenance=_build_git_maintenance(drivers, lifecycle),
         self_service=AgentSelfService(repository, lifecycle.details, core.platform_tokens, origin, lifecycle.restart),
-        sign_in=SignInService(db, core.gateway_tokens, origin),
+        sign_in=SignInService(db, core.gateway_tokens, origin, core.failed_logins),
         skill_library=skill_library,
         skill_checks=SkillChecks(skill_library),
     )

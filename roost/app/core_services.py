@@ -11,10 +11,13 @@ from roost.config import Settings
 from roost.core.db import Database
 from roost.core.seal import Sealer
 from roost.hosts.address import HostAddresses
+from roost.hosts.rate_limits import RateLimits
 from roost.identity.api_keys import ApiKeys
 from roost.identity.authenticator import Authenticator
 from roost.identity.gateway_tokens import GatewayTokens
+from roost.identity.known_credentials import KnownCredentials
 from roost.identity.platform_tokens import PlatformTokens
+from roost.identity.throttle import FailedLoginThrottle
 from roost.keyring import load_sealer
 from roost.net.dialer import PublicDialer
 from roost.net.guarded_transport import TransportFactory, transport_factory
@@ -35,7 +38,10 @@ class CoreServices:
     api_keys: ApiKeys
     gateway_tokens: GatewayTokens
     platform_tokens: PlatformTokens
+    failed_logins: FailedLoginThrottle
     authenticator: Authenticator
+    known_credentials: KnownCredentials
+    rate_limits: RateLimits
     resolver: SystemResolver
     dialer: PublicDialer
     transports: TransportFactory
@@ -52,6 +58,7 @@ def build_core_services(settings: Settings) -> CoreServices:
     sealer = load_sealer(settings, db)
     api_keys, gateway_tokens = ApiKeys(db, sealer), GatewayTokens(db, sealer)
     platform_tokens = PlatformTokens(db, sealer, gateway_tokens)
+    failed_logins = FailedLoginThrottle(settings.failed_login_limit)
     resolver = SystemResolver()
     policy = EgressPolicy(
         allow_private=settings.egress_allow,
@@ -71,8 +78,21 @@ def build_core_services(settings: Settings) -> CoreServices:
         api_keys=api_keys,
         gateway_tokens=gateway_tokens,
         platform_tokens=platform_tokens,
-        authenticator=Authenticator(api_keys, gateway_tokens, platform_tokens),
+        failed_logins=failed_logins,
+        authenticator=Authenticator(api_keys, gateway_tokens, platform_tokens, failed_logins),
+        known_credentials=KnownCredentials(api_keys, gateway_tokens, platform_tokens),
+        rate_limits=_create_rate_limits(settings),
         resolver=resolver,
         dialer=dialer,
         transports=transport_factory(dialer, settings.ca_file),
+    )
+
+
+def _create_rate_limits(settings: Settings) -> RateLimits:
+    return RateLimits(
+        caller_requests=settings.rate_limit,
+        caller_bytes=settings.rate_limit_bytes,
+        host_requests=settings.host_rate_limit,
+        host_bytes=settings.host_rate_limit_bytes,
+        limits_loopback=settings.rate_limit_loopback,
     )

@@ -107,15 +107,22 @@ def build_server(settings: Settings, drivers: Drivers, tls_listeners: TlsListene
 
     checks = {"database": check_database, **_readiness_checks(settings, drivers, storage)}
     certificate_names = build_certificate_names(core, storage, tls_proxy)
-    token = settings.metrics_token
-    api = create_application(registry, core.addresses, checks, core.metrics, token, certificate_names)
+    api = create_application(registry, core.addresses, checks, core.metrics, settings.metrics_token, certificate_names)
     responses = ResponseCache(lambda: core.db.version)
     gateway = StorageGatewayApp(
         api, storage.resolver, ContentResponses(storage.content.reader, resizer), storage.hit_counter, responses
     )
     observe = _request_observer(core.metrics)
     trusted = settings.trusted_proxies
-    asgi = add_middleware(gateway, core.addresses, core.authenticator.identify_caller, trusted=trusted, observe=observe)
+    asgi = add_middleware(
+        gateway,
+        core.addresses,
+        core.authenticator.identify_caller,
+        find_known=core.known_credentials.find,
+        limits=core.rate_limits,
+        trusted=trusted,
+        observe=observe,
+    )
     templates = build_template_services(core, storage, drivers)
     agents = build_agent_services(core, drivers, domains.domains, storage, templates.templates, asgi)
     archives = build_archive_services(core, storage, agents)
@@ -141,6 +148,7 @@ def build_server(settings: Settings, drivers: Drivers, tls_listeners: TlsListene
             observe=observe,
             cache=responses,
             trusted=trusted,
+            rate_limits=core.rate_limits,
         )
     )
     http = HttpServer(asgi, edge, proxy_socket(settings) if tls_proxy else None)

@@ -27,6 +27,10 @@ class TTLCache(Generic[K, V]):
             return None
         return entry[1]
 
+    def has(self, key: K) -> bool:
+        """Return whether there is an entry, also if it has expired."""
+        return key in self._entries
+
     def put(self, key: K, value: V) -> None:
         self._entries[key] = (clock.monotonic_seconds() + self._lifetime, value)
         self._entries.move_to_end(key)

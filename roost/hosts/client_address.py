@@ -1,13 +1,14 @@
 """Determine the address of a client behind trusted proxies. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from functools import lru_cache
 
-from roost.net.addresses import Network, parse_address
+from roost.net.addresses import Network, is_loopback, parse_address, peer_network
 
 OWN_PROXY = "unix:"
 """The peer of connections over the server's own Unix socket, which only its own TLS proxy opens."""
 _DUMMY = "192.0.0.8"  # RFC 7600
+_FORWARDED = ("x-forwarded-for", "forwarded", "via")
 
 
 def client_address(peer: str, forwarded_for: str, trusted: Sequence[Network]) -> str:
@@ -24,6 +25,28 @@ def client_address(peer: str, forwarded_for: str, trusted: Sequence[Network]) ->
             break
         address = hop
     return address
+
+
+def is_local_program(peer: str, header_names: Container[str]) -> bool:
+    """Return whether a program of this machine sends a request of its own.
+
+    Anyone can write `Host: localhost`, also through a proxy on this machine; headers that a proxy adds reveal that.
+    """
+    return is_loopback(peer) and not any(name in header_names for name in _FORWARDED)
+
+
+def limited_client(
+    client: str, peer: str, header_names: Container[str], trusted: Sequence[Network], *, limits_loopback: bool
+) -> str | None:
+    """Return the network as which limits count a client; None for a program of this machine, unless `limits_loopback`.
+
+    client: its `client_address`. One on loopback may be any client of a proxy on this machine that is not trusted.
+    """
+    if not limits_loopback and is_loopback(client):
+        names_client = "x-forwarded-for" in header_names and is_trusted(peer, trusted)
+        if names_client or is_local_program(peer, header_names):
+            return None
+    return peer_network(client)
 
 
 @lru_cache(maxsize=4096)

@@ -1,10 +1,9 @@
 """Route each request by its Host header and path to a row of the URL map, before any other processing.
 
-`scope["state"]` gets `url_rule`, `host_kind`, `agent_host`, `gateway_host`, `cid_host`, `is_registered` (by a
-tenant) and `origin`; authentication and
-handlers learn the address of a request from there only. On an agent's address the short paths of `/v0` refer to that
-agent. An ambiguous path is 404. The local address is for programs of this machine; for all other clients it is the
-management address.
+`scope["state"]` gets `url_rule`, `host_kind`, `agent_host`, `gateway_host`, `cid_host`, `is_registered` (by a tenant),
+`origin` and `limited_client`; authentication, limits and handlers learn the address of a request from there only. On an
+agent's address the short paths of `/v0` refer to that agent. An ambiguous path is 404. The local address is for
+programs of this machine; for all other clients it is the management address.
 """
 
 from collections.abc import Sequence
@@ -14,8 +13,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from roost.hosts import url_map
 from roost.hosts.address import HostAddress, HostAddresses
-from roost.hosts.client_address import client_address, is_trusted
-from roost.net.addresses import Network, is_loopback
+from roost.hosts.client_address import client_address, is_local_program, limited_client
+from roost.net.addresses import Network
 from roost.web import errors
 from roost.web.url_rule import HostKind, UrlFamily, UrlRule
 
@@ -23,12 +22,18 @@ _AMBIGUOUS = (b"%2e", b"%2f", b"%5c", b"%25", b"%3f", b"%23")
 
 
 class HostRouter:
-    """Router that answers 404 unless the address serves the path; `trusted` proxies may set `X-Forwarded-For`."""
+    """Router that answers 404 unless the address serves the path; `trusted` proxies may set `X-Forwarded-For`.
 
-    def __init__(self, app: ASGIApp, addresses: HostAddresses, trusted: Sequence[Network] = ()) -> None:
+    limits_loopback: whether limits of clients apply to programs on this machine, too.
+    """
+
+    def __init__(
+        self, app: ASGIApp, addresses: HostAddresses, trusted: Sequence[Network] = (), *, limits_loopback: bool = False
+    ) -> None:
         self._app = app
         self._addresses = addresses
         self._trusted = trusted
+        self._limits_loopback = limits_loopback
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] in {"http", "websocket"} and not self._route(scope):
@@ -58,7 +63,9 @@ class HostRouter:
             "cid_host": address.cid,
             "is_registered": address.domain is not None,
         }
-        if address.host_kind is not HostKind.RELAY:
+        if address.host_kind is HostKind.RELAY:
+            scope["state"]["limited_client"] = f"relay {address.agent_id}"
+        else:
             self._clean_headers(scope)
         _resolve_alias(scope, rule, address)
         return True
@@ -68,17 +75,20 @@ class HostRouter:
             return HostAddress(HostKind.RELAY, "", relay_agent)
         hosts = _values(scope, b"host")
         address = self._addresses.parse(hosts[0]) if len(hosts) == 1 else None
-        if address is not None and address.host_kind is HostKind.LOCAL and not _is_local_client(scope):
+        if address is not None and address.host_kind is HostKind.LOCAL and not _is_local(scope):
             return replace(address, host_kind=HostKind.MANAGEMENT)
         return address
 
     def _clean_headers(self, scope: Scope) -> None:
         scope["headers"] = [_plain_cookies(header) if header[0] == b"cookie" else header for header in scope["headers"]]
         scope["scheme"] = _SCHEMES[scope["type"], self._addresses.scheme]
-        host, port = scope.get("client") or ("", 0)
-        if is_trusted(host, self._trusted):
-            client = client_address(host, ",".join(_values(scope, b"x-forwarded-for")), self._trusted)
-            scope["client"] = (client, port if client == host else 0)
+        host = scope["client"][0] if scope.get("client") else ""
+        client = client_address(host, ",".join(_values(scope, b"x-forwarded-for")), self._trusted)
+        if client != host:
+            scope["client"] = (client, 0)
+        scope["state"]["limited_client"] = limited_client(
+            client, host, _header_names(scope), self._trusted, limits_loopback=self._limits_loopback
+        )
 
 
 _SCHEMES = {
@@ -106,13 +116,12 @@ def is_plain(raw: bytes, path: str) -> bool:
     return raw.split(b"/")[:3] == [segment.encode() for segment in path.split("/")[:3]]
 
 
-def _is_local_client(scope: Scope) -> bool:
-    """Return whether a program of this machine sends a request of its own.
+def _is_local(scope: Scope) -> bool:
+    return scope.get("client") is not None and is_local_program(scope["client"][0], _header_names(scope))
 
-    Anyone can write `Host: localhost`, also through a proxy on this machine; headers that a proxy adds reveal that.
-    """
-    forwarded = any(name in {b"x-forwarded-for", b"forwarded", b"via"} for name, _ in scope["headers"])
-    return not forwarded and scope.get("client") is not None and is_loopback(scope["client"][0])
+
+def _header_names(scope: Scope) -> frozenset[str]:
+    return frozenset(name.decode("latin-1") for name, _ in scope["headers"])
 
 
 def _resolve_alias(scope: Scope, rule: UrlRule, address: HostAddress) -> None:

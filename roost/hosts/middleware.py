@@ -8,6 +8,8 @@ from roost.hosts.address import HostAddresses
 from roost.hosts.client_address import Network
 from roost.hosts.early_auth import Admit, EarlyAuthMiddleware
 from roost.hosts.host_router import HostRouter
+from roost.hosts.rate_limit_middleware import FindKnown, RateLimitMiddleware
+from roost.hosts.rate_limits import RateLimits
 from roost.web import access_log
 from roost.web.access_log import Observe
 from roost.web.body_limit import BodyLimitMiddleware
@@ -20,9 +22,13 @@ def add_middleware(
     addresses: HostAddresses,
     admit: Admit,
     *,
+    find_known: FindKnown = lambda _request: None,
+    limits: RateLimits | None = None,
     trusted: Sequence[Network] = (),
     observe: Observe = access_log.write_access_log,
 ) -> ASGIApp:
     """Wrap the application in the middleware of a server."""
-    limited = CorsMiddleware(EarlyAuthMiddleware(BodyLimitMiddleware(app), admit))
-    return RequestContextMiddleware(HostRouter(limited, addresses, trusted), observe)
+    limits = limits or RateLimits()
+    limited = RateLimitMiddleware(EarlyAuthMiddleware(BodyLimitMiddleware(app), admit), limits, admit, find_known)
+    router = HostRouter(CorsMiddleware(limited), addresses, trusted, limits_loopback=limits.limits_loopback)
+    return RequestContextMiddleware(router, observe)

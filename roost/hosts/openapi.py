@@ -156,9 +156,11 @@ def _complete(described: dict[str, Any], operation: ApiOperation) -> None:
     if operation.method == "HEAD":
         responses["200"].pop("content", None)
     statuses = {"400", "431", "500"}
+    if find_rule(operation.method, operation.path).is_rate_limited:
+        statuses.add("429")
     if operation.credentials:
         described["security"] = [choice for kind in operation.credentials for choice in _SECURITY[kind]]
-        statuses |= {"401", "403", "429", "503"}
+        statuses |= {"401", "403", "503"}
     if "{" in operation.path:
         statuses.add("404")
     if operation.method in _METHODS_WITH_BODY:

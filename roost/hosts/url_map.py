@@ -81,8 +81,9 @@ URL_MAP = (
     _legacy("/(pinning|data|psa)/.*|/groups(/.*)?"),
     CONTENT,
     _gateway("/|/ipfs|/files", UrlFamily.CONTENT_INDEX),
-    UrlRule("/metrics", hosts=frozenset({HostKind.LOCAL, HostKind.MANAGEMENT})),
-    UrlRule("/tls/permission", hosts=frozenset({HostKind.LOCAL})),  # asked by Caddy, of this server or the operator's
+    UrlRule("/metrics", hosts=frozenset({HostKind.LOCAL, HostKind.MANAGEMENT}), is_rate_limited=False),
+    UrlRule("/tls/permission", hosts=frozenset({HostKind.LOCAL}), is_rate_limited=False),  # Caddy asks, ours or another
+    UrlRule("/healthz|/readyz", is_rate_limited=False),
     UrlRule(),
 )
 AGENT_ADDRESS_PATHS = {

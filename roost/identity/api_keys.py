@@ -118,9 +118,13 @@ class ApiKeys:
         """Return the caller with a key's handle and secret. Raises Unauthorised, MissingUser."""
         if len(handle) + len(secret) > _MAX_TOKEN_LENGTH:
             raise Unauthorised
-        digest = token_digest(f"{handle} {secret}")
+        digest = token_digest(key_pair(handle, secret))
         caller = await self._verify_cached(digest, lambda connection: self._verify_pair(connection, handle, secret))
         return await self._use(caller) if counts_use else caller
+
+    def has_verified(self, digest: bytes) -> bool:
+        """Return whether the token with this digest was valid when it was last verified."""
+        return self._cache.has(digest)
 
     @asynccontextmanager
     async def hold_open(self, key_id: str) -> AsyncGenerator[None, None]:
@@ -199,6 +203,11 @@ class ApiKeys:
         if (secret := self._signing.secret(connection, kid)) is None:
             raise Unauthorised
         return secret
+
+
+def key_pair(handle: str, secret: str) -> str:
+    """Return the text whose digest identifies a key's handle and secret."""
+    return f"{handle} {secret}"
 
 
 def _caller(key: ApiKey) -> Caller:

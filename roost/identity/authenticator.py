@@ -7,9 +7,9 @@ the host: service JWTs and platform tokens on the management address, gateway to
 too. The type in a handler's signature states the required caller.
 """
 
-from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
+from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any
 
@@ -18,8 +18,16 @@ from starlette.requests import HTTPConnection
 
 from roost.core.problem import NotFound
 from roost.identity.api_keys import ApiKeys
+from roost.identity.auth_request import AuthRequest
 from roost.identity.caller import Caller, CallerKind
-from roost.identity.credentials import Credential, CredentialSource, find_credential, find_password, is_gateway_token
+from roost.identity.credentials import (
+    Credential,
+    CredentialSource,
+    find_credential,
+    find_key_pair,
+    find_password,
+    is_gateway_token,
+)
 from roost.identity.errors import (
     BasicUnauthorised,
     MissingBasicCredential,
@@ -35,29 +43,8 @@ from roost.web.service_registry import provide_service
 from roost.web.url_rule import HostKind, UrlFamily
 
 ANY_SCOPE = "any scope"
-KEY_PAIR_HEADERS = ("pinata_api_key", "pinata_secret_api_key")
-"""Headers of old storage clients for a key's handle and secret."""
 _GATEWAY_BOUND = frozenset({CallerKind.GATEWAY, CallerKind.PLATFORM})
 _STORAGE_HOSTS = frozenset({HostKind.STORAGE, HostKind.STORAGE_GATEWAY})
-
-
-@dataclass(slots=True)  # to freeze it would double the time to make one
-class AuthRequest:
-    """A request to authenticate. `agent_id` and `origin` belong to the agent's address or relay.
-
-    counts_use: whether the request is one of the limited uses of its key.
-    """
-
-    host_kind: HostKind
-    method: str
-    headers: Mapping[str, str]
-    query: str
-    peer: str
-    agent_id: str | None = None
-    origin: str = ""
-    upgrade: bool = False
-    counts_use: bool = True
-
 
 CallerKinds = frozenset[CallerKind]
 SERVICE: CallerKinds = frozenset({CallerKind.SERVICE})
@@ -66,11 +53,13 @@ MODEL: CallerKinds = AGENT | {CallerKind.RELAY}
 
 
 class Authenticator:
-    def __init__(self, keys: ApiKeys, gateways: GatewayTokens, platform: PlatformTokens) -> None:
+    def __init__(
+        self, keys: ApiKeys, gateways: GatewayTokens, platform: PlatformTokens, throttle: FailedLoginThrottle
+    ) -> None:
         self._keys = keys
         self._gateways = gateways
         self._platform = platform
-        self._throttle = FailedLoginThrottle()
+        self._throttle = throttle
 
     async def identify_caller(self, request: AuthRequest, family: UrlFamily) -> Caller:
         """Authenticate by any credential of that API, before a body is read; the request's handler counts the use."""
@@ -116,9 +105,8 @@ class Authenticator:
 
     def _credential_verifier(self, request: AuthRequest) -> Callable[[], Coroutine[Any, Any, Caller]] | None:
         """Return the verification of a JWT or of old clients' headers, None without. Raises MissingCredential."""
-        handle, secret = map(request.headers.get, KEY_PAIR_HEADERS)
-        if handle and secret and "authorization" not in request.headers:
-            return partial(self._keys.verify_pair, handle, secret, counts_use=request.counts_use)
+        if (pair := find_key_pair(request.headers)) is not None:
+            return partial(self._keys.verify_pair, *pair, counts_use=request.counts_use)
         credential = self._credential(request)
         if credential.source is not CredentialSource.HEADER:
             return None
@@ -148,15 +136,15 @@ class Authenticator:
             return await self._relay_caller(request)
         return await self.authenticate(request, MODEL)
 
-    def recall_gateway_token(self, request: AuthRequest) -> bool:
-        """Return whether the gateway token of the agent at this address was verified a moment ago. No I/O."""
+    def recall_gateway_token(self, request: AuthRequest) -> Caller | None:
+        """Return the caller if the gateway token of the agent at this address was verified a moment ago. No I/O."""
         credential = find_credential(request.headers, request.query)
         if (
             credential is None or credential.source is CredentialSource.COOKIE
         ):  # a cookie counts on the agent's own pages only
-            return False
+            return None
         caller = self._gateways.recall(credential.token)
-        return caller is not None and caller.agent_id == request.agent_id
+        return caller if caller is not None and caller.agent_id == request.agent_id else None
 
     async def authenticate_gateway_token(self, request: AuthRequest) -> Caller:
         """Authenticate the gateway token of the agent at this address."""
@@ -255,7 +243,7 @@ class Authenticator:
         return credential
 
     def _rejection(self, request: AuthRequest) -> Unauthorised:
-        self._throttle.record_failure(request.peer or f"relay {request.agent_id}")
+        self._throttle.record_failure(request.limited_client)
         return Unauthorised()
 
 
@@ -271,6 +259,7 @@ def auth_request_of(connection: HTTPConnection) -> AuthRequest:
         agent_id=state.get("agent_host"),
         origin=state.get("origin", ""),
         upgrade=connection.scope["type"] == "websocket",
+        limited_client=state.get("limited_client"),
     )
 
 

@@ -11,6 +11,10 @@ _SPACE = " \t"  # RFC 9110, 5.6.3; Python's own also has characters beyond ASCII
 BASIC_CHALLENGE = 'Basic realm="Roost"'
 
 
+KEY_PAIR_HEADERS = ("pinata_api_key", "pinata_secret_api_key")
+"""Headers of old storage clients for a key's handle and secret."""
+
+
 class CredentialSource(Enum):
     HEADER = auto()
     QUERY = auto()
@@ -37,6 +41,12 @@ def find_credential(headers: Mapping[str, str], query: str) -> Credential | None
         if name.strip(_SPACE) == COOKIE:  # the edge removes exactly these before a program gets the request
             return Credential(value.strip(_SPACE).strip('"'), CredentialSource.COOKIE)
     return None
+
+
+def find_key_pair(headers: Mapping[str, str]) -> tuple[str, str] | None:
+    """Return a key's handle and secret from the headers of old storage clients; `Authorization` takes precedence."""
+    handle, secret = map(headers.get, KEY_PAIR_HEADERS)
+    return (handle, secret) if handle and secret and "authorization" not in headers else None
 
 
 def find_password(headers: Mapping[str, str]) -> str | None:

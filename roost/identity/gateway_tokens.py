@@ -106,6 +106,10 @@ class GatewayTokens:
         """Return the caller of a token that was verified a moment ago."""
         return self._cache.get(token_digest(token)) if len(token) <= _MAX_TOKEN_LENGTH else None
 
+    def has_verified(self, digest: bytes) -> bool:
+        """Return whether the token with this digest was valid when it was last verified."""
+        return self._cache.has(digest)
+
     async def verify(self, token: str) -> Caller:
         """Return the caller of a valid token. Raises Unauthorised."""
         if (caller := self.recall(token)) is not None:

@@ -73,6 +73,10 @@ class PlatformTokens:
         self._cache.put(key, caller)
         return caller
 
+    def has_verified(self, digest: bytes) -> bool:
+        """Return whether the token with this digest was valid when it was last verified."""
+        return self._cache.has(digest)
+
     def _issue(self, connection: Connection, agent_id: str) -> IssuedPlatformToken:
         row = store.find_gateway_token(connection, agent_id)
         if row is None:

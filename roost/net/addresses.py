@@ -72,6 +72,7 @@ def is_public(address: Address) -> bool:
     return inner in _GLOBAL_V6 and not any(inner in block for block in _PRIVATE_V6)
 
 
+@lru_cache(maxsize=4096)
 def is_loopback(text: str) -> bool:
     """Tell whether the text is a loopback address. A name is none: it can resolve to anything."""
     address = parse_address(text)

@@ -3,6 +3,7 @@
 from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from roost.web.rate_limit_fields import FIELD_NAMES
 from roost.web.url_rule import rule_of
 
 _EXPOSED = (
@@ -14,6 +15,8 @@ _EXPOSED = (
     "upload-cid",
     "X-Request-Id",
     "X-Error-Detail",
+    "Retry-After",
+    *FIELD_NAMES,
 )
 
 

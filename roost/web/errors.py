@@ -1,12 +1,13 @@
 """Turn problems into responses: the one table of statuses, and the error bodies of each API."""
 
 import json
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError, ValidationException, WebSocketRequestValidationError
-from fastapi.responses import JSONResponse, Response
+from fastapi.responses import JSONResponse, PlainTextResponse, Response
 from fastapi.routing import iter_route_contexts
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
@@ -14,6 +15,8 @@ from starlette.routing import BaseRoute, Match, Route
 from starlette.types import Scope
 
 from roost.core.problem import Problem, ProblemKind
+from roost.core.rate_limit import RateLimitExceeded
+from roost.web.rate_limit_fields import exceeded_headers
 from roost.web.url_rule import ErrorForm, rule_of
 
 STATUS: Mapping[ProblemKind, int] = {
@@ -94,36 +97,44 @@ def error_body(form: ErrorForm, status: int, message: str, extra: Mapping[str, A
             return {"error": {"code": status, "message": message}}
         case ErrorForm.LEGACY:
             return {"error": {"reason": _REASONS.get(status, "INVALID_REQUEST"), "details": message, **(extra or {})}}
-        case ErrorForm.AGENTS:
+        case ErrorForm.AGENTS | ErrorForm.TEXT:
             return {"error": message, **(extra or {})}
 
 
-def error_response(
-    scope: Scope, status: int, message: str, *, headers: Mapping[str, str] | None = None
-) -> JSONResponse:
+def error_response(scope: Scope, status: int, message: str, *, headers: Mapping[str, str] | None = None) -> Response:
     """Return a response with an error body in the form of the request's URL."""
-    return JSONResponse(error_body(rule_of(scope).errors, status, message), status, headers)
+    return _render(rule_of(scope).errors, status, message, headers or {})
 
 
-def problem_response(form: ErrorForm, problem: Problem) -> JSONResponse:
-    """Return the response for a problem, with `Retry-After` and `WWW-Authenticate` where they apply."""
+def problem_response(form: ErrorForm, problem: Problem) -> Response:
+    """Return the response for a problem, with `Retry-After`, `RateLimit` and `WWW-Authenticate` where they apply."""
     status = STATUS[problem.kind]
     headers: dict[str, str] = {}
     if problem.retry_after is not None:
-        headers["Retry-After"] = str(max(1, round(problem.retry_after)))
+        headers["Retry-After"] = str(max(1, math.ceil(problem.retry_after)))
+    if isinstance(problem, RateLimitExceeded):
+        headers |= exceeded_headers(problem)
     if status == 401:
         headers["WWW-Authenticate"] = problem.challenge
     if problem.detail:
         headers[ERROR_DETAIL] = json.dumps(problem.detail[:_DETAIL_CHARACTERS])
-    return JSONResponse(error_body(form, status, problem.message, problem.extra), status, headers)
+    return _render(form, status, problem.message, headers, problem.extra)
 
 
-async def _problem(request: Request, error: Exception) -> JSONResponse:
+def _render(
+    form: ErrorForm, status: int, message: str, headers: Mapping[str, str], extra: Mapping[str, Any] | None = None
+) -> Response:
+    if form is ErrorForm.TEXT:
+        return PlainTextResponse(f"{message}\n", status, {"Cache-Control": "no-store", **headers})
+    return JSONResponse(error_body(form, status, message, extra), status, headers)
+
+
+async def _problem(request: Request, error: Exception) -> Response:
     assert isinstance(error, Problem)
     return problem_response(rule_of(request.scope).errors, error)
 
 
-async def _validation(request: Request, error: Exception) -> JSONResponse:
+async def _validation(request: Request, error: Exception) -> Response:
     """Answer 400 with the name of the first invalid field, never with its value."""
     assert isinstance(error, ValidationException)
     fault = error.errors()[0]
@@ -137,7 +148,7 @@ def _field_of_body(fault: Mapping[str, Any]) -> str | None:
     return "" if not path or fault["type"] == "json_invalid" else str(path[0])
 
 
-def _refuse_input(request: Request, message: str, field: str | None) -> JSONResponse:
+def _refuse_input(request: Request, message: str, field: str | None) -> Response:
     """Answer 400; `field` is the field of the body that is malformed, empty for all of it, None outside the body."""
     problem, fields = _body_problems.get(request.scope.get("endpoint"), (None, ()))
     if problem is not None and (field == "" or field in fields):
@@ -165,7 +176,7 @@ def _length(fault: Mapping[str, Any]) -> str:
     return f"must have at {side} {count} character{'' if count == 1 else 's'}"
 
 
-async def _too_deep(request: Request, _error: Exception) -> JSONResponse:
+async def _too_deep(request: Request, _error: Exception) -> Response:
     """Answer 400 to JSON that is nested too deeply for a parser."""
     return _refuse_input(request, "Invalid JSON body", "")
 
@@ -175,12 +186,12 @@ async def _left(_request: Request, _error: Exception) -> Response:
     return Response(status_code=CLIENT_LEFT)
 
 
-async def _unexpected(request: Request, _error: Exception) -> JSONResponse:
+async def _unexpected(request: Request, _error: Exception) -> Response:
     """Answer a plain 500; `RequestContextMiddleware` logs the exception."""
     return error_response(request.scope, 500, "Internal error")
 
 
-async def _http(request: Request, error: Exception) -> JSONResponse:
+async def _http(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     status, headers = error.status_code, dict(error.headers or {})
     if status in {404, 405} and (methods := _allowed_methods(request)):

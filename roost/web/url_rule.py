@@ -50,6 +50,8 @@ class ErrorForm(StrEnum):
     """`{"error": {"reason", "details"}}`, of the storage API before `/v3`."""
     OPENAI = auto()
     """OpenAI's own form."""
+    TEXT = auto()
+    """The message as plain text, of storage gateways to their visitors."""
 
 
 @dataclass(frozen=True)
@@ -94,6 +96,8 @@ class UrlRule:
     """Whether the caller is authenticated before a body is read."""
     allows_cors: bool = False
     """Whether pages of any origin may send such requests."""
+    is_rate_limited: bool = True
+    """Whether such requests count on the limits of their caller and host."""
 
     def matches(self, method: str, path: str) -> bool:
         """Return whether the row applies to a request."""

@@ -76,7 +76,7 @@ RANKS: Mapping[str, int] = {
 PRIVATE = ("store", "api")
 """Modules that only their own package imports. `hosts/` imports every `api`, because it mounts them."""
 
-HTTP_MODULES = ("api", "schemas", "authenticator")
+HTTP_MODULES = ("api", "schemas", "auth_request", "authenticator")
 """Modules of a slice or of identity that may know HTTP."""
 
 SHARED_BY_DRIVERS: Mapping[str, str] = {

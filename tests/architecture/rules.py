@@ -239,7 +239,6 @@ RULES: tuple[Rule, ...] = (
         _credentials,
         (
             "roost/identity/credentials.py",
-            "roost/identity/authenticator.py",
             "roost/hosts/edge/*",  # takes the caller's credential off, puts the engine's own on
             "roost/cli/*",  # a client: it sends one
             "roost/drivers/model/*",  # clients of model services

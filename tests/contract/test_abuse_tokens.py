@@ -1,4 +1,4 @@
-"""Attacks with gateway tokens: after a rotation, at the wrong address, in floods (A6-A9, A13-A20)."""
+"""Attacks with gateway tokens: after a rotation, at the wrong address, joined with others (A6-A9, A13, A15-A20)."""
 
 import asyncio
 import base64
@@ -261,15 +261,6 @@ async def test_who_says_who_he_is_is_not_believed(server: RunningServer, agent: 
     assert answer.status_code == 403
     assert (await reader.get(path)).json()["agent"]["gatewayToken"] is None
     assert (await server.client(host="localhost").get("/metrics", headers=claims)).status_code == 404
-
-
-async def test_guessing_ends_in_429(server: RunningServer, agent: dict[str, Any]) -> None:
-    guesser = server.client("rst_gw_" + "0" * 64, f"{agent['agentId']}.agents.localhost")
-    statuses = [(await guesser.get("/v0/logs")).status_code for _ in range(320)]
-    assert (statuses[0], statuses[-1]) == (401, 429)
-    refusal = await guesser.get("/v1/models")
-    assert 0 < int(refusal.headers["Retry-After"]) <= 60
-    assert (await server.agent_client(agent).get("/v0/logs")).status_code == 200
 
 
 async def test_ids_cannot_be_guessed_from_another(server: RunningServer, agent: dict[str, Any]) -> None:

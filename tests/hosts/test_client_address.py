@@ -2,7 +2,7 @@ from ipaddress import ip_network
 
 import pytest
 
-from roost.hosts.client_address import OWN_PROXY, client_address, forwarded_client_ip
+from roost.hosts.client_address import OWN_PROXY, client_address, forwarded_client_ip, limited_client
 
 PROXIES = (ip_network("10.0.0.0/8"), ip_network("fd00::/8"))
 
@@ -52,3 +52,26 @@ def test_a_gateway_never_takes_a_client_for_its_own_container(address: str) -> N
 )
 def test_others_are_told_as_they_are(address: str, told: str) -> None:
     assert forwarded_client_ip(address) == told
+
+
+@pytest.mark.parametrize(
+    ("client", "peer", "headers", "limited"),
+    [
+        ("127.0.0.1", "127.0.0.1", {}, None),
+        ("::1", "::1", {}, None),
+        ("127.0.0.1", OWN_PROXY, {"x-forwarded-for"}, None),
+        ("127.0.0.1", "10.0.0.1", {"x-forwarded-for"}, None),
+        ("127.0.0.1", "127.0.0.1", {"x-forwarded-for"}, "127.0.0.1"),  # anyone behind a proxy that is not trusted
+        ("127.0.0.1", "127.0.0.1", {"via"}, "127.0.0.1"),
+        (OWN_PROXY, OWN_PROXY, {}, OWN_PROXY),
+        ("192.0.2.1", "127.0.0.1", {}, "192.0.2.1"),
+        ("2001:db8::1", "2001:db8::1", {}, "2001:db8::/64"),
+        ("", "", {}, ""),
+    ],
+)
+def test_only_programs_of_this_machine_have_no_limits(
+    client: str, peer: str, headers: set[str], limited: str | None
+) -> None:
+    trusted = [ip_network("10.0.0.0/8")]
+    assert limited_client(client, peer, headers, trusted, limits_loopback=False) == limited
+    assert limited_client(client, peer, headers, trusted, limits_loopback=True) is not None

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from roost.hosts.early_auth import EarlyAuthMiddleware
-from roost.identity.authenticator import AuthRequest
+from roost.identity.auth_request import AuthRequest
 from roost.identity.caller import Caller, CallerKind
 from roost.identity.errors import Unauthorised
 from roost.web.url_rule import HostKind, UrlFamily

@@ -89,7 +89,8 @@ def test_every_request_has_a_row_and_every_row_a_request() -> None:
         "/pinning/pinJSONToIPFS",
         "/groups",
     ]
-    examples += ["/ipfs/x", "/", "/metrics", "/tls/permission", "/anything\n", f"/v3/files/{ID}", f"/v3/files/{ID}/a1"]
+    examples += ["/ipfs/x", "/", "/metrics", "/healthz", "/tls/permission", "/anything\n"]
+    examples += [f"/v3/files/{ID}", f"/v3/files/{ID}/a1"]
     found = [find_rule(method, path) for path in examples for method in ("GET", "POST", "PUT")]
     assert all(any(rule is row for rule in found) for row in URL_MAP)
 

@@ -58,7 +58,7 @@ async def test_a_limit_says_when_to_come_again() -> None:
     class Busy(Problem):
         kind = ProblemKind.LIMITED
 
-    assert (await call(application(Busy(retry_after=2.4)), "/v0/things")).headers["retry-after"] == "2"
+    assert (await call(application(Busy(retry_after=2.4)), "/v0/things")).headers["retry-after"] == "3"
     assert (await call(application(Busy(retry_after=0.1)), "/v0/things")).headers["retry-after"] == "1"
 
 

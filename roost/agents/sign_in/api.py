@@ -39,7 +39,7 @@ async def sign_in(request: Request, service: Service, code: str = "") -> Respons
     visit = auth_request_of(request)
     if not is_navigation(visit.headers, secure=visit.origin.startswith("https:")):
         raise NotABrowser
-    token = await service.redeem_code(visit.agent_id or "", code, visit.peer)
+    token = await service.redeem_code(visit.agent_id or "", code, visit.limited_client)
     return Response(status_code=HTTPStatus.SEE_OTHER, headers=sign_in_headers(token.reveal(), visit.origin, "/"))
 
 

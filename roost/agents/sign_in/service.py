@@ -18,11 +18,13 @@ from roost.identity.throttle import FailedLoginThrottle
 
 
 class SignInService:
-    def __init__(self, db: Database, tokens: GatewayTokens, origin: Callable[[str], str]) -> None:
+    def __init__(
+        self, db: Database, tokens: GatewayTokens, origin: Callable[[str], str], throttle: FailedLoginThrottle
+    ) -> None:
         self._db = db
         self._tokens = tokens
         self._origin = origin
-        self._throttle = FailedLoginThrottle()
+        self._throttle = throttle
 
     async def create_link(self, caller: Caller, agent_id: str) -> SignInLink:
         """Create a link for the current gateway token; its rotation invalidates the link.
@@ -41,8 +43,11 @@ class SignInService:
         await self._db.write(write)
         return link
 
-    async def redeem_code(self, agent_id: str, code: str, peer: str) -> Sensitive[str]:
-        """Use a link up and return the agent's gateway token. Raises InvalidSignInLink, TooManyAttempts."""
+    async def redeem_code(self, agent_id: str, code: str, client: str | None) -> Sensitive[str]:
+        """Use a link up and return the agent's gateway token; `client` is as limits count it.
+
+        Raises InvalidSignInLink, TooManyAttempts.
+        """
         digest = token_digest(code)
 
         def take(connection: Connection) -> Sensitive[str] | None:
@@ -54,6 +59,6 @@ class SignInService:
         is_known = await self._db.read(lambda connection: store.has_link(connection, digest))
         token = await self._db.write(take) if is_known else None
         if token is None:
-            self._throttle.record_failure(peer)
+            self._throttle.record_failure(client)
             raise InvalidSignInLink
         return token

@@ -4,6 +4,7 @@ from roost.core import clock
 from roost.hosts.edge.http_connection import HttpConnection
 from roost.hosts.edge.request_head import RequestHead
 from roost.hosts.edge.response_head import CLOSE
+from roost.hosts.rate_limits import RequestUsage
 from roost.hosts.response_cache import CachedResponse
 from roost.web import errors
 from roost.web.access_log import AccessRecord, Observe
@@ -13,8 +14,16 @@ from roost.web.request_id import request_id
 class CachedExchange:
     """One request; it waits while the client has not read earlier responses."""
 
-    def __init__(self, client: HttpConnection, head: RequestHead, response: CachedResponse, observe: Observe) -> None:
+    def __init__(
+        self,
+        client: HttpConnection,
+        head: RequestHead,
+        response: CachedResponse,
+        observe: Observe,
+        usage: RequestUsage | None = None,
+    ) -> None:
         self._client, self._head, self._response, self._observe = client, head, response, observe
+        self._usage = usage
         self._began = clock.monotonic_seconds()
         self._request_id = request_id(head.headers.fields.get("x-request-id"))
         self._keep_alive = True
@@ -49,6 +58,10 @@ class CachedExchange:
     def _answer(self) -> None:
         client, response = self._client, self._response
         own = [b"%b: %b\r\n" % header for header in client.server_state.default_headers]
+        if self._usage is not None:
+            own.append(self._usage.header_lines)
+            self._usage.count_bytes(len(response.body))
+            self._usage.charge_rest()
         own.append(b"x-request-id: %b\r\n%b\r\n" % (self._request_id.encode(), b"" if self._keep_alive else CLOSE))
         client.transport.writelines((response.head, *own, response.body))
         response.count(self._head.headers.fields, len(response.body))

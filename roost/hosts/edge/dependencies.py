@@ -9,8 +9,10 @@ from roost.core.sensitive import Sensitive
 from roost.drivers.runtime.contract import Stream
 from roost.hosts.address import HostAddresses
 from roost.hosts.client_address import Network
+from roost.hosts.rate_limits import RateLimits
 from roost.hosts.response_cache import ResponseCache
-from roost.identity.authenticator import AuthRequest
+from roost.identity.auth_request import AuthRequest
+from roost.identity.caller import Caller
 from roost.web.access_log import Observe
 
 
@@ -55,8 +57,8 @@ class ProxyLimits:
 class ProxyDependencies:
     """The rest of the system as the edge sees it.
 
-    recall: tells at once, without I/O, whether a request is known to have a valid credential.
-    admit: raises a Problem for a request without a valid credential; asked when `recall` does not know it.
+    recall: tells at once, without I/O, the caller of a request that is known to have a valid credential.
+    admit: the same with I/O, if `recall` does not know it; raises a Problem for a request without a valid credential.
     find_route: tells at once, without I/O, to which port a path on the agent's address leads; None for its gateway.
       Raises a Problem.
     dial: opens a connection to a port in the agent's container, None for its gateway's. Raises a Problem or OSError.
@@ -69,8 +71,8 @@ class ProxyDependencies:
     """
 
     addresses: HostAddresses
-    recall: Callable[[AuthRequest], bool]
-    admit: Callable[[AuthRequest], Awaitable[object]]
+    recall: Callable[[AuthRequest], Caller | None]
+    admit: Callable[[AuthRequest], Awaitable[Caller]]
     find_route: Callable[[str, bytes], PathRoute | None]
     dial: Callable[[str, int | None], Awaitable[Stream]]
     credential: Callable[[str], Awaitable[tuple[str, Sensitive[str]]]]
@@ -80,3 +82,4 @@ class ProxyDependencies:
     cache: ResponseCache
     trusted: Sequence[Network] = ()
     limits: ProxyLimits = field(default_factory=ProxyLimits)
+    rate_limits: RateLimits = field(default_factory=RateLimits)

@@ -7,8 +7,9 @@ from typing import ClassVar
 
 from roost.core import ids
 from roost.core.problem import Problem
+from roost.core.rate_limit import RateLimitExceeded
 from roost.hosts.address import HostAddress
-from roost.hosts.client_address import OWN_PROXY, client_address
+from roost.hosts.client_address import OWN_PROXY, client_address, limited_client
 from roost.hosts.edge import response_head
 from roost.hosts.edge.asgi_exchange import AsgiExchange
 from roost.hosts.edge.cached_exchange import CachedExchange
@@ -20,9 +21,10 @@ from roost.hosts.edge.proxy_exchange import ProxyExchange
 from roost.hosts.edge.proxy_request import ProxyRequest
 from roost.hosts.edge.request_head import InvalidRequestHead, RequestHead
 from roost.hosts.edge.upstream import find_upstream
+from roost.hosts.rate_limits import RequestUsage
 from roost.hosts.response_cache import ResponseCache, cache_key
 from roost.hosts.url_map import is_platform_target
-from roost.identity.authenticator import AuthRequest
+from roost.identity.auth_request import AuthRequest
 from roost.web import errors
 from roost.web.request_id import request_id
 from roost.web.url_rule import ErrorForm, HostKind
@@ -55,16 +57,17 @@ class EdgeHttpProtocol(HttpConnection):
             upstream = find_upstream(dependencies.find_route, address, path)
         except Problem as problem:
             raise InvalidRequestHead(HTTPStatus.BAD_REQUEST, problem.message) from None
-        fields = head.headers.fields
+        fields, client = head.headers.fields, self._client_address(head)
         auth = AuthRequest(
             host_kind=HostKind.AGENT,
             method=head.method.decode(),
             headers=fields,
             query=query.decode(),
-            peer=client_address(self._peer, fields.get("x-forwarded-for", ""), dependencies.trusted),
+            peer=client,
             agent_id=address.agent_id,
             origin=address.origin,
             upgrade=head.websocket,
+            limited_client=self._limited_client(client, head),
         )
         request = ProxyRequest(head, upstream, auth, request_id(fields.get("x-request-id")))
         keep_alive = head.headers.version == "1.1" and self.parser.should_keep_alive() and not head.websocket
@@ -76,8 +79,28 @@ class EdgeHttpProtocol(HttpConnection):
         if key is None:
             return AsgiExchange(self, head)
         if (cached := self.cache.find(key)) is not None:
-            return CachedExchange(self, head, cached, self.pool.dependencies.observe)
+            try:
+                usage = self._start_visit(head, address)
+            except RateLimitExceeded:
+                return AsgiExchange(self, head)  # the application answers that
+            return CachedExchange(self, head, cached, self.pool.dependencies.observe, usage)
         return AsgiExchange(self, head, {"cache_key": key})
+
+    def _start_visit(self, head: RequestHead, address: HostAddress | None) -> RequestUsage | None:
+        """Count a request for content of a storage gateway. Raises RateLimitExceeded."""
+        client = self._limited_client(self._client_address(head), head)
+        if client is None or address is None:
+            return None
+        return self.pool.dependencies.rate_limits.start_request(client, address.gateway)
+
+    def _client_address(self, head: RequestHead) -> str:
+        forwarded_for = head.headers.fields.get("x-forwarded-for", "")
+        return client_address(self._peer, forwarded_for, self.pool.dependencies.trusted)
+
+    def _limited_client(self, client: str, head: RequestHead) -> str | None:
+        trusted, limits = self.pool.dependencies.trusted, self.pool.dependencies.rate_limits
+        names = head.headers.fields
+        return limited_client(client, self._peer, names, trusted, limits_loopback=limits.limits_loopback)
 
     @property
     def _peer(self) -> str:

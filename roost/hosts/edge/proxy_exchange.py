@@ -10,6 +10,7 @@ from http import HTTPStatus
 
 from roost.core import log
 from roost.core.problem import Problem
+from roost.core.rate_limit import RateLimitExceeded
 from roost.drivers.runtime.warden_errors import DialRefused
 from roost.hosts.edge import response_head
 from roost.hosts.edge.dependencies import GatewayUnreachable
@@ -19,11 +20,15 @@ from roost.hosts.edge.http_connection import HttpConnection
 from roost.hosts.edge.proxy_request import ProxyRequest
 from roost.hosts.edge.request_head import Headers, forward_request
 from roost.hosts.edge.upstream import find_upstream
+from roost.hosts.rate_limits import RequestUsage
+from roost.identity.caller import Caller
 from roost.web import errors
 from roost.web.access_log import AccessRecord
+from roost.web.rate_limit_fields import FIELD_NAMES
 from roost.web.url_rule import ErrorForm
 
 _log = log.get_logger(__name__)
+_RATE_LIMIT_FIELDS = frozenset(name.lower().encode() for name in FIELD_NAMES)
 _MAX_HELD = 64 * 1024
 NOTHING_LISTENS = (
     "Nothing answers on port {port} of this agent. Start a program that listens there, for instance by the script "
@@ -48,6 +53,7 @@ class ProxyExchange:
         self._is_uploaded = self._is_retry = self._is_tunnel = self._is_over = False
         self._has_begun = self._is_chunked = False  # the response
         self._keep_alive = keep_alive
+        self._usage: RequestUsage | None = None
 
     # As an Exchange: the client's side
 
@@ -56,13 +62,17 @@ class ProxyExchange:
         upstream = self._request.upstream
         if upstream.source is not None:
             self._pool.add_routed(upstream.source, self)
-        if not upstream.is_protected or self._pool.dependencies.recall(self._request.auth):
-            self._connect()
+        if not upstream.is_protected:
+            self._count(None)
+        elif (caller := self._pool.dependencies.recall(self._request.auth)) is not None:
+            self._count(caller)
         else:
             self._run(self._admit())
 
     def receive_body(self, data: bytes) -> None:
         self._received += len(data)
+        if self._usage is not None:
+            self._usage.count_bytes(len(data))
         self._write_request(b"%x\r\n%b\r\n" % (len(data), data) if self._request.head.headers.chunked else data)
 
     def end_body(self) -> None:
@@ -126,9 +136,7 @@ class ProxyExchange:
         try:
             await steps
         except Problem as problem:
-            response = errors.problem_response(ErrorForm.AGENTS, problem)
-            body = response_head.response_bytes(response, self._request.request_id, head=self._request.is_head)
-            self._answer(response.status_code, body)
+            self._answer_problem(problem)
         except OSError:
             self._answer_error(HTTPStatus.BAD_GATEWAY, "The agent does not answer")
         except Exception:  # noqa: BLE001 - the edge of a request: it logs and answers
@@ -136,7 +144,19 @@ class ProxyExchange:
             self._answer_error(HTTPStatus.INTERNAL_SERVER_ERROR, "Internal error")
 
     async def _admit(self) -> None:
-        await self._pool.dependencies.admit(self._request.auth)
+        self._count(await self._pool.dependencies.admit(self._request.auth))
+
+    def _count(self, caller: Caller | None) -> None:
+        """Count the request on its caller, else on its client, and on its host; send it unless that is too much."""
+        auth = self._request.auth
+        if auth.limited_client is not None:
+            key = auth.limited_client if caller is None else caller.token_digest
+            try:
+                self._usage = self._pool.dependencies.rate_limits.start_request(key, auth.origin)
+            except RateLimitExceeded as exceeded:
+                self._answer_problem(exceeded)
+                return
+            self._usage.count_bytes(self._received)
         self._connect()
 
     def _connect(self) -> None:
@@ -283,6 +303,8 @@ class ProxyExchange:
             data = b"".join(self._out)
             self._out.clear()
             self._sent += len(data)
+            if self._usage is not None:
+                self._usage.count_bytes(len(data))
             self._client.transport.write(data)
 
     # The end
@@ -292,7 +314,15 @@ class ProxyExchange:
         own_lines = b"x-request-id: %b\r\n%b" % (self._request.request_id.encode(), framing)
         if self._request.has_token_in_url:  # the last policy counts, so a gateway's own does not
             own_lines += response_head.NO_REFERRER
+        if self._usage is not None and _RATE_LIMIT_FIELDS.isdisjoint(dict(headers)):  # else the program's own count
+            own_lines += self._usage.header_lines
         self._out.append(response_head.forward_response(status, headers, self._request.host, own_lines))
+
+    def _answer_problem(self, problem: Problem) -> None:
+        response, request = errors.problem_response(ErrorForm.AGENTS, problem), self._request
+        close = not self._keep_alive
+        body = response_head.response_bytes(response, request.request_id, close=close, head=request.is_head)
+        self._answer(response.status_code, body)
 
     def _answer_error(self, status: HTTPStatus, message: str) -> None:
         request, close = self._request, not self._keep_alive
@@ -320,6 +350,8 @@ class ProxyExchange:
         if self._gateway is not None:
             self._gateway.abort()
             self._gateway = None
+        if self._usage is not None:
+            self._usage.charge_rest()
         request = self._request
         if request.upstream.source is not None:
             self._pool.remove_routed(request.upstream.source, self)

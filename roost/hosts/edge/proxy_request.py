@@ -7,7 +7,7 @@ from starlette.responses import Response
 from roost.hosts.edge import response_head
 from roost.hosts.edge.request_head import RequestHead, strip_token
 from roost.hosts.edge.upstream import Upstream
-from roost.identity.authenticator import AuthRequest
+from roost.identity.auth_request import AuthRequest
 from roost.identity.credentials import CredentialSource, find_credential, sign_in_headers
 
 _REPEATABLE = frozenset({b"GET", b"HEAD", b"OPTIONS"})

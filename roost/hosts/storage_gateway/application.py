@@ -28,6 +28,7 @@ from roost.hosts.url_map import PUBLIC_CONTENT
 from roost.storage.analytics.hit_counter import GatewayHitCounter
 from roost.storage.content.errors import ContentNotFound
 from roost.web.errors import STATUS
+from roost.web.rate_limit_fields import FIELD_NAMES
 from roost.web.request_context import SECURITY_HEADERS
 from roost.web.url_rule import UrlFamily, rule_of
 
@@ -41,8 +42,9 @@ _CORS = (
         b"Access-Control-Expose-Headers",
         (
             b"Accept-Ranges, Content-Disposition, Content-Length, Content-Location, Content-Range, ETag, X-Ipfs-Path, "
-            b"X-Ipfs-Roots, X-Request-Id, pinata-signature"
-        ),
+            b"X-Ipfs-Roots, X-Request-Id, pinata-signature, Retry-After, "
+        )
+        + ", ".join(FIELD_NAMES).encode(),
     ),
 )
 _OWN_STATUS: Mapping[type[Problem], int] = {FormatNotServed: 406, UnsupportedImage: 415}

@@ -19,6 +19,7 @@ from roost.identity.api_keys import ApiKeys
 from roost.identity.authenticator import Authenticator
 from roost.identity.gateway_tokens import GatewayTokens
 from roost.identity.platform_tokens import PlatformTokens
+from roost.identity.throttle import FailedLoginThrottle
 from roost.web import errors
 from roost.web.service_registry import ServiceRegistry
 from roost.web.url_rule import HostKind
@@ -38,7 +39,7 @@ class ModelEnv:
         self._gateways = GatewayTokens(database, sealer)
         services = ServiceRegistry()
         platform = PlatformTokens(database, sealer, self._gateways)
-        for service in (gateway, Authenticator(self._keys, self._gateways, platform)):
+        for service in (gateway, Authenticator(self._keys, self._gateways, platform, FailedLoginThrottle())):
             services.add(service)
         self.app = FastAPI()
         self.app.state.services = services

@@ -20,7 +20,9 @@ from roost.hosts.address import HostAddresses
 from roost.hosts.edge.dependencies import ProxyDependencies, ProxyLimits
 from roost.hosts.edge.protocol import EdgeHttpProtocol, edge_protocol
 from roost.hosts.response_cache import ResponseCache
-from roost.identity.authenticator import AuthRequest
+from roost.identity.auth_request import AuthRequest
+from roost.identity.caller import Caller, CallerKind
+from roost.identity.caller_cache import token_digest
 from roost.identity.credentials import find_credential
 from roost.identity.errors import MissingCredential, Unauthorised
 from roost.web.access_log import AccessRecord
@@ -141,16 +143,18 @@ class EdgeServer:
     def connect(self, timeout: float = 20) -> socket.socket:
         return socket.create_connection(("127.0.0.1", self.port), timeout=timeout)
 
-    def _recall(self, entry: AuthRequest) -> bool:
+    def _recall(self, entry: AuthRequest) -> Caller | None:
         credential = find_credential(entry.headers, entry.query)
-        return credential is not None and credential.token == self.tokens.get(entry.agent_id or "")
+        if credential is None or credential.token != self.tokens.get(entry.agent_id or ""):
+            return None
+        return Caller(CallerKind.GATEWAY, "acme", entry.agent_id, token_digest=token_digest(credential.token))
 
-    async def _admit(self, entry: AuthRequest) -> None:
-        credential = find_credential(entry.headers, entry.query)
-        if credential is None:
+    async def _admit(self, entry: AuthRequest) -> Caller:
+        if find_credential(entry.headers, entry.query) is None:
             raise MissingCredential
-        if credential.token != self.tokens.get(entry.agent_id or ""):
+        if (caller := self._recall(entry)) is None:
             raise Unauthorised
+        return caller
 
     async def _dial(self, agent_id: str, port: int | None) -> Any:
         self.dials += 1

@@ -20,10 +20,12 @@ from roost.hosts.edge.dependencies import ProxyDependencies, ProxyLimits
 from roost.hosts.middleware import add_middleware
 from roost.identity import tenants
 from roost.identity.api_keys import ApiKeys
-from roost.identity.authenticator import Authenticator, AuthRequest
+from roost.identity.auth_request import AuthRequest
+from roost.identity.authenticator import Authenticator
 from roost.identity.caller import Caller, CallerKind
 from roost.identity.gateway_tokens import GatewayTokens
 from roost.identity.platform_tokens import PlatformTokens
+from roost.identity.throttle import FailedLoginThrottle
 from roost.web.url_rule import UrlFamily
 from tests.hosts.edge.support import (
     AGENT,
@@ -210,7 +212,9 @@ def auth_edge(database: Database) -> Iterator[tuple[EdgeServer, GatewayTokens, s
     gateways = GatewayTokens(database, sealer)
     tenant = database.run(lambda connection: tenants.ensure_tenant(connection, "acme").id)
     token = database.run(lambda connection: gateways.mint(connection, AGENT, tenant)).reveal()
-    authenticator = Authenticator(ApiKeys(database, sealer), gateways, PlatformTokens(database, sealer, gateways))
+    authenticator = Authenticator(
+        ApiKeys(database, sealer), gateways, PlatformTokens(database, sealer, gateways), FailedLoginThrottle()
+    )
 
     class Guarded(EdgeServer):
         def gate(self, limits: ProxyLimits, **more: Any) -> ProxyDependencies:

@@ -1,0 +1,83 @@
+"""Rate limits for many keys in bounded memory, by the generic cell rate algorithm (GCRA). No I/O.
+
+Each key has a quota that refills at an even speed. Its whole state is the moment at which the quota is full again, so
+a key that used nothing for a window needs no memory.
+"""
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from operator import itemgetter
+
+from roost.core.problem import TooManyRequests
+
+_EPSILON = 1e-6  # seconds: sums of intervals are not exact
+
+
+@dataclass(frozen=True)
+class RatePolicy:
+    """At most `quota` units at once, refilled in `window` seconds. name, unit (in the plural): for responses."""
+
+    name: str
+    unit: str
+    quota: int
+    window: int = 60
+
+
+class RateLimitExceeded(TooManyRequests):
+    """A key has used its quota; `retry_after` says when there is a unit again."""
+
+    def __init__(self, policy: RatePolicy, retry_after: float) -> None:
+        self.policy = policy
+        super().__init__(
+            f"Too many {policy.unit}: the limit is {policy.quota} in {policy.window} seconds", retry_after=retry_after
+        )
+
+
+class RateLimiter:
+    """Limiter of one policy, with at most `size` keys; beyond that it forgets those that have used least.
+
+    So keys that an attacker invents displace each other, and other keys do not free one from its limit.
+    """
+
+    def __init__(self, policy: RatePolicy, size: int = 10_000) -> None:
+        self.policy = policy
+        self._interval = policy.window / policy.quota
+        self._burst = policy.window + _EPSILON
+        self._size = size
+        self._full_at: dict[Hashable, float] = {}
+
+    def take(self, key: Hashable, now: float) -> float:
+        """Use one unit; return the seconds until the quota is full again. Raises RateLimitExceeded."""
+        full_at = self._full_at.get(key, now)
+        full_in = (full_at - now if full_at > now else 0.0) + self._interval
+        if full_in > self._burst:
+            raise RateLimitExceeded(self.policy, full_in - self.policy.window)
+        self._full_at[key] = now + full_in
+        if len(self._full_at) > self._size:
+            self._forget_least_used(now)
+        return full_in
+
+    def check(self, key: Hashable, now: float) -> float:
+        """Return the seconds until the quota is full again. Raises RateLimitExceeded unless there is a unit."""
+        full_at = self._full_at.get(key, now)
+        full_in = full_at - now if full_at > now else 0.0
+        if full_in + self._interval > self._burst:
+            raise RateLimitExceeded(self.policy, full_in + self._interval - self.policy.window)
+        return full_in
+
+    def charge(self, key: Hashable, units: int, now: float) -> None:
+        """Use units whether or not there are as many; the next one is then at most one window away."""
+        full_at = self._full_at.get(key, now)
+        full_in = (full_at - now if full_at > now else 0.0) + units * self._interval
+        self._full_at[key] = now + min(full_in, 2 * self.policy.window - self._interval)
+        if len(self._full_at) > self._size:
+            self._forget_least_used(now)
+
+    def count_remaining(self, full_in: float) -> int:
+        """Return the units that are left to a key whose quota is full again in so many seconds."""
+        return max(0, int((self._burst - full_in) / self._interval))
+
+    def _forget_least_used(self, now: float) -> None:
+        used = [item for item in self._full_at.items() if item[1] > now]
+        used.sort(key=itemgetter(1), reverse=True)
+        self._full_at = dict(used[: self._size // 2])

@@ -1,0 +1,91 @@
+"""The rate limits of this server: requests and bytes of each caller, and of each host.
+
+A caller is a valid credential, an agent at its relay, or the network of a client without a valid credential: so guesses
+use up no limit of others. A host is the address of an agent, a domain of it, or a storage gateway.
+"""
+
+from collections.abc import Hashable, Sequence
+
+from roost.core import clock
+from roost.core.rate_limit import RateLimiter, RatePolicy
+from roost.web.rate_limit_fields import RateLimitFields
+
+_CHARGE_BYTES = 64 * 1024  # at once, while they flow
+
+
+class RateLimits:
+    """Limiters of callers and hosts, in units a minute; None for what is not limited.
+
+    limits_loopback: whether programs on this machine are limited, too.
+    """
+
+    def __init__(
+        self,
+        *,
+        caller_requests: int | None = None,
+        caller_bytes: int | None = None,
+        host_requests: int | None = None,
+        host_bytes: int | None = None,
+        limits_loopback: bool = False,
+    ) -> None:
+        self.limits_loopback = limits_loopback
+        self._caller_requests = _create_limiter("requests", "requests", caller_requests)
+        self._caller_bytes = _create_limiter("bytes", "bytes", caller_bytes)
+        self._host_requests = _create_limiter("host-requests", "requests to this address", host_requests)
+        self._host_bytes = _create_limiter("host-bytes", "bytes at this address", host_bytes)
+        callers = [limiter for limiter in (self._caller_requests, self._caller_bytes) if limiter is not None]
+        hosts = [limiter for limiter in (self._host_requests, self._host_bytes) if limiter is not None]
+        self._caller_fields, self._all_fields = _create_fields(callers), _create_fields(callers + hosts)
+
+    def start_request(self, caller: Hashable, host: str | None = None) -> "RequestUsage":
+        """Count a request. Raises RateLimitExceeded."""
+        now = clock.monotonic_seconds()
+        states: list[float] = []  # those of a caller first: its refused requests must not count on the host
+        if self._caller_requests is not None:
+            states.append(self._caller_requests.take(caller, now))
+        if self._caller_bytes is not None:
+            states.append(self._caller_bytes.check(caller, now))
+        if host is not None and self._host_requests is not None:
+            states.append(self._host_requests.take(host, now))
+        if host is not None and self._host_bytes is not None:
+            states.append(self._host_bytes.check(host, now))
+        fields = self._caller_fields if host is None else self._all_fields
+        return RequestUsage(self, caller, host, b"" if fields is None else fields.format_lines(states[0]))
+
+    def charge_bytes(self, caller: Hashable, host: str | None, size: int) -> None:
+        """Count bytes that were carried."""
+        now = clock.monotonic_seconds()
+        if self._caller_bytes is not None:
+            self._caller_bytes.charge(caller, size, now)
+        if host is not None and self._host_bytes is not None:
+            self._host_bytes.charge(host, size, now)
+
+
+class RequestUsage:
+    """What one admitted request uses. header_lines: the fields for its response."""
+
+    __slots__ = ("_caller", "_host", "_limits", "_uncharged", "header_lines")
+
+    def __init__(self, limits: RateLimits, caller: Hashable, host: str | None, header_lines: bytes) -> None:
+        self._limits, self._caller, self._host = limits, caller, host
+        self._uncharged = 0
+        self.header_lines = header_lines
+
+    def count_bytes(self, size: int) -> None:
+        """Count bytes of the request or of its response as they flow."""
+        self._uncharged += size
+        if self._uncharged >= _CHARGE_BYTES:
+            self.charge_rest()
+
+    def charge_rest(self) -> None:
+        """Charge what was counted: the request has ended."""
+        self._limits.charge_bytes(self._caller, self._host, self._uncharged)
+        self._uncharged = 0
+
+
+def _create_limiter(name: str, unit: str, quota: int | None) -> RateLimiter | None:
+    return None if quota is None else RateLimiter(RatePolicy(name, unit, quota))
+
+
+def _create_fields(limiters: Sequence[RateLimiter]) -> RateLimitFields | None:
+    return RateLimitFields(limiters) if limiters else None
