@@ -1,16 +1,22 @@
-"""One server with every kind of host, raw requests to each, and strict reading of all that it answers."""
+"""One server with every kind of host, raw requests to each, and strict reading of all that it answers.
+
+`python -m tests.contract.hosts FOLDER` runs one as a process, which prints what it is and ends with its input.
+"""
 
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import httpx2 as httpx
 
+from roost.core import log
 from roost.drivers.runtime.fake import FakeRuntime
 from roost.storage.content.model import ContentNetwork
 from tests.conformance.name_server import NameServer, serve_names
@@ -69,13 +75,17 @@ class Reply:
 
 @dataclass
 class Estate:
-    """A server, an agent with a program, and a storage gateway with a file; `port` may be that of a proxy in front."""
+    """A server, an agent with a program, and a storage gateway with a file.
 
-    server: RunningServer
+    key: of the agent's tenant. port: of the server, or of a proxy in front of it.
+    """
+
+    key: str
     port: int
     agent: Mapping[str, Any]
     victim: Mapping[str, Any]
-    """An agent of another tenant."""
+    victim_key: str
+    """An agent and a key of another tenant."""
     sites: Mapping[str, Site]
 
     def at(self, port: int) -> "Estate":
@@ -106,6 +116,14 @@ class Estate:
         raw = await self.send(site.head(line, "Connection: close", *lines, **options) + body)
         (reply,) = [reply for reply in parse_replies(raw, is_head=line.startswith("HEAD ")) if reply.status >= 200]
         return reply
+
+    async def call(self, line: str, body: Any = None) -> Any:
+        """Send a request with JSON to the management address; return the JSON of a good response."""
+        content = b"" if body is None else json.dumps(body).encode()
+        lines = ("Content-Type: application/json", f"Content-Length: {len(content)}")
+        reply = await self.ask(self.sites["management"], line, *(lines if content else ()), body=content)
+        assert reply.status in {200, 201}, reply
+        return reply.json()
 
     async def shake_hands(self, head: bytes) -> int:
         """Send a WebSocket handshake; return the status of the response."""
@@ -171,6 +189,29 @@ async def running_estate(folder: Path, **environment: str) -> AsyncIterator[Esta
         yield await build_estate(server, names)
 
 
+@contextmanager
+def estate_process(folder: Path) -> Iterator[tuple[int, Estate]]:
+    """Run one as a process; yield its pid, too."""
+    argv = [sys.executable, "-m", "tests.contract.hosts", str(folder)]
+    process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    with process.stdin, process.stdout:
+        told = json.loads(process.stdout.readline())
+        sites = {kind: Site(**site) for kind, site in told.pop("sites").items()}
+        try:
+            yield process.pid, Estate(sites=sites, **told)
+        finally:
+            process.stdin.close()
+            process.wait(20)
+
+
+async def _serve_estate(folder: Path) -> None:
+    async with running_estate(folder) as estate:
+        print(json.dumps(asdict(estate)), flush=True)
+        await asyncio.to_thread(sys.stdin.read)
+
+
 async def build_estate(server: RunningServer, names: NameServer) -> Estate:
     api, storage = server.client(server.key()), server.client(server.key(), "api.localhost")
     agent = await _create_agent(server, "acme")
@@ -201,7 +242,7 @@ async def build_estate(server: RunningServer, names: NameServer) -> Estate:
         "protected domain": Site(f"closed-to-all.agents.{suffix}", "/echo", token),
         "open domain": Site(f"{CUSTOM_DOMAIN}:{server.port}", "/echo", None),
     }
-    return Estate(server, server.port, agent, await _create_agent(server, "victim"), sites)
+    return Estate(key, server.port, agent, await _create_agent(server, "victim"), server.key("victim"), sites)
 
 
 async def _register_domains(api: httpx.AsyncClient, agent_id: str, names: NameServer) -> None:
@@ -223,3 +264,8 @@ async def _create_agent(server: RunningServer, tenant: str) -> dict[str, Any]:
     created = await server.client(server.key(tenant)).post("/v0/agents", json={"name": tenant})
     assert created.status_code == 201, created.text
     return created.json()["agent"]
+
+
+if __name__ == "__main__":
+    log.configure_logging("error")
+    asyncio.run(_serve_estate(Path(sys.argv[1])))

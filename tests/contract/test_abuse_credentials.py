@@ -68,8 +68,8 @@ async def test_what_is_no_credential(estate: Estate, kind: str) -> None:
         (f"/echo?%74oken={token}", "Accept: */*"),
         (f"/echo?x=1;token={token}", "Accept: */*"),
         ("/echo", f"Authorization: Bearer {estate.victim['gatewayToken']}"),
-        ("/echo", f"Authorization: Bearer {estate.server.key()}"),
-        ("/echo", f"Authorization: Bearer {estate.server.key('victim')}"),
+        ("/echo", f"Authorization: Bearer {estate.key}"),
+        ("/echo", f"Authorization: Bearer {estate.victim_key}"),
     ):
         assert (await estate.ask(site, "GET {path}", line, path=path, token=None)).status == 401, (path, line)
 

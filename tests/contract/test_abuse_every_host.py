@@ -29,7 +29,7 @@ async def estate(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Esta
 
 async def attack(estate: Estate, kind: str, raw: bytes) -> Sequence[int]:
     """Return the statuses of all that is answered until the connection is closed."""
-    hidden = hidden_request(estate.server.key(), estate.port)
+    hidden = hidden_request(estate.key, estate.port)
     victim = f"{estate.victim['agentId']}.agents.localhost"
     answer = await estate.send(compose_attack(raw, estate.sites[kind], victim, hidden))
     assert MARK.encode() not in answer, answer
@@ -137,7 +137,7 @@ async def test_upgrades_that_are_not_taken(estate: Estate, kind: str, lines: Seq
 @EVERY_HOST
 async def test_bytes_after_a_handshake_are_no_request(estate: Estate, kind: str) -> None:
     path = "/ws" if kind in (*GATEWAY_KINDS, *PROGRAM_KINDS) else None
-    hidden = hidden_request(estate.server.key(), estate.port)
+    hidden = hidden_request(estate.key, estate.port)
     head = estate.sites[kind].head("GET {path}", *HANDSHAKE, path=path)
     answer = await estate.send(head + hidden, hidden, end=True)
     assert MARK.encode() not in answer

@@ -85,12 +85,13 @@ class FakeGatewayHandler(BaseHTTPRequestHandler):
             "/big": self._big,
             "/ws": lambda _: self._websocket(),
         }
-        if url.path.split("/")[1] in {"devices", "config"}:
+        section = url.path.lstrip("/").partition("/")[0]
+        if section in {"devices", "config"}:
             forwarded_for = self.headers.get("X-Forwarded-For")
             status, answer = self.server.admin_api.handle(self.command, url.path, self._body(), forwarded_for)
             self._json(answer, status)
             return
-        if url.path.split("/")[1] == "tasks":
+        if section == "tasks":
             status, answer = self.server.tasks.handle(self.command, url.path, self._body())
             self._json(answer, status)
             return

@@ -241,7 +241,8 @@ class GatewayConnection(asyncio.Protocol):
             raise InvalidResponse("an unknown transfer coding")
         has_body = not self._bodiless and status not in _BODILESS
         self._is_final = True
-        self._reusable = self._parser.should_keep_alive()
+        # A program that sends the body all the same would have it read as the response to the next request.
+        self._reusable = self._parser.should_keep_alive() and (has_body or not (coding or int(length or 0)))
         self._until_close = has_body and not framing
         handler.begin_response(status, headers, None if length is None else int(length), has_body=has_body)
         self._is_done = self._bodiless

@@ -95,7 +95,8 @@ OK = b"HTTP/1.1 200 OK\r\n"
         (OK + b"Connection: close\r\nContent-Length: 2\r\n\r\nhi", 200, b"hi", False),
         (b"HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nhi", 200, b"hi", False),
         (b"HTTP/1.1 204 No Content\r\n\r\n", 204, b"", True),
-        (b"HTTP/1.1 304 Not Modified\r\nContent-Length: 99\r\n\r\n", 304, b"", True),
+        (b"HTTP/1.1 304 Not Modified\r\nETag: a\r\n\r\n", 304, b"", True),
+        (b"HTTP/1.1 304 Not Modified\r\nContent-Length: 99\r\n\r\n", 304, b"", False),
         (b"HTTP/1.1 100 Continue\r\n\r\n" + OK + b"Content-Length: 1\r\n\r\nx", 200, b"x", True),
         (b"HTTP/1.1 103 Early Hints\r\nLink: a\r\n\r\n" + OK + b"Content-Length: 1\r\n\r\nx", 200, b"x", True),
     ],
@@ -112,14 +113,19 @@ def test_an_answer_without_a_length_ends_with_the_connection() -> None:
     assert (response.done, response.reusable, response.failed) == (True, False, False)
 
 
-@pytest.mark.parametrize("framing", [b"Content-Length: 5\r\n", b"Transfer-Encoding: chunked\r\n"])
-def test_an_answer_to_head_has_no_body_and_the_next_one_is_read(framing: bytes) -> None:
-    gateway, response = read(OK + framing + b"\r\n", bodiless=True)
+def test_an_answer_to_head_has_no_body_and_the_next_one_is_read() -> None:
+    gateway, response = read(OK + b"Content-Length: 0\r\n\r\n", bodiless=True)
     assert (response.done, response.reusable, response.has_body) == (True, True, False)
     again = Recorder()
     gateway.send_request(again, b"", bodiless=False)
     gateway.data_received(OK + b"Content-Length: 2\r\n\r\nhi")
     assert (again.data, again.done) == (b"hi", True)
+
+
+@pytest.mark.parametrize("framing", [b"Content-Length: 5\r\n", b"Transfer-Encoding: chunked\r\n"])
+def test_a_body_that_may_follow_an_answer_to_head_never_meets_another_request(framing: bytes) -> None:
+    _, response = read(OK + framing + b"\r\n", bodiless=True)
+    assert (response.done, response.reusable, response.has_body) == (True, False, False)
 
 
 @pytest.mark.parametrize("extra", [b"x", b"\r\n\r\nx", OK + b"Content-Length: 0\r\n\r\n", b"HTTP/1.1 200 OK\r\n"])
