@@ -7,6 +7,7 @@ a command-line flag wins over both. Secrets can also be given as a file (`ROOST_
 
 import difflib
 import os
+import re
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -18,6 +19,7 @@ from pydantic_core import ErrorDetails
 from roost.core.problem import InvalidInput
 from roost.core.sensitive import Sensitive
 from roost.drivers.model.contract import ModelSettings
+from roost.net.addresses import parse_address
 from roost.setting_types import (
     AuthSecret,
     Blobs,
@@ -34,6 +36,7 @@ from roost.setting_types import (
     OptionalFile,
     OptionalUrl,
     Port,
+    PortRange,
     Ports,
     Rate,
     Seconds,
@@ -82,6 +85,11 @@ class Settings(BaseModel):
     host: str = _setting("127.0.0.1", "The address to listen on.")
     port: Port = _setting("8642", "The port to listen on.")
     domain: Domain = _setting("localhost", "The domain under which agents and APIs have their addresses.")
+    agent_ports: PortRange = _setting(
+        None,
+        "Ports, like `9000-9099`, of which each agent gets one as its address, where no names below the domain exist: "
+        "`domain` may then be an IP address or one host name.",
+    )
     tls: Flag = _setting(
         "false", "`true` (or `roost up --tls`) serves HTTPS by Caddy, with certificates that it obtains by itself."
     )
@@ -250,6 +258,19 @@ class Settings(BaseModel):
         return (ModelSettings(self.model_api, self.model_api, self.model_url, self.model_key, self.models),)
 
     @model_validator(mode="after")
+    def _check_addresses(self) -> Self:
+        address = parse_address(self.domain.strip("[]"))
+        if address is not None and self.agent_ports is None:
+            name = "localhost" if address.is_loopback else f"{re.sub('[.:]', '-', address.exploded)}.sslip.io"
+            raise BadSettings(
+                f"domain: {address} is an IP address, below which agents cannot have names. Use {name}, which means "
+                "the same address and has names, or give each agent a port with ROOST_AGENT_PORTS=9000-9099."
+            )
+        if self.agent_ports is not None and not {self.port, self.public_port}.isdisjoint(self.agent_ports):
+            raise BadSettings("agent_ports: must not contain the port of the server itself")
+        return self
+
+    @model_validator(mode="after")
     def _refuse_unsafe(self) -> Self:
         if not self.is_local and self.public_scheme == "http" and self.allow_plain_http == "false":
             raise BadSettings(
@@ -268,6 +289,8 @@ class Settings(BaseModel):
             raise BadSettings(f"host: must be a loopback address with tls, got {self.host}; Caddy listens on tls_host")
         if self.public_scheme != "https":
             raise BadSettings("public_scheme: must be https with tls")
+        if self.agent_ports is not None:
+            raise BadSettings("agent_ports: not with tls, which serves names; end TLS for all ports in another proxy")
         if self.domain == "localhost" and self.tls_certificate is None:
             raise BadSettings(
                 "domain: no authority certifies localhost. Give a domain of yours with --domain, or a certificate with "

@@ -3,18 +3,20 @@
 import ipaddress
 import re
 from collections.abc import Callable, Mapping
+from ipaddress import IPv6Address
 from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
 
 from roost.core.sensitive import Sensitive
-from roost.net.addresses import Network
+from roost.net.addresses import Network, parse_address
 from roost.net.errors import InvalidTarget
 from roost.net.host_port import parse_host_port
 from roost.net.policy import HostOverride
 
-_DNS_PORT = 53
+_DNS_PORT, _LAST_PORT = 53, 65535
+_PORTS_LIMIT = 1000
 _GIB = 1024**3
 _MIN_BYTES = 64 * 1024**2
 _UNITS = {"": 1, "K": 1024, "M": 1024**2, "G": _GIB}
@@ -50,10 +52,21 @@ def _parse_rate(text: str) -> int | None:
 
 
 def _parse_domain(text: str) -> str:
+    """Parse a DNS name or an IP address, which is returned as in URLs."""
     domain = text.lower().rstrip(".")
-    if not _DOMAIN.fullmatch(domain):
+    if (address := parse_address(domain.strip("[]"))) is not None:
+        return f"[{address}]" if isinstance(address, IPv6Address) else str(address)
+    if not _DOMAIN.fullmatch(domain) or domain.rpartition(".")[2].isdecimal():  # browsers read a number as an address
         raise ValueError("must be a DNS name like example.com")
     return domain
+
+
+def _parse_port_range(text: str) -> range:
+    found = re.fullmatch(r"([0-9]{1,5})-([0-9]{1,5})", text)
+    ports = range(int(found[1]), int(found[2]) + 1) if found else range(0)
+    if not ports or ports[0] < 1 or ports[-1] > _LAST_PORT or len(ports) > _PORTS_LIMIT:
+        raise ValueError(f"must be a range of at most {_PORTS_LIMIT} ports, like 9000-9099")
+    return ports
 
 
 def _parse_list(text: str) -> tuple[str, ...]:
@@ -154,6 +167,7 @@ Capacity = Annotated[int | None, BeforeValidator(_parse_capacity)]
 Rate = Annotated[int | None, BeforeValidator(_parse_rate)]
 Items = Annotated[tuple[str, ...], BeforeValidator(_parse_list)]
 Networks = Annotated[tuple[Network, ...], BeforeValidator(_parse_networks)]
+PortRange = Annotated[range | None, _unless_none(_parse_port_range)]
 Ports = Annotated[frozenset[int], BeforeValidator(_parse_ports)]
 Url = Annotated[str, BeforeValidator(_parse_url)]
 Folder = Annotated[Path, BeforeValidator(parse_path)]

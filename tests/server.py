@@ -66,11 +66,12 @@ async def running(
     listener = open_listener("127.0.0.1", port)
     environment = {"ROOST_DATA": str(folder), "ROOST_CATALOGUE": "false", **environment}
     settings = config.load_settings(environment, port=listener.getsockname()[1])
+    listeners = [listener, *(open_listener("127.0.0.1", agent_port) for agent_port in settings.agent_ports or ())]
     drivers = app.create_drivers(settings, runtime=runtime, engines=engines or [FakeEngine()])
     roost = app.build_server(settings, drivers, app.open_tls_sockets(settings))
     await roost.start()
     over = asyncio.Event()
-    serving = asyncio.create_task(roost.http.run_on(listener, over))
+    serving = asyncio.create_task(roost.http.run_on(listeners, over))
     server = RunningServer(roost, settings.port)
     try:
         yield server

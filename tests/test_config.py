@@ -71,6 +71,20 @@ def test_an_upstream_is_configured_by_its_address(tmp_path: Path) -> None:
         ("ROOST_DOMAIN", "-x.example", "domain"),
         ("ROOST_DOMAIN", "http://x.example", "domain"),
         ("ROOST_DOMAIN", "x" * 64, "domain"),
+        ("ROOST_DOMAIN", "1.2.3", "domain: must be a DNS name"),
+        (
+            "ROOST_DOMAIN",
+            "203.0.113.7",
+            "^domain: 203.0.113.7 is an IP address, .* Use 203-0-113-7.sslip.io, .*_PORTS=9000-",
+        ),
+        ("ROOST_DOMAIN", "[2001:db8::7]", "Use 2001-0db8-0000-0000-0000-0000-0000-0007.sslip.io, "),
+        ("ROOST_DOMAIN", "127.0.0.1", "Use localhost, "),
+        ("ROOST_AGENT_PORTS", "9000", "agent_ports: must be a range of at most 1000 ports, like 9000-9099"),
+        ("ROOST_AGENT_PORTS", "9099-9000", "agent_ports"),
+        ("ROOST_AGENT_PORTS", "0-9", "agent_ports"),
+        ("ROOST_AGENT_PORTS", "65000-65536", "agent_ports"),
+        ("ROOST_AGENT_PORTS", "9000-10000", "agent_ports"),
+        ("ROOST_AGENT_PORTS", "8600-8700", "agent_ports: must not contain the port of the server itself"),
         ("ROOST_AGENT_CPUS", "none", "agent_cpus"),
         ("ROOST_AGENT_CPUS", "nan", "agent_cpus"),
         ("ROOST_KEK", "short", "kek"),
@@ -192,9 +206,26 @@ def test_blobs_are_kept_in_what_we_know(tmp_path: Path) -> None:
         app.create_blob_store(settings(tmp_path, ROOST_BLOBS="s3://"))
 
 
-@pytest.mark.parametrize(("text", "domain"), [("Agents.Example.COM.", "agents.example.com"), ("", "localhost")])
+@pytest.mark.parametrize(
+    ("text", "domain"),
+    [
+        ("Agents.Example.COM.", "agents.example.com"),
+        ("", "localhost"),
+        ("203-0-113-7.sslip.io", "203-0-113-7.sslip.io"),
+        ("203.0.113.7.nip.io", "203.0.113.7.nip.io"),
+    ],
+)
 def test_domains(tmp_path: Path, text: str, domain: str) -> None:
     assert settings(tmp_path, ROOST_DOMAIN=text).domain == domain
+
+
+@pytest.mark.parametrize(
+    ("text", "domain"),
+    [("192.0.2.7", "192.0.2.7"), ("2001:DB8:0::7", "[2001:db8::7]"), ("[2001:db8::7]", "[2001:db8::7]")],
+)
+def test_a_domain_can_be_an_address_if_agents_have_ports(tmp_path: Path, text: str, domain: str) -> None:
+    found = settings(tmp_path, ROOST_DOMAIN=text, ROOST_AGENT_PORTS="9000-9099")
+    assert (found.domain, found.agent_ports) == (domain, range(9000, 9100))
 
 
 def test_an_empty_variable_counts_as_not_set(tmp_path: Path) -> None:

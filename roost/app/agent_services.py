@@ -29,6 +29,7 @@ from roost.agents.models import providers
 from roost.agents.models.model import AgentProviders, ModelTimeouts
 from roost.agents.models.service import ModelGateway
 from roost.agents.platform.service import AgentSelfService
+from roost.agents.registry.agent_ports import AgentPorts
 from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.agents.registry.repository import AgentRepository
 from roost.agents.routes.service import RouteService
@@ -97,7 +98,7 @@ def build_agent_services(
 ) -> AgentServices:
     """Build the services; requests of agents through their relays go to `app`."""
     settings, db, sealer, origin = core.settings, core.db, core.sealer, core.addresses.agent_origin
-    repository = AgentRepository(db, sealer, _agent_quotas(settings), core.host.id)
+    repository = _build_repository(core)
     secrets, environment = SecretService(db, sealer, repository), SecretEnvironment(db, sealer)
     channels, validator = ChannelRepository(db, sealer, repository), ChannelValidator(drivers.chat_platforms)
     runtimes, dialer = AgentRuntimes(repository, drivers.runtime, drivers.engines), agent_dialer(core)
@@ -156,6 +157,15 @@ def build_agent_services(
         skill_library=skill_library,
         skill_checks=SkillChecks(skill_library),
     )
+
+
+def _build_repository(core: CoreServices) -> AgentRepository:
+    """Build the repository, with ports as the addresses of agents if the settings have some."""
+    settings, ports = core.settings, None
+    if settings.agent_ports is not None:
+        ports = AgentPorts(core.db, core.host.id, settings.agent_ports)
+        core.addresses.use_ports(ports.find_port, ports.find_agent)
+    return AgentRepository(core.db, core.sealer, _agent_quotas(settings), core.host.id, ports)
 
 
 def _container_services(
@@ -280,6 +290,9 @@ async def start_agent_services(agents: AgentServices, runtime: Runtime, stack: A
     stack.push_async_callback(agents.relays.close_all)
     stack.push_async_callback(agents.lifecycle.reconciler.stop)
     await agents.lifecycle.reconciler.start()
+    if (ports := agents.repository.ports) is not None:  # after the adoption of agents, before operations start them
+        stack.push_async_callback(ports.stop)
+        await ports.start()
     agents.secrets.subscribe(lambda _: agents.lifecycle.reconciler.wake())  # an agent may wait for that
     stack.push_async_callback(agents.lifecycle.automatic_snapshots.stop)
     agents.lifecycle.automatic_snapshots.start()

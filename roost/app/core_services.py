@@ -70,7 +70,7 @@ def build_core_services(settings: Settings) -> CoreServices:
     return CoreServices(
         settings=settings,
         host=host,
-        addresses=HostAddresses(settings.domain, settings.public_port, settings.public_scheme),
+        addresses=HostAddresses(settings.domain, settings.public_port, settings.public_scheme, settings.agent_ports),
         metrics=CollectorRegistry(),
         db=db,
         sealer=sealer,

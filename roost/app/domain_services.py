@@ -25,11 +25,13 @@ class DomainServices:
 def build_domain_services(core: CoreServices, dns: DnsResolver, tls_proxy: TlsProxy | None) -> DomainServices:
     """Build the services; the addresses of the server then include registered names, and `tls_proxy` serves them."""
     checker = build_certificate_checker(core, tls_proxy)
-    platform = PlatformNames(core.addresses.domain, core.addresses.agents_host, core.settings.reserved_words)
+    addresses = core.addresses
+    parent = addresses.agents_host if addresses.agent_ports is None else None
+    platform = PlatformNames(addresses.domain, parent, core.settings.reserved_words)
     domains = DomainService(core.db, dns, platform, None if checker is None else checker.check)
     if tls_proxy is not None:
         domains.mirror.subscribe(partial(_follow_change, domains, tls_proxy))
-    core.addresses.use_domains(domains.find)
+    addresses.use_domains(domains.find)
     check = partial(domains.check_ownership, _OWNERSHIP_INTERVAL)
     return DomainServices(domains, PeriodicTask("domain ownership", check, _OWNERSHIP_SECONDS))
 

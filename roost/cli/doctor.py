@@ -35,6 +35,7 @@ def run_checks(settings: config.Settings) -> Sequence[CheckResult]:
         *_content(settings),
         _network(settings),
         *_models(settings),
+        *_addresses(settings),
     ]
 
 
@@ -130,6 +131,17 @@ def _models(settings: config.Settings) -> Sequence[CheckResult]:
     if not settings.upstreams:
         return [_check_result("models", "ok", "scripted stand-in; set ROOST_MODEL_URL for a real one")]
     return [asyncio.run(_model_service(upstream)) for upstream in settings.upstreams]
+
+
+def _addresses(settings: config.Settings) -> Sequence[CheckResult]:
+    ports = settings.agent_ports
+    if ports is None:
+        return ()
+    detail = (
+        f"agents have the ports {ports[0]}-{ports[-1]} of {settings.domain}: no subdomains, no origins of storage "
+        "gateways, and browsers keep agents apart less than by names (docs/guides/no-domain.md)"
+    )
+    return [_check_result("addresses", "no", detail)]
 
 
 async def _model_service(settings: ModelSettings) -> CheckResult:

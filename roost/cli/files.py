@@ -227,9 +227,9 @@ def _content_url(server: ServerSession, cid: str, public: bool, form: str) -> tu
     if not gateways:
         exit_with_error("You have no gateway; create one with `roost gateways create`.", ExitCode.NOT_FOUND)
     gateway = str(gateways[0]["url"])
-    host = urlsplit(gateway).netloc
+    address = urlsplit(gateway)
     if public:
-        return host, f"/ipfs/{cid}{form}"
+        return address.netloc, f"{address.path}/ipfs/{cid}{form}"
     request = {
         "url": f"{gateway}/files/{cid}{form}",
         "date": int(clock.utc_now().timestamp()),
@@ -237,7 +237,7 @@ def _content_url(server: ServerSession, cid: str, public: bool, form: str) -> tu
         "method": "GET",
     }
     link = urlsplit(str(server.call("POST", "/v3/files/private/download_link", request)["data"]))
-    return host, f"{link.path}?{link.query}"
+    return address.netloc, f"{link.path}?{link.query}"
 
 
 def _local_name(file: Mapping[str, Any], ending: str) -> str:

@@ -19,7 +19,8 @@ def find_skill(server: ServerSession, name: str) -> Mapping[str, Any]:
 
     Exits if there is none, or several skills have the name.
     """
-    unknown = f"Your library has no skill {name!r}; `roost skills list` shows all."
+    hint = f"`roost hub install {name}` adds it from the hub" if "/" in name else "`roost skills list` shows all"
+    unknown = f"Your library has no skill {name!r}; {hint}."
     if spellings := parse_spellings(name):
         versions = server.call("GET", f"/v0/skills/{path_segment(name)}/versions", not_found=unknown)["versions"]
         return next(version for version in versions if version["skillCid"] in spellings)

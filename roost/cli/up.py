@@ -28,7 +28,7 @@ from roost.cli.output import console, error_console, print_field, print_line
 from roost.config import Settings
 from roost.core import clock, interpreter, log
 from roost.core.problem import Problem
-from roost.hosts.server import StopRequest, lock_data_folder, open_listener, stop_on_signals
+from roost.hosts.server import StopRequest, lock_data_folder, open_listeners, stop_on_signals
 from roost.identity import tenants
 from roost.identity.caller import Caller, CallerKind
 from roost.identity.model import DEFAULT_TENANT, Tenant
@@ -64,9 +64,10 @@ def run_server(settings: Settings, drivers: Drivers, *, first_agent: bool) -> No
 
 
 async def _serve(settings: Settings, drivers: Drivers, *, first_agent: bool) -> None:
-    listener = open_listener(settings.host, settings.port)
+    listeners = open_listeners(settings.host, settings.port, settings.agent_ports)
     tls_listeners = app.open_tls_sockets(settings)
-    settings = app.settings_for_port(settings, listener.getsockname()[1], tls_listeners.port if tls_listeners else None)
+    port, tls_port = listeners[0].getsockname()[1], tls_listeners.port if tls_listeners else None
+    settings = app.settings_for_port(settings, port, tls_port)
     stop = StopRequest()
     stop_on_signals(stop)
     server = app.build_server(settings, drivers, tls_listeners)
@@ -74,7 +75,7 @@ async def _serve(settings: Settings, drivers: Drivers, *, first_agent: bool) -> 
     try:
         tenant = await _ensure_key(server)
         interpreter.freeze_heap()
-        serving = asyncio.create_task(server.http.run_on(listener, stop))
+        serving = asyncio.create_task(server.http.run_on(listeners, stop))
         ending = asyncio.create_task(_end_waits(server, stop))
         _print_summary(server)
         if first_agent and not await server.agents.repository.list(tenant.id):
@@ -109,14 +110,14 @@ async def _ensure_key(server: app.RoostServer) -> Tenant:
     path = server.core.settings.data / "cli.json"
     known = await _load_key(server, path)
     tenant, token = known or await server.core.db.write(issue)
-    _write_session(path, server.core.settings, token)
+    _write_session(path, server.core.settings, server.core.addresses.domain, token)
     return tenant
 
 
-def _write_session(path: Path, settings: Settings, token: str) -> None:
+def _write_session(path: Path, settings: Settings, domain: str, token: str) -> None:
     host = "127.0.0.1" if settings.host in ("0.0.0.0", "::", "localhost") else settings.host  # noqa: S104 - compared
     netloc = f"[{host}]" if ":" in host else host
-    content = {"url": f"http://{netloc}:{settings.port}", "token": token, "domain": settings.domain}
+    content = {"url": f"http://{netloc}:{settings.port}", "token": token, "domain": domain}
     draft = path.with_suffix(".new")
     draft.unlink(missing_ok=True)
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -175,7 +176,9 @@ def _print_summary(server: app.RoostServer) -> None:
     database = "SQLite" if server.core.db.is_sqlite else "PostgreSQL"
     models = ", ".join(upstream.url for upstream in settings.upstreams) or "scripted stand-in (docs/guides/models.md)"
     print_field(f"\nRoost {__version__}", f"{server.core.addresses.agents_url}/v0")
+    ports = settings.agent_ports
     for name, value in (
+        *((("agents", f"at ports {ports[0]}-{ports[-1]} (`roost doctor` says what they lack)"),) if ports else ()),
         ("data", f"{settings.data} ({database})"),
         ("engines", engines),
         ("models", models),

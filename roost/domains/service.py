@@ -45,7 +45,7 @@ class PlatformNames:
     """domain: that of the platform. parent: the domain below which subdomains are. reserved: words of no name."""
 
     domain: str
-    parent: str
+    parent: str | None
     reserved: Collection[str]
 
 
@@ -81,6 +81,8 @@ class DomainService:
 
         Raises InvalidDomain, DomainTaken, DomainLimitReached.
         """
+        if self._platform.parent is None:
+            raise InvalidDomain("This server has no subdomains: its agents have ports instead of names")
         subdomain = names.parse_subdomain(label, self._platform.reserved)
         if ids.is_host_label(subdomain):  # the address of an agent, of today or tomorrow
             raise InvalidDomain(f"subdomain {subdomain} has the form of an agent's id")

@@ -1,6 +1,7 @@
 """Addresses of this installation: the part that a Host header names, and the public origin of each part. Pure.
 
-Configuration alone defines the addresses; the Host of a request selects one of them. Unknown names have none.
+Configuration alone defines the addresses; the Host of a request selects one of them. Unknown names have none. Without
+names below the domain, each agent has a port, and the port at which a request arrives selects the agent.
 """
 
 import re
@@ -11,16 +12,22 @@ from functools import lru_cache
 from roost.agents.routes.model import PathRoute
 from roost.core import ids
 from roost.domains.model import Domain, DomainOwnerKind
+from roost.net.addresses import parse_address
 from roost.web.url_rule import HostKind
 
-_HOST = re.compile(r"(\[::1\]|[a-z0-9-]+(?:\.[a-z0-9-]+)*)\.?(?::[0-9]{1,5})?", re.IGNORECASE | re.ASCII)
+_HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9-]+(?:\.[a-z0-9-]+)*)\.?(?::[0-9]{1,5})?", re.IGNORECASE | re.ASCII)
 _LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?", re.ASCII)
 _LENGTH_LIMIT = 260  # a DNS name of 253 characters, a dot and a port
 _CACHE_SIZE = 16 * 1024  # names of at most 260 characters
 _LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
+GATEWAY_PATH = "/gateways/"
+"""Begins the paths of storage gateways that have no origin of their own; their names follow."""
+
 FindDomain = Callable[[str], Domain | None]
+FindPort = Callable[[str], int | None]
+FindAgent = Callable[[int], str | None]
 
 
 @dataclass(frozen=True)
@@ -29,6 +36,8 @@ class HostAddress:
 
     gateway: the name of the storage gateway. cid: the raw CID, if the origin belongs to one CID. domain: a name that a
     tenant registered for its agent or gateway; `route` leads to the agent's program, None to its gateway.
+    cookie_prefix: what the names of its cookies begin with in browsers, which send them to other addresses, too.
+    is_shared: whether the storage API and storage gateways have the same address.
     """
 
     host_kind: HostKind
@@ -38,6 +47,8 @@ class HostAddress:
     cid: str | None = None
     domain: str | None = None
     route: PathRoute | None = None
+    cookie_prefix: str = ""
+    is_shared: bool = False
 
 
 class _HostName:
@@ -54,69 +65,108 @@ class _HostName:
         self.address: HostAddress | None = None
 
 
-def _find_none(_name: str) -> None:
+def _find_none(_key: object) -> None:
     return None
+
+
+def cookie_prefix(port: int) -> str:
+    """Return what the names of the cookies of a port begin with: browsers send them to all ports of the host."""
+    return f"p{port}_"
 
 
 class HostAddresses:
     """The addresses under one domain.
 
-    The loopback names are always the local address; a bare domain other than `localhost` is a management address.
+    The loopback names are always the local address; a bare domain other than `localhost` is a management address. With
+    `agent_ports` the domain alone is the address of both APIs, and each agent has a port.
     """
 
-    def __init__(self, domain: str = "localhost", public_port: int | None = None, scheme: str = "http") -> None:
-        self.domain = domain.lower().rstrip(".")
+    def __init__(
+        self,
+        domain: str = "localhost",
+        public_port: int | None = None,
+        scheme: str = "http",
+        agent_ports: range | None = None,
+    ) -> None:
+        own_domain = domain.lower().rstrip(".")
+        self.domain = "localhost" if parse_address(own_domain.strip("[]")) else own_domain
+        """The domain of the names that programs can send as `Host`; there are none below an IP address."""
         self.scheme = scheme
+        self.agent_ports = agent_ports
+        self._own_domain = own_domain
         self._port = "" if public_port in (None, _DEFAULT_PORTS.get(scheme)) else f":{public_port}"
         self.agents_host = f"agents.{self.domain}"
         self._gateways = f"gateways.{self.domain}"
         self._api, self._uploads = f"api.{self.domain}", f"uploads.{self.domain}"
+        is_shared = agent_ports is not None
         self._fixed = {
-            self.domain: HostAddress(HostKind.MANAGEMENT, self.origin(self.domain)),
+            own_domain: HostAddress(HostKind.MANAGEMENT, self.origin(own_domain), is_shared=is_shared),
             self.agents_host: HostAddress(HostKind.MANAGEMENT, self.origin(self.agents_host)),
             self._api: HostAddress(HostKind.STORAGE, self.origin(self._api)),
             self._uploads: HostAddress(HostKind.STORAGE, self.origin(self._uploads)),
-            **{name: HostAddress(HostKind.LOCAL, self.origin(name)) for name in _LOOPBACK},
+            **{name: HostAddress(HostKind.LOCAL, self.origin(name), is_shared=is_shared) for name in _LOOPBACK},
         }
         self._parse_name = lru_cache(maxsize=_CACHE_SIZE)(self._parse)
         self._find_domain: FindDomain = _find_none
+        self._find_port: FindPort = _find_none
+        self._find_agent: FindAgent = _find_none
 
     def use_domains(self, find: FindDomain) -> None:
         """Serve registered names, too: `find` returns the domain of a host name without I/O."""
         self._find_domain = find
 
-    def parse(self, host: str) -> HostAddress | None:
-        """Return the address that a Host header names; None for an unknown one (answer 404)."""
+    def use_ports(self, find_port: FindPort, find_agent: FindAgent) -> None:
+        """Look up ports and agents without I/O: the port of an agent, and the agent of a port of this server."""
+        self._find_port, self._find_agent = find_port, find_agent
+
+    def parse(self, host: str, local_port: int | None = None) -> HostAddress | None:
+        """Return the address that a Host header names; None for an unknown one (answer 404).
+
+        local_port: the port at which the request arrived.
+        """
         if len(host) > _LENGTH_LIMIT:  # the cache would keep it
             return None
         found = self._parse_name(host)
+        if self.agent_ports is not None and local_port is not None and local_port in self.agent_ports:
+            return None if found.own is None else self._parse_port(found.own, local_port)
         if found.name is None or (domain := self._find_domain(found.name)) is None:
             return found.own
         if domain is not found.domain:
             found.domain, found.address = domain, self._domain_address(found.name, domain)
         return found.address
 
+    def _parse_port(self, own: HostAddress, port: int) -> HostAddress | None:
+        """Return the address of the agent at a port, whose Host must be the domain or a loopback name."""
+        agent_id = self._find_agent(port)
+        if agent_id is None or not own.is_shared:
+            return None
+        return HostAddress(HostKind.AGENT, self.port_origin(port), agent_id, cookie_prefix=cookie_prefix(port))
+
     @property
     def agents_url(self) -> str:
         """The management address."""
-        return self.origin(self.agents_host)
+        return self.origin(self._name(self.agents_host))
 
     @property
     def api_url(self) -> str:
         """The address of the storage API."""
-        return self.origin(self._api)
+        return self.origin(self._name(self._api))
 
     @property
     def uploads_url(self) -> str:
         """The address of uploads ({upload_url}); its paths start with `/v3`."""
-        return self.origin(self._uploads)
+        return self.origin(self._name(self._uploads))
 
     def gateway_origin(self, name: str) -> str:
-        """Return the public origin of a storage gateway."""
+        """Return the public origin of a storage gateway, or where it has none its path at the origin of the server."""
+        if self.agent_ports is not None:
+            return f"{self.origin(self._own_domain)}{GATEWAY_PATH}{name}"
         return self.origin(f"{name}.{self._gateways}")
 
     def agent_origin(self, agent_id: str) -> str:
         """Return the public origin of an agent's own address."""
+        if (port := self._find_port(agent_id)) is not None:
+            return self.port_origin(port)
         return self.origin(f"{agent_id}.{self.agents_host}")
 
     def _domain_address(self, name: str, domain: Domain) -> HostAddress:
@@ -139,8 +189,17 @@ class HostAddresses:
         if parent != self.agents_host or _LABEL.fullmatch(label) is None:
             return _HostName(name, None)
         if ids.is_host_label(label):
-            return _HostName(None, HostAddress(HostKind.AGENT, self.agent_origin(label), label))
-        return _HostName(name, HostAddress(HostKind.AGENT, self.agent_origin(label), label))
+            return _HostName(None, HostAddress(HostKind.AGENT, self.origin(name), label))
+        return _HostName(name, HostAddress(HostKind.AGENT, self.origin(name), label))
+
+    def parse_gateway_path(self, path: str) -> tuple[str, HostAddress] | None:
+        """Return the path of the storage gateway that a path at a shared address begins with, and its address."""
+        name, slash, rest = path.removeprefix(GATEWAY_PATH).partition("/")
+        if not path.startswith(GATEWAY_PATH) or not slash or _LABEL.fullmatch(name) is None:
+            return None
+        if rest.partition("/")[0] not in {"ipfs", "files"}:
+            return None
+        return GATEWAY_PATH + name, HostAddress(HostKind.STORAGE_GATEWAY, self.gateway_origin(name), gateway=name)
 
     def _gateway(self, host: str, labels: Sequence[str]) -> HostAddress | None:
         """Parse `name`, or `cid.ipfs.name` for the origin of one CID."""
@@ -153,6 +212,14 @@ class HostAddresses:
                 return HostAddress(HostKind.STORAGE_GATEWAY, self.origin(host), gateway=name, cid=cid)
             case _:
                 return None
+
+    def _name(self, name: str) -> str:
+        """Return the host name of an address in URLs."""
+        return name if self.agent_ports is None else self._own_domain
+
+    def port_origin(self, port: int | str) -> str:
+        """Return the public origin of a port of an agent."""
+        return f"{self.scheme}://{self._own_domain}" + ("" if port == _DEFAULT_PORTS[self.scheme] else f":{port}")
 
     def origin(self, name: str) -> str:
         """Return the public origin of a host name."""

@@ -43,14 +43,19 @@ class HostRouter:
 
     def _route(self, scope: Scope) -> bool:
         """Set the state of the scope in place, visible to outer middleware. Return whether the path is served."""
-        path, state = scope["path"], scope.get("state", {})
+        state = scope.get("state", {})
+        address = self._address(scope, state.get("relay_agent"))
+        if address is not None and address.is_shared:
+            address = self._enter_gateway(scope, address)
+        path = scope["path"]
         rule = url_map.find_rule(scope.get("method", "GET"), path)
         scope["state"] = {**state, "url_rule": rule}
-        address = self._address(scope, state.get("relay_agent"))
         if address is None:
             return False
         if address.cid is not None:
             scope["state"]["url_rule"] = rule = url_map.CONTENT
+        if address.is_shared and address.host_kind is HostKind.MANAGEMENT and rule.family is UrlFamily.STORAGE:
+            address = replace(address, host_kind=HostKind.STORAGE)
         if address.host_kind not in rule.hosts:
             return False
         if rule.family is not UrlFamily.CONTENT and not is_plain(scope["raw_path"], path):
@@ -59,6 +64,7 @@ class HostRouter:
             "host_kind": address.host_kind,
             "agent_host": address.agent_id,
             "origin": address.origin,
+            "cookie_prefix": address.cookie_prefix,
             "gateway_host": address.gateway,
             "cid_host": address.cid,
             "is_registered": address.domain is not None,
@@ -74,10 +80,21 @@ class HostRouter:
         if relay_agent is not None:
             return HostAddress(HostKind.RELAY, "", relay_agent)
         hosts = _values(scope, b"host")
-        address = self._addresses.parse(hosts[0]) if len(hosts) == 1 else None
+        _, port = scope.get("server") or ("", None)
+        address = self._addresses.parse(hosts[0], port) if len(hosts) == 1 else None
         if address is not None and address.host_kind is HostKind.LOCAL and not _is_local(scope):
             return replace(address, host_kind=HostKind.MANAGEMENT)
         return address
+
+    def _enter_gateway(self, scope: Scope, address: HostAddress) -> HostAddress:
+        """Return the address of a storage gateway whose path the request has, and leave that path out."""
+        found = self._addresses.parse_gateway_path(scope["path"])
+        if found is None or not scope["raw_path"].startswith(f"{found[0]}/".encode()):
+            return address
+        scope["root_path"] = found[0]
+        scope["path"] = scope["path"].removeprefix(found[0])
+        scope["raw_path"] = scope["raw_path"].removeprefix(found[0].encode())
+        return found[1]
 
     def _clean_headers(self, scope: Scope) -> None:
         scope["headers"] = [_plain_cookies(header) if header[0] == b"cookie" else header for header in scope["headers"]]

@@ -129,6 +129,9 @@ def _describe_on_agent_address(operation: Mapping[str, Any], addresses: HostAddr
 
 
 def _agent_server(addresses: HostAddresses) -> dict[str, Any]:
+    if addresses.agent_ports is not None:
+        port = str(addresses.agent_ports[0])
+        return {"url": addresses.port_origin("{port}"), "variables": {"port": {"default": port}}}
     return {"url": addresses.agent_origin("{agentId}"), "variables": {"agentId": {"default": "agent"}}}
 
 

@@ -8,7 +8,7 @@ import os
 import resource
 import signal
 import socket
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -53,6 +53,17 @@ def open_listener(host: str, port: int, advice: str = "Choose another with --por
     listener = _bind(host, port, socket.SOCK_STREAM, advice)
     listener.listen(_BACKLOG)
     return listener
+
+
+def open_listeners(host: str, port: int, agent_ports: range | None) -> Sequence[socket.socket]:
+    """Open the listening socket of the server and those of its agents. Raises CannotListen."""
+    with contextlib.ExitStack() as stack:
+        listeners = [stack.enter_context(open_listener(host, port))]
+        advice = "Choose other ports with ROOST_AGENT_PORTS."
+        agents = (open_listener(host, agent_port, advice) for agent_port in agent_ports or ())
+        listeners += map(stack.enter_context, agents)
+        stack.pop_all()
+        return listeners
 
 
 def open_tls_listeners(host: str, port: int, http_port: int) -> TlsListeners:
@@ -132,7 +143,7 @@ class HttpServer(Server):
         protocol_class: Any = self.config.http_protocol_class
         return protocol_class(config=self.config, server_state=self.server_state, app_state=self.lifespan.state)
 
-    async def run_on(self, listener: socket.socket, stop: asyncio.Event) -> None:
+    async def run_on(self, listeners: Sequence[socket.socket], stop: asyncio.Event) -> None:
         """Serve until `stop` is set; connections get 5 s to end."""
 
         async def watch() -> None:
@@ -142,7 +153,7 @@ class HttpServer(Server):
         raise_descriptor_limit()
         watcher = asyncio.create_task(watch())
         try:
-            await self.serve(sockets=[listener])
+            await self.serve(sockets=list(listeners))
         finally:
             watcher.cancel()
 

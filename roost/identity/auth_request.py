@@ -10,6 +10,7 @@ from roost.web.url_rule import HostKind
 class AuthRequest:
     """A request to authenticate. `agent_id` and `origin` belong to the agent's address or relay.
 
+    cookie_prefix: what the names of its cookies begin with in browsers, where other origins share them.
     limited_client: the client as limits count it; None if they do not apply to it.
     counts_use: whether the request is one of the limited uses of its key.
     """
@@ -22,5 +23,6 @@ class AuthRequest:
     agent_id: str | None = None
     origin: str = ""
     upgrade: bool = False
+    cookie_prefix: str = ""
     limited_client: str | None = None
     counts_use: bool = True

@@ -231,7 +231,10 @@ class Authenticator:
 
     async def _authenticate_gateway(self, request: AuthRequest, credential: Credential) -> Caller:
         if credential.source is CredentialSource.COOKIE:
-            check_same_origin(request.method, request.headers, request.origin, upgrade=request.upgrade)
+            is_shared = bool(request.cookie_prefix)
+            check_same_origin(
+                request.method, request.headers, request.origin, upgrade=request.upgrade, is_shared=is_shared
+            )
         try:
             return await self._gateways.verify(credential.token)
         except Unauthorised as error:
@@ -259,6 +262,7 @@ def auth_request_of(connection: HTTPConnection) -> AuthRequest:
         agent_id=state.get("agent_host"),
         origin=state.get("origin", ""),
         upgrade=connection.scope["type"] == "websocket",
+        cookie_prefix=state.get("cookie_prefix", ""),
         limited_client=state.get("limited_client"),
     )
 

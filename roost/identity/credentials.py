@@ -62,7 +62,7 @@ def find_password(headers: Mapping[str, str]) -> str | None:
         return ""
 
 
-def sign_in_headers(token: str, origin: str, target: str) -> Mapping[str, str]:
+def sign_in_headers(token: str, origin: str, target: str, cookie_prefix: str = "") -> Mapping[str, str]:
     """Return the headers of a redirect to `target` at an agent's own address, with its token as the cookie.
 
     So the token stays in no history, bookmark or Referer.
@@ -70,7 +70,7 @@ def sign_in_headers(token: str, origin: str, target: str) -> Mapping[str, str]:
     secure = "; Secure" if origin.startswith("https:") else ""
     return {
         "location": origin + target,
-        "set-cookie": f"{COOKIE}={quote(token)}; Path=/; HttpOnly; SameSite=Lax{secure}",
+        "set-cookie": f"{cookie_prefix}{COOKIE}={quote(token)}; Path=/; HttpOnly; SameSite=Lax{secure}",
         "cache-control": "no-store",
         "referrer-policy": "no-referrer",
     }

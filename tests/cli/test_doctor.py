@@ -45,6 +45,12 @@ def test_a_model_service_with_an_unknown_certificate_is_explained(tmp_path: Path
     assert "SSL_CERT_FILE" in row["detail"]
 
 
+def test_addresses_without_names_lack_something(tmp_path: Path) -> None:
+    (row,) = doctor._addresses(settings(tmp_path, ROOST_DOMAIN="192.0.2.7", ROOST_AGENT_PORTS="9000-9009"))
+    assert (row["status"], row["detail"][:49]) == ("no", "agents have the ports 9000-9009 of 192.0.2.7: no ")
+    assert not doctor._addresses(settings(tmp_path))
+
+
 def test_the_free_space_counts_beside_what_agents_leave(tmp_path: Path) -> None:
     row = doctor._disk(settings(tmp_path, ROOST_DATA=str(tmp_path), ROOST_AGENT_DISK="3G"))
     assert row["status"] == "ok"

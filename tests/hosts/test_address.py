@@ -177,3 +177,70 @@ def _domain(name: str, agent_id: str, port: int | None) -> Domain:
 def test_no_text_makes_it_fail_or_names_another_agent(text: str) -> None:
     address = LAPTOP.parse(f"{text}.agents.localhost")
     assert address is None or address.agent_id == text.lower()
+
+
+@pytest.mark.parametrize("domain", ["203-0-113-7.sslip.io", "203.0.113.7.sslip.io", "203.0.113.7.nip.io"])
+def test_names_that_contain_an_address_have_all_names_below_them(domain: str) -> None:
+    addresses = HostAddresses(domain, 8642)
+    agent = f"http://abc-1.agents.{domain}:8642"
+    assert addresses.agent_origin("abc-1") == agent
+    for host, kind in (
+        (domain, HostKind.MANAGEMENT),
+        (f"agents.{domain}", HostKind.MANAGEMENT),
+        (f"abc-1.agents.{domain}", HostKind.AGENT),
+        (f"api.{domain}", HostKind.STORAGE),
+        (f"uploads.{domain}", HostKind.STORAGE),
+        (f"shop.gateways.{domain}", HostKind.STORAGE_GATEWAY),
+        (f"bafyx.ipfs.shop.gateways.{domain}", HostKind.STORAGE_GATEWAY),
+    ):
+        address = addresses.parse(f"{host}:8642")
+        assert (address and address.host_kind, address and address.origin) == (kind, f"http://{host}:8642")
+
+
+PORTS = {9000: "agent-1", 9001: "agent-2"}
+
+
+def at_ports(domain: str, scheme: str = "http", ports: range = range(9000, 9010)) -> HostAddresses:
+    addresses = HostAddresses(domain, 8642, scheme, ports)
+    addresses.use_ports({agent: port for port, agent in PORTS.items()}.get, PORTS.get)
+    return addresses
+
+
+@pytest.mark.parametrize("domain", ["203.0.113.7", "[2001:db8::7]", "server.example", "localhost"])
+def test_the_port_of_a_connection_selects_the_agent(domain: str) -> None:
+    addresses = at_ports(domain)
+    for host in (domain, f"{domain}:9001", f"{domain}:1", "127.0.0.1", "localhost:9000"):
+        found = addresses.parse(host, 9000)
+        assert found == HostAddress(HostKind.AGENT, f"http://{domain}:9000", "agent-1", cookie_prefix="p9000_")
+        assert addresses.parse(host, 9002) is None  # no agent's
+    for host in (
+        "evil.example",
+        "agent-2.agents.localhost",
+        "api.localhost",
+        f"agents.{addresses.domain}",
+        "",
+        "[::2]",
+    ):
+        assert addresses.parse(host, 9000) is None
+    assert addresses.agent_origin("agent-2") == f"http://{domain}:9001"
+
+
+def test_everything_else_shares_the_domain() -> None:
+    addresses = at_ports("203.0.113.7")
+    origin = "http://203.0.113.7:8642"
+    assert {addresses.agents_url, addresses.api_url, addresses.uploads_url} == {origin}
+    assert addresses.parse("203.0.113.7", 8642) == HostAddress(HostKind.MANAGEMENT, origin, is_shared=True)
+    assert addresses.gateway_origin("shop") == f"{origin}/gateways/shop"
+    assert addresses.parse_gateway_path("/gateways/shop/ipfs/cid") == (
+        "/gateways/shop",
+        HostAddress(HostKind.STORAGE_GATEWAY, f"{origin}/gateways/shop", gateway="shop"),
+    )
+    for path in ("/gateways/shop", "/gateways/shop/v0/agents", "/gateways//ipfs/cid", "/gateways/-/ipfs/x", "/ipfs/x"):
+        assert addresses.parse_gateway_path(path) is None
+    by_name = addresses.parse("agent-1.agents.localhost", 8642)
+    assert by_name is not None
+    assert (by_name.host_kind, by_name.agent_id, by_name.cookie_prefix) == (HostKind.AGENT, "agent-1", "")
+
+
+def test_a_default_port_is_not_shown() -> None:
+    assert at_ports("server.example", "https", range(443, 445)).port_origin(443) == "https://server.example"

@@ -45,7 +45,7 @@ async def test_a_client_lives_while_the_application_leaves_its_messages() -> Non
     server, stop = HttpServer(application, HttpToolsProtocol), asyncio.Event()
     server.config.ws_ping_interval = server.config.ws_ping_timeout = 0.02
     with open_listener("127.0.0.1", 0) as listener:
-        serving = asyncio.create_task(server.run_on(listener, stop))
+        serving = asyncio.create_task(server.run_on([listener], stop))
         url = f"ws://127.0.0.1:{listener.getsockname()[1]}"
         async with asyncio.timeout(DEADLINE), connect(url, create_connection=CountingConnection) as client:
             for word in ("one", "two"):

@@ -393,7 +393,8 @@ ROWS: Mapping[str, Sequence[Row]] = {
         _domain("m1", name="ada.agents.localhost", holder="ada.agents.localhost", subdomain="ada"),
         _domain("m2", status="pending_ownership", reason="r" * 300, port=65535, is_protected=False),
         _domain("m3", owner_kind="storage_gateway", owner_id="s" * 63, cid="b" * 128, name="x" * 253),
-        _domain("m4", holder="h" * 253, misses=2, checked_at=THEN),
+        _domain("m4", name="h" * 253, holder="h" * 253, misses=2, checked_at=THEN),
         ("domain_challenges", {"tenant_id": TENANT, "domain": "x" * 253, "token": "0f" * 32, "created_at": THEN}),
     ],
+    "0036": [("agent_ports", {"host_id": "h1", "port": 9000, "agent_id": "a1", "freed_at": THEN})],
 }

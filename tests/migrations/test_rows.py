@@ -39,7 +39,7 @@ from roost.storage.content.model import ContentNetwork, ContentScope
 from roost.storage.content.service import ContentService
 from roost.storage.files.model import FileFilter, PinFilter
 from roost.storage.files.service import FileService
-from roost.storage.gateways.errors import DomainTaken
+from roost.storage.gateways.errors import GatewayDomainTaken
 from roost.storage.gateways.model import Plugin, is_request_admitted
 from roost.storage.gateways.service import StorageGatewayService
 from roost.storage.groups.model import GroupFilter
@@ -256,7 +256,7 @@ async def test_gateways_admit_and_serve(upgraded: Database) -> None:
     assert is_request_admitted(gateway, None, "192.0.2.9", None)
     assert is_request_admitted(gateway, None, None, "https://a.example.org/page")
     assert not is_request_admitted(gateway, "another", "198.51.100.1", "https://example.com")
-    with pytest.raises(DomainTaken):  # deleted, and never available again
+    with pytest.raises(GatewayDomainTaken):  # deleted, and never available again
         await gateways.create(OTHER, "gateway-g3")
     swaps = SwapService(upgraded, gateways)
     assert [swap.id for swap in await swaps.history(TENANT, PUBLIC, CID, None)] == ["x3", "x2", "x1"]

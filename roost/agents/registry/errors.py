@@ -1,6 +1,6 @@
 """Errors of agent records."""
 
-from roost.core.problem import AccessDenied, InvalidInput, NotFound, ServiceUnavailable
+from roost.core.problem import AccessDenied, InvalidInput, NotFound, ResourceConflict, ServiceUnavailable
 
 
 class InvalidAgentName(InvalidInput):
@@ -9,6 +9,16 @@ class InvalidAgentName(InvalidInput):
 
 class AgentLimitReached(AccessDenied):
     message = "Agent limit reached"
+
+
+class NoFreePort(ServiceUnavailable):
+    """Each agent has a port of its own, and all are taken."""
+
+    message = "No port is free for another agent"
+
+
+class TooFewPorts(ResourceConflict):
+    """The agents of this server need more ports than the setting `agent_ports` has."""
 
 
 class AgentNotFound(NotFound):

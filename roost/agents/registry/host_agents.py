@@ -37,6 +37,7 @@ class HostAgents:
 
 def abandon_host(connection: Connection, host_id: str) -> int:
     """Leave the agents of a removed host without one, and return their number; purge those marked deleted."""
+    store.replace_ports(connection, host_id, ())
     agents = store.list_host_agents(connection, host_id)
     for agent in agents:
         if agent.deleted:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from typing import NamedTuple
 
 from roost.agents.registry.errors import InvalidAgentName
 
@@ -70,6 +71,13 @@ class Agent:
     host_id: str | None
     created_at: datetime
     updated_at: datetime
+
+
+class AgentPort(NamedTuple):
+    """The port of an agent, and the server that has it."""
+
+    host_id: str
+    port: int
 
 
 def validate_agent_name(name: str) -> str:

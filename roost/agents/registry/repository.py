@@ -6,6 +6,7 @@ from dataclasses import replace
 from sqlalchemy import Connection
 
 from roost.agents.registry import store
+from roost.agents.registry.agent_ports import AgentPorts
 from roost.agents.registry.errors import AgentLimitReached, AgentNotFound, AgentOnOtherHost
 from roost.agents.registry.model import REASON_LIMIT, SERVER_REMOVED, TRANSITIONS, Agent, AgentProfile, AgentState
 from roost.core import clock, ids
@@ -19,10 +20,18 @@ from roost.identity.caller import Plan
 
 
 class AgentRepository:
-    """Agents of all hosts; `host_id` is the id of this one."""
+    """Agents of all hosts; `host_id` is the id of this one, `ports` are those of its agents, if each has its own."""
 
-    def __init__(self, db: Database, sealer: Sealer, quotas: Mapping[Plan, int], host_id: str) -> None:
+    def __init__(
+        self,
+        db: Database,
+        sealer: Sealer,
+        quotas: Mapping[Plan, int],
+        host_id: str,
+        ports: AgentPorts | None = None,
+    ) -> None:
         self.host_id = host_id
+        self.ports = ports
         self._db = db
         self._sealer = sealer
         self._quotas = quotas
@@ -52,7 +61,7 @@ class AgentRepository:
         return self._quotas[tenant.plan]
 
     def create(self, connection: Connection, tenant_id: str, profile: AgentProfile, engine: str, version: str) -> Agent:
-        """Insert an agent in state `starting` in the caller's transaction. Raises AgentLimitReached.
+        """Insert an agent in state `starting` in the caller's transaction. Raises AgentLimitReached, NoFreePort.
 
         Locks the tenant's row, so that the limit is exact under parallel calls.
         """
@@ -75,6 +84,8 @@ class AgentRepository:
         )
         internal = ids.new_token("rst_int")
         store.insert_agent(connection, agent, self._sealer.seal(internal.encode(), _place(agent.id)))
+        if self.ports is not None:
+            self.ports.assign(connection, agent.id)
         return agent
 
     def lock(self, connection: Connection, agent_id: str) -> Agent:
@@ -117,6 +128,8 @@ class AgentRepository:
         """Mark an agent deleted, which hides it. Raises AgentNotFound."""
         if not store.mark_deleted(connection, agent_id, clock.utc_now()):
             raise AgentNotFound
+        if self.ports is not None:
+            self.ports.release(connection, agent_id)
 
     def purge(self, connection: Connection, agent_id: str) -> None:
         """Delete the row of an agent after all its other data."""

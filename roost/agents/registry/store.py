@@ -1,7 +1,7 @@
-"""SQL of agents."""
+"""SQL of agents and of the ports of their addresses."""
 
 from collections import namedtuple
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import asdict
 from datetime import datetime
 from functools import lru_cache
@@ -10,7 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
-from roost.agents.registry.model import Agent, AgentProfile, AgentState
+from roost.agents.registry.model import Agent, AgentPort, AgentProfile, AgentState
 from roost.core.db import UtcTime, metadata, read_one, read_record, record_values
 from roost.core.db.sealed import sealed_column
 
@@ -36,6 +36,16 @@ agents = sa.Table(
     sa.Column("updated_at", UtcTime, nullable=False),
     sa.Column("model", sa.String(200)),
 )
+
+agent_ports = sa.Table(
+    "agent_ports",
+    metadata,
+    sa.Column("host_id", sa.String(36), primary_key=True),
+    sa.Column("port", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("agent_id", sa.String(36), sa.ForeignKey("agents.id", ondelete="SET NULL"), unique=True),
+    sa.Column("freed_at", UtcTime),
+)
+"""Ports of hosts; `freed_at` is when the last agent left a port, NULL for one that no agent has had."""
 
 _AGENT_BY_ID = agents.select().where(agents.c.id == sa.bindparam("agent"))
 """Runs for most requests, and is built once because that takes longer than to run it."""
@@ -112,6 +122,41 @@ def mark_deleted(connection: Connection, agent_id: str, at: datetime) -> bool:
 
 def delete_agent(connection: Connection, agent_id: str) -> None:
     connection.execute(agents.delete().where(agents.c.id == agent_id))
+
+
+def list_agent_ports(connection: Connection, agent_id: str | None) -> Mapping[str, AgentPort]:
+    """List the port of an agent, or of all agents, by agent."""
+    has_agent = agent_ports.c.agent_id.is_not(None) if agent_id is None else agent_ports.c.agent_id == agent_id
+    rows = connection.execute(agent_ports.select().where(has_agent))
+    return {row.agent_id: AgentPort(row.host_id, row.port) for row in rows}
+
+
+def replace_ports(connection: Connection, host_id: str, ports: Collection[int]) -> None:
+    """Make `ports` the ports of a host; those that it had before keep their agents."""
+    of_host = agent_ports.c.host_id == host_id
+    known = set(connection.execute(sa.select(agent_ports.c.port).where(of_host)).scalars())
+    surplus = known.difference(ports)
+    if surplus:
+        connection.execute(agent_ports.delete().where(of_host, agent_ports.c.port.in_(surplus)))
+    new = [{"host_id": host_id, "port": port} for port in ports if port not in known]
+    if new:
+        connection.execute(agent_ports.insert(), new)
+
+
+def take_port(connection: Connection, host_id: str, agent_id: str) -> int | None:
+    """Give an agent the port of the host that is free for the longest time; return it, None if there is none."""
+    free = sa.select(agent_ports.c.port).where(agent_ports.c.host_id == host_id, agent_ports.c.agent_id.is_(None))
+    oldest = free.order_by(sa.nulls_first(agent_ports.c.freed_at.asc()), agent_ports.c.port).limit(1)
+    port = connection.execute(oldest.with_for_update(skip_locked=True)).scalar()
+    if port is not None:
+        row = agent_ports.update().where(agent_ports.c.host_id == host_id, agent_ports.c.port == port)
+        connection.execute(row.values(agent_id=agent_id))
+    return port
+
+
+def free_port(connection: Connection, agent_id: str, at: datetime) -> None:
+    row = agent_ports.update().where(agent_ports.c.agent_id == agent_id)
+    connection.execute(row.values(agent_id=None, freed_at=at))
 
 
 def _agent(row: Any) -> Agent:

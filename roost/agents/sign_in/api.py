@@ -40,7 +40,8 @@ async def sign_in(request: Request, service: Service, code: str = "") -> Respons
     if not is_navigation(visit.headers, secure=visit.origin.startswith("https:")):
         raise NotABrowser
     token = await service.redeem_code(visit.agent_id or "", code, visit.limited_client)
-    return Response(status_code=HTTPStatus.SEE_OTHER, headers=sign_in_headers(token.reveal(), visit.origin, "/"))
+    headers = sign_in_headers(token.reveal(), visit.origin, "/", visit.cookie_prefix)
+    return Response(status_code=HTTPStatus.SEE_OTHER, headers=headers)
 
 
 @router.head(_PATH, include_in_schema=False)

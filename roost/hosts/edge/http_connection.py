@@ -68,6 +68,7 @@ class HttpConnection(asyncio.Protocol, ABC):
         self.flow: FlowControl
         self.server: tuple[str, int | None] | None = None
         self.client: tuple[str, int] | None = None
+        self.local_port: int | None = None  # of this machine, at which the client connected
         self.parser = _new_parser(self)
         self._url, self._headers = b"", list[tuple[bytes, bytes]]()
         self._last: RequestHeaders | None = None  # of the request before
@@ -89,6 +90,7 @@ class HttpConnection(asyncio.Protocol, ABC):
     def connection_made(self, transport: asyncio.Transport) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]  # uvicorn accepts streams only
         self.transport, self.flow = transport, FlowControl(transport)
         self.server, self.client = get_local_addr(transport), get_remote_addr(transport)
+        self.local_port = self.server[1] if self.server else None
         self.server_state.connections.add(self)  # pyright: ignore[reportArgumentType]  # it needs `shutdown` alone
         self.set_deadline(self.limits.first_head)
 

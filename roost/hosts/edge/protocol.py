@@ -8,7 +8,7 @@ from typing import ClassVar
 from roost.core import ids
 from roost.core.problem import Problem
 from roost.core.rate_limit import RateLimitExceeded
-from roost.hosts.address import HostAddress
+from roost.hosts.address import HostAddress, cookie_prefix
 from roost.hosts.client_address import OWN_PROXY, client_address, limited_client
 from roost.hosts.edge import response_head
 from roost.hosts.edge.asgi_exchange import AsgiExchange
@@ -17,6 +17,7 @@ from roost.hosts.edge.connection_counter import ConnectionCounter
 from roost.hosts.edge.dependencies import ProxyDependencies
 from roost.hosts.edge.gateway_pool import GatewayPool
 from roost.hosts.edge.http_connection import Exchange, HttpConnection
+from roost.hosts.edge.port_cookies import select_cookies
 from roost.hosts.edge.proxy_exchange import ProxyExchange
 from roost.hosts.edge.proxy_request import ProxyRequest
 from roost.hosts.edge.request_head import InvalidRequestHead, RequestHead
@@ -44,9 +45,15 @@ class EdgeHttpProtocol(HttpConnection):
         if (problem := self.counter.add(self._peer, len(self.server_state.connections))) is not None:
             self._refuse_connection(problem)
 
+    def on_headers_complete(self) -> None:
+        ports, port = self.pool.dependencies.addresses.agent_ports, self.local_port
+        if ports is not None and port is not None and port in ports:
+            self._headers = select_cookies(self._headers, cookie_prefix(port))
+        super().on_headers_complete()
+
     def create_exchange(self, head: RequestHead) -> Exchange | None:
         dependencies = self.pool.dependencies
-        address = dependencies.addresses.parse(head.headers.host)
+        address = dependencies.addresses.parse(head.headers.host, self.local_port)
         is_platform = address is not None and address.domain is None and is_platform_target(head.target)
         if address is None or address.agent_id is None or is_platform:
             return None if head.websocket else self._create_platform_exchange(head, address)
@@ -67,6 +74,7 @@ class EdgeHttpProtocol(HttpConnection):
             agent_id=address.agent_id,
             origin=address.origin,
             upgrade=head.websocket,
+            cookie_prefix=address.cookie_prefix,
             limited_client=self._limited_client(client, head),
         )
         request = ProxyRequest(head, upstream, auth, request_id(fields.get("x-request-id")))

@@ -231,7 +231,7 @@ class ProxyExchange:
 
     def forward_informational(self, status: int, headers: Headers) -> None:
         if status != HTTPStatus.CONTINUE and self._request.head.headers.version == "1.1":
-            self._out.append(response_head.forward_response(status, headers, self._request.host, b""))
+            self._out.append(self._forward_head(status, headers, b""))
 
     def begin_tunnel(self, headers: Headers) -> None:
         """Carry bytes both ways until one side ends."""
@@ -286,7 +286,7 @@ class ProxyExchange:
 
     def is_current(self) -> bool:
         dependencies, request = self._pool.dependencies, self._request
-        address = dependencies.addresses.parse(request.head.headers.host)
+        address = dependencies.addresses.parse(request.head.headers.host, self._client.local_port)
         if address is None or address.agent_id is None:
             return False
         try:
@@ -316,7 +316,12 @@ class ProxyExchange:
             own_lines += response_head.NO_REFERRER
         if self._usage is not None and _RATE_LIMIT_FIELDS.isdisjoint(dict(headers)):  # else the program's own count
             own_lines += self._usage.header_lines
-        self._out.append(response_head.forward_response(status, headers, self._request.host, own_lines))
+        self._out.append(self._forward_head(status, headers, own_lines))
+
+    def _forward_head(self, status: int, headers: Headers, own_lines: bytes) -> bytes:
+        request = self._request
+        prefix = request.auth.cookie_prefix.encode()
+        return response_head.forward_response(status, headers, request.host, own_lines, prefix)
 
     def _answer_problem(self, problem: Problem) -> None:
         response, request = errors.problem_response(ErrorForm.AGENTS, problem), self._request

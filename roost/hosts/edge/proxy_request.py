@@ -64,5 +64,6 @@ class ProxyRequest:
             or "text/html" not in auth.headers.get("accept", "")
         ):
             return None
-        headers = sign_in_headers(credential.token, auth.origin, strip_token(self.head.target).decode())
+        target = strip_token(self.head.target).decode()
+        headers = sign_in_headers(credential.token, auth.origin, target, auth.cookie_prefix)
         return response_head.response_bytes(Response(status_code=303, headers=headers), self.request_id, close=close)

@@ -22,13 +22,17 @@ _FORWARDED_METHODS = "DELETE, GET, HEAD, OPTIONS, PATCH, POST, PUT"
 _PHRASES: Mapping[int, bytes] = {status.value: status.phrase.encode() for status in HTTPStatus}
 
 
-def forward_response(status: int, headers: Headers, host: str, own_lines: bytes) -> bytes:
+def forward_response(status: int, headers: Headers, host: str, own_lines: bytes, cookie_prefix: bytes = b"") -> bytes:
     """Return the head for the client. `own_lines`: whole header lines of the edge."""
     dropped = connection_options(headers)
     parts = [_status_line(status)]
     for name, value in headers:
-        if name not in _DROPPED and name not in dropped and (name != b"set-cookie" or _may_set(value, host)):
+        if name in _DROPPED or name in dropped:
+            continue
+        if name != b"set-cookie":
             parts += (name, b": ", value, b"\r\n")
+        elif _may_set(value, host):
+            parts += (name, b": ", cookie_prefix, value.lstrip(), b"\r\n")
     parts += (own_lines, b"\r\n")
     return b"".join(parts)
 

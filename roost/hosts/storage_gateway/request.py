@@ -22,7 +22,7 @@ class GatewayRequest:
     """A parsed request. own_origin: the host belongs to this CID alone, so its scripts may run.
 
     names_cid: the URL names the CID; else a registered domain does, and may name another one later.
-    path: names below the root. slash: the path ends with a slash. target: the raw path.
+    path: names below the root. slash: the path ends with a slash. target: the raw path, with that of the gateway.
     """
 
     gateway: str
@@ -84,7 +84,7 @@ def parse_request(scope: Scope) -> GatewayRequest:
         own_origin=state["cid_host"] is not None,
         names_cid=state["cid_host"] is None or not state["is_registered"],
         is_private=is_private,
-        target=target,
+        target=scope.get("root_path", "") + target,
         query_string=query,
         query=_fields(query),
         headers={name.decode("latin-1"): value.decode("latin-1") for name, value in reversed(scope["headers"])},

@@ -126,7 +126,7 @@ def _parse_address(url: str) -> SignedAddress:
 def _check_file(address: SignedAddress) -> None:
     """Raise InvalidSignedUrl unless the address is a file on a gateway."""
     match address.path.split("/"):
-        case ["", "files", cid, *_]:
+        case ["", "files", cid, *_] | ["", "gateways", _, "files", cid, *_]:
             try:
                 Cid.parse(cid)
             except InvalidCid:
