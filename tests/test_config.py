@@ -57,6 +57,7 @@ def test_an_upstream_is_configured_by_its_address(tmp_path: Path) -> None:
         ("ROOST_PORT", "http", "port"),
         ("ROOST_PORT", "65536", "^port: must be less than or equal to 65535, got"),
         ("ROOST_PORT", "-1", "port"),
+        ("ROOST_RATE_LIMIT", "0", "^rate_limit: must be a number of at least 1, or `none`, got '0'$"),
         ("ROOST_QUOTA_FREE", "many", "^quota_free: must be an integer of 0 or more, got 'many'$"),
         ("ROOST_LOG_LEVEL", "loud", "log_level"),
         ("ROOST_LOG_LEVEL", "loud", "must be 'debug', 'info', 'warning' or 'error', got 'loud'"),

@@ -43,6 +43,7 @@ class RateLimiter:
         self.policy = policy
         self._interval = policy.window / policy.quota
         self._burst = policy.window + _EPSILON
+        self._longest = 2 * policy.window - self._interval
         self._size = size
         self._full_at: dict[Hashable, float] = {}
 
@@ -69,13 +70,13 @@ class RateLimiter:
         """Use units whether or not there are as many; the next one is then at most one window away."""
         full_at = self._full_at.get(key, now)
         full_in = (full_at - now if full_at > now else 0.0) + units * self._interval
-        self._full_at[key] = now + min(full_in, 2 * self.policy.window - self._interval)
+        self._full_at[key] = now + (min(self._longest, full_in))
         if len(self._full_at) > self._size:
             self._forget_least_used(now)
 
     def count_remaining(self, full_in: float) -> int:
-        """Return the units that are left to a key whose quota is full again in so many seconds."""
-        return max(0, int((self._burst - full_in) / self._interval))
+        """Return the units that are left to an admitted key whose quota is full again in so many seconds."""
+        return int((self._burst - full_in) / self._interval)
 
     def _forget_least_used(self, now: float) -> None:
         used = [item for item in self._full_at.items() if item[1] > now]

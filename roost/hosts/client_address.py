@@ -8,7 +8,6 @@ from roost.net.addresses import Network, is_loopback, parse_address, peer_networ
 OWN_PROXY = "unix:"
 """The peer of connections over the server's own Unix socket, which only its own TLS proxy opens."""
 _DUMMY = "192.0.0.8"  # RFC 7600
-_FORWARDED = ("x-forwarded-for", "forwarded", "via")
 
 
 def client_address(peer: str, forwarded_for: str, trusted: Sequence[Network]) -> str:
@@ -32,7 +31,8 @@ def is_local_program(peer: str, header_names: Container[str]) -> bool:
 
     Anyone can write `Host: localhost`, also through a proxy on this machine; headers that a proxy adds reveal that.
     """
-    return is_loopback(peer) and not any(name in header_names for name in _FORWARDED)
+    is_forwarded = "x-forwarded-for" in header_names or "forwarded" in header_names or "via" in header_names
+    return not is_forwarded and is_loopback(peer)
 
 
 def limited_client(
@@ -43,8 +43,9 @@ def limited_client(
     client: its `client_address`. One on loopback may be any client of a proxy on this machine that is not trusted.
     """
     if not limits_loopback and is_loopback(client):
-        names_client = "x-forwarded-for" in header_names and is_trusted(peer, trusted)
-        if names_client or is_local_program(peer, header_names):
+        if is_local_program(peer, header_names):
+            return None
+        if "x-forwarded-for" in header_names and is_trusted(peer, trusted):
             return None
     return peer_network(client)
 

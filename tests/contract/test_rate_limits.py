@@ -13,7 +13,9 @@ import pytest
 
 from roost.storage.content.model import ContentNetwork
 from tests.contract.storage import keep
+from tests.contract.test_domains import register
 from tests.contract.test_platform import AgentEnv
+from tests.contract.test_routes import create
 from tests.server import RunningServer
 
 CALLER, HOST, FAILURES = 5, 8, 3
@@ -87,6 +89,21 @@ async def test_an_agents_address(server: RunningServer, agent: dict[str, Any]) -
     assert (await remote(server, agent["gatewayToken"], own).get("/v0/logs")).status_code == 429
     assert (await remote(server, host=own).get("/v0/logs")).status_code == 401
     assert (await server.agent_client(agent).get("/v0/logs")).status_code == 200
+
+
+@pytest.mark.container
+async def test_a_domain_has_a_limit_of_all_visitors(server: RunningServer, tenant: str) -> None:
+    client = server.client(server.key(tenant))
+    agent = await create(client, 3000)
+    names = [
+        (await register(client, agent, subdomain=name, targetPort=3000, protected=False))["domain"]
+        for name in ("limited-one", "limited-two")
+    ]
+    answers = [await remote(server, host=names[0]).get("/") for _ in range(HOST + 1)]
+    assert [answer.status_code for answer in answers] == [200] * HOST + [429]
+    assert answers[-1].json() == {"error": "Too many requests to this address: the limit is 8 in 60 seconds"}
+    for host in (names[1], f"{agent['agentId']}.agents.localhost"):
+        assert (await remote(server, agent["gatewayToken"], host).get("/echo")).status_code == 200
 
 
 async def test_a_storage_gateway_has_a_limit_of_all_visitors(server: RunningServer) -> None:

@@ -19,6 +19,10 @@ CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 NO_REFERRER = b"referrer-policy: no-referrer\r\n"
 _DROPPED = HOP_BY_HOP | {b"content-length", b"nel", b"set-cookie2", b"x-request-id"}
 _FORWARDED_METHODS = "DELETE, GET, HEAD, OPTIONS, PATCH, POST, PUT"
+_ERROR_HEADERS: Mapping[int, Mapping[str, str]] = {
+    HTTPStatus.METHOD_NOT_ALLOWED: {"Allow": _FORWARDED_METHODS},
+    HTTPStatus.TOO_MANY_REQUESTS: {"Retry-After": "1"},  # to requests beyond those that may wait on a connection
+}
 _PHRASES: Mapping[int, bytes] = {status.value: status.phrase.encode() for status in HTTPStatus}
 
 
@@ -39,8 +43,8 @@ def forward_response(status: int, headers: Headers, host: str, own_lines: bytes,
 
 def error_bytes(status: int, message: str, request_id: str, *, close: bool = False, head: bool = False) -> bytes:
     """Return an error in the form of the agents API."""
-    allow = {"Allow": _FORWARDED_METHODS} if status == HTTPStatus.METHOD_NOT_ALLOWED else None
-    return response_bytes(JSONResponse({"error": message}, status, allow), request_id, close=close, head=head)
+    headers = _ERROR_HEADERS.get(status)
+    return response_bytes(JSONResponse({"error": message}, status, headers), request_id, close=close, head=head)
 
 
 def error_page_bytes(status: int, message: str, request_id: str, *, close: bool = False, head: bool = False) -> bytes:
