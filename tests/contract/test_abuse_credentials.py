@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 
 import pytest
 
+from tests.contract.endpoints import routes
 from tests.contract.hosts import GATEWAY_KINDS, HANDSHAKE, PROGRAM_KINDS, Estate, parse_replies, running_estate
 
 AGENT_KINDS = (*GATEWAY_KINDS, *PROGRAM_KINDS)
@@ -72,6 +73,8 @@ async def test_what_is_no_credential(estate: Estate, kind: str) -> None:
         ("/echo", f"Authorization: Bearer {estate.victim_key}"),
     ):
         assert (await estate.ask(site, "GET {path}", line, path=path, token=None)).status == 401, (path, line)
+        handshake = site.head("GET {path}", *HANDSHAKE, line, path=path.replace("/echo", "/ws"), token=None)
+        assert await estate.shake_hands(handshake) == 401, (path, line)
 
 
 @at(PROGRAM_KINDS)
@@ -179,6 +182,27 @@ async def test_cookies_count_on_the_agents_own_pages(estate: Estate, kind: str) 
         assert (await estate.ask(site, "GET {path}", cookie, *own, token=None)).status == 200, lines
         handshake = site.head("GET {path}", *HANDSHAKE, cookie, *own, path=None if is_platform else "/ws", token=None)
         assert await estate.shake_hands(handshake) == (101 if "Origin: {own}" in lines else 403), lines
+
+
+async def test_no_get_changes_anything(estate: Estate) -> None:
+    """A page of someone else can have a browser send any GET with the cookie (A16)."""
+    site, path = estate.sites["agent's platform paths"], f"/v0/agents/{estate.agent['agentId']}"
+    targets = [target for method, target in routes() if method == "GET" and target.startswith("/v0/agents/{agentId}")]
+    lines = (f"Cookie: gw_token={estate.agent['gatewayToken']}", "Origin: null", "Sec-Fetch-Site: cross-site")
+
+    async def state() -> Sequence[object]:
+        paths = (path, f"{path}/gateway-token", f"{path}/domains", f"{path}/port-forwarding", f"{path}/tasks")
+        return [await estate.call(f"GET {each}") for each in (*paths, f"{path}/files/list", "/v0/secrets")]
+
+    before = await state()
+    assert len(targets) > 20
+    for target in targets:
+        if target.endswith(("/watch", "/logs")):  # a stream, and what the requests themselves add to
+            continue
+        called = target.replace("{agentId}", estate.agent["agentId"]).replace("{", "").replace("}", "")
+        reply = await estate.ask(site, f"GET {called}?action=delete&_method=DELETE&confirm=true", *lines, token=None)
+        assert reply.status < 500, (called, reply)
+    assert await state() == before
 
 
 def _expand(estate: Estate, kind: str, lines: Sequence[str]) -> Sequence[str]:

@@ -26,7 +26,7 @@ SILENCE = 1.0
 
 @dataclass
 class Front:
-    """Caddy in front of an estate: `http` is the estate at its plain port, `tls_port` has a certificate of every name."""
+    """Caddy in front of an estate: `http` is its plain port, `tls_port` has a certificate of every name."""
 
     http: Estate
     tls_port: int

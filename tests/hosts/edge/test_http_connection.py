@@ -15,7 +15,9 @@ from tests.hosts.edge.support import (
     scripted,
 )
 
-BOTH = pytest.mark.parametrize("host", ["localhost", f"{AGENT}.agents.localhost"])
+EVERY_HOST = pytest.mark.parametrize(
+    "host", ["localhost", "api.localhost", "shop.gateways.localhost", f"{AGENT}.agents.localhost"]
+)
 
 
 def post(host: str, *headers: str) -> bytes:
@@ -23,7 +25,7 @@ def post(host: str, *headers: str) -> bytes:
     return f"POST /v1/x HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {TOKEN}\r\n{lines}\r\n".encode()
 
 
-@BOTH
+@EVERY_HOST
 @pytest.mark.parametrize(
     "headers",
     [
@@ -67,7 +69,7 @@ def test_what_could_be_read_in_two_ways_is_refused_and_ends_the_connection(
     assert not asked
 
 
-@BOTH
+@EVERY_HOST
 @pytest.mark.parametrize(
     ("head", "status"),
     [
@@ -101,14 +103,14 @@ def test_a_request_without_a_host_is_refused(wire: Wire) -> None:
     assert wire.error(400) == "Missing Host header"
 
 
-@BOTH
+@EVERY_HOST
 def test_a_head_that_is_too_large_in_one_piece(wire: Wire, host: str) -> None:
     wire.send(request("/", host=host, headers=f"X: {'y' * 200_000}\r\n"))
     assert wire.error(431)
     assert wire.closed()
 
 
-@BOTH
+@EVERY_HOST
 def test_a_head_that_never_ends(wire: Wire, host: str) -> None:
     wire.send(f"GET / HTTP/1.1\r\nHost: {host}\r\nX: ".encode())
     for _ in range(100):
@@ -146,7 +148,7 @@ def test_trailers_do_not_become_headers(edge: EdgeServer, wire: Wire) -> None:
     assert wire.reply().body == b"app POST /v1/x 1"
 
 
-@BOTH
+@EVERY_HOST
 def test_a_slow_head_is_408(quick: EdgeServer, quick_wire: Wire, host: str) -> None:
     quick_wire.send(f"GET / HTTP/1.1\r\nHost: {host}\r\n".encode())
     assert quick_wire.error(408)
