@@ -250,7 +250,8 @@ class ProxyExchange:
             self._out.append(data)
 
     def flush_response(self) -> None:
-        self._touch()
+        if self._has_begun or self._out:  # a part of a head is no progress: it could come byte by byte
+            self._touch()
         self._write_response()
 
     def finish_response(self, *, reusable: bool) -> None:

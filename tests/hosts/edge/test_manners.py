@@ -77,6 +77,20 @@ def test_a_gateway_that_never_answers_is_504(quick: EdgeServer, quick_wire: Wire
     assert quick_wire.reply().status == 200
 
 
+def test_a_head_that_drips_is_504(quick: EdgeServer, quick_wire: Wire) -> None:
+    async def gateway(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await read_request(reader)
+        writer.write(OK + b"X: ")
+        while not writer.is_closing():
+            writer.write(b"y")
+            await asyncio.sleep(0.05)
+
+    quick.serve(gateway)
+    quick_wire.sock.settimeout(5)
+    quick_wire.send(request(host=quick.host))
+    assert quick_wire.error(504)
+
+
 def test_an_answer_that_stops_is_cut_in_the_end(quick: EdgeServer, quick_wire: Wire) -> None:
     quick.serve(scripted(OK + b"Content-Length: 99\r\n\r\nhello"))
     quick_wire.send(request(host=quick.host))
