@@ -3,6 +3,7 @@
 Names of any domain resolve to 127.0.0.1 there. Pebble validates at the ports for HTTP and TLS that it is given.
 """
 
+import asyncio
 import json
 import socket
 import ssl
@@ -132,20 +133,26 @@ def _last_response(output: bytes) -> tuple[bytes, bytes, bytes]:
     return _last_response(rest) if head.split(b" ")[1:2] == [b"100"] else (head, mark, rest)
 
 
+async def connect(acme: AcmeServer, name: str, authority: bytes) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """Open a TLS connection for a name, whose certificate `authority` signed."""
+    context = ssl.create_default_context(cadata=authority.decode())
+    return await asyncio.open_connection("127.0.0.1", acme.tls_port, ssl=context, server_hostname=name)
+
+
 @contextmanager
 def _running(program: str, arguments: list[str], folder: Path, port: int) -> Iterator[None]:
     command = [*debian_command(f"bin/{program}", PACKAGES, folder), *arguments]
     with (folder / f"{program}.log").open("wb") as output:
         process = subprocess.Popen(command, stdout=output, stderr=output, env={"PEBBLE_VA_NOSLEEP": "1"})
     try:
-        _wait_for_port(port)
+        wait_for_port(port)
         yield
     finally:
         process.terminate()
         process.wait(10)
 
 
-def _wait_for_port(port: int) -> None:
+def wait_for_port(port: int) -> None:
     end = time.monotonic() + _DEADLINE
     while True:
         try:

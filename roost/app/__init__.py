@@ -16,7 +16,7 @@ from roost.app.drivers import (
     settings_for_port,
 )
 from roost.app.server import RoostServer, build_server
-from roost.app.tls_services import open_tls_sockets
+from roost.app.tls_services import describe_tls, open_tls_sockets
 
 __all__ = [
     "Drivers",
@@ -30,6 +30,7 @@ __all__ = [
     "create_upstream",
     "create_upstreams",
     "describe_network",
+    "describe_tls",
     "ensure_data_folder",
     "open_database",
     "open_tls_sockets",

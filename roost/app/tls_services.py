@@ -8,7 +8,7 @@ from roost.app.storage_services import StorageServices
 from roost.config import Settings
 from roost.core.problem import NotFound
 from roost.core.unix_socket import Stream
-from roost.drivers.tls_proxy.caddy import CaddyProxy, find_caddy
+from roost.drivers.tls_proxy.caddy import CaddyProxy, find_caddy, read_caddy_version
 from roost.drivers.tls_proxy.contract import TlsListeners, TlsOptions, TlsProxy
 from roost.hosts.certificate_check import CertificateChecker
 from roost.hosts.certificate_names import PERMISSION_PATH, CertificateNames
@@ -23,6 +23,16 @@ _BACKEND = "roost.sock"
 def open_tls_sockets(settings: Settings) -> TlsListeners | None:
     """Open the ports for HTTPS and HTTP; None without `tls`. Raises CannotListen."""
     return open_tls_listeners(settings.tls_host, settings.tls_port, settings.tls_http_port) if settings.tls else None
+
+
+async def describe_tls(settings: Settings) -> str:
+    """Describe how TLS is served. Raises TlsProxyFailed if it cannot be."""
+    if settings.tls:
+        version = await read_caddy_version(find_caddy(settings.caddy))
+        return f"Caddy {version} on port {settings.tls_port}, certificates from {settings.acme_url}"
+    if settings.public_scheme == "https":
+        return "a proxy of yours in front; `roost proxy-config` prints a configuration for it"
+    return "none; `roost up --tls` serves HTTPS (docs/guides/internet.md)"
 
 
 def tls_folder(settings: Settings) -> Path:

@@ -1,6 +1,7 @@
 """Checks of `roost doctor`: tries each part of the system on this machine and names the remedy for a failure."""
 
 import asyncio
+import contextlib
 import platform
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,6 +14,8 @@ from roost.drivers.git.contract import GitUnavailable
 from roost.drivers.model.contract import ModelSettings, UpstreamProblem, UpstreamRefused
 from roost.drivers.network.contract import NetworkRefused, SourceFailed
 from roost.drivers.runtime.contract import Capabilities
+from roost.drivers.tls_proxy.contract import TlsProxyFailed
+from roost.hosts.server import CannotListen, ServerAlreadyRunning, lock_data_folder
 from roost.storage.content import service as content
 
 _MODEL_SECONDS = 15.0
@@ -34,6 +37,7 @@ def run_checks(settings: config.Settings) -> Sequence[CheckResult]:
         _blobs(settings),
         *_content(settings),
         _network(settings),
+        _tls(settings),
         *_models(settings),
         *_addresses(settings),
     ]
@@ -125,6 +129,17 @@ def _network(settings: config.Settings) -> CheckResult:
         return _check_result("public network", "ok", asyncio.run(app.describe_network(settings)))
     except (SourceFailed, NetworkRefused) as problem:
         return _check_result("public network", "no", f"kubo at {settings.kubo_api}: {problem.message}")
+
+
+def _tls(settings: config.Settings) -> CheckResult:
+    try:
+        described = asyncio.run(app.describe_tls(settings))
+        with contextlib.suppress(ServerAlreadyRunning), lock_data_folder(settings.data):  # else it has the ports
+            if (listeners := app.open_tls_sockets(settings)) is not None:
+                listeners.close()
+    except (TlsProxyFailed, CannotListen) as problem:
+        return _check_result("tls", "no", problem.message)
+    return _check_result("tls", "ok", described)
 
 
 def _models(settings: config.Settings) -> Sequence[CheckResult]:

@@ -38,6 +38,7 @@ from roost.cli.copy import copy_files
 from roost.cli.execute import PASS_THROUGH, exec_command
 from roost.cli.logs import print_logs
 from roost.cli.output import ExitCode, print_error
+from roost.cli.proxy_config import print_proxy_config
 from roost.cli.scrub import scrub_content
 from roost.cli.versions import list_versions, update_engine
 from roost.core.problem import Problem, ProblemKind
@@ -60,6 +61,7 @@ cli.command("clone")(clone_agent)
 cli.command("versions")(list_versions)
 cli.command("update")(update_engine)
 cli.command("doctor")(server.run_doctor)
+cli.command("proxy-config")(print_proxy_config)
 cli.command("scrub")(scrub_content)
 cli.add_typer(agents.commands, name="agents")
 cli.add_typer(channels.commands, name="channels")

@@ -28,7 +28,13 @@ from roost.cli.output import console, error_console, print_field, print_line
 from roost.config import Settings
 from roost.core import clock, interpreter, log
 from roost.core.problem import Problem
-from roost.hosts.server import StopRequest, lock_data_folder, open_listeners, stop_on_signals
+from roost.hosts.server import (
+    StopRequest,
+    clear_ambient_capabilities,
+    lock_data_folder,
+    open_listeners,
+    stop_on_signals,
+)
 from roost.identity import tenants
 from roost.identity.caller import Caller, CallerKind
 from roost.identity.model import DEFAULT_TENANT, Tenant
@@ -50,6 +56,7 @@ def run_server(settings: Settings, drivers: Drivers, *, first_agent: bool) -> No
     """
     log.configure_logging(settings.log_level or ("warning" if sys.stderr.isatty() else "info"))
     interpreter.shorten_thread_turns()
+    clear_ambient_capabilities()  # before any thread starts, because each has its own
     try:
         with lock_data_folder(app.ensure_data_folder(settings)):
             if not any(engine.installed() for engine in drivers.engines):

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import ctypes
 import errno
 import fcntl
 import os
@@ -22,6 +23,7 @@ from roost.drivers.tls_proxy.contract import TlsListeners
 from roost.hosts.websocket import MESSAGE_LIMIT, BoundedWebSocket
 
 _BACKLOG = 2048
+_CAP_AMBIENT, _CAP_AMBIENT_CLEAR_ALL = 47, 4  # linux/prctl.h
 _GRACE_SECONDS = 5
 
 
@@ -76,6 +78,14 @@ def open_tls_listeners(host: str, port: int, http_port: int) -> TlsListeners:
         http = opened.enter_context(open_listener(host, http_port, _tls_advice("tls_http_port")))
         opened.pop_all()
         return TlsListeners(https, quic, http)
+
+
+def clear_ambient_capabilities() -> None:
+    """Keep what a systemd unit gave this thread, like the right to bind low ports, from the programs that it starts.
+
+    bwrap refuses to run with any capability.
+    """
+    ctypes.CDLL(None).prctl(_CAP_AMBIENT, _CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
 
 
 def _tls_advice(setting: str) -> str:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import socket
 from pathlib import Path
 
 import pytest
@@ -190,3 +191,16 @@ async def test_the_public_network(tmp_path: Path) -> None:
         status, detail = await network(**ours)
         assert (status, "403" in detail) == ("no", True)
     assert (await network(**ours))[0] == "no"
+
+
+def test_tls_and_what_it_lacks(tmp_path: Path) -> None:
+    own = {"ROOST_TLS": "true", "ROOST_DOMAIN": "example.com", "ROOST_TLS_PORT": "0", "ROOST_TLS_HTTP_PORT": "0"}
+    assert "roost up --tls" in doctor._tls(settings(tmp_path))["detail"]
+    assert "proxy-config" in doctor._tls(settings(tmp_path, ROOST_PUBLIC_SCHEME="https"))["detail"]
+    assert doctor._tls(settings(tmp_path, **own))["detail"].startswith("Caddy v")
+    missing = doctor._tls(settings(tmp_path, **own, ROOST_CADDY=str(tmp_path / "caddy")))
+    assert (missing["status"], "cannot be run" in missing["detail"]) == ("no", True)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        row = doctor._tls(settings(tmp_path, **own | {"ROOST_TLS_PORT": port, "ROOST_TLS_HOST": "127.0.0.1"}))
+    assert (row["status"], f"port {port}: Address already in use" in row["detail"]) == ("no", True)

@@ -2,8 +2,11 @@
 
 import asyncio
 import os
+import re
 import signal
 import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import httpx2 as httpx
@@ -158,3 +161,16 @@ async def test_signals_that_a_shell_ignores(number: signal.Signals, stops: bool)
         for one, handler in before.items():
             loop.remove_signal_handler(one)
             signal.signal(one, handler)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a capability away")
+def test_programs_do_not_get_the_right_to_bind_low_ports() -> None:
+    program = (
+        "import subprocess; from roost.hosts.server import clear_ambient_capabilities, open_listener\n"
+        "clear_ambient_capabilities(); open_listener('127.0.0.1', 0).close()\n"
+        "subprocess.run(['grep', '-E', 'Cap(Prm|Amb)', '/proc/self/status'], check=True)"
+    )
+    given = ("--inh-caps=+net_bind_service", "--ambient-caps=+net_bind_service", "--reuid=1000", "--regid=1000")
+    command = ["setpriv", *given, "--clear-groups", sys.executable, "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert re.findall(r"Cap\w+:\s+0+$", done.stdout, re.MULTILINE) == done.stdout.splitlines() != [], done.stderr

@@ -5,7 +5,6 @@ import json
 import os
 import signal
 import socket
-import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 
@@ -13,7 +12,7 @@ import pytest
 
 from roost.app.tls_services import build_certificate_checker
 from roost.drivers.tls_proxy.caddy import CaddyProxy
-from tests.acme import AcmeServer, Reply, acme_server, curl
+from tests.acme import AcmeServer, Reply, acme_server, connect, curl
 from tests.debian_root import PackagesNotFetched
 from tests.journeys.server_process import until, up
 from tests.platforms.tls import Authority
@@ -24,6 +23,7 @@ pytestmark = [pytest.mark.container]
 DOMAIN = "roost.test"
 MANAGEMENT = f"https://agents.{DOMAIN}"
 BROWSER = ("-H", "Accept: text/html", "-H", "Sec-Fetch-Mode: navigate")
+UPGRADE = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nSec-WebSocket-Version: 13\r\n"
 REFUSED = 35
 """Exit code of curl: the handshake failed."""
 
@@ -74,6 +74,14 @@ async def test_an_agent_is_served_on_its_own_name(acme: AcmeServer, server: Runn
     assert json.loads(uploaded.body)["body"] == "x" * 5000
     refused = await get(acme, f"https://{host}/echo", "-H", "Expect: 100-continue", "-d", "x" * 5000, "--http1.1")
     assert refused.status == 401
+    (acme.folder / "large").write_bytes(bytes(50 * 1024**2))
+    large = ("--data-binary", f"@{acme.folder}/large", "--http1.1", "-H", "Expect:")
+    assert (await get(acme, f"https://{host}/echo", *large)).status == 401, "before its body was read"
+    head = f"GET /v0/logs HTTP/1.1\r\nHost: {host}\r\n{token}\r\n{UPGRADE}\r\n"
+    logs, writer = await connect(acme, host, acme.ca.read_bytes())
+    writer.write(head.encode())
+    assert (await logs.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 101"), "a WebSocket of the platform itself"
+    writer.close()
     link = (await management.post(f"/v0/agents/{agent['agentId']}/sign-in-link")).json()["url"]
     signed_in = await get(acme, link.replace(f":{acme.tls_port}", ""), *BROWSER)
     assert signed_in.headers["set-cookie"].endswith("; Path=/; HttpOnly; SameSite=Lax; Secure"), signed_in
@@ -89,11 +97,8 @@ async def test_a_certificate_of_the_operator_is_replaced_under_live_streams(acme
         agent = (await management.post("/v0/agents", json={"name": "a"})).json()["agent"]
         host = f"{agent['agentId']}.agents.{DOMAIN}"
         head = f"GET %s HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {agent['gatewayToken']}\r\n%s\r\n"
-        upgrade = (
-            "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: eA==\r\nSec-WebSocket-Version: 13\r\n"
-        )
         chat, stream = [await connect(acme, host, first.certificate) for _ in range(2)]
-        chat[1].write((head % ("/ws", upgrade)).encode())
+        chat[1].write((head % ("/ws", UPGRADE)).encode())
         assert (await chat[0].readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 101")
         stream[1].write((head % ("/slow?every=0.5&count=12", "")).encode())
         assert (await stream[0].readuntil(b"\n0\n\r\n")).startswith(b"HTTP/1.1 200"), "before the second chunk exists"
@@ -106,6 +111,24 @@ async def test_a_certificate_of_the_operator_is_replaced_under_live_streams(acme
         assert await shakes_hands(acme, host, second.certificate), "a damaged file replaces nothing"
         for _, writer in (chat, stream):
             writer.close()
+
+
+async def test_a_request_ends_when_its_client_leaves(acme: AcmeServer, server: RunningServer) -> None:
+    management = server.client(server.key(), f"agents.{DOMAIN}")
+    agent = (await management.post("/v0/agents", json={"name": "a"})).json()["agent"]
+    host = f"{agent['agentId']}.agents.{DOMAIN}"
+    reader, writer = await connect(acme, host, acme.ca.read_bytes())
+    token = f"Authorization: Bearer {agent['gatewayToken']}"
+    writer.write(f"GET /slow?every=60&count=2 HTTP/1.1\r\nHost: {host}\r\n{token}\r\n\r\n".encode())
+    await reader.readuntil(b"\r\n\r\n")
+    connections = server.roost.http.server_state.connections
+    before = len(connections)
+    writer.transport.abort()
+
+    async def is_gone() -> bool:
+        return len(connections) < before
+
+    await eventually(is_gone)
 
 
 async def test_only_names_that_are_served_get_a_certificate(acme: AcmeServer, server: RunningServer) -> None:
@@ -198,14 +221,6 @@ def test_a_killed_server_leaves_no_caddy_and_the_next_one_has_its_certificates(
             "0o700",
             "0o600",
         }
-
-
-Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
-
-
-async def connect(acme: AcmeServer, name: str, authority: bytes) -> Connection:
-    context = ssl.create_default_context(cadata=authority.decode())
-    return await asyncio.open_connection("127.0.0.1", acme.tls_port, ssl=context, server_hostname=name)
 
 
 async def is_refused(acme: AcmeServer, *page: str) -> bool:

@@ -48,7 +48,6 @@ def render_configuration(
                         "listen_protocols": [["h1", "h2"], ["h3"]],
                         "tls_connection_policies": [*_drop_policy(dropped), {}],
                         "strict_sni_host": True,
-                        "enable_full_duplex": True,  # a response may begin before its request has ended
                         "routes": _routes(options),
                         **_trusted_proxies(options),
                     },
