@@ -195,6 +195,7 @@ async def test_the_public_network(tmp_path: Path) -> None:
 
 def test_tls_and_what_it_lacks(tmp_path: Path) -> None:
     own = {"ROOST_TLS": "true", "ROOST_DOMAIN": "example.com", "ROOST_TLS_PORT": "0", "ROOST_TLS_HTTP_PORT": "0"}
+    (tmp_path / "data").mkdir()
     assert "roost up --tls" in doctor._tls(settings(tmp_path))["detail"]
     assert "proxy-config" in doctor._tls(settings(tmp_path, ROOST_PUBLIC_SCHEME="https"))["detail"]
     assert doctor._tls(settings(tmp_path, **own))["detail"].startswith("Caddy v")

@@ -23,7 +23,10 @@ pytestmark = [pytest.mark.container]
 DOMAIN = "roost.test"
 MANAGEMENT = f"https://agents.{DOMAIN}"
 BROWSER = ("-H", "Accept: text/html", "-H", "Sec-Fetch-Mode: navigate")
-UPGRADE = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nSec-WebSocket-Version: 13\r\n"
+UPGRADE = (
+    "Connection: Upgrade\r\nUpgrade: websocket\r\n"
+    "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nSec-WebSocket-Version: 13\r\n"
+)
 REFUSED = 35
 """Exit code of curl: the handshake failed."""
 

@@ -57,7 +57,7 @@ async def read_caddy_version(program: Path) -> str:
         raise TlsProxyFailed(f"Caddy cannot be run: {program}: {error.strerror}") from None
     if code:
         raise TlsProxyFailed(f"Caddy cannot be run: {program}: {output}")
-    return output.partition(" ")[0]
+    return output.rpartition("\n")[2].partition(" ")[0]  # warnings come first
 
 
 class CaddyProxy(TlsProxy):

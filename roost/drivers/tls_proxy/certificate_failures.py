@@ -36,7 +36,10 @@ class _Failure:
 
 
 class CertificateFailures:
-    """The last failure of each name, and how long the name has to wait for its next attempt."""
+    """The last failure of each name to get its first certificate, and how long it has to wait for its next attempt.
+
+    Renewals (`tls.renew`) do not wait: a refusal would make Caddy drop a certificate that is still valid.
+    """
 
     def __init__(self) -> None:
         self._failures = TTLCache[str, _Failure](_LIFETIME, _NAMES)

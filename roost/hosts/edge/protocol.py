@@ -36,12 +36,14 @@ class EdgeHttpProtocol(HttpConnection):
     counter: ClassVar[ConnectionCounter]
     cache: ClassVar[ResponseCache]
     _is_counted = False
+    _counted_peer = ""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # pyright: ignore[reportIncompatibleMethodOverride] - as in the base class
         super().connection_made(transport)
         self._is_counted = True
         if transport.get_extra_info("socket").family == socket.AF_UNIX:
             self.client = (OWN_PROXY, 0)
+        self._counted_peer = self._peer
         if (problem := self.counter.add(self._peer, len(self.server_state.connections))) is not None:
             self._refuse_connection(problem)
 
@@ -53,6 +55,8 @@ class EdgeHttpProtocol(HttpConnection):
 
     def create_exchange(self, head: RequestHead) -> Exchange | None:
         dependencies = self.pool.dependencies
+        if self._peer == OWN_PROXY:
+            self._count_for(self._client_address(head))
         address = dependencies.addresses.parse(head.headers.host, self.local_port)
         is_platform = address is not None and address.domain is None and is_platform_target(head.target)
         if address is None or address.agent_id is None or is_platform:
@@ -114,6 +118,15 @@ class EdgeHttpProtocol(HttpConnection):
     def _peer(self) -> str:
         return self.client[0] if self.client else ""
 
+    def _count_for(self, client: str) -> None:
+        """Count a connection of our own proxy for the client of its request. Raises InvalidRequestHead."""
+        if client == self._counted_peer:
+            return
+        self.counter.remove(self._counted_peer)
+        self._counted_peer = client
+        if (problem := self.counter.add(client, 0)) is not None:
+            raise InvalidRequestHead(HTTPStatus.TOO_MANY_REQUESTS, problem.message)
+
     def _refuse_connection(self, problem: Problem) -> None:
         """Answer before any request is read, and close; reset the connection if many others are refused."""
         if len(self.counter.rejected) >= self.limits.rejections:
@@ -127,7 +140,7 @@ class EdgeHttpProtocol(HttpConnection):
         super()._release()
         if self._is_counted:
             self._is_counted = False
-            self.counter.remove(self._peer)
+            self.counter.remove(self._counted_peer)
             self.counter.rejected.discard(self)
 
 

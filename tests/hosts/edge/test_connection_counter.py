@@ -1,13 +1,15 @@
 """Limits of connections, in all and of one peer."""
 
 import contextlib
+import socket
 from ipaddress import ip_network
+from pathlib import Path
 
 import pytest
 
 from roost.hosts.edge.connection_counter import ConnectionCounter, ConnectionLimitReached, PeerConnectionLimitReached
 from roost.hosts.edge.dependencies import ProxyLimits
-from tests.hosts.edge.support import Wire, eventually, running_edge
+from tests.hosts.edge.support import Reply, Wire, echo, eventually, request, running_edge
 
 LIMITS = ProxyLimits(connections=10, peer_connections=2)
 
@@ -60,3 +62,27 @@ def test_connections_over_the_limit_are_refused_and_free_their_place() -> None:
                 return False
 
         assert eventually(is_served)
+
+
+def test_connections_of_our_own_proxy_count_for_their_clients(tmp_path: Path) -> None:
+    path = tmp_path / "roost.sock"
+    with running_edge(ProxyLimits(peer_connections=2)) as edge, contextlib.ExitStack() as stack:
+        edge.listen_for_proxy(path)
+        edge.serve(echo)
+
+        def ask(client: str, wire: Wire | None = None) -> tuple[Wire, Reply]:
+            if wire is None:
+                wire = Wire(stack.enter_context(socket.socket(socket.AF_UNIX)))
+                wire.sock.connect(str(path))
+            wire.send(request(host=edge.host, headers=f"X-Forwarded-For: {client}\r\n"))
+            return wire, wire.reply()
+
+        first, reply = ask("192.0.2.1")
+        assert (reply.status, b'x-forwarded-for", "192.0.2.1' in reply.body.lower()) == (200, True)
+        assert ask("192.0.2.1")[1].status == 200
+        _, refused = ask("192.0.2.1")
+        assert (refused.status, refused["connection"]) == (429, "close")
+        assert ask("192.0.2.2")[1].status == 200
+        assert ask("192.0.2.2", first)[1].status == 200, "an idle connection serves another client"
+        assert ask("192.0.2.1")[1].status == 200
+        assert ask("192.0.2.2")[1].status == 429
