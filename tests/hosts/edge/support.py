@@ -8,7 +8,6 @@ import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import uvicorn
@@ -16,7 +15,6 @@ import uvloop
 
 from roost.agents.routes.model import PathRoute, find_route
 from roost.core.sensitive import Sensitive
-from roost.core.unix_socket import listen_unix
 from roost.drivers.runtime.warden_errors import DialRefused
 from roost.hosts.address import HostAddresses
 from roost.hosts.edge.dependencies import ProxyDependencies, ProxyLimits
@@ -142,16 +140,6 @@ class EdgeServer:
         await asyncio.gather(*rest, return_exceptions=True)
         for _ in range(10):
             await asyncio.sleep(0)
-
-    def listen_for_proxy(self, path: Path) -> None:
-        """Listen at a path, too, as for the server's own TLS proxy."""
-
-        async def listen() -> None:
-            assert self.create_protocol is not None
-            loop = asyncio.get_running_loop()
-            self.gateways.append(await loop.create_unix_server(self.create_protocol, sock=listen_unix(path)))
-
-        self.on_loop(listen())
 
     def connect(self, timeout: float = 20) -> socket.socket:
         return socket.create_connection(("127.0.0.1", self.port), timeout=timeout)

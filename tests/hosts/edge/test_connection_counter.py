@@ -1,5 +1,6 @@
 """Limits of connections, in all and of one peer."""
 
+import asyncio
 import contextlib
 import socket
 from ipaddress import ip_network
@@ -7,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from roost.core.unix_socket import listen_unix
 from roost.hosts.edge.connection_counter import ConnectionCounter, ConnectionLimitReached, PeerConnectionLimitReached
 from roost.hosts.edge.dependencies import ProxyLimits
-from tests.hosts.edge.support import Reply, Wire, echo, eventually, request, running_edge
+from tests.hosts.edge.support import EdgeServer, Reply, Wire, echo, eventually, request, running_edge
 
 LIMITS = ProxyLimits(connections=10, peer_connections=2)
 
@@ -64,10 +66,16 @@ def test_connections_over_the_limit_are_refused_and_free_their_place() -> None:
         assert eventually(is_served)
 
 
+async def listen_for_proxy(edge: EdgeServer, path: Path) -> None:
+    assert edge.create_protocol is not None
+    loop = asyncio.get_running_loop()
+    edge.gateways.append(await loop.create_unix_server(edge.create_protocol, sock=listen_unix(path)))
+
+
 def test_connections_of_our_own_proxy_count_for_their_clients(tmp_path: Path) -> None:
     path = tmp_path / "roost.sock"
     with running_edge(ProxyLimits(peer_connections=2)) as edge, contextlib.ExitStack() as stack:
-        edge.listen_for_proxy(path)
+        edge.on_loop(listen_for_proxy(edge, path))
         edge.serve(echo)
 
         def ask(client: str, wire: Wire | None = None) -> tuple[Wire, Reply]:
