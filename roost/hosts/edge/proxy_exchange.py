@@ -364,7 +364,7 @@ class ProxyExchange:
         self._pool.dependencies.observe(
             AccessRecord(
                 agent_id=request.agent_id,
-                method=request.head.method.decode(),
+                method=request.auth.method,
                 path=request.path,
                 status=self._status,
                 seconds=self._client.loop.time() - self._began,

@@ -31,7 +31,7 @@ class ProxyRequest:
     @property
     def host(self) -> str:
         """The agent's own host name, without a port."""
-        return self.head.headers.host.partition(":")[0].rstrip(".").lower()
+        return self.head.headers.host_name
 
     @property
     def is_head(self) -> bool:

@@ -83,6 +83,11 @@ class RequestHeaders:
         self._forwarded: tuple[_ForwardContext, bytes] | None = None
 
     @cached_property
+    def host_name(self) -> str:
+        """The host without a port."""
+        return self.host.partition(":")[0].rstrip(".").lower()
+
+    @cached_property
     def fields(self) -> Mapping[str, str]:
         """The first value of each name."""
         return {name.decode(): value.decode("latin-1") for name, value in reversed(self.lines)}
