@@ -171,6 +171,8 @@ def test_programs_do_not_get_the_right_to_bind_low_ports() -> None:
         "subprocess.run(['grep', '-E', 'Cap(Prm|Amb)', '/proc/self/status'], check=True)"
     )
     given = ("--inh-caps=+net_bind_service", "--ambient-caps=+net_bind_service", "--reuid=1000", "--regid=1000")
-    command = ["setpriv", *given, "--clear-groups", sys.executable, "-c", program]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    command = ["setpriv", *given, "--clear-groups", sys.executable, "-c"]
+    if subprocess.run([*command, "import roost.hosts.server"], check=False, capture_output=True).returncode:
+        pytest.skip("this Python is closed to other users")
+    done = subprocess.run([*command, program], capture_output=True, text=True, check=False)
     assert re.findall(r"Cap\w+:\s+0+$", done.stdout, re.MULTILINE) == done.stdout.splitlines() != [], done.stderr
