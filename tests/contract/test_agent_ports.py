@@ -14,6 +14,8 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
 from roost.drivers.runtime.fake import FakeRuntime
+from roost.hosts.edge.connection_counter import ConnectionCounter
+from roost.hosts.edge.dependencies import ProxyLimits
 from tests.contract.test_template_agents import until
 from tests.server import RunningServer, running
 
@@ -233,3 +235,40 @@ async def test_programs_have_cookies_of_their_own_port(tmp_path: Path) -> None:
         answer = await until(answered)
         assert answer.text == "sid=2; b=4"
         assert answer.headers.get_list("set-cookie") == [f"p{port}_sid=1; HttpOnly"]
+
+
+async def test_the_limit_of_connections_counts_for_all_ports_together(tmp_path: Path) -> None:
+    ports = free_range(2)
+    async with serving(tmp_path, ports) as server:
+        edge = server.roost.edge
+        edge.counter = ConnectionCounter(ProxyLimits(connections=2), ())
+        with contextlib.ExitStack() as held:
+            for port in ports:
+                held.enter_context(socket.create_connection(("127.0.0.1", port), timeout=10))
+
+            async def are_counted() -> bool:
+                return len(server.roost.http.server_state.connections) == len(ports)
+
+            await until(are_counted)
+            answers = [await server.client(host=ADDRESS).get("/healthz"), await plain_get(ports[0])]
+            assert [answer.status_code for answer in answers] == [503, 503]
+
+
+async def plain_get(port: int) -> httpx.Response:
+    async with httpx.AsyncClient(trust_env=False) as client:
+        return await client.get(f"http://127.0.0.1:{port}/")
+
+
+async def test_names_that_contain_an_address_are_served_by_host(tmp_path: Path) -> None:
+    domain = "203-0-113-7.sslip.io"
+    async with running(tmp_path / "data", runtime=FakeRuntime(tmp_path / "run"), ROOST_DOMAIN=domain) as server:
+        management = server.client(server.key(), f"agents.{domain}")
+        agent = (await management.post("/v0/agents", json={"name": "Ada"})).json()["agent"]
+        host = f"{agent['agentId']}.agents.{domain}"
+        assert agent["url"] == f"http://{host}:{server.port}"
+        assert (await server.client(agent["gatewayToken"], host).get("/v1/models")).status_code == 200
+        files = await server.client(server.key(), f"api.{domain}").get("/v3/files/private")
+        assert files.status_code == 200
+        assert (
+            await server.client(server.key(), f"api.{domain}.evil.example").get("/v3/files/private")
+        ).status_code == 404

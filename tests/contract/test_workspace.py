@@ -10,7 +10,7 @@ from pathlib import Path
 import httpx2 as httpx
 import pytest
 
-from roost.drivers.runtime.fake import FakeRuntime
+from roost.drivers.runtime.fake import FakeRuntime, _descendants, _gone
 from tests.server import running
 
 
@@ -161,16 +161,17 @@ async def test_a_command_whose_container_dies_is_unavailable(tmp_path: Path) -> 
     async with running(tmp_path / "data", runtime=runtime) as server:
         made = (await server.client(server.key()).post("/v0/agents", json={"name": "a"})).json()["agent"]
         agent = server.agent_client(made)
-        # The fake runtime leaves the processes of a killed warden; this one ends at its first write to the closed pipe.
-        waiting = {"command": "touch started; while sleep 0.1; do echo; done"}
-        command = asyncio.create_task(agent.post("/v0/console/exec", json=waiting))
+        command = asyncio.create_task(agent.post("/v0/console/exec", json={"command": "touch started; sleep 60"}))
         while (await agent.get("/v0/files?path=started")).status_code == 404:
             await asyncio.sleep(0.01)
         (container,) = await runtime.list()
         assert container.pid
-        os.kill(container.pid, signal.SIGKILL)
+        processes = (container.pid, *_descendants(container.pid))  # without a namespace of their own, they would stay
+        for pid in processes:
+            os.kill(pid, signal.SIGKILL)
         answer = await command
         assert (answer.status_code, answer.json()) == (503, {"error": "Agent is not running"})
+        assert await _gone({*processes}, 10)
 
 
 async def test_a_warden_that_answers_nonsense_fails_the_command(tmp_path: Path) -> None:

@@ -14,7 +14,9 @@ def create_request(query: str = "", accept: str | None = None, *, is_private: bo
     headers: Mapping[str, str] = {} if accept is None else {"accept": accept}
     cid = Cid.for_block(RAW_CODEC, b"")
     fields = dict(parse_qsl(query, keep_blank_values=True))
-    return GatewayRequest("g", False, cid, (), False, False, is_private, f"/ipfs/{cid}", query, fields, headers, None)
+    return GatewayRequest(
+        "g", False, cid, (), False, False, True, is_private, f"/ipfs/{cid}", query, fields, headers, None
+    )
 
 
 @pytest.mark.parametrize(
