@@ -1,8 +1,12 @@
 """A server process with one agent in a container, whose processes can be killed and come back."""
 
+import asyncio
 import hashlib
 import json
+import multiprocessing
 import os
+import signal
+import socket
 import stat
 import subprocess
 import tempfile
@@ -18,6 +22,7 @@ from roost.agents.templates.model import Submission, TemplateSource
 from roost.agents.templates.service import TemplateService
 from roost.drivers.git.local_folder import LocalRepository
 from roost.drivers.runtime.bwrap.record import ContainerRecord, load_record
+from tests.conformance.name_server import NameServer
 from tests.journeys.server_process import until
 from tests.server import RunningServer
 from tests.storage.server_crash import Servers
@@ -63,7 +68,10 @@ class Deployment:
         self.database = database or f"sqlite:///{self.data / 'roost.db'}"
         self._engine = sa.create_engine(self.database, poolclass=sa.NullPool)
         self._servers = Servers(self.data, database, is_isolated=True)
+        self._names = folder / "names"
+        self._names.mkdir()
         self._servers.environment |= {"ROOST_SNAPSHOT_DELAY": "3600", "ROOST_CATALOGUE": "true"}
+        self._servers.environment["ROOST_DNS_SERVERS"] = f"127.0.0.1:{_fork_name_server(self._names)}"
         self._pid, told = self._servers.start(_prepare)
         self._key: str = told["key"]
         self._token: str = told["token"]
@@ -104,6 +112,15 @@ class Deployment:
         prefix = "" if path.startswith("/v3") else "/v0"
         url = f"http://127.0.0.1:{self._port}{prefix}{path}"
         return httpx.request(method, url, headers=headers, timeout=120, trust_env=False, **options)
+
+    def set_text(self, name: str, text: str) -> None:
+        """Set the TXT record of a name."""
+        (self._names / f"{name}.").write_text(text)
+
+    def visit(self, host: str, path: str) -> httpx.Response:
+        """Send a request of a visitor without a credential to any address."""
+        headers = {"Host": f"{host}:{self._port}"}
+        return httpx.get(f"http://127.0.0.1:{self._port}{path}", headers=headers, timeout=120, trust_env=False)
 
     def get(self, method: str, path: str, **options: Any) -> Any:
         """Return the answer of a request, which succeeds."""
@@ -181,6 +198,37 @@ class Deployment:
         agents = self.rows("SELECT id, state, reason FROM agents WHERE state <> 'running' OR deleted")
         without = self.agents() ^ self.containers().keys()
         return [*operations, *agents, *without]
+
+
+class _FolderNameServer(NameServer):
+    """Authority whose TXT records are files, which another process writes."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self._folder = folder
+
+    def datagram_received(self, data: bytes, addr: tuple[str, int]) -> None:
+        self.records = {(file.name, "TXT"): [f'"{file.read_text()}"'] for file in self._folder.iterdir()}
+        super().datagram_received(data, addr)
+
+
+def _fork_name_server(folder: Path) -> int:
+    """Serve names in a process, because a server is a fork of a process without threads; return the port."""
+    listener = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    listener.bind(("127.0.0.1", 0))
+    listener.setblocking(False)
+
+    async def serve() -> None:
+        loop = asyncio.get_running_loop()
+        await loop.create_datagram_endpoint(lambda: _FolderNameServer(folder), sock=listener)
+        await asyncio.Event().wait()
+
+    def run() -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        asyncio.run(serve())
+
+    multiprocessing.get_context("fork").Process(target=run, daemon=True).start()
+    return listener.getsockname()[1]
 
 
 async def _prepare(server: RunningServer) -> dict[str, Any]:

@@ -16,6 +16,7 @@ import httpx2 as httpx
 from roost.drivers.runtime.bwrap.agent_paths import AgentPaths
 from roost.drivers.runtime.bwrap.record import find_marked
 from tests.chaos.actions import Action, Fork, Push, Reset, Sync
+from tests.chaos.address_actions import Replace, Verify
 from tests.chaos.audit import check_content, check_history, check_library, check_remains, check_repositories
 from tests.chaos.deployment import Deployment
 from tests.chaos.library_actions import Attach, FromTemplate, Install, Publish, Register
@@ -31,6 +32,8 @@ ACTIONS: Mapping[str, type[Action]] = {
     "install": Install,
     "publish": Publish,
     "template": FromTemplate,
+    "replace": Replace,
+    "verify": Verify,
 }
 _AUDIT_EVERY = 10
 _STAGED_SECONDS = 0.06
