@@ -58,11 +58,16 @@ async def test_what_speaks_no_tls_has_none() -> None:
 
 
 async def test_time_is_bounded() -> None:
-    async def wait(reader: asyncio.StreamReader, _writer: asyncio.StreamWriter) -> None:
+    ended = asyncio.Event()
+
+    async def wait(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read()
+        writer.close()
+        ended.set()
 
     async with await asyncio.start_server(wait, "127.0.0.1", 0) as server:
         reason = await check(server.sockets[0].getsockname()[1], seconds=0.1)
+        await ended.wait()
     assert reason == f"There is no certificate for {NAME}: none was served within 0 s"
 
 
