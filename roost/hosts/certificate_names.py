@@ -41,12 +41,12 @@ class CertificateNames:
         Origins of single CIDs get none: their number has no bound, so they need a wildcard certificate in a file.
         """
         address = None if ":" in name or name.endswith(".") else self._addresses.parse(name)
-        if address is None or address.cid is not None or address.host_kind is HostKind.LOCAL:
+        if address is None or address.host_kind is HostKind.LOCAL or self._is_paused(name):
             return False
-        if self._is_paused(name):
-            return False
-        if address.host_kind is HostKind.DOMAIN:
+        if address.domain is not None:
             return True
+        if address.cid is not None:
+            return False
         known = self._known.get(name)
         if known is None:
             known = await self._is_served(address)

@@ -3,9 +3,12 @@
 import asyncio
 import json
 import os
+import random
 import signal
 import socket
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -224,6 +227,21 @@ def test_a_killed_server_leaves_no_caddy_and_the_next_one_has_its_certificates(
             "0o700",
             "0o600",
         }
+
+
+def test_a_server_killed_while_a_certificate_is_issued_gets_it_later(acme: AcmeServer, tmp_path: Path) -> None:
+    chance = random.Random(5)
+    with up(tmp_path / "data", "--tls", "--domain", DOMAIN, "--no-first-agent", **acme.settings) as server:
+        for name in ("agents", "api", "uploads"):
+            with ThreadPoolExecutor(1) as threads:
+                asked = threads.submit(curl, acme, f"https://{name}.{DOMAIN}/healthz", timeout=20)
+                until(asked.running)
+                time.sleep(chance.uniform(0, 0.8))  # a random time for the kill
+                server.kill()
+                asked.result()
+            until(lambda: not is_listening(acme.tls_port))
+            server.start()
+            assert curl(acme, f"https://{name}.{DOMAIN}/healthz").status == 200
 
 
 async def is_refused(acme: AcmeServer, *page: str) -> bool:
