@@ -6,12 +6,12 @@ Each look-up is of another name than the one before, and all names take turns.
 import random
 import time
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 
 from bench.table import Row
-from roost.domains.model import Domain, DomainOwner, DomainOwnerKind, DomainStatus
+from roost.domains.model import Domain
 from roost.hosts.address import HostAddresses
+from tests.domains.samples import make_domain
 
 _FEW, _MANY = 10, 10_000
 _LOOKUPS, _ROUNDS = 100_000, 5
@@ -40,18 +40,4 @@ def _time_lookups(addresses: HostAddresses, hosts: Sequence[str]) -> float:
 
 
 def _domain(number: int) -> Domain:
-    now = datetime.now(UTC)
-    return Domain(
-        id=str(number),
-        owner=DomainOwner(DomainOwnerKind.AGENT, f"agent{number}", "tenant"),
-        name=f"app{number}.example.com",
-        subdomain=None,
-        port=8000,
-        is_protected=True,
-        status=DomainStatus.ACTIVE,
-        reason=None,
-        misses=0,
-        checked_at=None,
-        created_at=now,
-        updated_at=now,
-    )
+    return make_domain(f"app{number}.example.com", f"agent{number}", port=8000)

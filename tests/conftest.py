@@ -1,9 +1,13 @@
 """Fixtures of all tests."""
 
 import signal
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import settings
+
+from tests.acme import AcmeServer, acme_server
+from tests.debian_root import PackagesNotFetched
 
 pytest_plugins = ["tests.databases"]
 
@@ -19,3 +23,13 @@ if (
 @pytest.fixture(scope="session")
 def anyio_backend() -> str:
     return "asyncio"
+
+
+@pytest.fixture(scope="session")
+def acme(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AcmeServer]:
+    """Run an ACME server with its DNS; without the packages the tests are skipped, with the reason."""
+    try:
+        with acme_server(tmp_path_factory.mktemp("acme")) as server:
+            yield server
+    except PackagesNotFetched as reason:
+        pytest.skip(str(reason))

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Iterator
 import httpx2 as httpx
 import pytest
 
+from tests.conformance.name_server import NameServer, serve_names
 from tests.conformance.s3_server import s3_address
 from tests.contract.backing import LOCAL, SERVICES, Backing, local_backing, service_backing
 from tests.databases import postgres_copy
@@ -39,9 +40,16 @@ async def backing(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempP
 
 
 @pytest.fixture(scope="module")
-async def server(backing: Backing, request: pytest.FixtureRequest) -> AsyncIterator[RunningServer]:
+async def names() -> AsyncIterator[NameServer]:
+    """Run the name server that the server of the file asks."""
+    async with serve_names() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+async def server(backing: Backing, names: NameServer, request: pytest.FixtureRequest) -> AsyncIterator[RunningServer]:
     """Run a server with the settings that a file names in `SETTINGS`."""
-    settings = getattr(request.module, "SETTINGS", {})
+    settings = {"ROOST_DNS_SERVERS": f"127.0.0.1:{names.port}", **getattr(request.module, "SETTINGS", {})}
     async with running(backing.folder, **backing.environment, **settings) as server:
         yield server
 

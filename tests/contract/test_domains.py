@@ -2,7 +2,6 @@
 
 import json
 import time
-from collections.abc import AsyncIterator
 from datetime import timedelta
 from typing import Any
 
@@ -12,26 +11,12 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed
 
 from roost.identity.caller import Plan
-from tests.conformance.name_server import NameServer, serve_names
-from tests.contract.backing import Backing
+from tests.conformance.name_server import NameServer
 from tests.contract.test_routes import create
-from tests.server import RunningServer, running
+from tests.server import RunningServer
 
 pytestmark = pytest.mark.container
 ON_SERVICES = {"test_a_custom_domain_from_registration_to_removal"}
-
-
-@pytest.fixture(scope="module")
-async def names() -> AsyncIterator[NameServer]:
-    async with serve_names() as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
-async def server(backing: Backing, names: NameServer) -> AsyncIterator[RunningServer]:
-    dns = f"127.0.0.1:{names.port}"
-    async with running(backing.folder, **backing.environment, ROOST_DNS_SERVERS=dns) as server:
-        yield server
 
 
 async def call(

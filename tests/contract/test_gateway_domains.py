@@ -1,30 +1,14 @@
 """Domains of storage gateways, with a real name server."""
 
-from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx2 as httpx
-import pytest
 
 from roost.identity.caller import Plan
-from tests.conformance.name_server import NameServer, serve_names
-from tests.contract.backing import Backing
-from tests.server import RunningServer, running
+from tests.conformance.name_server import NameServer
+from tests.server import RunningServer
 
 ON_SERVICES = {"test_a_site_at_a_domain_of_its_own"}
-
-
-@pytest.fixture(scope="module")
-async def names() -> AsyncIterator[NameServer]:
-    async with serve_names() as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
-async def server(backing: Backing, names: NameServer) -> AsyncIterator[RunningServer]:
-    dns = f"127.0.0.1:{names.port}"
-    async with running(backing.folder, **backing.environment, ROOST_DNS_SERVERS=dns) as server:
-        yield server
 
 
 async def keep_site(api: httpx.AsyncClient, text: str) -> str:

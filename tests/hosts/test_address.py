@@ -1,13 +1,13 @@
 from dataclasses import replace
-from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roost.domains.model import Domain, DomainOwner, DomainOwnerKind, DomainStatus
+from roost.domains.model import Domain
 from roost.hosts.address import HostAddress, HostAddresses
 from roost.web.url_rule import HostKind
+from tests.domains.samples import make_domain
 
 LAPTOP = HostAddresses("localhost", 8642)
 PUBLIC = HostAddresses("Roost.Example.COM.", 443, "https")
@@ -136,11 +136,11 @@ def test_a_registered_name_leads_where_its_domain_leads_now() -> None:
         return None if address is None else (address.agent_id, address.route and address.route.port)
 
     assert find("App.example.com:8642") is None
-    domains["app.example.com"] = domain = _domain("app.example.com", "a1", 3000)
+    domains["app.example.com"] = domain = make_domain("app.example.com", "a1", port=3000)
     assert find("App.example.com:8642") == ("a1", 3000)
     domains["app.example.com"] = replace(domain, port=None)
     assert find("App.example.com:8642") == ("a1", None)
-    domains["app.example.com"] = _domain("app.example.com", "b2", 4000)
+    domains["app.example.com"] = make_domain("app.example.com", "b2", port=4000)
     assert find("App.example.com:8642") == ("b2", 4000)
     domains.clear()
     assert find("App.example.com:8642") is None
@@ -152,25 +152,6 @@ def test_an_overlong_host_is_not_kept() -> None:
     before = addresses._parse_name.cache_info().currsize
     assert addresses.parse("a" * 60_000) is None
     assert addresses._parse_name.cache_info().currsize == before
-
-
-def _domain(name: str, agent_id: str, port: int | None) -> Domain:
-    now = datetime(2026, 1, 1, tzinfo=UTC)
-    owner = DomainOwner(DomainOwnerKind.AGENT, agent_id, "t1")
-    return Domain(
-        id=name,
-        owner=owner,
-        name=name,
-        subdomain=None,
-        port=port,
-        is_protected=True,
-        status=DomainStatus.ACTIVE,
-        reason=None,
-        misses=0,
-        checked_at=None,
-        created_at=now,
-        updated_at=now,
-    )
 
 
 @given(st.text(max_size=40))

@@ -1,15 +1,13 @@
 """Which names get a certificate, and what the question costs."""
 
-from dataclasses import replace
-from datetime import UTC, datetime
-
 import pytest
 from fastapi import FastAPI
 
 from roost.core import ids
-from roost.domains.model import Domain, DomainOwner, DomainOwnerKind, DomainStatus
+from roost.domains.model import DomainOwnerKind
 from roost.hosts.address import HostAddresses
 from roost.hosts.certificate_names import PERMISSION_PATH, CertificateNames, permission_router
+from tests.domains.samples import make_domain
 from tests.hosts.asgi import call
 
 ADDRESSES = HostAddresses("example.com", 443, "https")
@@ -80,11 +78,8 @@ async def test_other_names_cost_no_look_up(names: CertificateNames, directory: D
 @pytest.mark.parametrize("cid", [None, "bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi"])
 async def test_domains_of_tenants_get_one(directory: Directory, cid: str | None) -> None:
     addresses = HostAddresses("example.com", 443, "https")
-    owner = DomainOwner(DomainOwnerKind.STORAGE_GATEWAY, "pictures", "acme")
-    at = datetime(2026, 1, 1, tzinfo=UTC)
-    fields = {"port": None, "is_protected": True, "reason": None, "misses": 0, "checked_at": at}
-    domain = Domain("d1", owner, "site.test", None, **fields, status=DomainStatus.PENDING, created_at=at, updated_at=at)
-    addresses.use_domains({"site.test": replace(domain, cid=cid)}.get)
+    domain = make_domain("site.test", "pictures", DomainOwnerKind.STORAGE_GATEWAY, cid=cid)
+    addresses.use_domains({"site.test": domain}.get)
     names = CertificateNames(addresses, directory.find_agent, directory.find_gateway)
     assert await names.admits("site.test")
     assert not await names.admits("x.site.test")

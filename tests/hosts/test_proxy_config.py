@@ -13,23 +13,14 @@ import yaml
 
 from roost.drivers.tls_proxy.caddy import find_caddy
 from roost.hosts.proxy_config import ProxyProgram, ProxySite, render_proxy_config
-from tests.acme import PACKAGES, AcmeServer, acme_server, connect, curl, wait_for_port
+from tests.acme import PACKAGES, AcmeServer, connect, curl, wait_for_port
 from tests.cli.terminal import run
-from tests.debian_root import PackagesNotFetched, debian_command
+from tests.debian_root import debian_command
 from tests.platforms.tls import Authority
 from tests.server import RunningServer, running
 
 DOMAIN = "roost.test"
 REFUSED = 35
-
-
-@pytest.fixture(scope="module")
-def acme(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AcmeServer]:
-    try:
-        with acme_server(tmp_path_factory.mktemp("acme")) as server:
-            yield server
-    except PackagesNotFetched as reason:
-        pytest.skip(str(reason))
 
 
 @pytest.fixture

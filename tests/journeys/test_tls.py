@@ -7,7 +7,7 @@ import random
 import signal
 import socket
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -15,8 +15,7 @@ import pytest
 
 from roost.app.tls_services import build_certificate_checker
 from roost.drivers.tls_proxy.caddy import CaddyProxy
-from tests.acme import AcmeServer, Reply, acme_server, connect, curl
-from tests.debian_root import PackagesNotFetched
+from tests.acme import AcmeServer, Reply, connect, curl
 from tests.journeys.server_process import until, up
 from tests.platforms.tls import Authority
 from tests.server import RunningServer, running
@@ -32,15 +31,6 @@ UPGRADE = (
 )
 REFUSED = 35
 """Exit code of curl: the handshake failed."""
-
-
-@pytest.fixture(scope="module")
-def acme(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AcmeServer]:
-    try:
-        with acme_server(tmp_path_factory.mktemp("acme")) as server:
-            yield server
-    except PackagesNotFetched as reason:
-        pytest.skip(str(reason))
 
 
 @pytest.fixture
