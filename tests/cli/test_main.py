@@ -45,7 +45,7 @@ def test_the_usage_has_one_pair_of_brackets_and_one_ellipsis(path: tuple[str, ..
 def test_the_readme_names_every_command() -> None:
     readme = (Path(__file__).parents[2] / "README.md").read_text()
     (row,) = (line for line in readme.splitlines() if line.startswith("| `.venv/bin/roost --help`"))
-    assert sorted(re.findall(r"`(\w+)`", row)) == sorted(path[0] for path in ALL if len(path) == 1)
+    assert sorted(re.findall(r"`([\w-]+)`", row)) == sorted(path[0] for path in ALL if len(path) == 1)
 
 
 @pytest.mark.parametrize("path", [path for path, command in ALL.items() if hasattr(command, "commands")], ids=" ".join)

@@ -44,7 +44,7 @@ class Estate:
 _DETAILS = (
     *("/v3/files/private/{file}", "/v3/files/public/{public_file}", "/v3/groups/private/{group}"),
     *("/v3/gateways/{gateway}", "/v3/gateways/{gateway}/access_tokens", "/v3/gateways/{gateway}/ips"),
-    *("/v3/gateways/{gateway}/hosts", "/v3/gateways/plugins/{gateway}"),
+    *("/v3/gateways/{gateway}/custom_domain", "/v3/gateways/{gateway}/hosts", "/v3/gateways/plugins/{gateway}"),
     *("/v3/files/public/swap/{public_cid}", "/v3/files/private/signature/{cid}"),
 )
 
@@ -71,6 +71,7 @@ async def create_estate(server: RunningServer, tenant: str) -> Estate:
     ids["access_token"] = (await post(f"{gateway}/access_tokens"))["id"]
     ids["ip"] = (await post(f"{gateway}/ips", ip="192.0.2.7"))["id"]
     ids["host"] = (await post(f"{gateway}/hosts", host="app.example"))["id"]
+    ids["domain"] = (await post(f"{gateway}/custom_domain", domain=f"{tenant}.example.com"))["custom_domain_id"]
     await post(f"/v3/gateways/plugins/{ids['gateway']}", plugin_id=2)
     await post(f"/v3/files/public/swap/{public.cid}", "PUT", swap_cid=other.cid)
     signature = sign_typed(account(), private.cid, format_milliseconds(private.created_at))

@@ -28,6 +28,7 @@ BODIES: Mapping[str, Mapping[str, Any]] = {
     "access_tokens": {},
     "ips": {"ip": "0.0.0.0/0"},
     "hosts": {"host": "evil.example"},
+    "custom_domain": {"domain": "evil.example.com", "cid": None},
     "plugins": {"plugin_id": 1},
     "groups": {"name": "taken", "is_public": True},
     "cids": {"cids": [NOWHERE]},
@@ -64,6 +65,7 @@ def _fields(path: str, ids: Mapping[str, str]) -> Iterator[Mapping[str, str]]:
             "cid": ids["cid" if private else "public_cid"],
             "file_id": ids["transfer" if "{token}" in path else "file"],
             "gateway_id": ids["gateway"],
+            "domainId": ids["domain"],
             "requestid": ids["pin"],
             "key": ids["key"],
             "token": "0" * 64,  # an upload needs no other credential

@@ -5,7 +5,7 @@ one read is kept: while one side does not accept data, the other is not read. Th
 """
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 
 from roost.core import log
@@ -67,7 +67,7 @@ class ProxyExchange:
         elif (caller := self._pool.dependencies.recall(self._request.auth)) is not None:
             self._count(caller)
         else:
-            self._run(self._admit())
+            self._run(self._admit)
 
     def receive_body(self, data: bytes) -> None:
         self._received += len(data)
@@ -128,13 +128,13 @@ class ProxyExchange:
 
     # To the gateway
 
-    def _run(self, steps: Coroutine[None, None, None]) -> None:
+    def _run(self, steps: Callable[[], Awaitable[None]]) -> None:
         self._touch()
         self._task = self._client.loop.create_task(self._answer_problems(steps))
 
-    async def _answer_problems(self, steps: Coroutine[None, None, None]) -> None:
+    async def _answer_problems(self, steps: Callable[[], Awaitable[None]]) -> None:
         try:
-            await steps
+            await steps()  # called here: a task that is cancelled before its first step calls nothing
         except Problem as problem:
             self._answer_problem(problem)
         except OSError:
@@ -169,7 +169,7 @@ class ProxyExchange:
         if (gateway := self._pool.take_idle(request.upstream, self._client.loop.time() - max_idle)) is not None:
             self._send(gateway)
         else:
-            self._run(self._dial())
+            self._run(self._dial)
 
     async def _dial(self) -> None:
         try:

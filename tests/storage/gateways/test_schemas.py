@@ -32,6 +32,7 @@ def test_how_a_gateway_is_told() -> None:
         "url": "https://shop.gateways.example",
         "restrict": False,
         "created_at": TOLD,
+        "custom_domains": [],
     }
     assert policies == {
         "accessTokens": [{"id": "access_tokens", "value": "v-access_tokens", "createdAt": TOLD}],

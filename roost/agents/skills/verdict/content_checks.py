@@ -69,7 +69,7 @@ def decode_text(content: bytes) -> str:
         return content.decode("utf-16", "replace")
     if _is_utf8(content):
         return content.decode("utf-8-sig")
-    return content.decode("latin-1").replace("\0", "")
+    return content.decode("ascii", "replace").replace("\0", "")
 
 
 def _is_utf8(content: bytes) -> bool:

@@ -125,3 +125,8 @@ def test_hostile_text_takes_bounded_time() -> None:
             start = time.process_time()
             check(text)
             assert time.process_time() - start < 5, text[:200]
+
+
+def test_bytes_that_are_no_text_are_no_disguise() -> None:
+    bundle = Bundle({"data": BundleFile(b"\xff\x00 r\xadm s\xaa \xe2\x80\xae \xff")})
+    assert check_bundle(bundle).level is VerdictLevel.CLEAN
