@@ -7,6 +7,7 @@ import pytest
 from hypothesis import settings
 
 from tests.acme import AcmeServer, acme_server
+from tests.chain.anvil import Chain, anvil_chain
 from tests.debian_root import PackagesNotFetched
 
 pytest_plugins = ["tests.databases"]
@@ -33,3 +34,10 @@ def acme(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AcmeServer]:
             yield server
     except PackagesNotFetched as reason:
         pytest.skip(str(reason))
+
+
+@pytest.fixture(scope="session")
+def chain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chain]:
+    """Run a chain with a token; without Node the tests are skipped."""
+    with anvil_chain(tmp_path_factory.mktemp("chain")) as running:
+        yield running
