@@ -12,6 +12,7 @@ import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, cast
+from urllib.parse import urlsplit
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import ErrorDetails
@@ -48,7 +49,12 @@ from roost.setting_types import (
     parse_path,
 )
 
-_SECRETS = frozenset({"database_url", "kek", "kek_old", "kubo_auth", "metrics_token", "model_key"})
+_SECRETS = frozenset(
+    {
+        *("database_url", "facilitator_key", "facilitator_token", "kek", "kek_old", "kubo_auth", "metrics_token"),
+        "model_key",
+    }
+)
 """Settings that a file can hold (`ROOST_<NAME>_FILE`), and whose values no message shows."""
 _CLIENT_VARIABLES = frozenset({"ROOST_URL", "ROOST_TOKEN"})  # of the command line as a client
 
@@ -181,6 +187,18 @@ class Settings(BaseModel):
     kubo_auth: AuthSecret = _setting(
         None, "The credential of that node, as kubo's `AuthSecret`: `bearer:TOKEN` or `basic:USER:PASSWORD`."
     )
+    facilitator_url: OptionalUrl = _setting(
+        None, "The facilitator that checks and settles payments for private files (x402); without it nobody can pay."
+    )
+    facilitator_token: Token = _setting(
+        None, "The bearer token that the facilitator requires, yours at `facilitator_url` or `roost facilitator`."
+    )
+    facilitator_rpc: OptionalUrl = _setting(
+        None, "The RPC address of the chain to which `roost facilitator` sends transactions."
+    )
+    facilitator_key: Secret = _setting(
+        None, "The private key of the account that sends them, and pays their fees: 64 hexadecimal digits."
+    )
     analytics_days: Annotated[Integer, Field(le=3650)] = _setting(
         "90", "Days for which statistics of storage gateways are kept; 0 disables them."
     )
@@ -277,6 +295,15 @@ class Settings(BaseModel):
                 f"host: {self.host} can be reached from outside, and tokens would travel without TLS. Put a TLS "
                 "proxy in front and set ROOST_PUBLIC_SCHEME=https, or accept the risk with ROOST_ALLOW_PLAIN_HTTP=true."
             )
+        return self
+
+    @model_validator(mode="after")
+    def _check_facilitator(self) -> Self:
+        url = urlsplit(self.facilitator_url or "https://")
+        address = parse_address(url.hostname or "")
+        is_loopback = url.hostname == "localhost" or (address is not None and address.is_loopback)
+        if url.scheme != "https" and not is_loopback:
+            raise BadSettings("facilitator_url: must start with https:// unless it is a loopback address")
         return self
 
     @model_validator(mode="after")

@@ -19,6 +19,9 @@ from roost.drivers.dns.dnspython import DnspythonResolver
 from roost.drivers.engine.contract import Engine, Progress
 from roost.drivers.engine.hermes.driver import Hermes
 from roost.drivers.engine.openclaw.driver import OpenClaw
+from roost.drivers.facilitator.contract import Facilitator
+from roost.drivers.facilitator.none import NoFacilitator
+from roost.drivers.facilitator.x402_client import X402Facilitator
 from roost.drivers.git.contract import GitRepositories
 from roost.drivers.git.local_folder import LocalRepository
 from roost.drivers.git.remote import SandboxedRemotes
@@ -143,6 +146,13 @@ async def describe_network(settings: Settings) -> str:
 def create_http_sender(policy: EgressPolicy, transports: TransportFactory) -> HttpSender:
     """Return the sender of webhook messages; name lookups are charged to the tenant of the webhook."""
     return GuardedHttpSender(lambda tenant_id: transports(f"tenant/{tenant_id}"), partial(check_url, policy))
+
+
+def create_facilitator(settings: Settings) -> Facilitator:
+    """Return the facilitator that the settings name."""
+    if settings.facilitator_url is None:
+        return NoFacilitator()
+    return X402Facilitator(settings.facilitator_url, settings.facilitator_token)
 
 
 def create_network(settings: Settings, dialer: PublicDialer, transports: TransportFactory) -> PublicNetwork:

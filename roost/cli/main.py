@@ -36,6 +36,7 @@ from roost.cli.chat import chat_with_agent
 from roost.cli.clone import clone_agent
 from roost.cli.copy import copy_files
 from roost.cli.execute import PASS_THROUGH, exec_command
+from roost.cli.facilitator import run_facilitator
 from roost.cli.logs import print_logs
 from roost.cli.output import ExitCode, print_error
 from roost.cli.proxy_config import print_proxy_config
@@ -63,6 +64,7 @@ cli.command("update")(update_engine)
 cli.command("doctor")(server.run_doctor)
 cli.command("proxy-config")(print_proxy_config)
 cli.command("scrub")(scrub_content)
+cli.command("facilitator")(run_facilitator)
 cli.add_typer(agents.commands, name="agents")
 cli.add_typer(channels.commands, name="channels")
 cli.add_typer(devices.commands, name="devices")

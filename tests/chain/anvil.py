@@ -18,8 +18,8 @@ from tests.acme import wait_for_port
 FOLDER = Path(__file__).parent
 CHAIN_ID = 84532
 NETWORK, OLD_NETWORK = f"eip155:{CHAIN_ID}", "base-sepolia"
-TOKEN = "0x036CbD53842c5426634e7929541eC2318f3dCF7e"  # noqa: S105 - the address of a token
-TOKEN_NAME, TOKEN_VERSION = "USDC", "2"  # noqa: S105
+TOKEN = "0x036CbD53842c5426634e7929541eC2318f3dCF7e"
+TOKEN_NAME, TOKEN_VERSION = "USDC", "2"
 FACILITATOR_KEY = "0x59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d"
 """The second of Anvil's public keys, whose account has Ether."""
 _MINTER = "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266"

@@ -1,0 +1,1 @@
+"""Facilitators: check payments (x402) and send them to a chain."""
