@@ -20,7 +20,6 @@ from roost.drivers.engine.contract import Engine, Progress
 from roost.drivers.engine.hermes.driver import Hermes
 from roost.drivers.engine.openclaw.driver import OpenClaw
 from roost.drivers.facilitator.contract import Facilitator
-from roost.drivers.facilitator.none import NoFacilitator
 from roost.drivers.facilitator.x402_client import X402Facilitator
 from roost.drivers.git.contract import GitRepositories
 from roost.drivers.git.local_folder import LocalRepository
@@ -148,11 +147,13 @@ def create_http_sender(policy: EgressPolicy, transports: TransportFactory) -> Ht
     return GuardedHttpSender(lambda tenant_id: transports(f"tenant/{tenant_id}"), partial(check_url, policy))
 
 
-def create_facilitator(settings: Settings) -> Facilitator:
-    """Return the facilitator that the settings name."""
-    if settings.facilitator_url is None:
-        return NoFacilitator()
-    return X402Facilitator(settings.facilitator_url, settings.facilitator_token)
+def create_facilitator(settings: Settings) -> Facilitator | None:
+    """Return the facilitator that the settings name, or None without one."""
+    return (
+        None
+        if settings.facilitator_url is None
+        else X402Facilitator(settings.facilitator_url, settings.facilitator_token)
+    )
 
 
 def create_network(settings: Settings, dialer: PublicDialer, transports: TransportFactory) -> PublicNetwork:

@@ -38,6 +38,7 @@ RANKS: Mapping[str, int] = {
     "storage.gateways": 5,
     "storage.groups": 5,
     "storage.payment_instructions": 5,
+    "storage.payments": 6,
     "storage.signatures": 5,
     "storage.webhooks": 5,
     "storage.swaps": 6,

@@ -21,7 +21,7 @@ RETRY_SECONDS = 5.0
 
 
 class FacilitatorUnavailable(ServiceUnavailable):
-    """The facilitator did not answer, or there is none."""
+    """The facilitator did not answer."""
 
     message = "The facilitator of payments does not answer"
 

@@ -1,0 +1,1 @@
+"""Payments for private content (x402): checked, settled once, and recorded."""

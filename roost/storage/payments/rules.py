@@ -1,0 +1,67 @@
+"""Whether a payment is what is asked for, and whether a settlement is of that payment. Pure."""
+
+import re
+from collections.abc import Sequence
+from datetime import datetime
+
+from roost.drivers.facilitator.contract import Settlement
+from roost.storage.payments import eip3009
+from roost.storage.payments.errors import PaymentRefused
+from roost.storage.payments.forms import AnyPayment
+from roost.storage.payments.model import VALIDITY_MARGIN_SECONDS, PaymentTerms, TransferAuthorization
+
+_TRANSACTION = re.compile(r"0x[0-9a-fA-F]{64}", re.ASCII)
+_REFUSALS = ("invalid_", "insufficient_")
+_OPEN = ("nonce_already_used", "transaction", "transfer_event")
+"""Parts of reasons after which money may have moved, or still may."""
+
+
+def match_terms(payment: AnyPayment, terms: Sequence[PaymentTerms], resource_url: str) -> PaymentTerms:
+    """Return the terms that a payment meets. Raises PaymentRefused for one that meets none, or is for something else.
+
+    Only the terms as they are now count, never what the payment says of them.
+    """
+    if payment.resource_url not in {None, resource_url}:
+        raise PaymentRefused(f"The payment is for another resource than {resource_url}")
+    accepted = [one for one in terms if payment.accepts(one)]
+    if not accepted:
+        raise PaymentRefused(
+            "The payment is not for what is asked now: scheme, network, asset, amount or pay_to differ"
+        )
+    transfer = payment.transfer
+    matching = [one for one in accepted if one.pay_to.lower() == transfer.pay_to and one.amount == transfer.value]
+    if not matching:
+        raise PaymentRefused("The signed transfer is not of the amount that is asked, or to another address")
+    signed = [one for one in matching if eip3009.is_signed_by_payer(one.asset, transfer)]
+    if not signed:
+        raise PaymentRefused("The signature is not the payer's, or is for another asset or network")
+    return signed[0]
+
+
+def check_validity(transfer: TransferAuthorization, now: datetime) -> None:
+    """Raise PaymentRefused for a transfer that is not valid yet, or not for long enough to be settled."""
+    seconds = now.timestamp()
+    if transfer.valid_after > seconds:
+        raise PaymentRefused(f"The payment is valid after {transfer.valid_after}, and it is {int(seconds)}")
+    if transfer.valid_before < seconds + VALIDITY_MARGIN_SECONDS:
+        raise PaymentRefused(
+            f"The payment is valid before {transfer.valid_before}, which must be {VALIDITY_MARGIN_SECONDS} s or more "
+            f"after now, {int(seconds)}"
+        )
+
+
+def is_settlement_of(settlement: Settlement, transfer: TransferAuthorization, terms: PaymentTerms) -> bool:
+    """Return whether a facilitator's answer names nothing but this transfer."""
+    network = terms.asset.network
+    return (
+        _TRANSACTION.fullmatch(settlement.transaction) is not None
+        and settlement.network in {network.caip2, network.name}
+        and (settlement.payer is None or settlement.payer.lower() == transfer.payer)
+        and (settlement.amount is None or settlement.amount == str(terms.amount))
+    )
+
+
+def is_definite_refusal(settlement: Settlement) -> bool:
+    """Return whether a refusal says that no money has moved; with any other reason it may have."""
+    reason = settlement.reason or ""
+    return reason.startswith(_REFUSALS) and not settlement.transaction and not any(part in reason for part in _OPEN)
