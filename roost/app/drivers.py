@@ -197,6 +197,7 @@ class Drivers:
     blobs: BlobStore
     git: GitRepositories
     dns: DnsResolver
+    facilitator: Facilitator | None
 
 
 def create_drivers(
@@ -212,4 +213,5 @@ def create_drivers(
         create_blob_store(settings),
         create_git_repositories(settings),
         DnspythonResolver(settings.dns_servers),
+        create_facilitator(settings),
     )

@@ -30,6 +30,7 @@ from roost.hosts.storage_gateway.application import StorageGatewayApp
 from roost.hosts.storage_gateway.content_responses import ContentResponses
 from roost.hosts.storage_gateway.disk_cache import DiskCache
 from roost.hosts.storage_gateway.image_resizer import ImageResizer
+from roost.hosts.storage_gateway.paid_content import PaidContent
 from roost.web import access_log
 from roost.web.access_log import AccessRecord, Observe
 from roost.web.service_registry import ServiceRegistry
@@ -96,7 +97,7 @@ def build_server(settings: Settings, drivers: Drivers, tls_listeners: TlsListene
     tls_proxy = build_tls_proxy(settings, tls_listeners) if tls_listeners else None
     core, registry = build_core_services(settings), ServiceRegistry()
     domains = build_domain_services(core, drivers.dns, tls_proxy)
-    storage = build_storage_services(core, drivers.blobs, domains.domains)
+    storage = build_storage_services(core, drivers.blobs, domains.domains, drivers.facilitator)
     images = create_image_renderer(settings)
     resizer = ImageResizer(
         storage.content.reader, images, DiskCache(settings.data / "cache/images", _IMAGE_CACHE_BYTES)
@@ -109,9 +110,9 @@ def build_server(settings: Settings, drivers: Drivers, tls_listeners: TlsListene
     certificate_names = build_certificate_names(core, storage, tls_proxy)
     api = create_application(registry, core.addresses, checks, core.metrics, settings.metrics_token, certificate_names)
     responses = ResponseCache(lambda: core.db.version)
-    gateway = StorageGatewayApp(
-        api, storage.resolver, ContentResponses(storage.content.reader, resizer), storage.hit_counter, responses
-    )
+    content_responses = ContentResponses(storage.content.reader, resizer)
+    paid_content = PaidContent(storage.resolver, content_responses, storage.payments, core.addresses.gateway_origin)
+    gateway = StorageGatewayApp(api, storage.resolver, content_responses, storage.hit_counter, responses, paid_content)
     observe = _request_observer(core.metrics)
     trusted = settings.trusted_proxies
     asgi = add_middleware(

@@ -11,6 +11,7 @@ from roost.core import log
 from roost.domains.service import DomainService
 from roost.drivers.blob.contract import BlobStore
 from roost.drivers.blob.drafts import DraftStore
+from roost.drivers.facilitator.contract import Facilitator
 from roost.drivers.network.contract import NetworkAnnouncer
 from roost.hosts.storage_gateway.resolver import GatewayResolver
 from roost.identity.caller import Plan
@@ -26,6 +27,7 @@ from roost.storage.gateways.service import StorageGatewayService
 from roost.storage.groups.service import GroupService
 from roost.storage.payment_instructions.assets import PaymentAssets
 from roost.storage.payment_instructions.service import PaymentInstructionService
+from roost.storage.payments.service import PaymentService
 from roost.storage.pins.announcements import Announcements
 from roost.storage.pins.retrieve import PinRetrieval
 from roost.storage.pins.service import PinService
@@ -61,10 +63,14 @@ class StorageServices:
     swaps: SwapService
     signed_urls: SignedUrlService
     payment_instructions: PaymentInstructionService
+    payments: PaymentService
+    facilitator: Facilitator | None
     resolver: GatewayResolver
 
 
-def build_storage_services(core: CoreServices, blobs: BlobStore, domains: DomainService) -> StorageServices:
+def build_storage_services(
+    core: CoreServices, blobs: BlobStore, domains: DomainService, facilitator: Facilitator | None
+) -> StorageServices:
     settings, db, addresses = core.settings, core.db, core.addresses
     content = ContentService(db, blobs)
     content.scrubber.describe_holders = damage.describe_holders
@@ -80,6 +86,7 @@ def build_storage_services(core: CoreServices, blobs: BlobStore, domains: Domain
     largest = max(settings.upload_free, settings.upload_paid)
     PinRetrieval(db, core.operations, content, files, public, uploads.size_limit, largest)
     signatures, swaps = SignatureService(db), SwapService(db, gateways)
+    assets = PaymentAssets(settings.payment_assets)
     signed_urls = SignedUrlService(db, core.sealer, addresses.uploads_url)
     return StorageServices(
         blobs=blobs,
@@ -106,7 +113,9 @@ def build_storage_services(core: CoreServices, blobs: BlobStore, domains: Domain
         signatures=signatures,
         swaps=swaps,
         signed_urls=signed_urls,
-        payment_instructions=PaymentInstructionService(db, files, PaymentAssets(settings.payment_assets)),
+        payment_instructions=PaymentInstructionService(db, files, assets),
+        payments=PaymentService(db, assets, facilitator),
+        facilitator=facilitator,
         resolver=GatewayResolver(gateways, swaps, signatures, signed_urls, content.reader),
     )
 
@@ -119,6 +128,8 @@ async def start_storage_services(storage: StorageServices, stack: AsyncExitStack
         return sum([await service.expire() for service in services])
 
     stack.push_async_callback(storage.blobs.close)
+    if storage.facilitator is not None:
+        stack.push_async_callback(storage.facilitator.close)
     if remark := await storage.blobs.probe():
         _log.warning("blob_store.probed", remark=remark)
     maintenance = MaintenanceTasks(storage.content, expire)

@@ -44,6 +44,7 @@ from roost.storage.files import api as files
 from roost.storage.gateways import api as gateways
 from roost.storage.groups import api as groups
 from roost.storage.payment_instructions import api as payment_instructions
+from roost.storage.payments import api as payments
 from roost.storage.pins import api as pins
 from roost.storage.signatures import api as signatures
 from roost.storage.signed_urls import api as links
@@ -111,12 +112,12 @@ def create_application(
     app.include_router(signatures.router)
     app.include_router(swaps.router)
     app.include_router(payment_instructions.router)
+    app.include_router(payments.router)
     app.include_router(webhooks.router)
     app.include_router(keys.router)
     app.include_router(files.router)  # last, because its ids also match other routers' words
-    app.include_router(health.health_router(checks, registry, metrics_token))
-    app.include_router(discovery.discovery_router(addresses))
-    if certificate_names is not None:
-        app.include_router(permission_router(certificate_names))
+    system = [health.health_router(checks, registry, metrics_token), discovery.discovery_router(addresses)]
+    for router in system if certificate_names is None else (*system, permission_router(certificate_names)):
+        app.include_router(router)
     openapi.install_openapi(app, addresses)
     return app

@@ -8,7 +8,7 @@ from functools import partial
 from roost.agents.files.errors import WorkspaceFileTooLarge
 from roost.web.url_rule import BodyLimit, ErrorForm, HostKind, UrlFamily, UrlRule
 
-PUBLIC_CONTENT, PRIVATE_CONTENT = "/ipfs/", "/files/"
+PUBLIC_CONTENT, PRIVATE_CONTENT, PAID_CONTENT = "/ipfs/", "/files/", "/x402/cid/"
 """Path prefixes of content on storage gateways."""
 
 _MIB = 1024**2
@@ -44,7 +44,7 @@ _signed = partial(_storage, allows_cors=True, body=_UPLOAD, authenticates_early=
 _legacy = partial(_storage, errors=ErrorForm.LEGACY)
 _gateway = partial(UrlRule, hosts=frozenset({HostKind.STORAGE_GATEWAY}))
 
-CONTENT = _gateway("/(ipfs|files)/.*", UrlFamily.CONTENT)
+CONTENT = _gateway("/(ipfs|files|x402/cid)/.*", UrlFamily.CONTENT)
 URL_MAP = (
     UrlRule("/v0|/v0/issues(/.*)?", hosts=frozenset()),  # the contract closes issues to all callers
     _models("/v1(/.*)?", hosts=frozenset({HostKind.RELAY}), aliases={HostKind.RELAY: ("/v1", "/v0/llm/v1")}),
@@ -80,7 +80,7 @@ URL_MAP = (
     _legacy("/pinning/pinJSONToIPFS", body=_ANY_JSON),
     _legacy("/(pinning|data|psa)/.*|/groups(/.*)?"),
     CONTENT,
-    _gateway("/|/ipfs|/files", UrlFamily.CONTENT_INDEX),
+    _gateway("/|/ipfs|/files|/x402(/cid)?", UrlFamily.CONTENT_INDEX),
     UrlRule("/metrics", hosts=frozenset({HostKind.LOCAL, HostKind.MANAGEMENT}), is_rate_limited=False),
     UrlRule("/tls/permission", hosts=frozenset({HostKind.LOCAL}), is_rate_limited=False),  # Caddy asks, ours or another
     UrlRule("/healthz|/readyz", is_rate_limited=False),

@@ -10,10 +10,12 @@ from functools import partial
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from roost.core.problem import Problem, ServiceUnavailable
+from roost.drivers.facilitator.contract import FacilitatorFailed
 from roost.drivers.image.contract import UnsupportedImage
 from roost.hosts.response_cache import CachedResponse, ResponseCache
 from roost.hosts.storage_gateway.content_responses import ContentResponses
 from roost.hosts.storage_gateway.errors import ContentNotServed, FormatNotServed, PathNotFound
+from roost.hosts.storage_gateway.paid_content import REQUEST_HEADERS, RESPONSE_HEADERS, PaidContent
 from roost.hosts.storage_gateway.request import GatewayRequest, parse_request
 from roost.hosts.storage_gateway.resolver import GatewayResolver, ResolvedContent
 from roost.hosts.storage_gateway.response import (
@@ -34,6 +36,8 @@ from roost.web.url_rule import UrlFamily, rule_of
 
 _RESPONSE_TIMEOUT = 30.0
 """Seconds until a response begins."""
+_PAID_TIMEOUT = 75.0
+"""The same for a response that is paid for, with the limits of the facilitator."""
 _INDEX = "ERR_ID:00004 - This is a storage gateway: content is at " + PUBLIC_CONTENT + "{cid}"
 _METHODS = "GET, HEAD, OPTIONS"
 _CORS = (
@@ -44,14 +48,16 @@ _CORS = (
             b"Accept-Ranges, Content-Disposition, Content-Length, Content-Location, Content-Range, ETag, X-Ipfs-Path, "
             b"X-Ipfs-Roots, X-Request-Id, pinata-signature, Retry-After, "
         )
-        + ", ".join(FIELD_NAMES).encode(),
+        + ", ".join((*FIELD_NAMES, *RESPONSE_HEADERS)).encode(),
     ),
 )
-_OWN_STATUS: Mapping[type[Problem], int] = {FormatNotServed: 406, UnsupportedImage: 415}
+_OWN_STATUS: Mapping[type[Problem], int] = {FormatNotServed: 406, UnsupportedImage: 415, FacilitatorFailed: 502}
 _PREFLIGHT = {
     "Access-Control-Allow-Methods": _METHODS,
     "Access-Control-Allow-Headers": "Accept, Cache-Control, Content-Type, If-Match, If-None-Match, If-Range, Range, "
-    "User-Agent, X-Requested-With, x-pinata-gateway-token",
+    "User-Agent, X-Requested-With, x-pinata-gateway-token, "
+    # The clients of x402 send the last one, which has a meaning in responses only.
+    + ", ".join((*REQUEST_HEADERS, "Access-Control-Expose-Headers")),
     "Access-Control-Max-Age": "86400",
 }
 
@@ -68,11 +74,13 @@ class StorageGatewayApp:
         responses: ContentResponses,
         counter: GatewayHitCounter,
         cache: ResponseCache,
+        paid_content: PaidContent,
     ) -> None:
         self._next_app = next_app
         self._resolver = resolver
         self._responses = responses
         self._site_pages = SitePages(resolver, responses)
+        self._paid_content = paid_content
         self._counter = counter
         self._cache = cache
 
@@ -102,7 +110,7 @@ class StorageGatewayApp:
         request = None
         try:
             request = parse_request(scope)
-            async with asyncio.timeout(_RESPONSE_TIMEOUT):
+            async with asyncio.timeout(_PAID_TIMEOUT if request.is_paid else _RESPONSE_TIMEOUT):
                 return await self._serve(request)
         except TimeoutError:
             return _error_response(ContentLookupTimeout(), request), None
@@ -110,6 +118,9 @@ class StorageGatewayApp:
             return _error_response(problem, request), None
 
     async def _serve(self, request: GatewayRequest) -> tuple[GatewayResponse, tuple[GatewayRequest, ResolvedContent]]:
+        if request.is_paid:
+            response, content = await self._paid_content.create_response(request)
+            return response, (request, content)
         try:
             content = await self._resolve(request)
             return await self._responses.create_response(request, content), (request, content)

@@ -60,6 +60,10 @@ class ContentResponses:
         async with aclosing(self._reader.stream_file(content.scope, content.end, 0, limit)) as pieces:
             return b"".join([piece async for piece in pieces])
 
+    async def detect_mime(self, content: ResolvedContent, name: str) -> str:
+        """Return the MIME type of a file. Raises errors of content."""
+        return await self._mime_types.detect(content.scope, content.end, name, b"")
+
     async def _file(
         self, request: GatewayRequest, content: ResolvedContent, file: ContentStat, name: str
     ) -> GatewayResponse:

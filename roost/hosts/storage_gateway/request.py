@@ -9,7 +9,7 @@ from starlette.types import Scope
 
 from roost.hosts.storage_gateway.errors import InvalidGatewayUrl
 from roost.hosts.storage_gateway.resolver import GatewayVisitor
-from roost.hosts.url_map import PRIVATE_CONTENT, PUBLIC_CONTENT
+from roost.hosts.url_map import PAID_CONTENT, PRIVATE_CONTENT, PUBLIC_CONTENT
 from roost.storage.unixfs.cid import IDENTITY, Cid
 from roost.storage.unixfs.errors import MalformedContent
 
@@ -22,6 +22,7 @@ class GatewayRequest:
     """A parsed request. own_origin: the host belongs to this CID alone, so its scripts may run.
 
     names_cid: the URL names the CID; else a registered domain does, and may name another one later.
+    is_private: the content is private. is_paid: it must be paid for, else its URL is signed.
     path: names below the root. slash: the path ends with a slash. target: the raw path, with that of the gateway.
     """
 
@@ -33,6 +34,7 @@ class GatewayRequest:
     own_origin: bool
     names_cid: bool
     is_private: bool
+    is_paid: bool
     target: str
     query_string: str
     query: Mapping[str, str]
@@ -69,10 +71,10 @@ def parse_request(scope: Scope) -> GatewayRequest:
     """Parse an ASGI scope. Raises InvalidGatewayUrl."""
     state = scope["state"]
     target = (scope.get("raw_path") or scope["path"].encode()).decode("latin-1")
-    cid, rest, is_private = state["cid_host"], target, False
+    cid, rest, prefix = state["cid_host"], target, PUBLIC_CONTENT
     if cid is None:
-        is_private = target.startswith(PRIVATE_CONTENT)
-        cid, slash, rest = target.removeprefix(PRIVATE_CONTENT if is_private else PUBLIC_CONTENT).partition("/")
+        prefix = next((one for one in (PRIVATE_CONTENT, PAID_CONTENT) if target.startswith(one)), PUBLIC_CONTENT)
+        cid, slash, rest = target.removeprefix(prefix).partition("/")
         rest = slash + rest
     query = scope["query_string"].decode("latin-1")
     return GatewayRequest(
@@ -83,7 +85,8 @@ def parse_request(scope: Scope) -> GatewayRequest:
         slash=rest.endswith("/"),
         own_origin=state["cid_host"] is not None,
         names_cid=state["cid_host"] is None or not state["is_registered"],
-        is_private=is_private,
+        is_private=prefix != PUBLIC_CONTENT,
+        is_paid=prefix == PAID_CONTENT,
         target=scope.get("root_path", "") + target,
         query_string=query,
         query=_fields(query),

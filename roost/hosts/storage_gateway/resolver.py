@@ -1,7 +1,8 @@
 """Resolve a request of a storage gateway to content: access controls, hot swap, CID, path.
 
 A restricted gateway serves its tenant's public content to everyone; a gateway with access controls serves all public
-content to the clients that a control admits. Private content needs a signed URL.
+content to the clients that a control admits. Private content needs a signed URL, or a payment, whose access controls
+are the same.
 """
 
 from collections.abc import Sequence
@@ -98,6 +99,17 @@ class GatewayResolver:
         """
         gateway = await self._find_gateway(name)
         await self._links.verify_download(gateway.tenant_id, method, url)
+        found = await self._resolve(gateway, ContentNetwork.PRIVATE, gateway.tenant_id, cid, path, shared=False)
+        return replace(found, lasting=False)
+
+    async def resolve_paid(self, name: str, visitor: GatewayVisitor, cid: Cid, path: Sequence[str]) -> ResolvedContent:
+        """Resolve private content of the gateway's tenant, which must be paid for, for a client that is admitted.
+
+        Raises UnknownGateway, GatewayAccessDenied, ContentNotServed, PathNotFound, UnreadablePath.
+        """
+        gateway = await self._find_gateway(name)
+        if not is_request_admitted(gateway, visitor.token, visitor.ip, visitor.origin):
+            raise GatewayAccessDenied
         found = await self._resolve(gateway, ContentNetwork.PRIVATE, gateway.tenant_id, cid, path, shared=False)
         return replace(found, lasting=False)
 

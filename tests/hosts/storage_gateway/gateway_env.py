@@ -16,12 +16,15 @@ from roost.hosts.storage_gateway.application import StorageGatewayApp
 from roost.hosts.storage_gateway.content_responses import ContentResponses
 from roost.hosts.storage_gateway.disk_cache import DiskCache
 from roost.hosts.storage_gateway.image_resizer import ImageResizer
+from roost.hosts.storage_gateway.paid_content import PaidContent
 from roost.hosts.storage_gateway.resolver import GatewayResolver
 from roost.storage.analytics.hit_counter import GatewayHitCounter
 from roost.storage.content import service
 from roost.storage.content.model import ContentNetwork, PackReference
 from roost.storage.files.model import FileMetadata
 from roost.storage.gateways.service import StorageGatewayService
+from roost.storage.payment_instructions.assets import PaymentAssets
+from roost.storage.payments.service import PaymentService
 from roost.storage.signatures.service import SignatureService
 from roost.storage.signed_urls.service import SignedUrlService
 from roost.storage.swaps.service import SwapService
@@ -109,8 +112,9 @@ async def open_gateway_env(db: Database, storage: StorageEnv, renderer: ImageRen
     resizer = ImageResizer(storage.reader, renderer, DiskCache(storage.folder / "images", 10_000_000))
     counter = GatewayHitCounter(db, 90)
     resolver = GatewayResolver(gateways, swaps, signatures, links, storage.reader)
-    host = StorageGatewayApp(
-        next_app, resolver, ContentResponses(storage.reader, resizer), counter, ResponseCache(lambda: db.version)
-    )
+    responses = ContentResponses(storage.reader, resizer)
+    payments = PaymentService(db, PaymentAssets(), None)
+    paid_content = PaidContent(resolver, responses, payments, lambda name: f"http://{name}.gateways.localhost:8642")
+    host = StorageGatewayApp(next_app, resolver, responses, counter, ResponseCache(lambda: db.version), paid_content)
     app = HostRouter(host, HostAddresses("localhost", 8642))
     return GatewayEnv(storage, gateways, swaps, signatures, links, app, {one.domain: one.id for one in made}, counter)

@@ -15,7 +15,7 @@ def create_request(query: str = "", accept: str | None = None, *, is_private: bo
     cid = Cid.for_block(RAW_CODEC, b"")
     fields = dict(parse_qsl(query, keep_blank_values=True))
     return GatewayRequest(
-        "g", False, cid, (), False, False, True, is_private, f"/ipfs/{cid}", query, fields, headers, None
+        "g", False, cid, (), False, False, True, is_private, False, f"/ipfs/{cid}", query, fields, headers, None
     )
 
 
