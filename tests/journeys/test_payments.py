@@ -1,25 +1,30 @@
 """Payments on a chain of its own: `roost up`, `roost facilitator`, and clients that pay by the SDK of x402."""
 
 import asyncio
+import os
 import re
 import signal
 import sqlite3
 import subprocess
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import httpx
+import httpx2
 import pytest
 from x402 import x402Client
-from x402.http.clients import x402HttpxClient
+from x402.http.clients import x402AsyncTransport
 from x402.http.utils import decode_payment_response_header
 from x402.mechanisms.evm.exact import register_exact_evm_client
 
-from tests.chain.anvil import FACILITATOR_KEY, NETWORK, TOKEN, Chain
+from tests.chain.anvil import FACILITATOR_KEY, NETWORK, OLD_NETWORK, TOKEN, Chain
 from tests.chain.payer import SELLER, encode, pay
+from tests.databases import postgres_copy
 from tests.journeys.server_process import ROOST, Up, until, up
 from tests.wallet import Account, LocalAccount
 
@@ -28,18 +33,251 @@ CONTENT = b"a paid article " * 20_000
 
 
 @contextmanager
-def facilitator_process(chain: Chain, folder: Path) -> Iterator[str]:
+def facilitator_process(chain: Chain, folder: Path, *flags: str, **environment: str) -> Iterator[str]:
     """Run `roost facilitator` on a free port; give its URL."""
-    key = folder / "facilitator.key"
+    key, output = folder / "facilitator.key", folder / "facilitator.out"
     key.write_text(FACILITATOR_KEY)
-    command = [*ROOST, "facilitator", "--rpc", chain.url, "--port", "0", "--data", str(folder / "none")]
-    output = folder / "facilitator.out"
+    command = [*ROOST, "facilitator", "--rpc", chain.url, "--port", "0", "--data", str(folder / "none"), *flags]
+    variables = {**os.environ, "ROOST_FACILITATOR_KEY_FILE": str(key), **environment}
     with output.open("wb") as file:
-        process = subprocess.Popen(command, stdout=file, stderr=file, env=environment(ROOST_FACILITATOR_KEY_FILE=str(key)))
+        process = subprocess.Popen(command, stdout=file, stderr=file, env=variables)
     try:
-        found = until(lambda: process.poll() is not None or re.search(r"http://\S+", output.read_text()))
-        assert not isinstance(found, bool), output.read_text()
-        yield found[0]
+        until(lambda: process.poll() is not None or re.search(r"http://\S+\n", output.read_text()))
+        (url,) = re.findall(r"http://\S+", output.read_text())
+        yield url
     finally:
         process.send_signal(signal.SIGINT)
-        assert process.wait(20) == 0
+        assert process.wait(20) == 0, output.read_text()
+
+
+@pytest.fixture(scope="module")
+def facilitator(chain: Chain, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with facilitator_process(chain, tmp_path_factory.mktemp("f")) as url:
+        yield url
+
+
+@dataclass
+class Shop:
+    """A file that a server sells; host: the name of its gateway."""
+
+    server: Up
+    host: str
+    cid: str
+
+    @property
+    def path(self) -> str:
+        return f"/x402/cid/{self.cid}"
+
+    @property
+    def visitor(self) -> dict[str, Any]:
+        return {"base_url": self.server.url, "headers": {"Host": self.host}, "timeout": 60, "trust_env": False}
+
+    def get(self, payment: dict[str, Any] | None = None) -> httpx2.Response:
+        headers = {} if payment is None else {"X-PAYMENT": encode(payment)}
+        with httpx2.Client(**self.visitor) as client:
+            return client.get(self.path, headers=headers)
+
+    async def pay(self, payer: LocalAccount) -> dict[str, Any]:
+        return await pay(payer, self.get().json()["accepts"][0])
+
+
+def open_shop(server: Up) -> Shop:
+    """Upload a private file and put a price on it."""
+    port = int(server.url.rpartition(":")[2])
+    with server.client() as api:
+        upload = {"Host": f"uploads.localhost:{port}"}
+        sent = api.post("/v3/files", headers=upload, data={"network": "private"}, files={"file": ("a.txt", CONTENT)})
+        cid = sent.raise_for_status().json()["data"]["cid"]
+        api.headers["Host"] = f"api.localhost:{port}"
+        price = {"asset": TOKEN, "pay_to": SELLER, "network": OLD_NETWORK, "amount": str(PRICE)}
+        body = {"name": "articles", "payment_requirements": [price]}
+        made = api.post("/v3/x402/payment_instructions", json=body).raise_for_status().json()["data"]
+        api.put(f"/v3/x402/payment_instructions/{made['id']}/cids/{cid}").raise_for_status()
+        gateway = api.get("/v3/gateways").raise_for_status().json()["data"]["rows"][0]["domain"]
+    return Shop(server, f"{gateway}.gateways.localhost:{port}", cid)
+
+
+@pytest.fixture(scope="module")
+def shop(facilitator: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
+    folder = tmp_path_factory.mktemp("shop") / "data"
+    with up(folder, "--no-first-agent", ROOST_FACILITATOR_URL=facilitator) as server:
+        yield open_shop(server)
+
+
+@pytest.fixture
+def payer(chain: Chain) -> LocalAccount:
+    """Return an account with tokens for two payments."""
+    account = Account.create()
+    chain.mint(account.address, 2 * PRICE)
+    return account
+
+
+class _OneVersion(httpx.AsyncBaseTransport):
+    """Hides the header of version 2 from a client, which then pays by version 1."""
+
+    def __init__(self) -> None:
+        self._inner = httpx.AsyncHTTPTransport()
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        response = await self._inner.handle_async_request(request)
+        response.headers.pop("payment-required", None)
+        return response
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+
+@pytest.mark.parametrize("version", [1, 2])
+async def test_the_sdks_client_pays(shop: Shop, chain: Chain, payer: LocalAccount, version: int) -> None:
+    wallet = register_exact_evm_client(x402Client(), payer)
+    transport = x402AsyncTransport(wallet, _OneVersion() if version == 1 else None)
+    before = chain.balance(SELLER)
+    async with httpx.AsyncClient(transport=transport, **shop.visitor) as client:
+        answers = [await client.get(shop.path) for _ in range(2)]
+    assert [(answer.status_code, answer.content == CONTENT) for answer in answers] == [(200, True)] * 2, answers[0].text
+    name = "payment-response" if version == 2 else "x-payment-response"
+    receipt = decode_payment_response_header(answers[0].headers[name])
+    assert (receipt.success, receipt.network) == (True, NETWORK if version == 2 else OLD_NETWORK)
+    assert chain.call("eth_getTransactionReceipt", receipt.transaction)["status"] == "0x1"
+    assert (chain.balance(SELLER), chain.balance(payer.address)) == (before + 2 * PRICE, 0)
+
+
+async def test_fifty_uses_of_one_payment(shop: Shop, chain: Chain, payer: LocalAccount) -> None:
+    payment, before = await shop.pay(payer), chain.balance(SELLER)
+    async with httpx2.AsyncClient(**shop.visitor) as client:
+        gets = (client.get(shop.path, headers={"X-PAYMENT": encode(payment)}) for _ in range(50))
+        statuses = [answer.status_code for answer in await asyncio.gather(*gets)]
+    assert sorted(statuses) == [200] + [402] * 49
+    assert chain.balance(SELLER) == before + PRICE
+
+
+async def test_the_command_line_shows_what_was_paid(shop: Shop, payer: LocalAccount) -> None:
+    assert shop.get(await shop.pay(payer)).content == CONTENT
+    listed = shop.server.roost("payments", "list", "--cid", shop.cid, "--state", "settled")
+    assert listed.returncode == 0, listed.stderr
+    assert "settled" in listed.stdout
+    totals = shop.server.roost("payments", "totals", "-o", "json")
+    assert '"amount"' in totals.stdout
+    for arguments in (["--state", "paid"], ["--cid", "x"]):
+        assert shop.server.roost("payments", "list", *arguments).returncode != 0
+
+
+class HeldFacilitator:
+    """Passes requests on to a facilitator; while `holds`, the answers to settlements are lost."""
+
+    def __init__(self, url: str) -> None:
+        self.holds = False
+        self.settled = threading.Event()
+        self.ended = threading.Event()
+        held = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                reply = httpx2.post(f"{url}{self.path}", content=body, timeout=30, trust_env=False)
+                if held.holds and self.path == "/settle":
+                    held.settled.set()
+                    held.ended.wait(60)
+                    return
+                self.send_response(reply.status_code)
+                self.send_header("Content-Length", str(len(reply.content)))
+                self.end_headers()
+                self.wfile.write(reply.content)
+
+            def log_message(self, *_: object) -> None: ...
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self._server.server_port}"
+
+    @contextmanager
+    def serve(self) -> Iterator["HeldFacilitator"]:
+        thread = threading.Thread(target=self._server.serve_forever)
+        thread.start()
+        try:
+            yield self
+        finally:
+            self.ended.set()
+            self._server.shutdown()
+            thread.join()
+            self._server.server_close()
+
+
+async def test_a_server_that_is_killed_while_it_settles(
+    chain: Chain, facilitator: str, payer: LocalAccount, tmp_path: Path
+) -> None:
+    """The money has moved and the server knows nothing of it: the same payment gets the content, and is taken once."""
+    data = tmp_path / "data"
+    with (
+        HeldFacilitator(facilitator).serve() as held,
+        up(data, "--no-first-agent", ROOST_FACILITATOR_URL=held.url) as server,
+    ):
+        shop = open_shop(server)
+        payment, before = await shop.pay(payer), chain.balance(SELLER)
+        held.holds = True
+        presenting = asyncio.create_task(asyncio.to_thread(shop.get, payment))
+        assert await asyncio.to_thread(held.settled.wait, 60)
+        server.kill()
+        with pytest.raises(httpx2.HTTPError):
+            await presenting
+        assert chain.balance(SELLER) == before + PRICE
+        held.holds = False
+        server.start()
+        shop = Shop(server, re.sub(r":\d+$", f":{server.url.rpartition(':')[2]}", shop.host), shop.cid)
+        assert "being settled" in shop.get(payment).json()["error"]
+        with sqlite3.connect(data / "roost.db") as database:  # as half a minute later
+            assert database.execute("SELECT state FROM payments").fetchall() == [("settling",)]
+            database.execute("UPDATE payments SET claimed_until = created_at")
+        assert shop.get(payment).content == CONTENT
+        assert "presented before" in shop.get(payment).json()["error"]
+        assert (chain.balance(SELLER), chain.balance(payer.address)) == (before + PRICE, PRICE)
+
+
+@pytest.mark.postgres
+async def test_two_servers_on_one_database(
+    chain: Chain,
+    facilitator: str,
+    payer: LocalAccount,
+    tmp_path: Path,
+    postgres_url: str,
+    request: pytest.FixtureRequest,
+) -> None:
+    template = request.getfixturevalue("_postgresql_template")
+    for url in postgres_copy(postgres_url, template):
+        blobs, kek = tmp_path / "blobs", "ab" * 32
+        shared = {"ROOST_DATABASE_URL": url, "ROOST_BLOBS": str(blobs), "ROOST_KEK": kek}
+        shared["ROOST_FACILITATOR_URL"] = facilitator
+        with (
+            up(tmp_path / "one", "--no-first-agent", **shared) as one,
+            up(tmp_path / "two", "--no-first-agent", **shared) as two,
+        ):
+            first = open_shop(one)
+            second = Shop(two, re.sub(r":\d+$", f":{two.url.rpartition(':')[2]}", first.host), first.cid)
+            payment, before = await first.pay(payer), chain.balance(SELLER)
+            gets = (asyncio.to_thread(shop.get, payment) for shop in (first, second) * 10)
+            statuses = [answer.status_code for answer in await asyncio.gather(*gets)]
+            assert sorted(statuses) == [200] + [402] * 19
+            assert chain.balance(SELLER) == before + PRICE
+
+
+def test_a_facilitator_that_anybody_could_use_is_refused(chain: Chain, tmp_path: Path) -> None:
+    key = tmp_path / "key"
+    key.write_text(FACILITATOR_KEY)
+    variables = {**os.environ, "ROOST_FACILITATOR_KEY_FILE": str(key)}
+
+    def run(*flags: str, **more: str) -> subprocess.CompletedProcess[str]:
+        command = [*ROOST, "facilitator", "--data", str(tmp_path / "none"), "--port", "0", *flags]
+        return subprocess.run(
+            command, env={**variables, **more}, capture_output=True, text=True, timeout=60, check=False
+        )
+
+    for ran, words in (
+        (run("--rpc", chain.url, "--host", "0.0.0.0"), "ROOST_FACILITATOR_TOKEN"),
+        (run(), "ROOST_FACILITATOR_RPC"),
+        (run("--rpc", "http://127.0.0.1:1"), "No chain answers"),
+        (run("--rpc", chain.url, ROOST_FACILITATOR_KEY_FILE="", ROOST_FACILITATOR_KEY="12"), "64 hexadecimal digits"),
+        (run("--rpc", chain.url, ROOST_FACILITATOR_KEY_FILE=""), "ROOST_FACILITATOR_KEY_FILE"),
+    ):
+        assert ran.returncode != 0
+        assert words in ran.stderr, ran.stderr
+        assert FACILITATOR_KEY not in ran.stderr
+        assert len(ran.stderr.splitlines()) <= 3, ran.stderr

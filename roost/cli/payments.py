@@ -1,0 +1,37 @@
+"""`roost payments ...`: list, totals."""
+
+from typing import Annotated
+
+import typer
+
+from roost.cli.client import Data, load_session
+from roost.cli.files import fetch_records
+from roost.cli.output import Output, OutputFormat, print_rows
+from roost.storage.payments.model import PaymentState
+
+commands = typer.Typer(help="Look at payments for your private files.", no_args_is_help=True)
+_COLUMNS = ("id", "created_at", "state", "amount", "network", "asset", "payer", "cid", "transaction")
+_TOTALS = ("payment_instruction_id", "network", "asset", "count", "amount")
+_DEFAULT_LIMIT = 100
+
+
+@commands.command("list")
+def list_payments(
+    instruction: Annotated[str | None, typer.Option(help="Only payments of this payment instruction.")] = None,
+    cid: Annotated[str | None, typer.Option(help="Only payments for this CID.")] = None,
+    state: Annotated[PaymentState | None, typer.Option(help="Only payments in this state.")] = None,
+    limit: Annotated[int, typer.Option(min=1, help="Maximum number of results.")] = _DEFAULT_LIMIT,
+    data: Data = None,
+    output: Output = OutputFormat.TABLE,
+) -> None:
+    """List payments, newest first. Amounts are in the smallest units of the asset."""
+    server = load_session(data).storage_session()
+    query = {"instruction": instruction, "cid": cid, "state": state}
+    print_rows(fetch_records(server, "x402/payments", "payments", query, limit), _COLUMNS, output)
+
+
+@commands.command("totals")
+def sum_payments(data: Data = None, output: Output = OutputFormat.TABLE) -> None:
+    """Sum the settled payments by payment instruction and asset."""
+    server = load_session(data).storage_session()
+    print_rows(server.call("GET", "/v3/x402/payments/totals")["data"]["totals"], _TOTALS, output)
