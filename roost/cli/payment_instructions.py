@@ -31,9 +31,7 @@ _Amount = Annotated[
     str | None, typer.Option(help="Amount in the asset's smallest units; 10000 is 0.01 USDC.", metavar="UNITS")
 ]
 _Network = Annotated[str, typer.Option(help="Network of the payment, like base or eip155:84532.")]
-_Asset = Annotated[
-    str | None, typer.Option(help="Address of the token; by default USDC, on networks that the server knows it for.")
-]
+_Asset = Annotated[str | None, typer.Option(help="Address of the token; by default USDC, on base and base-sepolia.")]
 _Requirements = Annotated[
     str | None,
     typer.Option(metavar="FILE", help="File with several payment requirements, as a JSON array; - is standard input."),
@@ -125,7 +123,7 @@ def cids(
 
 @commands.command()
 def attach(instruction: _Instruction, cids: _Cids, data: Data = None) -> None:
-    """Attach a payment instruction to private files, by CID: they must be paid for from now on."""
+    """Attach a payment instruction to private files, by CID."""
     server = load_session(data).storage_session()
     for cid in cids:
         server.call("PUT", f"/v3/{_ROOT}/{instruction}/cids/{cid}")
