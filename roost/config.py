@@ -206,8 +206,8 @@ class Settings(BaseModel):
     payment_assets: PaymentAssetList = _setting(
         "",
         "Tokens that payment instructions may ask for besides USDC on Base and Base Sepolia, comma-separated: "
-        "`eip155:CHAIN/0xTOKEN=NAME/VERSION`, with name and version of the token's EIP-712 domain; before it `NETWORK@` "
-        "if x402 has a name for the chain: `polygon@eip155:137/0x3c499c542cEF5E3811e1192ce70d8cC03d5c3359=USD Coin/2`.",
+        "`eip155:CHAIN/0xTOKEN=NAME/VERSION`, with name and version of its EIP-712 domain; before it `NETWORK@` if "
+        "x402 has a name for the chain: `polygon@eip155:137/0x3c499c542cEF5E3811e1192ce70d8cC03d5c3359=USD Coin/2`.",
     )
     catalogue: Flag = _setting(
         "true",

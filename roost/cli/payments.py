@@ -1,15 +1,17 @@
-"""`roost payments ...`: list, totals."""
+"""`roost payments ...`: list, totals, and instructions."""
 
 from typing import Annotated
 
 import typer
 
+from roost.cli import payment_instructions
 from roost.cli.client import Data, load_session
 from roost.cli.files import fetch_records
 from roost.cli.output import Output, OutputFormat, print_rows
 from roost.storage.payments.model import PaymentState
 
-commands = typer.Typer(help="Look at payments for your private files.", no_args_is_help=True)
+commands = typer.Typer(help="Ask for payments for private files (x402), and look at them.", no_args_is_help=True)
+commands.add_typer(payment_instructions.commands, name="instructions")
 _COLUMNS = ("id", "created_at", "state", "amount", "network", "asset", "payer", "cid", "transaction")
 _TOTALS = ("payment_instruction_id", "network", "asset", "count", "amount")
 _DEFAULT_LIMIT = 100
