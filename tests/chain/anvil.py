@@ -14,6 +14,7 @@ from typing import Any
 
 from tests import node
 from tests.acme import wait_for_port
+from tests.journeys.server_process import until
 
 FOLDER = Path(__file__).parent
 CHAIN_ID = 84532
@@ -44,7 +45,8 @@ class Chain:
     def mint(self, address: str, amount: int) -> None:
         """Give an account tokens."""
         data = f"0x{_MINT}{_word(address)}{amount:064x}"
-        self.call("eth_sendTransaction", {"from": _MINTER, "to": TOKEN, "data": data})
+        sent = self.call("eth_sendTransaction", {"from": _MINTER, "to": TOKEN, "data": data})
+        until(lambda: self.call("eth_getTransactionReceipt", sent), deadline=20, every=0.01)
 
     def balance(self, address: str) -> int:
         """Return the tokens of an account."""

@@ -106,7 +106,7 @@ async def test_a_payment_serves_the_content_once(shop: Shop, bank: Bank, version
         "success": True,
         "transaction": given["transaction"],
         "network": NETWORK if version == 2 else OLD_NETWORK,
-        "payer": payer.address.lower(),
+        "payer": payer.address,
     }
     for _ in range(2):
         assert "presented before" in required(await shop.get(payment))["error"]

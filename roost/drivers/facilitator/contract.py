@@ -34,7 +34,10 @@ class FacilitatorFailed(Problem):
 
 @dataclass(frozen=True)
 class PaymentRequest:
-    """A payment and the requirement that it meets, as JSON in the form of their protocol version, 1 or 2."""
+    """A payment and the requirement that it meets, as JSON in the form of their protocol version, 1 or 2.
+
+    Addresses have their checksum (EIP-55).
+    """
 
     version: int
     payload: Mapping[str, Any]

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
+from roost.core.ethereum import checksum_address
 from roost.drivers.facilitator.contract import Facilitator, PaymentRequest, Settlement, Verification
 
 
@@ -55,7 +56,10 @@ class FakeFacilitator(Facilitator):
 
     def _refusal(self, request: PaymentRequest) -> str | None:
         payer, _, value = _parse(request)
-        requirements = request.requirements
+        requirements, authorization = request.requirements, request.payload["payload"]["authorization"]
+        for address in (authorization["from"], authorization["to"], requirements["asset"], requirements["payTo"]):
+            if address != checksum_address(bytes.fromhex(address[2:])):
+                return "invalid_address"
         if value != int(requirements.get("amount") or requirements["maxAmountRequired"]):
             return "invalid_exact_evm_payload_authorization_value_mismatch"
         if len(str(request.payload["payload"]["signature"])) < 132:

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 from pydantic.alias_generators import to_camel
 
+from roost.core.ethereum import checksum_address
 from roost.drivers.facilitator.contract import PaymentRequest
 from roost.storage.payments.errors import PaymentRefused
 from roost.storage.payments.model import MAX_TIMEOUT_SECONDS, PaidResource, PaymentTerms, TransferAuthorization
@@ -57,6 +58,12 @@ class _Authorization(_Form):
 class _SignedTransfer(_Form):
     signature: _Signature
     authorization: _Authorization
+
+    def with_checksums(self) -> "_SignedTransfer":
+        """Return the transfer with its addresses as facilitators take them, with checksums (EIP-55)."""
+        one = self.authorization
+        addresses = {"from_": _checksum(one.from_), "to": _checksum(one.to)}
+        return self.model_copy(update={"authorization": one.model_copy(update=addresses)})
 
 
 class _Resource(_Form):
@@ -112,7 +119,8 @@ class SignedPayment(_Form):
     def to_request(self, terms: PaymentTerms, resource: PaidResource) -> PaymentRequest:
         """Return the payment and the requirement that it meets, for a facilitator."""
         requirement = _requirement(terms)
-        written = SignedPayment(payload=self.payload, accepted=requirement, resource=_resource(resource))
+        payload = self.payload.with_checksums()
+        written = SignedPayment(payload=payload, accepted=requirement, resource=_resource(resource))
         return PaymentRequest(2, written.to_json(), requirement.to_json())
 
 
@@ -139,7 +147,8 @@ class SignedPaymentV1(_Form):
 
     def to_request(self, terms: PaymentTerms, resource: PaidResource) -> PaymentRequest:
         """Return the payment and the requirement that it meets, for a facilitator."""
-        written = SignedPaymentV1(scheme=SCHEME, network=self.network, payload=self.payload)
+        payload = self.payload.with_checksums()
+        written = SignedPaymentV1(scheme=SCHEME, network=self.network, payload=payload)
         return PaymentRequest(1, written.to_json(), _requirement_v1(terms, resource).to_json())
 
 
@@ -177,7 +186,7 @@ def required_payment_v1(error: str, terms: Sequence[PaymentTerms], resource: Pai
 def receipt(version: int, terms: PaymentTerms, payer: str, transaction: str) -> dict[str, Any]:
     """Return the settlement of a payment, for its payer."""
     network = terms.asset.network.caip2 if version == 2 else terms.asset.network.name
-    return {"success": True, "transaction": transaction, "network": network, "payer": payer}
+    return {"success": True, "transaction": transaction, "network": network, "payer": _checksum(payer)}
 
 
 def encode_header(content: Mapping[str, Any]) -> str:
@@ -189,9 +198,9 @@ def _requirement(terms: PaymentTerms) -> _Requirement:
     return _Requirement(
         scheme=SCHEME,
         network=terms.asset.network.caip2,
-        asset=terms.asset.address,
+        asset=_checksum(terms.asset.address),
         amount=str(terms.amount),
-        pay_to=terms.pay_to,
+        pay_to=_checksum(terms.pay_to),
         max_timeout_seconds=MAX_TIMEOUT_SECONDS,
         extra=_domain(terms),
     )
@@ -205,11 +214,15 @@ def _requirement_v1(terms: PaymentTerms, resource: PaidResource) -> _Requirement
         resource=resource.url,
         description=terms.description or resource.description,
         mime_type=resource.mime_type,
-        pay_to=terms.pay_to,
+        pay_to=_checksum(terms.pay_to),
         max_timeout_seconds=MAX_TIMEOUT_SECONDS,
-        asset=terms.asset.address,
+        asset=_checksum(terms.asset.address),
         extra=_domain(terms),
     )
+
+
+def _checksum(address: str) -> str:
+    return checksum_address(bytes.fromhex(address[2:]))
 
 
 def _domain(terms: PaymentTerms) -> Mapping[str, Any]:
