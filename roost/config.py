@@ -12,7 +12,6 @@ import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, cast
-from urllib.parse import urlsplit
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import ErrorDetails
@@ -40,6 +39,7 @@ from roost.setting_types import (
     Port,
     PortRange,
     Ports,
+    ProtectedUrl,
     Rate,
     Seconds,
     Secret,
@@ -188,8 +188,8 @@ class Settings(BaseModel):
     kubo_auth: AuthSecret = _setting(
         None, "The credential of that node, as kubo's `AuthSecret`: `bearer:TOKEN` or `basic:USER:PASSWORD`."
     )
-    facilitator_url: OptionalUrl = _setting(
-        None, "The facilitator that checks and settles payments for private files (x402); without it nobody can pay."
+    facilitator_url: ProtectedUrl = _setting(
+        None, "The facilitator that checks and settles payments for private files (x402); without it there are none."
     )
     facilitator_token: Token = _setting(
         None, "The bearer token that the facilitator requires, yours at `facilitator_url` or `roost facilitator`."
@@ -302,15 +302,6 @@ class Settings(BaseModel):
                 f"host: {self.host} can be reached from outside, and tokens would travel without TLS. Put a TLS "
                 "proxy in front and set ROOST_PUBLIC_SCHEME=https, or accept the risk with ROOST_ALLOW_PLAIN_HTTP=true."
             )
-        return self
-
-    @model_validator(mode="after")
-    def _check_facilitator(self) -> Self:
-        url = urlsplit(self.facilitator_url or "https://")
-        address = parse_address(url.hostname or "")
-        is_loopback = url.hostname == "localhost" or (address is not None and address.is_loopback)
-        if url.scheme != "https" and not is_loopback:
-            raise BadSettings("facilitator_url: must start with https:// unless it is a loopback address")
         return self
 
     @model_validator(mode="after")

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from ipaddress import IPv6Address
 from pathlib import Path
 from typing import Annotated, Any
+from urllib.parse import urlsplit
 
 from pydantic import BeforeValidator, Field
 
@@ -133,6 +134,15 @@ def _parse_url(text: str) -> str:
     return text.rstrip("/")
 
 
+def _parse_protected_url(text: str) -> str:
+    url = urlsplit(_parse_url(text))
+    address = parse_address(url.hostname or "")
+    is_loopback = url.hostname == "localhost" or (address is not None and address.is_loopback)
+    if not url.hostname or (url.scheme != "https" and not is_loopback):
+        raise ValueError("must be an https:// URL, or one of a loopback address")
+    return _parse_url(text)
+
+
 def _parse_urls(text: str) -> tuple[str, ...]:
     return tuple(map(_parse_url, _parse_list(text)))
 
@@ -197,6 +207,7 @@ HostOverrides = Annotated[Mapping[str, HostOverride], BeforeValidator(_parse_hos
 NameServers = Annotated[tuple[tuple[str, int], ...], BeforeValidator(_parse_name_servers)]
 PaymentAssetList = Annotated[tuple[PaymentAsset, ...], BeforeValidator(_parse_payment_assets)]
 OptionalFile = Annotated[Path | None, _unless_none(parse_path)]
+ProtectedUrl = Annotated[str | None, _unless_none(_parse_protected_url)]
 OptionalUrl = Annotated[str | None, _unless_none(_parse_url)]
 AuthSecret = Annotated[Sensitive[str] | None, _unless_none(_parse_auth_secret)]
 Token = Annotated[Sensitive[str] | None, _unless_none(_parse_token)]

@@ -22,7 +22,7 @@ from roost.drivers.facilitator.contract import (
     Facilitator,
     FacilitatorFailed,
     PaymentRequest,
-    Settlement,
+    PaymentSettlement,
     Verification,
 )
 from roost.hosts.server import HttpServer
@@ -117,7 +117,7 @@ def _describe_verification(verification: Verification) -> Mapping[str, Any]:
     )
 
 
-def _describe_settlement(settlement: Settlement) -> Mapping[str, Any]:
+def _describe_settlement(settlement: PaymentSettlement) -> Mapping[str, Any]:
     return _without_none(
         {
             "success": settlement.is_settled,

@@ -244,6 +244,7 @@ RULES: tuple[Rule, ...] = (
             "roost/drivers/model/*",  # clients of model services
             "roost/drivers/chat_platform/*",  # clients of chat platforms
             "roost/drivers/network/*",  # clients of a kubo node
+            "roost/drivers/facilitator/*",  # a client of facilitators; also the word for a signed transfer there
             "roost/drivers/engine/*",  # clients of an engine's gateway, and the fake one that checks
         ),
         "only identity/ reads credentials; a handler declares its caller type in its signature",

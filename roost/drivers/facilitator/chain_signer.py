@@ -38,7 +38,7 @@ class ChainSigner(FacilitatorWeb3Signer):
     def find_transfer(self, token: str, transfer: ParsedEIP3009Authorization) -> str | None:
         """Return the transaction that made a signed transfer (EIP-3009), or None if none of the newest blocks has it.
 
-        Raises Web3Exception, OSError.
+        Its errors are those of `RpcError`.
         """
         eth = self._w3.eth
         topics = [_USED, bytes.fromhex(transfer.from_address[2:]).rjust(32, b"\0"), transfer.nonce]

@@ -54,7 +54,7 @@ class Verification:
 
 
 @dataclass(frozen=True)
-class Settlement:
+class PaymentSettlement:
     """transaction: its hash, empty if none was sent. network, payer, amount: what the facilitator says, if it does."""
 
     is_settled: bool
@@ -73,7 +73,7 @@ class Facilitator(ABC):
         """Check whether a payment would succeed. Raises FacilitatorUnavailable, FacilitatorFailed."""
 
     @abstractmethod
-    async def settle(self, request: PaymentRequest) -> Settlement:
+    async def settle(self, request: PaymentRequest) -> PaymentSettlement:
         """Move the money of a payment. Raises FacilitatorUnavailable, FacilitatorFailed; both leave it open."""
 
     @abstractmethod

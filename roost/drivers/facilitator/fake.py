@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from roost.core.ethereum import checksum_address
-from roost.drivers.facilitator.contract import Facilitator, PaymentRequest, Settlement, Verification
+from roost.drivers.facilitator.contract import Facilitator, PaymentRequest, PaymentSettlement, Verification
 
 
 class FakeFacilitator(Facilitator):
@@ -17,9 +17,9 @@ class FakeFacilitator(Facilitator):
     def __init__(self) -> None:
         self.balances: Counter[str] = Counter()
         self.calls: list[str] = []
-        self.settlements: dict[tuple[str, str], Settlement] = {}
+        self.settlements: dict[tuple[str, str], PaymentSettlement] = {}
         self.on_verify: Callable[[PaymentRequest], Awaitable[Verification | None]] | None = None
-        self.on_settle: Callable[[PaymentRequest], Awaitable[Settlement | None]] | None = None
+        self.on_settle: Callable[[PaymentRequest], Awaitable[PaymentSettlement | None]] | None = None
 
     async def verify(self, request: PaymentRequest) -> Verification:
         self.calls.append("verify")
@@ -31,23 +31,23 @@ class FakeFacilitator(Facilitator):
             reason = "invalid_exact_evm_nonce_already_used"
         return Verification(reason is None, payer, reason)
 
-    async def settle(self, request: PaymentRequest) -> Settlement:
+    async def settle(self, request: PaymentRequest) -> PaymentSettlement:
         self.calls.append("settle")
         if self.on_settle is not None and (answer := await self.on_settle(request)) is not None:
             return answer
         return self.move(request)
 
-    def move(self, request: PaymentRequest) -> Settlement:
+    def move(self, request: PaymentRequest) -> PaymentSettlement:
         """Settle a payment, once."""
         payer, nonce, value = _parse(request)
         network = str(request.requirements["network"])
         if (done := self.settlements.get((payer, nonce))) is not None:
             return done
         if (reason := self._refusal(request)) is not None:
-            return Settlement(False, network=network, payer=payer, reason=reason)
+            return PaymentSettlement(False, network=network, payer=payer, reason=reason)
         self.balances[payer] -= value
         self.balances[str(request.requirements["payTo"]).lower()] += value
-        done = Settlement(True, f"0x{len(self.settlements) + 1:064x}", network, payer)
+        done = PaymentSettlement(True, f"0x{len(self.settlements) + 1:064x}", network, payer)
         self.settlements[payer, nonce] = done
         return done
 

@@ -39,7 +39,7 @@ from roost.drivers.facilitator.contract import (
     FacilitatorFailed,
     FacilitatorUnavailable,
     PaymentRequest,
-    Settlement,
+    PaymentSettlement,
     Verification,
 )
 from roost.drivers.facilitator.x402_forms import from_settle_response, from_verify_response, to_sdk
@@ -85,7 +85,7 @@ class LocalFacilitator(Facilitator):
     async def verify(self, request: PaymentRequest) -> Verification:
         return await run_in_daemon_thread(lambda: self._verify(request))
 
-    async def settle(self, request: PaymentRequest) -> Settlement:
+    async def settle(self, request: PaymentRequest) -> PaymentSettlement:
         return await run_in_daemon_thread(lambda: self._settle(request))
 
     async def close(self) -> None:
@@ -99,16 +99,16 @@ class LocalFacilitator(Facilitator):
         except (*RpcError, RuntimeError) as error:
             raise FacilitatorFailed(f"The payment could not be checked: {type(error).__name__}") from None
 
-    def _settle(self, request: PaymentRequest) -> Settlement:
+    def _settle(self, request: PaymentRequest) -> PaymentSettlement:
         try:
             answer = from_settle_response(self._facilitator.settle(*to_sdk(request)))
             return answer if answer.is_settled else self._find_settlement(request) or answer
         except SchemeNotFoundError:
-            return Settlement(False, reason=_UNKNOWN_NETWORK)
+            return PaymentSettlement(False, reason=_UNKNOWN_NETWORK)
         except (*RpcError, RuntimeError) as error:
             raise FacilitatorFailed(f"The payment could not be settled: {type(error).__name__}") from None
 
-    def _find_settlement(self, request: PaymentRequest) -> Settlement | None:
+    def _find_settlement(self, request: PaymentRequest) -> PaymentSettlement | None:
         """Return the settlement of a payment that is on the chain already, or None."""
         requirements = request.requirements
         authorization = ExactEIP3009Payload.from_dict(dict(request.payload["payload"]))
@@ -128,4 +128,4 @@ class LocalFacilitator(Facilitator):
         transaction = self._signer.find_transfer(requirements["asset"], transfer) if signature.valid else None
         if transaction is None:
             return None
-        return Settlement(True, transaction, requirements["network"], transfer.from_address)
+        return PaymentSettlement(True, transaction, requirements["network"], transfer.from_address)

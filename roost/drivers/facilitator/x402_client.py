@@ -16,7 +16,7 @@ from roost.drivers.facilitator.contract import (
     FacilitatorFailed,
     FacilitatorUnavailable,
     PaymentRequest,
-    Settlement,
+    PaymentSettlement,
     Verification,
 )
 
@@ -49,7 +49,7 @@ class X402Facilitator(Facilitator):
 
             return from_verify_response(await client.verify(*to_sdk(request)))
 
-    async def settle(self, request: PaymentRequest) -> Settlement:
+    async def settle(self, request: PaymentRequest) -> PaymentSettlement:
         async with self._asking(self._settle_seconds) as client:
             from roost.drivers.facilitator.x402_forms import from_settle_response, to_sdk
 

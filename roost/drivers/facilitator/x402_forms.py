@@ -3,7 +3,7 @@
 from x402.schemas import PaymentPayload, PaymentRequirements, SettleResponse, VerifyResponse
 from x402.schemas.v1 import PaymentPayloadV1, PaymentRequirementsV1
 
-from roost.drivers.facilitator.contract import PaymentRequest, Settlement, Verification
+from roost.drivers.facilitator.contract import PaymentRequest, PaymentSettlement, Verification
 
 Payload = PaymentPayload | PaymentPayloadV1
 Requirements = PaymentRequirements | PaymentRequirementsV1
@@ -22,10 +22,10 @@ def from_verify_response(answer: VerifyResponse) -> Verification:
     return Verification(answer.is_valid, answer.payer, _shorten(answer.invalid_reason))
 
 
-def from_settle_response(answer: SettleResponse) -> Settlement:
+def from_settle_response(answer: SettleResponse) -> PaymentSettlement:
     transaction = answer.transaction[:_HASH_LENGTH]
     reason = _shorten(answer.error_reason)
-    return Settlement(answer.success, transaction, answer.network, answer.payer, answer.amount, reason)
+    return PaymentSettlement(answer.success, transaction, answer.network, answer.payer, answer.amount, reason)
 
 
 def _shorten(reason: str | None) -> str | None:

@@ -89,7 +89,7 @@ class PaidContent:
             if response.rest is not None:
                 await response.rest.aclose()
             raise
-        receipt = forms.receipt(version, verified.terms, payment.payer, payment.transaction_hash or "")
+        receipt = forms.create_receipt(version, verified.terms, payment.payer, payment.transaction_hash or "")
         name = "PAYMENT-RESPONSE" if version == 2 else "X-PAYMENT-RESPONSE"
         return replace(response, headers={**response.headers, name: forms.encode_header(receipt)})
 

@@ -1,7 +1,7 @@
 """JSON forms of x402, versions 1 and 2: what must be paid, a payment in a header, and the receipt.
 
 Version 1 names a network `base`, version 2 `eip155:8453`. A payment is parsed strictly, and what a facilitator gets is
-written anew from what was parsed, so a field that was not checked reaches nobody.
+made of what was parsed, so a field that was not checked goes no further.
 """
 
 import base64
@@ -62,8 +62,8 @@ class _SignedTransfer(_Form):
     def with_checksums(self) -> "_SignedTransfer":
         """Return the transfer with its addresses as facilitators take them, with checksums (EIP-55)."""
         one = self.authorization
-        addresses = {"from_": _checksum(one.from_), "to": _checksum(one.to)}
-        return self.model_copy(update={"authorization": one.model_copy(update=addresses)})
+        written = one.model_copy(update={"from_": _checksum(one.from_), "to": _checksum(one.to)})
+        return _SignedTransfer.model_construct(signature=self.signature, authorization=written)
 
 
 class _Resource(_Form):
@@ -183,7 +183,7 @@ def required_payment_v1(error: str, terms: Sequence[PaymentTerms], resource: Pai
     return {"x402Version": 1, "error": error, "accepts": accepts}
 
 
-def receipt(version: int, terms: PaymentTerms, payer: str, transaction: str) -> dict[str, Any]:
+def create_receipt(version: int, terms: PaymentTerms, payer: str, transaction: str) -> dict[str, Any]:
     """Return the settlement of a payment, for its payer."""
     network = terms.asset.network.caip2 if version == 2 else terms.asset.network.name
     return {"success": True, "transaction": transaction, "network": network, "payer": _checksum(payer)}

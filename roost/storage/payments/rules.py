@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from datetime import datetime
 
-from roost.drivers.facilitator.contract import Settlement
+from roost.drivers.facilitator.contract import PaymentSettlement
 from roost.storage.payments import eip3009
 from roost.storage.payments.errors import PaymentRefused
 from roost.storage.payments.forms import AnyPayment
@@ -50,7 +50,7 @@ def check_validity(transfer: TransferAuthorization, now: datetime) -> None:
         )
 
 
-def is_settlement_of(settlement: Settlement, transfer: TransferAuthorization, terms: PaymentTerms) -> bool:
+def is_settlement_of(settlement: PaymentSettlement, transfer: TransferAuthorization, terms: PaymentTerms) -> bool:
     """Return whether a facilitator's answer names nothing but this transfer."""
     network = terms.asset.network
     return (
@@ -61,7 +61,7 @@ def is_settlement_of(settlement: Settlement, transfer: TransferAuthorization, te
     )
 
 
-def is_definite_refusal(settlement: Settlement) -> bool:
+def is_definite_refusal(settlement: PaymentSettlement) -> bool:
     """Return whether a refusal says that no money has moved; with any other reason it may have."""
     reason = settlement.reason or ""
     return reason.startswith(_REFUSALS) and not settlement.transaction and not any(part in reason for part in _OPEN)

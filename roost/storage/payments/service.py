@@ -22,7 +22,7 @@ from roost.drivers.facilitator.contract import (
     FacilitatorFailed,
     FacilitatorUnavailable,
     PaymentRequest,
-    Settlement,
+    PaymentSettlement,
 )
 from roost.identity import tenants
 from roost.storage.payment_instructions.assets import PaymentAssets
@@ -79,7 +79,7 @@ class PaymentService:
     async def get_offer(self, tenant_id: str, cid: Cid) -> PaymentOffer:
         """Return what must be paid for a private CID of the tenant.
 
-        Raises ContentNotForSale, and PaymentsUnavailable or NoPayableAsset if nobody can pay here.
+        Raises ContentNotForSale, and PaymentsUnavailable or NoPayableAsset if this server takes no payment for it.
         """
         instruction = await self._db.read(lambda connection: find_for_content(connection, tenant_id, cid))
         if instruction is None:
@@ -165,7 +165,7 @@ class PaymentService:
     def _resume_terms(self, offer: PaymentOffer, row: Payment, transfer: TransferAuthorization) -> PaymentTerms:
         """Return the terms of an open payment that is presented again, as they were when it was first.
 
-        Raises PaymentUsed, also for one that is for other content or signed anew, and PaymentInProgress.
+        Raises PaymentUsed, also for one that is for other content or has another signature, and PaymentInProgress.
         """
         asset = self._assets.find_asset(row.network, row.asset)
         same = (row.tenant_id, row.cid, row.digest) == (offer.tenant_id, offer.cid, transfer.digest)
@@ -175,7 +175,7 @@ class PaymentService:
             raise PaymentInProgress
         return PaymentTerms(asset, row.pay_to, int(row.amount))
 
-    async def _refuse(self, claimed: Payment, settlement: Settlement) -> Problem:
+    async def _refuse(self, claimed: Payment, settlement: PaymentSettlement) -> Problem:
         """Record a refusal and return the problem for the payer.
 
         After an earlier attempt no refusal is definite: that attempt may have moved the money.

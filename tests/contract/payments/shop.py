@@ -2,23 +2,45 @@
 
 import base64
 import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import httpx2 as httpx
 
+from roost.drivers.facilitator.fake import FakeFacilitator
 from roost.storage.content.model import ContentNetwork
-from tests.chain.anvil import NETWORK, OLD_NETWORK, TOKEN
+from tests.chain.anvil import OLD_NETWORK, TOKEN
 from tests.chain.payer import SELLER, encode, pay
+from tests.conformance.facilitators import served_facilitator
 from tests.contract.storage import keep
 from tests.server import RunningServer
-from tests.wallet import LocalAccount
+from tests.wallet import Account, LocalAccount
 
 INSTRUCTIONS = "/v3/x402/payment_instructions"
 PAYMENTS = "/v3/x402/payments"
 PRICE = 10_000
 CONTENT = b"an article that must be paid for"
 SEPOLIA = {"asset": TOKEN, "pay_to": SELLER, "network": OLD_NETWORK, "amount": str(PRICE), "description": "One read"}
+
+
+@dataclass
+class Bank:
+    """The facilitator of a server; `url` is where it is served."""
+
+    facilitator: FakeFacilitator
+    url: str
+
+    def account(self, amount: int = 10 * PRICE) -> LocalAccount:
+        """Return an account with tokens."""
+        account = Account.create()
+        self.facilitator.balances[account.address.lower()] = amount
+        return account
+
+    def reset(self) -> None:
+        self.facilitator.on_verify = self.facilitator.on_settle = None
+        self.facilitator.calls.clear()
 
 
 @dataclass
@@ -46,6 +68,11 @@ class Shop:
         """Return a payment for what the file asks."""
         (needed, *_) = required(await self.get(path=path), version)["accepts"]
         return await pay(payer, needed)
+
+    async def set_price(self, amount: int) -> None:
+        body = {"payment_requirements": [{**SEPOLIA, "amount": str(amount)}]}
+        changed = await self.api.patch(f"{INSTRUCTIONS}/{self.instruction['id']}", json=body)
+        assert changed.status_code == 200, changed.text
 
     async def payments(self, **query: str) -> list[dict[str, Any]]:
         return (await self.api.get(PAYMENTS, params=query)).json()["data"]["payments"]
@@ -76,4 +103,8 @@ async def open_shop(server: RunningServer, tenant: str, *requirements: dict[str,
     return Shop(api, server.client(host=f"{gateway}.gateways.localhost"), instruction, cid)
 
 
-__all__ = ["CONTENT", "NETWORK", "OLD_NETWORK", "PRICE", "Shop", "open_shop", "receipt", "required"]
+@asynccontextmanager
+async def open_bank() -> AsyncIterator[Bank]:
+    facilitator = FakeFacilitator()
+    async with served_facilitator(facilitator) as url:
+        yield Bank(facilitator, url)
