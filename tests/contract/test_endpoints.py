@@ -126,7 +126,7 @@ async def test_the_storage_api_asks_for_the_contracts_scopes(server: RunningServ
         answer = await client(server, token, "api.localhost").request(row["method"], path, json={})
         assert answer.status_code == status, answer.text
         assert answer.json()["error"]["code"] == status
-    allowed = await client(server, server.key(scopes=frozenset({row["scope"]})), "api.localhost").request(
+    allowed = await client(server, server.key(scopes=frozenset({scope})), "api.localhost").request(
         row["method"], path, json={}
     )
     assert allowed.status_code in {400, 404}, allowed.text

@@ -1,9 +1,12 @@
 """Payment instructions: of one tenant, with versions, attached to private CIDs, each to one at most."""
 
 import asyncio
+from concurrent.futures import Future
+from datetime import timedelta
 
 import pytest
 
+from roost.core import clock
 from roost.core.db import Connection, Database
 from roost.core.page_cursor import InvalidPageToken
 from roost.identity import tenants
@@ -11,6 +14,7 @@ from roost.storage.content.model import ContentNetwork
 from roost.storage.files.errors import FileNotFound
 from roost.storage.files.model import FileMetadata
 from roost.storage.files.service import FileService, NewFile
+from roost.storage.payment_instructions import store
 from roost.storage.payment_instructions.assets import BUILT_IN, PaymentAssets
 from roost.storage.payment_instructions.errors import (
     CidAlreadyAttached,
@@ -21,6 +25,7 @@ from roost.storage.payment_instructions.errors import (
     PaymentInstructionNotFound,
 )
 from roost.storage.payment_instructions.model import (
+    CidAttachment,
     PaymentInstruction,
     PaymentInstructionFilter,
     PaymentInstructionUpdate,
@@ -197,6 +202,18 @@ async def test_a_deleted_file_is_detached(
     await instructions.delete(mine, created.id)
 
 
+async def test_an_expired_file_is_detached(
+    env: StorageEnv, files: FileService, instructions: PaymentInstructionService
+) -> None:
+    mine, created = env.tenant_id, await create(env, instructions)
+    file = await env.file(b"one", FileMetadata(expires_at=clock.utc_now() - timedelta(seconds=1)))
+    await instructions.attach_cid(mine, created.id, file.cid)
+    assert await files.expire() == 1
+    assert await instructions.find_for_content(mine, Cid.parse(file.cid)) is None
+    with pytest.raises(FileNotFound):
+        await instructions.attach_cid(mine, created.id, file.cid)
+
+
 async def test_another_spelling_of_a_deleted_file_stays_attached(
     env: StorageEnv, files: FileService, instructions: PaymentInstructionService
 ) -> None:
@@ -246,7 +263,7 @@ async def test_a_cid_waits_for_the_deletion_of_its_instruction(
     mine, created, file = env.tenant_id, await create(env, instructions), await env.file(b"one")
     loop = asyncio.get_running_loop()
 
-    def delete_meanwhile(connection: Connection) -> object:
+    def delete_meanwhile(connection: Connection) -> "Future[CidAttachment]":
         tenants.lock_tenant(connection, mine)
         attaching = run_concurrently(database, loop, instructions.attach_cid(mine, created.id, file.cid))
         connection.exec_driver_sql("UPDATE payment_instructions SET deleted_at = 1")
@@ -256,3 +273,42 @@ async def test_a_cid_waits_for_the_deletion_of_its_instruction(
     with pytest.raises(PaymentInstructionNotFound):
         await asyncio.wrap_future(attaching)
     assert await database.read(lambda connection: find_for_content(connection, mine, Cid.parse(file.cid))) is None
+
+
+@ON_POSTGRESQL
+async def test_a_cid_waits_for_the_deletion_of_its_file(
+    env: StorageEnv, database: Database, files: FileService, instructions: PaymentInstructionService
+) -> None:
+    mine, created, file = env.tenant_id, await create(env, instructions), await env.file(b"one")
+    loop = asyncio.get_running_loop()
+
+    def delete_meanwhile(connection: Connection) -> "Future[CidAttachment]":
+        tenants.lock_tenant(connection, mine)
+        attaching = run_concurrently(database, loop, instructions.attach_cid(mine, created.id, file.cid))
+        files.remove(connection, file)
+        return attaching
+
+    attaching = await database.write(delete_meanwhile)
+    with pytest.raises(FileNotFound):
+        await asyncio.wrap_future(attaching)
+    assert await instructions.list_cids(mine, created.id, None, 10) == ([], None)
+
+
+@ON_POSTGRESQL
+async def test_a_deletion_waits_for_a_cid(
+    env: StorageEnv, database: Database, instructions: PaymentInstructionService
+) -> None:
+    mine, created, file = env.tenant_id, await create(env, instructions), await env.file(b"one")
+    loop = asyncio.get_running_loop()
+
+    def attach_meanwhile(connection: Connection) -> "Future[None]":
+        tenants.lock_tenant(connection, mine)
+        deleting = run_concurrently(database, loop, instructions.delete(mine, created.id))
+        attachment = CidAttachment("a", mine, created.id, file.cid, file.cid, clock.utc_now())
+        store.insert_attachment(connection, attachment)
+        return deleting
+
+    deleting = await database.write(attach_meanwhile)
+    with pytest.raises(PaymentInstructionInUse):
+        await asyncio.wrap_future(deleting)
+    assert await instructions.find_for_content(mine, Cid.parse(file.cid)) == created
