@@ -257,27 +257,3 @@ async def test_two_servers_on_one_database(
             statuses = [answer.status_code for answer in await asyncio.gather(*gets)]
             assert sorted(statuses) == [200] + [402] * 19
             assert chain.balance(SELLER) == before + PRICE
-
-
-def test_a_facilitator_that_anybody_could_use_is_refused(chain: Chain, tmp_path: Path) -> None:
-    key = tmp_path / "key"
-    key.write_text(FACILITATOR_KEY)
-    variables = {**os.environ, "ROOST_FACILITATOR_KEY_FILE": str(key)}
-
-    def run(*flags: str, **more: str) -> subprocess.CompletedProcess[str]:
-        command = [*ROOST, "facilitator", "--data", str(tmp_path / "none"), "--port", "0", *flags]
-        return subprocess.run(
-            command, env={**variables, **more}, capture_output=True, text=True, timeout=60, check=False
-        )
-
-    for ran, words in (
-        (run("--rpc", chain.url, "--host", "0.0.0.0"), "ROOST_FACILITATOR_TOKEN"),
-        (run(), "ROOST_FACILITATOR_RPC"),
-        (run("--rpc", "http://127.0.0.1:1"), "No chain answers"),
-        (run("--rpc", chain.url, ROOST_FACILITATOR_KEY_FILE="", ROOST_FACILITATOR_KEY="12"), "64 hexadecimal digits"),
-        (run("--rpc", chain.url, ROOST_FACILITATOR_KEY_FILE=""), "ROOST_FACILITATOR_KEY_FILE"),
-    ):
-        assert ran.returncode != 0
-        assert words in ran.stderr, ran.stderr
-        assert FACILITATOR_KEY not in ran.stderr
-        assert len(ran.stderr.splitlines()) <= 3, ran.stderr

@@ -47,6 +47,8 @@ from roost.storage.groups.service import GroupService
 from roost.storage.payment_instructions.assets import PaymentAssets
 from roost.storage.payment_instructions.model import PaymentInstructionFilter, PaymentInstructionUpdate
 from roost.storage.payment_instructions.service import PaymentInstructionService
+from roost.storage.payments.model import PaymentFilter, PaymentState
+from roost.storage.payments.service import PaymentService
 from roost.storage.pins import store as pins
 from roost.storage.pins.model import PinQuery, PinState
 from roost.storage.signatures.service import SignatureService
@@ -282,6 +284,20 @@ async def test_payment_instructions_hold(upgraded: Database) -> None:
     assert (await instructions.update(TENANT, "pi1", PaymentInstructionUpdate(name="x"))).version == 2
     await files.delete(TENANT, PRIVATE, "f1")
     assert await instructions.find_for_content(TENANT, Cid.parse(CID)) is None
+
+
+async def test_payments_hold(upgraded: Database) -> None:
+    payments = PaymentService(upgraded, PaymentAssets(), None)
+    page, _ = await payments.list(TENANT, PaymentFilter(cid=CID), None, 10)
+    assert [(one.id, one.state) for one in page] == [
+        ("pay5", PaymentState.REFUSED),
+        ("pay4", PaymentState.SETTLING),
+        ("pay3", PaymentState.UNKNOWN),
+        ("pay2", PaymentState.SETTLED),
+        ("pay1", PaymentState.SETTLED),
+    ]
+    (total,) = await payments.totals(TENANT)
+    assert (total.count, total.amount) == (2, 10_000 + 2**256 - 1)
 
 
 async def test_pins_go_on(upgraded: Database) -> None:

@@ -4,6 +4,7 @@ It settles once: for a payment whose transaction is on the chain already, `settl
 that lost an answer asks again. Calls are synchronous in the SDK and run in threads.
 """
 
+import re
 from typing import Any
 
 from x402 import x402FacilitatorSync
@@ -44,6 +45,7 @@ from roost.drivers.facilitator.contract import (
 )
 from roost.drivers.facilitator.x402_forms import from_settle_response, from_verify_response, to_sdk
 
+_KEY = re.compile(r"(0x)?[0-9a-fA-F]{64}", re.ASCII)
 _RECEIPT_SECONDS = SETTLE_SECONDS - 5.0
 """Seconds until a transaction counts as pending, so that this answer comes before the caller's limit."""
 _UNKNOWN_NETWORK = "unsupported_scheme"
@@ -54,11 +56,10 @@ class LocalFacilitator(Facilitator):
 
     def __init__(self, key: Sensitive[str], rpc_url: str) -> None:
         """Connect to the chain. Raises FacilitatorUnavailable, and FacilitatorFailed for a malformed key."""
+        if _KEY.fullmatch(key.reveal()) is None:  # shorter ones are valid for the library, and other accounts
+            raise FacilitatorFailed("The key must be 64 hexadecimal digits")
         try:
             self._signer = ChainSigner(key.reveal(), rpc_url, _RECEIPT_SECONDS)
-        except ValueError:
-            raise FacilitatorFailed("The key must be 64 hexadecimal digits") from None
-        try:
             chain_id = self._signer.get_chain_id()
         except RpcError as error:
             raise FacilitatorUnavailable(f"No chain answers at the RPC address: {type(error).__name__}") from None

@@ -75,7 +75,7 @@ class X402Facilitator(Facilitator):
         except httpx.HTTPError as error:
             message = f"The facilitator of payments cannot be reached: {type(error).__name__}"
             raise FacilitatorUnavailable(message, retry_after=RETRY_SECONDS) from None
-        except ValueError:  # the SDK's error for another status and for malformed answers
+        except (ValueError, RecursionError):  # of the SDK for another status, and for malformed answers
             raise FacilitatorFailed("The facilitator of payments answered with an error or malformed") from None
 
     async def _open(self) -> "HTTPFacilitatorClient":

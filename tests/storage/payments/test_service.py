@@ -1,0 +1,262 @@
+"""Payments over a facilitator in memory: claims, records, and what is left when an answer is lost."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+
+import pytest
+from sqlalchemy import Connection
+
+from roost.core import clock
+from roost.core.db import Database
+from roost.drivers.facilitator.contract import FacilitatorFailed, PaymentRequest, PaymentSettlement
+from roost.drivers.facilitator.fake import FakeFacilitator
+from roost.storage.content.model import ContentNetwork
+from roost.storage.files.service import FileService
+from roost.storage.payment_instructions.assets import PaymentAssets
+from roost.storage.payment_instructions.model import PaymentInstructionUpdate, PaymentRequirement
+from roost.storage.payment_instructions.service import PaymentInstructionService
+from roost.storage.payments import store
+from roost.storage.payments.errors import (
+    ContentNotForSale,
+    InstructionChanged,
+    NoPayableAsset,
+    PaymentInProgress,
+    PaymentRefused,
+    PaymentsUnavailable,
+    PaymentUnconfirmed,
+    PaymentUsed,
+)
+from roost.storage.payments.forms import AnyPayment, parse_payment
+from roost.storage.payments.model import CLAIM_SECONDS, Payment, PaymentFilter, PaymentOffer, PaymentState
+from roost.storage.payments.service import PaymentService, VerifiedPayment
+from roost.storage.unixfs.cid import Cid
+from tests.storage.payments.payer import ASSET, RESOURCE, SELLER, new_payer, payment_json, sign_transfer
+from tests.storage.payments.test_forms import encode
+from tests.storage.storage_env import StorageEnv
+from tests.wallet import LocalAccount
+
+PRICE = PaymentRequirement(ASSET.address, SELLER, "base-sepolia", "10000")
+
+
+@dataclass
+class Shop:
+    payments: PaymentService
+    instructions: PaymentInstructionService
+    facilitator: FakeFacilitator
+    tenant_id: str
+    cid: Cid
+    instruction_id: str
+
+    async def verify(self, payment: AnyPayment, cid: Cid | None = None) -> VerifiedPayment:
+        offer = await self.payments.get_offer(self.tenant_id, cid or self.cid)
+        return await self.payments.verify(offer, payment, RESOURCE)
+
+    async def take(self, payment: AnyPayment) -> Payment:
+        return await self.payments.settle(await self.verify(payment))
+
+    async def states(self) -> Sequence[PaymentState]:
+        page, _ = await self.payments.list(self.tenant_id, PaymentFilter(), None, 10)
+        return [payment.state for payment in page]
+
+    def pay(self, amount: int = 10_000, nonce: str = "0x" + "ab" * 32) -> AnyPayment:
+        """Return a payment of a new account with tokens."""
+        payer: LocalAccount = new_payer()
+        self.facilitator.balances[payer.address.lower()] = amount
+        return parse_payment(encode(payment_json(sign_transfer(payer, nonce=nonce))))
+
+
+@pytest.fixture
+async def shop(env: StorageEnv, database: Database) -> Shop:
+    instructions = PaymentInstructionService(database, FileService(database), PaymentAssets())
+    facilitator = FakeFacilitator()
+    payments = PaymentService(database, PaymentAssets(), facilitator)
+    made = await instructions.create(env.tenant_id, "articles", [PRICE])
+    cid = (await env.file(b"article", network=ContentNetwork.PRIVATE)).cid
+    await instructions.attach_cid(env.tenant_id, made.id, cid)
+    return Shop(payments, instructions, facilitator, env.tenant_id, Cid.parse(cid), made.id)
+
+
+async def test_an_offer(shop: Shop, env: StorageEnv, database: Database) -> None:
+    offer = await shop.payments.get_offer(shop.tenant_id, shop.cid)
+    (terms,) = offer.terms
+    assert (offer.instruction_id, offer.instruction_version, terms.amount) == (shop.instruction_id, 1, 10_000)
+    assert terms.asset == ASSET
+    with pytest.raises(ContentNotForSale):
+        await shop.payments.get_offer(env.other_id, shop.cid)
+    without = PaymentService(database, PaymentAssets(), None)
+    with pytest.raises(PaymentsUnavailable):
+        await without.get_offer(shop.tenant_id, shop.cid)
+    with pytest.raises(ContentNotForSale):
+        await without.get_offer(env.other_id, shop.cid)
+
+
+async def test_an_asset_that_is_no_longer_configured(shop: Shop, database: Database) -> None:
+    class Fewer(PaymentAssets):
+        def find_asset(self, network: str, address: str) -> None: ...
+
+    payment = shop.pay()
+    verified = await shop.verify(payment)
+    shop.facilitator.on_settle = lose_answer
+    with pytest.raises(PaymentUnconfirmed):
+        await shop.payments.settle(verified)
+    fewer = PaymentService(database, Fewer(), shop.facilitator)
+    with pytest.raises(NoPayableAsset):
+        await fewer.get_offer(shop.tenant_id, shop.cid)
+    with pytest.raises(PaymentUsed):
+        await fewer.verify(verified.offer, payment, RESOURCE)
+
+
+async def lose_answer(_request: PaymentRequest) -> PaymentSettlement:
+    raise FacilitatorFailed
+
+
+async def test_a_settled_payment(shop: Shop) -> None:
+    payment = shop.pay()
+    taken = await shop.take(payment)
+    assert (taken.state, taken.amount, taken.cid) == (PaymentState.SETTLED, "10000", str(shop.cid.v1()))
+    assert (taken.network, taken.asset, taken.pay_to) == ("eip155:84532", ASSET.address.lower(), SELLER.lower())
+    with pytest.raises(PaymentUsed):
+        await shop.verify(payment)
+    assert shop.facilitator.calls == ["verify", "settle"]
+    (total,) = await shop.payments.totals(shop.tenant_id)
+    assert (total.count, total.amount, total.instruction_id) == (1, 10_000, shop.instruction_id)
+
+
+async def test_one_of_many_that_were_verified_settles(shop: Shop) -> None:
+    payment = shop.pay()
+    verified = [await shop.verify(payment) for _ in range(10)]
+    results = await asyncio.gather(*map(shop.payments.settle, verified), return_exceptions=True)
+    assert sorted(type(result).__name__ for result in results) == ["Payment"] + ["PaymentUsed"] * 9
+    assert shop.facilitator.calls.count("settle") == 1
+
+
+@pytest.mark.parametrize("change", ["update", "detach"])
+async def test_an_instruction_that_changes_after_the_check(shop: Shop, change: str) -> None:
+    verified = await shop.verify(shop.pay())
+    if change == "update":
+        await shop.instructions.update(shop.tenant_id, shop.instruction_id, PaymentInstructionUpdate(name="new"))
+    else:
+        await shop.instructions.detach_cid(shop.tenant_id, shop.instruction_id, str(shop.cid))
+    with pytest.raises(InstructionChanged):
+        await shop.payments.settle(verified)
+    assert "settle" not in shop.facilitator.calls
+    assert await shop.states() == []
+
+
+async def test_an_open_payment_has_one_claim_at_a_time(shop: Shop) -> None:
+    payment = shop.pay()
+    shop.facilitator.on_settle = lose_answer
+    with pytest.raises(PaymentUnconfirmed):
+        await shop.take(payment)
+    shop.facilitator.on_settle = None
+    again = [await shop.verify(payment) for _ in range(10)]
+    results = await asyncio.gather(*map(shop.payments.settle, again), return_exceptions=True)
+    assert sorted(type(result).__name__ for result in results) == ["Payment"] + ["PaymentInProgress"] * 9
+    assert shop.facilitator.calls == ["verify", "settle", "settle"]
+    assert await shop.states() == [PaymentState.SETTLED]
+
+
+async def test_a_claim_that_ended_without_a_record(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The request is cancelled, as by the end of its server, after the money has moved."""
+    payment, asked = shop.pay(), asyncio.Event()
+
+    async def move_and_hang(request: PaymentRequest) -> None:
+        shop.facilitator.move(request)
+        asked.set()
+        await asyncio.Event().wait()
+
+    shop.facilitator.on_settle = move_and_hang
+    first = asyncio.create_task(shop.take(payment))
+    await asyncio.wait_for(asked.wait(), 10)
+    first.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await first
+    shop.facilitator.on_settle = None
+    with pytest.raises(PaymentInProgress):
+        await shop.verify(payment)
+    later = clock.utc_now() + timedelta(seconds=CLAIM_SECONDS)
+    monkeypatch.setattr(clock, "utc_now", lambda: later)
+    assert (await shop.take(payment)).state is PaymentState.SETTLED
+    assert shop.facilitator.balances[SELLER.lower()] == 10_000
+
+
+async def test_a_request_that_lost_its_claim_records_nothing(shop: Shop, database: Database) -> None:
+    """It was suspended for longer than its claim; the content is served by the request that took the claim over."""
+    payment = shop.pay()
+    verified = await shop.verify(payment)
+
+    async def take_over(_request: PaymentRequest) -> None:
+        shop.facilitator.on_settle = None
+
+        def claim(connection: Connection) -> bool:
+            row = store.find_payment(connection, verified.transfer.payer, verified.transfer.nonce)
+            assert row is not None
+            now = row.claimed_until
+            return store.claim_payment(connection, row, now, now)
+
+        assert await database.write(claim)
+
+    shop.facilitator.on_settle = take_over
+    with pytest.raises(PaymentInProgress):
+        await shop.payments.settle(verified)
+    assert await shop.states() == [PaymentState.SETTLING]
+
+
+async def test_after_a_lost_answer_a_refusal_is_not_definite(shop: Shop) -> None:
+    payment = shop.pay()
+
+    async def refuse(_request: PaymentRequest) -> PaymentSettlement:
+        return PaymentSettlement(False, network="base-sepolia", reason="insufficient_funds")
+
+    shop.facilitator.on_settle = lose_answer
+    with pytest.raises(PaymentUnconfirmed):
+        await shop.take(payment)
+    shop.facilitator.on_settle = refuse
+    with pytest.raises(PaymentUnconfirmed, match="ask the seller about payment"):
+        await shop.take(payment)
+    assert await shop.states() == [PaymentState.UNKNOWN]
+    shop.facilitator.on_settle = None
+    assert (await shop.take(payment)).attempt == 3
+
+
+async def test_an_open_payment_needs_no_check_of_its_time(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    payer = new_payer()
+    shop.facilitator.balances[payer.address.lower()] = 10_000
+    before = int(clock.utc_now().timestamp()) + 60
+    payment = parse_payment(encode(payment_json(sign_transfer(payer, valid_before=before))))
+    shop.facilitator.on_settle = lose_answer
+    with pytest.raises(PaymentUnconfirmed):
+        await shop.take(payment)
+    shop.facilitator.on_settle = None
+    later = clock.utc_now() + timedelta(hours=1)
+    monkeypatch.setattr(clock, "utc_now", lambda: later)
+    assert (await shop.take(payment)).state is PaymentState.SETTLED
+
+
+async def test_other_content_and_other_signatures_open_nothing(shop: Shop, env: StorageEnv) -> None:
+    payment = shop.pay()
+    shop.facilitator.on_settle = lose_answer
+    with pytest.raises(PaymentUnconfirmed):
+        await shop.take(payment)
+    other = Cid.parse((await env.file(b"another", network=ContentNetwork.PRIVATE)).cid)
+    await shop.instructions.attach_cid(shop.tenant_id, shop.instruction_id, str(other))
+    with pytest.raises(PaymentUsed):
+        await shop.verify(payment, other)
+    offer: PaymentOffer = await shop.payments.get_offer(shop.tenant_id, shop.cid)
+    with pytest.raises(PaymentUsed):
+        await shop.payments.verify(replace(offer, tenant_id=env.other_id), payment, RESOURCE)
+
+
+async def test_pages_and_sums(shop: Shop) -> None:
+    for number in range(3):
+        await shop.take(shop.pay(nonce=f"0x{number:064x}"))
+    with pytest.raises(PaymentRefused):
+        await shop.take(shop.pay(amount=1))
+    first, token = await shop.payments.list(shop.tenant_id, PaymentFilter(cid=str(shop.cid)), None, 2)
+    rest, end = await shop.payments.list(shop.tenant_id, PaymentFilter(), token, 2)
+    assert [int(payment.nonce, 16) for payment in (*first, *rest)] == [2, 1, 0]
+    assert end is None
+    wanted = PaymentFilter(state=PaymentState.UNKNOWN)
+    assert (await shop.payments.list(shop.tenant_id, wanted, None, 2))[0] == []
