@@ -1,18 +1,13 @@
 """Payments on a chain of its own: `roost up`, `roost facilitator`, and clients that pay by the SDK of x402."""
 
 import asyncio
-import os
 import re
-import signal
 import sqlite3
-import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
 
 import httpx
 import httpx2
@@ -22,79 +17,18 @@ from x402.http.clients import x402AsyncTransport
 from x402.http.utils import decode_payment_response_header
 from x402.mechanisms.evm.exact import register_exact_evm_client
 
-from tests.chain.anvil import FACILITATOR_KEY, NETWORK, OLD_NETWORK, TOKEN, Chain
-from tests.chain.payer import SELLER, encode, pay
+from tests.chain.anvil import NETWORK, OLD_NETWORK, Chain
+from tests.chain.payer import SELLER, encode
 from tests.databases import postgres_copy
-from tests.journeys.server_process import ROOST, Up, until, up
+from tests.journeys.paid_shop import CONTENT, PRICE, Shop, facilitator_process, open_shop
+from tests.journeys.server_process import up
 from tests.wallet import Account, LocalAccount
-
-PRICE = 10_000
-CONTENT = b"a paid article " * 20_000
-
-
-@contextmanager
-def facilitator_process(chain: Chain, folder: Path, *flags: str, **environment: str) -> Iterator[str]:
-    """Run `roost facilitator` on a free port; give its URL."""
-    key, output = folder / "facilitator.key", folder / "facilitator.out"
-    key.write_text(FACILITATOR_KEY)
-    command = [*ROOST, "facilitator", "--rpc", chain.url, "--port", "0", "--data", str(folder / "none"), *flags]
-    variables = {**os.environ, "ROOST_FACILITATOR_KEY_FILE": str(key), **environment}
-    with output.open("wb") as file:
-        process = subprocess.Popen(command, stdout=file, stderr=file, env=variables)
-    try:
-        until(lambda: process.poll() is not None or re.search(r"http://\S+\n", output.read_text()))
-        (url,) = re.findall(r"http://\S+", output.read_text())
-        yield url
-    finally:
-        process.send_signal(signal.SIGINT)
-        assert process.wait(20) == 0, output.read_text()
 
 
 @pytest.fixture(scope="module")
 def facilitator(chain: Chain, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with facilitator_process(chain, tmp_path_factory.mktemp("f")) as url:
         yield url
-
-
-@dataclass
-class Shop:
-    """A file that a server sells; host: the name of its gateway."""
-
-    server: Up
-    host: str
-    cid: str
-
-    @property
-    def path(self) -> str:
-        return f"/x402/cid/{self.cid}"
-
-    @property
-    def visitor(self) -> dict[str, Any]:
-        return {"base_url": self.server.url, "headers": {"Host": self.host}, "timeout": 60, "trust_env": False}
-
-    def get(self, payment: dict[str, Any] | None = None) -> httpx2.Response:
-        headers = {} if payment is None else {"X-PAYMENT": encode(payment)}
-        with httpx2.Client(**self.visitor) as client:
-            return client.get(self.path, headers=headers)
-
-    async def pay(self, payer: LocalAccount) -> dict[str, Any]:
-        return await pay(payer, self.get().json()["accepts"][0])
-
-
-def open_shop(server: Up) -> Shop:
-    """Upload a private file and put a price on it."""
-    port = int(server.url.rpartition(":")[2])
-    with server.client() as api:
-        upload = {"Host": f"uploads.localhost:{port}"}
-        sent = api.post("/v3/files", headers=upload, data={"network": "private"}, files={"file": ("a.txt", CONTENT)})
-        cid = sent.raise_for_status().json()["data"]["cid"]
-        api.headers["Host"] = f"api.localhost:{port}"
-        price = {"asset": TOKEN, "pay_to": SELLER, "network": OLD_NETWORK, "amount": str(PRICE)}
-        body = {"name": "articles", "payment_requirements": [price]}
-        made = api.post("/v3/x402/payment_instructions", json=body).raise_for_status().json()["data"]
-        api.put(f"/v3/x402/payment_instructions/{made['id']}/cids/{cid}").raise_for_status()
-        gateway = api.get("/v3/gateways").raise_for_status().json()["data"]["rows"][0]["domain"]
-    return Shop(server, f"{gateway}.gateways.localhost:{port}", cid)
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,75 @@
+"""Paid GETs of 1 MiB, compared with free ones of the same content, on a chain and a facilitator of this machine.
+
+The chain mines each transaction at once; a public one adds its own time.
+"""
+
+import asyncio
+import os
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import median
+
+import httpx2 as httpx
+
+from bench.table import Row, median_ms
+from tests.chain.anvil import Chain, anvil_chain
+from tests.chain.payer import encode
+from tests.journeys.paid_shop import Shop, facilitator_process, open_shop
+from tests.journeys.server_process import Up, up
+from tests.wallet import Account, LocalAccount
+
+_SIZE, _PRICE = 1024**2, 10_000
+_GETS, _REPLAYS = 40, 50
+
+
+def run(folder: Path) -> Sequence[Row]:
+    chain_folder = folder / "chain"
+    chain_folder.mkdir()
+    with (
+        anvil_chain(chain_folder) as chain,
+        facilitator_process(chain, folder) as url,
+        up(folder / "data", "--no-first-agent", ROOST_FACILITATOR_URL=url) as server,
+    ):
+        content = os.urandom(_SIZE)
+        shop, free = open_shop(server, content), _upload_public(server, content)
+        payer = Account.create()
+        chain.mint(payer.address, (_GETS + 10) * _PRICE)
+        with httpx.Client(**shop.visitor) as client:
+            unpaid = median_ms(lambda: client.get(free).raise_for_status(), 100, warm=10)
+            paid = _time_paid_gets(client, shop, payer)
+        replayed, served = asyncio.run(_replay(shop, payer, chain))
+    return [
+        Row("payments: paid GET of 1 MiB, p50", paid, "ms", "free", unpaid, "within 50 ms of free"),
+        Row(f"payments: {_REPLAYS} uses of one at once", replayed, "ms", "of them served", served, "one is served"),
+    ]
+
+
+def _time_paid_gets(client: httpx.Client, shop: Shop, payer: LocalAccount) -> float:
+    """Return the median duration of paid GETs; signing is the payer's time."""
+    payments = [encode(asyncio.run(shop.pay(payer))) for _ in range(_GETS)]
+    times: list[float] = []
+    for payment in payments:
+        began = time.perf_counter()
+        answer = client.get(shop.path, headers={"X-PAYMENT": payment}).raise_for_status()
+        times.append((time.perf_counter() - began) * 1000)
+        assert len(answer.content) == _SIZE
+    return median(times)
+
+
+async def _replay(shop: Shop, payer: LocalAccount, chain: Chain) -> tuple[float, int]:
+    """Return the milliseconds of many uses of one payment at once, and how many of them were served."""
+    headers, before = {"X-PAYMENT": encode(await shop.pay(payer))}, chain.balance(payer.address)
+    async with httpx.AsyncClient(**shop.visitor) as client:
+        began = time.perf_counter()
+        answers = await asyncio.gather(*(client.get(shop.path, headers=headers) for _ in range(_REPLAYS)))
+        duration = (time.perf_counter() - began) * 1000
+    assert chain.balance(payer.address) == before - _PRICE
+    return duration, sum(answer.status_code == 200 for answer in answers)
+
+
+def _upload_public(server: Up, content: bytes) -> str:
+    host = {"Host": f"uploads.localhost:{server.url.rpartition(':')[2]}"}
+    with server.client() as api:
+        sent = api.post("/v3/files", headers=host, data={"network": "public"}, files={"file": ("b", content)})
+    return f"/ipfs/{sent.raise_for_status().json()['data']['cid']}"
