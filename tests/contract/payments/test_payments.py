@@ -1,12 +1,14 @@
 """Paid content on storage gateways: what is asked, what is served, and what sellers see of it."""
 
 import asyncio
+import hashlib
 
 import pytest
 
 from roost.storage.content.model import ContentNetwork
 from tests.chain.anvil import NETWORK, OLD_NETWORK
 from tests.chain.payer import SELLER
+from tests.contract.backing import Backing
 from tests.contract.payments.shop import (
     CONTENT,
     INSTRUCTIONS,
@@ -155,3 +157,20 @@ async def test_sellers_list_their_payments(server: RunningServer, shop: Shop, ba
     assert (await keyless.get(PAYMENTS)).status_code == 403
     for query in ({"state": "paid"}, {"limit": 0}, {"cid": "x"}, {"pageToken": "x"}):
         assert (await shop.api.get(PAYMENTS, params=query)).status_code == 400
+
+
+async def test_content_that_cannot_be_read_takes_no_money(
+    server: RunningServer, bank: Bank, tenant: str, backing: Backing
+) -> None:
+    content = hashlib.shake_128(tenant.encode()).digest(3_000_001)
+    shop = await open_shop(server, tenant, data=content)
+    payer = bank.account()
+    payment = await shop.pay(payer)
+    (pack,) = [
+        path for path in (backing.folder / "blobs").rglob("*") if path.is_file() and path.read_bytes() == content
+    ]
+    pack.write_bytes(content[:2_500_000] + bytes((content[2_500_000] ^ 1,)) + content[2_500_001:])
+    refused = await shop.get(payment, Range="bytes=2499990-2500010")
+    assert (refused.status_code, "settle" in bank.facilitator.calls) == (500, False)
+    assert (await shop.get(payment, Range="bytes=0-9")).content == content[:10]
+    assert bank.facilitator.balances[payer.address.lower()] == 9 * PRICE
