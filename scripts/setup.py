@@ -1,4 +1,4 @@
-"""Make .venv from the locked requirements: `python3 scripts/setup.py runtime|dev|bench`.
+"""Make .venv from the locked requirements: `python3 scripts/setup.py runtime|dev|bench|facilitator`.
 
 Standard library only, because it runs before anything is installed. Idempotent: a stamp remembers what was
 installed, and a second run is instant. One run at a time; one that was cut off is made good by the next.
@@ -28,7 +28,7 @@ def main() -> None:
             "If you have a newer one, name it: make setup PYTHON=python3.12"
         )
     if len(sys.argv) != 2 or not (lock := ROOT / "requirements" / f"{sys.argv[1]}.txt").is_file():
-        sys.exit(f"usage: {sys.argv[0]} runtime|dev|bench")
+        sys.exit(f"usage: {sys.argv[0]} runtime|dev|bench|facilitator")
     with one_at_a_time():
         stamp = VENV / f".{lock.stem}.stamp"
         wanted = hashlib.sha256(lock.read_bytes() + (ROOT / "pyproject.toml").read_bytes()).hexdigest()

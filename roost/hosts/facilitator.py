@@ -15,6 +15,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from roost.core import log
 from roost.core.problem import Problem
 from roost.core.sensitive import Sensitive
 from roost.drivers.facilitator.contract import (
@@ -29,6 +30,7 @@ from roost.hosts.server import HttpServer
 from roost.identity.credentials import CredentialSource, find_credential
 from roost.web.errors import STATUS
 
+_log = log.get_logger("facilitator")
 _BODY_SECONDS = 30.0
 _CALLS = 32
 """Calls at once; each is a thread that waits for the chain."""
@@ -59,9 +61,12 @@ def create_facilitator_app(
             return _error_response(400, "The body must have x402Version, paymentPayload and paymentRequirements")
         try:
             async with calls:
-                return JSONResponse(describe(await call(payment)))
+                fields = describe(await call(payment))
         except Problem as problem:
+            _log.warning("payment.failed", path=request.url.path, reason=problem.message)
             return _problem_response(problem)
+        _log.info("payment.answered", path=request.url.path, **fields)
+        return JSONResponse(fields)
 
     async def describe_supported(request: Request) -> Response:
         return _refuse_caller(request, token) or JSONResponse(supported)

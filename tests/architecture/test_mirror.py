@@ -38,12 +38,10 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
     "roost/agents/routes/service.py": "tests/contract/test_routes.py",
     "roost/agents/domains/*.py": "tests/contract/test_domains.py",
     "roost/setting_types.py": "tests/test_config.py",
-    "roost/drivers/facilitator/local.py": "tests/conformance/test_facilitator.py",  # on a chain, behind its HTTP API
-    "roost/drivers/facilitator/chain_signer.py": "tests/conformance/test_facilitator.py",
+    "roost/drivers/facilitator/chain_signer.py": "tests/drivers/facilitator/test_local.py",  # on a chain
     "roost/drivers/facilitator/fake.py": "tests/conformance/test_facilitator.py",
     "roost/storage/payments/model.py": "tests/storage/payments/test_service.py",  # data
     "roost/storage/payments/schemas.py": "tests/contract/payments/test_payments.py",
-    "roost/hosts/storage_gateway/paid_content.py": "tests/contract/payments/test_payments.py",  # with payments
     "roost/domains/model.py": "tests/domains/test_service.py",
     "roost/domains/store.py": "tests/domains/test_service.py",
     "roost/agents/devices/*.py": "tests/contract/test_devices.py",

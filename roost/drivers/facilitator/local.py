@@ -54,12 +54,12 @@ _UNKNOWN_NETWORK = "unsupported_scheme"
 class LocalFacilitator(Facilitator):
     """Serves the chain behind one RPC address."""
 
-    def __init__(self, key: Sensitive[str], rpc_url: str) -> None:
+    def __init__(self, key: Sensitive[str], rpc_url: str, receipt_seconds: float = _RECEIPT_SECONDS) -> None:
         """Connect to the chain. Raises FacilitatorUnavailable, and FacilitatorFailed for a malformed key."""
         if _KEY.fullmatch(key.reveal()) is None:  # shorter ones are valid for the library, and other accounts
             raise FacilitatorFailed("The key must be 64 hexadecimal digits")
         try:
-            self._signer = ChainSigner(key.reveal(), rpc_url, _RECEIPT_SECONDS)
+            self._signer = ChainSigner(key.reveal(), rpc_url, receipt_seconds)
             chain_id = self._signer.get_chain_id()
         except RpcError as error:
             raise FacilitatorUnavailable(f"No chain answers at the RPC address: {type(error).__name__}") from None

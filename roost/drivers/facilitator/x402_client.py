@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from x402.http.facilitator_client import HTTPFacilitatorClient
 
 
+_VERIFY_CALLS = 32
+"""Payments that are verified at once, half of the connections: strangers' payments leave room for settlements."""
+
+
 class X402Facilitator(Facilitator):
     """Client of one event loop. token: sent as a bearer token."""
 
@@ -39,12 +43,13 @@ class X402Facilitator(Facilitator):
         self._url = url
         self._token = token
         self._verify_seconds, self._settle_seconds = verify_seconds, settle_seconds
+        self._verifying = asyncio.Semaphore(_VERIFY_CALLS)
         self._opening = asyncio.Lock()
         self._http: httpx.AsyncClient | None = None
         self._client: HTTPFacilitatorClient | None = None
 
     async def verify(self, request: PaymentRequest) -> Verification:
-        async with self._asking(self._verify_seconds) as client:
+        async with self._asking(self._verify_seconds) as client, self._verifying:
             from roost.drivers.facilitator.x402_forms import from_verify_response, to_sdk
 
             return from_verify_response(await client.verify(*to_sdk(request)))

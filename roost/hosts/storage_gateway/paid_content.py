@@ -106,7 +106,7 @@ class PaidContent:
 
 def _payment_required(error: str, offer: PaymentOffer, resource: PaidResource) -> GatewayResponse:
     """Create the response 402: version 1 in its body, version 2 in a header."""
-    body = json.dumps(forms.required_payment_v1(error, offer.terms, resource)).encode()
+    body = f"{json.dumps(forms.required_payment_v1(error, offer.terms, resource))}\n".encode()
     headers = {
         "Content-Type": "application/json",
         "Cache-Control": "no-store",
