@@ -53,6 +53,12 @@ class EdgeHttpProtocol(HttpConnection):
             self._headers = select_cookies(self._headers, cookie_prefix(port))
         super().on_headers_complete()
 
+    def write_soon(self, data: bytes) -> None:
+        self.pool.writes.write(self.transport, data)
+
+    def flush_writes(self) -> None:
+        self.pool.writes.flush(self.transport)
+
     def create_exchange(self, head: RequestHead) -> Exchange | None:
         dependencies = self.pool.dependencies
         if self._peer == OWN_PROXY:

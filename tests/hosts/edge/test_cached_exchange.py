@@ -1,6 +1,6 @@
 """Requests that are answered from memory: their form, order, slow clients, and the access log."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import cast
 
@@ -71,13 +71,12 @@ class PausedClient:
     def __init__(self) -> None:
         self.flow = SimpleNamespace(write_paused=True)
         self.server_state = SimpleNamespace(default_headers=[(b"date", b"now")])
-        self.transport = SimpleNamespace(writelines=self.written)
         self.writes: list[bytes] = []
         self.checks = 0
         self.is_kept: bool | None = None
 
-    def written(self, parts: Iterable[bytes]) -> None:
-        self.writes.append(b"".join(parts))
+    def write_soon(self, data: bytes) -> None:
+        self.writes.append(data)
 
     def check_writing(self) -> None:
         self.checks += 1

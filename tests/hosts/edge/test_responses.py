@@ -1,3 +1,5 @@
+import asyncio
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -6,6 +8,7 @@ from roost.core.sensitive import Sensitive
 from roost.hosts.edge.dependencies import ProxyLimits
 from roost.hosts.edge.gateway_connection import GatewayConnection, InvalidResponse
 from roost.hosts.edge.request_head import Headers
+from roost.hosts.edge.write_coalescer import WriteCoalescer
 
 
 class FakeTransport:
@@ -66,8 +69,16 @@ class Recorder:
     def drop(self) -> None: ...
 
 
+class ImmediateWrites(WriteCoalescer):
+    """Writes without an event loop."""
+
+    def write(self, transport: asyncio.WriteTransport, data: bytes) -> None:
+        transport.write(data)
+
+
 def connection() -> GatewayConnection:
-    gateway = GatewayConnection("agent", None, ("a", Sensitive("b")), ProxyLimits(head=1024), lambda _: None)
+    credential, limits = ("a", Sensitive("b")), ProxyLimits(head=1024)
+    gateway = GatewayConnection("agent", None, credential, limits, lambda _: None, ImmediateWrites())
     gateway.transport = FakeTransport()  # pyright: ignore[reportAttributeAccessIssue]
     return gateway
 
