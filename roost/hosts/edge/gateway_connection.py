@@ -16,7 +16,7 @@ from roost.core.sensitive import Sensitive
 from roost.drivers.runtime.contract import Stream
 from roost.hosts.edge.dependencies import GatewayUnreachable, ProxyLimits
 from roost.hosts.edge.request_head import Headers, head_size
-from roost.hosts.edge.write_coalescer import WriteCoalescer
+from roost.hosts.edge.write_coalescer import DirectWriter
 
 _MAX_INFORMATIONAL = 16
 # Constants, because Python 3.11 looks up the members of enumerations by a slow descriptor.
@@ -61,13 +61,13 @@ class GatewayConnection(asyncio.Protocol):
         credential: tuple[str, Sensitive[str]] | None,
         limits: ProxyLimits,
         forget: "Callable[[GatewayConnection], None]",
-        writes: WriteCoalescer,
+        writer: DirectWriter,
     ) -> None:
         self.agent_id, self.port = agent_id, port
         self.is_reused = self.is_full = False
         self.idle_since = 0.0
         self.transport: asyncio.Transport
-        self._credential, self._limits, self._forget, self._writes = credential, limits, forget, writes
+        self._credential, self._limits, self._forget, self._writes = credential, limits, forget, writer
         self._writer: asyncio.StreamWriter | None = None
         self._handler: ResponseHandler | None = None
         self._parser = httptools.HttpResponseParser(self)

@@ -31,7 +31,7 @@ class GatewayPool:
 
     def __init__(self, dependencies: ProxyDependencies) -> None:
         self.dependencies = dependencies
-        self.writes = WriteCoalescer()
+        self.writer = WriteCoalescer()
         self._limits = dependencies.limits
         self._idle: defaultdict[tuple[str, int | None], list[GatewayConnection]] = defaultdict(list)
         self._users: defaultdict[str, set[_User]] = defaultdict(set)
@@ -66,7 +66,7 @@ class GatewayPool:
         try:
             async with asyncio.timeout(self._limits.connect):
                 credential = None if port is not None else await self.dependencies.credential(agent_id)
-                connection = GatewayConnection(agent_id, port, credential, self._limits, self._forget, self.writes)
+                connection = GatewayConnection(agent_id, port, credential, self._limits, self._forget, self.writer)
                 await connection.take_over(await self.dependencies.dial(agent_id, port))
             self._users[agent_id].add(connection)
             return connection

@@ -23,6 +23,7 @@ from roost.core import ids, log
 from roost.hosts.edge import response_head
 from roost.hosts.edge.dependencies import ProxyLimits
 from roost.hosts.edge.request_head import InvalidRequestHead, RequestHead, RequestHeaders, head_bytes, inspect_head
+from roost.hosts.edge.write_coalescer import DirectWriter
 
 _log = log.get_logger(__name__)
 _LINE_OVERHEAD = 32  # method, version, separators
@@ -54,6 +55,7 @@ class HttpConnection(asyncio.Protocol, ABC):
     """One connection of a client."""
 
     limits: ClassVar[ProxyLimits] = ProxyLimits()
+    writer: ClassVar[DirectWriter] = DirectWriter()
 
     def __init__(
         self,
@@ -95,7 +97,7 @@ class HttpConnection(asyncio.Protocol, ABC):
         self.set_deadline(self.limits.first_head)
 
     def data_received(self, data: bytes) -> None:
-        self.flush_writes()
+        self.writer.flush(self.transport)
         was_in_head, rest = self._in_head, data
         while rest and not self._closing:
             rest = self._feed(rest)
@@ -178,13 +180,6 @@ class HttpConnection(asyncio.Protocol, ABC):
     def create_exchange(self, head: RequestHead) -> Exchange | None:
         """Return what answers a request; None for a WebSocket of the application."""
 
-    def write_soon(self, data: bytes) -> None:
-        """Write a part of a response within this turn of the event loop, after the parts before it."""
-        self.transport.write(data)
-
-    def flush_writes(self) -> None:
-        """Write now what `write_soon` has delayed."""
-
     def complete_response(self, *, keep_alive: bool) -> None:
         """Let the next request have its turn."""
         done = self._exchanges.popleft()
@@ -198,7 +193,7 @@ class HttpConnection(asyncio.Protocol, ABC):
         elif not keep_alive:
             self.lingering_close()
         elif self._exchanges:
-            self.flush_writes()
+            self.writer.flush(self.transport)
             if len(self._exchanges) == 1:  # one read of requests is enough to keep
                 self.flow.resume_reading()
             self._start_exchange()
@@ -214,7 +209,7 @@ class HttpConnection(asyncio.Protocol, ABC):
     def lingering_close(self) -> None:
         """Close, but read on for a moment: unread input would make the system discard the response (RFC 9112, 9.6)."""
         self._closing = True
-        self.flush_writes()
+        self.writer.flush(self.transport)
         if self.transport.is_closing():
             return
         if not self.transport.can_write_eof():
@@ -382,11 +377,11 @@ class HttpConnection(asyncio.Protocol, ABC):
             self._send_rejection(self._rejection)
 
     def _close(self) -> None:
-        self.flush_writes()
+        self.writer.flush(self.transport)
         self.transport.close()
 
     def _send_rejection(self, rejection: bytes) -> None:
-        self.flush_writes()
+        self.writer.flush(self.transport)
         self.transport.write(rejection)
         self.lingering_close()
 

@@ -53,12 +53,6 @@ class EdgeHttpProtocol(HttpConnection):
             self._headers = select_cookies(self._headers, cookie_prefix(port))
         super().on_headers_complete()
 
-    def write_soon(self, data: bytes) -> None:
-        self.pool.writes.write(self.transport, data)
-
-    def flush_writes(self) -> None:
-        self.pool.writes.flush(self.transport)
-
     def create_exchange(self, head: RequestHead) -> Exchange | None:
         dependencies = self.pool.dependencies
         if self._peer == OWN_PROXY:
@@ -156,6 +150,7 @@ def edge_protocol(dependencies: ProxyDependencies) -> type[EdgeHttpProtocol]:
     class BoundProtocol(EdgeHttpProtocol):
         limits = dependencies.limits
         pool = GatewayPool(dependencies)
+        writer = pool.writer
         cache = dependencies.cache
         counter = ConnectionCounter(dependencies.limits, dependencies.trusted)
 

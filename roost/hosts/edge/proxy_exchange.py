@@ -197,7 +197,7 @@ class ProxyExchange:
         ]
         if not request.head.websocket:  # early data of a tunnel waits for it
             if request.head.headers.expects and not self._held and not self._is_uploaded:
-                client.write_soon(response_head.CONTINUE)
+                client.writer.write(client.transport, response_head.CONTINUE)
             parts += self._held
             self._held = []
             if not self._is_uploaded:
@@ -306,7 +306,7 @@ class ProxyExchange:
             self._sent += len(data)
             if self._usage is not None:
                 self._usage.count_bytes(len(data))
-            self._client.write_soon(data)
+            self._client.writer.write(self._client.transport, data)
 
     # The end
 
@@ -340,7 +340,7 @@ class ProxyExchange:
         if not self._is_over:
             self._has_begun, self._status = True, status
             self._sent += len(response)
-            self._client.write_soon(response)
+            self._client.writer.write(self._client.transport, response)
             self._finish()
 
     def _finish(self) -> None:

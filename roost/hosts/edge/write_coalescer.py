@@ -9,7 +9,17 @@ import asyncio
 _MAX_SIZE = 16 * 1024  # of a write that waits; a larger one is worth a send of its own
 
 
-class WriteCoalescer:
+class DirectWriter:
+    """Writes that go out at once."""
+
+    def write(self, transport: asyncio.WriteTransport, data: bytes) -> None:
+        transport.write(data)
+
+    def flush(self, transport: asyncio.WriteTransport) -> None:
+        """Do nothing: nothing waits."""
+
+
+class WriteCoalescer(DirectWriter):
     """Small writes of the connections of one event loop, in order for each connection."""
 
     def __init__(self) -> None:

@@ -9,6 +9,7 @@ import pytest
 from roost.hosts.edge.cached_exchange import CachedExchange
 from roost.hosts.edge.http_connection import HttpConnection
 from roost.hosts.edge.request_head import RequestHead, RequestHeaders
+from roost.hosts.edge.write_coalescer import DirectWriter
 from roost.hosts.response_cache import MAX_BODY, CachedResponse
 from roost.web.access_log import AccessRecord
 from tests.hosts.edge.support import EdgeServer, Wire
@@ -70,12 +71,13 @@ class PausedClient:
 
     def __init__(self) -> None:
         self.flow = SimpleNamespace(write_paused=True)
+        self.transport, self.writer = self, DirectWriter()
         self.server_state = SimpleNamespace(default_headers=[(b"date", b"now")])
         self.writes: list[bytes] = []
         self.checks = 0
         self.is_kept: bool | None = None
 
-    def write_soon(self, data: bytes) -> None:
+    def write(self, data: bytes) -> None:
         self.writes.append(data)
 
     def check_writing(self) -> None:

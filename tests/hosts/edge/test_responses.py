@@ -1,5 +1,3 @@
-import asyncio
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -8,7 +6,7 @@ from roost.core.sensitive import Sensitive
 from roost.hosts.edge.dependencies import ProxyLimits
 from roost.hosts.edge.gateway_connection import GatewayConnection, InvalidResponse
 from roost.hosts.edge.request_head import Headers
-from roost.hosts.edge.write_coalescer import WriteCoalescer
+from roost.hosts.edge.write_coalescer import DirectWriter
 
 
 class FakeTransport:
@@ -69,16 +67,9 @@ class Recorder:
     def drop(self) -> None: ...
 
 
-class ImmediateWrites(WriteCoalescer):
-    """Writes without an event loop."""
-
-    def write(self, transport: asyncio.WriteTransport, data: bytes) -> None:
-        transport.write(data)
-
-
 def connection() -> GatewayConnection:
     credential, limits = ("a", Sensitive("b")), ProxyLimits(head=1024)
-    gateway = GatewayConnection("agent", None, credential, limits, lambda _: None, ImmediateWrites())
+    gateway = GatewayConnection("agent", None, credential, limits, lambda _: None, DirectWriter())
     gateway.transport = FakeTransport()  # pyright: ignore[reportAttributeAccessIssue]
     return gateway
 
