@@ -35,6 +35,7 @@ from roost.setting_types import (
     Networks,
     OptionalFile,
     OptionalUrl,
+    PaymentAssetList,
     Port,
     PortRange,
     Ports,
@@ -183,6 +184,12 @@ class Settings(BaseModel):
     )
     analytics_days: Annotated[Integer, Field(le=3650)] = _setting(
         "90", "Days for which statistics of storage gateways are kept; 0 disables them."
+    )
+    payment_assets: PaymentAssetList = _setting(
+        "",
+        "Tokens that payment instructions may ask for besides USDC on Base and Base Sepolia, comma-separated: "
+        "`eip155:CHAIN/0xTOKEN=NAME/VERSION`, with name and version of its EIP-712 domain; before it `NETWORK@` if "
+        "x402 has a name for the chain: `polygon@eip155:137/0x3c499c542cEF5E3811e1192ce70d8cC03d5c3359=USD Coin/2`.",
     )
     catalogue: Flag = _setting(
         "true",

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
 
+from roost.core.payment_asset import PaymentAsset, PaymentNetwork
 from roost.core.sensitive import Sensitive
 from roost.net.addresses import Network, parse_address
 from roost.net.errors import InvalidTarget
@@ -22,6 +23,9 @@ _MIN_BYTES = 64 * 1024**2
 _UNITS = {"": 1, "K": 1024, "M": 1024**2, "G": _GIB}
 _SIZE = re.compile(r"([0-9]{1,19})([KMG]?)", re.IGNORECASE | re.ASCII)
 _HOST = re.compile(r"([a-z0-9._-]{1,253})=(?:\[([0-9a-f:.]+)\]|([0-9.]+))(?::([0-9]{1,5}))?")
+_PAYMENT_ASSET = re.compile(
+    r"(?:([a-z0-9][a-z0-9-]{0,31})@)?eip155:([1-9][0-9]{0,15})/(0x[0-9a-fA-F]{40})=([^/=]{1,64})/([^/=]{1,16})"
+)
 _AUTH_SECRET = re.compile(r"bearer:[!-~]+|basic:[^:\s]+:.+")
 _DOMAIN = re.compile(r"(?=.{1,200}$)[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*")
 
@@ -111,6 +115,18 @@ def _parse_name_server(item: str) -> tuple[str, int]:
     return str(found.address), found.port
 
 
+def _parse_payment_assets(text: str) -> tuple[PaymentAsset, ...]:
+    return tuple(map(_parse_payment_asset, _parse_list(text)))
+
+
+def _parse_payment_asset(item: str) -> PaymentAsset:
+    """Parse `eip155:137/0x3c49...=USD Coin/2` or `polygon@eip155:137/0x3c49...=USD Coin/2`."""
+    found = _PAYMENT_ASSET.fullmatch(item)
+    if found is None:
+        raise ValueError("must be a list of eip155:CHAIN/0xTOKEN=NAME/VERSION or NETWORK@eip155:CHAIN/...")
+    return PaymentAsset(PaymentNetwork(int(found[2]), found[1]), found[3], found[4], found[5])
+
+
 def _parse_url(text: str) -> str:
     if not text.startswith(("http://", "https://")):
         raise ValueError("must be an http:// or https:// URL")
@@ -179,6 +195,7 @@ Urls = Annotated[tuple[str, ...], BeforeValidator(_parse_urls)]
 Flag = Annotated[bool, BeforeValidator(_parse_flag)]
 HostOverrides = Annotated[Mapping[str, HostOverride], BeforeValidator(_parse_hosts)]
 NameServers = Annotated[tuple[tuple[str, int], ...], BeforeValidator(_parse_name_servers)]
+PaymentAssetList = Annotated[tuple[PaymentAsset, ...], BeforeValidator(_parse_payment_assets)]
 OptionalFile = Annotated[Path | None, _unless_none(parse_path)]
 OptionalUrl = Annotated[str | None, _unless_none(_parse_url)]
 AuthSecret = Annotated[Sensitive[str] | None, _unless_none(_parse_auth_secret)]

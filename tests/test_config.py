@@ -9,6 +9,9 @@ from roost import app, config
 from roost.app.agent_services import agent_dialer
 from roost.app.core_services import build_core_services
 from roost.config import BadSettings, Settings, load_settings, variable_name
+from roost.core.payment_asset import PaymentAsset, PaymentNetwork
+
+TOKEN = "0x" + "ab" * 20
 
 
 def settings(folder: Path, **environment: str) -> config.Settings:
@@ -106,6 +109,12 @@ def test_an_upstream_is_configured_by_its_address(tmp_path: Path) -> None:
         ("ROOST_KUBO_API", "127.0.0.1:5001", "kubo_api"),
         ("ROOST_KUBO_AUTH", "token", "^kubo_auth: must be `bearer:TOKEN` or `basic:USER:PASSWORD`$"),
         ("ROOST_KUBO_AUTH", "basic:user", "kubo_auth"),
+        ("ROOST_PAYMENT_ASSETS", "base", "^payment_assets: must be a list of eip155:CHAIN/0xTOKEN=NAME/VERSION"),
+        ("ROOST_PAYMENT_ASSETS", f"eip155:137/{TOKEN}=USD Coin", "payment_assets"),
+        ("ROOST_PAYMENT_ASSETS", f"eip155:0137/{TOKEN}=USD Coin/2", "payment_assets"),
+        ("ROOST_PAYMENT_ASSETS", f"eip155:137/{TOKEN[:-1]}=USD Coin/2", "payment_assets"),
+        ("ROOST_PAYMENT_ASSETS", f"Polygon@eip155:137/{TOKEN}=USD Coin/2", "payment_assets"),
+        ("ROOST_PAYMENT_ASSETS", f"polygon/{TOKEN}=USD Coin/2", "payment_assets"),
     ],
 )
 def test_a_bad_value_is_refused_by_name(tmp_path: Path, variable: str, value: str, message: str) -> None:
@@ -184,6 +193,14 @@ def test_names_that_lead_elsewhere(tmp_path: Path) -> None:
         "both.example": (ip_address("fd00::8"), 444),
     }
     assert settings(tmp_path).egress_hosts == {}
+
+
+def test_tokens_for_payments(tmp_path: Path) -> None:
+    text = f"polygon@eip155:137/{TOKEN}=USD Coin/2, eip155:31337/{TOKEN.upper().replace('X', 'x')}=USD\u20ae0/1"
+    first, second = settings(tmp_path, ROOST_PAYMENT_ASSETS=text).payment_assets
+    assert first == PaymentAsset(PaymentNetwork(137, "polygon"), TOKEN, "USD Coin", "2")
+    assert (second.network, second.name, second.version) == (PaymentNetwork(31337), "USD\u20ae0", "1")
+    assert settings(tmp_path).payment_assets == ()
 
 
 def test_a_secret_file_that_is_no_text_is_refused(tmp_path: Path) -> None:

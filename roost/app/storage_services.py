@@ -24,6 +24,8 @@ from roost.storage.files.service import FileService
 from roost.storage.gateways.custom_domains import GatewayDomainService
 from roost.storage.gateways.service import StorageGatewayService
 from roost.storage.groups.service import GroupService
+from roost.storage.payment_instructions.assets import PaymentAssets
+from roost.storage.payment_instructions.service import PaymentInstructionService
 from roost.storage.pins.announcements import Announcements
 from roost.storage.pins.retrieve import PinRetrieval
 from roost.storage.pins.service import PinService
@@ -58,6 +60,7 @@ class StorageServices:
     signatures: SignatureService
     swaps: SwapService
     signed_urls: SignedUrlService
+    payment_instructions: PaymentInstructionService
     resolver: GatewayResolver
 
 
@@ -103,6 +106,7 @@ def build_storage_services(core: CoreServices, blobs: BlobStore, domains: Domain
         signatures=signatures,
         swaps=swaps,
         signed_urls=signed_urls,
+        payment_instructions=PaymentInstructionService(db, files, PaymentAssets(settings.payment_assets)),
         resolver=GatewayResolver(gateways, swaps, signatures, signed_urls, content.reader),
     )
 

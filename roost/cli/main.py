@@ -19,6 +19,7 @@ from roost.cli import (
     hosts,
     hub,
     keys,
+    payments,
     routes,
     runtime_config,
     scripts,
@@ -84,6 +85,7 @@ cli.add_typer(files.commands, name="files")
 cli.add_typer(groups.commands, name="groups")
 gateways.commands.add_typer(gateway_domains.commands, name="domains")
 cli.add_typer(gateways.commands, name="gateways")
+cli.add_typer(payments.commands, name="payments")
 cli.add_typer(signatures.commands, name="signatures")
 cli.add_typer(webhooks.commands, name="webhooks")
 

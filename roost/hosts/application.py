@@ -43,6 +43,7 @@ from roost.storage.compat.psa import api as psa
 from roost.storage.files import api as files
 from roost.storage.gateways import api as gateways
 from roost.storage.groups import api as groups
+from roost.storage.payment_instructions import api as payment_instructions
 from roost.storage.pins import api as pins
 from roost.storage.signatures import api as signatures
 from roost.storage.signed_urls import api as links
@@ -109,6 +110,7 @@ def create_application(
     app.include_router(analytics.router)
     app.include_router(signatures.router)
     app.include_router(swaps.router)
+    app.include_router(payment_instructions.router)
     app.include_router(webhooks.router)
     app.include_router(keys.router)
     app.include_router(files.router)  # last, because its ids also match other routers' words

@@ -37,6 +37,7 @@ RANKS: Mapping[str, int] = {
     "storage.files": 4,
     "storage.gateways": 5,
     "storage.groups": 5,
+    "storage.payment_instructions": 5,
     "storage.signatures": 5,
     "storage.webhooks": 5,
     "storage.swaps": 6,

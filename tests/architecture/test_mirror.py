@@ -97,6 +97,9 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
     "roost/drivers/network/trustless.py": "tests/conformance/test_network.py",  # its contract's suite, and more
     "roost/drivers/network/rpc.py": "tests/drivers/network/test_kubo.py",
     "roost/storage/groups/api.py": "tests/contract/test_storage_groups.py",
+    "roost/storage/payment_instructions/api.py": "tests/contract/test_payment_instructions.py",
+    "roost/storage/payment_instructions/schemas.py": "tests/contract/test_payment_instructions.py",
+    "roost/storage/payment_instructions/store.py": "tests/storage/payment_instructions/test_service.py",
     "roost/storage/analytics/*.py": "tests/contract/test_analytics.py",
     "roost/storage/analytics/store.py": "tests/storage/analytics/test_service.py",
     "roost/storage/gateways/*.py": "tests/contract/test_storage_gateways.py",

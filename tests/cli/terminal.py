@@ -102,7 +102,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(content)
 
-    do_GET = do_POST = do_PUT = do_DELETE = _answer  # noqa: N815 - the names that the base class looks for
+    do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = _answer  # noqa: N815 - the names that the base class looks for
 
     def log_message(self, *_: object) -> None:
         pass

@@ -45,4 +45,4 @@ def _is_called(method: str, journeys: str) -> bool:
 def _is_elsewhere(package: str, method: str) -> bool:
     """Not here yet, or the same in another package that is tried."""
     first, name = method.partition(".")[0], method.rpartition(".")[2]
-    return first == "x402" or name in VECTORS or (package == "pinata-1" and first == "analytics")
+    return name in VECTORS or (package == "pinata-1" and first == "analytics")

@@ -8,6 +8,7 @@ from typing import Any
 import httpx2 as httpx
 
 from roost.storage.content.model import ContentNetwork
+from roost.storage.payment_instructions.assets import BUILT_IN
 from roost.storage.signatures.model import format_milliseconds
 from tests.contract.storage import keep
 from tests.server import RunningServer
@@ -17,6 +18,7 @@ QUEUE = "/v3/files/public/pin_by_cid"
 LISTS = (
     *("/v3/files/public", "/v3/files/private", "/v3/groups/public", "/v3/groups/private", "/v3/gateways"),
     *(QUEUE, "/psa/pins", "/v3/pinata/keys", "/v3/webhooks", "/data/pinList", "/groups"),
+    "/v3/x402/payment_instructions",
 )
 NOWHERE = "bafkreih5aznjvttude6c3wbvqeebb6rlx5wkbzyppv7garjiubll2ceym4"
 
@@ -46,6 +48,7 @@ _DETAILS = (
     *("/v3/gateways/{gateway}", "/v3/gateways/{gateway}/access_tokens", "/v3/gateways/{gateway}/ips"),
     *("/v3/gateways/{gateway}/custom_domain", "/v3/gateways/{gateway}/hosts", "/v3/gateways/plugins/{gateway}"),
     *("/v3/files/public/swap/{public_cid}", "/v3/files/private/signature/{cid}"),
+    "/v3/x402/payment_instructions/{payment_instruction}/cids",
 )
 
 
@@ -80,6 +83,10 @@ async def create_estate(server: RunningServer, tenant: str) -> Estate:
     made = await estate.api.post("/v3/pinata/keys", json={"keyName": "second", "permissions": {"admin": True}})
     ids["key"] = made.json()["pinata_api_key"]
     ids["webhook"] = (await post("/v3/webhooks", url="https://hooks.example/x", enabled=False))["id"]
+    requirement = {"asset": BUILT_IN[0].address, "pay_to": account().address, "network": "base", "amount": "1"}
+    instruction = await post("/v3/x402/payment_instructions", name="paid", payment_requirements=[requirement])
+    ids["payment_instruction"] = instruction["id"]
+    await post(f"/v3/x402/payment_instructions/{instruction['id']}/cids/{private.cid}", "PUT")
     ids["transfer"], ids["token"] = await _begun(estate.uploads)
     estate.ids = ids
     return estate

@@ -35,6 +35,7 @@ BODIES: Mapping[str, Mapping[str, Any]] = {
     "files": {"name": "taken", "keyvalues": {"a": "b"}},
     "pins": {"cid": NOWHERE, "name": "taken"},
     "webhooks": {"description": "taken", "url": "https://evil.example/"},
+    "payment_instructions": {"name": "taken"},
 }
 
 
@@ -52,7 +53,14 @@ def _kind(path: str) -> str:
     """Return the kind of object that `{id}` means in a path."""
     if "pin_by_cid" in path or "/psa/" in path:
         return "pin"
-    return next(kind for kind in ("group", "gateway", "webhook", "") if f"/{kind}s" in path or not kind) or "file"
+    return (
+        next(
+            kind
+            for kind in ("group", "gateway", "webhook", "payment_instruction", "")
+            if f"/{kind}s" in path or not kind
+        )
+        or "file"
+    )
 
 
 def _fields(path: str, ids: Mapping[str, str]) -> Iterator[Mapping[str, str]]:
@@ -91,12 +99,12 @@ def attempts(ids: Mapping[str, str]) -> list[tuple[str, str, str]]:
 
 def valid_body(method: str, path: str, mine: str) -> dict[str, Any]:
     """Return a valid body for an endpoint, from a tenant that owns the file `mine`."""
-    if method == "PATCH":
+    if method == "PATCH" and "{token}" in path:
         headers = {"Upload-Offset": "10", "Content-Type": "application/offset+octet-stream"}
         return {"content": bytes(5), "headers": headers}
     bodies = {**BODIES, "swap": {"swap_cid": mine}}
     names = [segment for segment in path.split("/") if segment in bodies]
-    return {"json": bodies[names[-1]]} if names and (method in {"POST", "PUT"} or names[-1] == "cids") else {}
+    return {"json": bodies[names[-1]]} if names and (method in {"POST", "PUT", "PATCH"} or names[-1] == "cids") else {}
 
 
 async def test_what_is_another_s_is_not_there(

@@ -10,6 +10,7 @@ from tests.migrations.agent_rows import operation
 from tests.migrations.row_values import FAR, OTHER, PAIR_SECRET, TENANT, THEN, Row, digest, key, sealed
 
 LONG_NAME = "ä" * 255
+LONG_ESCAPED = r"\u00e4" * 255
 CONTENT = hashlib.shake_128(b"an upload").digest(300_000)
 """Two leaves and a root."""
 SMALL = b"small"
@@ -215,6 +216,40 @@ def _served(day: str, **more: Any) -> Row:
     return "storage_gateway_served", row | more
 
 
+def _instruction(name: str, /, **more: Any) -> Row:
+    row: dict[str, Any] = {
+        "id": name,
+        "tenant_id": TENANT,
+        "version": 1,
+        "payment_requirements": f"[{_requirement()}]",
+        "name": name,
+        "description": "",
+        "created_at": THEN,
+        "updated_at": THEN,
+        "deleted_at": None,
+    }
+    return "payment_instructions", row | more
+
+
+def _requirement(amount: str = "10000", description: str = "") -> str:
+    return (
+        f'{{"asset":"0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913","pay_to":"0x{"ab" * 20}","network":"base",'
+        f'"amount":"{amount}","description":"{description}"}}'
+    )
+
+
+def _attached_cid(name: str, instruction: str, cid: str, tenant: str = TENANT) -> Row:
+    row = {
+        "id": name,
+        "tenant_id": tenant,
+        "instruction_id": instruction,
+        "cid": cid,
+        "file_cid": cid,
+        "created_at": THEN,
+    }
+    return "payment_instruction_cids", row
+
+
 ROWS: Mapping[str, Sequence[Row]] = {
     "0008": [
         _pack(PACK, len(CONTENT)),
@@ -331,4 +366,19 @@ ROWS: Mapping[str, Sequence[Row]] = {
     "0021": [],  # values
     "0022": [],  # indexes
     "0020": [operation("unordered", "paused", kind="webhooks.deliver", subject="webhook/w2", tenant_id=TENANT)],
+    "0037": [
+        _instruction("pi1"),
+        _instruction(
+            "pi2",
+            version=2**31 - 1,
+            name="n" * 255,
+            description="ß" * 1000,
+            payment_requirements=f"[{_requirement()},{_requirement(str(2**256 - 1), LONG_ESCAPED)}]",
+            created_at=THEN + 1,
+        ),
+        _instruction("pi3", deleted_at=THEN, created_at=THEN + 2),
+        _instruction("pi4", tenant_id=OTHER),
+        _attached_cid("pc1", "pi1", CID),
+        _attached_cid("pc2", "pi4", CID, OTHER),
+    ],
 }

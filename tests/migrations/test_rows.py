@@ -44,6 +44,9 @@ from roost.storage.gateways.model import Plugin, is_request_admitted
 from roost.storage.gateways.service import StorageGatewayService
 from roost.storage.groups.model import GroupFilter
 from roost.storage.groups.service import GroupService
+from roost.storage.payment_instructions.assets import PaymentAssets
+from roost.storage.payment_instructions.model import PaymentInstructionFilter, PaymentInstructionUpdate
+from roost.storage.payment_instructions.service import PaymentInstructionService
 from roost.storage.pins import store as pins
 from roost.storage.pins.model import PinQuery, PinState
 from roost.storage.signatures.service import SignatureService
@@ -263,6 +266,22 @@ async def test_gateways_admit_and_serve(upgraded: Database) -> None:
     assert str(await swaps.find_served_cid(gateway, PUBLIC, Cid.parse(CID))) == SMALL_CID
     signature = await SignatureService(upgraded).get(TENANT, PUBLIC, SMALL_CID)
     assert (signature.file_id, signature.address) == ("f3", "0x" + "B" * 40)
+
+
+async def test_payment_instructions_hold(upgraded: Database) -> None:
+    files = FileService(upgraded)
+    instructions = PaymentInstructionService(upgraded, files, PaymentAssets())
+    page, _ = await instructions.list(TENANT, PaymentInstructionFilter(), None, 10)
+    assert [(one.id, one.version) for one in page] == [("pi2", 2**31 - 1), ("pi1", 1)]
+    assert [one.amount for one in page[0].payment_requirements] == ["10000", str(2**256 - 1)]
+    assert page[0].payment_requirements[1].description == storage_rows.LONG_NAME
+    for tenant, name in ((TENANT, "pi1"), (OTHER, "pi4")):
+        found = await instructions.find_for_content(tenant, Cid.parse(CID))
+        assert found is not None
+        assert found.id == name
+    assert (await instructions.update(TENANT, "pi1", PaymentInstructionUpdate(name="x"))).version == 2
+    await files.delete(TENANT, PRIVATE, "f1")
+    assert await instructions.find_for_content(TENANT, Cid.parse(CID)) is None
 
 
 async def test_pins_go_on(upgraded: Database) -> None:

@@ -7,10 +7,6 @@ class InvalidSignature(InvalidInput):
     message = "Invalid signature"
 
 
-class InvalidAddress(InvalidInput):
-    message = "Invalid address"
-
-
 class SignatureExists(ResourceConflict):
     message = "CID already has a signature"
 

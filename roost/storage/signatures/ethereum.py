@@ -7,20 +7,14 @@ import re
 from collections.abc import Sequence
 
 from coincurve import PublicKey
-from Crypto.Hash import keccak
 
-from roost.storage.signatures.errors import InvalidAddress, InvalidSignature
+from roost.core.ethereum import keccak256
+from roost.storage.signatures.errors import InvalidSignature
 
 _HALF_ORDER = 0x7FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF5D576E7357A4501DDFE92F46681B20A0
 """Half the order of secp256k1, the maximum of `s` (EIP-2), which prevents malleable signatures."""
-_ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}", re.ASCII)
 _SIGNATURE = re.compile(r"0x[0-9a-fA-F]{130}", re.ASCII)
 _RECOVERY = {0: 0, 1: 1, 27: 0, 28: 1}
-
-
-def keccak256(data: bytes) -> bytes:
-    return keccak.new(digest_bits=256, data=data).digest()
-
 
 _DOMAIN = keccak256(
     keccak256(b"EIP712Domain(string name,string version,uint256 chainId)")
@@ -41,25 +35,6 @@ def personal_message_digest(text: str) -> bytes:
     """Return the digest of a text for `personal_sign` (EIP-191, version 0x45)."""
     data = text.encode()
     return keccak256(b"\x19Ethereum Signed Message:\n" + str(len(data)).encode() + data)
-
-
-def parse_address(text: str) -> bytes:
-    """Parse a 20-byte address; verify the checksum of mixed case (EIP-55). Raises InvalidAddress."""
-    if _ADDRESS.fullmatch(text) is None:
-        raise InvalidAddress("address must be 0x and 40 hexadecimal digits")
-    digits = text[2:]
-    if digits not in (digits.lower(), digits.upper()) and text != checksum_address(bytes.fromhex(digits)):
-        raise InvalidAddress("the checksum of address is wrong")
-    return bytes.fromhex(digits)
-
-
-def checksum_address(address: bytes) -> str:
-    """Format an address with its checksum (EIP-55)."""
-    digits = address.hex()
-    marks = keccak256(digits.encode()).hex()
-    return "0x" + "".join(
-        digit.upper() if int(mark, 16) >= 8 else digit for digit, mark in zip(digits, marks, strict=False)
-    )
 
 
 def parse_signature(text: str) -> bytes:

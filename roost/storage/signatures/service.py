@@ -7,6 +7,7 @@ from sqlalchemy import Connection
 
 from roost.core import clock
 from roost.core.db import Database
+from roost.core.ethereum import checksum_address, parse_address
 from roost.storage.content.model import ContentNetwork
 from roost.storage.files.service import get_file
 from roost.storage.signatures import ethereum, model, store
@@ -26,16 +27,14 @@ class SignatureService:
 
         Raises InvalidCid, InvalidAddress, InvalidSignature, FileNotFound, SignatureExists.
         """
-        parsed, signer = ethereum.parse_signature(signature), ethereum.parse_address(address)
+        parsed, signer = ethereum.parse_signature(signature), parse_address(address)
         parsed_cid = Cid.parse(cid)
 
         def keep(connection: Connection) -> WalletSignature:
             file = get_file(connection, tenant_id, network, parsed_cid)
             if not ethereum.is_signer(signer, parsed, model.signable_digests(file, cid, signer)):
                 raise InvalidSignature("signature is not by address, or not of this CID and its date")
-            created = WalletSignature(
-                file.id, file.cid, signature.lower(), ethereum.checksum_address(signer), clock.utc_now()
-            )
+            created = WalletSignature(file.id, file.cid, signature.lower(), checksum_address(signer), clock.utc_now())
             if not store.insert_signature(connection, created):
                 raise SignatureExists
             return created

@@ -1,0 +1,191 @@
+"""`roost payments instructions ...`: list, create, show, update, delete, cids, attach, detach."""
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from roost.cli.client import Data, drop_none, load_session, path_segment
+from roost.cli.files import fetch_records
+from roost.cli.output import (
+    ExitCode,
+    Output,
+    OutputFormat,
+    Yes,
+    confirm_change,
+    exit_with_error,
+    print_line,
+    print_record,
+    print_rows,
+)
+
+commands = typer.Typer(help="Manage payment instructions: what must be paid for private files.", no_args_is_help=True)
+_Instruction = Annotated[str, typer.Argument(metavar="INSTRUCTION", help="The instruction's id.", parser=path_segment)]
+_Cids = Annotated[list[str], typer.Argument(metavar="CID", help="CIDs of your private files.", parser=path_segment)]
+_Description = Annotated[str | None, typer.Option(help="Description of the instruction.")]
+_PayTo = Annotated[str | None, typer.Option(help="Address that receives the payment.")]
+_Amount = Annotated[
+    str | None, typer.Option(help="Amount in the asset's smallest units; 10000 is 0.01 USDC.", metavar="UNITS")
+]
+_Network = Annotated[str, typer.Option(help="Network of the payment, like base or eip155:84532.")]
+_Asset = Annotated[str | None, typer.Option(help="Address of the token; by default USDC, on base and base-sepolia.")]
+_Requirements = Annotated[
+    str | None,
+    typer.Option(metavar="FILE", help="File with several payment requirements, as a JSON array; - is standard input."),
+]
+_Limit = Annotated[int, typer.Option(min=1, help="Maximum number of results.")]
+_ROOT = "x402/payment_instructions"
+_COLUMNS = ("id", "name", "version", "price", "created_at")
+
+
+@commands.command("list")
+def list_instructions(
+    name: Annotated[str | None, typer.Option(help="Only names that contain this text.")] = None,
+    cid: Annotated[str | None, typer.Option(help="Only the instruction that is attached to this CID.")] = None,
+    limit: _Limit = 100,
+    data: Data = None,
+    output: Output = OutputFormat.TABLE,
+) -> None:
+    """List your payment instructions."""
+    server = load_session(data).storage_session()
+    found = fetch_records(server, _ROOT, "payment_instructions", {"name": name, "cid": cid}, limit)
+    print_rows(found if output is OutputFormat.JSON else [_format_prices(one) for one in found], _COLUMNS, output)
+
+
+@commands.command()
+def create(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the instruction.")],
+    pay_to: _PayTo = None,
+    amount: _Amount = None,
+    network: _Network = "base",
+    asset: _Asset = None,
+    requirements: _Requirements = None,
+    description: _Description = None,
+    data: Data = None,
+    output: Output = OutputFormat.TABLE,
+) -> None:
+    """Create a payment instruction, with one requirement or those of a file."""
+    wanted = _read_requirements(pay_to, amount, network, asset, requirements)
+    if wanted is None:
+        exit_with_error("Give `--pay-to` and `--amount`, or `--requirements`.", ExitCode.USAGE)
+    body = drop_none({"name": name, "payment_requirements": wanted, "description": description})
+    server = load_session(data).storage_session()
+    _print_instruction(server.call("POST", f"/v3/{_ROOT}", body)["data"], output)
+
+
+@commands.command()
+def show(instruction: _Instruction, data: Data = None, output: Output = OutputFormat.TABLE) -> None:
+    """Show one payment instruction; `cids` lists what it is attached to."""
+    server = load_session(data).storage_session()
+    _print_instruction(server.call("GET", f"/v3/{_ROOT}/{instruction}")["data"], output)
+
+
+@commands.command()
+def update(
+    instruction: _Instruction,
+    name: Annotated[str | None, typer.Option(help="A new name.")] = None,
+    pay_to: _PayTo = None,
+    amount: _Amount = None,
+    network: _Network = "base",
+    asset: _Asset = None,
+    requirements: _Requirements = None,
+    description: _Description = None,
+    data: Data = None,
+    output: Output = OutputFormat.TABLE,
+) -> None:
+    """Change the given fields of a payment instruction; new requirements replace all present ones."""
+    wanted = _read_requirements(pay_to, amount, network, asset, requirements)
+    body = drop_none({"name": name, "payment_requirements": wanted, "description": description})
+    server = load_session(data).storage_session()
+    _print_instruction(server.call("PATCH", f"/v3/{_ROOT}/{instruction}", body)["data"], output)
+
+
+@commands.command()
+def delete(instruction: _Instruction, yes: Yes = False, data: Data = None) -> None:
+    """Delete a payment instruction that is attached to no CID."""
+    confirm_change(f"Delete the payment instruction {instruction}?", yes)
+    load_session(data).storage_session().call("DELETE", f"/v3/{_ROOT}/{instruction}")
+    print_line("Deleted.")
+
+
+@commands.command()
+def cids(
+    instruction: _Instruction, limit: _Limit = 100, data: Data = None, output: Output = OutputFormat.TABLE
+) -> None:
+    """List the CIDs that a payment instruction is attached to."""
+    server = load_session(data).storage_session()
+    found: Sequence[Any] = fetch_records(server, f"{_ROOT}/{instruction}/cids", "cids", {}, limit)
+    print_rows([{"cid": cid} for cid in found], ("cid",), output)
+
+
+@commands.command()
+def attach(instruction: _Instruction, cids: _Cids, data: Data = None) -> None:
+    """Attach a payment instruction to private files, by CID."""
+    server = load_session(data).storage_session()
+    for cid in cids:
+        server.call("PUT", f"/v3/{_ROOT}/{instruction}/cids/{cid}")
+    print_line(f"Attached to {len(cids)}.")
+
+
+@commands.command()
+def detach(instruction: _Instruction, cids: _Cids, data: Data = None) -> None:
+    """Detach a payment instruction from private files, by CID."""
+    server = load_session(data).storage_session()
+    for cid in cids:
+        server.call("DELETE", f"/v3/{_ROOT}/{instruction}/cids/{cid}")
+    print_line(f"Detached from {len(cids)}.")
+
+
+def _read_requirements(
+    pay_to: str | None, amount: str | None, network: str, asset: str | None, file: str | None
+) -> Any:
+    """Return the payment requirements of the options, None without any."""
+    if file is not None:
+        if pay_to or amount or asset:
+            exit_with_error("Give `--requirements`, or one requirement by options.", ExitCode.USAGE)
+        return _read_file(file)
+    if pay_to is None and amount is None and asset is None:
+        return None
+    if pay_to is None or amount is None:
+        exit_with_error("`--pay-to` and `--amount` belong together.", ExitCode.USAGE)
+    return [{"asset": asset or _find_usdc(network), "pay_to": pay_to, "network": network, "amount": amount}]
+
+
+def _read_file(file: str) -> Any:
+    try:
+        return json.loads(sys.stdin.read() if file == "-" else Path(file).read_text())
+    except OSError as error:
+        exit_with_error(f"{file}: {error.strerror}", ExitCode.USAGE)
+    except ValueError as error:
+        exit_with_error(f"{file} is not JSON: {error}", ExitCode.USAGE)
+
+
+def _find_usdc(network: str) -> str:
+    """Return the address of USDC on a built-in network. Exits for others."""
+    from roost.storage.payment_instructions.assets import BUILT_IN
+
+    found = [asset.address for asset in BUILT_IN if network in (asset.network.name, asset.network.caip2)]
+    if not found:
+        exit_with_error(f"`--asset` is required on {network}.", ExitCode.USAGE)
+    return found[0]
+
+
+def _print_instruction(record: Mapping[str, Any], output: OutputFormat) -> None:
+    """Print a record, its requirements in words unless the output is JSON."""
+    if output is not OutputFormat.JSON:
+        requirements = record["payment_requirements"]
+        record = {**record, "payment_requirements": [_describe_requirement(one) for one in requirements]}
+    print_record(record, output)
+
+
+def _describe_requirement(requirement: Mapping[str, Any]) -> str:
+    text = "{amount} of {asset} on {network} to {pay_to}".format_map(requirement)
+    return f"{text} ({requirement['description']})" if requirement["description"] else text
+
+
+def _format_prices(record: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Add a column with the amount on each network."""
+    return {**record, "price": [f"{one['amount']} on {one['network']}" for one in record["payment_requirements"]]}

@@ -1,0 +1,1 @@
+"""Payment instructions: what must be paid for private files (x402)."""
