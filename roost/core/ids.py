@@ -1,14 +1,26 @@
 """Random identifiers and tokens. The only caller of `secrets`."""
 
+import os
 import secrets
+from collections import deque
 
 _ALPHABET = "abcdefghijkmnpqrstuvwxyz23456789"  # 32 characters without l, o, 0 and 1
 _HOST_LABEL_LENGTH = 16
+_ID_BLOCK = 128
+"""Ids for which the system is asked at once: each request has one, and the question takes a tenth of its time."""
+
+_id_digits: deque[str] = deque()
+os.register_at_fork(after_in_child=_id_digits.clear)  # else both processes would make the same ids
 
 
 def new_id() -> str:
-    """Return a random UUID (RFC 9562, version 4; 122 bits), made in half the time of `uuid4`: each request has one."""
-    digits = secrets.token_hex(16)
+    """Return a random UUID (RFC 9562, version 4; 122 bits), made in a fraction of the time of `uuid4`."""
+    try:
+        digits = _id_digits.popleft()  # threads may share it
+    except IndexError:
+        block = secrets.token_hex(16 * _ID_BLOCK)
+        _id_digits.extend(block[at : at + 32] for at in range(32, len(block), 32))
+        digits = block[:32]
     return (
         f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{'89ab'[int(digits[16], 16) & 3]}{digits[17:20]}-{digits[20:]}"
     )

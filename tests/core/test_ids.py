@@ -1,5 +1,7 @@
+import os
 import re
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -10,6 +12,25 @@ def test_ids_are_random_uuids() -> None:
     made = {ids.new_id() for _ in range(1000)}
     assert len(made) == 1000
     assert {uuid.UUID(value).version for value in made} == {4}
+
+
+def test_threads_make_different_ids() -> None:
+    with ThreadPoolExecutor(8) as threads:
+        made = list(threads.map(lambda _: [ids.new_id() for _ in range(500)], range(16)))
+    assert len({value for values in made for value in values}) == 8000
+
+
+def test_a_forked_process_makes_ids_of_its_own() -> None:
+    ids.new_id()
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.write(writer, ids.new_id().encode())
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert os.read(reader, 36).decode() not in {ids.new_id() for _ in range(1000)}
+    os.close(reader)
+    os.close(writer)
 
 
 @pytest.mark.parametrize("length", [1, 16, 63])

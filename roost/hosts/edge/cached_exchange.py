@@ -63,7 +63,7 @@ class CachedExchange:
             self._usage.count_bytes(len(response.body))
             self._usage.charge_rest()
         own.append(b"x-request-id: %b\r\n%b\r\n" % (self._request_id.encode(), b"" if self._keep_alive else CLOSE))
-        client.transport.writelines((response.head, *own, response.body))
+        client.writer.write(client.transport, b"".join((response.head, *own, response.body)))
         response.count(self._head.headers.fields, len(response.body))
         self._write_record(200, len(response.body))
         client.complete_response(keep_alive=self._keep_alive)

@@ -16,6 +16,7 @@ from roost.core.sensitive import Sensitive
 from roost.drivers.runtime.contract import Stream
 from roost.hosts.edge.dependencies import GatewayUnreachable, ProxyLimits
 from roost.hosts.edge.request_head import Headers, head_size
+from roost.hosts.edge.write_coalescer import DirectWriter
 
 _MAX_INFORMATIONAL = 16
 # Constants, because Python 3.11 looks up the members of enumerations by a slow descriptor.
@@ -60,12 +61,13 @@ class GatewayConnection(asyncio.Protocol):
         credential: tuple[str, Sensitive[str]] | None,
         limits: ProxyLimits,
         forget: "Callable[[GatewayConnection], None]",
+        writer: DirectWriter,
     ) -> None:
         self.agent_id, self.port = agent_id, port
         self.is_reused = self.is_full = False
         self.idle_since = 0.0
         self.transport: asyncio.Transport
-        self._credential, self._limits, self._forget = credential, limits, forget
+        self._credential, self._limits, self._forget, self._writes = credential, limits, forget, writer
         self._writer: asyncio.StreamWriter | None = None
         self._handler: ResponseHandler | None = None
         self._parser = httptools.HttpResponseParser(self)
@@ -101,7 +103,11 @@ class GatewayConnection(asyncio.Protocol):
         self._handler, self._bodiless = handler, bodiless
         self._is_final = self._is_done = self._reusable = self._until_close = False
         self._informational = self._stalled = 0
-        self.transport.write(request)
+        self.write(request)
+
+    def write(self, data: bytes) -> None:
+        """Write within this turn of the event loop."""
+        self._writes.write(self.transport, data)
 
     def release(self, now: float) -> None:
         """Wait for another request."""
@@ -119,6 +125,7 @@ class GatewayConnection(asyncio.Protocol):
     def close(self) -> None:
         """Close when all that was written is sent, within the time for it."""
         self._handler = None
+        self._writes.flush(self.transport)
         self.transport.close()
         asyncio.get_running_loop().call_later(self._limits.linger, self.transport.abort)
 

@@ -7,6 +7,7 @@ from typing import Any, Protocol, TypeVar
 from roost.hosts.edge.dependencies import GatewayUnreachable, ProxyDependencies, TooManyStreams
 from roost.hosts.edge.gateway_connection import GatewayConnection
 from roost.hosts.edge.upstream import Upstream
+from roost.hosts.edge.write_coalescer import WriteCoalescer
 
 K = TypeVar("K")
 
@@ -30,6 +31,7 @@ class GatewayPool:
 
     def __init__(self, dependencies: ProxyDependencies) -> None:
         self.dependencies = dependencies
+        self.writer = WriteCoalescer()
         self._limits = dependencies.limits
         self._idle: defaultdict[tuple[str, int | None], list[GatewayConnection]] = defaultdict(list)
         self._users: defaultdict[str, set[_User]] = defaultdict(set)
@@ -64,7 +66,7 @@ class GatewayPool:
         try:
             async with asyncio.timeout(self._limits.connect):
                 credential = None if port is not None else await self.dependencies.credential(agent_id)
-                connection = GatewayConnection(agent_id, port, credential, self._limits, self._forget)
+                connection = GatewayConnection(agent_id, port, credential, self._limits, self._forget, self.writer)
                 await connection.take_over(await self.dependencies.dial(agent_id, port))
             self._users[agent_id].add(connection)
             return connection

@@ -22,7 +22,8 @@ from websockets.http11 import MAX_LINE_LENGTH, MAX_NUM_HEADERS
 from roost.core import ids, log
 from roost.hosts.edge import response_head
 from roost.hosts.edge.dependencies import ProxyLimits
-from roost.hosts.edge.request_head import InvalidRequestHead, RequestHead, RequestHeaders, inspect_head
+from roost.hosts.edge.request_head import InvalidRequestHead, RequestHead, RequestHeaders, head_bytes, inspect_head
+from roost.hosts.edge.write_coalescer import DirectWriter
 
 _log = log.get_logger(__name__)
 _LINE_OVERHEAD = 32  # method, version, separators
@@ -54,6 +55,7 @@ class HttpConnection(asyncio.Protocol, ABC):
     """One connection of a client."""
 
     limits: ClassVar[ProxyLimits] = ProxyLimits()
+    writer: ClassVar[DirectWriter] = DirectWriter()
 
     def __init__(
         self,
@@ -95,6 +97,7 @@ class HttpConnection(asyncio.Protocol, ABC):
         self.set_deadline(self.limits.first_head)
 
     def data_received(self, data: bytes) -> None:
+        self.writer.flush(self.transport)
         was_in_head, rest = self._in_head, data
         while rest and not self._closing:
             rest = self._feed(rest)
@@ -128,7 +131,7 @@ class HttpConnection(asyncio.Protocol, ABC):
         if self._exchanges and self._tunnel is None:
             self._exchanges[-1].disable_keep_alive()
         else:
-            self.transport.close()
+            self._close()
 
     # Called by the parser
 
@@ -159,7 +162,7 @@ class HttpConnection(asyncio.Protocol, ABC):
             return
         self._discarded += len(body)
         if self._discarded > self.limits.leftover:
-            self.transport.close()
+            self._close()
 
     def on_message_complete(self) -> None:
         if self._closing or self._ignores_upgrade:
@@ -190,6 +193,7 @@ class HttpConnection(asyncio.Protocol, ABC):
         elif not keep_alive:
             self.lingering_close()
         elif self._exchanges:
+            self.writer.flush(self.transport)
             if len(self._exchanges) == 1:  # one read of requests is enough to keep
                 self.flow.resume_reading()
             self._start_exchange()
@@ -205,10 +209,11 @@ class HttpConnection(asyncio.Protocol, ABC):
     def lingering_close(self) -> None:
         """Close, but read on for a moment: unread input would make the system discard the response (RFC 9112, 9.6)."""
         self._closing = True
+        self.writer.flush(self.transport)
         if self.transport.is_closing():
             return
         if not self.transport.can_write_eof():
-            self.transport.close()
+            self._close()
             return
         self.transport.write_eof()
         self.flow.resume_reading()
@@ -304,7 +309,8 @@ class HttpConnection(asyncio.Protocol, ABC):
         """Return the head again for a new parser, which then reads the body (RFC 9110, 7.8: upgrades are optional)."""
         self._ignores_upgrade = False
         former, self.parser = self.parser, _new_parser(self)
-        return _head_bytes(former, self._url, [header for header in self._headers if header[0] != b"upgrade"])
+        kept = [header for header in self._headers if header[0] != b"upgrade"]
+        return head_bytes(former.get_method(), self._url, former.get_http_version(), kept)
 
     def _hand_over(self) -> None:
         """Give the connection to uvicorn's WebSocket protocol."""
@@ -313,7 +319,8 @@ class HttpConnection(asyncio.Protocol, ABC):
         protocol = protocol_class(config=self.config, server_state=self.server_state, app_state=self.app_state)
         protocol.connection_made(self.transport)
         protocol.client = self.client
-        protocol.data_received(_head_bytes(self.parser, self._url, self._headers))
+        method, version = self.parser.get_method(), self.parser.get_http_version()
+        protocol.data_received(head_bytes(method, self._url, version, self._headers))
         self.transport.set_protocol(protocol)
 
     def _release(self) -> None:
@@ -350,7 +357,7 @@ class HttpConnection(asyncio.Protocol, ABC):
         elif self._in_head:
             self._reject(HTTPStatus.REQUEST_TIMEOUT, "Request timeout")
         else:
-            self.transport.close()
+            self._close()
 
     def _reject(self, status: HTTPStatus, message: str) -> None:
         """Parse no more of this connection, and answer after the requests before it."""
@@ -363,13 +370,18 @@ class HttpConnection(asyncio.Protocol, ABC):
             self._exchanges.pop()
             is_answered = self._is_started and not self._exchanges and self._reading.disconnect()
         if is_answered:
-            self.transport.close()
+            self._close()
             return
         self._rejection = response_head.error_bytes(status, message, ids.new_id(), close=True)
         if not self._exchanges:
             self._send_rejection(self._rejection)
 
+    def _close(self) -> None:
+        self.writer.flush(self.transport)
+        self.transport.close()
+
     def _send_rejection(self, rejection: bytes) -> None:
+        self.writer.flush(self.transport)
         self.transport.write(rejection)
         self.lingering_close()
 
@@ -378,9 +390,3 @@ def _new_parser(protocol: HttpConnection) -> httptools.HttpRequestParser:
     parser = httptools.HttpRequestParser(protocol)
     parser.set_dangerous_leniencies(lenient_data_after_close=True)  # else the last response would be lost
     return parser
-
-
-def _head_bytes(parser: httptools.HttpRequestParser, target: bytes, headers: list[tuple[bytes, bytes]]) -> bytes:
-    """Return the head that the parser has read, with these headers."""
-    lines = b"".join(b"%b: %b\r\n" % header for header in headers)
-    return b"%b %b HTTP/%b\r\n%b\r\n" % (parser.get_method(), target, parser.get_http_version().encode(), lines)

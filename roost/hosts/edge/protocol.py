@@ -150,6 +150,7 @@ def edge_protocol(dependencies: ProxyDependencies) -> type[EdgeHttpProtocol]:
     class BoundProtocol(EdgeHttpProtocol):
         limits = dependencies.limits
         pool = GatewayPool(dependencies)
+        writer = pool.writer
         cache = dependencies.cache
         counter = ConnectionCounter(dependencies.limits, dependencies.trusted)
 

@@ -197,7 +197,7 @@ class ProxyExchange:
         ]
         if not request.head.websocket:  # early data of a tunnel waits for it
             if request.head.headers.expects and not self._held and not self._is_uploaded:
-                client.transport.write(response_head.CONTINUE)
+                client.writer.write(client.transport, response_head.CONTINUE)
             parts += self._held
             self._held = []
             if not self._is_uploaded:
@@ -209,7 +209,7 @@ class ProxyExchange:
 
     def _write_request(self, part: bytes) -> None:
         if self._gateway is not None and (self._is_tunnel or not self._request.head.websocket):
-            self._gateway.transport.write(part)
+            self._gateway.write(part)
             self._touch()
         else:
             self._held.append(part)
@@ -239,7 +239,7 @@ class ProxyExchange:
             raise InvalidResponse("a switch of protocols without a request for it")
         self._is_tunnel = True
         self._begin(HTTPStatus.SWITCHING_PROTOCOLS, headers, b"connection: Upgrade\r\nupgrade: websocket\r\n")
-        self._gateway.transport.write(b"".join(self._held))
+        self._gateway.write(b"".join(self._held))
         self._held = []
         self._client.flow.resume_reading()
 
@@ -306,7 +306,7 @@ class ProxyExchange:
             self._sent += len(data)
             if self._usage is not None:
                 self._usage.count_bytes(len(data))
-            self._client.transport.write(data)
+            self._client.writer.write(self._client.transport, data)
 
     # The end
 
@@ -340,7 +340,7 @@ class ProxyExchange:
         if not self._is_over:
             self._has_begun, self._status = True, status
             self._sent += len(response)
-            self._client.transport.write(response)
+            self._client.writer.write(self._client.transport, response)
             self._finish()
 
     def _finish(self) -> None:

@@ -126,6 +126,12 @@ def inspect_head(
     return RequestHead(method, target, last, last.offers_websocket and method == b"GET")
 
 
+def head_bytes(method: bytes, target: bytes, version: str, headers: Headers) -> bytes:
+    """Return the bytes of a request head."""
+    lines = b"".join(b"%b: %b\r\n" % header for header in headers)
+    return b"%b %b HTTP/%b\r\n%b\r\n" % (method, target, version.encode(), lines)
+
+
 def head_size(headers: Headers) -> int:
     """Return the bytes of header lines."""
     return sum(map(len, chain.from_iterable(headers))) + 4 * len(headers)

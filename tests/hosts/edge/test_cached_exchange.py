@@ -1,6 +1,6 @@
 """Requests that are answered from memory: their form, order, slow clients, and the access log."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import cast
 
@@ -9,6 +9,7 @@ import pytest
 from roost.hosts.edge.cached_exchange import CachedExchange
 from roost.hosts.edge.http_connection import HttpConnection
 from roost.hosts.edge.request_head import RequestHead, RequestHeaders
+from roost.hosts.edge.write_coalescer import DirectWriter
 from roost.hosts.response_cache import MAX_BODY, CachedResponse
 from roost.web.access_log import AccessRecord
 from tests.hosts.edge.support import EdgeServer, Wire
@@ -70,14 +71,14 @@ class PausedClient:
 
     def __init__(self) -> None:
         self.flow = SimpleNamespace(write_paused=True)
+        self.transport, self.writer = self, DirectWriter()
         self.server_state = SimpleNamespace(default_headers=[(b"date", b"now")])
-        self.transport = SimpleNamespace(writelines=self.written)
         self.writes: list[bytes] = []
         self.checks = 0
         self.is_kept: bool | None = None
 
-    def written(self, parts: Iterable[bytes]) -> None:
-        self.writes.append(b"".join(parts))
+    def write(self, data: bytes) -> None:
+        self.writes.append(data)
 
     def check_writing(self) -> None:
         self.checks += 1

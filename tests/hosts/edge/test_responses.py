@@ -6,6 +6,7 @@ from roost.core.sensitive import Sensitive
 from roost.hosts.edge.dependencies import ProxyLimits
 from roost.hosts.edge.gateway_connection import GatewayConnection, InvalidResponse
 from roost.hosts.edge.request_head import Headers
+from roost.hosts.edge.write_coalescer import DirectWriter
 
 
 class FakeTransport:
@@ -67,7 +68,8 @@ class Recorder:
 
 
 def connection() -> GatewayConnection:
-    gateway = GatewayConnection("agent", None, ("a", Sensitive("b")), ProxyLimits(head=1024), lambda _: None)
+    credential, limits = ("a", Sensitive("b")), ProxyLimits(head=1024)
+    gateway = GatewayConnection("agent", None, credential, limits, lambda _: None, DirectWriter())
     gateway.transport = FakeTransport()  # pyright: ignore[reportAttributeAccessIssue]
     return gateway
 

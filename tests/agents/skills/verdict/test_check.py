@@ -129,4 +129,4 @@ def test_hostile_text_takes_bounded_time() -> None:
 
 def test_bytes_that_are_no_text_are_no_disguise() -> None:
     bundle = Bundle({"data": BundleFile(b"\xff\x00 r\xadm s\xaa \xe2\x80\xae \xff")})
-    assert check_bundle(bundle).level is VerdictLevel.CLEAN
+    assert [finding.rule for finding in check_bundle(bundle).findings] == ["binary-content"]
