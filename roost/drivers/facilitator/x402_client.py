@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 _VERIFY_CALLS = 32
-"""Payments that are verified at once, half of the connections: strangers' payments leave room for settlements."""
+"""Payments that are verified at once, half of the connections, so that settlements never wait for them."""
 
 
 class X402Facilitator(Facilitator):
