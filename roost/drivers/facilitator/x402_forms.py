@@ -1,4 +1,4 @@
-"""Payments and answers in the forms of the x402 SDK. Importing this module takes a second or two."""
+"""Payments and answers in the forms of the x402 SDK, which this module imports."""
 
 from x402.schemas import PaymentPayload, PaymentRequirements, SettleResponse, VerifyResponse
 from x402.schemas.v1 import PaymentPayloadV1, PaymentRequirementsV1

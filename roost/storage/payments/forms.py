@@ -148,7 +148,7 @@ class SignedPaymentV1(_Form):
     def to_request(self, terms: PaymentTerms, resource: PaidResource) -> PaymentRequest:
         """Return the payment and the requirement that it meets, for a facilitator."""
         payload = self.payload.with_checksums()
-        written = SignedPaymentV1(scheme=SCHEME, network=self.network, payload=payload)
+        written = SignedPaymentV1(scheme=SCHEME, network=terms.asset.network.name or "", payload=payload)
         return PaymentRequest(1, written.to_json(), _requirement_v1(terms, resource).to_json())
 
 

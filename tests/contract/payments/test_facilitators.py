@@ -14,6 +14,7 @@ from tests.contract.payments.shop import (
     Bank,
     Shop,
     open_shop,
+    receipt,
     required,
 )
 from tests.server import RunningServer
@@ -148,3 +149,18 @@ async def test_a_payment_is_settled_by_one_request_at_a_time(shop: Shop, bank: B
     assert [row["state"] for row in await shop.payments()] == ["settling"]
     answered.set()
     assert (await first).status_code == 200
+
+
+@pytest.mark.parametrize(("first", "second"), [(1, 2), (2, 1)])
+async def test_an_open_payment_may_come_in_the_form_of_the_other_version(
+    shop: Shop, bank: Bank, first: int, second: int
+) -> None:
+    async def pend(_request: PaymentRequest) -> PaymentSettlement:
+        return PaymentSettlement(False, network=NETWORK, reason="settlement_pending")
+
+    payment, other = await shop.pay(bank.account(), first), await shop.pay(bank.account(), second)
+    bank.facilitator.on_settle = pend
+    assert (await shop.get(payment)).status_code == 503
+    bank.facilitator.on_settle = None
+    answer = await shop.get({**other, "payload": payment["payload"]})
+    assert (answer.content, receipt(answer, second)["success"]) == (CONTENT, True)
