@@ -45,6 +45,7 @@ from roost.web.url_rule import HostKind, UrlFamily
 ANY_SCOPE = "any scope"
 _GATEWAY_BOUND = frozenset({CallerKind.GATEWAY, CallerKind.PLATFORM})
 _STORAGE_HOSTS = frozenset({HostKind.STORAGE, HostKind.STORAGE_GATEWAY})
+_PLATFORM_HOSTS = frozenset({HostKind.MANAGEMENT, HostKind.STORAGE, HostKind.LOCAL})
 
 CallerKinds = frozenset[CallerKind]
 SERVICE: CallerKinds = frozenset({CallerKind.SERVICE})
@@ -65,7 +66,7 @@ class Authenticator:
         """Authenticate by any credential of that API, before a body is read; the request's handler counts the use."""
         request = replace(request, counts_use=False)
         if family is UrlFamily.STORAGE:
-            return await self.authenticate_storage(request, ANY_SCOPE)
+            return await self.authenticate_storage_or_agent(request, ANY_SCOPE)
         if family is UrlFamily.GIT:
             return await self.authenticate_git(request, request.agent_id)
         return await self.authenticate_any(request)
@@ -102,6 +103,16 @@ class Authenticator:
         ):
             raise PermissionDenied(f"Permission denied: the key needs the scope {scope}")
         return caller
+
+    async def authenticate_storage_or_agent(self, request: AuthRequest, scope: str) -> Caller:
+        """Authenticate as `authenticate_storage`, or an agent by its relay socket or its platform token."""
+        if request.host_kind is HostKind.RELAY:
+            return await self._authenticate_relay(request)
+        credential = find_credential(request.headers, "")
+        is_agent = credential is not None and is_platform(credential.token)
+        if credential is not None and is_agent and request.host_kind in _PLATFORM_HOSTS:
+            return await self._authenticate_jwt(request, credential)
+        return await self.authenticate_storage(request, scope)
 
     def _credential_verifier(self, request: AuthRequest) -> Callable[[], Coroutine[Any, Any, Caller]] | None:
         """Return the verification of a JWT or of old clients' headers, None without. Raises MissingCredential."""
@@ -324,6 +335,16 @@ def _require_scope(scope: str) -> Callable[..., Coroutine[Any, Any, Caller]]:
     return dependency
 
 
+def _require_scope_or_agent(scope: str) -> Callable[..., AsyncGenerator[Caller, None]]:
+    async def dependency(connection: HTTPConnection, authenticator: _Authenticator) -> AsyncGenerator[Caller, None]:
+        async with authenticator.hold_authorization(
+            await authenticator.authenticate_storage_or_agent(auth_request_of(connection), scope)
+        ) as caller:
+            yield caller
+
+    return dependency
+
+
 STORAGE_CALLERS = {
     scope: _require_scope(scope)
     for scope in (
@@ -332,6 +353,9 @@ STORAGE_CALLERS = {
     )
 }
 """Dependencies that require a scope, by scope."""
+
+AGENT_STORAGE_CALLERS = {scope: _require_scope_or_agent(scope) for scope in ("org:read", "org:write")}
+"""Dependencies that require a scope or an agent, by scope."""
 
 service_caller = _require_caller(SERVICE)
 tenant_caller = _require_caller(SERVICE | {CallerKind.PLATFORM})
@@ -380,5 +404,8 @@ AnalyticsReader = Annotated[Caller, Depends(STORAGE_CALLERS["org:analytics:read"
 OrgReader = Annotated[Caller, Depends(STORAGE_CALLERS["org:read"])]
 OrgWriter = Annotated[Caller, Depends(STORAGE_CALLERS["org:write"])]
 """Service JWTs with a scope of the storage API."""
+VectorsReader = Annotated[Caller, Depends(AGENT_STORAGE_CALLERS["org:read"])]
+VectorsWriter = Annotated[Caller, Depends(AGENT_STORAGE_CALLERS["org:write"])]
+"""As OrgReader and OrgWriter, or the agent itself: from its container or with its platform token."""
 StorageCaller = Annotated[Caller, Depends(STORAGE_CALLERS[ANY_SCOPE])]
 """A service JWT on the storage API, with any scopes."""
