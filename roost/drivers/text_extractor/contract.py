@@ -7,6 +7,8 @@ from roost.core.problem import InvalidInput, PayloadTooLarge, ServiceUnavailable
 
 SOURCE_LIMIT = 64 * 1024**2
 """Maximum bytes of a document."""
+UNPACKED_LIMIT = 256 * 1024**2
+"""Maximum bytes of all files in a document that is an archive."""
 TEXT_LIMIT = 4 * 1024**2
 """Maximum characters of a text."""
 TIME_LIMIT_SECONDS = 30.0

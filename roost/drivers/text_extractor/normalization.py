@@ -10,7 +10,7 @@ _LONE_SURROGATES = re.compile(r"[\ud800-\udfff]")
 
 
 def normalize_text(text: str) -> str:
-    """Return the text in NFC, with plain line ends, no two blank lines in a row, and no other control character than a tab."""
+    """Return the text in NFC, with plain line ends, single blank lines, and no control character but tabs."""
     text = _UNWANTED.sub("", _LINE_ENDS.sub("\n", text))
     text = _LONE_SURROGATES.sub("\ufffd", text)
     text = "\n".join(line.rstrip(" \t\xa0") for line in text.split("\n"))
