@@ -16,6 +16,8 @@ from roost.drivers.chat_platform.contract import ChatPlatform
 from roost.drivers.chat_platform.platforms import DiscordPlatform, SlackPlatform, TelegramPlatform
 from roost.drivers.dns.contract import DnsResolver
 from roost.drivers.dns.dnspython import DnspythonResolver
+from roost.drivers.embedding.contract import EmbeddingModel
+from roost.drivers.embedding.minilm import MiniLMModel
 from roost.drivers.engine.contract import Engine, Progress
 from roost.drivers.engine.hermes.driver import Hermes
 from roost.drivers.engine.openclaw.driver import OpenClaw
@@ -39,6 +41,8 @@ from roost.drivers.network.trustless import TrustlessNetwork
 from roost.drivers.runtime.bwrap.driver import BwrapRuntime
 from roost.drivers.runtime.bwrap.sandbox import BwrapSandbox
 from roost.drivers.runtime.contract import Runtime
+from roost.drivers.text_extractor.contract import TextExtractor
+from roost.drivers.text_extractor.sandboxed import SandboxedExtractor
 from roost.net.addresses import Address
 from roost.net.dialer import PublicDialer
 from roost.net.guarded_transport import GuardedTransport, TransportFactory, check_url
@@ -80,6 +84,16 @@ def create_runtime(settings: Settings, engines: Sequence[Engine]) -> Runtime:
 def create_image_renderer(settings: Settings) -> ImageRenderer:
     """Return the renderer of images, which reads them in sandboxes of this machine."""
     return PillowRenderer(BwrapSandbox(settings.data))
+
+
+def create_text_extractor(settings: Settings) -> TextExtractor:
+    """Return the extractor of texts, which reads documents in sandboxes of this machine."""
+    return SandboxedExtractor(BwrapSandbox(settings.data))
+
+
+def create_embedding_model(settings: Settings) -> EmbeddingModel:
+    """Return the model that makes vectors of texts, in a sandbox of this machine."""
+    return MiniLMModel(BwrapSandbox(settings.data))
 
 
 def create_git_repositories(settings: Settings) -> GitRepositories:
@@ -186,10 +200,17 @@ class Drivers:
     blobs: BlobStore
     git: GitRepositories
     dns: DnsResolver
+    extractor: TextExtractor
+    embeddings: EmbeddingModel
 
 
 def create_drivers(
-    settings: Settings, *, runtime: Runtime | None = None, engines: Sequence[Engine] | None = None
+    settings: Settings,
+    *,
+    runtime: Runtime | None = None,
+    engines: Sequence[Engine] | None = None,
+    extractor: TextExtractor | None = None,
+    embeddings: EmbeddingModel | None = None,
 ) -> Drivers:
     """Return the drivers that the settings name, except for those given. Raises BadSettings."""
     engines = engines or create_engines(settings)
@@ -201,4 +222,6 @@ def create_drivers(
         create_blob_store(settings),
         create_git_repositories(settings),
         DnspythonResolver(settings.dns_servers),
+        extractor or create_text_extractor(settings),
+        embeddings or create_embedding_model(settings),
     )

@@ -66,6 +66,8 @@ class RoostServer:
         async with AsyncExitStack() as stack:
             stack.callback(self.core.close)
             stack.push_async_callback(self.images.close)
+            stack.push_async_callback(self.drivers.extractor.close)
+            stack.push_async_callback(self.drivers.embeddings.close)
             await start_domain_services(self.domains, stack)
             await start_storage_services(self.storage, stack)
             if self.core.settings.catalogue:
@@ -96,7 +98,7 @@ def build_server(settings: Settings, drivers: Drivers, tls_listeners: TlsListene
     tls_proxy = build_tls_proxy(settings, tls_listeners) if tls_listeners else None
     core, registry = build_core_services(settings), ServiceRegistry()
     domains = build_domain_services(core, drivers.dns, tls_proxy)
-    storage = build_storage_services(core, drivers.blobs, domains.domains)
+    storage = build_storage_services(core, drivers, domains.domains)
     images = create_image_renderer(settings)
     resizer = ImageResizer(
         storage.content.reader, images, DiskCache(settings.data / "cache/images", _IMAGE_CACHE_BYTES)

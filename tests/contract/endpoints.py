@@ -20,11 +20,10 @@ ROWS: list[Row] = json.loads(Path(__file__).with_name("endpoints.json").read_tex
 
 NOT_YET = {
     ("GET", "/v3/x402/payment_instructions/{id}"),
-    ("DELETE", "/v3/vectorize/files/{file_id}"),
 }
 """Operations that are not built. The tests expect them to fail, strictly: remove a row when it is built."""
 
-NOT_YET_LIMIT = 2
+NOT_YET_LIMIT = 1
 """How many operations were missing at the last change of NOT_YET. Only ever lower it."""
 
 

@@ -47,8 +47,6 @@ RETRIES = 8
 """Attempts after the first one if drivers are away, over four minutes."""
 LIMITS = OperationLimits(total=4, per_tenant=2, per_subject=2)
 """Files that are vectorized at a time."""
-_EMBEDDED_CHUNKS = 16
-"""Chunks of one call of the model; a query waits for no more than one."""
 _REASON_CHARACTERS = 300
 _TEMPORARY = frozenset({ProblemKind.UNAVAILABLE, ProblemKind.LIMITED})
 
@@ -97,7 +95,8 @@ class VectorIndexing:
         await attempt.write(partial(self._begin, attempt, len(chunks)))
         for at in range(0, len(chunks), SEGMENT_CHUNKS):
             part = chunks[at : at + SEGMENT_CHUNKS]
-            segment = VectorSegment(file.id, at // SEGMENT_CHUNKS, part, await self._embed(part))
+            vectors = await self._model.embed_texts([chunk.text for chunk in part])
+            segment = VectorSegment(file.id, at // SEGMENT_CHUNKS, part, vectors)
             await attempt.write(partial(self._add_segment, segment, at + len(part)))
 
     async def _read_chunks(self, file: File) -> Sequence[TextChunk]:
@@ -110,13 +109,6 @@ class VectorIndexing:
         if not chunks:
             raise DocumentWithoutText
         return chunks
-
-    async def _embed(self, chunks: Sequence[TextChunk]) -> Sequence[bytes]:
-        vectors: list[bytes] = []
-        for at in range(0, len(chunks), _EMBEDDED_CHUNKS):
-            texts = [chunk.text for chunk in chunks[at : at + _EMBEDDED_CHUNKS]]
-            vectors.extend(await self._model.embed_texts(texts))
-        return vectors
 
     def _begin(self, attempt: "_IndexingAttempt", chunks: int, connection: Connection) -> None:
         """Reserve the chunks, and delete those of an earlier attempt. Raises VectorQuotaExceeded."""

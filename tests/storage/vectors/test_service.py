@@ -41,7 +41,9 @@ async def test_a_file_is_found_by_its_text(vector_env: VectorEnv) -> None:
 
 async def test_a_long_file_has_many_segments_whose_chunks_are_found(vector_env: VectorEnv) -> None:
     env, group = vector_env, await vector_env.group()
-    text = "\n\n".join(f"Chapter {number} tells of the word{number}. " + "filler " * 89 + "end." for number in range(150))
+    text = "\n\n".join(
+        f"Chapter {number} tells of the word{number}. " + "filler " * 89 + "end." for number in range(150)
+    )
     file = await env.file(text, group)
     done = await env.vectors.vectorize(env.caller, file.id)
     assert done.vectors is not None
