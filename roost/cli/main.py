@@ -29,6 +29,7 @@ from roost.cli import (
     snapshots,
     tasks,
     templates,
+    vectors,
     webhooks,
 )
 from roost.cli.apply import apply_fleet
@@ -85,6 +86,7 @@ cli.add_typer(groups.commands, name="groups")
 gateways.commands.add_typer(gateway_domains.commands, name="domains")
 cli.add_typer(gateways.commands, name="gateways")
 cli.add_typer(signatures.commands, name="signatures")
+cli.add_typer(vectors.commands, name="vectors")
 cli.add_typer(webhooks.commands, name="webhooks")
 
 

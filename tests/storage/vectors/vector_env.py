@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 
 from roost import work
-from roost.core import clock
 from roost.core.db import Connection, Database
 from roost.core.seal import Sealer
 from roost.core.sensitive import Sensitive
@@ -21,11 +20,10 @@ from roost.storage.files.model import File, FileMetadata
 from roost.storage.files.service import FileService
 from roost.storage.groups.model import Group
 from roost.storage.groups.service import GroupService
-from roost.storage.vectors import store
 from roost.storage.vectors.grants import VectorGrantService
 from roost.storage.vectors.index_selection import open_vector_index
 from roost.storage.vectors.indexing import VectorIndexing
-from roost.storage.vectors.model import FileVectors, VectorState
+from roost.storage.vectors.model import VectorState
 from roost.storage.vectors.pgvector.index import PgvectorIndex
 from roost.storage.vectors.service import VectorService
 from roost.storage.vectors.vector_index import VectorIndex
@@ -99,26 +97,17 @@ class VectorEnv:
 
 
 @asynccontextmanager
-async def open_vector_env(db: Database, storage: StorageEnv, *, runs: bool = True) -> AsyncIterator[VectorEnv]:
-    """`runs`: whether the queue works."""
+async def open_vector_env(
+    db: Database, storage: StorageEnv, *, model: FakeEmbeddingModel | None = None
+) -> AsyncIterator[VectorEnv]:
     queue, files = work.OperationWorker(db, owner="test"), FileService(db)
-    extractor, model, index = FakeTextExtractor(), FakeEmbeddingModel(), open_vector_index(db)
+    extractor, model, index = FakeTextExtractor(), model or FakeEmbeddingModel(), open_vector_index(db)
     VectorIndexing(db, queue, storage.reader, extractor, model, index)
     vectors = VectorService(db, queue, files, model, index)
     tokens = GatewayTokens(db, Sealer(Sensitive(bytes(32))))
     grants, groups = VectorGrantService(db, tokens), GroupService(db, files)
-    if runs:
-        await queue.start()
+    await queue.start()
     try:
         yield VectorEnv(storage, queue, files, groups, extractor, model, index, vectors, tokens, grants)
     finally:
         await queue.stop(grace=0.1)
-
-
-def add_file_vectors(connection: Connection, file: File, chunks: int = 1, model: str = "fake") -> None:
-    """Insert the row of a file with complete vectors."""
-    now = clock.utc_now()
-    store.replace_file_vectors(
-        connection,
-        FileVectors(file.id, file.tenant_id, "o", VectorState.INDEXED, model, chunks, chunks, None, now, now),
-    )
