@@ -16,6 +16,9 @@ from roost.drivers.chat_platform.contract import ChatPlatform
 from roost.drivers.chat_platform.platforms import DiscordPlatform, SlackPlatform, TelegramPlatform
 from roost.drivers.dns.contract import DnsResolver
 from roost.drivers.dns.dnspython import DnspythonResolver
+from roost.drivers.embedding.contract import EmbeddingModel
+from roost.drivers.embedding.minilm import MiniLMModel
+from roost.drivers.embedding.openai import OpenAIEmbeddingModel
 from roost.drivers.engine.contract import Engine, Progress
 from roost.drivers.engine.hermes.driver import Hermes
 from roost.drivers.engine.openclaw.driver import OpenClaw
@@ -39,6 +42,8 @@ from roost.drivers.network.trustless import TrustlessNetwork
 from roost.drivers.runtime.bwrap.driver import BwrapRuntime
 from roost.drivers.runtime.bwrap.sandbox import BwrapSandbox
 from roost.drivers.runtime.contract import Runtime
+from roost.drivers.text_extractor.contract import TextExtractor
+from roost.drivers.text_extractor.sandboxed import SandboxedExtractor
 from roost.net.addresses import Address
 from roost.net.dialer import PublicDialer
 from roost.net.guarded_transport import GuardedTransport, TransportFactory, check_url
@@ -80,6 +85,18 @@ def create_runtime(settings: Settings, engines: Sequence[Engine]) -> Runtime:
 def create_image_renderer(settings: Settings) -> ImageRenderer:
     """Return the renderer of images, which reads them in sandboxes of this machine."""
     return PillowRenderer(BwrapSandbox(settings.data))
+
+
+def create_text_extractor(settings: Settings) -> TextExtractor:
+    """Return the extractor of documents' texts, which reads them in sandboxes of this machine."""
+    return SandboxedExtractor(BwrapSandbox(settings.data))
+
+
+def create_embedding_model(settings: Settings) -> EmbeddingModel:
+    """Return the embedding model that the settings name, or the one that comes with Roost."""
+    if settings.embedding is not None:
+        return OpenAIEmbeddingModel(settings.embedding)
+    return MiniLMModel(BwrapSandbox(settings.data))
 
 
 def create_git_repositories(settings: Settings) -> GitRepositories:
@@ -186,6 +203,8 @@ class Drivers:
     blobs: BlobStore
     git: GitRepositories
     dns: DnsResolver
+    text_extractor: TextExtractor
+    embedding_model: EmbeddingModel
 
 
 def create_drivers(
@@ -201,4 +220,6 @@ def create_drivers(
         create_blob_store(settings),
         create_git_repositories(settings),
         DnspythonResolver(settings.dns_servers),
+        create_text_extractor(settings),
+        create_embedding_model(settings),
     )
