@@ -18,6 +18,7 @@ from pydantic_core import ErrorDetails
 
 from roost.core.problem import InvalidInput
 from roost.core.sensitive import Sensitive
+from roost.drivers.embedding.contract import EmbeddingSettings
 from roost.drivers.model.contract import ModelSettings
 from roost.net.addresses import parse_address
 from roost.setting_types import (
@@ -48,7 +49,7 @@ from roost.setting_types import (
     parse_path,
 )
 
-_SECRETS = frozenset({"database_url", "kek", "kek_old", "kubo_auth", "metrics_token", "model_key"})
+_SECRETS = frozenset({"database_url", "kek", "kek_old", "kubo_auth", "metrics_token", "model_key", "embedding_key"})
 """Settings that a file can hold (`ROOST_<NAME>_FILE`), and whose values no message shows."""
 _CLIENT_VARIABLES = frozenset({"ROOST_URL", "ROOST_TOKEN"})  # of the command line as a client
 
@@ -241,6 +242,15 @@ class Settings(BaseModel):
         "",
         "Model ids to offer, comma-separated, the default first; by default all models that the endpoint lists.",
     )
+    embedding_url: OptionalUrl = _setting(
+        None,
+        "Base URL of an OpenAI-compatible endpoint for embeddings (`https://host/v1`); by default all-MiniLM-L6-v2, "
+        "which comes with Roost, on this machine.",
+    )
+    embedding_key: Secret = _setting(None, "The key for that endpoint. It stays on the host.")
+    embedding_model: str | None = _setting(
+        None, "The id of the model at that endpoint. Vectors of another model are never compared with its own."
+    )
 
     @property
     def kek_file(self) -> Path:
@@ -256,6 +266,20 @@ class Settings(BaseModel):
         if self.model_url is None:
             return ()
         return (ModelSettings(self.model_api, self.model_api, self.model_url, self.model_key, self.models),)
+
+    @property
+    def embedding(self) -> EmbeddingSettings | None:
+        if self.embedding_url is None or self.embedding_model is None:
+            return None
+        return EmbeddingSettings(self.embedding_url, self.embedding_model, self.embedding_key)
+
+    @model_validator(mode="after")
+    def _check_embedding(self) -> Self:
+        if (self.embedding_url is None) != (self.embedding_model is None):
+            raise BadSettings("embedding_url: needs embedding_model, and embedding_model needs embedding_url")
+        if self.embedding_key is not None and self.embedding_url is None:
+            raise BadSettings("embedding_key: needs embedding_url")
+        return self
 
     @model_validator(mode="after")
     def _check_addresses(self) -> Self:

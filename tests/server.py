@@ -59,8 +59,8 @@ async def running(
     *,
     runtime: Runtime | None = None,
     engines: Sequence[Engine] | None = None,
-    extractor: TextExtractor | None = None,
-    embeddings: EmbeddingModel | None = None,
+    text_extractor: TextExtractor | None = None,
+    embedding_model: EmbeddingModel | None = None,
     stop: bool = True,
     port: int = 0,
     **environment: str,
@@ -77,8 +77,8 @@ async def running(
         settings,
         runtime=runtime,
         engines=engines or [FakeEngine()],
-        extractor=extractor or FakeTextExtractor(),
-        embeddings=embeddings or FakeEmbeddingModel(),
+        text_extractor=text_extractor or FakeTextExtractor(),
+        embedding_model=embedding_model or FakeEmbeddingModel(),
     )
     roost = app.build_server(settings, drivers, app.open_tls_sockets(settings))
     await roost.start()

@@ -18,6 +18,7 @@ from roost.drivers.dns.contract import DnsResolver
 from roost.drivers.dns.dnspython import DnspythonResolver
 from roost.drivers.embedding.contract import EmbeddingModel
 from roost.drivers.embedding.minilm import MiniLMModel
+from roost.drivers.embedding.openai import OpenAIEmbeddingModel
 from roost.drivers.engine.contract import Engine, Progress
 from roost.drivers.engine.hermes.driver import Hermes
 from roost.drivers.engine.openclaw.driver import OpenClaw
@@ -87,12 +88,14 @@ def create_image_renderer(settings: Settings) -> ImageRenderer:
 
 
 def create_text_extractor(settings: Settings) -> TextExtractor:
-    """Return the extractor of texts, which reads documents in sandboxes of this machine."""
+    """Return the extractor of documents' texts, which reads them in sandboxes of this machine."""
     return SandboxedExtractor(BwrapSandbox(settings.data))
 
 
 def create_embedding_model(settings: Settings) -> EmbeddingModel:
-    """Return the model that makes vectors of texts, in a sandbox of this machine."""
+    """Return the embedding model that the settings name, or the one that comes with Roost."""
+    if settings.embedding is not None:
+        return OpenAIEmbeddingModel(settings.embedding)
     return MiniLMModel(BwrapSandbox(settings.data))
 
 
@@ -200,8 +203,8 @@ class Drivers:
     blobs: BlobStore
     git: GitRepositories
     dns: DnsResolver
-    extractor: TextExtractor
-    embeddings: EmbeddingModel
+    text_extractor: TextExtractor
+    embedding_model: EmbeddingModel
 
 
 def create_drivers(
@@ -209,8 +212,8 @@ def create_drivers(
     *,
     runtime: Runtime | None = None,
     engines: Sequence[Engine] | None = None,
-    extractor: TextExtractor | None = None,
-    embeddings: EmbeddingModel | None = None,
+    text_extractor: TextExtractor | None = None,
+    embedding_model: EmbeddingModel | None = None,
 ) -> Drivers:
     """Return the drivers that the settings name, except for those given. Raises BadSettings."""
     engines = engines or create_engines(settings)
@@ -222,6 +225,6 @@ def create_drivers(
         create_blob_store(settings),
         create_git_repositories(settings),
         DnspythonResolver(settings.dns_servers),
-        extractor or create_text_extractor(settings),
-        embeddings or create_embedding_model(settings),
+        text_extractor or create_text_extractor(settings),
+        embedding_model or create_embedding_model(settings),
     )

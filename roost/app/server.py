@@ -65,9 +65,8 @@ class RoostServer:
         """
         async with AsyncExitStack() as stack:
             stack.callback(self.core.close)
-            stack.push_async_callback(self.images.close)
-            stack.push_async_callback(self.drivers.extractor.close)
-            stack.push_async_callback(self.drivers.embeddings.close)
+            for driver in (self.images, self.drivers.text_extractor, self.drivers.embedding_model):
+                stack.push_async_callback(driver.close)
             await start_domain_services(self.domains, stack)
             await start_storage_services(self.storage, stack)
             if self.core.settings.catalogue:

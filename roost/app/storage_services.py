@@ -116,8 +116,8 @@ def build_storage_services(core: CoreServices, drivers: Drivers, domains: Domain
 
 
 def _build_vectors(core: CoreServices, drivers: Drivers, content: ContentService, files: FileService) -> VectorService:
-    index, model = open_vector_index(core.db), drivers.embeddings
-    VectorIndexing(core.db, core.operations, content.reader, drivers.extractor, model, index)
+    index, model = open_vector_index(core.db), drivers.embedding_model
+    VectorIndexing(core.db, core.operations, content.reader, drivers.text_extractor, model, index)
     return VectorService(core.db, core.operations, files, model, index)
 
 

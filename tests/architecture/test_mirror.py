@@ -82,6 +82,8 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
     "roost/hosts/edge/*.py": "tests/hosts/edge/test_*.py",  # one state machine, tested over connections
     "roost/warden/*.py": "tests/warden/test_*.py",  # one program, tested through its socket
     "roost/drivers/image/*.py": "tests/conformance/test_image.py",  # a program and who speaks to it
+    "roost/drivers/embedding/minilm_worker.py": "tests/drivers/embedding/test_minilm.py",  # its program
+    "roost/drivers/sandbox/forked_requests.py": "tests/drivers/text_extractor/test_sandboxed.py",  # a program's loop
     "roost/drivers/sandbox/contract.py": "tests/drivers/runtime/bwrap/test_sandbox.py",  # of its one implementation
     "roost/drivers/git/*.py": "tests/conformance/test_git_push.py",  # scripts and who speaks to them
     "roost/storage/content/model.py": "tests/storage/content/test_reader.py",  # rows, there and back

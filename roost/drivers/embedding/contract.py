@@ -2,11 +2,22 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from roost.core.problem import Problem, ServiceUnavailable
+from roost.core.sensitive import Sensitive
 
 CHUNK_CHARACTERS = 800
 """Characters of a text that a model surely sees; it may cut off the rest."""
+
+
+@dataclass(frozen=True)
+class EmbeddingSettings:
+    """An OpenAI-compatible endpoint; `url` has the API version (`https://host/v1`)."""
+
+    url: str
+    model: str
+    key: Sensitive[str] | None = None
 
 
 class EmbeddingUnavailable(ServiceUnavailable):

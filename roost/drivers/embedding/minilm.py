@@ -68,7 +68,7 @@ class MiniLMModel(EmbeddingModel):
         for _ in range(_ATTEMPTS):
             try:
                 return await self._workers.request(partial(_exchange, texts=texts))
-            except _WorkerDied:
+            except _WorkerFailed:
                 _log.warning("embedding_worker.died")
             except WorkersBusy:
                 raise EmbeddingUnavailable(retry_after=1) from None
@@ -78,7 +78,7 @@ class MiniLMModel(EmbeddingModel):
         raise EmbeddingFailed
 
 
-class _WorkerDied(Exception):  # noqa: N818 - a reason to start another one
+class _WorkerFailed(Exception):  # noqa: N818 - a reason to start another one
     """The worker ended, or did not answer in time."""
 
 
@@ -90,9 +90,9 @@ async def _exchange(worker: SandboxProcess, texts: Sequence[str]) -> bytes:
             await worker.writer.drain()
             answer = await read_answer(worker, _BATCH_TEXTS * _VECTOR_BYTES)
     except (OSError, EOFError, ValueError):  # a timeout is an OSError
-        raise _WorkerDied from None
+        raise _WorkerFailed from None
     if len(answer) != len(texts) * _VECTOR_BYTES:
-        raise _WorkerDied
+        raise _WorkerFailed
     return answer
 
 

@@ -17,11 +17,18 @@ class WorkersBusy(Exception):  # noqa: N818 - a reason to wait, not a failure
 
 
 class WorkerPool:
-    """Workers of one program. They end when none was used for `idle_seconds`, and start when one is needed."""
+    """Workers of one program, which start when they are needed."""
 
     def __init__(
-        self, sandbox: Sandbox, program: SandboxProgram, *, processes: int, max_waiting: int, idle_seconds: float
+        self,
+        sandbox: Sandbox,
+        program: SandboxProgram,
+        *,
+        processes: int,
+        max_waiting: int,
+        idle_seconds: float | None = None,
     ) -> None:
+        """`idle_seconds` is the time without a request after which all workers end."""
         self.idle: list[SandboxProcess] = []
         self._sandbox = sandbox
         self._program = program
@@ -78,7 +85,8 @@ class WorkerPool:
         self.idle.append(worker)
         if self._end_of_idle is not None:
             self._end_of_idle.cancel()
-        self._end_of_idle = asyncio.get_running_loop().call_later(self._idle_seconds, self._begin_to_end)
+        if self._idle_seconds is not None:
+            self._end_of_idle = asyncio.get_running_loop().call_later(self._idle_seconds, self._begin_to_end)
 
     def _begin_to_end(self) -> None:
         self._ending = asyncio.create_task(self._end_idle())

@@ -27,6 +27,6 @@ def answer_request(request: dict[str, Any], source: bytes) -> bytes:
 
 
 if __name__ == "__main__":
-    logging.disable()  # libraries warn about documents, on a standard error that nobody reads
+    logging.disable()  # libraries warn about each document
     warnings.simplefilter("ignore")
     serve_requests(socket.socket(fileno=int(sys.argv[1])), answer_request, _LIMITS)

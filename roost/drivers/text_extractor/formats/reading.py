@@ -7,7 +7,7 @@ from roost.drivers.text_extractor.contract import TEXT_LIMIT
 from roost.drivers.text_extractor.formats.detection import DocumentFormat, detect_format
 from roost.drivers.text_extractor.formats.encodings import decode_text
 from roost.drivers.text_extractor.formats.markup import read_html
-from roost.drivers.text_extractor.formats.office import read_excel, read_powerpoint, read_word
+from roost.drivers.text_extractor.formats.ooxml import read_excel, read_powerpoint, read_word
 from roost.drivers.text_extractor.formats.open_document import read_open_document
 from roost.drivers.text_extractor.formats.pdf import read_pdf
 from roost.drivers.text_extractor.normalization import normalize_text

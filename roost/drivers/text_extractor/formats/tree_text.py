@@ -1,4 +1,4 @@
-"""Text of trees of elements: XML of office documents, and HTML. Walks them without recursion."""
+"""Text of trees of elements: XML of documents, and HTML. Walks them without recursion."""
 
 import re
 from collections.abc import Mapping
