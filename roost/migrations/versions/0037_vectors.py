@@ -15,6 +15,7 @@ def upgrade() -> None:
         sa.Column("operation_id", sa.String(36), nullable=False),
         sa.Column("state", sa.String(10), nullable=False),
         sa.Column("model", sa.String(300), nullable=False),
+        sa.Column("dimension", sa.Integer(), nullable=False),
         sa.Column("chunks", sa.Integer(), nullable=False),
         sa.Column("chunks_done", sa.Integer(), nullable=False),
         sa.Column("reason", sa.String(300)),

@@ -32,6 +32,7 @@ from roost.storage.vectors.errors import (
 )
 from roost.storage.vectors.model import (
     CHUNKS_LIMIT,
+    NUMBER_BYTES,
     PLAN_CHUNKS,
     SEGMENT_CHUNKS,
     VECTORIZE,
@@ -121,7 +122,9 @@ class VectorIndexing:
 
     def _add_segment(self, segment: VectorSegment, done: int, connection: Connection) -> None:
         self._index.add_segment(connection, segment)
-        store.update_file_vectors(connection, segment.file_id, chunks_done=done, updated_at=clock.utc_now())
+        dimension = len(segment.vectors[0]) // NUMBER_BYTES
+        progress = {"chunks_done": done, "dimension": dimension, "updated_at": clock.utc_now()}
+        store.update_file_vectors(connection, segment.file_id, **progress)
 
 
 class _IndexingAttempt:

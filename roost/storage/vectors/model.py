@@ -16,6 +16,8 @@ PLAN_CHUNKS: Mapping[Plan, int] = {Plan.FREE: 10_000, Plan.PAID: 100_000}
 """Maximum chunks of all files of a tenant; a query reads those of one group."""
 SEGMENT_CHUNKS = 64
 """Chunks of a segment, which are stored together."""
+NUMBER_BYTES = 4
+"""Bytes of a number of a vector."""
 QUERY_CHARACTERS = 4000
 """Maximum characters of a query; a model may read fewer."""
 MATCHES_LIMIT = 20
@@ -37,7 +39,8 @@ PENDING = (VectorState.QUEUED, VectorState.INDEXING)
 class FileVectors:
     """The row of a file whose vectors were requested.
 
-    state: as stored, never NONE or OUTDATED. model: the id of the model that made them, empty before the first attempt.
+    state: as stored, never NONE or OUTDATED. model: the id of the model that made them, empty before the first attempt;
+    `dimension`: how many numbers its vectors have, 0 before the first one.
     chunks: number of chunks of the text, 0 before it is known; `chunks_done` of them have vectors.
     reason: why it failed, or why it still waits.
     """
@@ -47,6 +50,7 @@ class FileVectors:
     operation_id: str
     state: VectorState
     model: str
+    dimension: int
     chunks: int
     chunks_done: int
     reason: str | None
@@ -116,10 +120,9 @@ class GroupGrant:
     created_at: datetime
 
 
-def describe_state(vectors: FileVectors | None, model: str) -> VectorState:
-    """Return the state of a file's vectors where `model` is the id of the present model."""
+def describe_state(vectors: FileVectors | None, model: str, dimension: int | None = None) -> VectorState:
+    """Return the state of a file's vectors where `model` is the id of the present model, and `dimension` its own."""
     if vectors is None:
         return VectorState.NONE
-    if vectors.state is VectorState.INDEXED and vectors.model != model:
-        return VectorState.OUTDATED
-    return vectors.state
+    is_present = vectors.model == model and dimension in (None, vectors.dimension)
+    return VectorState.OUTDATED if vectors.state is VectorState.INDEXED and not is_present else vectors.state

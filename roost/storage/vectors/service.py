@@ -17,6 +17,7 @@ from roost.storage.vectors.access import get_searchable_file, get_searchable_gro
 from roost.storage.vectors.errors import FolderNotVectorized, VectorizationFailed
 from roost.storage.vectors.model import (
     MATCHES_LIMIT,
+    NUMBER_BYTES,
     PENDING,
     VECTORIZE,
     ChunkMatch,
@@ -47,6 +48,8 @@ class VectorService:
         self._files = files
         self._model = model
         self._index = index
+        self._dimension: int | None = None
+        """Dimension of the last query; an endpoint may change it and keep the id of its model."""
         files.add_listener(_delete_vectors_of_file)
 
     async def vectorize(self, caller: Caller, file_id: str, wait: float = WAIT_SECONDS) -> VectorizedFile:
@@ -108,6 +111,7 @@ class VectorService:
         """
         await self._db.read(lambda connection: get_searchable_group(connection, caller, group_id))
         (vector,) = await self._model.embed_texts([text])
+        self._dimension = len(vector) // NUMBER_BYTES
         return await self._db.read_long(
             lambda connection: self._search(connection, caller, group_id, vector, limit), caller.tenant_id
         )
@@ -119,11 +123,11 @@ class VectorService:
         if file.mime_type == DIRECTORY:
             raise FolderNotVectorized
         present = store.find_file_vectors(connection, file.id)
-        if present is not None and describe_state(present, self._model.model_id) in {*PENDING, VectorState.INDEXED}:
+        if present is not None and self._describe(file, present).state in {*PENDING, VectorState.INDEXED}:
             return present
         now, subject = clock.utc_now(), f"vectors/{caller.tenant_id}"
         operation_id = ids.new_id()
-        new = FileVectors(file.id, file.tenant_id, operation_id, VectorState.QUEUED, "", 0, 0, None, now, now)
+        new = FileVectors(file.id, file.tenant_id, operation_id, VectorState.QUEUED, "", 0, 0, 0, None, now, now)
         store.replace_file_vectors(connection, new)
         payload = {"file": file.id}
         work.add_operation(connection, VECTORIZE, subject, payload, tenant_id=file.tenant_id, operation_id=operation_id)
@@ -137,17 +141,20 @@ class VectorService:
 
     def _search(self, connection: Connection, caller: Caller, group_id: str, vector: bytes, limit: int) -> QueryResult:
         get_searchable_group(connection, caller, group_id)  # the grant may have been revoked since
-        files, model_id = select_group_files(caller.tenant_id, group_id), self._model.model_id
-        near = self._index.find_nearest(connection, store.select_indexed(files, model_id), vector, limit)
+        files, model = (
+            select_group_files(caller.tenant_id, group_id),
+            (self._model.model_id, len(vector) // NUMBER_BYTES),
+        )
+        near = self._index.find_nearest(connection, store.select_indexed(files, *model), vector, limit)
         named = files_by_id(connection, caller.tenant_id, list({one.file_id for one in near}))
         chunks = store.read_chunks(connection, near)
         return QueryResult(
             [ChunkMatch(named[one.file_id], chunk, one.score) for one, chunk in zip(near, chunks, strict=True)],
-            store.count_outdated(connection, files, model_id),
+            store.count_outdated(connection, files, *model),
         )
 
     def _describe(self, file: File, vectors: FileVectors | None) -> VectorizedFile:
-        return VectorizedFile(file, vectors, describe_state(vectors, self._model.model_id))
+        return VectorizedFile(file, vectors, describe_state(vectors, self._model.model_id, self._dimension))
 
 
 def _delete_vectors_of_file(connection: Connection, change: FileEvent, file: File, _before: File | None) -> None:

@@ -34,6 +34,7 @@ file_vectors = sa.Table(
     sa.Column("operation_id", sa.String(36), nullable=False),
     sa.Column("state", sa.String(10), nullable=False),
     sa.Column("model", sa.String(300), nullable=False),
+    sa.Column("dimension", sa.Integer, nullable=False),
     sa.Column("chunks", sa.Integer, nullable=False),
     sa.Column("chunks_done", sa.Integer, nullable=False),
     sa.Column("reason", sa.String(300)),
@@ -102,15 +103,17 @@ def count_chunks(connection: Connection, tenant_id: str, without_file: str) -> i
     return int(connection.execute(query.where(_v.tenant_id == tenant_id, _v.file_id != without_file)).scalar_one())
 
 
-def select_indexed(files: IdQuery, model: str) -> IdQuery:
-    """Return a query of those of the files whose vectors are complete and of the model."""
-    return sa.select(_v.file_id).where(_v.file_id.in_(files), _v.state == VectorState.INDEXED, _v.model == model)
+def select_indexed(files: IdQuery, model: str, dimension: int) -> IdQuery:
+    """Return a query of those of the files that have complete vectors of the model with that dimension."""
+    present = (_v.state == VectorState.INDEXED, _v.model == model, _v.dimension == dimension)
+    return sa.select(_v.file_id).where(_v.file_id.in_(files), *present)
 
 
-def count_outdated(connection: Connection, files: IdQuery, model: str) -> int:
-    """Return the number of those of the files whose vectors are complete and of another model."""
-    outdated = (_v.file_id.in_(files), _v.state == VectorState.INDEXED, _v.model != model)
-    return connection.execute(sa.select(sa.func.count()).select_from(file_vectors).where(*outdated)).scalar_one()
+def count_outdated(connection: Connection, files: IdQuery, model: str, dimension: int) -> int:
+    """Return the number of those of the files that have complete vectors of another model or dimension."""
+    is_other = sa.or_(_v.model != model, _v.dimension != dimension)
+    query = sa.select(sa.func.count()).select_from(file_vectors).where(_v.file_id.in_(files), is_other)
+    return connection.execute(query.where(_v.state == VectorState.INDEXED)).scalar_one()
 
 
 def insert_segment(connection: Connection, segment: VectorSegment, matrix: bytes | None) -> None:

@@ -1,12 +1,14 @@
 """Vectors of files from the request to the search, on both databases."""
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
 from roost.core import clock
+from roost.core.db import Database
 from roost.drivers.embedding.contract import EmbeddingUnavailable
 from roost.drivers.embedding.fake import FakeEmbeddingModel
 from roost.storage.content.model import ContentNetwork
@@ -15,7 +17,8 @@ from roost.storage.groups.errors import GroupNotFound
 from roost.storage.vectors.errors import FolderNotVectorized, VectorizationFailed
 from roost.storage.vectors.model import VectorState
 from roost.storage.vectors.service import VectorService
-from tests.storage.vectors.vector_env import PRIVATE, VectorEnv
+from tests.storage.storage_env import StorageEnv
+from tests.storage.vectors.vector_env import PRIVATE, VectorEnv, open_vector_env
 
 TEA, BOILER = "Tea is made with hot water.", "The boiler is serviced in May."
 EMPTY = dict.fromkeys(("file_vectors", "vector_segments", "vector_grants", "chunk_vectors"), 0)
@@ -107,18 +110,37 @@ async def test_a_document_without_text_fails_at_once_with_the_reason(
     assert await env.state(file) is VectorState.NONE
 
 
-async def test_vectors_of_another_model_are_not_searched_until_they_are_made_again(vector_env: VectorEnv) -> None:
+async def test_vectors_of_another_model_are_not_searched_until_they_are_made_again(
+    database: Database, env: StorageEnv
+) -> None:
+    async with open_vector_env(database, env) as older:
+        group = await older.group()
+        files = [await older.file(TEA, group), await older.file(BOILER, group)]
+        for file in files:
+            await older.vectors.vectorize(older.caller, file.id)
+    async with open_vector_env(database, env, model=FakeEmbeddingModel("newer")) as newer:
+        result = await newer.vectors.query(newer.caller, group.id, "tea")
+        assert (result.matches, result.outdated) == ([], 2)
+        assert await newer.state(files[0]) is VectorState.OUTDATED
+        await newer.vectors.vectorize(newer.caller, files[0].id)
+        result = await newer.vectors.query(newer.caller, group.id, "tea")
+        assert ([match.file.id for match in result.matches], result.outdated) == ([files[0].id], 1)
+
+
+async def test_a_model_that_changes_its_dimension_makes_vectors_outdated(vector_env: VectorEnv) -> None:
+    class WideModel(FakeEmbeddingModel):
+        async def embed_texts(self, texts: Sequence[str]) -> Sequence[bytes]:
+            return [vector * 2 for vector in await super().embed_texts(texts)]
+
     env, group = vector_env, await vector_env.group()
-    files = [await env.file(TEA, group), await env.file(BOILER, group)]
-    for file in files:
-        await env.vectors.vectorize(env.caller, file.id)
-    newer = FakeEmbeddingModel("newer")
-    service = VectorService(env.storage.db, env.queue, env.files, newer, env.index)
+    file = await env.file(TEA, group)
+    await env.vectors.vectorize(env.caller, file.id)
+    service = VectorService(env.storage.db, env.queue, env.files, WideModel(), env.index)
     result = await service.query(env.caller, group.id, "tea", 5)
-    assert (result.matches, result.outdated) == ([], 2)
-    assert (await service.get(env.caller, files[0].id)).state is VectorState.OUTDATED
-    await service.vectorize(env.caller, files[0].id, wait=0)
-    assert (await service.query(env.caller, group.id, "tea", 5)).outdated == 1
+    assert (result.matches, result.outdated) == ([], 1)
+    assert (await service.get(env.caller, file.id)).state is VectorState.OUTDATED
+    await service.vectorize(env.caller, file.id, wait=0)
+    await env.until(file, VectorState.INDEXED)
 
 
 async def test_vectors_are_deleted_alone_or_with_the_file(vector_env: VectorEnv) -> None:

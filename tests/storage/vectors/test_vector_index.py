@@ -52,7 +52,8 @@ class IndexEnv:
         note = FileMetadata(name, group_id=self.group if is_grouped else None)
         file = await self.storage.file(name.encode(), note, files=self.files)
         state, now = VectorState.INDEXED, clock.utc_now()
-        row = FileVectors(file.id, file.tenant_id, "o", state, model, len(vectors), len(vectors), None, now, now)
+        count, dimension = vectors.shape
+        row = FileVectors(file.id, file.tenant_id, "o", state, model, dimension, count, count, None, now, now)
 
         def write(connection: Connection) -> None:
             store.replace_file_vectors(connection, row)
@@ -66,7 +67,7 @@ class IndexEnv:
 
     async def find(self, query: np.ndarray, limit: int) -> Sequence[NearChunk]:
         def read(connection: Connection) -> Sequence[NearChunk]:
-            files = store.select_indexed(select_group_files(self.storage.tenant_id, self.group), "m")
+            files = store.select_indexed(select_group_files(self.storage.tenant_id, self.group), "m", DIMENSION)
             return self.index.find_nearest(connection, files, query.tobytes(), limit)
 
         return await self.storage.db.read_long(read)
@@ -117,9 +118,10 @@ async def test_texts_belong_to_the_found_chunks(index_env: IndexEnv) -> None:
         assert [text.begin for text in texts] == [one.number for one in found]
 
 
-async def test_another_model_may_have_another_dimension(index_env: IndexEnv) -> None:
+@pytest.mark.parametrize("model", ["m", "n"])
+async def test_others_may_have_another_dimension(index_env: IndexEnv, model: str) -> None:
     vectors = unit_vectors(3)
-    await index_env.add(np.repeat(vectors, 2, axis=1), "wide", model="n")
+    await index_env.add(np.repeat(vectors, 2, axis=1), "wide", model=model)
     mine = await index_env.add(vectors, "f")
     assert {one.file_id for one in await index_env.find(vectors[0], 10)} == {mine}
 
