@@ -49,8 +49,8 @@ class TextExtractor(ABC):
         r"""Return the text of a document of `size` bytes, empty if it has none (a scan).
 
         `name` and `mime_type` decide only where the content does not, and may be empty. The text is in NFC, its lines
-        end with `\n`, and its only control characters are `\n` and `\\t`. Raises the errors of this module, and those
-        of `source`, which is read once and not after an error.
+        end with `\n`, and its only control characters are `\n` and `\t`. Raises the errors of this module, of
+        which InvalidDocument is also that of a source of another size, and those of `source`, which is read once.
         """
 
     @abstractmethod

@@ -6,6 +6,7 @@ from roost.drivers.text_extractor.contract import (
     SOURCE_LIMIT,
     TEXT_LIMIT,
     DocumentTooLarge,
+    InvalidDocument,
     TextExtractor,
     UnsupportedDocument,
 )
@@ -23,6 +24,8 @@ class FakeTextExtractor(TextExtractor):
             raise DocumentTooLarge
         content = b"".join([piece async for piece in source])
         self.documents.append((name, mime_type))
+        if len(content) != size:
+            raise InvalidDocument
         if b"\0" in content:
             raise UnsupportedDocument
         try:

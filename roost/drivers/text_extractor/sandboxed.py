@@ -122,11 +122,11 @@ def _parse_answer(answer: bytes) -> str:
     line, _, content = answer.partition(b"\n")
     try:
         head: dict[str, Any] = json.loads(line)
-        if "refused" in head:
-            kind, message = _PROBLEMS[RefusalReason(head["refused"])]
+        if (refused := head.get("refused")) is not None:
+            kind, message = _PROBLEMS[RefusalReason(refused)]
             raise kind(message)
         text = content.decode()
-    except (ValueError, KeyError, TypeError, RecursionError):
+    except (ValueError, AttributeError, TypeError, RecursionError):
         raise InvalidDocument from None
     if len(text) > TEXT_LIMIT or not is_normal(text):
         raise InvalidDocument

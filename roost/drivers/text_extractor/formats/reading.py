@@ -10,6 +10,7 @@ from roost.drivers.text_extractor.formats.markup import read_html
 from roost.drivers.text_extractor.formats.ooxml import read_excel, read_powerpoint, read_word
 from roost.drivers.text_extractor.formats.open_document import read_open_document
 from roost.drivers.text_extractor.formats.pdf import read_pdf
+from roost.drivers.text_extractor.formats.tree_text import is_out_of_memory
 from roost.drivers.text_extractor.normalization import normalize_text
 from roost.drivers.text_extractor.refusal import DocumentRefused, RefusalReason
 
@@ -34,7 +35,8 @@ def read_document(source: bytes, name: str, mime_type: str) -> str:
     except MemoryError:
         raise DocumentRefused(RefusalReason.MEMORY) from None
     except Exception as error:  # libraries raise many error classes for documents that they did not expect
-        raise DocumentRefused(RefusalReason.DAMAGED) from error
+        reason = RefusalReason.MEMORY if is_out_of_memory(error) else RefusalReason.DAMAGED
+        raise DocumentRefused(reason) from error
     if len(text) > TEXT_LIMIT:
         raise DocumentRefused(RefusalReason.TEXT_SIZE)
     return text

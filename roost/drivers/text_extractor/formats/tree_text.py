@@ -44,13 +44,15 @@ def parse_xml(source: bytes) -> Any:
 def parse_html(source: bytes) -> Any:
     """Parse HTML in UTF-8; return None for a page without elements. Raises DocumentRefused."""
     parser = etree.HTMLParser(encoding="utf-8", huge_tree=True, remove_comments=True, remove_pis=True)
-    try:
-        root = etree.fromstring(source, parser)
-    except etree.XMLSyntaxError:
-        root = None
+    root = etree.fromstring(source, parser)
     if any(error.type == etree.ErrorTypes.ERR_RESOURCE_LIMIT for error in parser.error_log):
         raise DocumentRefused(RefusalReason.DEPTH)  # the parser has left out what is deeper
     return root
+
+
+def is_out_of_memory(error: Exception) -> bool:
+    """Return whether an error of any library that uses lxml means that libxml2 got no memory."""
+    return isinstance(error, etree.XMLSyntaxError) and error.code == etree.ErrorTypes.ERR_NO_MEMORY
 
 
 def add_tree_text(root: Any, vocabulary: TextVocabulary, builder: TextBuilder) -> None:
