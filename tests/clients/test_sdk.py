@@ -54,7 +54,7 @@ async def clients(tmp_path: Path) -> AsyncIterator[Clients]:
 
 
 @pytest.mark.parametrize(
-    "journey", ["uploads", "folders", "files", "links", "keys", "pins", "swaps", "rest", "analytics", "web3"]
+    "journey", ["uploads", "folders", "files", "links", "keys", "pins", "swaps", "rest", "analytics", "web3", "vectors"]
 )
 async def test_journey(clients: Clients, journey: str) -> None:
     assert await clients.run(journey) == "done\n"
