@@ -9,6 +9,7 @@ import httpx2 as httpx
 import pytest
 
 from roost.identity.caller import Plan
+from tests.architecture.code import CATALOGUE
 from tests.contract.endpoints import routes
 from tests.contract.test_storage_groups import create
 from tests.server import RunningServer, running
@@ -269,6 +270,30 @@ async def test_a_platform_token_searches_for_its_agent(env: AgentsEnv) -> None:
         assert (await client.get("/v3/files/private")).status_code == 401
         await env.grant(env.ada, "DELETE")
     assert (await env.request(env.bob, "POST", path, {"text": "tea"}, token))[0] == 401
+
+
+async def test_the_skill_searches(env: AgentsEnv) -> None:
+    """The skill of the catalogue, against the server."""
+    warden = env.server.roost.agents.runtimes.get_warden(env.ada)
+    script = (CATALOGUE / "search-files/scripts/search_files.py").read_text()
+
+    async def run(*arguments: str) -> str:
+        ran = await warden.exec(["python3", "-c", script, *arguments])
+        return (ran.stdout + ran.stderr).decode()
+
+    assert await run("groups") == "no groups: the owner grants one with `roost vectors grant`\n"
+    assert await run("query", "photos", "tea") == "error: 0 groups are 'photos'; use the id of one\n"
+    await env.grant(env.ada)
+    new = await upload(env.api, b"\0", env.group)
+    assert await run("groups") == f"{env.group}  photos\n"
+    assert await run("files", "photos") == "none      n.txt\nindexed   n.txt\n"
+    assert (await run("index", env.group)).startswith("failed    n.txt  Only text, HTML")
+    assert f"\n    {TEA}\n" in await run("query", "photos", "tea", "--limit", "1")
+    assert await run("query", "photos", "tea", "--limit", "99") == (
+        "error: limit: Input should be less than or equal to 20\n"
+    )
+    assert (await env.api.delete(f"/v3/files/private/{new}")).status_code == 200
+    await env.grant(env.ada, "DELETE")
 
 
 async def test_agents_of_others_get_nothing(env: AgentsEnv) -> None:

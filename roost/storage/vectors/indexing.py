@@ -84,7 +84,10 @@ class VectorIndexing:
                 reason = _describe_error(error)
                 await attempt.try_update(state=VectorState.QUEUED, reason=reason)
                 raise VectorizationPostponed(reason) if isinstance(error, Problem) else error from error
-            _log.warning("file.vectorization_failed", file=attempt.file_id, exc_info=error)
+            unexpected = None if isinstance(error, Problem) else error
+            _log.warning(
+                "file.not_vectorized", file=attempt.file_id, reason=_describe_error(error), exc_info=unexpected
+            )
             return attempt.settle(state=VectorState.FAILED, reason=_describe_error(error), chunks=0, chunks_done=0)
         return attempt.settle(state=VectorState.INDEXED, reason=None)
 
