@@ -7,6 +7,7 @@ Windows-1252.
 import codecs
 import re
 import unicodedata
+from collections.abc import Mapping, Sequence
 
 from charset_normalizer import from_bytes
 
@@ -22,7 +23,6 @@ _MARKS = (
 _WIDE = ("utf-32-le", "utf-32-be", "utf-16-le", "utf-16-be")
 _SINGLE_BYTE = ("cp1252", "cp1250", "iso8859_2", "cp1251", "koi8_r", "cp1253", "cp1255", "cp1256")
 _MULTI_BYTE = ("cp932", "euc_jp", "cp949", "gb18030", "big5")
-_CENTRAL_EUROPEAN = ("cp1250", "iso8859_2")
 _FALLBACK = "cp1252"
 _SAMPLE_BYTES = 64 * 1024
 _MIN_EVIDENCE = 6
@@ -30,8 +30,18 @@ _MIN_EVIDENCE = 6
 _MAX_CONTROLS = 0.01
 """Share of control characters above which content is not text; in random bytes it is 0.11."""
 _CONTROLS = bytes(set(range(32)) - set(b"\t\n\v\f\r\x1b")) + b"\x7f"
+_BEYOND_ASCII = re.compile(r"[^\x00-\x7f]")
 _HIGH_RUN = re.compile(rb"[\x80-\xff]+")
-_RARE_IN_THE_WEST = frozenset("ýžšŽŠÝ¹²³¾¼¿¶±¦¥£¡¢¤¯")
+_PUNCTUATION = "\u2018\u2019\u201c\u201d\u201e\u2013\u2014\u2026€"  # quotes, dashes, an ellipsis
+_CENTRAL_EUROPEAN = frozenset("áäąăâćčďđéęěëíîĺľłńňóôöőřśšşťţúůüűýźžż" + _PUNCTUATION)
+_LETTERS: Mapping[str, frozenset[str]] = {
+    _FALLBACK: frozenset("àáâãäåæçèéêëìíîïðñòóôõöøùúûüýþßœ¿¡«°·" + _PUNCTUATION),
+    "cp1250": _CENTRAL_EUROPEAN,
+    "iso8859_2": _CENTRAL_EUROPEAN,
+}
+"""Letters and signs beyond ASCII that texts in these encodings usually have; the first one wins a tie."""
+_HIRAGANA = re.compile("[\u3041-\u309f]")
+_JAPANESE = ("cp932", "euc_jp")
 _UNPRINTABLE = frozenset(("Cc", "Cn", "Co", "Cs"))
 
 
@@ -40,15 +50,16 @@ def decode_text(source: bytes, declared: str = "") -> str:
     for mark, encoding in _MARKS:
         if source.startswith(mark):
             return source[len(mark) :].decode(encoding, "replace")
+    has_controls = _count_controls(source) > max(1, _MAX_CONTROLS * len(source))
+    if not has_controls:
+        try:
+            return source.decode()
+        except UnicodeDecodeError:
+            pass
     if (text := _decode_wide(source)) is not None:
         return text
-    if _share_of_controls(source) > _MAX_CONTROLS:
+    if has_controls or b"\0" in source:
         raise DocumentRefused(RefusalReason.UNSUPPORTED)
-    try:
-        return source.decode()
-    except UnicodeDecodeError:
-        if b"\0" in source:
-            raise DocumentRefused(RefusalReason.UNSUPPORTED) from None
     return _decode_legacy(source, declared)
 
 
@@ -85,8 +96,8 @@ def _is_printable(text: str) -> bool:
     return unprintable <= _MAX_CONTROLS * len(text)
 
 
-def _share_of_controls(source: bytes) -> float:
-    return (len(source) - len(source.translate(None, _CONTROLS))) / max(len(source), 1)
+def _count_controls(source: bytes) -> int:
+    return len(source) - len(source.translate(None, _CONTROLS))
 
 
 def _guess_encoding(source: bytes) -> str:
@@ -97,24 +108,44 @@ def _guess_encoding(source: bytes) -> str:
         return _FALLBACK
     # In text of Latin letters most bytes beyond ASCII stand alone, and two of them can be a Chinese character, too.
     stands_alone = sum(len(run) == 1 for run in runs) > 0.6 * len(runs)
-    found = from_bytes(sample, cp_isolation=list(_SINGLE_BYTE if stands_alone else _SINGLE_BYTE + _MULTI_BYTE)).best()
-    encoding = _FALLBACK if found is None else found.encoding
-    return _FALLBACK if encoding in _CENTRAL_EUROPEAN and _is_western(sample) else encoding
+    if stands_alone:
+        return _guess_among(sample, _SINGLE_BYTE)
+    return _find_japanese(sample) or _guess_among(sample, _SINGLE_BYTE + _MULTI_BYTE)
+
+
+def _guess_among(sample: bytes, encodings: Sequence[str]) -> str:
+    found = from_bytes(sample, cp_isolation=list(encodings)).best()
+    if found is None:
+        return _FALLBACK
+    if found.encoding in _LETTERS:  # statistics often confuse these
+        return max(_LETTERS, key=lambda encoding: _count_letters(sample, encoding))
+    return found.encoding
+
+
+def _count_letters(sample: bytes, encoding: str) -> int:
+    beyond = _BEYOND_ASCII.findall(sample.decode(encoding, "replace").lower())
+    return sum(letter in _LETTERS[encoding] for letter in beyond)
+
+
+def _find_japanese(sample: bytes) -> str | None:
+    """Return the encoding in which a text has many Hiragana, because statistics also find Korean in it."""
+    for encoding in _JAPANESE:
+        try:
+            text = sample.decode(encoding)
+        except UnicodeDecodeError:
+            continue
+        if len(_HIRAGANA.findall(text)) > 0.2 * len(_BEYOND_ASCII.findall(text)):
+            return encoding
+    return None
 
 
 def _sample_beyond_ascii(source: bytes) -> bytes:
-    """Return the first lines with bytes beyond ASCII."""
+    """Return the first lines with bytes beyond ASCII, whole ones if there is more than one."""
     sample = bytearray()
     for line in source.splitlines(keepends=True):
-        if not line.isascii():
-            sample += line[: _SAMPLE_BYTES - len(sample)]
-        if len(sample) >= _SAMPLE_BYTES:
+        if line.isascii():
+            continue
+        if sample and len(sample) + len(line) > _SAMPLE_BYTES:
             break
+        sample += line
     return bytes(sample)
-
-
-def _is_western(sample: bytes) -> bool:
-    """Return whether a text reads well as Windows-1252, in which most central European letters are symbols."""
-    beyond = [char for char in sample.decode(_FALLBACK, "replace") if char > "\x7f"]
-    rare = sum(char in _RARE_IN_THE_WEST or char == "\ufffd" for char in beyond)
-    return rare <= 0.15 * len(beyond)

@@ -50,9 +50,9 @@ def parse_html(source: bytes) -> Any:
     return root
 
 
-def is_out_of_memory(error: Exception) -> bool:
+def is_out_of_memory(error: Any) -> bool:
     """Return whether an error of any library that uses lxml means that libxml2 got no memory."""
-    return isinstance(error, etree.XMLSyntaxError) and error.code == etree.ErrorTypes.ERR_NO_MEMORY
+    return type(error) is etree.XMLSyntaxError and error.code == etree.ErrorTypes.ERR_NO_MEMORY
 
 
 def add_tree_text(root: Any, vocabulary: TextVocabulary, builder: TextBuilder) -> None:
