@@ -17,6 +17,7 @@ from roost.drivers.runtime.contract import Capabilities
 from roost.drivers.tls_proxy.contract import TlsProxyFailed
 from roost.hosts.server import CannotListen, ServerAlreadyRunning, lock_data_folder
 from roost.storage.content import service as content
+from roost.storage.vectors.index_selection import describe_index
 
 _MODEL_SECONDS = 15.0
 
@@ -113,11 +114,11 @@ def _content(settings: config.Settings) -> Sequence[CheckResult]:
     except Exception:  # noqa: BLE001 - the check of the database reports it
         return ()
     try:
-        kept = db.run(content.storage_totals)
+        kept, (is_best, search) = db.run(content.storage_totals), db.run(describe_index)
     finally:
         db.close()
     detail = f"{_mib(kept.size)} stored, of which {_mib(kept.unheld)} are deleted and freed within a day"
-    return (_check_result("content", "ok", detail),)
+    return _check_result("content", "ok", detail), _check_result("vectors", "ok" if is_best else "no", search)
 
 
 def _mib(size: int) -> str:

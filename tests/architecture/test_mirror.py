@@ -98,6 +98,9 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
     "roost/migrations/versions/0027_skills.py": "tests/migrations/test_match.py",
     "roost/drivers/network/trustless.py": "tests/conformance/test_network.py",  # its contract's suite, and more
     "roost/drivers/network/rpc.py": "tests/drivers/network/test_kubo.py",
+    "roost/storage/vectors/*.py": "tests/contract/test_vectors.py",
+    "roost/storage/vectors/store.py": "tests/storage/vectors/test_vector_index.py",
+    "roost/migrations/versions/0037_vectors.py": "tests/migrations/test_match.py",
     "roost/storage/groups/api.py": "tests/contract/test_storage_groups.py",
     "roost/storage/analytics/*.py": "tests/contract/test_analytics.py",
     "roost/storage/analytics/store.py": "tests/storage/analytics/test_service.py",

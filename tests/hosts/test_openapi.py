@@ -118,6 +118,8 @@ def test_every_request_that_takes_a_body_describes_it(description: dict[str, Any
     assert {path for path in without if not path.endswith(verbs)} == {
         "/v3/groups/{network}/{id}/ids/{file_id}",
         "/v3/pinata/keys/{key}",
+        "/v3/vectorize/files/{file_id}",
+        "/v3/vectorize/groups/{id}/agents/{agentId}",
     }
 
 

@@ -1,8 +1,8 @@
 """Select the index of vectors that the database allows."""
 
 from roost.core import log
-from roost.core.db import Database
-from roost.storage.vectors.pgvector.index import PgvectorIndex, convert_matrices, prepare_pgvector
+from roost.core.db import Connection, Database
+from roost.storage.vectors.pgvector.index import PgvectorIndex, convert_matrices, has_pgvector, prepare_pgvector
 from roost.storage.vectors.segment_index import SegmentIndex
 from roost.storage.vectors.vector_index import VectorIndex
 
@@ -22,3 +22,12 @@ def open_vector_index(db: Database) -> VectorIndex:
     while db.run(convert_matrices):
         pass
     return PgvectorIndex()
+
+
+def describe_index(connection: Connection) -> tuple[bool, str]:
+    """Return whether vectors are searched as well as the database allows, and how."""
+    if connection.dialect.name == "sqlite":
+        return True, "vectors are compared with NumPy"
+    if has_pgvector(connection):
+        return True, "vectors are compared by pgvector"
+    return False, "PostgreSQL lacks the extension `vector`, so that queries read more (docs/guides/vectors.md)"

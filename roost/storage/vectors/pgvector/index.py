@@ -39,6 +39,11 @@ def prepare_pgvector(connection: Connection) -> str | None:
     return None
 
 
+def has_pgvector(connection: Connection) -> bool:
+    """Return whether the extension is installed in the database."""
+    return store.has_extension(connection)
+
+
 def convert_matrices(connection: Connection) -> bool:
     """Move some vectors that were stored without the extension into the table; return whether there may be more."""
     for _ in range(_CONVERTED_SEGMENTS):
