@@ -104,8 +104,9 @@ def test_where_the_bytes_of_files_are_kept(tmp_path: Path) -> None:
 
 
 def test_how_much_is_stored_and_how_much_of_it_is_nobody_s(tmp_path: Path) -> None:
-    (empty,) = doctor._content(settings(tmp_path))
+    empty, search = doctor._content(settings(tmp_path))
     assert (empty["part"], empty["status"]) == ("content", "ok")
+    assert list(search.values()) == ["vectors", "ok", "vectors are compared with NumPy"]
     db = app.open_database(settings(tmp_path))
     env = open_storage_env(db, tmp_path / "data")
 
@@ -116,7 +117,7 @@ def test_how_much_is_stored_and_how_much_of_it_is_nobody_s(tmp_path: Path) -> No
 
     asyncio.run(fill())
     db.close()
-    (row,) = doctor._content(settings(tmp_path))
+    row, _ = doctor._content(settings(tmp_path))
     assert row["detail"] == "4.0 MiB stored, of which 3.0 MiB are deleted and freed within a day"
     assert doctor._content(settings(tmp_path, ROOST_DATABASE_URL="nonsense")) == ()
 

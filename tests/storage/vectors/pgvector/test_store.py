@@ -6,7 +6,7 @@ import sqlalchemy as sa
 
 from roost.core.db import Connection
 from roost.storage.vectors import store
-from roost.storage.vectors.index_selection import open_vector_index
+from roost.storage.vectors.index_selection import describe_index, open_vector_index
 from roost.storage.vectors.pgvector import store as pgvector
 from roost.storage.vectors.pgvector.index import PgvectorIndex
 from roost.storage.vectors.segment_index import SegmentIndex
@@ -47,6 +47,10 @@ async def test_vectors_that_a_dropped_extension_took_are_outdated(
     monkeypatch.setattr(pgvector, "_EXTENSION", sa.text("CREATE EXTENSION no_such_extension"))
     index_env.index = open_vector_index(db)
     assert isinstance(index_env.index, SegmentIndex)
+    assert await db.read(describe_index) == (
+        False,
+        "PostgreSQL lacks the extension `vector`, so that queries read more (docs/guides/vectors.md)",
+    )
     kept = await index_env.add(vectors, "b")
     assert {one.file_id for one in await index_env.find(vectors[0], 10)} == {kept}
 
@@ -57,5 +61,6 @@ async def test_vectors_that_a_dropped_extension_took_are_outdated(
     monkeypatch.undo()
     index_env.index = open_vector_index(db)
     assert isinstance(index_env.index, PgvectorIndex)
+    assert await db.read(describe_index) == (True, "vectors are compared by pgvector")
     assert {one.file_id for one in await index_env.find(vectors[0], 10)} == {kept}
     assert np.isclose((await index_env.find(vectors[0], 1))[0].score, 1)
