@@ -1,7 +1,7 @@
 """Run the benchmarks: `make bench` for all but the long one, git-large; `python -m bench NAME...` for some.
 
 Names: containers, agents, skills, templates, hub, api, records, scans, logs, edge, domains, tasks, snapshots, git,
-git-large, storage, uploads, gateway.
+git-large, storage, uploads, gateway, vectors.
 """
 
 import sys
@@ -27,6 +27,7 @@ from bench import (
     tasks,
     templates,
     uploads,
+    vectors,
 )
 from bench.table import Row, report_rows
 
@@ -49,6 +50,7 @@ _BENCHMARKS: Mapping[str, Callable[[Path], Sequence[Row]]] = {
     "storage": storage.run,
     "uploads": uploads.run,
     "gateway": gateway.run,
+    "vectors": vectors.run,
 }
 _LONG = frozenset({"git-large"})
 """Benchmarks of some minutes, which run by name only."""

@@ -6,6 +6,7 @@ import this module: it ends all other processes that it can see.
 """
 
 import ctypes
+import gc
 import json
 import os
 import resource
@@ -34,6 +35,7 @@ def serve_requests(connection: socket.socket, handle: Handler, limits: RequestLi
     """Answer requests, each in a child that was forked before it came, until the server closes the connection."""
     assert os.getpid() == 1, "not in a sandbox"  # `_end_children` would end processes of others
     ctypes.CDLL(None).prctl(_SET_DUMPABLE, 0)  # no child may trace this process
+    gc.freeze()  # else each child copies the memory of all objects as soon as it collects garbage
     connection.sendall(b"\n")
     with suppress(OSError):  # the server closed the connection
         while True:

@@ -107,10 +107,9 @@ def make_excel(sheets: Mapping[str, Sequence[Sequence[Any]]]) -> bytes:
 
 def make_open_document(body: str, **more: bytes) -> bytes:
     """Return OpenDocument text with the XML of a body."""
-    names = "".join(
-        f' xmlns:{name}="urn:oasis:names:tc:opendocument:xmlns:{name}:1.0"' for name in ("office", "text", "table")
-    )
-    content = f"<office:document-content{names}><office:body><office:text>{body}</office:text></office:body>"
+    space = "urn:oasis:names:tc:opendocument:xmlns"
+    names = f'xmlns:office="{space}:office:1.0" xmlns:text="{space}:text:1.0" xmlns:table="{space}:table:1.0"'
+    content = f"<office:document-content {names}><office:body><office:text>{body}</office:text></office:body>"
     files = {
         "mimetype": b"application/vnd.oasis.opendocument.text",
         "content.xml": f"{content}</office:document-content>".encode(),

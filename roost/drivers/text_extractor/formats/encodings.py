@@ -7,7 +7,7 @@ Windows-1252.
 import codecs
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from charset_normalizer import from_bytes
 
@@ -21,8 +21,10 @@ _MARKS = (
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
 _WIDE = ("utf-32-le", "utf-32-be", "utf-16-le", "utf-16-be")
-_SINGLE_BYTE = ("cp1252", "cp1250", "iso8859_2", "cp1251", "koi8_r", "cp1253", "cp1255", "cp1256")
-_MULTI_BYTE = ("cp932", "euc_jp", "cp949", "gb18030", "big5")
+_STATISTICAL = (
+    *("cp1252", "cp1250", "iso8859_2", "cp1251", "koi8_r", "cp1253", "cp1255", "cp1256"),
+    *("cp932", "euc_jp", "cp949", "gb18030", "big5"),
+)
 _FALLBACK = "cp1252"
 _SAMPLE_BYTES = 64 * 1024
 _MIN_EVIDENCE = 6
@@ -107,19 +109,18 @@ def _guess_encoding(source: bytes) -> str:
     if high < _MIN_EVIDENCE:
         return _FALLBACK
     # In text of Latin letters most bytes beyond ASCII stand alone, and two of them can be a Chinese character, too.
-    stands_alone = sum(len(run) == 1 for run in runs) > 0.6 * len(runs)
-    if stands_alone:
-        return _guess_among(sample, _SINGLE_BYTE)
-    return _find_japanese(sample) or _guess_among(sample, _SINGLE_BYTE + _MULTI_BYTE)
-
-
-def _guess_among(sample: bytes, encodings: Sequence[str]) -> str:
-    found = from_bytes(sample, cp_isolation=list(encodings)).best()
-    if found is None:
-        return _FALLBACK
-    if found.encoding in _LETTERS:  # statistics often confuse these
-        return max(_LETTERS, key=lambda encoding: _count_letters(sample, encoding))
+    if sum(len(run) == 1 for run in runs) > 0.6 * len(runs):
+        return _guess_latin(sample)
+    if japanese := _find_japanese(sample):
+        return japanese
+    found = from_bytes(sample, cp_isolation=list(_STATISTICAL)).best()
+    if found is None or found.encoding in _LETTERS:
+        return _guess_latin(sample)
     return found.encoding
+
+
+def _guess_latin(sample: bytes) -> str:
+    return max(_LETTERS, key=lambda encoding: _count_letters(sample, encoding))
 
 
 def _count_letters(sample: bytes, encoding: str) -> int:
