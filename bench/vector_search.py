@@ -77,6 +77,7 @@ def run(folder: Path) -> Sequence[Row]:
 async def _measure(name: str, db: Database, vectors: np.ndarray, queries: np.ndarray) -> Sequence[Row]:
     index, model, files = open_vector_index(db), _PreparedModel(), FileService(db)
     corpus = await _fill(db, index, files, vectors)
+    await db.write(lambda connection: connection.exec_driver_sql("ANALYZE"))  # the server of tests never does
     service = VectorService(db, OperationWorker(db, owner="bench"), files, model, index)
     group = vectors[7].reshape(-1, _DIMENSION)
     found: list[set[tuple[str, int]]] = []

@@ -2,7 +2,6 @@
 
 from roost.core.db import Connection
 from roost.identity.caller import Caller
-from roost.storage.content.model import ContentNetwork
 from roost.storage.files.errors import FileNotFound
 from roost.storage.files.model import File
 from roost.storage.files.service import find_file
@@ -14,7 +13,7 @@ from roost.storage.vectors import store
 
 def get_searchable_group(connection: Connection, caller: Caller, group_id: str) -> Group:
     """Return a group, on either network. Raises GroupNotFound, also without a grant."""
-    group = find_group(connection, caller.tenant_id, group_id)
+    group = GroupService.find_by_id(connection, caller.tenant_id, group_id)
     if group is None or not _is_granted(connection, caller, group_id):
         raise GroupNotFound
     return group
@@ -26,12 +25,6 @@ def get_searchable_file(connection: Connection, caller: Caller, file_id: str) ->
     if file is None or not _is_granted(connection, caller, file.metadata.group_id):
         raise FileNotFound
     return file
-
-
-def find_group(connection: Connection, tenant_id: str, group_id: str) -> Group | None:
-    """Return the tenant's group of that id, on either network."""
-    groups = (GroupService.find(connection, tenant_id, network, group_id) for network in ContentNetwork)
-    return next((group for group in groups if group is not None), None)
 
 
 def _is_granted(connection: Connection, caller: Caller, group_id: str | None) -> bool:

@@ -10,8 +10,8 @@ from roost.identity.errors import UnknownAgent
 from roost.identity.gateway_tokens import GatewayTokens
 from roost.storage.groups.errors import GroupNotFound
 from roost.storage.groups.model import Group
+from roost.storage.groups.service import GroupService
 from roost.storage.vectors import store
-from roost.storage.vectors.access import find_group
 from roost.storage.vectors.model import GroupGrant
 
 
@@ -59,14 +59,14 @@ class VectorGrantService:
 
         def read(connection: Connection) -> Sequence[Group]:
             granted = store.list_granted_groups(connection, caller.tenant_id, caller.agent_id)
-            groups = (find_group(connection, caller.tenant_id, group_id) for group_id in granted)
+            groups = (GroupService.find_by_id(connection, caller.tenant_id, group_id) for group_id in granted)
             return [group for group in groups if group is not None]
 
         return await self._db.read_long(read, caller.tenant_id)
 
 
 def _get_group(connection: Connection, tenant_id: str, group_id: str) -> Group:
-    group = find_group(connection, tenant_id, group_id)
+    group = GroupService.find_by_id(connection, tenant_id, group_id)
     if group is None:
         raise GroupNotFound
     return group

@@ -217,4 +217,4 @@ async def test_a_query_without_the_model_says_so(vector_env: VectorEnv) -> None:
     with pytest.raises(EmbeddingUnavailable):
         await env.found(group, "tea")
     with pytest.raises(GroupNotFound):  # before the model is asked
-        await env.found(group, "tea", caller=env.stranger)
+        await env.found(group, "tea", caller=await env.agent("ada"))
