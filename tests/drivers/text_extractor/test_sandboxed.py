@@ -6,7 +6,6 @@ import signal
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -37,7 +36,6 @@ from tests.drivers.text_extractor.documents import (
     make_word,
     read_member,
     replace_member,
-    stream,
 )
 
 pytestmark = pytest.mark.container
@@ -280,14 +278,15 @@ def test_a_forged_answer_is_no_text(answer: bytes) -> None:
         sandboxed._parse_answer(answer)
 
 
-async def test_a_worker_that_hangs_while_it_should_read_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Writer:
-        def write(self, data: bytes) -> None: ...
+async def test_a_source_that_stands_still_gives_its_worker_up(
+    texts: SandboxedExtractor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def stand_still() -> AsyncIterator[bytes]:
+        yield b"beginning"
+        await asyncio.Event().wait()
 
-        async def drain(self) -> None:
-            await asyncio.Event().wait()
-
-    worker: Any = type("Worker", (), {"writer": Writer()})()
-    monkeypatch.setattr(sandboxed, "TIME_LIMIT_SECONDS", 0.05)
-    with pytest.raises(InvalidDocument):
-        await sandboxed._exchange(worker, stream(b"x"), {"size": 1})
+    monkeypatch.setattr(sandboxed, "_TRANSFER_SECONDS", 0.2)
+    with pytest.raises(ExtractionUnavailable):
+        await texts.extract_text(stand_still(), 20, "a.txt", "")
+    assert not texts._workers.idle
+    assert await extract(texts, b"next") == "next"
