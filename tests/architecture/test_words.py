@@ -29,7 +29,7 @@ INVERSIONS = _words("everybody nobody please somebody")
 """Words that begin an inverted or a polite sentence: in no file but tests, whose names are sentences."""
 
 FOREIGN_WORDS = re.compile(
-    r"\bnobody:x:\d+:\d+:nobody:|\bbox=None\b|{\"anew\": True}|/MediaBox\b|\boffice:|officeDocument"
+    r"\bnobody:x:\d+:\d+:nobody:|\bbox=None\b|{\"anew\": True}|/MediaBox\b|\boffice[:=]|officeDocument"
 )
 """An entry of /etc/passwd, a parameter of rich's tables, a stored payload, a key of PDF, and names in XML."""
 

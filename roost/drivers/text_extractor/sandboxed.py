@@ -40,6 +40,8 @@ _MAX_ANSWER_BYTES = 4 * TEXT_LIMIT + 1024
 _PROCESSES = 2
 _MAX_WAITING = 32
 _IDLE_SECONDS = 300.0
+_TRANSFER_SECONDS = 120.0
+"""Time for a source to arrive, during which no other document has its worker."""
 _MAX_NAME_LENGTH = 1000
 _PROBLEMS: Mapping[RefusalReason, tuple[type[Problem], str | None]] = {
     RefusalReason.UNSUPPORTED: (UnsupportedDocument, None),
@@ -82,7 +84,19 @@ class SandboxedExtractor(TextExtractor):
 
 
 async def _exchange(worker: SandboxProcess, source: AsyncIterator[bytes], request: Mapping[str, Any]) -> bytes:
-    """Return the answer to a request with exactly as many bytes as it announces."""
+    limit = asyncio.timeout(_TRANSFER_SECONDS)
+    try:
+        async with limit:
+            await _send_source(worker, source, request)
+    except TimeoutError:
+        if not limit.expired():
+            raise
+        raise ExtractionUnavailable(retry_after=5) from None
+    return await _receive(worker)
+
+
+async def _send_source(worker: SandboxProcess, source: AsyncIterator[bytes], request: Mapping[str, Any]) -> None:
+    """Send a request with exactly as many bytes as it announces."""
     await _send(worker, json.dumps(request).encode() + b"\n")
     rest = request["size"]
     async for piece in source:
@@ -92,16 +106,14 @@ async def _exchange(worker: SandboxProcess, source: AsyncIterator[bytes], reques
         await _send(worker, piece)
     if rest:
         raise InvalidDocument("The document has another size than the one that was announced")
-    return await _receive(worker)
 
 
 async def _send(worker: SandboxProcess, data: bytes) -> None:
     worker.writer.write(data)
     try:
-        async with asyncio.timeout(TIME_LIMIT_SECONDS):
-            await worker.writer.drain()
-    except (TimeoutError, ConnectionError):
-        raise InvalidDocument from None  # the worker hangs or has ended while it had this source
+        await worker.writer.drain()
+    except ConnectionError:
+        raise InvalidDocument from None  # the worker has ended while it had this source
 
 
 async def _receive(worker: SandboxProcess) -> bytes:

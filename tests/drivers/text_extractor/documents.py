@@ -106,7 +106,7 @@ def make_excel(sheets: Mapping[str, Sequence[Sequence[Any]]]) -> bytes:
 
 
 def make_open_document(body: str, **more: bytes) -> bytes:
-    """Return OpenDocument text with the XML of a body."""
+    """Return OpenDocument text with a body in XML."""
     space = "urn:oasis:names:tc:opendocument:xmlns"
     names = f'xmlns:office="{space}:office:1.0" xmlns:text="{space}:text:1.0" xmlns:table="{space}:table:1.0"'
     content = f"<office:document-content {names}><office:body><office:text>{body}</office:text></office:body>"
