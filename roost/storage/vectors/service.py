@@ -124,7 +124,7 @@ class VectorService:
         if file.mime_type == DIRECTORY:
             raise FolderNotVectorized
         present = store.find_file_vectors(connection, file.id)
-        if present is not None and self._describe(file, present).state in {*PENDING, VectorState.INDEXED}:
+        if present is not None and self._is_done_or_under_way(connection, file, present):
             return present
         now, subject = clock.utc_now(), f"vectors/{caller.tenant_id}"
         operation_id = ids.new_id()
@@ -133,6 +133,14 @@ class VectorService:
         payload = {"file": file.id}
         work.add_operation(connection, VECTORIZE, subject, payload, tenant_id=file.tenant_id, operation_id=operation_id)
         return new
+
+    def _is_done_or_under_way(self, connection: Connection, file: File, vectors: FileVectors) -> bool:
+        if vectors.state not in PENDING:
+            return self._describe(file, vectors).state is VectorState.INDEXED
+        try:
+            return not work.get_operation(connection, vectors.operation_id).is_finished
+        except OperationNotFound:
+            return False
 
     async def _wait(self, operation_id: str, seconds: float) -> None:
         try:

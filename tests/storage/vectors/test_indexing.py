@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 
 import pytest
+import sqlalchemy as sa
 
 from roost import work
 from roost.core.db import Connection, Database
@@ -189,6 +190,15 @@ async def test_an_error_of_ours_is_retried_and_does_not_show_details(
     found = (await stepped.vectors.get(stepped.caller, file.id)).vectors
     assert found is not None
     assert found.reason == "Internal error"
+
+
+async def test_a_request_replaces_one_whose_operation_is_gone(stepped: VectorEnv, model: SteppedModel) -> None:
+    """No crash leaves such a row; a handler that cancels itself could."""
+    file = await request(stepped)
+    delete = sa.text("DELETE FROM operations")
+    await stepped.storage.db.write(lambda connection: connection.execute(delete))
+    model.allow()
+    assert (await stepped.vectors.vectorize(stepped.caller, file.id)).state is VectorState.INDEXED
 
 
 async def test_a_plan_has_a_limit_of_chunks(
