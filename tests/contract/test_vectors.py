@@ -15,6 +15,7 @@ from tests.contract.test_storage_groups import create
 from tests.server import RunningServer, running
 
 UNKNOWN = "00000000-0000-4000-8000-000000000000"
+ON_SERVICES = {"test_upload_vectorize_query_delete_on_both_hosts"}
 TEA, BOILER = "Tea is made with hot water.", "The boiler is serviced in May."
 
 
