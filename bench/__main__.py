@@ -1,7 +1,7 @@
 """Run the benchmarks: `make bench` for all but the long one, git-large; `python -m bench NAME...` for some.
 
 Names: containers, agents, skills, templates, hub, api, records, scans, logs, edge, domains, tasks, snapshots, git,
-git-large, storage, uploads, gateway, payments.
+git-large, storage, uploads, gateway, payments, vectors.
 """
 
 import sys
@@ -28,6 +28,7 @@ from bench import (
     tasks,
     templates,
     uploads,
+    vectors,
 )
 from bench.table import Row, report_rows
 
@@ -51,6 +52,7 @@ _BENCHMARKS: Mapping[str, Callable[[Path], Sequence[Row]]] = {
     "uploads": uploads.run,
     "gateway": gateway.run,
     "payments": payments.run,
+    "vectors": vectors.run,
 }
 _LONG = frozenset({"git-large"})
 """Benchmarks of some minutes, which run by name only."""

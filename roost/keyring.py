@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from roost.config import BadSettings, Settings
 from roost.core import clock, ids, log
 from roost.core.db import Connection, Database, sealed
 from roost.core.problem import Problem
 from roost.core.seal import KEY_BYTES, Sealer, SealingKeyMissing, SealingKeys
 from roost.core.sensitive import Sensitive
+from roost.settings import BadSettings, Settings
 
 _log = log.get_logger("keyring")
 _SETTLE_SECONDS = 2.0

@@ -1,4 +1,4 @@
-"""A whole server for tests, with real sockets and containers, and the fake engine by default."""
+"""A whole server for tests, with real sockets and containers; the engine and the drivers of vectors are fakes."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -10,9 +10,13 @@ from typing import Any
 import httpx2 as httpx
 
 from roost import app, config
+from roost.drivers.embedding.contract import EmbeddingModel
+from roost.drivers.embedding.fake import FakeEmbeddingModel
 from roost.drivers.engine.contract import Engine
 from roost.drivers.engine.fake import FakeEngine
 from roost.drivers.runtime.contract import Runtime
+from roost.drivers.text_extractor.contract import TextExtractor
+from roost.drivers.text_extractor.fake import FakeTextExtractor
 from roost.hosts.server import open_listener
 from roost.identity import tenants
 from roost.identity.caller import Plan
@@ -55,6 +59,8 @@ async def running(
     *,
     runtime: Runtime | None = None,
     engines: Sequence[Engine] | None = None,
+    text_extractor: TextExtractor | None = None,
+    embedding_model: EmbeddingModel | None = None,
     stop: bool = True,
     port: int = 0,
     **environment: str,
@@ -67,7 +73,13 @@ async def running(
     environment = {"ROOST_DATA": str(folder), "ROOST_CATALOGUE": "false", **environment}
     settings = config.load_settings(environment, port=listener.getsockname()[1])
     listeners = [listener, *(open_listener("127.0.0.1", agent_port) for agent_port in settings.agent_ports or ())]
-    drivers = app.create_drivers(settings, runtime=runtime, engines=engines or [FakeEngine()])
+    drivers = app.create_drivers(
+        settings,
+        runtime=runtime,
+        engines=engines or [FakeEngine()],
+        text_extractor=text_extractor or FakeTextExtractor(),
+        embedding_model=embedding_model or FakeEmbeddingModel(),
+    )
     roost = app.build_server(settings, drivers, app.open_tls_sockets(settings))
     await roost.start()
     over = asyncio.Event()

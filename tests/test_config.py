@@ -5,16 +5,17 @@ from pathlib import Path
 
 import pytest
 
-from roost import app, config
+from roost import app
 from roost.app.agent_services import agent_dialer
 from roost.app.core_services import build_core_services
-from roost.config import BadSettings, Settings, load_settings, variable_name
+from roost.config import load_settings, variable_name
 from roost.core.payment_asset import PaymentAsset, PaymentNetwork
+from roost.settings import BadSettings, Settings
 
 TOKEN = "0x" + "ab" * 20
 
 
-def settings(folder: Path, **environment: str) -> config.Settings:
+def settings(folder: Path, **environment: str) -> Settings:
     return load_settings({"ROOST_DATA": str(folder), **environment})
 
 
@@ -52,6 +53,27 @@ def test_an_upstream_is_configured_by_its_address(tmp_path: Path) -> None:
     ).upstreams
     assert (upstream.api, upstream.url, upstream.models) == ("openai", "https://models.example/v1", ("big", "small"))
     assert "sk-very" not in repr(upstream)
+
+
+def test_an_embedding_model_is_configured_by_its_address(tmp_path: Path) -> None:
+    assert settings(tmp_path).embedding is None
+    key, url = tmp_path / "key", "https://models.example/v1/"
+    key.write_text("sk-very-secret\n")
+    found = settings(
+        tmp_path, ROOST_EMBEDDING_URL=url, ROOST_EMBEDDING_MODEL="small", ROOST_EMBEDDING_KEY_FILE=str(key)
+    ).embedding
+    assert found is not None
+    assert (found.url, found.model) == ("https://models.example/v1", "small")
+    assert found.key is not None
+    assert found.key.reveal() == "sk-very-secret"
+    assert "sk-very" not in repr(found)
+
+
+@pytest.mark.parametrize("given", [{"URL": "https://models.example/v1"}, {"MODEL": "small"}, {"KEY": "sk-very-secret"}])
+def test_an_embedding_model_needs_address_and_id(tmp_path: Path, given: dict[str, str]) -> None:
+    with pytest.raises(BadSettings, match=r"^embedding_\w+: needs embedding_") as bad:
+        settings(tmp_path, **{f"ROOST_EMBEDDING_{name}": value for name, value in given.items()})
+    assert "sk-very" not in str(bad.value)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from roost import app, keyring
-from roost.config import BadSettings, Settings, load_settings
+from roost.config import load_settings
 from roost.core.db import Database
 from roost.core.seal import Sealer, SealingKeyMissing, UnsealFailed
 from roost.core.sensitive import Sensitive
@@ -20,6 +20,7 @@ from roost.identity import tenants
 from roost.identity.api_keys import ApiKeys
 from roost.identity.gateway_tokens import GatewayTokens
 from roost.keyring import KeyBusy, load_sealer, rotate_keys
+from roost.settings import BadSettings, Settings
 
 Open = Callable[..., tuple[Settings, Database]]
 

@@ -47,7 +47,6 @@ from roost.app.core_services import CoreServices
 from roost.app.drivers import Drivers, create_upstream, prepare_engine
 from roost.app.lifecycle_services import LifecycleServices, build_lifecycle_services
 from roost.app.storage_services import StorageServices
-from roost.config import Settings
 from roost.core.disk_space import BALLAST_BYTES, DiskBallast
 from roost.core.sensitive import Sensitive
 from roost.domains.service import DomainService
@@ -57,6 +56,7 @@ from roost.hosts.relay import RelayServer
 from roost.identity.caller import Plan
 from roost.net.dialer import PublicDialer
 from roost.net.guarded_transport import TransportFactory, transport_factory
+from roost.settings import Settings
 from roost.storage.files.service import find_file_cid
 
 

@@ -7,7 +7,6 @@ from prometheus_client import CollectorRegistry
 from roost.agents.hosts.model import HostIdentity
 from roost.app.drivers import open_database
 from roost.app.host_identity import load_host_identity
-from roost.config import Settings
 from roost.core.db import Database
 from roost.core.seal import Sealer
 from roost.hosts.address import HostAddresses
@@ -23,6 +22,7 @@ from roost.net.dialer import PublicDialer
 from roost.net.guarded_transport import TransportFactory, transport_factory
 from roost.net.policy import EgressPolicy
 from roost.net.resolver import SystemResolver
+from roost.settings import Settings
 from roost.work import OperationWorker
 
 

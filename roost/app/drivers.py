@@ -7,7 +7,6 @@ from functools import partial
 from pathlib import Path
 
 from roost import migrations
-from roost.config import BadSettings, Settings
 from roost.core.db import Database
 from roost.drivers.blob.contract import BlobStore, BlobStoreFailed
 from roost.drivers.blob.folder_store import FolderStore
@@ -16,6 +15,9 @@ from roost.drivers.chat_platform.contract import ChatPlatform
 from roost.drivers.chat_platform.platforms import DiscordPlatform, SlackPlatform, TelegramPlatform
 from roost.drivers.dns.contract import DnsResolver
 from roost.drivers.dns.dnspython import DnspythonResolver
+from roost.drivers.embedding.contract import EmbeddingModel
+from roost.drivers.embedding.minilm import MiniLMModel
+from roost.drivers.embedding.openai import OpenAIEmbeddingModel
 from roost.drivers.engine.contract import Engine, Progress
 from roost.drivers.engine.hermes.driver import Hermes
 from roost.drivers.engine.openclaw.driver import OpenClaw
@@ -41,11 +43,14 @@ from roost.drivers.network.trustless import TrustlessNetwork
 from roost.drivers.runtime.bwrap.driver import BwrapRuntime
 from roost.drivers.runtime.bwrap.sandbox import BwrapSandbox
 from roost.drivers.runtime.contract import Runtime
+from roost.drivers.text_extractor.contract import TextExtractor
+from roost.drivers.text_extractor.sandboxed import SandboxedExtractor
 from roost.net.addresses import Address
 from roost.net.dialer import PublicDialer
 from roost.net.guarded_transport import GuardedTransport, TransportFactory, check_url
 from roost.net.host_port import parse_host_port
 from roost.net.policy import EgressPolicy
+from roost.settings import BadSettings, Settings
 
 
 def ensure_data_folder(settings: Settings) -> Path:
@@ -82,6 +87,18 @@ def create_runtime(settings: Settings, engines: Sequence[Engine]) -> Runtime:
 def create_image_renderer(settings: Settings) -> ImageRenderer:
     """Return the renderer of images, which reads them in sandboxes of this machine."""
     return PillowRenderer(BwrapSandbox(settings.data))
+
+
+def create_text_extractor(settings: Settings) -> TextExtractor:
+    """Return the extractor of documents' texts, which reads them in sandboxes of this machine."""
+    return SandboxedExtractor(BwrapSandbox(settings.data))
+
+
+def create_embedding_model(settings: Settings) -> EmbeddingModel:
+    """Return the embedding model that the settings name, or the one that comes with Roost."""
+    if settings.embedding is not None:
+        return OpenAIEmbeddingModel(settings.embedding)
+    return MiniLMModel(BwrapSandbox(settings.data))
 
 
 def create_git_repositories(settings: Settings) -> GitRepositories:
@@ -198,10 +215,17 @@ class Drivers:
     git: GitRepositories
     dns: DnsResolver
     facilitator: Facilitator | None
+    text_extractor: TextExtractor
+    embedding_model: EmbeddingModel
 
 
 def create_drivers(
-    settings: Settings, *, runtime: Runtime | None = None, engines: Sequence[Engine] | None = None
+    settings: Settings,
+    *,
+    runtime: Runtime | None = None,
+    engines: Sequence[Engine] | None = None,
+    text_extractor: TextExtractor | None = None,
+    embedding_model: EmbeddingModel | None = None,
 ) -> Drivers:
     """Return the drivers that the settings name, except for those given. Raises BadSettings."""
     engines = engines or create_engines(settings)
@@ -214,4 +238,6 @@ def create_drivers(
         create_git_repositories(settings),
         DnspythonResolver(settings.dns_servers),
         create_facilitator(settings),
+        text_extractor or create_text_extractor(settings),
+        embedding_model or create_embedding_model(settings),
     )

@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass
 
-from roost.config import BadSettings, Settings
 from roost.drivers.facilitator.local_loader import load_local_facilitator
 from roost.hosts.facilitator import create_facilitator_server
 from roost.hosts.server import HttpServer
 from roost.net.addresses import parse_address
+from roost.settings import BadSettings, Settings
 
 
 @dataclass(frozen=True)

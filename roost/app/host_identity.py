@@ -7,8 +7,8 @@ import socket
 from pathlib import Path
 
 from roost.agents.hosts.model import HostIdentity
-from roost.config import BadSettings
 from roost.core import ids
+from roost.settings import BadSettings
 
 _ID = re.compile(r"[A-Za-z0-9-]{1,36}")
 

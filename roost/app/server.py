@@ -17,7 +17,6 @@ from roost.app.hub_services import HubServices, build_hub_services, start_hub_se
 from roost.app.storage_services import StorageServices, build_storage_services, start_storage_services
 from roost.app.template_services import TemplateServices, build_template_launch, build_template_services
 from roost.app.tls_services import build_certificate_names, build_tls_proxy, proxy_socket
-from roost.config import Settings
 from roost.drivers.image.contract import ImageRenderer
 from roost.drivers.tls_proxy.contract import TlsListeners, TlsProxy
 from roost.hosts.application import create_application
@@ -31,6 +30,7 @@ from roost.hosts.storage_gateway.content_responses import ContentResponses
 from roost.hosts.storage_gateway.disk_cache import DiskCache
 from roost.hosts.storage_gateway.image_resizer import ImageResizer
 from roost.hosts.storage_gateway.paid_content import PaidContent
+from roost.settings import Settings
 from roost.web import access_log
 from roost.web.access_log import AccessRecord, Observe
 from roost.web.service_registry import ServiceRegistry
@@ -66,7 +66,8 @@ class RoostServer:
         """
         async with AsyncExitStack() as stack:
             stack.callback(self.core.close)
-            stack.push_async_callback(self.images.close)
+            for driver in (self.images, self.drivers.text_extractor, self.drivers.embedding_model):
+                stack.push_async_callback(driver.close)
             await start_domain_services(self.domains, stack)
             await start_storage_services(self.storage, stack)
             if self.core.settings.catalogue:
@@ -97,7 +98,7 @@ def build_server(settings: Settings, drivers: Drivers, tls_listeners: TlsListene
     tls_proxy = build_tls_proxy(settings, tls_listeners) if tls_listeners else None
     core, registry = build_core_services(settings), ServiceRegistry()
     domains = build_domain_services(core, drivers.dns, tls_proxy)
-    storage = build_storage_services(core, drivers.blobs, domains.domains, drivers.facilitator)
+    storage = build_storage_services(core, drivers, domains.domains)
     images = create_image_renderer(settings)
     resizer = ImageResizer(
         storage.content.reader, images, DiskCache(settings.data / "cache/images", _IMAGE_CACHE_BYTES)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from prometheus_client import CollectorRegistry, Gauge
 
 from roost.app.core_services import CoreServices
-from roost.app.drivers import create_http_sender, create_network
+from roost.app.drivers import Drivers, create_http_sender, create_network
 from roost.core import log
 from roost.domains.service import DomainService
 from roost.drivers.blob.contract import BlobStore
@@ -36,6 +36,10 @@ from roost.storage.signed_urls.service import SignedUrlService
 from roost.storage.swaps.service import SwapService
 from roost.storage.tus.service import TusUploadService
 from roost.storage.uploads.service import UploadService
+from roost.storage.vectors.grants import VectorGrantService
+from roost.storage.vectors.index_selection import open_vector_index
+from roost.storage.vectors.indexing import VectorIndexing
+from roost.storage.vectors.service import VectorService
 from roost.storage.webhooks.sender import WebhookSender
 from roost.storage.webhooks.service import WebhookService
 
@@ -66,12 +70,12 @@ class StorageServices:
     payments: PaymentService
     facilitator: Facilitator | None
     resolver: GatewayResolver
+    vectors: VectorService
+    vector_grants: VectorGrantService
 
 
-def build_storage_services(
-    core: CoreServices, blobs: BlobStore, domains: DomainService, facilitator: Facilitator | None
-) -> StorageServices:
-    settings, db, addresses = core.settings, core.db, core.addresses
+def build_storage_services(core: CoreServices, drivers: Drivers, domains: DomainService) -> StorageServices:
+    settings, db, addresses, blobs = core.settings, core.db, core.addresses, drivers.blobs
     content = ContentService(db, blobs)
     content.scrubber.describe_holders = damage.describe_holders
     _measure_content(content, core.metrics)
@@ -114,10 +118,18 @@ def build_storage_services(
         swaps=swaps,
         signed_urls=signed_urls,
         payment_instructions=PaymentInstructionService(db, files, assets),
-        payments=PaymentService(db, assets, facilitator),
-        facilitator=facilitator,
+        payments=PaymentService(db, assets, drivers.facilitator),
+        facilitator=drivers.facilitator,
         resolver=GatewayResolver(gateways, swaps, signatures, signed_urls, content.reader),
+        vectors=_build_vectors(core, drivers, content, files),
+        vector_grants=VectorGrantService(db, core.gateway_tokens),
     )
+
+
+def _build_vectors(core: CoreServices, drivers: Drivers, content: ContentService, files: FileService) -> VectorService:
+    index, model = open_vector_index(core.db), drivers.embedding_model
+    VectorIndexing(core.db, core.operations, content.reader, drivers.text_extractor, model, index)
+    return VectorService(core.db, core.operations, files, model, index)
 
 
 async def start_storage_services(storage: StorageServices, stack: AsyncExitStack) -> None:

@@ -5,7 +5,6 @@ from pathlib import Path
 
 from roost.app.core_services import CoreServices
 from roost.app.storage_services import StorageServices
-from roost.config import Settings
 from roost.core.problem import NotFound
 from roost.core.unix_socket import Stream
 from roost.drivers.tls_proxy.caddy import CaddyProxy, find_caddy, read_caddy_version
@@ -16,6 +15,7 @@ from roost.hosts.server import open_tls_listeners
 from roost.identity.errors import UnknownAgent
 from roost.net.dialer import PublicDialer
 from roost.net.host_port import HostPort
+from roost.settings import Settings
 
 _BACKEND = "roost.sock"
 

@@ -22,7 +22,7 @@ from roost.core.network_advice import describe_certificate_error
 from roost.core.sensitive import Sensitive
 
 if TYPE_CHECKING:
-    from roost.config import Settings
+    from roost.settings import Settings
 
 Data = Annotated[Path | None, typer.Option("--data", help="The data folder of the server (default .roost).")]
 AgentName = Annotated[str, typer.Argument(metavar="AGENT", help="The agent's id or name.")]

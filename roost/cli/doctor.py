@@ -6,7 +6,7 @@ import platform
 from collections.abc import Sequence
 from dataclasses import replace
 
-from roost import __version__, app, config
+from roost import __version__, app
 from roost.core.disk_space import read_disk_space
 from roost.core.network_advice import advise_network
 from roost.drivers.blob.contract import BlobStoreFailed
@@ -16,14 +16,16 @@ from roost.drivers.network.contract import NetworkRefused, SourceFailed
 from roost.drivers.runtime.contract import Capabilities
 from roost.drivers.tls_proxy.contract import TlsProxyFailed
 from roost.hosts.server import CannotListen, ServerAlreadyRunning, lock_data_folder
+from roost.settings import BadSettings, Settings
 from roost.storage.content import service as content
+from roost.storage.vectors.index_selection import describe_index
 
 _MODEL_SECONDS = 15.0
 
 CheckResult = dict[str, str]
 
 
-def run_checks(settings: config.Settings) -> Sequence[CheckResult]:
+def run_checks(settings: Settings) -> Sequence[CheckResult]:
     """Check every part; status is `ok`, `no` (missing or not enforced) or `fail` (agents cannot run)."""
     runtime = app.create_runtime(settings, app.create_engines(settings))
     found = asyncio.run(runtime.probe())
@@ -43,7 +45,7 @@ def run_checks(settings: config.Settings) -> Sequence[CheckResult]:
     ]
 
 
-def data_folder_missing(settings: config.Settings) -> CheckResult:
+def data_folder_missing(settings: Settings) -> CheckResult:
     return _check_result("data folder", "no", f"{settings.data} is not a data folder yet; `roost up` creates it")
 
 
@@ -59,7 +61,7 @@ def _runtime(name: str, found: Capabilities) -> Sequence[CheckResult]:
     ]
 
 
-def _disk(settings: config.Settings) -> CheckResult:
+def _disk(settings: Settings) -> CheckResult:
     space, reserve = read_disk_space(settings.data), settings.disk_reserve
     limit = "without a limit" if settings.agent_disk is None else f"{_gib(settings.agent_disk)} each"
     detail = f"{_gib(space.free)} free; agents may use {limit} and leave {_gib(space.reserved(reserve))}"
@@ -70,7 +72,7 @@ def _gib(size: int) -> str:
     return f"{size / 1024**3:,.1f} GiB"
 
 
-def _engines(settings: config.Settings) -> Sequence[CheckResult]:
+def _engines(settings: Settings) -> Sequence[CheckResult]:
     rows: list[CheckResult] = []
     for engine in app.create_engines(settings):
         versions = ", ".join(engine.installed())
@@ -82,14 +84,14 @@ def _engines(settings: config.Settings) -> Sequence[CheckResult]:
     return rows
 
 
-def _git(settings: config.Settings) -> CheckResult:
+def _git(settings: Settings) -> CheckResult:
     try:
         return _check_result("git", "ok", asyncio.run(app.create_git_repositories(settings).check_available()))
     except GitUnavailable as problem:
         return _check_result("git", "no", problem.message)
 
 
-def _database(settings: config.Settings) -> CheckResult:
+def _database(settings: Settings) -> CheckResult:
     try:
         db = app.open_database(settings)
     except Exception as error:  # noqa: BLE001 - every error is a finding
@@ -99,39 +101,39 @@ def _database(settings: config.Settings) -> CheckResult:
     return _check_result("database", "ok", kind)
 
 
-def _blobs(settings: config.Settings) -> CheckResult:
+def _blobs(settings: Settings) -> CheckResult:
     try:
         warning = asyncio.run(app.create_blob_store(settings).probe())
-    except (config.BadSettings, BlobStoreFailed) as error:
+    except (BadSettings, BlobStoreFailed) as error:
         return _check_result("blobs", "fail", str(error))
     return _check_result("blobs", "no" if warning else "ok", warning or f"objects are stored in {settings.blobs}")
 
 
-def _content(settings: config.Settings) -> Sequence[CheckResult]:
+def _content(settings: Settings) -> Sequence[CheckResult]:
     try:
         db = app.open_database(settings)
     except Exception:  # noqa: BLE001 - the check of the database reports it
         return ()
     try:
-        kept = db.run(content.storage_totals)
+        kept, (is_best, search) = db.run(content.storage_totals), db.run(describe_index)
     finally:
         db.close()
     detail = f"{_mib(kept.size)} stored, of which {_mib(kept.unheld)} are deleted and freed within a day"
-    return (_check_result("content", "ok", detail),)
+    return _check_result("content", "ok", detail), _check_result("vectors", "ok" if is_best else "no", search)
 
 
 def _mib(size: int) -> str:
     return f"{size / 1024**2:,.1f} MiB"
 
 
-def _network(settings: config.Settings) -> CheckResult:
+def _network(settings: Settings) -> CheckResult:
     try:
         return _check_result("public network", "ok", asyncio.run(app.describe_network(settings)))
     except (SourceFailed, NetworkRefused) as problem:
         return _check_result("public network", "no", f"kubo at {settings.kubo_api}: {problem.message}")
 
 
-def _tls(settings: config.Settings) -> CheckResult:
+def _tls(settings: Settings) -> CheckResult:
     try:
         described = asyncio.run(app.describe_tls(settings))
         with contextlib.suppress(ServerAlreadyRunning), lock_data_folder(settings.data):  # else it has the ports
@@ -142,13 +144,13 @@ def _tls(settings: config.Settings) -> CheckResult:
     return _check_result("tls", "ok", described)
 
 
-def _models(settings: config.Settings) -> Sequence[CheckResult]:
+def _models(settings: Settings) -> Sequence[CheckResult]:
     if not settings.upstreams:
         return [_check_result("models", "ok", "scripted stand-in; set ROOST_MODEL_URL for a real one")]
     return [asyncio.run(_model_service(upstream)) for upstream in settings.upstreams]
 
 
-def _addresses(settings: config.Settings) -> Sequence[CheckResult]:
+def _addresses(settings: Settings) -> Sequence[CheckResult]:
     ports = settings.agent_ports
     if ports is None:
         return ()

@@ -22,8 +22,8 @@ from roost.core.disk_space import read_disk_space
 from roost.core.problem import Problem
 
 if TYPE_CHECKING:
-    from roost.config import Settings
     from roost.drivers.engine.contract import Engine
+    from roost.settings import Settings
 
 _MIB = 1024**2
 

@@ -27,8 +27,8 @@ from roost.identity.model import DEFAULT_TENANT, KEY_LIFETIME
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-    from roost.config import Settings
     from roost.core.db import Database
+    from roost.settings import Settings
 
 commands = typer.Typer(help="Manage API keys, the JWTs of a tenant.", no_args_is_help=True)
 Tenant = Annotated[str, typer.Option(help="The tenant's name.")]

@@ -30,6 +30,7 @@ from roost.cli import (
     snapshots,
     tasks,
     templates,
+    vectors,
     webhooks,
 )
 from roost.cli.apply import apply_fleet
@@ -89,6 +90,7 @@ gateways.commands.add_typer(gateway_domains.commands, name="domains")
 cli.add_typer(gateways.commands, name="gateways")
 cli.add_typer(payments.commands, name="payments")
 cli.add_typer(signatures.commands, name="signatures")
+cli.add_typer(vectors.commands, name="vectors")
 cli.add_typer(webhooks.commands, name="webhooks")
 
 

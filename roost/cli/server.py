@@ -14,7 +14,7 @@ from roost.core.sensitive import Sensitive
 
 if TYPE_CHECKING:
     from roost.cli.doctor import CheckResult
-    from roost.config import Settings
+    from roost.settings import Settings
 
 api_commands = typer.Typer(help="Look at the HTTP API.", no_args_is_help=True)
 _STYLES = {"ok": "green", "no": "yellow", "fail": "red"}

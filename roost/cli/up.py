@@ -25,7 +25,6 @@ from roost.agents.registry.model import Agent, AgentProfile
 from roost.app import Drivers
 from roost.cli.engines import install_version
 from roost.cli.output import console, error_console, print_field, print_line
-from roost.config import Settings
 from roost.core import clock, interpreter, log
 from roost.core.problem import Problem
 from roost.hosts.server import (
@@ -38,6 +37,7 @@ from roost.hosts.server import (
 from roost.identity import tenants
 from roost.identity.caller import Caller, CallerKind
 from roost.identity.model import DEFAULT_TENANT, Tenant
+from roost.settings import Settings
 
 _FIRST_AGENT = "First agent"
 _SHOWN_AGENTS = 10

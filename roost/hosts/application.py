@@ -51,6 +51,7 @@ from roost.storage.signed_urls import api as links
 from roost.storage.swaps import api as swaps
 from roost.storage.tus import api as tus
 from roost.storage.uploads import api as uploads
+from roost.storage.vectors import api as vectors
 from roost.storage.webhooks import api as webhooks
 from roost.web import errors
 from roost.web.service_registry import ServiceRegistry
@@ -113,6 +114,7 @@ def create_application(
     app.include_router(swaps.router)
     app.include_router(payment_instructions.router)
     app.include_router(payments.router)
+    app.include_router(vectors.router)
     app.include_router(webhooks.router)
     app.include_router(keys.router)
     app.include_router(files.router)  # last, because its ids also match other routers' words

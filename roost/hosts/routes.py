@@ -36,6 +36,7 @@ CREDENTIALS: Mapping[Any, Sequence[str]] = {
     authenticator.model_caller: (JWT, GATEWAY, RELAY),
     authenticator.git_caller: (BASIC,),
     **{caller: (scope,) for scope, caller in authenticator.STORAGE_CALLERS.items()},
+    **{caller: (scope, PLATFORM, RELAY) for scope, caller in authenticator.AGENT_STORAGE_CALLERS.items()},
 }
 _ADDRESSES = {
     JWT: ("management",),

@@ -41,6 +41,7 @@ _git = partial(
 )
 _storage = partial(UrlRule, family=UrlFamily.STORAGE, errors=ErrorForm.STORAGE, authenticates_early=True)
 _signed = partial(_storage, allows_cors=True, body=_UPLOAD, authenticates_early=False)  # the URL is the credential
+_vectors = partial(_storage, hosts=UrlRule().hosts | {HostKind.RELAY})  # of groups that were granted to the agent
 _legacy = partial(_storage, errors=ErrorForm.LEGACY)
 _gateway = partial(UrlRule, hosts=frozenset({HostKind.STORAGE_GATEWAY}))
 
@@ -75,6 +76,9 @@ URL_MAP = (
     _signed(_UPLOAD_IN_PARTS),
     _storage("/v3/files", allows_cors=True, methods=frozenset({"POST"}), body=_UPLOAD),
     _storage(f"/v3/files|{_SIGNED_UPLOAD}", allows_cors=True),
+    _vectors("/v3/vectorize/groups(/[^/]+/files)?", methods=frozenset({"GET"})),
+    _vectors("/v3/vectorize/groups/[^/]+/query", methods=frozenset({"POST"})),
+    _vectors("/v3/vectorize/files/[^/]+", methods=frozenset({"GET", "POST"})),
     _storage("/v3(/.*)?"),
     _legacy("/pinning/pinFileToIPFS", methods=frozenset({"POST"}), body=_UPLOAD),
     _legacy("/pinning/pinJSONToIPFS", body=_ANY_JSON),

@@ -45,6 +45,7 @@ from roost.web.url_rule import HostKind, UrlFamily
 ANY_SCOPE = "any scope"
 _GATEWAY_BOUND = frozenset({CallerKind.GATEWAY, CallerKind.PLATFORM})
 _STORAGE_HOSTS = frozenset({HostKind.STORAGE, HostKind.STORAGE_GATEWAY})
+_PLATFORM_HOSTS = frozenset({HostKind.MANAGEMENT, HostKind.STORAGE, HostKind.LOCAL})
 
 CallerKinds = frozenset[CallerKind]
 SERVICE: CallerKinds = frozenset({CallerKind.SERVICE})
@@ -65,7 +66,7 @@ class Authenticator:
         """Authenticate by any credential of that API, before a body is read; the request's handler counts the use."""
         request = replace(request, counts_use=False)
         if family is UrlFamily.STORAGE:
-            return await self.authenticate_storage(request, ANY_SCOPE)
+            return await self.authenticate_storage(request, ANY_SCOPE, admits_agents=True)
         if family is UrlFamily.GIT:
             return await self.authenticate_git(request, request.agent_id)
         return await self.authenticate_any(request)
@@ -83,11 +84,13 @@ class Authenticator:
             return await self._authenticate_gateway(request, credential)
         return await self._authenticate_jwt(request, credential)
 
-    async def authenticate_storage(self, request: AuthRequest, scope: str) -> Caller:
+    async def authenticate_storage(self, request: AuthRequest, scope: str, *, admits_agents: bool = False) -> Caller:
         """Authenticate a service JWT with a scope (`org:files:read`) on the storage API; write includes read.
 
-        Raises PermissionDenied without the scope.
+        `admits_agents`: also an agent from its container or with its platform token. Raises PermissionDenied.
         """
+        if admits_agents and (agent := await self._find_agent_itself(request)) is not None:
+            return agent
         verify = self._credential_verifier(request)
         if request.host_kind not in {HostKind.STORAGE, HostKind.LOCAL} or verify is None:
             raise self._rejection(request)
@@ -95,13 +98,19 @@ class Authenticator:
             caller = await verify()
         except Unauthorised as error:
             raise self._rejection(request) from error
-        if (
-            scope != ANY_SCOPE
-            and not caller.allows(scope)
-            and not caller.allows(scope.removesuffix(":read") + ":write")
-        ):
+        wider = scope.removesuffix(":read") + ":write"
+        if scope != ANY_SCOPE and not caller.allows(scope) and not caller.allows(wider):
             raise PermissionDenied(f"Permission denied: the key needs the scope {scope}")
         return caller
+
+    async def _find_agent_itself(self, request: AuthRequest) -> Caller | None:
+        """Return the agent whose relay socket or platform token it is; None with another credential."""
+        if request.host_kind is HostKind.RELAY:
+            return await self._authenticate_relay(request)
+        credential = find_credential(request.headers, "")
+        if credential is None or request.host_kind not in _PLATFORM_HOSTS or not is_platform(credential.token):
+            return None
+        return await self._authenticate_jwt(request, credential)
 
     def _credential_verifier(self, request: AuthRequest) -> Callable[[], Coroutine[Any, Any, Caller]] | None:
         """Return the verification of a JWT or of old clients' headers, None without. Raises MissingCredential."""
@@ -139,9 +148,7 @@ class Authenticator:
     def recall_gateway_token(self, request: AuthRequest) -> Caller | None:
         """Return the caller if the gateway token of the agent at this address was verified a moment ago. No I/O."""
         credential = find_credential(request.headers, request.query)
-        if (
-            credential is None or credential.source is CredentialSource.COOKIE
-        ):  # a cookie counts on the agent's own pages only
+        if credential is None or credential.source is CredentialSource.COOKIE:  # it counts on the agent's own pages
             return None
         caller = self._gateways.recall(credential.token)
         return caller if caller is not None and caller.agent_id == request.agent_id else None
@@ -317,9 +324,12 @@ async def agent_visit(
     return authenticator.authorize_visit(auth_request_of(connection), agent_id)
 
 
-def _require_scope(scope: str) -> Callable[..., Coroutine[Any, Any, Caller]]:
-    async def dependency(connection: HTTPConnection, authenticator: _Authenticator) -> Caller:
-        return await authenticator.authenticate_storage(auth_request_of(connection), scope)
+def _require_scope(scope: str, *, admits_agents: bool = False) -> Callable[..., AsyncGenerator[Caller, None]]:
+    async def dependency(connection: HTTPConnection, authenticator: _Authenticator) -> AsyncGenerator[Caller, None]:
+        request = auth_request_of(connection)
+        caller = await authenticator.authenticate_storage(request, scope, admits_agents=admits_agents)
+        async with authenticator.hold_authorization(caller):
+            yield caller
 
     return dependency
 
@@ -332,6 +342,9 @@ STORAGE_CALLERS = {
     )
 }
 """Dependencies that require a scope, by scope."""
+
+AGENT_STORAGE_CALLERS = {scope: _require_scope(scope, admits_agents=True) for scope in ("org:read", "org:write")}
+"""Dependencies that require a scope, or an agent, by scope."""
 
 service_caller = _require_caller(SERVICE)
 tenant_caller = _require_caller(SERVICE | {CallerKind.PLATFORM})
@@ -380,5 +393,8 @@ AnalyticsReader = Annotated[Caller, Depends(STORAGE_CALLERS["org:analytics:read"
 OrgReader = Annotated[Caller, Depends(STORAGE_CALLERS["org:read"])]
 OrgWriter = Annotated[Caller, Depends(STORAGE_CALLERS["org:write"])]
 """Service JWTs with a scope of the storage API."""
+VectorsReader = Annotated[Caller, Depends(AGENT_STORAGE_CALLERS["org:read"])]
+VectorsWriter = Annotated[Caller, Depends(AGENT_STORAGE_CALLERS["org:write"])]
+"""As OrgReader and OrgWriter, or the agent itself: from its container or with its platform token."""
 StorageCaller = Annotated[Caller, Depends(STORAGE_CALLERS[ANY_SCOPE])]
 """A service JWT on the storage API, with any scopes."""

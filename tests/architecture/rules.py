@@ -242,6 +242,7 @@ RULES: tuple[Rule, ...] = (
             "roost/hosts/edge/*",  # takes the caller's credential off, puts the engine's own on
             "roost/cli/*",  # a client: it sends one
             "roost/drivers/model/*",  # clients of model services
+            "roost/drivers/embedding/*",  # clients of embedding models
             "roost/drivers/chat_platform/*",  # clients of chat platforms
             "roost/drivers/network/*",  # clients of a kubo node
             "roost/drivers/facilitator/*",  # a client of facilitators; also the word for a signed transfer there
@@ -323,6 +324,7 @@ RULES: tuple[Rule, ...] = (
         (
             *(
                 "roost/config*",
+                "roost/settings.py",
                 "roost/setting_types.py",
                 "roost/keyring.py",
                 "roost/core/*",
@@ -333,7 +335,7 @@ RULES: tuple[Rule, ...] = (
             ),
             *("roost/storage/*", "roost/drivers/[!er]*", "roost/hosts/*", "roost/app/*", "roost/cli/*"),
             *("roost/migrations/*", "roost/warden/*"),
-            *("roost/drivers/runtime/bwrap/*", "roost/drivers/runtime/fake.py"),
+            *("roost/drivers/runtime/bwrap/*", "roost/drivers/runtime/fake.py", "roost/drivers/embedding/*"),
             "roost/drivers/runtime/loopback_namespace.py",  # part of the fake
             "roost/agents/lifecycle/trusted_authorities.py",  # reads the operator's `ca_file`
             "roost/agents/snapshots/state_tree.py",  # reads the program that copies databases

@@ -38,6 +38,7 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
     "roost/agents/routes/service.py": "tests/contract/test_routes.py",
     "roost/agents/domains/*.py": "tests/contract/test_domains.py",
     "roost/setting_types.py": "tests/test_config.py",
+    "roost/settings.py": "tests/test_config.py",
     "roost/drivers/facilitator/chain_signer.py": "tests/drivers/facilitator/test_local.py",  # on a chain
     "roost/drivers/facilitator/fake.py": "tests/conformance/test_facilitator.py",
     "roost/storage/payments/model.py": "tests/storage/payments/test_service.py",  # data
@@ -86,6 +87,8 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
     "roost/hosts/edge/*.py": "tests/hosts/edge/test_*.py",  # one state machine, tested over connections
     "roost/warden/*.py": "tests/warden/test_*.py",  # one program, tested through its socket
     "roost/drivers/image/*.py": "tests/conformance/test_image.py",  # a program and who speaks to it
+    "roost/drivers/embedding/minilm_worker.py": "tests/drivers/embedding/test_minilm.py",  # its program
+    "roost/drivers/sandbox/forked_requests.py": "tests/drivers/text_extractor/test_sandboxed.py",  # a program's loop
     "roost/drivers/sandbox/contract.py": "tests/drivers/runtime/bwrap/test_sandbox.py",  # of its one implementation
     "roost/drivers/git/*.py": "tests/conformance/test_git_push.py",  # scripts and who speaks to them
     "roost/storage/content/model.py": "tests/storage/content/test_reader.py",  # rows, there and back
@@ -100,6 +103,9 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
     "roost/migrations/versions/0027_skills.py": "tests/migrations/test_match.py",
     "roost/drivers/network/trustless.py": "tests/conformance/test_network.py",  # its contract's suite, and more
     "roost/drivers/network/rpc.py": "tests/drivers/network/test_kubo.py",
+    "roost/storage/vectors/*.py": "tests/contract/test_vectors.py",
+    "roost/storage/vectors/store.py": "tests/storage/vectors/test_vector_index.py",
+    "roost/migrations/versions/0039_vectors.py": "tests/migrations/test_match.py",
     "roost/storage/groups/api.py": "tests/contract/test_storage_groups.py",
     "roost/storage/payment_instructions/api.py": "tests/contract/test_payment_instructions.py",
     "roost/storage/payment_instructions/schemas.py": "tests/contract/test_payment_instructions.py",

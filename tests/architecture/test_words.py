@@ -28,8 +28,10 @@ ARCHAISMS = _words("anew whoever whomever")
 INVERSIONS = _words("everybody nobody please somebody")
 """Words that begin an inverted or a polite sentence: in no file but tests, whose names are sentences."""
 
-FOREIGN_WORDS = re.compile(r"\bnobody:x:\d+:\d+:nobody:|\bbox=None\b|{\"anew\": True}")
-"""An entry of /etc/passwd, a parameter of rich's tables, and a stored payload."""
+FOREIGN_WORDS = re.compile(
+    r"\bnobody:x:\d+:\d+:nobody:|\bbox=None\b|{\"anew\": True}|/MediaBox\b|\boffice[:=]|officeDocument"
+)
+"""An entry of /etc/passwd, a parameter of rich's tables, a stored payload, a key of PDF, and names in XML."""
 
 RIDDLES = _words("apart aside asked beside besides book everyone outside said surface told whose")
 """Words that do not tell a reader what a thing is: in no name."""

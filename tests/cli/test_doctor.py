@@ -11,6 +11,7 @@ from roost import app, config
 from roost.cli import doctor
 from roost.drivers.git import command
 from roost.drivers.runtime.contract import Capabilities, Enforcement
+from roost.settings import Settings
 from roost.storage.files.service import FileService
 from tests.cli.terminal import FakeAnswer, FakeServer, run, run_on_terminal
 from tests.conformance.kubo import run_kubo_node
@@ -18,7 +19,7 @@ from tests.platforms.tls import Authority
 from tests.storage.storage_env import open_storage_env
 
 
-def settings(folder: Path, **environment: str) -> config.Settings:
+def settings(folder: Path, **environment: str) -> Settings:
     return config.load_settings(
         {"ROOST_DATA": str(folder / "data"), "ROOST_ENGINES": str(folder / "engines"), **environment}
     )
@@ -104,8 +105,9 @@ def test_where_the_bytes_of_files_are_kept(tmp_path: Path) -> None:
 
 
 def test_how_much_is_stored_and_how_much_of_it_is_nobody_s(tmp_path: Path) -> None:
-    (empty,) = doctor._content(settings(tmp_path))
+    empty, search = doctor._content(settings(tmp_path))
     assert (empty["part"], empty["status"]) == ("content", "ok")
+    assert list(search.values()) == ["vectors", "ok", "vectors are compared with NumPy"]
     db = app.open_database(settings(tmp_path))
     env = open_storage_env(db, tmp_path / "data")
 
@@ -116,7 +118,7 @@ def test_how_much_is_stored_and_how_much_of_it_is_nobody_s(tmp_path: Path) -> No
 
     asyncio.run(fill())
     db.close()
-    (row,) = doctor._content(settings(tmp_path))
+    row, _ = doctor._content(settings(tmp_path))
     assert row["detail"] == "4.0 MiB stored, of which 3.0 MiB are deleted and freed within a day"
     assert doctor._content(settings(tmp_path, ROOST_DATABASE_URL="nonsense")) == ()
 

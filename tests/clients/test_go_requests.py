@@ -214,6 +214,20 @@ async def test_groups(pinata: Commands, network: str) -> None:
     await pinata.send("DELETE", one)
 
 
+async def test_vectors(pinata: Commands) -> None:
+    """At the address of the API, where the answers have an envelope."""
+    group = (await pinata.send("POST", "/v3/groups/private", {"name": "docs", "is_public": False}))["data"]
+    file = await pinata.upload(
+        "tea.txt", b"Tea is made with hot water.", network="private", name="t", group_id=group["id"]
+    )
+    path = f"/v3/vectorize/files/{file['id']}"
+    assert typed(await pinata.send("POST", path), {"success": (bool,), "status": (str,), "data": (dict,)})["success"]
+    found = (await pinata.send("POST", f"/v3/vectorize/groups/{group['id']}/query", {"text": "tea"}))["data"]
+    assert typed(found, {"count": (int,), "matches": (list,)})["count"] == 1
+    typed(found["matches"][0], {"file_id": (str,), "cid": (str,), "score": (float,)})
+    assert await pinata.send("DELETE", path) == {"success": True}
+
+
 async def test_a_folder(pinata: Commands) -> None:
     boundary = "c" * 60
     fields = {

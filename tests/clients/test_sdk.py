@@ -54,7 +54,8 @@ async def clients(tmp_path: Path) -> AsyncIterator[Clients]:
 
 
 @pytest.mark.parametrize(
-    "journey", ["uploads", "folders", "files", "links", "keys", "pins", "swaps", "x402", "rest", "analytics", "web3"]
+    "journey",
+    ["uploads", "folders", "files", "links", "keys", "pins", "swaps", "x402", "rest", "analytics", "web3", "vectors"],
 )
 async def test_journey(clients: Clients, journey: str) -> None:
     assert await clients.run(journey) == "done\n"

@@ -1,4 +1,4 @@
-"""The contract's operations as data (`endpoints.json`), and the operations that are not implemented."""
+"""The contract's operations as data (`endpoints.json`)."""
 
 import json
 from functools import cache
@@ -17,14 +17,6 @@ Row = dict[str, Any]
 
 CONTRACT = Path(__file__).parents[3] / "shared" / "contract"
 ROWS: list[Row] = json.loads(Path(__file__).with_name("endpoints.json").read_text())
-
-NOT_YET = {
-    ("DELETE", "/v3/vectorize/files/{file_id}"),
-}
-"""Operations that are not built. The tests expect them to fail, strictly: remove a row when it is built."""
-
-NOT_YET_LIMIT = 1
-"""How many operations were missing at the last change of NOT_YET. Only ever lower it."""
 
 
 @cache
@@ -51,18 +43,13 @@ def name(row: Row) -> str:
 
 
 def endpoints(api: str = "agents") -> list[Row]:
-    """Return the operations of one document that are implemented and have a route with their own path."""
-    return [row for row in ROWS if row["api"] == api and key(row) not in NOT_YET and key(row) in routes()]
+    """Return the operations of one document that have a route with their own path."""
+    return [row for row in ROWS if row["api"] == api and key(row) in routes()]
 
 
 def all_endpoints(api: str | None = None) -> list[Any]:
-    """Return every operation as a test parameter; an operation that is not implemented has to fail."""
-    missing = pytest.mark.xfail(reason="not built yet", raises=AssertionError, strict=True)
-    return [
-        pytest.param(row, id=name(row), marks=missing if key(row) in NOT_YET else ())
-        for row in ROWS
-        if api in (None, row["api"])
-    ]
+    """Return every operation as a test parameter."""
+    return [pytest.param(row, id=name(row)) for row in ROWS if api in (None, row["api"])]
 
 
 needs_contract = pytest.mark.skipif(not CONTRACT.exists(), reason="the contract documents are not beside the checkout")

@@ -49,6 +49,7 @@ _DETAILS = (
     *("/v3/gateways/{gateway}/custom_domain", "/v3/gateways/{gateway}/hosts", "/v3/gateways/plugins/{gateway}"),
     *("/v3/files/public/swap/{public_cid}", "/v3/files/private/signature/{cid}"),
     "/v3/x402/payment_instructions/{payment_instruction}/cids",
+    *("/v3/vectorize/files/{file}", "/v3/vectorize/groups/{group}/files", "/v3/vectorize/groups/{group}/agents"),
 )
 
 
@@ -69,6 +70,7 @@ async def create_estate(server: RunningServer, tenant: str) -> Estate:
     ids["group"] = (await post("/v3/groups/private", name="group"))["id"]
     ids["public_group"] = (await post("/v3/groups/public", name="public group"))["id"]
     await post(f"/v3/groups/private/{ids['group']}/ids/{ids['file']}", "PUT")
+    assert (await post(f"/v3/vectorize/files/{ids['file']}"))["state"] == "indexed"
     ids["gateway"] = (await estate.api.get("/v3/gateways")).json()["data"]["rows"][0]["id"]
     gateway = f"/v3/gateways/{ids['gateway']}"
     ids["access_token"] = (await post(f"{gateway}/access_tokens"))["id"]

@@ -34,6 +34,7 @@ BODIES: Mapping[str, Mapping[str, Any]] = {
     "cids": {"cids": [NOWHERE]},
     "files": {"name": "taken", "keyvalues": {"a": "b"}},
     "pins": {"cid": NOWHERE, "name": "taken"},
+    "query": {"text": "private"},
     "webhooks": {"description": "taken", "url": "https://evil.example/"},
     "payment_instructions": {"name": "taken"},
 }
@@ -79,6 +80,7 @@ def _fields(path: str, ids: Mapping[str, str]) -> Iterator[Mapping[str, str]]:
             "token": "0" * 64,  # an upload needs no other credential
             "plugin_id": "2",
             "delivery": UNKNOWN,
+            "agentId": "a" * 16,
         }
         for kind, control in (("access_tokens", "access_token"), ("ips", "ip"), ("hosts", "host")):
             yield own | {"kind": kind, "control": ids[control]}

@@ -119,6 +119,8 @@ def test_every_request_that_takes_a_body_describes_it(description: dict[str, Any
         "/v3/groups/{network}/{id}/ids/{file_id}",
         "/v3/pinata/keys/{key}",
         "/v3/x402/payment_instructions/{id}/cids/{cid}",
+        "/v3/vectorize/files/{file_id}",
+        "/v3/vectorize/groups/{id}/agents/{agentId}",
     }
 
 

@@ -42,6 +42,7 @@ MIB = 1024**2
         (f"PATCH /v3/files/{ID}/a1", UrlFamily.STORAGE, ErrorForm.STORAGE, None),
         ("PUT /v3/files", UrlFamily.STORAGE, ErrorForm.STORAGE, MIB),
         ("POST /v3/files/sign", UrlFamily.STORAGE, ErrorForm.STORAGE, MIB),
+        ("POST /v3/vectorize/groups/g1/query", UrlFamily.STORAGE, ErrorForm.STORAGE, MIB),
         ("POST /pinning/pinFileToIPFS", UrlFamily.STORAGE, ErrorForm.LEGACY, None),
         ("POST /pinning/pinJSONToIPFS", UrlFamily.STORAGE, ErrorForm.LEGACY, 10 * MIB),
         ("GET /psa/pins", UrlFamily.STORAGE, ErrorForm.LEGACY, MIB),
@@ -91,6 +92,7 @@ def test_every_request_has_a_row_and_every_row_a_request() -> None:
     ]
     examples += ["/ipfs/x", "/", "/metrics", "/healthz", "/tls/permission", "/anything\n"]
     examples += [f"/v3/files/{ID}", f"/v3/files/{ID}/a1"]
+    examples += ["/v3/vectorize/groups/g/files", "/v3/vectorize/groups/g/query", "/v3/vectorize/files/f"]
     found = [find_rule(method, path) for path in examples for method in ("GET", "POST", "PUT")]
     assert all(any(rule is row for rule in found) for row in URL_MAP)
 

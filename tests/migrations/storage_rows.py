@@ -1,6 +1,7 @@
 """Rows of the revisions of the storage services."""
 
 import hashlib
+import struct
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -51,6 +52,28 @@ def _block(digest: bytes, pack: str, **more: Any) -> Row:
         "data": None,
     }
     return "blocks", row | more
+
+
+def _vectors(file: str, /, **more: Any) -> Row:
+    row: dict[str, Any] = {
+        "file_id": file,
+        "tenant_id": TENANT,
+        "operation_id": f"vectors of {file}",
+        "state": "queued",
+        "model": "",
+        "dimension": 0,
+        "chunks": 0,
+        "chunks_done": 0,
+        "reason": None,
+        "created_at": THEN,
+        "updated_at": THEN,
+    }
+    return "file_vectors", row | more
+
+
+def _segment(file: str, chunks: str, /, **more: Any) -> Row:
+    row: dict[str, Any] = {"file_id": file, "number": 0, "matrix": None, "chunks": chunks}
+    return "vector_segments", row | more
 
 
 def _content(content: bytes, pack: str) -> Sequence[Row]:
@@ -331,5 +354,14 @@ ROWS: Mapping[str, Sequence[Row]] = {
     "0019": [("promises", {"id": "promised", "file_id": "f1"})],
     "0021": [],  # values
     "0022": [],  # indexes
+    "0039": [
+        _vectors("f1", state="indexed", model="m" * 300, dimension=2, chunks=2, chunks_done=2),
+        _vectors("f6", state="indexing", model="m", dimension=2, chunks=10_000, chunks_done=64),
+        _vectors("f3", state="failed", reason="r" * 300),
+        _vectors("f2"),
+        _segment("f1", '[[0,3,"t\\u00f6a"],[4,9,"water"]]', matrix=struct.pack("<4f", 1, 0, 0.6, 0.8)),
+        _segment("f6", '[[0,1,"x"]]', number=2**31 - 1),
+        ("vector_grants", {"group_id": "photos", "agent_id": "a1", "tenant_id": TENANT, "created_at": THEN}),
+    ],
     "0020": [operation("unordered", "paused", kind="webhooks.deliver", subject="webhook/w2", tenant_id=TENANT)],
 }

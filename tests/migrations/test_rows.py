@@ -1,6 +1,7 @@
 """Rows of any revision survive the following upgrades, and the services can use them."""
 
 import shutil
+import struct
 from collections.abc import Iterator, Mapping
 from datetime import date
 from pathlib import Path
@@ -38,7 +39,7 @@ from roost.storage.analytics.service import AnalyticsService
 from roost.storage.content.model import ContentNetwork, ContentScope
 from roost.storage.content.service import ContentService
 from roost.storage.files.model import FileFilter, PinFilter
-from roost.storage.files.service import FileService
+from roost.storage.files.service import FileService, select_group_files
 from roost.storage.gateways.errors import GatewayDomainTaken
 from roost.storage.gateways.model import Plugin, is_request_admitted
 from roost.storage.gateways.service import StorageGatewayService
@@ -57,6 +58,9 @@ from roost.storage.tus import store as transfers
 from roost.storage.tus.service import TusUploadService
 from roost.storage.unixfs.cid import Cid
 from roost.storage.uploads.service import UploadService
+from roost.storage.vectors import store as vectors
+from roost.storage.vectors.index_selection import open_vector_index
+from roost.storage.vectors.segment_index import SegmentIndex
 from roost.storage.webhooks import store as webhooks
 from roost.storage.webhooks.model import DeliveryState
 from roost.storage.webhooks.service import WebhookService
@@ -231,6 +235,19 @@ async def test_files_are_listed_found_and_read(upgraded: Database, content: Cont
     ):
         stat = await content.reader.stat(scope, Cid.parse(cid))
         assert b"".join([piece async for piece in content.reader.stream_file(scope, stat)]) == data
+
+
+async def test_vectors_are_searched(upgraded: Database) -> None:
+    query, files = struct.pack("<2f", 0, 1), select_group_files(TENANT, "photos")
+    indexed = vectors.select_indexed(files, "m" * 300, 2)
+    for open_index in (lambda _: SegmentIndex(), open_vector_index):
+        index = open_index(upgraded)
+        near = await upgraded.read(lambda connection, index=index: index.find_nearest(connection, indexed, query, 2))
+        assert [(one.file_id, one.number, round(one.score, 5)) for one in near] == [("f1", 1, 0.8), ("f1", 0, 0)]
+        texts = await upgraded.read(lambda connection, near=near: vectors.read_chunks(connection, near))
+        assert [chunk.text for chunk in texts] == ["water", "töa"]
+    grant = await upgraded.read(lambda connection: vectors.find_grant(connection, "photos", "a1"))
+    assert grant is not None
 
 
 async def test_groups_are_listed_and_let_go(upgraded: Database) -> None:

@@ -4,9 +4,12 @@ import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from sqlalchemy import BigInteger, Text
+from sqlalchemy import BigInteger, Select, Text
 from sqlalchemy.engine import Dialect
 from sqlalchemy.types import TypeDecorator
+
+IdQuery = Select[tuple[str]]
+"""A query of ids, which the SQL of another slice may contain."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)

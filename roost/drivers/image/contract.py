@@ -11,6 +11,8 @@ SOURCE_LIMIT = 32 * 1024**2
 PIXEL_LIMIT = 50_000_000
 """Maximum pixels of a source or a result, all frames together."""
 SIDE_LIMIT = 8_192
+RESULT_LIMIT = 64 * 1024**2
+"""Maximum bytes of a result."""
 
 
 class InvalidImage(InvalidInput):

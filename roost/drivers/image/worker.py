@@ -1,27 +1,21 @@
-"""Program that decodes and encodes images in a sandbox, each in a process of its own with limited memory and CPU time.
+"""Program that decodes and encodes images in a sandbox, each in a process of its own (`forked_requests.py`).
 
-Its argument is the descriptor of its socket. A request is a line of JSON (`size`, `options`, `pixels`, `side`) and
-`size` bytes of source; an answer is a line with a size and that many bytes: a line of JSON (`mime`, or `refused` with a
-reason) and the result. This process never reads a source itself, so that no image can affect the next one.
+A request has `options`, `pixels` and `side`; an answer is a line of JSON (`mime`, or `refused` with a reason) and the
+result.
 """
 
-import ctypes
 import io
 import json
-import os
-import resource
-import signal
 import socket
 import sys
-from contextlib import suppress
 from typing import Any
 
 from PIL import Image, ImageFilter, ImageOps, ImageSequence
 
-_MAX_MEMORY_BYTES = 1024**3
-_MAX_ANSWER_BYTES = 64 * 1024**2
-_CPU_SECONDS = 60
-_SET_DUMPABLE = 4  # PR_SET_DUMPABLE, linux/prctl.h
+from roost.drivers.image.contract import RESULT_LIMIT
+from roost.drivers.sandbox.forked_requests import RequestLimits, serve_requests
+
+_LIMITS = RequestLimits(memory_bytes=1024**3, cpu_seconds=60, answer_bytes=RESULT_LIMIT)
 _FORMATS = ("JPEG", "PNG", "GIF", "WEBP", "AVIF")
 _COPYRIGHT = 0x8298
 _MAX_FRAMES = 500
@@ -34,60 +28,18 @@ class ImageRefused(Exception):  # noqa: N818 - an answer, not a failure
     """A rejected source; `args[0]` is `invalid`, `large` or `kind`."""
 
 
-def serve_requests(connection: socket.socket) -> None:
-    """Answer requests, each in a child that was forked before it came, until the server closes the connection."""
-    assert os.getpid() == 1, "not in a sandbox"  # `_end_children` would end processes of others
-    ctypes.CDLL(None).prctl(_SET_DUMPABLE, 0)  # no child may trace this process
-    Image.MAX_IMAGE_PIXELS = None  # checked before decoding, below
-    _warm_up()
-    connection.sendall(b"\n")
-    with suppress(OSError):  # the server closed the connection
-        while True:
-            answer = _answer_in_child(connection)
-            connection.sendall(b"%d\n" % len(answer))
-            connection.sendall(answer)
-            _end_children()
+def answer_request(request: dict[str, Any], source: bytes) -> bytes:
+    head, data = _handle_request(request, source)
+    return json.dumps(head).encode() + b"\n" + data
 
 
 def _warm_up() -> None:
     """Import the formats and fill the caches of classes, which would cost each child 3 ms."""
+    Image.MAX_IMAGE_PIXELS = None  # checked before decoding, below
     Image.init()
     out = io.BytesIO()
     Image.new("RGB", (1, 1)).save(out, "PNG")
     Image.open(out, formats=_FORMATS).load()
-
-
-def _answer_in_child(connection: socket.socket) -> bytes:
-    """Return the answer to a request, empty if the child ended without one or answered too much."""
-    reader, writer = os.pipe()
-    if os.fork() == 0:
-        with suppress(BaseException), os.fdopen(writer, "wb") as out:
-            os.close(reader)
-            _limit_resources()
-            with connection, connection.makefile("rb") as stream:  # closed before the source is read
-                request = json.loads(stream.readline())
-                source = stream.read(request["size"])
-            head, data = _handle_request(request, source)
-            out.write(json.dumps(head).encode() + b"\n" + data)
-        os._exit(0)
-    os.close(writer)
-    with os.fdopen(reader, "rb") as answers:
-        answer = answers.read(_MAX_ANSWER_BYTES + 1)
-    return answer if len(answer) <= _MAX_ANSWER_BYTES else b""
-
-
-def _end_children() -> None:
-    """End all other processes of the sandbox, at any depth."""
-    with suppress(ProcessLookupError):
-        os.kill(-1, signal.SIGKILL)
-    with suppress(ChildProcessError):
-        while True:
-            os.wait()
-
-
-def _limit_resources() -> None:
-    for kind, limit in (("AS", _MAX_MEMORY_BYTES), ("CPU", _CPU_SECONDS), ("FSIZE", 0)):
-        resource.setrlimit(getattr(resource, f"RLIMIT_{kind}"), (limit, limit))
 
 
 def _handle_request(request: dict[str, Any], source: bytes) -> tuple[dict[str, Any], bytes]:
@@ -192,4 +144,6 @@ def _filter_exif(exif: Image.Exif, metadata: str) -> bytes:
     return kept.tobytes() if len(kept) else b""
 
 
-serve_requests(socket.socket(fileno=int(sys.argv[1])))
+if __name__ == "__main__":
+    _warm_up()
+    serve_requests(socket.socket(fileno=int(sys.argv[1])), answer_request, _LIMITS)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from sqlalchemy import Connection
 
 from roost.core import clock, ids, page_cursor
-from roost.core.db import Database
+from roost.core.db import Database, IdQuery
 from roost.core.page_cursor import PageCursor
 from roost.identity import tenants
 from roost.storage.content import service as content
@@ -210,10 +210,26 @@ def get_file(connection: Connection, tenant_id: str, network: ContentNetwork, wh
     return file
 
 
+def find_file(connection: Connection, tenant_id: str, file_id: str) -> File | None:
+    """Return the tenant's file of that id, on either network."""
+    files = (store.find_file(connection, tenant_id, network, file_id) for network in ContentNetwork)
+    return next((file for file in files if file is not None), None)
+
+
+def files_by_id(connection: Connection, tenant_id: str, file_ids: Sequence[str]) -> Mapping[str, File]:
+    """Return the tenant's files of these ids, on both networks, by id."""
+    return {file.id: file for file in store.list_files_by_id(connection, tenant_id, file_ids)}
+
+
+def select_group_files(tenant_id: str, group_id: str) -> IdQuery:
+    """Return a query of the ids of the files of a group, for the SQL of another slice."""
+    return store.select_group_files(tenant_id, group_id)
+
+
 def find_file_cid(connection: Connection, tenant_id: str, file_id: str) -> str | None:
     """Return the CID of the tenant's file of that id, on either network."""
-    files = (store.find_file(connection, tenant_id, network, file_id) for network in ContentNetwork)
-    return next((file.cid for file in files if file is not None), None)
+    file = find_file(connection, tenant_id, file_id)
+    return None if file is None else file.cid
 
 
 def is_public(connection: Connection, cid: Cid) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
-from roost.core.db import JsonText, UtcTime, metadata, page_by_creation, read_one, read_record, record_values
+from roost.core.db import IdQuery, JsonText, UtcTime, metadata, page_by_creation, read_one, read_record, record_values
 from roost.core.page_cursor import PageCursor
 from roost.storage.content.model import ContentNetwork
 from roost.storage.files.model import (
@@ -96,6 +96,18 @@ def file_names(
 def files_of_holders(connection: Connection, holders: Sequence[str]) -> Sequence[File]:
     """List the files of all tenants among holders of content."""
     return [_file(row) for row in connection.execute(sa.select(files).where(files.c.id.in_(holder_file_ids(holders))))]
+
+
+def list_files_by_id(connection: Connection, tenant_id: str, file_ids: Sequence[str]) -> Sequence[File]:
+    """List the tenant's files of these ids, on both networks."""
+    mine = (files.c.tenant_id == tenant_id, files.c.id.in_(file_ids), files.c.deleted_at.is_(None))
+    return [_file(row) for row in connection.execute(sa.select(files).where(*mine))]
+
+
+def select_group_files(tenant_id: str, group_id: str) -> IdQuery:
+    """Return a query of the ids of the files of a group."""
+    group = (files.c.tenant_id == tenant_id, files.c.group_id == group_id, files.c.deleted_at.is_(None))
+    return sa.select(files.c.id).where(*group)
 
 
 def resolve_file_id(connection: Connection, file_id: str) -> str | None:

@@ -28,6 +28,11 @@ class GroupService:
         """Return a group of the tenant, in the caller's transaction."""
         return store.find_group(connection, tenant_id, network, group_id)
 
+    @staticmethod
+    def find_by_id(connection: Connection, tenant_id: str, group_id: str) -> Group | None:
+        """Return a group of the tenant on either network, in the caller's transaction."""
+        return store.find_group_by_id(connection, tenant_id, group_id)
+
     async def create(self, tenant_id: str, network: ContentNetwork, name: str, *, is_public: bool) -> Group:
         """Create a group; names need not be unique. Raises InvalidGroup."""
         now = clock.utc_now()

@@ -34,6 +34,12 @@ def find_group(connection: Connection, tenant_id: str, network: ContentNetwork, 
     return read_one(connection, _groups_of(tenant_id, network).where(groups.c.id == group_id), _group)
 
 
+def find_group_by_id(connection: Connection, tenant_id: str, group_id: str) -> Group | None:
+    """Find a group of the tenant on either network."""
+    query = sa.select(groups).where(groups.c.tenant_id == tenant_id, groups.c.id == group_id)
+    return read_one(connection, query, _group)
+
+
 def list_groups(
     connection: Connection,
     tenant_id: str,

@@ -40,7 +40,7 @@ UPLOAD_FORM = describe_form(
 class UploadedFileRecord(FileFields):
     """`is_duplicate`: the tenant already had this content on this network; the response is the existing file.
 
-    `vectorized` is always false; the Go command line expects the field.
+    `vectorized` is false, because vectors are made on request; clients set it themselves after they requested them.
     """
 
     is_duplicate: bool

@@ -16,6 +16,27 @@ from tests.conformance.runtimes import bwrap, open_runtime_env
 SKILLS = sorted(folder.name for folder in CATALOGUE.iterdir())
 PORT = 8765  # in the examples
 
+SEARCH_API = """
+import http.server, json
+FILE = {"file_id": "f", "name": "boiler.pdf", "cid": "bafk", "state": "none", "reason": None}
+MATCH = {"score": 0.61234, "name": "boiler.pdf", "cid": "bafk", "text": "In May."}
+ANSWERS = {
+    "GET /v3/vectorize/groups": {"groups": [{"id": "g", "name": "manuals"}]},
+    "GET /v3/vectorize/groups/g/files": {"files": [FILE], "next_page_token": ""},
+    "POST /v3/vectorize/files/f": {**FILE, "state": "indexed"},
+    "POST /v3/vectorize/groups/g/query": {"matches": [MATCH], "outdated_files": 0},
+}
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(json.dumps({"data": ANSWERS[f"{self.command} {self.path.partition('?')[0]}"]}).encode())
+    do_POST = do_GET
+http.server.HTTPServer(("127.0.0.1", 8799), Handler).serve_forever()
+"""
+"""Stands for the server of an agent; `tests/contract/test_vectors.py` has the real one."""
+
 WORKSPACE: Mapping[str, str] = {
     "sales.csv": "region;amount;day\nnorth;10;1\nsouth;2.5;1\nnorth;20;2\nsouth;;2\n",
     "order.json": '{"id": 7, "items": [{"name": "tea", "price": 3}, {"name": "cup", "price": 5.5}], "notes": []}',
@@ -26,6 +47,7 @@ WORKSPACE: Mapping[str, str] = {
     "copies/plan.txt": "plan\n",
     "copies/deep/large.bin": "x" * 5000,
     "index.html": "<title>Home</title><h1>Welcome</h1>",
+    "search_api.py": SEARCH_API,
     "page.html": "<html><head><title>A page</title><style>p{}</style></head><body><nav>menu</nav><h1>Head</h1>"
     "<p>Some <b>bold</b> text.</p><ul><li>one<li><a href='/two'>two</a></ul><script>no()</script></body></html>",
 }
@@ -35,7 +57,11 @@ git init -q -b main project && git -C project config user.name Ada && git -C pro
 git -C project commit -q --allow-empty -m Start
 python3 -m http.server {PORT} --bind 127.0.0.1 >/dev/null 2>&1 &
 server=$!
-until python3 -c 'import socket; socket.create_connection(("127.0.0.1", {PORT}))' 2>/dev/null; do :; done
+python3 search_api.py >/dev/null 2>&1 &
+server="$server $!"
+for port in {PORT} 8799; do
+  until python3 -c "import socket; socket.create_connection(('127.0.0.1', $port))" 2>/dev/null; do :; done
+done
 """
 EXPECTED: Mapping[str, tuple[str, ...]] = {
     # parts of the outputs, in this order
@@ -68,6 +94,10 @@ EXPECTED: Mapping[str, tuple[str, ...]] = {
         "- two: http://127.0.0.1:8765/two",
         "Head",
     ),
+    "search-files": (
+        *("g  manuals", "none      boiler.pdf", "indexed   boiler.pdf"),
+        "0.612  boiler.pdf  bafk\n    In May.",
+    ),
     "sqlite-notes": (
         "added note 2",
         "boiler is serviced",
@@ -90,8 +120,8 @@ def documented_commands(name: str) -> list[str]:
     return [line for block in re.findall(r"```sh\n(.*?)```", text, re.DOTALL) for line in block.splitlines()]
 
 
-def test_there_are_ten() -> None:
-    assert len(SKILLS) == 10
+def test_there_are_eleven() -> None:
+    assert len(SKILLS) == 11
     assert sorted(EXPECTED) == SKILLS
 
 

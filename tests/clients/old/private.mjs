@@ -55,6 +55,17 @@ assert.deepEqual(ids((await files.list().cid(c.cid)).files), [c.id]);
 assert.deepEqual(ids((await files.list().group(group.id)).files), [b.id]);
 assert.equal((await files.list().noGroup(true)).files.length, 3);
 
+// Vectors: the SDK waits for the answer, and then searches.
+const boiler = await upload.file(file("The boiler is serviced in May.", "boiler.txt")).group(group.id).vectorize();
+assert.equal(boiler.vectorized, true);
+assert.equal((await files.vectorize(boiler.id)).success, true);
+const near = await files.queryVectors({ groupId: group.id, query: "the boiler" });
+assert.deepEqual([near.count, near.matches[0].file_id, near.matches[0].cid], [1, boiler.id, boiler.cid]);
+const best = await files.queryVectors({ groupId: group.id, query: "the boiler", returnFile: true });
+assert.equal(best.data, "The boiler is serviced in May.");
+assert.deepEqual(await files.deleteVectors(boiler.id), { success: true });
+assert.deepEqual(await files.delete([boiler.id]), [{ id: boiler.id, status: "OK" }]);
+
 // One file, and groups.
 assert.equal((await files.update({ id: a.id, name: "renamed" })).name, "renamed");
 assert.deepEqual(await groups.addFiles({ groupId: group.id, files: [a.id] }), [{ id: a.id, status: "OK" }]);

@@ -60,7 +60,7 @@ async def signal_decoder(pid: int, number: signal.Signals) -> None:
 
 async def test_a_worker_that_ended_while_it_was_idle_is_replaced(images: PillowRenderer, source: bytes) -> None:
     await images.render(source, SMALL)
-    (idle,) = images._idle
+    (idle,) = images._workers.idle
     os.kill(idle.pid, signal.SIGKILL)
     await until(lambda: not idle.is_alive())
     assert (await images.render(source, SMALL)).data
@@ -76,20 +76,20 @@ async def test_a_crash_ends_one_image_and_not_its_worker(
     images: PillowRenderer, source: bytes, slow_source: bytes
 ) -> None:
     await images.render(source, SMALL)
-    (worker,) = images._idle
+    (worker,) = images._workers.idle
     crash = asyncio.create_task(signal_decoder(worker.pid, signal.SIGSEGV))
     with pytest.raises(InvalidImage):
         await images.render(slow_source, ImageOptions(width=3000))
     await crash
     assert (await images.render(source, SMALL)).data
-    assert [idle.pid for idle in images._idle] == [worker.pid]
+    assert [idle.pid for idle in images._workers.idle] == [worker.pid]
 
 
 async def test_an_image_that_takes_too_long_ends_with_its_worker(
     images: PillowRenderer, source: bytes, slow_source: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await images.render(source, SMALL)
-    (worker,) = images._idle
+    (worker,) = images._workers.idle
     decoders = children(worker.pid)
     monkeypatch.setattr(pillow, "_TIMEOUT_SECONDS", 1.0)
     stop = asyncio.create_task(signal_decoder(worker.pid, signal.SIGSTOP))
@@ -100,10 +100,13 @@ async def test_an_image_that_takes_too_long_ends_with_its_worker(
     assert not any(Path(f"/proc/{pid}").exists() for pid in decoders)
     monkeypatch.undo()
     assert (await images.render(source, SMALL)).data
-    assert images._idle[0].pid != worker.pid
+    assert images._workers.idle[0].pid != worker.pid
 
 
 _HOSTILE = """
+import ctypes
+import os
+
 def _render(source, request):
     def attempt(call, *arguments):
         try:
@@ -129,14 +132,14 @@ def _render(source, request):
 
 async def test_code_in_an_image_gains_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program = tmp_path / "worker.py"
-    head, call, tail = pillow._PROGRAM.read_text().rpartition("\n\nserve_requests(")
+    head, call, tail = pillow._PROGRAM.read_text().rpartition("\n\nif __name__")
     program.write_text(head + "\n\n" + _HOSTILE + call + tail)  # as if the decoder had been taken over
     monkeypatch.setattr(pillow, "_PROGRAM", program)
     images = PillowRenderer(BwrapSandbox(tmp_path / "data"))
     with closing(socket.create_server(("127.0.0.1", 0))) as server:
         port = str(server.getsockname()[1]).encode()
         found = [json.loads((await images.render(port, ImageOptions(format=str(tmp_path)))).data) for _ in range(2)]
-    (worker,) = images._idle
+    (worker,) = images._workers.idle
     await until(lambda: len(children(worker.pid)) == 1)  # the process that the image left behind is gone
     await images.close()
     assert found[1] == found[0]

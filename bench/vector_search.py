@@ -1,0 +1,163 @@
+"""Search in a group of 2,000 chunks among 100,000, and deletion of a file's vectors, on both databases."""
+
+import asyncio
+import itertools
+import statistics
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from bench.table import Row, median_ms
+from roost.core import clock, ids
+from roost.core.db import Connection, Database
+from roost.drivers.embedding.fake import FakeEmbeddingModel
+from roost.identity import tenants
+from roost.identity.caller import Caller, CallerKind
+from roost.migrations import upgrade_database
+from roost.storage.content.model import ContentNetwork
+from roost.storage.files import store as files_store
+from roost.storage.files.model import File, FileMetadata
+from roost.storage.files.service import FileService
+from roost.storage.groups.service import GroupService
+from roost.storage.vectors import store
+from roost.storage.vectors.index_selection import open_vector_index
+from roost.storage.vectors.model import FileVectors, TextChunk, VectorSegment, VectorState
+from roost.storage.vectors.service import VectorService
+from roost.storage.vectors.vector_index import VectorIndex
+from roost.work import OperationWorker
+from tests.databases import postgres_copy, run_postgres
+
+_GROUPS, _FILES, _CHUNKS, _DIMENSION = 50, 40, 50, 384
+_LIMIT = 10
+_QUERIES, _DELETIONS = 200, 50
+_TEXT = "The boiler is serviced in May. " * 25
+
+
+@dataclass(frozen=True)
+class _Corpus:
+    caller: Caller
+    group_ids: Sequence[str]
+    file_ids: Sequence[Sequence[str]]
+    """The files of each group."""
+
+
+class _PreparedModel(FakeEmbeddingModel):
+    """Model that returns one vector, so that the time of a query is that of its search."""
+
+    vector = b""
+
+    async def embed_texts(self, texts: Sequence[str]) -> Sequence[bytes]:
+        return [self.vector for _ in texts]
+
+
+def run(folder: Path) -> Sequence[Row]:
+    vectors = _unit_vectors(_GROUPS * _FILES * _CHUNKS, 1).reshape(_GROUPS, _FILES, _CHUNKS, _DIMENSION)
+    queries = _unit_vectors(_QUERIES, 2)
+    rows: list[Row] = []
+    with ExitStack() as stack:
+        server = stack.enter_context(run_postgres())
+        (folder / "search").mkdir()
+        urls = {
+            "SQLite": f"sqlite:///{folder / 'search/roost.db'}",
+            "PostgreSQL": next(postgres_copy(server, "template0")),
+        }
+        for name, url in urls.items():
+            db = Database(url)
+            stack.callback(db.close)
+            upgrade_database(db)
+            rows += asyncio.run(_measure(name, db, vectors, queries))
+    return rows
+
+
+async def _measure(name: str, db: Database, vectors: np.ndarray, queries: np.ndarray) -> Sequence[Row]:
+    index, model, files = open_vector_index(db), _PreparedModel(), FileService(db)
+    corpus = await _fill(db, index, files, vectors)
+    await db.write(lambda connection: connection.exec_driver_sql("ANALYZE"))  # the server of tests never does
+    service = VectorService(db, OperationWorker(db, owner="bench"), files, model, index)
+    group = vectors[7].reshape(-1, _DIMENSION)
+    found: list[set[tuple[str, int]]] = []
+
+    async def search(query: np.ndarray) -> None:
+        model.vector = query.tobytes()
+        result = await service.query(corpus.caller, corpus.group_ids[7], "text", _LIMIT)
+        found.append({(match.file.id, match.chunk.begin) for match in result.matches})
+
+    took = await _median_ms([partial(search, query) for query in queries])
+    plain = itertools.cycle(queries)
+    scan = median_ms(lambda: _scan(group, next(plain)), _QUERIES)
+    numbers = [
+        {(corpus.file_ids[7][row // _CHUNKS], row % _CHUNKS) for row in _scan(group, query)} for query in queries
+    ]
+    recall = statistics.mean(len(mine & exact) / _LIMIT for mine, exact in zip(found, numbers, strict=True))
+    doomed = [file_id for group_files in corpus.file_ids[10:12] for file_id in group_files][:_DELETIONS]
+    delete = await _median_ms([partial(service.delete, corpus.caller.tenant_id, file_id) for file_id in doomed])
+    nothing = await _median_ms([partial(db.write, _touch) for _ in range(_DELETIONS)])
+    total = f"{_GROUPS * _FILES * _CHUNKS:,}"
+    return [
+        Row(f"search {len(group):,} chunks of {total}, {name}, p50", took, "ms", "NumPy, in memory", scan, "<= 5 ms"),
+        Row(f"recall of {_LIMIT} results, {name}", recall, "", "NumPy, in memory", 1.0, "1.0"),
+        Row(f"delete {_CHUNKS} of {total} chunks, {name}, p50", delete, "ms", "a small write", nothing, "<= 10 ms"),
+    ]
+
+
+def _scan(matrix: np.ndarray, query: np.ndarray) -> Sequence[int]:
+    products = matrix @ query
+    best = np.argpartition(-products, _LIMIT)[:_LIMIT]
+    return best[np.argsort(-products[best])].tolist()
+
+
+async def _fill(db: Database, index: VectorIndex, files: FileService, vectors: np.ndarray) -> _Corpus:
+    tenant_id = await db.write(lambda connection: tenants.ensure_tenant(connection, "bench").id)
+    groups = GroupService(db, files)
+    group_ids: list[str] = []
+    file_ids: list[list[str]] = []
+    for group_vectors in vectors:
+        group = await groups.create(tenant_id, ContentNetwork.PRIVATE, "bench", is_public=False)
+        group_ids.append(group.id)
+        add = partial(_add_files, index=index, tenant_id=tenant_id, group_id=group.id, vectors=group_vectors)
+        file_ids.append(await db.write(add))
+    return _Corpus(Caller(CallerKind.SERVICE, tenant_id), group_ids, file_ids)
+
+
+def _add_files(
+    connection: Connection, *, index: VectorIndex, tenant_id: str, group_id: str, vectors: np.ndarray
+) -> list[str]:
+    """Add a file with one segment for each matrix."""
+    now, added = clock.utc_now(), list[str]()
+    for matrix in vectors:
+        file_id = ids.new_id()
+        metadata = FileMetadata("file.txt", group_id=group_id)
+        network = ContentNetwork.PRIVATE
+        file = File(file_id, tenant_id, network, f"bafy{file_id}", 1, 1, "text/plain", metadata, now, now)
+        files_store.insert_file(connection, file)
+        count, dimension = matrix.shape
+        state = VectorState.INDEXED
+        row = FileVectors(file_id, tenant_id, "o", state, "fake", dimension, count, count, None, now, now)
+        store.replace_file_vectors(connection, row)
+        chunks = [TextChunk(number, number + len(_TEXT), _TEXT) for number in range(count)]
+        index.add_segment(connection, VectorSegment(file_id, 0, chunks, [vector.tobytes() for vector in matrix]))
+        added.append(file_id)
+    return added
+
+
+def _touch(connection: Connection) -> None:
+    tenants.ensure_tenant(connection, ids.new_id())
+
+
+def _unit_vectors(count: int, seed: int) -> np.ndarray:
+    numbers = np.random.default_rng(seed).standard_normal((count, _DIMENSION)).astype("<f4")
+    return numbers / np.linalg.norm(numbers, axis=1, keepdims=True)
+
+
+async def _median_ms(actions: Sequence[Callable[[], Awaitable[object]]]) -> float:
+    times: list[float] = []
+    for action in actions:
+        began = time.perf_counter()
+        await action()
+        times.append((time.perf_counter() - began) * 1000)
+    return statistics.median(times)

@@ -1,0 +1,1 @@
+"""Embedding models: texts as vectors, of which similar texts have near ones."""

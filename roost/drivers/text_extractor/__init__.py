@@ -1,0 +1,1 @@
+"""Text extraction: the plain text of a document."""

@@ -1,0 +1,72 @@
+"""Grants: which agents may search a group and vectorize its files. Without a grant an agent sees no file."""
+
+from collections.abc import Sequence
+
+from roost.core import clock
+from roost.core.db import Connection, Database
+from roost.identity import tenants
+from roost.identity.caller import Caller
+from roost.identity.errors import UnknownAgent
+from roost.identity.gateway_tokens import GatewayTokens
+from roost.storage.groups.errors import GroupNotFound
+from roost.storage.groups.model import Group
+from roost.storage.groups.service import GroupService
+from roost.storage.vectors import store
+from roost.storage.vectors.model import GroupGrant
+
+
+class VectorGrantService:
+    """The database deletes grants with their group, and with the gateway token of a deleted agent."""
+
+    def __init__(self, db: Database, agents: GatewayTokens) -> None:
+        self._db = db
+        self._agents = agents
+
+    async def grant(self, tenant_id: str, group_id: str, agent_id: str) -> None:
+        """Allow an agent of the tenant to search a group. Idempotent. Raises GroupNotFound, UnknownAgent."""
+        if await self._agents.get_tenant_id(agent_id) != tenant_id:
+            raise UnknownAgent
+
+        def add(connection: Connection) -> None:
+            tenants.lock_tenant(connection, tenant_id)
+            _get_group(connection, tenant_id, group_id)
+            grant = GroupGrant(group_id, agent_id, tenant_id, clock.utc_now())
+            if not store.insert_grant(connection, grant) and not store.find_grant(connection, group_id, agent_id):
+                raise UnknownAgent  # it was deleted meanwhile
+
+        await self._db.write(add)
+
+    async def revoke(self, tenant_id: str, group_id: str, agent_id: str) -> None:
+        """Take the permission from an agent. Idempotent. Raises GroupNotFound."""
+
+        def remove(connection: Connection) -> None:
+            _get_group(connection, tenant_id, group_id)
+            store.delete_grant(connection, group_id, agent_id)
+
+        await self._db.write(remove)
+
+    async def list_agents(self, tenant_id: str, group_id: str) -> Sequence[GroupGrant]:
+        """List the grants of a group, the oldest first. Raises GroupNotFound."""
+
+        def read(connection: Connection) -> Sequence[GroupGrant]:
+            _get_group(connection, tenant_id, group_id)
+            return store.list_grants(connection, group_id)
+
+        return await self._db.read(read)
+
+    async def list_groups(self, caller: Caller) -> Sequence[Group]:
+        """List the groups that the calling agent may search; to a key, those that any agent may search."""
+
+        def read(connection: Connection) -> Sequence[Group]:
+            granted = store.list_granted_groups(connection, caller.tenant_id, caller.agent_id)
+            groups = (GroupService.find_by_id(connection, caller.tenant_id, group_id) for group_id in granted)
+            return [group for group in groups if group is not None]
+
+        return await self._db.read_long(read, caller.tenant_id)
+
+
+def _get_group(connection: Connection, tenant_id: str, group_id: str) -> Group:
+    group = GroupService.find_by_id(connection, tenant_id, group_id)
+    if group is None:
+        raise GroupNotFound
+    return group

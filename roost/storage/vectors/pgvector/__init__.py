@@ -1,0 +1,1 @@
+"""Vectors in rows of PostgreSQL, with the extension `vector`."""

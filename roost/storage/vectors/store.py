@@ -1,0 +1,201 @@
+"""Tables and SQL of the vectors of files, their chunks, and the grants of agents."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import Connection
+
+from roost.core.db import (
+    IdQuery,
+    JsonText,
+    UtcTime,
+    insert_or_ignore,
+    metadata,
+    read_one,
+    read_record,
+    record_values,
+)
+from roost.storage.vectors.model import (
+    SEGMENT_CHUNKS,
+    FileVectors,
+    GroupGrant,
+    NearChunk,
+    TextChunk,
+    VectorSegment,
+    VectorState,
+)
+
+file_vectors = sa.Table(
+    "file_vectors",
+    metadata,
+    sa.Column("file_id", sa.String(36), sa.ForeignKey("files.id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("tenant_id", sa.String(36), sa.ForeignKey("tenants.id"), nullable=False, index=True),
+    sa.Column("operation_id", sa.String(36), nullable=False),
+    sa.Column("state", sa.String(10), nullable=False),
+    sa.Column("model", sa.String(300), nullable=False),
+    sa.Column("dimension", sa.Integer, nullable=False),
+    sa.Column("chunks", sa.Integer, nullable=False),
+    sa.Column("chunks_done", sa.Integer, nullable=False),
+    sa.Column("reason", sa.String(300)),
+    sa.Column("created_at", UtcTime, nullable=False),
+    sa.Column("updated_at", UtcTime, nullable=False),
+)
+
+vector_segments = sa.Table(
+    "vector_segments",
+    metadata,
+    sa.Column("file_id", sa.String(36), sa.ForeignKey("file_vectors.file_id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("number", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("matrix", sa.LargeBinary),
+    sa.Column("chunks", JsonText, nullable=False),
+)
+"""`matrix`: the vectors one after the other; null where `pgvector` has them. SQLite reads it without `chunks` after it.
+
+chunks: begin, end and text of each.
+"""
+
+vector_grants = sa.Table(
+    "vector_grants",
+    metadata,
+    sa.Column("group_id", sa.String(36), sa.ForeignKey("groups.id", ondelete="CASCADE"), primary_key=True),
+    sa.Column(
+        "agent_id", sa.String(36), sa.ForeignKey("gateway_tokens.agent_id", ondelete="CASCADE"), primary_key=True
+    ),
+    sa.Column("tenant_id", sa.String(36), sa.ForeignKey("tenants.id"), nullable=False),
+    sa.Column("created_at", UtcTime, nullable=False),
+    sa.Index("ix_vector_grants_agent_id", "agent_id"),
+)
+
+_v, _s, _g = file_vectors.c, vector_segments.c, vector_grants.c
+
+
+def replace_file_vectors(connection: Connection, vectors: FileVectors) -> None:
+    """Insert the row of a file in place of an earlier one, whose segments are deleted."""
+    delete_file_vectors(connection, vectors.file_id)
+    connection.execute(file_vectors.insert().values(record_values(file_vectors, vectors)))
+
+
+def find_file_vectors(connection: Connection, file_id: str, *, lock: bool = False) -> FileVectors | None:
+    """Find the row of a file; `lock` it until the transaction ends."""
+    query = sa.select(file_vectors).where(_v.file_id == file_id)
+    return read_one(connection, query.with_for_update() if lock else query, _file_vectors)
+
+
+def list_file_vectors(connection: Connection, file_ids: Sequence[str]) -> Mapping[str, FileVectors]:
+    """Return the rows of these files by file id."""
+    rows = connection.execute(sa.select(file_vectors).where(_v.file_id.in_(file_ids)))
+    return {row.file_id: _file_vectors(row) for row in rows}
+
+
+def update_file_vectors(connection: Connection, file_id: str, **values: Any) -> None:
+    connection.execute(file_vectors.update().where(_v.file_id == file_id).values(values))
+
+
+def delete_file_vectors(connection: Connection, file_id: str) -> None:
+    """Delete the row of a file and, by their foreign keys, its segments."""
+    connection.execute(file_vectors.delete().where(_v.file_id == file_id))
+
+
+def count_chunks(connection: Connection, tenant_id: str, without_file: str) -> int:
+    """Return the number of chunks of a tenant's files but one."""
+    query = sa.select(sa.func.coalesce(sa.func.sum(_v.chunks), 0))
+    return int(connection.execute(query.where(_v.tenant_id == tenant_id, _v.file_id != without_file)).scalar_one())
+
+
+def select_indexed(files: IdQuery, model: str, dimension: int) -> IdQuery:
+    """Return a query of those of the files that have complete vectors of the model with that dimension."""
+    present = (_v.state == VectorState.INDEXED, _v.model == model, _v.dimension == dimension)
+    return sa.select(_v.file_id).where(_v.file_id.in_(files), *present)
+
+
+def count_outdated(connection: Connection, files: IdQuery, model: str, dimension: int) -> int:
+    """Return the number of those of the files that have complete vectors of another model or dimension."""
+    is_other = sa.or_(_v.model != model, _v.dimension != dimension)
+    query = sa.select(sa.func.count()).select_from(file_vectors).where(_v.file_id.in_(files), is_other)
+    return connection.execute(query.where(_v.state == VectorState.INDEXED)).scalar_one()
+
+
+def insert_segment(connection: Connection, segment: VectorSegment, matrix: bytes | None) -> None:
+    chunks = [[chunk.begin, chunk.end, chunk.text] for chunk in segment.chunks]
+    values = {"file_id": segment.file_id, "number": segment.number, "matrix": matrix, "chunks": chunks}
+    connection.execute(vector_segments.insert().values(values))
+
+
+def delete_segments(connection: Connection, file_id: str) -> None:
+    connection.execute(vector_segments.delete().where(_s.file_id == file_id))
+
+
+def read_matrices(connection: Connection, files: IdQuery) -> Iterator[tuple[str, int, bytes]]:
+    """Yield file id, number and matrix of each segment of the files, one row in memory at a time on SQLite."""
+    query = sa.select(_s.file_id, _s.number, _s.matrix).where(_s.file_id.in_(files), _s.matrix.is_not(None))
+    for row in connection.execute(query.execution_options(yield_per=_MATRICES)):
+        yield row.file_id, row.number, row.matrix
+
+
+_MATRICES = 32
+"""Segments that are read at a time: 3 MB with vectors of 384 numbers."""
+
+
+def read_chunks(connection: Connection, found: Sequence[NearChunk]) -> Sequence[TextChunk]:
+    """Return the texts of chunks, in their order."""
+    keys = {(near.file_id, near.number // SEGMENT_CHUNKS) for near in found}
+    query = sa.select(_s.file_id, _s.number, _s.chunks).where(sa.tuple_(_s.file_id, _s.number).in_(keys))
+    segments = {(row.file_id, row.number): row.chunks for row in connection.execute(query)}
+    return [
+        TextChunk(*segments[near.file_id, near.number // SEGMENT_CHUNKS][near.number % SEGMENT_CHUNKS])
+        for near in found
+    ]
+
+
+def take_matrix(connection: Connection) -> tuple[str, int, Sequence[bytes]] | None:
+    """Return file id, number and vectors of a segment with a matrix, and remove the matrix."""
+    query = sa.select(vector_segments).where(_s.matrix.is_not(None)).limit(1).with_for_update(skip_locked=True)
+    row = connection.execute(query).first()
+    if row is None:
+        return None
+    same = (_s.file_id == row.file_id, _s.number == row.number)
+    connection.execute(vector_segments.update().where(*same).values(matrix=None))
+    size = len(row.matrix) // len(row.chunks)
+    return row.file_id, row.number, [row.matrix[at : at + size] for at in range(0, len(row.matrix), size)]
+
+
+def forget_models(connection: Connection) -> None:
+    """Make the vectors of all files outdated that have segments without a matrix."""
+    bare = sa.select(_s.file_id).where(_s.matrix.is_(None))
+    connection.execute(file_vectors.update().where(_v.file_id.in_(bare)).values(model=""))
+
+
+def insert_grant(connection: Connection, grant: GroupGrant) -> bool:
+    """Insert a grant unless it exists, or the group or the agent does not; return whether it was inserted."""
+    return insert_or_ignore(connection, vector_grants.insert().values(record_values(vector_grants, grant)))
+
+
+def find_grant(connection: Connection, group_id: str, agent_id: str) -> GroupGrant | None:
+    query = sa.select(vector_grants).where(_g.group_id == group_id, _g.agent_id == agent_id)
+    return read_one(connection, query, _grant)
+
+
+def list_grants(connection: Connection, group_id: str) -> Sequence[GroupGrant]:
+    """List the grants of a group, the oldest first."""
+    query = sa.select(vector_grants).where(_g.group_id == group_id).order_by(_g.created_at, _g.agent_id)
+    return [_grant(row) for row in connection.execute(query)]
+
+
+def list_granted_groups(connection: Connection, tenant_id: str, agent_id: str | None) -> Sequence[str]:
+    """List the ids of the groups that an agent may search; without an agent, those that any agent may search."""
+    query = sa.select(_g.group_id).distinct().where(_g.tenant_id == tenant_id).order_by(_g.group_id)
+    rows = connection.execute(query if agent_id is None else query.where(_g.agent_id == agent_id))
+    return list(rows.scalars())
+
+
+def delete_grant(connection: Connection, group_id: str, agent_id: str) -> None:
+    connection.execute(vector_grants.delete().where(_g.group_id == group_id, _g.agent_id == agent_id))
+
+
+def _file_vectors(row: Any) -> FileVectors:
+    return read_record(FileVectors, row, state=VectorState(row.state))
+
+
+def _grant(row: Any) -> GroupGrant:
+    return read_record(GroupGrant, row)
