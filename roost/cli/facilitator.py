@@ -30,8 +30,9 @@ def run_facilitator(
     from roost.core import log
 
     settings = config.load_settings(data=data, facilitator_rpc=rpc)
+    server = build_facilitator_server(settings, host)
     log.configure_logging(settings.log_level or ("warning" if sys.stderr.isatty() else "info"))
-    asyncio.run(_serve(build_facilitator_server(settings, host), host, port))
+    asyncio.run(_serve(server, host, port))
 
 
 async def _serve(server: "FacilitatorServer", host: str, port: int) -> None:
