@@ -136,11 +136,6 @@ def build_server(settings: Settings, drivers: Drivers, tls_listeners: TlsListene
     registry.add(build_template_launch(core, storage, templates, agents, hub.hub))
     for services in (core, storage, templates, agents, agents.lifecycle, archives, hub):
         registry.add_fields(services)
-
-    def subscribe_routes(listener: Callable[[str], None]) -> None:
-        agents.routes.mirror.subscribe(listener)
-        domains.domains.mirror.subscribe(listener)
-
     edge = edge_protocol(
         ProxyDependencies(
             addresses=core.addresses,
@@ -150,7 +145,7 @@ def build_server(settings: Settings, drivers: Drivers, tls_listeners: TlsListene
             dial=agents.runtimes.dial,
             credential=agents.runtimes.get_credential,
             subscribe=core.gateway_tokens.subscribe,
-            subscribe_routes=subscribe_routes,
+            subscribe_routes=_route_subscription(agents, domains),
             observe=observe,
             cache=responses,
             trusted=trusted,
@@ -159,6 +154,14 @@ def build_server(settings: Settings, drivers: Drivers, tls_listeners: TlsListene
     )
     http = HttpServer(asgi, edge, proxy_socket(settings) if tls_proxy else None)
     return RoostServer(core, drivers, domains, storage, templates, agents, archives, hub, images, edge, http, tls_proxy)
+
+
+def _route_subscription(agents: AgentServices, domains: DomainServices) -> Callable[[Callable[[str], None]], None]:
+    def subscribe(listener: Callable[[str], None]) -> None:
+        agents.routes.mirror.subscribe(listener)
+        domains.domains.mirror.subscribe(listener)
+
+    return subscribe
 
 
 def _readiness_checks(

@@ -117,7 +117,7 @@ async def _present_dashboard(server: app.RoostServer, caller: Caller, *, opens_b
         return
     try:
         link = (await server.core.sessions.create_link(caller, Role.OWNER)).url.reveal()
-    except KeyOpensNoSession:  # `cli.json` has a key that somebody else made
+    except KeyOpensNoSession:  # `cli.json` has a key with a limited number of uses
         link = server.core.addresses.dashboard_url
     print_field("  dashboard", f"{link} (works once, for 10 minutes; `roost dashboard` makes another)", 12, "dim")
     if opens_browser and sys.stdout.isatty():

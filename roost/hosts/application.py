@@ -57,6 +57,52 @@ from roost.storage.webhooks import api as webhooks
 from roost.web import errors
 from roost.web.service_registry import ServiceRegistry
 
+_ROUTERS = (
+    archives.router,
+    lifecycle.router,
+    commands.router,
+    agent_files.router,
+    git.router,
+    snapshots.router,
+    channels.router,
+    secrets.router,
+    skills.router,
+    hub.router,
+    openclaw_registry.router,
+    clawhub.router,
+    versions.router,
+    scripts.router,
+    tasks.router,
+    templates.router,
+    devices.router,
+    agent_routes.router,
+    agent_domains.router,
+    runtime_config.router,
+    logs.router,
+    models.router,
+    platform.router,
+    sign_in.router,
+    sessions.router,
+    tus.creation_router,  # before form uploads, which have the same path
+    tus.router,
+    links.router,
+    uploads.router,
+    compat.router,
+    pins.router,
+    psa.router,
+    groups.router,
+    gateways.router,
+    analytics.router,
+    signatures.router,
+    swaps.router,
+    payment_instructions.router,
+    payments.router,
+    vectors.router,
+    webhooks.router,
+    keys.router,
+    files.router,  # last, because its ids also match other routers' words
+)
+
 
 def create_application(
     services: ServiceRegistry,
@@ -77,51 +123,7 @@ def create_application(
     errors.install_error_handlers(app)
     app.add_middleware(PathRewriteMiddleware)
     app.add_middleware(HeadMiddleware, routes=app.routes)  # around the rewriting, which knows no HEAD
-    for router in (
-        archives.router,
-        lifecycle.router,
-        commands.router,
-        agent_files.router,
-        git.router,
-        snapshots.router,
-        channels.router,
-        secrets.router,
-        skills.router,
-        hub.router,
-        openclaw_registry.router,
-        clawhub.router,
-        versions.router,
-        scripts.router,
-        tasks.router,
-        templates.router,
-        devices.router,
-        agent_routes.router,
-        agent_domains.router,
-        runtime_config.router,
-        logs.router,
-        models.router,
-        platform.router,
-        sign_in.router,
-        sessions.router,
-        tus.creation_router,  # before form uploads, which have the same path
-        tus.router,
-        links.router,
-        uploads.router,
-        compat.router,
-        pins.router,
-        psa.router,
-        groups.router,
-        gateways.router,
-        analytics.router,
-        signatures.router,
-        swaps.router,
-        payment_instructions.router,
-        payments.router,
-        vectors.router,
-        webhooks.router,
-        keys.router,
-        files.router,  # last, because its ids also match other routers' words
-    ):
+    for router in _ROUTERS:
         app.include_router(router)
     system = [health.health_router(checks, registry, metrics_token), discovery.discovery_router(addresses)]
     for router in system if certificate_names is None else (*system, permission_router(certificate_names)):

@@ -101,7 +101,8 @@ class Authenticator:
             return agent
         if (caller := await self._sessions.find_caller(request)) is None:
             try:
-                caller = await verify_storage_credential(self._keys, request)
+                is_storage = request.host_kind in {HostKind.STORAGE, HostKind.LOCAL}
+                caller = await verify_storage_credential(self._keys, request, admits_keys=is_storage)
             except Unauthorised as error:
                 raise self._rejection(request) from error
         wider = scope.removesuffix(":read") + ":write"
@@ -194,15 +195,12 @@ class Authenticator:
             return self._sessions.hold_open(caller.session_digest)
         return self.hold_authorization(caller) if caller.key_id is None else self._keys.hold_open(caller.key_id)
 
-    async def check_owner(self, caller: Caller, agent_id: str, request: AuthRequest) -> None:
-        if await self._gateways.get_tenant_id(agent_id) != caller.tenant_id:
-            raise self._rejection(request)
-
     async def _check_agent_access(self, caller: Caller, agent_id: str | None, request: AuthRequest) -> None:
         if agent_id is None or caller.agent_id == agent_id:
             return
         if caller.kind is CallerKind.SERVICE:
-            await self.check_owner(caller, agent_id, request)
+            if await self._gateways.get_tenant_id(agent_id) != caller.tenant_id:
+                raise self._rejection(request)
         elif caller.kind is CallerKind.GATEWAY:
             raise self._rejection(request)
         else:

@@ -5,17 +5,17 @@ from roost.identity.auth_request import AuthRequest
 from roost.identity.caller import Caller
 from roost.identity.credentials import CredentialSource, find_credential, find_key_pair
 from roost.identity.errors import MissingCredential, Unauthorised
-from roost.web.url_rule import HostKind
-
-_KEY_HOSTS = frozenset({HostKind.STORAGE, HostKind.LOCAL})
 
 
-async def verify_storage_credential(keys: ApiKeys, request: AuthRequest) -> Caller:
-    """Return the caller of a key at an address of the storage API. Raises MissingCredential, Unauthorised."""
+async def verify_storage_credential(keys: ApiKeys, request: AuthRequest, *, admits_keys: bool) -> Caller:
+    """Return the caller of a key; `admits_keys`: whether the address accepts any.
+
+    Raises MissingCredential, Unauthorised.
+    """
     pair, credential = find_key_pair(request.headers), find_credential(request.headers, request.query)
     if pair is None and credential is None:
         raise MissingCredential
-    if request.host_kind not in _KEY_HOSTS:
+    if not admits_keys:
         raise Unauthorised
     if pair is not None:
         return await keys.verify_pair(*pair, counts_use=request.counts_use)

@@ -231,7 +231,7 @@ async def test_a_session_ends_with_time(server: RunningServer, key: str, monkeyp
     assert (await browser.send("GET", "/v0/session")).status_code == 401
 
 
-async def test_the_least_used_session_makes_room(server: RunningServer, key: str) -> None:
+async def test_a_new_session_ends_the_least_used(server: RunningServer, key: str) -> None:
     first, second = await signed_in(server, key), await signed_in(server, key)
     server.roost.core.db.run(
         lambda connection: connection.exec_driver_sql("UPDATE browser_sessions SET seen_at = seen_at - 1000000")

@@ -31,7 +31,7 @@ Roost runs here, but its dashboard is not built.
 
 In the checkout that this server runs from: make dashboard. Then start the server again.
 
-The API is at /v0 and /v3 of this address, and /openapi describes it. The command line needs no dashboard: roost --help
+The API works, and /openapi describes it. The command line needs no dashboard: roost --help
 """
 
 

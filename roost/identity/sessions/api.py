@@ -36,7 +36,7 @@ SessionCaller = Annotated[Caller, Depends(session_caller)]
 
 
 @router.post("")
-async def sign_in(
+async def open_session(
     visit: OwnPage, body: schemas.SignInRequest, sessions: Service, response: Response
 ) -> schemas.SessionResponse:
     """Sign a browser in by the code of a one-time link or a service JWT: set the cookie `roost_session`.
@@ -60,7 +60,7 @@ async def show_session(caller: SessionCaller, sessions: Service, response: Respo
 
 
 @router.delete("", status_code=204)
-async def sign_out(caller: SessionCaller, request: Request, sessions: Service) -> Response:
+async def end_session(caller: SessionCaller, request: Request, sessions: Service) -> Response:
     """End the browser's session; its open streams close within a second."""
     await sessions.end(caller)
     visit = auth_request_of(request)
@@ -68,7 +68,7 @@ async def sign_out(caller: SessionCaller, request: Request, sessions: Service) -
 
 
 @router.post("/links", status_code=201)
-async def create_link(
+async def create_session_link(
     caller: ServiceCaller, body: schemas.SessionLinkRequest, sessions: Service, response: Response
 ) -> schemas.SessionLinkRecord:
     """Create a link that signs a browser in once, within 10 minutes, with a role or the highest that the caller has."""

@@ -97,7 +97,7 @@ async def test_guesses_are_throttled_and_codes_are_not(env: SessionEnv) -> None:
     assert (await env.sessions.redeem_code(code, "192.0.2.1")).detail.role is Role.OWNER
 
 
-async def test_a_link_makes_room_for_newer_ones(env: SessionEnv, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_new_link_invalidates_the_oldest(env: SessionEnv, monkeypatch: pytest.MonkeyPatch) -> None:
     codes = []
     for _ in range(LINK_LIMIT + 1):
         codes.append(await env.code())
