@@ -51,11 +51,10 @@ class DashboardApp:
         file = None if path == INDEX else self._files.find(path)
         if file is not None:
             return _file_response(file, headers, is_head=scope["method"] == "HEAD")
-        index = self._files.find(INDEX)
-        if index is None:
-            return _text_response(_NOT_BUILT, is_head=scope["method"] == "HEAD") if path == "/" else None
         if path != "/" and "text/html" not in headers.get("accept", ""):
             return None
+        if (index := self._files.find(INDEX)) is None:
+            return _text_response(_NOT_BUILT, is_head=scope["method"] == "HEAD")
         return _page_response(index, is_head=scope["method"] == "HEAD")
 
 

@@ -148,8 +148,9 @@ async def test_ports_instead_of_names(folder: Path) -> None:
 
 async def test_without_built_files_a_page_says_what_to_do(tmp_path: Path) -> None:
     app = serving(tmp_path / "static")
-    page: Sent = await call(app, "/", headers=BROWSER)
-    assert (page.status, page.headers["content-type"]) == (200, "text/plain; charset=utf-8")
-    assert "make dashboard" in page.body.decode()
-    assert page.headers["cache-control"] == "no-store"
-    assert (await call(app, "/login", headers=BROWSER)).body == b"behind"
+    for path in ("/", "/login"):
+        page: Sent = await call(app, path, headers=BROWSER)
+        assert (page.status, page.headers["content-type"]) == (200, "text/plain; charset=utf-8")
+        assert "make dashboard" in page.body.decode()
+        assert page.headers["cache-control"] == "no-store"
+    assert (await call(app, "/login")).body == b"behind"
