@@ -20,6 +20,7 @@ from roost.app.tls_services import build_certificate_names, build_tls_proxy, pro
 from roost.drivers.image.contract import ImageRenderer
 from roost.drivers.tls_proxy.contract import TlsListeners, TlsProxy
 from roost.hosts.application import create_application
+from roost.hosts.dashboard.application import DashboardApp
 from roost.hosts.edge.dependencies import ProxyDependencies
 from roost.hosts.edge.protocol import EdgeHttpProtocol, edge_protocol
 from roost.hosts.middleware import add_middleware
@@ -113,7 +114,10 @@ def build_server(settings: Settings, drivers: Drivers, tls_listeners: TlsListene
     responses = ResponseCache(lambda: core.db.version)
     content_responses = ContentResponses(storage.content.reader, resizer)
     paid_content = PaidContent(storage.resolver, content_responses, storage.payments, core.addresses.gateway_origin)
-    gateway = StorageGatewayApp(api, storage.resolver, content_responses, storage.hit_counter, responses, paid_content)
+    dashboard = DashboardApp(api, core.dashboard_files)
+    gateway = StorageGatewayApp(
+        dashboard, storage.resolver, content_responses, storage.hit_counter, responses, paid_content
+    )
     observe = _request_observer(core.metrics)
     trusted = settings.trusted_proxies
     asgi = add_middleware(
@@ -132,11 +136,6 @@ def build_server(settings: Settings, drivers: Drivers, tls_listeners: TlsListene
     registry.add(build_template_launch(core, storage, templates, agents, hub.hub))
     for services in (core, storage, templates, agents, agents.lifecycle, archives, hub):
         registry.add_fields(services)
-
-    def subscribe_routes(listener: Callable[[str], None]) -> None:
-        agents.routes.mirror.subscribe(listener)
-        domains.domains.mirror.subscribe(listener)
-
     edge = edge_protocol(
         ProxyDependencies(
             addresses=core.addresses,
@@ -146,7 +145,7 @@ def build_server(settings: Settings, drivers: Drivers, tls_listeners: TlsListene
             dial=agents.runtimes.dial,
             credential=agents.runtimes.get_credential,
             subscribe=core.gateway_tokens.subscribe,
-            subscribe_routes=subscribe_routes,
+            subscribe_routes=_route_subscription(agents, domains),
             observe=observe,
             cache=responses,
             trusted=trusted,
@@ -155,6 +154,14 @@ def build_server(settings: Settings, drivers: Drivers, tls_listeners: TlsListene
     )
     http = HttpServer(asgi, edge, proxy_socket(settings) if tls_proxy else None)
     return RoostServer(core, drivers, domains, storage, templates, agents, archives, hub, images, edge, http, tls_proxy)
+
+
+def _route_subscription(agents: AgentServices, domains: DomainServices) -> Callable[[Callable[[str], None]], None]:
+    def subscribe(listener: Callable[[str], None]) -> None:
+        agents.routes.mirror.subscribe(listener)
+        domains.domains.mirror.subscribe(listener)
+
+    return subscribe
 
 
 def _readiness_checks(
