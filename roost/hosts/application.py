@@ -30,6 +30,7 @@ from roost.agents.tasks import api as tasks
 from roost.agents.templates import api as templates
 from roost.agents.versions import api as versions
 from roost.core.sensitive import Sensitive
+from roost.events import api as events
 from roost.hosts import discovery, health, openapi
 from roost.hosts.address import HostAddresses
 from roost.hosts.certificate_names import CertificateNames, permission_router
@@ -116,8 +117,8 @@ def create_application(
     app.include_router(payments.router)
     app.include_router(vectors.router)
     app.include_router(webhooks.router)
-    app.include_router(keys.router)
-    app.include_router(files.router)  # last, because its ids also match other routers' words
+    for router in (keys.router, events.router, files.router):  # files last: its ids also match other routers' words
+        app.include_router(router)
     system = [health.health_router(checks, registry, metrics_token), discovery.discovery_router(addresses)]
     for router in system if certificate_names is None else (*system, permission_router(certificate_names)):
         app.include_router(router)

@@ -25,6 +25,7 @@ CREDENTIALS: Mapping[Any, Sequence[str]] = {
     authenticator.service_caller: (JWT,),
     authenticator.owner_caller: (JWT,),
     authenticator.tenant_caller: (JWT, PLATFORM),
+    authenticator.tenant_visit: (JWT,),
     authenticator.agent_caller: (JWT, GATEWAY),
     authenticator.agent_visit: (JWT, GATEWAY),
     authenticator.reader_caller: (JWT, GATEWAY, PLATFORM),

@@ -185,22 +185,19 @@ class Authenticator:
             yield caller
 
     @asynccontextmanager
-    async def authorize_visit(self, request: AuthRequest, agent_id: str) -> AsyncGenerator[Caller, None]:
-        """Authenticate access to an agent for a stream, which ends when the credential becomes invalid."""
-        caller = await self.authenticate_agent(request, agent_id)
+    async def authorize_visit(self, request: AuthRequest, agent_id: str | None) -> AsyncGenerator[Caller, None]:
+        """Authenticate access to an agent, or by JWT, for a stream, which ends when the credential becomes invalid."""
+        caller = await self.authenticate(request, AGENT if agent_id else SERVICE, agent_id)
         held = self.hold_authorization(caller) if caller.key_id is None else self._keys.hold_open(caller.key_id)
         async with held:
             yield caller
-
-    async def check_owner(self, caller: Caller, agent_id: str, request: AuthRequest) -> None:
-        if await self._gateways.get_tenant_id(agent_id) != caller.tenant_id:
-            raise self._rejection(request)
 
     async def _check_agent_access(self, caller: Caller, agent_id: str | None, request: AuthRequest) -> None:
         if agent_id is None or caller.agent_id == agent_id:
             return
         if caller.kind is CallerKind.SERVICE:
-            await self.check_owner(caller, agent_id, request)
+            if await self._gateways.get_tenant_id(agent_id) != caller.tenant_id:
+                raise self._rejection(request)
         elif caller.kind is CallerKind.GATEWAY:
             raise self._rejection(request)
         else:
@@ -276,6 +273,7 @@ def auth_request_of(connection: HTTPConnection) -> AuthRequest:
 
 AgentId = Annotated[str, Path(alias="agentId")]
 _Authenticator = Annotated[Authenticator, Depends(provide_service(Authenticator))]
+_Visit = AbstractAsyncContextManager[Caller]
 
 
 def _require_caller(kinds: CallerKinds) -> Callable[..., Coroutine[Any, Any, Caller]]:
@@ -294,9 +292,8 @@ def _require_agent_caller(kinds: CallerKinds, *, bearer: bool = False) -> Callab
         request = auth_request_of(connection)
         if bearer:
             request = replace(request, query="", headers={**request.headers, "cookie": ""})
-        async with authenticator.hold_authorization(
-            await authenticator.authenticate(request, kinds, agent_id)
-        ) as caller:
+        caller = await authenticator.authenticate(request, kinds, agent_id)
+        async with authenticator.hold_authorization(caller):
             yield caller
 
     return dependency
@@ -305,22 +302,22 @@ def _require_agent_caller(kinds: CallerKinds, *, bearer: bool = False) -> Callab
 async def git_caller(
     connection: HTTPConnection, authenticator: _Authenticator, agent_id: AgentId
 ) -> AsyncGenerator[Caller, None]:
-    async with authenticator.hold_authorization(
-        await authenticator.authenticate_git(auth_request_of(connection), agent_id)
-    ) as caller:
+    caller = await authenticator.authenticate_git(auth_request_of(connection), agent_id)
+    async with authenticator.hold_authorization(caller):
         yield caller
 
 
 async def model_caller(connection: HTTPConnection, authenticator: _Authenticator) -> AsyncGenerator[Caller, None]:
-    async with authenticator.hold_authorization(
-        await authenticator.authenticate_model(auth_request_of(connection))
-    ) as caller:
+    caller = await authenticator.authenticate_model(auth_request_of(connection))
+    async with authenticator.hold_authorization(caller):
         yield caller
 
 
-async def agent_visit(
-    connection: HTTPConnection, authenticator: _Authenticator, agent_id: AgentId
-) -> AbstractAsyncContextManager[Caller]:
+async def tenant_visit(connection: HTTPConnection, authenticator: _Authenticator) -> _Visit:
+    return authenticator.authorize_visit(auth_request_of(connection), None)
+
+
+async def agent_visit(connection: HTTPConnection, authenticator: _Authenticator, agent_id: AgentId) -> _Visit:
     return authenticator.authorize_visit(auth_request_of(connection), agent_id)
 
 
@@ -381,8 +378,9 @@ ModelCaller = Annotated[Caller, Depends(model_caller)]
 """Any caller with access to the model gateway."""
 GitCaller = Annotated[Caller, Depends(git_caller)]
 """The agent's gateway token as the password of HTTP Basic (contract: Git Basic)."""
-AgentVisit = Annotated[AbstractAsyncContextManager[Caller], Depends(agent_visit)]
-"""As AgentCaller, for a stream that ends when the credential becomes invalid."""
+TenantVisit = Annotated[_Visit, Depends(tenant_visit)]
+AgentVisit = Annotated[_Visit, Depends(agent_visit)]
+"""As ServiceCaller and AgentCaller, for a stream that ends when the credential becomes invalid."""
 FilesReader = Annotated[Caller, Depends(STORAGE_CALLERS["org:files:read"])]
 FilesWriter = Annotated[Caller, Depends(STORAGE_CALLERS["org:files:write"])]
 GroupsReader = Annotated[Caller, Depends(STORAGE_CALLERS["org:groups:read"])]
