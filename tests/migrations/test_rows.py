@@ -29,6 +29,8 @@ from roost.core.db import Connection, Database, sealed
 from roost.drivers.blob.drafts import DraftStore
 from roost.drivers.blob.folder_store import FolderStore
 from roost.drivers.http_sender.contract import HttpSender
+from roost.events import store as events
+from roost.events.model import EventBounds, EventType
 from roost.identity.api_keys import ApiKeys
 from roost.identity.caller import Plan
 from roost.identity.errors import Unauthorised
@@ -134,6 +136,17 @@ def _revisions() -> list[str]:
 
 def test_every_revision_is_told_of() -> None:
     assert sorted(ROWS) == _revisions()
+
+
+async def test_events_are_read_and_counted_on(upgraded: Database) -> None:
+    assert await upgraded.read(lambda connection: events.get_bounds(connection, TENANT)) == EventBounds(7, 8)
+    found = await upgraded.read(lambda connection: events.list_events(connection, TENANT, 6, 10))
+    assert [(one.number, one.type, one.agent_id) for one in found] == [
+        (7, EventType.AGENT_CHANGED, "a1"),
+        (8, EventType.FILE_ADDED, None),
+    ]
+    assert found[1].data == {"name": "töa"}
+    assert await upgraded.write(lambda connection: events.take_numbers(connection, TENANT, 2)) == 9
 
 
 async def test_no_row_is_lost_and_every_table_has_some(upgraded: Database) -> None:
