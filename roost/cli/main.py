@@ -37,6 +37,7 @@ from roost.cli.apply import apply_fleet
 from roost.cli.chat import chat_with_agent
 from roost.cli.clone import clone_agent
 from roost.cli.copy import copy_files
+from roost.cli.events import print_events
 from roost.cli.execute import PASS_THROUGH, exec_command
 from roost.cli.facilitator import run_facilitator
 from roost.cli.logs import print_logs
@@ -58,6 +59,7 @@ cli.command("apply")(apply_fleet)
 cli.command("chat")(chat_with_agent)
 cli.command("open")(agents.open_agent)
 cli.command("logs")(print_logs)
+cli.command("events")(print_events)
 cli.command("exec", context_settings=PASS_THROUGH)(exec_command)
 cli.command("cp")(copy_files)
 cli.command("clone")(clone_agent)

@@ -54,7 +54,7 @@ async def parse_stream_request(
         str | None, Query(description="Comma-separated types (`agent.changed`) or kinds (`agent`); all by default.")
     ] = None,
     agent_id: Annotated[str | None, Query(alias="agentId", description="Only events of this agent.")] = None,
-    after: Annotated[str | None, Query(description="Resume after the event with this id.")] = None,
+    after: Annotated[str | None, Query(description="Begin after the event with this id, or with the `oldest`.")] = None,
     last_event_id: Annotated[str | None, Header(description="As `after`, sent by browsers; it counts first.")] = None,
 ) -> StreamRequest:
     return StreamRequest(events, EventFilter(parse_types(types), agent_id), parse_cursor(last_event_id or after))

@@ -40,11 +40,9 @@ class EventFeed:
         missing = max(self.last - number, 0)
         return list(self._events)[len(self._events) - missing :]
 
-    async def wait(self, number: int, seconds: float) -> bool:
-        """Wait until there is an event after a number; return False after `seconds` without one."""
+    async def wait(self, number: int, seconds: float) -> None:
+        """Wait until there is an event after a number, or for `seconds`."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 while self.last is None or self.last <= number:
                     await self._advanced.wait()
-                return True
-        return False

@@ -16,6 +16,9 @@ MAX_STREAMS = 64
 """Maximum number of concurrent streams of one credential."""
 MAX_DATA_CHARS = 300
 """Maximum length of a text in an event's data."""
+OLDEST = -1
+"""Cursor of a stream that begins with the oldest event that is kept."""
+_OLDEST_WORD = "oldest"
 _MAX_CURSOR_DIGITS = 18
 _FILES_READ, _AGENTS_READ = "org:files:read", "org:agents:read"
 
@@ -95,11 +98,13 @@ def parse_types(text: str | None) -> frozenset[EventType]:
 
 
 def parse_cursor(text: str | None) -> int | None:
-    """Parse the id of an event. Raises InvalidCursor."""
+    """Parse the id of an event, or `oldest`. Raises InvalidCursor."""
     if not text:
         return None
+    if text == _OLDEST_WORD:
+        return OLDEST
     if not (text.isascii() and text.isdecimal() and len(text) <= _MAX_CURSOR_DIGITS):
-        raise InvalidCursor(f"after must be the id of an event, got {text[:50]!r}")
+        raise InvalidCursor(f"after must be the id of an event or oldest, got {text[:50]!r}")
     return int(text)
 
 

@@ -16,6 +16,7 @@ from roost.events.feed import KEPT_EVENTS, EventFeed
 from roost.events.model import (
     MAX_EVENTS,
     MAX_STREAMS,
+    OLDEST,
     RETENTION,
     Event,
     EventBounds,
@@ -57,8 +58,8 @@ class EventService:
     def follow(self, caller: Caller, wanted: EventFilter, after: int | None) -> Generator[AsyncGenerator[Event]]:
         """Stream the events after a number, or from now on, that the caller may see. Raises TooManyEventStreams.
 
-        The first item and one after each 15 s without another is a heartbeat, whose number is the position of the
-        stream. If events after the position are deleted, an event `reset` has the new position.
+        A heartbeat follows the stored events, and comes after each 15 s without another item; its number is the
+        position of the stream. If events after the position are deleted, an event `reset` has the new position.
         """
         credential = caller.key_id or f"agent/{caller.agent_id}"
         if self._streams[credential] >= MAX_STREAMS:
@@ -95,11 +96,8 @@ class EventService:
     async def _follow(
         self, feed: EventFeed, tenant_id: str, visible: EventFilter, after: int | None
     ) -> AsyncGenerator[Event]:
-        bounds = await self._db.read(lambda connection: store.get_bounds(connection, tenant_id))
-        number = bounds.last if after is None else after
-        if bounds.allow(number):
-            yield _message(tenant_id, EventType.HEARTBEAT, number)
-        beat = clock.monotonic_seconds() + HEARTBEAT_SECONDS
+        number = await self._find_start(tenant_id, after)
+        beat, is_live = clock.monotonic_seconds() + HEARTBEAT_SECONDS, False
         while True:
             events = feed.list_after(number) or ()
             if not events:
@@ -112,9 +110,18 @@ class EventService:
                 if visible.matches(event):
                     yield event
                     beat = clock.monotonic_seconds() + HEARTBEAT_SECONDS
-            if not await feed.wait(number, beat - clock.monotonic_seconds()):
+            if not events and (not is_live or clock.monotonic_seconds() >= beat):
+                is_live = True
                 yield _message(tenant_id, EventType.HEARTBEAT, number)
                 beat = clock.monotonic_seconds() + HEARTBEAT_SECONDS
+            if is_live:
+                await feed.wait(number, beat - clock.monotonic_seconds())
+
+    async def _find_start(self, tenant_id: str, after: int | None) -> int:
+        if after is not None and after != OLDEST:
+            return after
+        bounds = await self._db.read(lambda connection: store.get_bounds(connection, tenant_id))
+        return bounds.last if after is None else bounds.first - 1
 
     async def _read(self, tenant_id: str, after: int) -> tuple[EventBounds, Sequence[Event]]:
         """Return a page of events after a number, and the bounds of that moment."""

@@ -7,6 +7,7 @@ import pytest
 from roost.events.errors import InvalidCursor, UnknownEventType
 from roost.events.model import (
     MAX_DATA_CHARS,
+    OLDEST,
     STORED_TYPES,
     Event,
     EventBounds,
@@ -35,6 +36,7 @@ def test_other_names_are_refused(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["-1", "1.5", "a", "9" * 19, "\u0661", " 1"])
 def test_a_cursor_is_a_number(text: str) -> None:
+    assert parse_cursor("oldest") == OLDEST
     assert (parse_cursor(None), parse_cursor(""), parse_cursor("0"), parse_cursor("9" * 18)) == (
         None,
         None,

@@ -11,7 +11,7 @@ from roost.core.db import Database
 from roost.events import service as module
 from roost.events.errors import TooManyEventStreams
 from roost.events.feed import KEPT_EVENTS
-from roost.events.model import MAX_STREAMS, EventFilter, EventType
+from roost.events.model import MAX_STREAMS, OLDEST, EventFilter, EventType
 from roost.events.service import EventService
 from roost.identity.caller import Caller, CallerKind
 from tests.events.event_env import OTHER, caller, following, ids, secret, serving, take, write
@@ -87,6 +87,9 @@ async def test_a_cursor_without_all_of_its_successors_is_reset(
     assert await events.sweep() == 3
     async with following(events, after=3) as stream:
         assert (await take(stream, 1))[0].number == 4
+    async with following(events, after=OLDEST) as stream:
+        assert [one.number for one in await take(stream, 2)] == [4, 5]
+        assert (await anext(stream)).type is EventType.HEARTBEAT  # all stored events were sent
     async with following(events, after=after) as stream:
         reset = (await take(stream, 1))[0]
         assert (reset.type, reset.number) == (EventType.RESET, 5)
