@@ -8,11 +8,14 @@ import hmac
 from collections import defaultdict
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 
 from sqlalchemy import Connection
 
 from roost.core import clock, ids
 from roost.core.db import Database
+from roost.core.periodic import PeriodicTask
+from roost.core.problem import ServiceUnavailable
 from roost.core.seal import Sealer
 from roost.core.sensitive import Sensitive
 from roost.identity import store
@@ -22,6 +25,7 @@ from roost.identity.errors import Unauthorised, UnknownAgent
 
 GATEWAY_TOKEN_PREFIX = "rst_gw"  # noqa: S105 - marks a token
 _MAX_TOKEN_LENGTH = 256
+_WATCH_SECONDS = 0.5
 
 
 class GatewayTokens:
@@ -68,6 +72,28 @@ class GatewayTokens:
             raise (Unauthorised if hold.expired() else TimeoutError) from None
         finally:
             self._release(agent_id, hold)
+
+    @asynccontextmanager
+    async def hold_stream(self, caller: Caller) -> AsyncGenerator[None, None]:
+        """As `hold_open`, also within a second after another server changes the token."""
+        watch = PeriodicTask("gateway token of a stream", partial(self._check_token, caller), _WATCH_SECONDS)
+        async with self.hold_open(caller.agent_id or ""):
+            if not self._db.is_sqlite:  # which has one server
+                watch.start()
+            try:
+                yield
+            finally:
+                await watch.stop()
+
+    async def _check_token(self, caller: Caller) -> None:
+        """Notify the subscribers if the caller's token is no longer the agent's."""
+        digest = caller.token_digest or b""
+        try:
+            row = await self._db.read(lambda connection: store.find_gateway_token_by_digest(connection, digest))
+        except ServiceUnavailable:  # the database is away; it decides when it is back
+            return
+        if row is None:
+            self.notify_changed(caller.agent_id or "")
 
     async def get_tenant_id(self, agent_id: str) -> str:
         """Return the id of the agent's tenant. Raises UnknownAgent."""

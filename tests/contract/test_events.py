@@ -122,6 +122,38 @@ async def test_an_agent_is_followed_from_its_start_to_its_end(server: RunningSer
     assert [one["data"] for one in attached] == [{"name": "FOO_KEY", "action": "attached"}]
 
 
+async def test_each_resource_of_an_agent_has_events(server: RunningServer, tenant: str, agent: dict[str, Any]) -> None:
+    client, own, agent_id = server.client(server.key(tenant)), server.agent_client(agent), agent["agentId"]
+    skill = "---\nname: notes\ndescription: Takes notes\n---\n\nTake notes.\n"
+    made = (await client.post("/v0/skills", files={"file": ("SKILL.md", skill.encode())})).json()
+    task = (await own.post("/v0/tasks", json={"name": "t", "schedule": "0 9 * * *", "payload": "Go."})).json()["task"]
+    waits = await own.post("/devices/connect", json={"deviceId": "phone"})
+    requests = [
+        await own.post(f"/v0/tasks/{task['id']}/toggle"),
+        await own.post(f"/v0/tasks/{task['id']}/run"),
+        await own.post("/v0/devices/approve-all"),
+        await client.post(f"/v0/agents/{agent_id}/domains", json={"subdomain": "ada-events"}),
+        await client.post(f"/v0/agents/{agent_id}/skills", json={"skillCids": [made["skill"]["skillCid"]]}),
+        await own.post("/v0/console/exec", json={"command": "date > changed"}),
+        await own.post("/v0/snapshots/sync"),
+    ]
+    assert [answer.status_code // 100 for answer in requests] == [2] * len(requests), [one.text for one in requests]
+    seen = list[tuple[str, Any]]()
+    async with stream(own, params={"after": "oldest", "types": "task,device,domain,skill,snapshot"}) as lines:
+        while not seen or seen[-1][0] != "snapshot.created":
+            (one,) = await receive(lines, 1)
+            seen.append((one["type"], one["data"].get("action", one["data"].get("state"))))
+    assert waits.status_code != 200
+    assert seen[:-1] == [
+        ("task.changed", "created"),
+        ("task.changed", "updated"),
+        ("task.run", "started"),
+        ("device.changed", "approved"),
+        ("domain.changed", "registered"),
+        ("skill.changed", "attached"),
+    ]
+
+
 async def test_a_gateway_token_sees_its_own_agent(
     server: RunningServer, tenant: str, agent: dict[str, Any], api: httpx.AsyncClient
 ) -> None:

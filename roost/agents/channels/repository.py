@@ -67,8 +67,8 @@ class ChannelRepository:
         """Remove a channel; idempotent."""
 
         def change(connection: Connection) -> None:
-            store.delete_channel(connection, agent_id, name)
-            _record(connection, agent_id, name, "removed")
+            if store.delete_channel(connection, agent_id, name):
+                _record(connection, agent_id, name, "removed")
 
         await self._db.write(change)
 
