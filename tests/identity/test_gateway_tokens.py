@@ -149,8 +149,12 @@ async def test_a_stream_ends_when_another_server_changes_the_token(
         return
     caller = await gateways.verify(token)
     other = GatewayTokens(database, Sealer(Sensitive(bytes(32))))
-    with pytest.raises(Unauthorised if is_rotated else TimeoutError):
+
+    async def stream() -> None:
         async with asyncio.timeout(1.5), gateways.hold_stream(caller):
             if is_rotated:
                 await other.rotate("agent-1")
             await asyncio.Event().wait()
+
+    with pytest.raises(Unauthorised if is_rotated else TimeoutError):
+        await stream()

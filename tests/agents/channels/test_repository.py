@@ -11,7 +11,7 @@ from roost.agents.channels.store import agent_channels
 from roost.agents.registry.errors import AgentNotFound
 from roost.agents.registry.model import AgentProfile
 from roost.agents.registry.repository import AgentRepository
-from roost.core.db import Connection, Database
+from roost.core.db import Connection, Database, DataChange, take_changes
 from roost.core.seal import UnsealFailed
 from roost.core.sensitive import Sensitive
 from roost.identity import tenants
