@@ -188,8 +188,8 @@ class Authenticator:
     async def authorize_visit(self, request: AuthRequest, agent_id: str | None) -> AsyncGenerator[Caller, None]:
         """Authenticate access to an agent, or by JWT, for a stream, which ends when the credential becomes invalid."""
         caller = await self.authenticate(request, AGENT if agent_id else SERVICE, agent_id)
-        held = self._gateways.hold_stream(caller) if caller.key_id is None else self._keys.hold_open(caller.key_id)
-        async with held:
+        gateway = self._gateways.hold_open(caller.agent_id or "", caller.token_digest)
+        async with self._keys.hold_open(caller.key_id) if caller.key_id else gateway:
             yield caller
 
     async def _check_agent_access(self, caller: Caller, agent_id: str | None, request: AuthRequest) -> None:

@@ -61,39 +61,26 @@ class GatewayTokens:
             listener(agent_id)
 
     @asynccontextmanager
-    async def hold_open(self, agent_id: str) -> AsyncGenerator[None, None]:
-        """Cancel the block and raise Unauthorised when the agent's token changes."""
+    async def hold_open(self, agent_id: str, digest: bytes | None = None) -> AsyncGenerator[None, None]:
+        """Cancel the block and raise Unauthorised when the agent's token changes.
+
+        With the `digest` of a token, for streams, also within a second after another server changes it.
+        """
         hold = asyncio.timeout(None)
+        watch = PeriodicTask("gateway token of a stream", partial(self._check, agent_id, digest or b""), _WATCH_SECONDS)
         try:
             async with hold:
                 self._held[agent_id].add(hold)
-                yield
+                if digest is not None and not self._db.is_sqlite:  # which has one server
+                    watch.start()
+                try:
+                    yield
+                finally:
+                    await watch.stop()
         except TimeoutError:
             raise (Unauthorised if hold.expired() else TimeoutError) from None
         finally:
             self._release(agent_id, hold)
-
-    @asynccontextmanager
-    async def hold_stream(self, caller: Caller) -> AsyncGenerator[None, None]:
-        """As `hold_open`, also within a second after another server changes the token."""
-        watch = PeriodicTask("gateway token of a stream", partial(self._check_token, caller), _WATCH_SECONDS)
-        async with self.hold_open(caller.agent_id or ""):
-            if not self._db.is_sqlite:  # which has one server
-                watch.start()
-            try:
-                yield
-            finally:
-                await watch.stop()
-
-    async def _check_token(self, caller: Caller) -> None:
-        """Notify the subscribers if the caller's token is no longer the agent's."""
-        digest = caller.token_digest or b""
-        try:
-            row = await self._db.read(lambda connection: store.find_gateway_token_by_digest(connection, digest))
-        except ServiceUnavailable:  # the database is away; it decides when it is back
-            return
-        if row is None:
-            self.notify_changed(caller.agent_id or "")
 
     async def get_tenant_id(self, agent_id: str) -> str:
         """Return the id of the agent's tenant. Raises UnknownAgent."""
@@ -152,6 +139,15 @@ class GatewayTokens:
         caller = Caller(CallerKind.GATEWAY, row.tenant_id, agent_id=row.agent_id, token_digest=key)
         self._cache.put(key, caller)
         return caller
+
+    async def _check(self, agent_id: str, digest: bytes) -> None:
+        """Notify the subscribers if no agent has the token with this digest any more."""
+        try:
+            row = await self._db.read(lambda connection: store.find_gateway_token_by_digest(connection, digest))
+        except ServiceUnavailable:  # the database is away; it decides when it is back
+            return
+        if row is None:
+            self.notify_changed(agent_id)
 
     def _release(self, agent_id: str, hold: asyncio.Timeout) -> None:
         if (held := self._held.get(agent_id)) is not None:

@@ -151,7 +151,7 @@ async def test_a_stream_ends_when_another_server_changes_the_token(
     other = GatewayTokens(database, Sealer(Sensitive(bytes(32))))
 
     async def stream() -> None:
-        async with asyncio.timeout(1.5), gateways.hold_stream(caller):
+        async with asyncio.timeout(1.5), gateways.hold_open("agent-1", caller.token_digest):
             if is_rotated:
                 await other.rotate("agent-1")
             await asyncio.Event().wait()
