@@ -1,7 +1,7 @@
 """Run the benchmarks: `make bench` for all but the long one, git-large; `python -m bench NAME...` for some.
 
-Names: containers, agents, skills, templates, hub, api, records, scans, logs, edge, domains, tasks, snapshots, git,
-git-large, storage, uploads, gateway, payments, vectors.
+Names: containers, agents, skills, templates, hub, api, records, scans, logs, events, edge, domains, tasks, snapshots,
+git, git-large, storage, uploads, gateway, payments, vectors.
 """
 
 import sys
@@ -15,6 +15,7 @@ from bench import (
     containers,
     domains,
     edge,
+    events,
     gateway,
     git_access,
     hub,
@@ -42,6 +43,7 @@ _BENCHMARKS: Mapping[str, Callable[[Path], Sequence[Row]]] = {
     "records": records.run,
     "scans": scans.run,
     "logs": logs.run,
+    "events": events.run,
     "edge": edge.run,
     "domains": domains.run,
     "tasks": tasks.run,

@@ -47,6 +47,7 @@ from roost.app.core_services import CoreServices
 from roost.app.drivers import Drivers, create_upstream, prepare_engine
 from roost.app.lifecycle_services import LifecycleServices, build_lifecycle_services
 from roost.app.storage_services import StorageServices
+from roost.core.db import Database
 from roost.core.disk_space import BALLAST_BYTES, DiskBallast
 from roost.core.sensitive import Sensitive
 from roost.domains.service import DomainService
@@ -146,7 +147,7 @@ def build_agent_services(
         lifecycle=lifecycle,
         channel_validator=validator,
         channels=ChannelService(db, channels, validator, repository, runtimes, lifecycle.restart),
-        **_container_services(repository, runtimes, environment),
+        **_container_services(db, repository, runtimes, environment),
         **routing,
         runtime_config=RuntimeConfigService(repository, runtimes, lifecycle.starter.get_setup, lifecycle.restart),
         logs=logs,
@@ -169,14 +170,14 @@ def _build_repository(core: CoreServices) -> AgentRepository:
 
 
 def _container_services(
-    repository: AgentRepository, runtimes: AgentRuntimes, environment: SecretEnvironment
+    db: Database, repository: AgentRepository, runtimes: AgentRuntimes, environment: SecretEnvironment
 ) -> dict[str, Any]:
     """Return the services that only need an agent's container."""
     return {
         "commands": CommandService(repository, runtimes, environment.get_values),
         "files": AgentFileService(repository, runtimes),
-        "tasks": TaskService(runtimes),
-        "devices": DeviceService(runtimes),
+        "tasks": TaskService(db, runtimes),
+        "devices": DeviceService(db, runtimes),
     }
 
 

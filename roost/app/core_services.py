@@ -5,10 +5,13 @@ from dataclasses import dataclass
 from prometheus_client import CollectorRegistry
 
 from roost.agents.hosts.model import HostIdentity
+from roost.agents.registry.repository import find_tenant_id
 from roost.app.drivers import open_database
 from roost.app.host_identity import load_host_identity
 from roost.core.db import Database
 from roost.core.seal import Sealer
+from roost.events.recorder import EventRecorder
+from roost.events.service import EventService
 from roost.hosts.address import HostAddresses
 from roost.hosts.dashboard.static_files import BUILT_FILES, StaticFiles
 from roost.hosts.rate_limits import RateLimits
@@ -26,6 +29,7 @@ from roost.net.guarded_transport import TransportFactory, transport_factory
 from roost.net.policy import EgressPolicy
 from roost.net.resolver import SystemResolver
 from roost.settings import Settings
+from roost.storage.webhooks.model import DELIVER
 from roost.work import OperationWorker
 
 
@@ -39,6 +43,7 @@ class CoreServices:
     db: Database
     sealer: Sealer
     operations: OperationWorker
+    events: EventService
     api_keys: ApiKeys
     gateway_tokens: GatewayTokens
     platform_tokens: PlatformTokens
@@ -60,6 +65,7 @@ class CoreServices:
 def build_core_services(settings: Settings) -> CoreServices:
     """Open the database, migrated, and the deployment's keys. Raises BadSettings."""
     db = open_database(settings)
+    EventRecorder(db, find_tenant_id, unreported={DELIVER})
     host = load_host_identity(settings.data)
     sealer = load_sealer(settings, db)
     api_keys, gateway_tokens = ApiKeys(db, sealer), GatewayTokens(db, sealer)
@@ -85,6 +91,7 @@ def build_core_services(settings: Settings) -> CoreServices:
         db=db,
         sealer=sealer,
         operations=OperationWorker(db, owner=host.id),
+        events=EventService(db),
         api_keys=api_keys,
         gateway_tokens=gateway_tokens,
         platform_tokens=platform_tokens,

@@ -69,6 +69,8 @@ class RoostServer:
             stack.callback(self.core.close)
             for driver in (self.images, self.drivers.text_extractor, self.drivers.embedding_model):
                 stack.push_async_callback(driver.close)
+            stack.push_async_callback(self.core.events.stop)
+            self.core.events.start()
             await start_domain_services(self.domains, stack)
             await start_storage_services(self.storage, stack)
             if self.core.settings.catalogue:

@@ -38,6 +38,7 @@ from roost.cli.chat import chat_with_agent
 from roost.cli.clone import clone_agent
 from roost.cli.copy import copy_files
 from roost.cli.dashboard import open_dashboard
+from roost.cli.events import print_events
 from roost.cli.execute import PASS_THROUGH, exec_command
 from roost.cli.facilitator import run_facilitator
 from roost.cli.logs import print_logs
@@ -60,6 +61,7 @@ cli.command("chat")(chat_with_agent)
 cli.command("open")(agents.open_agent)
 cli.command("dashboard")(open_dashboard)
 cli.command("logs")(print_logs)
+cli.command("events")(print_events)
 cli.command("exec", context_settings=PASS_THROUGH)(exec_command)
 cli.command("cp")(copy_files)
 cli.command("clone")(clone_agent)

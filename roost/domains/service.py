@@ -8,7 +8,7 @@ from datetime import timedelta
 from sqlalchemy import Connection
 
 from roost.core import clock, ids, log
-from roost.core.db import Database
+from roost.core.db import Database, DataChange, record_change
 from roost.core.db.table_mirror import TableMirror
 from roost.domains import names, store
 from roost.domains.errors import (
@@ -25,6 +25,7 @@ from roost.domains.model import (
     Domain,
     DomainChallenge,
     DomainOwner,
+    DomainOwnerKind,
     DomainStatus,
 )
 from roost.drivers.dns.contract import DnsResolver, DnsUnavailable
@@ -192,7 +193,7 @@ class DomainService:
                 raise DomainLimitReached(f"At most {DOMAIN_LIMIT} domains are possible")
             if store.find_holder(connection, domain.name) or not store.insert_domain(connection, domain):
                 raise DomainTaken
-            self.mirror.publish_change(connection, domain.name)
+            self._publish(connection, domain, "registered")
 
         await self._db.write(register)
         await self.mirror.refresh(domain.name)
@@ -210,7 +211,7 @@ class DomainService:
             changed = replace(changed, updated_at=clock.utc_now())
             if not store.update_domain(connection, changed):
                 raise DomainTaken
-            self.mirror.publish_change(connection, changed.name)
+            self._publish(connection, changed, "updated")
             return changed
 
         changed = await self._db.write(apply)
@@ -219,7 +220,15 @@ class DomainService:
 
     def _delete(self, connection: Connection, domain: Domain) -> None:
         store.delete_domain(connection, domain.id)
+        self._publish(connection, domain, "removed")
+
+    def _publish(self, connection: Connection, domain: Domain, action: str) -> None:
+        """Tell the edges and the tenant of a change, in its transaction."""
         self.mirror.publish_change(connection, domain.name)
+        owner = domain.owner
+        data = {"name": domain.name, "status": domain.status.value, "action": action, "owner": owner.kind.value}
+        agent_id = owner.id if owner.kind is DomainOwnerKind.AGENT else None
+        record_change(connection, DataChange("domain", "changed", domain.id, owner.tenant_id, agent_id, data))
 
     async def _is_proven(self, domain: Domain) -> bool:
         challenge = await self._challenge_of(domain)

@@ -30,6 +30,7 @@ from roost.agents.tasks import api as tasks
 from roost.agents.templates import api as templates
 from roost.agents.versions import api as versions
 from roost.core.sensitive import Sensitive
+from roost.events import api as events
 from roost.hosts import discovery, health, openapi
 from roost.hosts.address import HostAddresses
 from roost.hosts.certificate_names import CertificateNames, permission_router
@@ -100,6 +101,7 @@ _ROUTERS = (
     vectors.router,
     webhooks.router,
     keys.router,
+    events.router,
     files.router,  # last, because its ids also match other routers' words
 )
 

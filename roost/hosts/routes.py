@@ -29,6 +29,7 @@ CREDENTIALS: Mapping[Any, Sequence[str]] = {
     sessions.session_caller: (SESSION,),
     authenticator.owner_caller: (JWT,),
     authenticator.tenant_caller: (JWT, PLATFORM),
+    authenticator.tenant_visit: (JWT,),
     authenticator.agent_caller: (JWT, GATEWAY),
     authenticator.agent_visit: (JWT, GATEWAY),
     authenticator.reader_caller: (JWT, GATEWAY, PLATFORM),

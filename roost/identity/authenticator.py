@@ -183,9 +183,9 @@ class Authenticator:
             yield caller
 
     @asynccontextmanager
-    async def authorize_visit(self, request: AuthRequest, agent_id: str) -> AsyncGenerator[Caller, None]:
-        """Authenticate access to an agent for a stream, which ends when the credential becomes invalid."""
-        caller = await self.authenticate_agent(request, agent_id)
+    async def authorize_visit(self, request: AuthRequest, agent_id: str | None) -> AsyncGenerator[Caller, None]:
+        """Authenticate access to an agent, or by JWT, for a stream, which ends when the credential becomes invalid."""
+        caller = await self.authenticate(request, AGENT if agent_id else SERVICE, agent_id)
         async with self.hold_stream(caller):
             yield caller
 
@@ -193,7 +193,11 @@ class Authenticator:
         """Cancel the block within a second after the caller's credential becomes invalid."""
         if caller.session_digest is not None:
             return self._sessions.hold_open(caller.session_digest)
-        return self.hold_authorization(caller) if caller.key_id is None else self._keys.hold_open(caller.key_id)
+        if caller.key_id is not None:
+            return self._keys.hold_open(caller.key_id)
+        if caller.kind is CallerKind.GATEWAY and caller.agent_id is not None:
+            return self._gateways.hold_open(caller.agent_id, caller.token_digest)
+        return self.hold_authorization(caller)
 
     async def _check_agent_access(self, caller: Caller, agent_id: str | None, request: AuthRequest) -> None:
         if agent_id is None or caller.agent_id == agent_id:
@@ -263,6 +267,7 @@ class Authenticator:
 
 AgentId = Annotated[str, Path(alias="agentId")]
 _Authenticator = Annotated[Authenticator, Depends(provide_service(Authenticator))]
+_Visit = AbstractAsyncContextManager[Caller]
 
 
 def _require_caller(kinds: CallerKinds) -> Callable[..., Coroutine[Any, Any, Caller]]:
@@ -281,9 +286,8 @@ def _require_agent_caller(kinds: CallerKinds, *, bearer: bool = False) -> Callab
         request = auth_request_of(connection)
         if bearer:
             request = replace(request, query="", headers={**request.headers, "cookie": session_cookie_pair(request)})
-        async with authenticator.hold_authorization(
-            await authenticator.authenticate(request, kinds, agent_id)
-        ) as caller:
+        caller = await authenticator.authenticate(request, kinds, agent_id)
+        async with authenticator.hold_authorization(caller):
             yield caller
 
     return dependency
@@ -292,22 +296,22 @@ def _require_agent_caller(kinds: CallerKinds, *, bearer: bool = False) -> Callab
 async def git_caller(
     connection: HTTPConnection, authenticator: _Authenticator, agent_id: AgentId
 ) -> AsyncGenerator[Caller, None]:
-    async with authenticator.hold_authorization(
-        await authenticator.authenticate_git(auth_request_of(connection), agent_id)
-    ) as caller:
+    caller = await authenticator.authenticate_git(auth_request_of(connection), agent_id)
+    async with authenticator.hold_authorization(caller):
         yield caller
 
 
 async def model_caller(connection: HTTPConnection, authenticator: _Authenticator) -> AsyncGenerator[Caller, None]:
-    async with authenticator.hold_authorization(
-        await authenticator.authenticate_model(auth_request_of(connection))
-    ) as caller:
+    caller = await authenticator.authenticate_model(auth_request_of(connection))
+    async with authenticator.hold_authorization(caller):
         yield caller
 
 
-async def agent_visit(
-    connection: HTTPConnection, authenticator: _Authenticator, agent_id: AgentId
-) -> AbstractAsyncContextManager[Caller]:
+async def tenant_visit(connection: HTTPConnection, authenticator: _Authenticator) -> _Visit:
+    return authenticator.authorize_visit(auth_request_of(connection), None)
+
+
+async def agent_visit(connection: HTTPConnection, authenticator: _Authenticator, agent_id: AgentId) -> _Visit:
     return authenticator.authorize_visit(auth_request_of(connection), agent_id)
 
 
@@ -368,8 +372,9 @@ ModelCaller = Annotated[Caller, Depends(model_caller)]
 """Any caller with access to the model gateway."""
 GitCaller = Annotated[Caller, Depends(git_caller)]
 """The agent's gateway token as the password of HTTP Basic (contract: Git Basic)."""
-AgentVisit = Annotated[AbstractAsyncContextManager[Caller], Depends(agent_visit)]
-"""As AgentCaller, for a stream that ends when the credential becomes invalid."""
+TenantVisit = Annotated[_Visit, Depends(tenant_visit)]
+AgentVisit = Annotated[_Visit, Depends(agent_visit)]
+"""As ServiceCaller and AgentCaller, for a stream that ends when the credential becomes invalid."""
 FilesReader = Annotated[Caller, Depends(STORAGE_CALLERS["org:files:read"])]
 FilesWriter = Annotated[Caller, Depends(STORAGE_CALLERS["org:files:write"])]
 GroupsReader = Annotated[Caller, Depends(STORAGE_CALLERS["org:groups:read"])]

@@ -8,11 +8,14 @@ import hmac
 from collections import defaultdict
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 
 from sqlalchemy import Connection
 
 from roost.core import clock, ids
 from roost.core.db import Database
+from roost.core.periodic import PeriodicTask
+from roost.core.problem import ServiceUnavailable
 from roost.core.seal import Sealer
 from roost.core.sensitive import Sensitive
 from roost.identity import store
@@ -22,6 +25,7 @@ from roost.identity.errors import Unauthorised, UnknownAgent
 
 GATEWAY_TOKEN_PREFIX = "rst_gw"  # noqa: S105 - marks a token
 _MAX_TOKEN_LENGTH = 256
+_WATCH_SECONDS = 0.5
 
 
 class GatewayTokens:
@@ -57,13 +61,22 @@ class GatewayTokens:
             listener(agent_id)
 
     @asynccontextmanager
-    async def hold_open(self, agent_id: str) -> AsyncGenerator[None, None]:
-        """Cancel the block and raise Unauthorised when the agent's token changes."""
+    async def hold_open(self, agent_id: str, digest: bytes | None = None) -> AsyncGenerator[None, None]:
+        """Cancel the block and raise Unauthorised when the agent's token changes.
+
+        With the `digest` of a token, for streams, also within a second after another server changes it.
+        """
         hold = asyncio.timeout(None)
+        watch = PeriodicTask("gateway token of a stream", partial(self._check, agent_id, digest or b""), _WATCH_SECONDS)
         try:
             async with hold:
                 self._held[agent_id].add(hold)
-                yield
+                if digest is not None and not self._db.is_sqlite:  # which has one server
+                    watch.start()
+                try:
+                    yield
+                finally:
+                    await watch.stop()
         except TimeoutError:
             raise (Unauthorised if hold.expired() else TimeoutError) from None
         finally:
@@ -126,6 +139,15 @@ class GatewayTokens:
         caller = Caller(CallerKind.GATEWAY, row.tenant_id, agent_id=row.agent_id, token_digest=key)
         self._cache.put(key, caller)
         return caller
+
+    async def _check(self, agent_id: str, digest: bytes) -> None:
+        """Notify the subscribers if no agent has the token with this digest any more."""
+        try:
+            row = await self._db.read(lambda connection: store.find_gateway_token_by_digest(connection, digest))
+        except ServiceUnavailable:  # the database is away; it decides when it is back
+            return
+        if row is None:
+            self.notify_changed(agent_id)
 
     def _release(self, agent_id: str, hold: asyncio.Timeout) -> None:
         if (held := self._held.get(agent_id)) is not None:

@@ -5,8 +5,8 @@ Codes are those of RFC 6455 and its registry: 1001 the subject is gone, 1008 the
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
-from contextlib import AbstractAsyncContextManager, AbstractContextManager, suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass
 
 from pydantic import BaseModel
@@ -38,12 +38,24 @@ async def serve_messages(
 ) -> None:
     """Stream the texts of `opened` to an authenticated client until `admitted` ends; its messages are ignored."""
 
+    @asynccontextmanager
+    async def open_admitted() -> AsyncGenerator[AsyncIterator[str]]:
+        async with admitted:
+            with opened as texts:
+                yield texts
+
+    await serve_texts(socket, open_admitted())
+
+
+async def serve_texts(socket: WebSocket, opened: AbstractAsyncContextManager[AsyncIterator[str]]) -> None:
+    """Stream the texts of `opened`, which authenticates the client, until it ends; messages are ignored."""
+
     async def serve() -> None:
-        with opened as texts:
+        async with opened as texts:
             await socket.accept()
             await run_while_connected(socket, _send_texts(socket, texts))
 
-    await serve_socket(socket, admitted, serve)
+    await serve_socket(socket, nullcontext(), serve)
 
 
 async def serve_socket(

@@ -15,6 +15,7 @@ from sqlalchemy import Connection
 from roost.core import clock, ids
 from roost.core.db import JsonText, UtcTime, metadata, publish_on_commit, read_one, read_record
 from roost.core.problem import ProblemKind
+from roost.work.changes import record_operation
 from roost.work.errors import LeaseLost, OperationNotFound
 from roost.work.model import JSON, FreeSlots, Operation, OperationState
 
@@ -93,7 +94,9 @@ def add_operation(
         )
         .returning(*_FIELDS)
     )
-    return _read_operation(row.one())
+    operation = _read_operation(row.one())
+    record_operation(connection, operation, operation.state)
+    return operation
 
 
 def get_operation(connection: Connection, operation_id: str) -> Operation:
@@ -191,7 +194,7 @@ def _release_expired(connection: Connection, kind: str, now: datetime, exclude: 
     numbers = connection.execute(expired.with_for_update(skip_locked=True)).scalars().all()
     if numbers:
         idle = operations.update().where(_o.number.in_(numbers), _o.state == OperationState.RUNNING)
-        connection.execute(idle.values(state=OperationState.PENDING, **_IDLE))
+        _update_all(connection, idle.values(state=OperationState.PENDING, **_IDLE))
 
 
 def _due_subjects(connection: Connection, kind: str, now: datetime, slots: FreeSlots) -> Sequence[tuple[str, str]]:
@@ -234,10 +237,8 @@ def _begin_attempts(connection: Connection, due: sa.Select[tuple[int]], owner: s
         operations.update()
         .where(_o.number.in_(numbers))
         .values(state=OperationState.RUNNING, attempts=_o.attempts + 1, lease_owner=owner, lease_until=until)
-        .returning(_o.number, *_FIELDS)
     )
-    rows: list[Any] = sorted(connection.execute(query).all(), key=attrgetter("number"))
-    return [_read_operation(row) for row in rows]
+    return _update_all(connection, query)
 
 
 def extend_leases(connection: Connection, claims: Iterable[Operation], until: datetime) -> set[str]:
@@ -255,10 +256,14 @@ def lock_attempt(connection: Connection, operation: Operation) -> None:
         raise LeaseLost
 
 
-def update_payload(connection: Connection, operation: Operation, payload: JSON) -> None:
-    """Store the progress of an attempt, for steps that must not be repeated. Raises LeaseLost."""
+def update_payload(connection: Connection, operation: Operation, payload: JSON, step: str | None = None) -> None:
+    """Store the progress of an attempt, for steps that must not be repeated. Raises LeaseLost.
+
+    `step`: the name of the step that begins, as clients see it.
+    """
     if not _update_attempt(connection, operation, payload=payload):
         raise LeaseLost
+    record_operation(connection, operation, OperationState.RUNNING, step=step)
 
 
 def finish_operation(connection: Connection, operation: Operation, result: JSON) -> None:
@@ -291,14 +296,14 @@ def release_operations(connection: Connection, owner: str | None = None) -> int:
     query = operations.update().where(_o.state == OperationState.RUNNING)
     if owner is not None:
         query = query.where(_o.lease_owner == owner)
-    return connection.execute(query.values(state=OperationState.PENDING, **_IDLE)).rowcount
+    return len(_update_all(connection, query.values(state=OperationState.PENDING, **_IDLE)))
 
 
 def abandon_operations(connection: Connection, host: str) -> None:
     """Fail the unfinished operations of a host that does not come back."""
     error = {"kind": ProblemKind.UNAVAILABLE.value, "message": "The server of the operation was removed"}
     values = {"state": OperationState.FAILED, "error": error, "finished_at": clock.utc_now(), **_IDLE}
-    connection.execute(operations.update().where(_UNFINISHED, _o.host == host).values(values))
+    _update_all(connection, operations.update().where(_UNFINISHED, _o.host == host).values(values))
 
 
 def pause_operations(connection: Connection, kind: str, subject: str) -> None:
@@ -345,6 +350,7 @@ def sweep_operations(connection: Connection, before: datetime, limit: int) -> in
 def _end(connection: Connection, operation: Operation, **values: Any) -> None:
     if not _update_attempt(connection, operation, **values, **_IDLE):
         raise LeaseLost
+    record_operation(connection, operation, values["state"], values.get("error"))
 
 
 def _update_attempt(connection: Connection, operation: Operation, **values: Any) -> bool:
@@ -358,3 +364,12 @@ def _is_current(operation: Operation) -> sa.ColumnElement[bool]:
 
 def _read_operation(row: Any) -> Operation:
     return read_record(Operation, row, state=OperationState(row.state))
+
+
+def _update_all(connection: Connection, query: sa.Update) -> list[Operation]:
+    """Run an update of the states of operations; return them in the order of their numbers."""
+    rows: list[Any] = sorted(connection.execute(query.returning(_o.number, *_FIELDS)).all(), key=attrgetter("number"))
+    updated = [_read_operation(row) for row in rows]
+    for operation in updated:
+        record_operation(connection, operation, operation.state, operation.error)
+    return updated

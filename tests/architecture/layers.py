@@ -18,11 +18,12 @@ LAYERS: Mapping[str, tuple[str, ...]] = {
     "identity": ("core", "web"),
     "drivers": ("core", "net", "contracts", "warden"),  # the warden is never called, its folder is mounted
     "domains": ("core", "contracts", "identity"),
+    "events": ("core", "web", "identity"),  # streams of changes, which all layers record by `core.db`
     "slices": ("core", "net", "contracts", "web", "work", "identity", "domains"),
-    "hosts": ("core", "net", "contracts", "web", "identity", "domains", "slices", "package"),
+    "hosts": ("core", "net", "contracts", "web", "identity", "domains", "events", "slices", "package"),
     "app": (
         *("core", "net", "contracts", "migrations", "web", "work", "settings", "keyring", "identity"),
-        *("drivers", "domains", "slices", "hosts", "package"),
+        *("drivers", "domains", "events", "slices", "hosts", "package"),
     ),
     # The command line talks to a server, is one (`up`), or works beside one (`keys`): it never drives a part itself.
     "cli": (

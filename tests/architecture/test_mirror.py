@@ -24,6 +24,7 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
     "roost/storage/uploads/*.py": "tests/contract/test_storage_uploads.py",
     "roost/agents/lifecycle/*.py": "tests/contract/test_agents.py",  # workflows, tested over HTTP
     "roost/agents/commands/service.py": "tests/contract/test_workspace.py",
+    "roost/events/api.py": "tests/contract/test_events.py",
     "roost/agents/commands/api.py": "tests/contract/test_command_stream.py",
     "roost/agents/archives/*.py": "tests/contract/test_archives.py",  # between two servers
     "roost/agents/git/*.py": "tests/contract/test_git.py",  # with the real client

@@ -139,3 +139,22 @@ async def test_what_fails_or_ends_while_held_does_so_as_ever(gateways: GatewayTo
     await gateways.rotate("agent-1")
     await asyncio.sleep(0)
     assert token
+
+
+@pytest.mark.parametrize("is_rotated", [True, False])
+async def test_a_stream_ends_when_another_server_changes_the_token(
+    gateways: GatewayTokens, token: str, database: Database, dialect: str, *, is_rotated: bool
+) -> None:
+    if dialect == "sqlite":  # it has one server, where `hold_open` ends the stream
+        return
+    caller = await gateways.verify(token)
+    other = GatewayTokens(database, Sealer(Sensitive(bytes(32))))
+
+    async def stream() -> None:
+        async with asyncio.timeout(1.5), gateways.hold_open("agent-1", caller.token_digest):
+            if is_rotated:
+                await other.rotate("agent-1")
+            await asyncio.Event().wait()
+
+    with pytest.raises(Unauthorised if is_rotated else TimeoutError):
+        await stream()

@@ -54,6 +54,11 @@ def _block(digest: bytes, pack: str, **more: Any) -> Row:
     return "blocks", row | more
 
 
+def _event(number: int, kind: str, /, **more: Any) -> Row:
+    row: dict[str, Any] = {"tenant_id": TENANT, "number": number, "type": kind, "at": THEN + number, "agent_id": None}
+    return "events", row | more
+
+
 def _vectors(file: str, /, **more: Any) -> Row:
     row: dict[str, Any] = {
         "file_id": file,
@@ -362,6 +367,11 @@ ROWS: Mapping[str, Sequence[Row]] = {
         _segment("f1", '[[0,3,"t\\u00f6a"],[4,9,"water"]]', matrix=struct.pack("<4f", 1, 0, 0.6, 0.8)),
         _segment("f6", '[[0,1,"x"]]', number=2**31 - 1),
         ("vector_grants", {"group_id": "photos", "agent_id": "a1", "tenant_id": TENANT, "created_at": THEN}),
+    ],
+    "0041": [
+        ("event_streams", {"tenant_id": TENANT, "first_number": 7, "last_number": 8}),
+        _event(7, "agent.changed", subject_kind="agent", subject_id="a1", agent_id="a1", data='{"state":"running"}'),
+        _event(8, "file.added", subject_kind="file", subject_id="f" * 100, data='{"name":"t\\u00f6a"}'),
     ],
     "0020": [operation("unordered", "paused", kind="webhooks.deliver", subject="webhook/w2", tenant_id=TENANT)],
 }

@@ -29,6 +29,7 @@ from roost.core.db import Connection, Database, sealed
 from roost.drivers.blob.drafts import DraftStore
 from roost.drivers.blob.folder_store import FolderStore
 from roost.drivers.http_sender.contract import HttpSender
+from roost.events import store as events
 from roost.identity.api_keys import ApiKeys
 from roost.identity.caller import Plan
 from roost.identity.errors import Unauthorised
@@ -134,6 +135,12 @@ def _revisions() -> list[str]:
 
 def test_every_revision_is_told_of() -> None:
     assert sorted(ROWS) == _revisions()
+
+
+async def test_events_are_read(upgraded: Database) -> None:
+    found = await upgraded.read(lambda connection: events.list_events(connection, TENANT, 6, 10))
+    assert {one.number: one.type.value for one in found} == {7: "agent.changed", 8: "file.added"}
+    assert (found[0].agent_id, found[1].agent_id, found[1].data) == ("a1", None, {"name": "töa"})
 
 
 async def test_no_row_is_lost_and_every_table_has_some(upgraded: Database) -> None:

@@ -14,7 +14,7 @@ from roost.agents.channels.errors import BotTokenInUse
 from roost.agents.channels.model import Channel
 from roost.agents.registry.repository import AgentRepository
 from roost.core import clock
-from roost.core.db import Database
+from roost.core.db import Database, DataChange, record_change
 from roost.core.seal import Sealer, UnsealFailed
 from roost.core.sensitive import Sensitive
 from roost.drivers.engine.abilities.channels import ChannelSetup, DmPolicy
@@ -61,10 +61,16 @@ class ChannelRepository:
         for channel in channels:
             if not store.upsert_channel(connection, agent_id, channel, self._seal(agent_id, channel), clock.utc_now()):
                 raise BotTokenInUse
+            _record(connection, agent_id, channel.name, "saved")
 
     async def remove(self, agent_id: str, name: str) -> None:
         """Remove a channel; idempotent."""
-        await self._db.write(lambda connection: store.delete_channel(connection, agent_id, name))
+
+        def change(connection: Connection) -> None:
+            if store.delete_channel(connection, agent_id, name):
+                _record(connection, agent_id, name, "removed")
+
+        await self._db.write(change)
 
     @staticmethod
     def remove_all(connection: Connection, agent_id: str) -> None:
@@ -89,6 +95,10 @@ class ChannelRepository:
             enabled=row.enabled,
             bot_name=row.bot_name,
         )
+
+
+def _record(connection: Connection, agent_id: str, name: str, action: str) -> None:
+    record_change(connection, DataChange("channel", "changed", name, agent_id=agent_id, data={"action": action}))
 
 
 def _associated_data(agent_id: str, channel: str) -> str:

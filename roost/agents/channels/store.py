@@ -60,8 +60,9 @@ def upsert_channel(connection: Connection, agent_id: str, channel: Channel, enve
     return True
 
 
-def delete_channel(connection: Connection, agent_id: str, channel: str) -> None:
-    connection.execute(agent_channels.delete().where(*_is(agent_id, channel)))
+def delete_channel(connection: Connection, agent_id: str, channel: str) -> bool:
+    """Delete a channel; return whether there was one."""
+    return connection.execute(agent_channels.delete().where(*_is(agent_id, channel))).rowcount == 1
 
 
 def delete_channels(connection: Connection, agent_id: str) -> None:

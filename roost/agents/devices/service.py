@@ -8,6 +8,7 @@ from roost.agents.devices.errors import DevicesUnsupported
 from roost.agents.devices.model import DeviceApprovals, FailedDeviceApproval
 from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.core import log
+from roost.core.db import Database, DataChange, write_change
 from roost.drivers.engine.abilities.devices import DeviceList, DeviceRequestNotFound
 from roost.drivers.engine.contract import EngineFailed
 from roost.drivers.runtime.contract import ContainerNotRunning
@@ -17,7 +18,8 @@ _log = log.get_logger("devices")
 
 
 class DeviceService:
-    def __init__(self, runtimes: AgentRuntimes) -> None:
+    def __init__(self, db: Database, runtimes: AgentRuntimes) -> None:
+        self._db = db
         self._runtimes = runtimes
 
     async def list(self, agent_id: str) -> DeviceList | None:
@@ -37,6 +39,9 @@ class DeviceService:
             raise DeviceRequestNotFound
         async with _engine_failures(agent_id):
             await engine.devices.approve(context, request_id)
+        await write_change(
+            self._db, DataChange("device", "changed", request_id, agent_id=agent_id, data={"action": "approved"})
+        )
 
     async def approve_all(self, agent_id: str) -> DeviceApprovals:
         """Approve the requests that are pending at the call. Raises AgentNotFound, EngineFailed."""

@@ -174,7 +174,7 @@ class UpdateWorkflow:
         """Record the step and the agent's version in one transaction."""
 
         def write(connection: Connection) -> None:
-            work.update_payload(connection, operation, asdict(step))
+            work.update_payload(connection, operation, asdict(step), step.phase)
             self._agents.set_version(connection, operation.subject, version)
 
         await operation.guard(write)

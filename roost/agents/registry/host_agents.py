@@ -6,6 +6,7 @@ from sqlalchemy import Connection
 
 from roost.agents.registry import store
 from roost.agents.registry.model import SERVER_REMOVED, TRANSITIONS, Agent, AgentState
+from roost.agents.registry.repository import record_agent_changes
 from roost.core import clock
 from roost.core.db import Database
 
@@ -22,7 +23,7 @@ class HostAgents:
     def set_states(self, connection: Connection, agent_ids: Collection[str], to: AgentState) -> None:
         """Set the state of those agents for which the transition is allowed, without a reason."""
         sources = [state for state, targets in TRANSITIONS.items() if to in targets]
-        store.set_states(connection, agent_ids, sources, to, clock.utc_now())
+        record_agent_changes(connection, store.set_states(connection, agent_ids, sources, to, clock.utc_now()))
 
     async def adopt_unassigned(self, stored: Collection[str] | None) -> None:
         """Assign agents of no host to this one: those in `stored`, or all."""
@@ -31,6 +32,7 @@ class HostAgents:
             for agent in store.list_host_agents(connection, None):
                 if stored is None or agent.id in stored:
                     store.set_host(connection, agent.id, self._host_id)
+                    record_agent_changes(connection, [agent.id])
 
         await self._db.write(adopt)
 
@@ -45,4 +47,5 @@ def abandon_host(connection: Connection, host_id: str) -> int:
         else:
             store.set_host(connection, agent.id, None)
             store.set_state(connection, agent.id, AgentState.NOT_RUNNING, SERVER_REMOVED, clock.utc_now())
+            record_agent_changes(connection, [agent.id])
     return len(agents)

@@ -1,6 +1,6 @@
 """Agent records. Other slices change states by `set_state` and `HostAgents.set_states`, which enforce transitions."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 from sqlalchemy import Connection
@@ -10,7 +10,7 @@ from roost.agents.registry.agent_ports import AgentPorts
 from roost.agents.registry.errors import AgentLimitReached, AgentNotFound, AgentOnOtherHost
 from roost.agents.registry.model import REASON_LIMIT, SERVER_REMOVED, TRANSITIONS, Agent, AgentProfile, AgentState
 from roost.core import clock, ids
-from roost.core.db import Database
+from roost.core.db import Database, DataChange, record_change
 from roost.core.log import redact_credentials
 from roost.core.sanitize import sanitize_lines
 from roost.core.seal import Sealer, UnsealFailed
@@ -86,6 +86,7 @@ class AgentRepository:
         store.insert_agent(connection, agent, self._sealer.seal(internal.encode(), _place(agent.id)))
         if self.ports is not None:
             self.ports.assign(connection, agent.id)
+        _record(connection, "created", agent)
         return agent
 
     def lock(self, connection: Connection, agent_id: str) -> Agent:
@@ -106,10 +107,12 @@ class AgentRepository:
             return False
         shown = redact_credentials(sanitize_lines(reason))[-REASON_LIMIT:] if reason else None
         store.set_state(connection, agent_id, to, shown, clock.utc_now())
+        _record(connection, "changed", replace(agent, state=to, reason=shown))
         return True
 
     def set_version(self, connection: Connection, agent_id: str, version: str) -> None:
         store.set_version(connection, agent_id, version, clock.utc_now())
+        record_agent_changes(connection, [agent_id])
 
     async def update_profile(self, agent_id: str, change: Callable[[AgentProfile], AgentProfile]) -> Agent:
         """Replace the profile with the result of `change`. Raises AgentNotFound and the errors of `change`."""
@@ -120,6 +123,7 @@ class AgentRepository:
                 raise AgentNotFound
             changed = replace(agent, profile=change(agent.profile), updated_at=clock.utc_now())
             store.set_profile(connection, agent_id, changed.profile, changed.updated_at)
+            _record(connection, "changed", changed)
             return changed
 
         return await self._db.write(update)
@@ -128,6 +132,7 @@ class AgentRepository:
         """Mark an agent deleted, which hides it. Raises AgentNotFound."""
         if not store.mark_deleted(connection, agent_id, clock.utc_now()):
             raise AgentNotFound
+        record_change(connection, DataChange("agent", "deleted", agent_id, agent_id=agent_id))
         if self.ports is not None:
             self.ports.release(connection, agent_id)
 
@@ -150,6 +155,30 @@ class AgentRepository:
             return Sensitive(self._sealer.open(sealed, _place(agent_id)).reveal().decode())
         except UnicodeDecodeError:
             raise UnsealFailed from None
+
+
+def find_tenant_id(connection: Connection, agent_id: str) -> str | None:
+    """Return the tenant of an agent, even of one that is marked deleted; None if it does not exist."""
+    agent = store.get_agent(connection, agent_id)
+    return None if agent is None else agent.tenant_id
+
+
+def record_agent_changes(connection: Connection, agent_ids: Collection[str]) -> None:
+    """Record that agents changed, as their rows are now, in the transaction of the change."""
+    for agent_id in agent_ids:
+        if (agent := store.get_agent(connection, agent_id)) is not None:
+            _record(connection, "changed", agent)
+
+
+def _record(connection: Connection, verb: str, agent: Agent) -> None:
+    data = {
+        "name": agent.profile.name,
+        "state": agent.state.value,
+        "reason": agent.reason,
+        "engine": agent.engine,
+        "engine_version": agent.engine_version,
+    }
+    record_change(connection, DataChange("agent", verb, agent.id, agent.tenant_id, agent.id, data))
 
 
 def _place(agent_id: str) -> str:

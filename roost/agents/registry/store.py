@@ -1,7 +1,7 @@
 """SQL of agents and of the ports of their addresses."""
 
 from collections import namedtuple
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
 from functools import lru_cache
@@ -100,10 +100,11 @@ def set_state(connection: Connection, agent_id: str, state: AgentState, reason: 
 
 def set_states(
     connection: Connection, agent_ids: Collection[str], sources: Collection[AgentState], to: AgentState, at: datetime
-) -> None:
-    """Set the state of those agents that are in one of the states `sources`."""
+) -> Sequence[str]:
+    """Set the state of those agents that are in one of the states `sources`; return their ids."""
     is_meant = agents.c.id.in_(agent_ids) & agents.c.state.in_(sources) & agents.c.deleted.is_(False)
-    connection.execute(agents.update().where(is_meant).values(state=to.value, reason=None, updated_at=at))
+    query = agents.update().where(is_meant).values(state=to.value, reason=None, updated_at=at)
+    return connection.execute(query.returning(agents.c.id)).scalars().all()
 
 
 def set_version(connection: Connection, agent_id: str, version: str, at: datetime) -> None:

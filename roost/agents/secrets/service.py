@@ -23,7 +23,7 @@ from roost.agents.secrets.errors import (
 from roost.agents.secrets.model import AttachedSecret, ProviderKey, Secret, SecretKind, SecretWithAgents
 from roost.agents.secrets.secret_sealer import SecretSealer
 from roost.core import clock, ids
-from roost.core.db import Database
+from roost.core.db import Database, DataChange, record_change
 from roost.core.seal import OVERHEAD, Sealer
 from roost.core.sensitive import Sensitive
 from roost.identity import tenants
@@ -78,6 +78,7 @@ class SecretService:
             now = clock.utc_now()
             secret = Secret(ids.new_id(), tenant_id, name, kind, 1, now, now)
             store.insert_secret(connection, secret, self._sealer.seal(secret, checked))
+            _record(connection, secret, "created")
             return secret
 
         return await self._db.write(add)
@@ -94,6 +95,7 @@ class SecretService:
             agents = store.list_agents(connection, secret_id)
             for agent_id in agents:
                 _check_agent_secrets(connection, agent_id)
+            _record(connection, secret, "updated")
             return secret, agents
 
         secret, agents = await self._db.write(change)
@@ -106,10 +108,11 @@ class SecretService:
 
         def remove(connection: Connection) -> None:
             tenants.lock_tenant(connection, tenant_id)
-            self._get(connection, tenant_id, secret_id)
+            secret = self._get(connection, tenant_id, secret_id)
             if store.list_agents(connection, secret_id):
                 raise SecretAttached
             store.delete_secret(connection, secret_id)
+            _record(connection, secret, "deleted")
 
         await self._db.write(remove)
 
@@ -136,17 +139,25 @@ class SecretService:
         """Attach secrets in the caller's transaction; call `notify_listeners` after the commit."""
         tenants.lock_tenant(connection, tenant_id)
         self._agents.lock(connection, agent_id)
-        requested = [self._get(connection, tenant_id, secret_id).id for secret_id in dict.fromkeys(secret_ids)]
+        requested = [self._get(connection, tenant_id, secret_id) for secret_id in dict.fromkeys(secret_ids)]
         attached = {row.secret.id for row in store.list_agent_secrets(connection, agent_id)}
-        new = [secret_id for secret_id in requested if secret_id not in attached]
-        store.insert_attachments(connection, agent_id, new, clock.utc_now())
+        new = [secret for secret in requested if secret.id not in attached]
+        store.insert_attachments(connection, agent_id, [secret.id for secret in new], clock.utc_now())
         _check_agent_secrets(connection, agent_id)
+        for secret in new:
+            _record(connection, secret, "attached", agent_id)
         return len(new)
 
     async def detach(self, agent_id: str, secret_id: str) -> None:
         """Detach a secret. Raises SecretNotFound if it is not attached to the agent."""
-        if not await self._db.write(lambda connection: store.delete_attachment(connection, agent_id, secret_id)):
-            raise SecretNotFound
+
+        def remove(connection: Connection) -> None:
+            attached = {row.secret.id: row.secret for row in store.list_agent_secrets(connection, agent_id)}
+            if not store.delete_attachment(connection, agent_id, secret_id):
+                raise SecretNotFound
+            _record(connection, attached[secret_id], "detached", agent_id)
+
+        await self._db.write(remove)
         self.notify_listeners(agent_id)
 
     @staticmethod
@@ -172,6 +183,11 @@ class SecretService:
             return self._sealer.open(row)
         except UnreadableSecret:  # logged; the list stays readable, so that the owner can find and replace the value
             return None
+
+
+def _record(connection: Connection, secret: Secret, action: str, agent_id: str | None = None) -> None:
+    data = {"name": secret.name, "action": action}
+    record_change(connection, DataChange("secret", "changed", secret.id, secret.tenant_id, agent_id, data))
 
 
 def _check_agent_secrets(connection: Connection, agent_id: str) -> None:

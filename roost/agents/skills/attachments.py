@@ -22,7 +22,7 @@ from roost.agents.skills.delivery import SkillDelivery
 from roost.agents.skills.errors import ConflictingSkills, SkillNotFound, SkillVersionConflict, TooManySkills
 from roost.agents.skills.model import AttachedSkill, AttachedSkillDetail, LibrarySkill, SkillUpdate
 from roost.agents.skills.requirements import SkillRequirements
-from roost.agents.skills.service import find_skill
+from roost.agents.skills.service import find_skill, record_skill_change
 from roost.core import clock, log
 from roost.core.db import Database
 from roost.core.problem import Problem
@@ -120,6 +120,8 @@ class AgentSkillService:
             model.check_acknowledged(one.skill.name, one.version.verdict, acknowledged=acknowledged)
         versions = {skill_id: one.version.id for skill_id, one in new.items()}
         store.insert_attachments(connection, agent_id, versions, clock.utc_now())
+        for one in new.values():
+            record_skill_change(connection, one.skill, "attached", agent_id, one.version.version)
         return named
 
     @staticmethod
@@ -145,7 +147,9 @@ class AgentSkillService:
 
         def remove(connection: Connection) -> str | None:
             self._agents.lock(connection, agent_id)
-            store.delete_attachment(connection, agent_id, _find_attached(connection, agent_id, reference).skill.id)
+            skill = _find_attached(connection, agent_id, reference).skill
+            store.delete_attachment(connection, agent_id, skill.id)
+            record_skill_change(connection, skill, "detached", agent_id)
             return self._enqueue(connection, agent_id)
 
         await self._wait(await self._db.write(remove))
@@ -189,6 +193,7 @@ class AgentSkillService:
                 raise SkillVersionConflict(f"Skill version conflict: {to.version} is older than {present}")
             model.check_acknowledged(before.skill.name, to.verdict, acknowledged=acknowledged)
             store.set_attached_version(connection, agent_id, before.skill.id, to.id)
+            record_skill_change(connection, before.skill, "updated", agent_id, to.version)
             after = replace(before, version=to, is_delivered=False)
             return before, after, self._enqueue(connection, agent_id)
 

@@ -26,7 +26,7 @@ from roost.agents.skills.stored_bundle import read_bundle, without_marker, write
 from roost.agents.skills.verdict import Verdict, check_bundle
 from roost.core import clock, ids, log
 from roost.core.daemon_thread import run_in_daemon_thread
-from roost.core.db import Database
+from roost.core.db import Database, DataChange, record_change
 from roost.core.problem import Problem
 from roost.identity import tenants
 from roost.identity.model import Tenant
@@ -141,6 +141,7 @@ class SkillService:
                 release_packs(connection, model.holder_of(one.id))
             if len(removed) == len(versions):
                 store.delete_skill(connection, found.skill.id)
+            record_skill_change(connection, found.skill, "deleted")
             return found.skill
 
         return await self._db.write(remove)
@@ -227,6 +228,7 @@ class SkillService:
         reference = PackReference(pack_id, model.holder_of(version.id), tenant_id, ContentNetwork.PRIVATE)
         hold_pack(connection, reference)
         self._check_quota(connection, tenant)
+        record_skill_change(connection, skill, "registered", version=version.version)
         return RegisteredSkill(skill, version, is_new=True)
 
 
@@ -242,6 +244,14 @@ def find_skill(connection: Connection, tenant_id: str, reference: str) -> Librar
     if found is None:
         raise SkillNotFound
     return found
+
+
+def record_skill_change(
+    connection: Connection, skill: Skill, action: str, agent_id: str | None = None, version: str | None = None
+) -> None:
+    """Record a change of a skill, or of its attachment to an agent, in the transaction of the change."""
+    data = {"name": skill.name, "action": action, "version": version}
+    record_change(connection, DataChange("skill", "changed", skill.id, skill.tenant_id, agent_id, data))
 
 
 async def _check(bundle: Bundle) -> _CheckedBundle:

@@ -27,7 +27,7 @@ from roost.agents.snapshots.index import decode_index, encode_index, expect_entr
 from roost.agents.snapshots.model import Snapshot, SnapshotTrigger, SyncStatus
 from roost.agents.snapshots.restore import open_to_write, restore_tree
 from roost.agents.snapshots.state_tree import StateTree
-from roost.agents.snapshots.taking import LoadSecrets, SnapshotTaker, hold_needed, read_status
+from roost.agents.snapshots.taking import LoadSecrets, SnapshotTaker, hold_needed, insert_snapshot, read_status
 from roost.core import clock, ids, log
 from roost.core.db import Database
 from roost.core.problem import Problem, ProblemKind, ServiceUnavailable
@@ -198,7 +198,7 @@ class SnapshotService:
             label=None,
             created_at=clock.utc_now(),
         )
-        store.insert_snapshot(connection, own)
+        insert_snapshot(connection, agent, own)
         hold_needed(connection, agent)
         payload = {"snapshot": own.id, "is_writing": True, "then": then, "state": own.state_cid is not None}
         return _enqueue(connection, kind=model.RESTORE, agent=agent, payload=payload)
@@ -266,7 +266,7 @@ class SnapshotService:
 
     def _begin(self, operation: ClaimedOperation, connection: Connection) -> None:
         """Record that writing begins."""
-        work.update_payload(connection, operation, {**operation.payload, "is_writing": True})
+        work.update_payload(connection, operation, {**operation.payload, "is_writing": True}, "write")
         if operation.payload.get("state"):
             self._gateways.mark_starting(connection, operation.subject)
 

@@ -20,7 +20,7 @@ from roost.agents.snapshots.model import SkippedFile, SkipReason, Snapshot, Snap
 from roost.agents.snapshots.secret_search import SecretSearch
 from roost.agents.snapshots.state_tree import StateTree
 from roost.core import clock, ids, log
-from roost.core.db import Database
+from roost.core.db import Database, DataChange, record_change
 from roost.core.problem import Problem, ServiceUnavailable
 from roost.core.sensitive import Sensitive
 from roost.drivers.runtime.warden_client import WardenClient
@@ -98,7 +98,7 @@ class SnapshotTaker:
                 for one in new:
                     one.publish_pack(connection)
                 if snapshot is not status.snapshot:
-                    store.insert_snapshot(connection, snapshot)
+                    insert_snapshot(connection, agent, snapshot)
                 else:
                     store.set_capture(connection, snapshot.id, captured.packs, state.packs if state else None, searched)
                 store.save_index(connection, agent.id, snapshot.id, clock.utc_now(), data, state_data)
@@ -149,6 +149,13 @@ def remove_snapshots(connection: Connection, agent_id: str) -> None:
     store.delete_all(connection, agent_id)
     release_packs(connection, _holder(agent_id))
     release_packs(connection, _state_holder(agent_id))
+
+
+def insert_snapshot(connection: Connection, agent: Agent, snapshot: Snapshot) -> None:
+    """Insert a snapshot of an agent and record that, in the caller's transaction."""
+    store.insert_snapshot(connection, snapshot)
+    data = {"cid": snapshot.cid, "trigger": snapshot.trigger.value}
+    record_change(connection, DataChange("snapshot", "created", snapshot.id, agent.tenant_id, agent.id, data))
 
 
 def hold_needed(connection: Connection, agent: Agent, kept: str | None = None) -> None:

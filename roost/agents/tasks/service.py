@@ -7,6 +7,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import Any
 from weakref import WeakValueDictionary
 
 from roost.agents.registry.agent_runtimes import AgentRuntimes
@@ -21,6 +22,7 @@ from roost.agents.tasks.errors import (
     TasksUnsupported,
 )
 from roost.core import log
+from roost.core.db import Database, DataChange, write_change
 from roost.core.problem import Problem
 from roost.drivers.engine.abilities import tasks as ability
 from roost.drivers.engine.abilities.agent_context import AgentContext
@@ -52,7 +54,8 @@ class _TaskEngine:
 
 
 class TaskService:
-    def __init__(self, runtimes: AgentRuntimes) -> None:
+    def __init__(self, db: Database, runtimes: AgentRuntimes) -> None:
+        self._db = db
         self._runtimes = runtimes
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
@@ -67,7 +70,9 @@ class TaskService:
         async with self._exclusive_engine(agent_id, TaskCreateFailed) as engine:
             if len(await engine.list()) >= model.TASK_LIMIT:
                 raise TaskLimitReached
-            return await engine.tasks.create(engine.context, spec)
+            task = await engine.tasks.create(engine.context, spec)
+            await self._record(agent_id, task.id, "changed", action="created", name=task.name)
+            return task
 
     async def get(self, agent_id: str, task_id: str) -> Task:
         """Return one task. Raises TaskNotFound, AgentNotFound, EngineFailed."""
@@ -78,7 +83,7 @@ class TaskService:
         """Change the given fields. Raises InvalidTaskParameters, TaskNotFound, AgentNotFound, EngineFailed."""
         change = model.parse_task_change(fields)
         async with self._exclusive_engine(agent_id, EngineFailed) as engine:
-            return await engine.update(model.validate_task_id(task_id), change)
+            return await self._update(agent_id, engine, model.validate_task_id(task_id), change)
 
     async def toggle(self, agent_id: str, task_id: str, enabled: object = None) -> Task:
         """Enable or disable a task; None toggles it. Raises the errors of `update`."""
@@ -87,12 +92,13 @@ class TaskService:
             now = await engine.get(model.validate_task_id(task_id))
             if target is now.enabled:
                 return now
-            return await engine.update(task_id, TaskChange(enabled=not now.enabled))
+            return await self._update(agent_id, engine, task_id, TaskChange(enabled=not now.enabled))
 
     async def delete(self, agent_id: str, task_id: str) -> None:
         """Delete a task. Raises TaskNotFound, AgentNotFound, EngineFailed."""
         async with self._exclusive_engine(agent_id, EngineFailed) as engine:
             await engine.tasks.delete(engine.context, model.validate_task_id(task_id))
+            await self._record(agent_id, task_id, "changed", action="deleted")
 
     async def run(self, agent_id: str, task_id: str) -> None:
         """Start a run now. Raises TaskAlreadyRunning, TaskNotFound, AgentNotFound, EngineFailed."""
@@ -100,11 +106,20 @@ class TaskService:
             if (await engine.get(model.validate_task_id(task_id))).running:
                 raise TaskAlreadyRunning
             await engine.tasks.run(engine.context, task_id)
+            await self._record(agent_id, task_id, "run", state="started")
 
     async def list_runs(self, agent_id: str, task_id: str, limit: int) -> Sequence[TaskRun]:
         """List runs, newest first. Raises TaskNotFound, AgentNotFound, EngineFailed."""
         async with self._engine(agent_id, EngineFailed) as engine:
             return await engine.tasks.runs(engine.context, model.validate_task_id(task_id), limit)
+
+    async def _update(self, agent_id: str, engine: _TaskEngine, task_id: str, change: TaskChange) -> Task:
+        task = await engine.update(task_id, change)
+        await self._record(agent_id, task.id, "changed", action="updated", name=task.name, enabled=task.enabled)
+        return task
+
+    async def _record(self, agent_id: str, task_id: str, verb: str, **data: Any) -> None:
+        await write_change(self._db, DataChange("task", verb, task_id, agent_id=agent_id, data=data))
 
     @asynccontextmanager
     async def _exclusive_engine(self, agent_id: str, failure: type[Problem]) -> AsyncGenerator[_TaskEngine]:

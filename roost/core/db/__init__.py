@@ -2,7 +2,8 @@
 
 from sqlalchemy import Connection
 
-from roost.core.db.database import Database, metadata, publish_on_commit
+from roost.core.db.changes import DataChange, record_change, take_changes
+from roost.core.db.database import Database, metadata, publish_on_commit, write_change
 from roost.core.db.insert import insert_many, insert_or_ignore, update_or_ignore
 from roost.core.db.paging import page_by_creation
 from roost.core.db.prepared_query import PreparedQuery
@@ -11,6 +12,7 @@ from roost.core.db.types import IdQuery, JsonText, UtcTime
 
 __all__ = [
     "Connection",
+    "DataChange",
     "Database",
     "IdQuery",
     "JsonText",
@@ -23,6 +25,9 @@ __all__ = [
     "publish_on_commit",
     "read_one",
     "read_record",
+    "record_change",
     "record_values",
+    "take_changes",
     "update_or_ignore",
+    "write_change",
 ]

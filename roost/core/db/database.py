@@ -22,6 +22,7 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import DBAPIError
 
 from roost.core import log
+from roost.core.db.changes import CHANGES, DataChange, record_change
 from roost.core.db.long_reads import LONG_READS, LongReadThreads
 from roost.core.problem import ServiceUnavailable
 
@@ -91,6 +92,7 @@ class Database:
         self.version = 0
         """A number that is another one after each write transaction of this process."""
         self._listeners: list[Callable[[frozenset[str]], None]] = []
+        self._commit_hooks: list[Callable[[Connection], None]] = []
 
     async def read(self, fn: Callable[[Connection], T]) -> T:
         """Run `fn(connection)` in one read transaction and return its result."""
@@ -109,13 +111,7 @@ class Database:
         caller does not stop the transaction. Raises DatabaseWriteFailed.
         """
         topics = set[str]()
-
-        def transaction(connection: Connection) -> T:
-            topics.clear()
-            connection.info[_TOPICS] = topics
-            return fn(connection)
-
-        result = await asyncio.get_running_loop().run_in_executor(self._threads, self._write_here, transaction)
+        result = await asyncio.get_running_loop().run_in_executor(self._threads, self._write_here, fn, topics)
         if topics:
             for listener in self._listeners:
                 listener(frozenset(topics))
@@ -126,9 +122,13 @@ class Database:
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
 
+    def add_commit_hook(self, hook: Callable[[Connection], None]) -> None:
+        """Call `hook(connection)` as the last step of every write transaction; its exceptions undo the transaction."""
+        self._commit_hooks.append(hook)
+
     def run(self, fn: Callable[[Connection], T]) -> T:
         """Run `fn(connection)` in one write transaction without an event loop (for the command line)."""
-        return self._threads.submit(self._write_here, fn).result()
+        return self._threads.submit(self._write_here, fn, set()).result()
 
     async def ping(self) -> None:
         await self.read(lambda connection: connection.exec_driver_sql("SELECT 1").scalar())
@@ -153,9 +153,18 @@ class Database:
         finally:
             self._idle.append(connection)
 
-    def _write_here(self, fn: Callable[[Connection], T]) -> T:
+    def _write_here(self, fn: Callable[[Connection], T], topics: set[str]) -> T:
+        def transaction(connection: Connection) -> T:
+            topics.clear()
+            connection.info[_TOPICS] = topics
+            connection.info[CHANGES] = []
+            result = fn(connection)
+            for hook in self._commit_hooks:
+                hook(connection)
+            return result
+
         try:
-            return _transact(self.writer, fn)
+            return _transact(self.writer, transaction)
         finally:
             self.version = next(self._versions)  # after a failure too: the connection may be cut after the commit
 
@@ -163,6 +172,17 @@ class Database:
 def publish_on_commit(connection: Connection, topic: str) -> None:
     """Tell the subscribers of this process about `topic` when the transaction of the connection commits."""
     connection.info.setdefault(_TOPICS, set()).add(topic)
+
+
+async def write_change(db: Database, change: DataChange) -> None:
+    """Record a change that was made outside of the database, for example by an engine.
+
+    A database that cannot be written does not undo that change, so it is no error of it.
+    """
+    try:
+        await db.write(lambda connection: record_change(connection, change))
+    except ServiceUnavailable as problem:
+        _log.warning("database.change_not_recorded", type=change.type, id=change.id, reason=problem.message)
 
 
 def _transact(engine: Engine, fn: Callable[[Connection], T], tries: int = 3) -> T:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from sqlalchemy import Connection
 
 from roost.core import clock, ids, page_cursor
-from roost.core.db import Database, IdQuery
+from roost.core.db import Database, DataChange, IdQuery, record_change
 from roost.core.page_cursor import PageCursor
 from roost.identity import tenants
 from roost.storage.content import service as content
@@ -176,6 +176,14 @@ class FileService:
         return True
 
     def _notify(self, connection: Connection, change: FileEvent, file: File, before: File | None = None) -> None:
+        data = {
+            "name": file.metadata.name,
+            "cid": file.cid,
+            "size": file.size,
+            "network": file.network.value,
+            "group_id": file.metadata.group_id,
+        }
+        record_change(connection, DataChange("file", change.removeprefix("file_"), file.id, file.tenant_id, data=data))
         for listener in self._listeners:
             listener(connection, change, file, before)
 

@@ -11,7 +11,7 @@ from roost.agents.channels.store import agent_channels
 from roost.agents.registry.errors import AgentNotFound
 from roost.agents.registry.model import AgentProfile
 from roost.agents.registry.repository import AgentRepository
-from roost.core.db import Connection, Database
+from roost.core.db import Connection, Database, DataChange, take_changes
 from roost.core.seal import UnsealFailed
 from roost.core.sensitive import Sensitive
 from roost.identity import tenants
@@ -85,3 +85,17 @@ async def test_an_envelope_opens_only_where_it_belongs(env: ChannelEnv) -> None:
     with pytest.raises(UnsealFailed):
         await env.channels.get_channels(one)
     assert await env.channels.get_private_values(one) == {}
+
+
+async def test_changes_are_recorded_without_tokens(env: ChannelEnv) -> None:
+    recorded: list[DataChange] = []
+    env.db.add_commit_hook(lambda connection: recorded.extend(take_changes(connection)))
+    one = await env.agent()
+    recorded.clear()
+    await env.channels.save(one, SLACK)
+    await env.channels.remove(one, SLACK.name)
+    await env.channels.remove(one, SLACK.name)
+    assert recorded == [
+        DataChange("channel", "changed", "slack", agent_id=one, data={"action": "saved"}),
+        DataChange("channel", "changed", "slack", agent_id=one, data={"action": "removed"}),
+    ]

@@ -1,0 +1,55 @@
+"""`roost events`: the changes of the last hour, and those that come, over connections that break."""
+
+import json
+from typing import Any
+
+from tests.cli.terminal import run
+from tests.cli.test_logs import Streams, streams, tells
+
+
+def event(number: int, kind: str = "file.added", **more: Any) -> dict[str, Any]:
+    made = {"id": str(number), "type": kind, "at": "2026-01-02T03:04:05.000006Z", "agentId": None}
+    return {**made, "subject": {"kind": "file", "id": "f1"}, "data": {"name": "töa\u001b"}, **more}
+
+
+def message(number: int, kind: str) -> dict[str, Any]:
+    return event(number, kind, subject=None, data={})
+
+
+def events(server: Streams, *arguments: str) -> Any:
+    return run("events", *arguments, ROOST_URL=server.url, ROOST_TOKEN="key")
+
+
+def test_the_stored_events_are_printed_once() -> None:
+    with streams(tells(event(7)), tells(event(8, data={}), message(8, "heartbeat"), event(9))) as server:
+        ran = events(server, "--types", "file")
+    assert ran.stdout.splitlines() == [
+        '     7  2026-01-02T03:04:05.000006Z  file.added         f1  name="t\\u00f6a\\u001b"',
+        "     8  2026-01-02T03:04:05.000006Z  file.added         f1",
+    ]
+    assert ran.exit_code == 0
+    assert [path for path, _ in server.asked] == ["/v0/events?types=file&after=oldest", "/v0/events?types=file&after=7"]
+
+
+def test_events_are_followed_after_the_last_position() -> None:
+    first = tells(message(3, "heartbeat"), event(4), message(6, "heartbeat"))
+    second = tells(message(20, "reset"), code=1008, reason="Unauthorized")
+    with streams(first, second) as server:
+        ran = events(server, "-f", "--agent", "Ada", "-o", "json")
+    assert [json.loads(line)["id"] for line in ran.stdout.splitlines()] == ["4", "20"]
+    paths = [path for path, _ in server.asked if path != "/v0/agents"]
+    assert paths == ["/v0/agents/a1/events", "/v0/agents/a1/events?after=6"]
+    assert (ran.exit_code, ran.stderr.splitlines()[-1]) == (4, "Error: Unauthorized")
+
+
+def test_a_reset_says_what_to_do() -> None:
+    with streams(tells(message(20, "reset"), message(20, "heartbeat"))) as server:
+        assert "some events are gone: reload" in events(server, "--after", "3").stdout
+    assert server.asked[0][0] == "/v0/events?after=3"
+
+
+def test_refusals() -> None:
+    with streams() as server:
+        ran = events(server)
+    assert (ran.exit_code, ran.stderr) == (5, "Error: Agent not found\n")
+    assert run("events", ROOST_URL="http://127.0.0.1:1", ROOST_TOKEN="key").exit_code == 3
