@@ -28,6 +28,7 @@ from roost.agents.skills import api as skills
 from roost.agents.snapshots import api as snapshots
 from roost.agents.tasks import api as tasks
 from roost.agents.templates import api as templates
+from roost.agents.terminals import api as terminals
 from roost.agents.versions import api as versions
 from roost.core.sensitive import Sensitive
 from roost.hosts import discovery, health, openapi
@@ -56,6 +57,34 @@ from roost.storage.webhooks import api as webhooks
 from roost.web import errors
 from roost.web.service_registry import ServiceRegistry
 
+_AGENT_ROUTERS = (
+    archives.router,
+    lifecycle.router,
+    commands.router,
+    terminals.router,
+    agent_files.router,
+    git.router,
+    snapshots.router,
+    channels.router,
+    secrets.router,
+    skills.router,
+    hub.router,
+    openclaw_registry.router,
+    clawhub.router,
+    versions.router,
+    scripts.router,
+    tasks.router,
+    templates.router,
+    devices.router,
+    agent_routes.router,
+    agent_domains.router,
+    runtime_config.router,
+    logs.router,
+    models.router,
+    platform.router,
+    sign_in.router,
+)
+
 
 def create_application(
     services: ServiceRegistry,
@@ -76,30 +105,8 @@ def create_application(
     errors.install_error_handlers(app)
     app.add_middleware(PathRewriteMiddleware)
     app.add_middleware(HeadMiddleware, routes=app.routes)  # around the rewriting, which knows no HEAD
-    app.include_router(archives.router)
-    app.include_router(lifecycle.router)
-    app.include_router(commands.router)
-    app.include_router(agent_files.router)
-    app.include_router(git.router)
-    app.include_router(snapshots.router)
-    app.include_router(channels.router)
-    app.include_router(secrets.router)
-    app.include_router(skills.router)
-    app.include_router(hub.router)
-    app.include_router(openclaw_registry.router)
-    app.include_router(clawhub.router)
-    app.include_router(versions.router)
-    app.include_router(scripts.router)
-    app.include_router(tasks.router)
-    app.include_router(templates.router)
-    app.include_router(devices.router)
-    app.include_router(agent_routes.router)
-    app.include_router(agent_domains.router)
-    app.include_router(runtime_config.router)
-    app.include_router(logs.router)
-    app.include_router(models.router)
-    app.include_router(platform.router)
-    app.include_router(sign_in.router)
+    for router in _AGENT_ROUTERS:
+        app.include_router(router)
     app.include_router(tus.creation_router)  # before form uploads, which have the same path
     app.include_router(tus.router)
     app.include_router(links.router)
