@@ -43,6 +43,7 @@ from roost.cli.logs import print_logs
 from roost.cli.output import ExitCode, print_error
 from roost.cli.proxy_config import print_proxy_config
 from roost.cli.scrub import scrub_content
+from roost.cli.shell import open_shell
 from roost.cli.versions import list_versions, update_engine
 from roost.core.problem import Problem, ProblemKind
 from roost.core.sanitize import is_storable
@@ -59,6 +60,7 @@ cli.command("chat")(chat_with_agent)
 cli.command("open")(agents.open_agent)
 cli.command("logs")(print_logs)
 cli.command("exec", context_settings=PASS_THROUGH)(exec_command)
+cli.command("shell", context_settings=PASS_THROUGH)(open_shell)
 cli.command("cp")(copy_files)
 cli.command("clone")(clone_agent)
 cli.command("versions")(list_versions)
