@@ -16,6 +16,7 @@ from roost.cli.execute import join_command
 from roost.cli.output import ExitCode, exit_with_error, print_error
 from roost.cli.raw_terminal import EscapeFilter, raw_terminal, reset_screen, screen_size, write_screen
 from roost.core import clock
+from roost.core.periodic import Backoff
 
 if TYPE_CHECKING:
     from websockets.asyncio.client import ClientConnection
@@ -70,7 +71,7 @@ class _ShellSession:
         self._changed, self._leaving = asyncio.Event(), asyncio.Event()
 
     async def run(self) -> int | None:
-        """Return the exit code, or None with a `reason`. Raises InvalidStatus and OSError."""
+        """Return the exit code, or None with a `reason`. Raises OSError, and the library's exception for a refusal."""
         loop = asyncio.get_running_loop()
         loop.add_reader(sys.stdin.fileno(), self._read_keys)
         loop.add_signal_handler(signal.SIGWINCH, self._note_resize)
@@ -112,7 +113,7 @@ class _ShellSession:
         """Connect, again after each loss, until the program or the session ends."""
         from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-        deadline, pause = float("inf"), _RETRY_SECONDS
+        deadline, backoff = float("inf"), Backoff(_RETRY_SECONDS, _MAX_RETRY_SECONDS)
         while True:
             try:
                 return await self._serve_connection()
@@ -121,13 +122,13 @@ class _ShellSession:
                     self.reason = f"The session ended: {closed.rcvd.reason or 'no reason given'}."
                     return None
                 write_screen(b"\r\n[The connection was lost; connecting again. ~. leaves.]\r\n")
-                deadline, pause = clock.monotonic_seconds() + _GRACE_SECONDS, _RETRY_SECONDS
+                deadline = clock.monotonic_seconds() + _GRACE_SECONDS
+                backoff.reset()
             except (OSError, InvalidStatus) as error:
                 is_refusal = isinstance(error, InvalidStatus) and error.response.status_code < 500
                 if self._session is None or is_refusal or clock.monotonic_seconds() > deadline:
                     raise
-            await asyncio.sleep(pause)
-            pause = min(pause * 2, _MAX_RETRY_SECONDS)
+            await backoff.pause()
 
     async def _serve_connection(self) -> int | None:
         from roost.cli.websocket import connect_websocket

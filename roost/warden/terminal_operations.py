@@ -32,7 +32,7 @@ class TerminalOperations:
 
     async def _open(self, request: Json, connection: Connection) -> None:
         grace, columns, rows = float(request["grace"]), int(request["columns"]), int(request["rows"])
-        await self._make_room()
+        await self._end_abandoned()
         ours, theirs = open_terminal_pair(columns, rows)
         try:
             child = self._spawn(request, (ours, theirs))
@@ -52,7 +52,7 @@ class TerminalOperations:
         terminal.resize(int(request["columns"]), int(request["rows"]))
         await terminal.serve(connection, int(request["after"]))
 
-    async def _make_room(self) -> None:
+    async def _end_abandoned(self) -> None:
         """End the terminal that has been without a client for longest, if there are too many."""
         while len(self._terminals) >= MAX_TERMINALS:
             abandoned = [terminal for terminal in self._terminals.values() if not terminal.has_client]

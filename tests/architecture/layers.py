@@ -58,7 +58,7 @@ RANKS: Mapping[str, int] = {
     "agents.logs": 2,
     "agents.models": 2,
     "agents.commands": 2,
-    "agents.terminals": 2,
+    "agents.terminals": 3,  # a terminal runs a command, with its errors
     "agents.secrets": 2,
     "agents.channels": 2,
     "agents.devices": 2,

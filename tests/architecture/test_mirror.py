@@ -25,6 +25,7 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
     "roost/agents/lifecycle/*.py": "tests/contract/test_agents.py",  # workflows, tested over HTTP
     "roost/agents/commands/service.py": "tests/contract/test_workspace.py",
     "roost/agents/commands/api.py": "tests/contract/test_command_stream.py",
+    "roost/agents/terminals/*.py": "tests/contract/test_terminal.py",
     "roost/agents/archives/*.py": "tests/contract/test_archives.py",  # between two servers
     "roost/agents/git/*.py": "tests/contract/test_git.py",  # with the real client
     "roost/agents/files/*.py": "tests/contract/test_files.py",
@@ -82,6 +83,7 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
     "roost/drivers/runtime/warden_connection.py": "tests/drivers/runtime/test_warden_client.py",  # its part
     "roost/drivers/runtime/warden_files.py": "tests/conformance/test_container_files.py",
     "roost/drivers/runtime/warden_tree.py": "tests/conformance/test_container_trees.py",
+    "roost/drivers/runtime/warden_terminal.py": "tests/conformance/test_container_terminals.py",
     "roost/drivers/runtime/warden_changes.py": "tests/conformance/test_container_trees.py",
     "roost/hosts/storage_gateway/*.py": "tests/hosts/storage_gateway/test_application.py",  # tested over HTTP
     "roost/hosts/edge/*.py": "tests/hosts/edge/test_*.py",  # one state machine, tested over connections

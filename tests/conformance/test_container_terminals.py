@@ -255,7 +255,7 @@ async def test_processes_end_after_the_grace_period(container: WardenClient) -> 
 
 
 async def test_the_number_of_terminals_is_limited(container: WardenClient) -> None:
-    """A terminal without a client makes room for a new one."""
+    """A terminal without a client gives way to a new one."""
     screens = [open_screen(container, "cat") for _ in range(8)]
     opened = [await screen.__aenter__() for screen in screens]
     with pytest.raises(WardenBusy):

@@ -4,7 +4,9 @@ import asyncio
 import json
 import re
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
+from functools import partial
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
@@ -13,6 +15,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from roost.agents.terminals import model
+from roost.drivers.runtime.warden_client import WardenClient
 from roost.identity.api_keys import ApiKeys
 from tests.agents.lifecycle.lifecycle_env import until
 from tests.server import RunningServer
@@ -53,12 +56,10 @@ class Terminal:
     async def close_code(self) -> tuple[int, str]:
         """Return how the server closes the connection."""
         async with asyncio.timeout(DEADLINE):
-            try:
+            with suppress(ConnectionClosed):
                 while True:
                     await self._receive()
-            except ConnectionClosed as closed:
-                assert closed.rcvd is not None
-                return closed.rcvd.code, closed.rcvd.reason
+        return self.socket.close_code or 0, self.socket.close_reason or ""
 
     async def _receive(self) -> int | None:
         message = await self.socket.recv()
@@ -297,3 +298,19 @@ async def test_the_end_of_the_agent_ends_its_terminals(server: RunningServer) ->
         await server.client(server.key()).delete(f"/v0/agents/{agent['agentId']}")
         assert await terminal.close_code() == (1013, "Agent is not running")
     assert (await status(server, agent, session=terminal.session))[0] == 404
+
+
+async def test_a_container_from_before_the_update(
+    server: RunningServer, agent: Agent, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readline()
+        writer.write(b'{"ok": false, "error": "badRequest", "message": "KeyError(\'open_terminal\')"}\n')
+        writer.close()
+
+    path = tmp_path / "w.sock"
+    async with await asyncio.start_unix_server(answer, path):
+        warden = WardenClient(partial(asyncio.open_unix_connection, path))
+        monkeypatch.setattr(server.roost.agents.runtimes, "get_warden", lambda _agent_id: warden)
+        code, message = await status(server, agent)
+    assert (code, message.startswith("The agent's container is older than the server")) == (409, True)

@@ -3,10 +3,6 @@
 from roost.core.problem import InvalidInput, NotFound, Problem, ResourceConflict, TooManyRequests
 
 
-class InvalidTerminalCommand(InvalidInput):
-    message = "Invalid command"
-
-
 class InvalidTerminalMessage(InvalidInput):
     message = "Invalid message"
 
@@ -28,7 +24,7 @@ class TooManyTerminals(TooManyRequests):
 class TerminalUnsupported(ResourceConflict):
     """The container runs since before an update of the server that brought terminals."""
 
-    message = "The agent's container is from an earlier version: stop and start the agent to open a terminal"
+    message = "The agent's container is older than the server: stop the server with its agents, and start it again"
 
 
 class TerminalFailed(Problem):

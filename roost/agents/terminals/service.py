@@ -3,12 +3,12 @@
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 
+from roost.agents.commands.errors import InvalidCommand
 from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.agents.registry.errors import AgentNotRunning
 from roost.agents.registry.repository import AgentRepository
 from roost.agents.terminals import model
 from roost.agents.terminals.errors import (
-    InvalidTerminalCommand,
     TerminalFailed,
     TerminalSessionNotFound,
     TerminalSessionTaken,
@@ -56,7 +56,7 @@ class TerminalService:
 
 def _check_command(command: str | None) -> str | None:
     if command is not None and (not command.strip() or "\0" in command):
-        raise InvalidTerminalCommand
+        raise InvalidCommand
     return command
 
 
@@ -66,7 +66,7 @@ def _terminal_errors() -> Generator[None]:
     try:
         yield
     except warden_errors.ExecRefused:
-        raise InvalidTerminalCommand from None
+        raise InvalidCommand from None
     except warden_errors.WardenTerminalNotFound:
         raise TerminalSessionNotFound from None
     except warden_errors.WardenTerminalTaken:
