@@ -32,7 +32,7 @@ _RETRY_CODES = frozenset({1006, 1012, 1013})  # no close message, a restart of t
 def open_shell(
     agent: AgentName,
     command: Annotated[
-        list[str] | None, typer.Argument(metavar="[COMMAND]", help="Command to run in place of a shell.")
+        list[str] | None, typer.Argument(metavar="COMMAND", help="Command to run in place of a shell.")
     ] = None,
     data: Data = None,
 ) -> None:

@@ -282,6 +282,22 @@ async def test_a_rotated_token_ends_the_terminal_and_later_its_processes(
     await server.client(server.key()).delete(f"/v0/agents/{agent['agentId']}")
 
 
+async def test_at_the_address_of_the_agent(server: RunningServer, agent: Agent) -> None:
+    host = f"{agent['agentId']}.agents.localhost:{server.port}"
+
+    def at_address(token: str, **headers: str) -> connect:
+        url = f"ws://{host}/v0/console/stream?command=exit+4"
+        headers |= {"Cookie": f"gw_token={token}"}
+        return connect(url, host="127.0.0.1", proxy=None, additional_headers=headers)
+
+    async with at_address(agent["gatewayToken"], Origin=f"http://{host}") as socket:
+        assert await Terminal(socket).exit_code() == 4
+    for origin in ("http://elsewhere.example", f"http://other.agents.localhost:{server.port}"):
+        with pytest.raises(InvalidStatus) as refused:
+            await at_address(agent["gatewayToken"], Origin=origin)
+        assert refused.value.response.status_code == 403
+
+
 async def test_a_revoked_key_ends_the_terminal(server: RunningServer, agent: Agent) -> None:
     key = server.key()
     caller = await server.roost.core.api_keys.verify(key)
