@@ -83,7 +83,6 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
     "roost/drivers/runtime/warden_connection.py": "tests/drivers/runtime/test_warden_client.py",  # its part
     "roost/drivers/runtime/warden_files.py": "tests/conformance/test_container_files.py",
     "roost/drivers/runtime/warden_tree.py": "tests/conformance/test_container_trees.py",
-    "roost/drivers/runtime/warden_terminal.py": "tests/conformance/test_container_terminals.py",
     "roost/drivers/runtime/warden_changes.py": "tests/conformance/test_container_trees.py",
     "roost/hosts/storage_gateway/*.py": "tests/hosts/storage_gateway/test_application.py",  # tested over HTTP
     "roost/hosts/edge/*.py": "tests/hosts/edge/test_*.py",  # one state machine, tested over connections

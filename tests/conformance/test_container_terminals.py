@@ -204,8 +204,9 @@ async def _written(container: WardenClient) -> bytes:
 
 
 async def test_acknowledgements_bound_what_is_under_way(container: WardenClient) -> None:
-    async with open_screen(container, "sh", "-c", "head -c 600000 /dev/zero | tr '\\0' z") as screen:
+    async with open_screen(container, "sh", "-c", "read x; head -c 600000 /dev/zero | tr '\\0' z") as screen:
         await screen.terminal.acknowledge(0)
+        await screen.type(b"\n")
         reading = asyncio.create_task(screen.end())
         before = -1
         while before != len(screen.text) or not before:
@@ -216,7 +217,7 @@ async def test_acknowledgements_bound_what_is_under_way(container: WardenClient)
             await screen.terminal.acknowledge(len(screen.text))
             await asyncio.sleep(0)
         assert await reading == 0
-        assert len(screen.text) == 600_000
+        assert len(screen.text) == 600_002  # with the echo of the line
 
 
 async def test_large_input_arrives_whole(container: WardenClient) -> None:

@@ -233,8 +233,9 @@ async def test_a_large_paste_arrives_whole(server: RunningServer, agent: Agent) 
 
 async def test_a_flood_waits_for_a_slow_reader(server: RunningServer, agent: Agent) -> None:
     """Also one that reads but does not process: it acknowledges."""
-    async with open_terminal(server, agent, command="yes 0123456789 | head -c 3000000") as terminal:
+    async with open_terminal(server, agent, command="read x; yes 0123456789 | head -c 3000000") as terminal:
         await terminal.tell(type="acknowledge", offset=0)
+        await terminal.type(b"\n")
         reading = asyncio.create_task(terminal.exit_code())
         before = -1
         while before != terminal.next or not before:
