@@ -1,7 +1,7 @@
 """Run the benchmarks: `make bench` for all but the long one, git-large; `python -m bench NAME...` for some.
 
 Names: containers, agents, skills, templates, hub, api, records, scans, logs, events, edge, domains, tasks, snapshots,
-git, git-large, storage, uploads, gateway, payments, vectors.
+git, git-large, storage, uploads, gateway, payments, vectors, terminal.
 """
 
 import sys
@@ -28,6 +28,7 @@ from bench import (
     storage,
     tasks,
     templates,
+    terminal,
     uploads,
     vectors,
 )
@@ -55,6 +56,7 @@ _BENCHMARKS: Mapping[str, Callable[[Path], Sequence[Row]]] = {
     "gateway": gateway.run,
     "payments": payments.run,
     "vectors": vectors.run,
+    "terminal": terminal.run,
 }
 _LONG = frozenset({"git-large"})
 """Benchmarks of some minutes, which run by name only."""

@@ -43,6 +43,7 @@ from roost.agents.snapshots.service import LoadSecrets, expect_committed
 from roost.agents.tasks.service import TaskService
 from roost.agents.template_instances.service import TemplateInstanceService
 from roost.agents.templates.service import TemplateService
+from roost.agents.terminals.service import TerminalService
 from roost.app.core_services import CoreServices
 from roost.app.drivers import Drivers, create_upstream, prepare_engine
 from roost.app.lifecycle_services import LifecycleServices, build_lifecycle_services
@@ -74,6 +75,7 @@ class AgentServices:
     channels: ChannelService
     channel_validator: ChannelValidator
     commands: CommandService
+    terminals: TerminalService
     files: AgentFileService
     tasks: TaskService
     devices: DeviceService
@@ -175,6 +177,7 @@ def _container_services(
     """Return the services that only need an agent's container."""
     return {
         "commands": CommandService(repository, runtimes, environment.get_values),
+        "terminals": TerminalService(repository, runtimes, environment.get_values),
         "files": AgentFileService(repository, runtimes),
         "tasks": TaskService(db, runtimes),
         "devices": DeviceService(db, runtimes),

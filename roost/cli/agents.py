@@ -1,4 +1,4 @@
-"""`roost agents ...`: list, create, fork, export, import, show, delete, restart, token, open, logs, exec."""
+"""`roost agents ...`: list, create, fork, export, import, show, delete, restart, token, open, logs, exec, shell."""
 
 import sys
 import webbrowser
@@ -34,6 +34,7 @@ from roost.cli.output import (
     print_rows,
 )
 from roost.cli.secrets import secret_commands
+from roost.cli.shell import open_shell
 from roost.cli.snapshots import find_snapshot, take_snapshot
 
 commands = typer.Typer(help="Manage agents, each in its own container.", no_args_is_help=True)
@@ -207,6 +208,7 @@ commands.command("export")(export_agent)
 commands.command("import")(import_agent)
 commands.command("logs")(print_logs)
 commands.command("exec", context_settings=PASS_THROUGH)(exec_command)
+commands.command("shell", context_settings=PASS_THROUGH)(open_shell)
 
 
 def _describe_missing(agent_id: str, item: dict[str, str]) -> str:

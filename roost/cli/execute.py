@@ -48,10 +48,8 @@ def exec_command(
     if interactive and output is OutputFormat.JSON:
         exit_with_error("--interactive streams the output, which has no form in JSON.", ExitCode.USAGE)
     server = load_session(data)
-    arguments = command[1:] if command[0] == "--" else command
-    line = arguments[0] if len(arguments) == 1 else shlex.join(arguments)
     path = f"/v0/agents/{server.find_agent(agent)['agentId']}/console/exec"
-    request = {"command": line, "timeoutSeconds": timeout} | ({"cwd": cwd} if cwd is not None else {})
+    request = {"command": join_command(command), "timeoutSeconds": timeout} | ({"cwd": cwd} if cwd is not None else {})
     if output is OutputFormat.JSON:
         result = server.call("POST", path, request, timeout_seconds=timeout + 30)
         print_json(result)
@@ -61,6 +59,12 @@ def exec_command(
         if result["timedOut"]:
             print_error(f"The command was stopped after {timeout} s; `--timeout` changes the limit.")
     raise typer.Exit(result["exitCode"])
+
+
+def join_command(command: list[str]) -> str:
+    """Return a shell's line for a command as it was typed: one argument is a line already."""
+    arguments = command[1:] if command[0] == "--" else command
+    return arguments[0] if len(arguments) == 1 else shlex.join(arguments)
 
 
 def _stream_command(server: ServerSession, path: str, interactive: bool) -> dict[str, Any]:

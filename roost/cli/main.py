@@ -45,6 +45,7 @@ from roost.cli.logs import print_logs
 from roost.cli.output import ExitCode, print_error
 from roost.cli.proxy_config import print_proxy_config
 from roost.cli.scrub import scrub_content
+from roost.cli.shell import open_shell
 from roost.cli.versions import list_versions, update_engine
 from roost.core.problem import Problem, ProblemKind
 from roost.core.sanitize import is_storable
@@ -63,6 +64,7 @@ cli.command("dashboard")(open_dashboard)
 cli.command("logs")(print_logs)
 cli.command("events")(print_events)
 cli.command("exec", context_settings=PASS_THROUGH)(exec_command)
+cli.command("shell", context_settings=PASS_THROUGH)(open_shell)
 cli.command("cp")(copy_files)
 cli.command("clone")(clone_agent)
 cli.command("versions")(list_versions)

@@ -1,8 +1,12 @@
 """WebSockets of commands that stream."""
 
+import ssl
+from collections.abc import AsyncGenerator, Generator
+from contextlib import asynccontextmanager, contextmanager
 from typing import NoReturn
 
 import httpx2 as httpx
+from websockets.asyncio import client
 from websockets.exceptions import InvalidHandshake, InvalidStatus, InvalidURI
 from websockets.sync.client import ClientConnection, connect
 
@@ -15,17 +19,50 @@ def open_websocket(server: ServerSession, path: str) -> ClientConnection:
     Raises OSError when the server is not reached or answers with no handshake, and the library's exception for a
     status with which the server refuses it (`exit_with_refusal`).
     """
-    url = server.url.replace("http", "ws", 1) + path
-    context = trusted_authorities(server.url)
-    try:
+    with _handshake_errors():
         return connect(
-            url,
-            additional_headers={"Authorization": f"Bearer {server.token.reveal()}"},
+            _websocket_url(server, path),
+            additional_headers=_headers(server),
             proxy=None,
             max_size=None,
             close_timeout=1,
-            ssl=None if isinstance(context, bool) else context,
+            ssl=_ssl_context(server),
         )
+
+
+@asynccontextmanager
+async def connect_websocket(server: ServerSession, path: str) -> AsyncGenerator[client.ClientConnection]:
+    """Open an authenticated WebSocket as `open_websocket`, for asyncio."""
+    with _handshake_errors():
+        socket = await client.connect(
+            _websocket_url(server, path),
+            additional_headers=_headers(server),
+            proxy=None,
+            max_size=None,
+            close_timeout=1,
+            ssl=_ssl_context(server),
+        )
+    async with socket:
+        yield socket
+
+
+def _websocket_url(server: ServerSession, path: str) -> str:
+    return server.url.replace("http", "ws", 1) + path
+
+
+def _headers(server: ServerSession) -> dict[str, str]:
+    return {"Authorization": f"Bearer {server.token.reveal()}"}
+
+
+def _ssl_context(server: ServerSession) -> ssl.SSLContext | None:
+    context = trusted_authorities(server.url)
+    return None if isinstance(context, bool) else context
+
+
+@contextmanager
+def _handshake_errors() -> Generator[None]:
+    try:
+        yield
     except InvalidStatus:
         raise
     except (InvalidHandshake, InvalidURI) as error:  # InvalidURI: a redirect to a URL that is no WebSocket's

@@ -28,6 +28,7 @@ from roost.agents.skills import api as skills
 from roost.agents.snapshots import api as snapshots
 from roost.agents.tasks import api as tasks
 from roost.agents.templates import api as templates
+from roost.agents.terminals import api as terminals
 from roost.agents.versions import api as versions
 from roost.core.sensitive import Sensitive
 from roost.events import api as events
@@ -62,6 +63,7 @@ _ROUTERS = (
     archives.router,
     lifecycle.router,
     commands.router,
+    terminals.router,
     agent_files.router,
     git.router,
     snapshots.router,

@@ -21,12 +21,17 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 
+    FileAction = tuple[int, int, int] | tuple[int, int, str, int, int]  # of posix_spawn
+
 READ_BYTES = 256 * 1024
 KILL_ATTEMPTS, KILL_PAUSE_SECONDS = 200, 0.01
 
 
 class ChildProcess:
-    """Process that leads a session; all its descendants have its `mark`."""
+    """Process that leads a session; all its descendants have its `mark`.
+
+    On a terminal it has no outputs: `stdin` is our side, for both directions.
+    """
 
     def __init__(self, pid: int, mark: int, fds: Sequence[int]) -> None:
         self.pid, self.mark = pid, mark
@@ -64,6 +69,8 @@ class ChildProcess:
                     return
                 await wait_until_ready(fd, READ, self.ended)
                 continue
+            except OSError:  # nothing has the other side of the terminal open
+                return
             if not data:
                 return
             left -= len(data) if has_ended else 0
@@ -92,35 +99,52 @@ class ProcessSpawner:
 
     def spawn(self, argv: list[str], env: Mapping[str, str], folder: int, *, split: bool) -> ChildProcess:
         """Start `argv` in `folder`, with stdout and stderr `split` or merged. Raises OSError and ValueError."""
-        if not self._is_guarded:
-            self._thread.call(deny_mark_changes)
-            self._is_guarded = True
-        self._mark -= 1
         pipes = [os.pipe() for _ in range(3 if split else 2)]
         ours, theirs = [pipes[0][1], *(pipe[0] for pipe in pipes[1:])], [pipes[0][0], *(pipe[1] for pipe in pipes[1:])]
+        standard = [*theirs, theirs[-1]][:3]
         try:
-            resource.setrlimit(resource.RLIMIT_RTTIME, (self._mark, self._hard_limit))
-            standard = [*theirs, theirs[-1]][:3]
-            pid = self._thread.call(_spawn_process, argv, {**self._env, **env}, folder, standard)
+            return self._start(
+                argv, env, folder, [(os.POSIX_SPAWN_DUP2, fd, index) for index, fd in enumerate(standard)], ours
+            )
         except BaseException:
             _close(ours)
             raise
         finally:
-            resource.setrlimit(resource.RLIMIT_RTTIME, (self._hard_limit, self._hard_limit))
             _close(theirs)
+
+    def spawn_on_terminal(
+        self, argv: list[str], env: Mapping[str, str], folder: int, pair: tuple[int, int]
+    ) -> ChildProcess:
+        """Start `argv` with a terminal as its controlling one. Raises OSError and ValueError."""
+        ours, theirs = pair
+        opening = (os.POSIX_SPAWN_OPEN, 0, os.ttyname(theirs), os.O_RDWR, 0)  # the leader of a session acquires it
+        return self._start(argv, env, folder, [opening, *((os.POSIX_SPAWN_DUP2, 0, fd) for fd in (1, 2))], [ours])
+
+    def _start(
+        self, argv: list[str], env: Mapping[str, str], folder: int, actions: Sequence[FileAction], ours: list[int]
+    ) -> ChildProcess:
+        if not self._is_guarded:
+            self._thread.call(deny_mark_changes)
+            self._is_guarded = True
+        self._mark -= 1
+        try:
+            resource.setrlimit(resource.RLIMIT_RTTIME, (self._mark, self._hard_limit))
+            pid = self._thread.call(_spawn_process, argv, {**self._env, **env}, folder, actions)
+        finally:
+            resource.setrlimit(resource.RLIMIT_RTTIME, (self._hard_limit, self._hard_limit))
         for fd in ours:
             os.set_blocking(fd, False)
         child = self._children[pid] = ChildProcess(pid, self._mark, ours)
         return child
 
 
-def _spawn_process(argv: list[str], env: Mapping[str, str], folder: int, standard: Sequence[int]) -> int:
+def _spawn_process(argv: list[str], env: Mapping[str, str], folder: int, actions: Sequence[FileAction]) -> int:
     os.fchdir(folder)  # posix_spawn has no working directory, and nothing here depends on ours
     return os.posix_spawn(
         _find_program(argv[0], env),
         argv,
         env,
-        file_actions=[(os.POSIX_SPAWN_DUP2, fd, index) for index, fd in enumerate(standard)],
+        file_actions=actions,
         setsid=True,
         setsigmask=(),
         setsigdef=(signal.SIGPIPE, signal.SIGXFSZ),  # Python ignores them, which programs must not inherit

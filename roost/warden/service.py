@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from .processes import ChildProcess
     from .protocol import Json
+    from .terminal_operations import TerminalOperations
     from .tree_operations import TreeOperations
 
 MAX_CONNECTIONS, MAX_DIALS, MAX_EXECS, MAX_SUPERVISED, MAX_RELAYED = 512, 384, 64, 64, 512
@@ -65,11 +66,13 @@ class WardenService:
         self._logs = ProcessLogs(config["home"])
         self._supervised: dict[str, SupervisedProcess] = {}
         self._trees: TreeOperations | None = None
+        self._terminals: TerminalOperations | None = None
         self._execs = self._dials = 0
         self._operations: dict[str, Callable[[Json, Connection], Awaitable[None]]] = {
             "ping": self._ping, "dial": self._dial, "exec": self._exec,
             **FileOperations(self._roots).operations,
             **dict.fromkeys(("scan", "read_files", "apply", "watch"), self._tree_operation),
+            **dict.fromkeys(("open_terminal", "attach_terminal"), self._terminal_operation),
             "start": self._start, "stop": self._stop, "processes": self._processes,
             "logs": self._last_logs, "follow": self._follow,
         }  # fmt: skip
@@ -145,12 +148,25 @@ class WardenService:
             child.close()
 
     def _spawn(self, request: Json, cwd: str | None, *, split: bool) -> ChildProcess:
+        return self._start_in_workspace(
+            cwd,
+            lambda folder: self._spawner.spawn(request["argv"], request.get("env") or {}, folder, split=split),
+        )
+
+    def _spawn_on_terminal(self, request: Json, pair: tuple[int, int]) -> ChildProcess:
+        return self._start_in_workspace(
+            None,
+            lambda folder: self._spawner.spawn_on_terminal(request["argv"], request.get("env") or {}, folder, pair),
+        )
+
+    def _start_in_workspace(self, cwd: str | None, start: Callable[[int], ChildProcess]) -> ChildProcess:
+        """Open a folder of the workspace and start a process there. Raises RequestRefused."""
         root = self._roots["workspace"]
         inside = "." if cwd in {None, root} else str(cwd).removeprefix(f"{root}/")
         try:
             folder = open_under(root, inside)
             try:
-                return self._spawner.spawn(request["argv"], request.get("env") or {}, folder, split=split)
+                return start(folder)
             finally:
                 os.close(folder)
         except (OSError, ValueError, IndexError, RequestRefused) as problem:
@@ -162,6 +178,13 @@ class WardenService:
 
             self._trees = TreeOperations(self._roots)
         await self._trees.operations[request["op"]](request, connection)
+
+    async def _terminal_operation(self, request: Json, connection: Connection) -> None:
+        if self._terminals is None:
+            from .terminal_operations import TerminalOperations  # as above
+
+            self._terminals = TerminalOperations(self._spawn_on_terminal)
+        await self._terminals.operations[request["op"]](request, connection)
 
     async def _start(self, request: Json, connection: Connection) -> None:
         name = request["name"]

@@ -1,7 +1,7 @@
 """WebSockets of authenticated clients: rejected before the upgrade, closed with a code.
 
-Codes are those of RFC 6455 and its registry: 1001 the subject is gone, 1008 the credential was revoked,
-1011 a failure here, 1013 the client was too slow and may try again.
+Codes are those of RFC 6455 and its registry: 1001 the subject is gone or another client has it, 1007 a message was
+invalid, 1008 the credential was revoked, 1011 a failure here, 1013 the client was too slow and may try again.
 """
 
 import asyncio
@@ -18,9 +18,13 @@ _CODES: Mapping[ProblemKind, int] = {
     ProblemKind.UNAUTHORISED: 1008,
     ProblemKind.FORBIDDEN: 1008,
     ProblemKind.MISSING: 1001,
+    ProblemKind.CONFLICT: 1001,
+    ProblemKind.INVALID: 1007,
     ProblemKind.UNAVAILABLE: 1013,
 }
 _NORMAL, _FAILED = 1000, 1011
+ReceiveMessage = Callable[[bytes | str], Awaitable[None]]
+"""Handles a message that is not empty: binary or text."""
 DRAIN_SECONDS = "drain_seconds"
 """Key in the state of a connection: how long its client may leave data unread."""
 _CLOSE_SECONDS = 0.5
@@ -83,9 +87,9 @@ async def accept_reader(socket: WebSocket, drain_seconds: float) -> None:
 
 
 async def run_while_connected(
-    socket: WebSocket, sending: Coroutine[None, None, None], receive: Callable[[bytes], Awaitable[None]] | None = None
+    socket: WebSocket, sending: Coroutine[None, None, None], receive: ReceiveMessage | None = None
 ) -> None:
-    """Run `sending` until it ends or the client disconnects; pass binary messages to `receive`, one at a time."""
+    """Run `sending` until it ends or the client disconnects; pass messages to `receive`, one at a time."""
     tasks = {asyncio.create_task(sending), asyncio.create_task(_receive_until_disconnect(socket, receive))}
     try:
         ended, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -97,10 +101,10 @@ async def run_while_connected(
             task.result()
 
 
-async def _receive_until_disconnect(socket: WebSocket, receive: Callable[[bytes], Awaitable[None]] | None) -> None:
+async def _receive_until_disconnect(socket: WebSocket, receive: ReceiveMessage | None) -> None:
     while (message := await socket.receive())["type"] != "websocket.disconnect":
-        if receive is not None and (data := message.get("bytes")):
-            await receive(data)
+        if receive is not None and (content := message.get("bytes") or message.get("text")):
+            await receive(content)
 
 
 async def _send_texts(socket: WebSocket, texts: AsyncIterator[str]) -> None:

@@ -59,6 +59,7 @@ RANKS: Mapping[str, int] = {
     "agents.logs": 2,
     "agents.models": 2,
     "agents.commands": 2,
+    "agents.terminals": 3,  # a terminal runs a command, with its errors
     "agents.secrets": 2,
     "agents.channels": 2,
     "agents.devices": 2,
@@ -94,6 +95,7 @@ SHARED_BY_DRIVERS: Mapping[str, str] = {
     "roost.drivers.runtime.warden_client": "the client of the warden, the same under every runtime",
     "roost.drivers.runtime.warden_files": "its part for files",
     "roost.drivers.runtime.warden_tree": "its part for whole trees",
+    "roost.drivers.runtime.warden_terminal": "its part for terminals",
     "roost.drivers.runtime.warden_changes": "changes of a tree",
     "roost.drivers.runtime.warden_connection": "its requests and replies",
     "roost.drivers.runtime.warden_errors": "the errors of the warden, the same under every runtime",

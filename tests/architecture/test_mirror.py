@@ -26,6 +26,7 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
     "roost/agents/commands/service.py": "tests/contract/test_workspace.py",
     "roost/events/api.py": "tests/contract/test_events.py",
     "roost/agents/commands/api.py": "tests/contract/test_command_stream.py",
+    "roost/agents/terminals/*.py": "tests/contract/test_terminal.py",
     "roost/agents/archives/*.py": "tests/contract/test_archives.py",  # between two servers
     "roost/agents/git/*.py": "tests/contract/test_git.py",  # with the real client
     "roost/agents/files/*.py": "tests/contract/test_files.py",

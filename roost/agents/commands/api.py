@@ -59,8 +59,8 @@ async def _serve_command(socket: WebSocket, open_command: _OpenCommand) -> None:
     """Start a command, accept the socket, and connect both until the command ends or the client disconnects."""
     inputs: asyncio.Queue[bytes] = asyncio.Queue(maxsize=1)
 
-    async def receive_input(message: bytes) -> None:
-        if message.startswith(_STDIN):
+    async def receive_input(message: bytes | str) -> None:
+        if isinstance(message, bytes) and message.startswith(_STDIN):
             await inputs.put(message[1:])
 
     async with open_command(_read_input(inputs)) as outputs:

@@ -22,6 +22,7 @@ from roost.drivers.runtime.warden_connection import (
 )
 from roost.drivers.runtime.warden_errors import WardenFailed
 from roost.drivers.runtime.warden_files import FolderEntry, Root, WardenFiles, parse_folder_entry, parse_time
+from roost.drivers.runtime.warden_terminal import WardenTerminals
 from roost.drivers.runtime.warden_tree import WardenTree
 
 _SPARE_SECONDS = 15.0
@@ -78,6 +79,7 @@ class WardenClient:
         self._warden = WardenConnector(connect)
         self.files = WardenFiles(self._warden)
         self.tree = WardenTree(self._warden)
+        self.terminals = WardenTerminals(self._warden)
 
     async def ping(self) -> WardenStatus:
         async with self._warden.request("ping") as (reply, _), reply_deadline():

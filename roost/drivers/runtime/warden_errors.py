@@ -92,6 +92,22 @@ class WardenFailed(Problem):
     message = "The agent's container gave no usable answer"
 
 
+class WardenRequestUnknown(WardenFailed):
+    """The warden does not know the operation: its container runs since before an update of the server."""
+
+    message = "The agent's container does not know the request"
+
+
+class WardenTerminalNotFound(NotFound):
+    message = "Terminal not found"
+
+
+class WardenTerminalTaken(ResourceConflict):
+    """Another client has connected to the terminal."""
+
+    message = "Another client has taken the terminal"
+
+
 class WardenDisconnected(WardenFailed):
     """The connection ended within a reply, usually because the container did."""
 
@@ -114,5 +130,8 @@ PROBLEMS: Mapping[str, type[Problem]] = {
     "execRefused": ExecRefused,
     "running": ProcessAlreadyRunning,
     "busy": WardenBusy,
+    "noTerminal": WardenTerminalNotFound,
+    "displaced": WardenTerminalTaken,
+    "badRequest": WardenRequestUnknown,
 }
 """Error codes of the protocol; others are WardenFailed."""

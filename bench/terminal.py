@@ -1,0 +1,111 @@
+"""A terminal of an agent: time from a key to its echo, compared with a local pseudo-terminal, and memory of a session.
+
+Keys are typed into `cat` in a container, over HTTP on loopback. Memory is that of the warden, whose sessions have each
+filled their buffer of output; the program of a session comes on top.
+"""
+
+import asyncio
+import os
+import pty
+import re
+import statistics
+import subprocess
+import time
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from websockets.asyncio.client import ClientConnection, connect
+
+from bench.table import Row
+from tests.journeys.server_process import Up, up
+
+_KEYS, _WARM_KEYS, _INTERVAL = 500, 20, 0.005
+_SESSIONS, _BUFFER_KIB = 8, 256
+_FLOOD = "head -c 600000 /dev/zero | tr '\\0' z; echo the-end; cat"
+
+
+def run(folder: Path) -> Sequence[Row]:
+    with up(folder / "data", "--no-first-agent") as server:
+        agent = server.create("bench", "hermes")
+        echoes = asyncio.run(_measure_echo(server, agent))
+        warden = server.warden_pids()[agent["agentId"]]
+        size = asyncio.run(_measure_memory(server, agent, warden))
+    local = _measure_local_echo()
+    name, reference = "terminal: a key to its echo", "local pseudo-terminal"
+    return [
+        Row(f"{name}, p50", statistics.median(echoes), "ms", reference, statistics.median(local), "-"),
+        Row(f"{name}, p95", _p95(echoes), "ms", reference, _p95(local), "<= 30 ms"),
+        Row("terminal: memory of a session", size, "KiB", "its buffer of output", _BUFFER_KIB, "<= 2 buffers"),
+    ]
+
+
+def _open(server: Up, agent: dict[str, Any], command: str) -> connect:
+    port = server.url.rpartition(":")[2]
+    url = f"ws://localhost:{port}/v0/agents/{agent['agentId']}/console/stream?command={command}"
+    headers = {"Authorization": f"Bearer {server.session['token']}"}
+    return connect(url, host="127.0.0.1", additional_headers=headers, proxy=None, compression=None, max_size=None)
+
+
+async def _measure_echo(server: Up, agent: dict[str, Any]) -> list[float]:
+    async with _open(server, agent, "cat") as socket:
+        await socket.recv()  # the session
+        times = [await _echo_ms(socket) for _ in range(_WARM_KEYS + _KEYS)]
+    return times[_WARM_KEYS:]
+
+
+async def _echo_ms(socket: ClientConnection) -> float:
+    await asyncio.sleep(_INTERVAL)
+    began = time.perf_counter()
+    await socket.send(b"k")
+    echo = await asyncio.wait_for(socket.recv(), 10)
+    assert echo[8:] == b"k", echo
+    return (time.perf_counter() - began) * 1000
+
+
+def _measure_local_echo() -> list[float]:
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(["cat"], stdin=theirs, stdout=theirs) as process:
+        os.close(theirs)
+        times = [_local_echo_ms(ours) for _ in range(_WARM_KEYS + _KEYS)]
+        process.kill()
+    os.close(ours)
+    return times[_WARM_KEYS:]
+
+
+def _local_echo_ms(fd: int) -> float:
+    time.sleep(_INTERVAL)
+    began = time.perf_counter()
+    os.write(fd, b"k")
+    assert os.read(fd, 16) == b"k"
+    return (time.perf_counter() - began) * 1000
+
+
+async def _measure_memory(server: Up, agent: dict[str, Any], warden: int) -> float:
+    """Return the growth of the warden for each session, in KiB."""
+    async with AsyncExitStack() as opened:
+        await _fill(await opened.enter_async_context(_open(server, agent, quote(_FLOOD))))  # loads the code
+        before = _resident_kib(warden)
+        for _ in range(_SESSIONS - 1):
+            await _fill(await opened.enter_async_context(_open(server, agent, quote(_FLOOD))))
+        return (_resident_kib(warden) - before) / (_SESSIONS - 1)
+
+
+async def _fill(socket: ClientConnection) -> None:
+    """Read until the buffer of the session has been filled."""
+    async with asyncio.timeout(30):
+        async for message in socket:
+            if isinstance(message, bytes) and b"the-end" in message:
+                return
+
+
+def _resident_kib(pid: int) -> int:
+    found = re.search(r"VmRSS:\s+(\d+)", Path(f"/proc/{pid}/status").read_text())
+    assert found
+    return int(found[1])
+
+
+def _p95(values: Sequence[float]) -> float:
+    return statistics.quantiles(values, n=20)[-1]

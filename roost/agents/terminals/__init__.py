@@ -1,0 +1,1 @@
+"""Terminals: interactive shells in an agent's container."""

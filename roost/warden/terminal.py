@@ -1,0 +1,247 @@
+"""Terminals: programs on a pseudo-terminal that outlive the connection of their client for a grace period.
+
+A terminal keeps its last output, so a client that connects again continues where its connection ended. Output is read
+only as fast as the client takes it; without a client it is read, and the oldest is dropped.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import sys
+import termios
+from time import monotonic
+
+from .command import is_disconnected
+from .event_loop import WRITE, EventLoop, Future
+from .light_imports import signal, socket, suppress
+from .protocol import RequestRefused
+from .waiting import TimeLimit, create_background_task, create_task, sleep_seconds, wait_until_done
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .event_loop import Timer
+    from .processes import ChildProcess
+    from .protocol import Connection
+
+RING_BYTES, WINDOW_BYTES, FRAME_BYTES, INPUT_BYTES = 256 * 1024, 64 * 1024, 64 * 1024, 128 * 1024
+DRAIN_SECONDS, CHECK_SECONDS, HANGUP_SECONDS = 5.0, 1.0, 1.0
+INPUT_FLAGS, IUTF8 = 0, 0x4000  # index in the attributes, and a flag that `termios` lacks
+SIGNALS = {
+    "HUP": signal.SIGHUP, "INT": signal.SIGINT, "QUIT": signal.SIGQUIT, "KILL": signal.SIGKILL,
+    "TERM": signal.SIGTERM, "CONT": signal.SIGCONT, "TSTP": signal.SIGTSTP,
+}  # fmt: skip
+
+
+def open_terminal_pair(columns: int, rows: int) -> tuple[int, int]:
+    """Return the descriptors of both sides of a new pseudo-terminal, ours first. Raises OSError and OverflowError."""
+    ours, theirs = os.openpty()
+    try:
+        attributes = termios.tcgetattr(theirs)
+        attributes[INPUT_FLAGS] |= IUTF8  # erasing removes a character, not a byte
+        termios.tcsetattr(theirs, termios.TCSANOW, attributes)
+        set_window_size(ours, columns, rows)
+    except BaseException:
+        os.close(ours)
+        os.close(theirs)
+        raise
+    return ours, theirs
+
+
+def set_window_size(fd: int, columns: int, rows: int) -> None:
+    """Set the size of a terminal; its foreground processes get SIGWINCH. Raises OSError and OverflowError."""
+    size = b"".join(number.to_bytes(2, sys.byteorder) for number in (rows, columns, 0, 0))
+    fcntl.ioctl(fd, termios.TIOCSWINSZ, size)
+
+
+class OutputRing:
+    """The last RING_BYTES of a stream, found by their offsets in it."""
+
+    def __init__(self) -> None:
+        self._data = bytearray()
+        self.end = 0
+
+    def append(self, data: bytes) -> None:
+        self._data += data
+        self.end += len(data)
+        del self._data[:-RING_BYTES]
+
+    def clamp_offset(self, offset: int) -> int:
+        """Return the nearest offset from which the output is kept."""
+        return min(max(offset, self.end - len(self._data)), self.end)
+
+    def read(self, offset: int, limit: int) -> bytes:
+        start = offset - (self.end - len(self._data))
+        return bytes(self._data[start : start + limit])
+
+
+class _Client:
+    """Connection to a terminal, and how much of the output it was sent and has acknowledged."""
+
+    def __init__(self, connection: Connection, offset: int) -> None:
+        self.connection, self.sent = connection, offset
+        self.acknowledged: int | None = None  # until its first acknowledgement, what was sent counts
+
+    def is_behind(self, end: int) -> bool:
+        taken = self.sent if self.acknowledged is None else min(self.sent, self.acknowledged)
+        return end - taken >= WINDOW_BYTES
+
+
+class Terminal:
+    """Program on a pseudo-terminal with at most one client; a new one displaces the one before.
+
+    Without a client it ends after `grace` seconds; `ended` is done when it is gone, or a client got its exit code.
+    """
+
+    def __init__(self, child: ChildProcess, grace: float) -> None:
+        self.id = os.urandom(16).hex()
+        self.ended = Future[None]()
+        self.detached_at = 0.0
+        self._child, self._grace, self._fd = child, grace, child.stdin
+        self._ring, self._input = OutputRing(), bytearray()
+        self._exit_code: int | None = None
+        self._client: _Client | None = None
+        self._expiry: Timer | None = None
+        self._changed = Future[None]()
+        create_background_task(self._read_output())
+
+    @property
+    def has_client(self) -> bool:
+        return self._client is not None
+
+    async def serve(self, connection: Connection, offset: int) -> None:
+        """Serve a client from an offset of the output until the program ends or the client is gone or displaced."""
+        client = _Client(connection, self._ring.clamp_offset(offset))
+        self._attach(client)
+        try:
+            await connection.send_reply(session=self.id, offset=client.sent)
+            await self._serve_client(client)
+        finally:
+            self._detach(client)
+
+    def resize(self, columns: int, rows: int) -> None:
+        if self._fd >= 0:
+            set_window_size(self._fd, columns, rows)
+
+    async def end(self) -> None:
+        """Hang up, so that a shell saves its history, then kill all its processes; after its end, leave the others."""
+        if not self._child.ended.done():
+            self._child.signal(signal.SIGHUP)
+            self._child.signal(signal.SIGCONT)
+            await wait_until_done(self._child.ended, seconds=HANGUP_SECONDS)
+            await self._child.kill()
+        self.ended.set_result(None)
+
+    def _attach(self, client: _Client) -> None:
+        if self._expiry:
+            EventLoop.running.cancel_timer(self._expiry)
+            self._expiry = None
+        self._client = client
+        self._notify()
+
+    def _detach(self, client: _Client) -> None:
+        if self._client is client:
+            self._client, self.detached_at = None, monotonic()
+            if not self.ended.done():
+                self._expiry = EventLoop.running.call_later(self._grace, lambda: create_background_task(self.end()))
+            self._notify()
+
+    def _notify(self) -> None:
+        changed, self._changed = self._changed, Future[None]()
+        changed.set_result(None)
+
+    async def _serve_client(self, client: _Client) -> None:
+        sender, receiver = create_task(self._send_output(client)), create_task(self._receive_messages(client))
+        try:
+            await wait_until_done(sender, receiver, first=True)
+            if self._client is not client:
+                await self._leave_displaced(client, sender)
+            elif sender.done():
+                sender.result()
+                with TimeLimit(DRAIN_SECONDS):
+                    await client.connection.send_end(code=self._exit_code)
+                self.ended.set_result(None)
+                await wait_until_done(receiver, seconds=DRAIN_SECONDS)  # a close with unread input loses the end
+            else:
+                receiver.result()
+        finally:
+            sender.cancel()
+            receiver.cancel()
+            await wait_until_done(sender, receiver)
+
+    async def _leave_displaced(self, client: _Client, sender: Future[None]) -> None:
+        await wait_until_done(sender, seconds=DRAIN_SECONDS)
+        if not sender.done():  # the end of its frame can no longer be sent
+            client.connection.sock.shutdown(socket.SHUT_RDWR)
+        raise RequestRefused("displaced", "another client has taken the terminal")
+
+    async def _read_output(self) -> None:
+        child = self._child
+        async for data in child.output(self._fd):
+            self._ring.append(data)
+            self._notify()
+            await sleep_seconds(0)  # a program that never pauses must not occupy the loop
+            while self._client and self._client.is_behind(self._ring.end):
+                await self._changed
+        self._close_input()
+        self._exit_code = await child.ended
+        self._fd = -1
+        child.close()
+        self._notify()
+
+    async def _send_output(self, client: _Client) -> None:
+        """Send output until its end, or until another client has taken the terminal."""
+        while self._client is client:
+            if data := self._ring.read(client.sent, FRAME_BYTES):
+                await client.connection.send_frame(b"o", data)
+                client.sent += len(data)
+                self._notify()
+            elif self._exit_code is not None:
+                return
+            else:
+                await self._changed
+
+    async def _receive_messages(self, client: _Client) -> None:
+        with suppress(ConnectionError):
+            while True:
+                kind, data = await client.connection.read_frame()
+                if kind == b"i":
+                    await self._write_input(data, client.connection)
+                elif kind == b"a":
+                    client.acknowledged = int.from_bytes(data)
+                    self._notify()
+                elif kind == b"r":
+                    self.resize(int.from_bytes(data[:2]), int.from_bytes(data[2:]))
+                elif kind == b"s":
+                    self._send_signal(SIGNALS[data.decode()])
+
+    def _send_signal(self, number: int) -> None:
+        """Send a signal to the foreground process group."""
+        with suppress(OSError):  # there is none
+            if self._fd >= 0 and (group := os.tcgetpgrp(self._fd)) > 1:
+                os.killpg(group, number)
+
+    async def _write_input(self, data: bytes, connection: Connection) -> None:
+        """Pass input to the program; return when little of it is unread. Raises ConnectionResetError."""
+        if self._fd >= 0:
+            self._input += data
+            self._flush_input()
+        while len(self._input) > INPUT_BYTES:
+            await wait_until_done(self._changed, seconds=CHECK_SECONDS)
+            if is_disconnected(connection.sock.fileno()):  # nothing else reads from the client meanwhile
+                raise ConnectionResetError
+
+    def _flush_input(self) -> None:
+        try:
+            del self._input[: os.write(self._fd, self._input)]
+        except BlockingIOError:
+            pass
+        except OSError:
+            self._input.clear()  # nothing has the terminal open
+        EventLoop.running.watch(self._fd, WRITE, self._flush_input if self._input else None)
+        self._notify()
+
+    def _close_input(self) -> None:
+        self._input.clear()
+        EventLoop.running.watch(self._fd, WRITE, None)
+        self._notify()
