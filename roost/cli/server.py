@@ -1,4 +1,4 @@
-"""The commands `up`, `doctor` and `api routes`. They import the server when called, so that others start fast."""
+"""The commands `up`, `doctor`, `api routes` and `api openapi`. They import the server when called, so that others start fast."""
 
 import sys
 from collections.abc import Sequence
@@ -13,6 +13,8 @@ from roost.cli.output import ExitCode, Output, OutputFormat, print_field, print_
 from roost.core.sensitive import Sensitive
 
 if TYPE_CHECKING:
+    from fastapi import FastAPI
+
     from roost.cli.doctor import CheckResult
     from roost.settings import Settings
 
@@ -72,17 +74,29 @@ def list_endpoints(
     ] = False,
 ) -> None:
     """List the endpoints: method, path, credentials, addresses, handler."""
-    from prometheus_client import CollectorRegistry
-
     from roost.hosts import reference
-    from roost.hosts.address import HostAddresses
-    from roost.hosts.application import create_application
     from roost.hosts.routes import route_table
-    from roost.web.service_registry import ServiceRegistry
 
-    app = create_application(ServiceRegistry(), HostAddresses(), {}, CollectorRegistry())
+    app = _describe_application()
     if markdown:
         write_output(reference.render_reference(app), sys.stdout)
         return
     rows = route_table(app)
     print_rows(rows, ("method", "path", "credentials", "addresses", "handler"), output)
+
+
+@api_commands.command("openapi")
+def print_openapi() -> None:
+    """Print the OpenAPI 3.1 description, which a running server has at /openapi."""
+    print_json(_describe_application().openapi())
+
+
+def _describe_application() -> "FastAPI":
+    """Return the application without services, which has all routes and answers no request."""
+    from prometheus_client import CollectorRegistry
+
+    from roost.hosts.address import HostAddresses
+    from roost.hosts.application import create_application
+    from roost.web.service_registry import ServiceRegistry
+
+    return create_application(ServiceRegistry(), HostAddresses(), {}, CollectorRegistry())
