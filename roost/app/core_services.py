@@ -16,6 +16,8 @@ from roost.identity.authenticator import Authenticator
 from roost.identity.gateway_tokens import GatewayTokens
 from roost.identity.known_credentials import KnownCredentials
 from roost.identity.platform_tokens import PlatformTokens
+from roost.identity.sessions.service import BrowserSessions
+from roost.identity.sessions.session_authenticator import SessionAuthenticator
 from roost.identity.throttle import FailedLoginThrottle
 from roost.keyring import load_sealer
 from roost.net.dialer import PublicDialer
@@ -38,6 +40,8 @@ class CoreServices:
     api_keys: ApiKeys
     gateway_tokens: GatewayTokens
     platform_tokens: PlatformTokens
+    sessions: BrowserSessions
+    session_authenticator: SessionAuthenticator
     failed_logins: FailedLoginThrottle
     authenticator: Authenticator
     known_credentials: KnownCredentials
@@ -59,6 +63,9 @@ def build_core_services(settings: Settings) -> CoreServices:
     api_keys, gateway_tokens = ApiKeys(db, sealer), GatewayTokens(db, sealer)
     platform_tokens = PlatformTokens(db, sealer, gateway_tokens)
     failed_logins = FailedLoginThrottle(settings.failed_login_limit)
+    addresses = HostAddresses(settings.domain, settings.public_port, settings.public_scheme, settings.agent_ports)
+    sessions = BrowserSessions(db, api_keys, failed_logins, addresses.dashboard_url)
+    session_authenticator = SessionAuthenticator(sessions, failed_logins)
     resolver = SystemResolver()
     policy = EgressPolicy(
         allow_private=settings.egress_allow,
@@ -70,7 +77,7 @@ def build_core_services(settings: Settings) -> CoreServices:
     return CoreServices(
         settings=settings,
         host=host,
-        addresses=HostAddresses(settings.domain, settings.public_port, settings.public_scheme, settings.agent_ports),
+        addresses=addresses,
         metrics=CollectorRegistry(),
         db=db,
         sealer=sealer,
@@ -78,9 +85,11 @@ def build_core_services(settings: Settings) -> CoreServices:
         api_keys=api_keys,
         gateway_tokens=gateway_tokens,
         platform_tokens=platform_tokens,
+        sessions=sessions,
+        session_authenticator=session_authenticator,
         failed_logins=failed_logins,
-        authenticator=Authenticator(api_keys, gateway_tokens, platform_tokens, failed_logins),
-        known_credentials=KnownCredentials(api_keys, gateway_tokens, platform_tokens),
+        authenticator=Authenticator(api_keys, gateway_tokens, platform_tokens, session_authenticator, failed_logins),
+        known_credentials=KnownCredentials(api_keys, gateway_tokens, platform_tokens, sessions),
         rate_limits=_create_rate_limits(settings),
         resolver=resolver,
         dialer=dialer,

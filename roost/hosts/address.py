@@ -7,11 +7,12 @@ names below the domain, each agent has a port, and the port at which a request a
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from roost.agents.routes.model import PathRoute
 from roost.core import ids
 from roost.domains.model import Domain, DomainOwnerKind
+from roost.identity.credentials import session_cookie
 from roost.net.addresses import parse_address
 from roost.web.url_rule import HostKind
 
@@ -38,6 +39,7 @@ class HostAddress:
     tenant registered for its agent or gateway; `route` leads to the agent's program, None to its gateway.
     cookie_prefix: what the names of its cookies begin with in browsers, which send them to other addresses, too.
     is_shared: whether the storage API and storage gateways have the same address.
+    session_cookie: the name of the cookie of browser sessions at the dashboard's hosts, None at all others.
     """
 
     host_kind: HostKind
@@ -49,6 +51,7 @@ class HostAddress:
     route: PathRoute | None = None
     cookie_prefix: str = ""
     is_shared: bool = False
+    session_cookie: str | None = None
 
 
 class _HostName:
@@ -99,12 +102,14 @@ class HostAddresses:
         self._gateways = f"gateways.{self.domain}"
         self._api, self._uploads = f"api.{self.domain}", f"uploads.{self.domain}"
         is_shared = agent_ports is not None
+        prefix = cookie_prefix(public_port or _DEFAULT_PORTS[scheme]) if is_shared else ""
+        dashboard = partial(HostAddress, is_shared=is_shared, session_cookie=session_cookie(scheme, prefix))
         self._fixed = {
-            own_domain: HostAddress(HostKind.MANAGEMENT, self.origin(own_domain), is_shared=is_shared),
+            own_domain: dashboard(HostKind.MANAGEMENT, self.origin(own_domain)),
             self.agents_host: HostAddress(HostKind.MANAGEMENT, self.origin(self.agents_host)),
             self._api: HostAddress(HostKind.STORAGE, self.origin(self._api)),
             self._uploads: HostAddress(HostKind.STORAGE, self.origin(self._uploads)),
-            **{name: HostAddress(HostKind.LOCAL, self.origin(name), is_shared=is_shared) for name in _LOOPBACK},
+            **{name: dashboard(HostKind.LOCAL, self.origin(name)) for name in _LOOPBACK},
         }
         self._parse_name = lru_cache(maxsize=_CACHE_SIZE)(self._parse)
         self._find_domain: FindDomain = _find_none
@@ -146,6 +151,11 @@ class HostAddresses:
     def agents_url(self) -> str:
         """The management address."""
         return self.origin(self._name(self.agents_host))
+
+    @property
+    def dashboard_url(self) -> str:
+        """The address of the dashboard, which has both APIs, too."""
+        return self.origin(self._own_domain)
 
     @property
     def api_url(self) -> str:

@@ -37,6 +37,7 @@ from roost.hosts.head_requests import HeadMiddleware
 from roost.hosts.health import Check
 from roost.hosts.path_rewrite import PathRewriteMiddleware
 from roost.identity import api as keys
+from roost.identity.sessions import api as sessions
 from roost.storage.analytics import api as analytics
 from roost.storage.compat import api as compat
 from roost.storage.compat.psa import api as psa
@@ -76,48 +77,52 @@ def create_application(
     errors.install_error_handlers(app)
     app.add_middleware(PathRewriteMiddleware)
     app.add_middleware(HeadMiddleware, routes=app.routes)  # around the rewriting, which knows no HEAD
-    app.include_router(archives.router)
-    app.include_router(lifecycle.router)
-    app.include_router(commands.router)
-    app.include_router(agent_files.router)
-    app.include_router(git.router)
-    app.include_router(snapshots.router)
-    app.include_router(channels.router)
-    app.include_router(secrets.router)
-    app.include_router(skills.router)
-    app.include_router(hub.router)
-    app.include_router(openclaw_registry.router)
-    app.include_router(clawhub.router)
-    app.include_router(versions.router)
-    app.include_router(scripts.router)
-    app.include_router(tasks.router)
-    app.include_router(templates.router)
-    app.include_router(devices.router)
-    app.include_router(agent_routes.router)
-    app.include_router(agent_domains.router)
-    app.include_router(runtime_config.router)
-    app.include_router(logs.router)
-    app.include_router(models.router)
-    app.include_router(platform.router)
-    app.include_router(sign_in.router)
-    app.include_router(tus.creation_router)  # before form uploads, which have the same path
-    app.include_router(tus.router)
-    app.include_router(links.router)
-    app.include_router(uploads.router)
-    app.include_router(compat.router)
-    app.include_router(pins.router)
-    app.include_router(psa.router)
-    app.include_router(groups.router)
-    app.include_router(gateways.router)
-    app.include_router(analytics.router)
-    app.include_router(signatures.router)
-    app.include_router(swaps.router)
-    app.include_router(payment_instructions.router)
-    app.include_router(payments.router)
-    app.include_router(vectors.router)
-    app.include_router(webhooks.router)
-    app.include_router(keys.router)
-    app.include_router(files.router)  # last, because its ids also match other routers' words
+    for router in (
+        archives.router,
+        lifecycle.router,
+        commands.router,
+        agent_files.router,
+        git.router,
+        snapshots.router,
+        channels.router,
+        secrets.router,
+        skills.router,
+        hub.router,
+        openclaw_registry.router,
+        clawhub.router,
+        versions.router,
+        scripts.router,
+        tasks.router,
+        templates.router,
+        devices.router,
+        agent_routes.router,
+        agent_domains.router,
+        runtime_config.router,
+        logs.router,
+        models.router,
+        platform.router,
+        sign_in.router,
+        sessions.router,
+        tus.creation_router,  # before form uploads, which have the same path
+        tus.router,
+        links.router,
+        uploads.router,
+        compat.router,
+        pins.router,
+        psa.router,
+        groups.router,
+        gateways.router,
+        analytics.router,
+        signatures.router,
+        swaps.router,
+        payment_instructions.router,
+        payments.router,
+        vectors.router,
+        webhooks.router,
+        keys.router,
+        files.router,  # last, because its ids also match other routers' words
+    ):
+        app.include_router(router)
     system = [health.health_router(checks, registry, metrics_token), discovery.discovery_router(addresses)]
     for router in system if certificate_names is None else (*system, permission_router(certificate_names)):
         app.include_router(router)

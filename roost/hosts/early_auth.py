@@ -11,8 +11,7 @@ from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from roost.core.problem import Problem, TooManyRequests
-from roost.identity.auth_request import AuthRequest
-from roost.identity.authenticator import auth_request_of
+from roost.identity.auth_request import AuthRequest, auth_request_of
 from roost.identity.caller import Caller
 from roost.web import errors
 from roost.web.url_rule import UrlFamily, rule_of

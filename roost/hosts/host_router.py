@@ -1,9 +1,9 @@
 """Route each request by its Host header and path to a row of the URL map, before any other processing.
 
 `scope["state"]` gets `url_rule`, `host_kind`, `agent_host`, `gateway_host`, `cid_host`, `is_registered` (by a tenant),
-`origin` and `limited_client`; authentication, limits and handlers learn the address of a request from there only. On an
-agent's address the short paths of `/v0` refer to that agent. An ambiguous path is 404. The local address is for
-programs of this machine; for all other clients it is the management address.
+`origin`, `session_cookie` and `limited_client`; authentication, limits and handlers learn the address of a request from
+there only. On an agent's address the short paths of `/v0` refer to that agent. An ambiguous path is 404. The local
+address is for programs of this machine; for all other clients it is the management address.
 """
 
 from collections.abc import Sequence
@@ -54,9 +54,10 @@ class HostRouter:
             return False
         if address.cid is not None:
             scope["state"]["url_rule"] = rule = url_map.CONTENT
-        if address.is_shared and address.host_kind is HostKind.MANAGEMENT and rule.family is UrlFamily.STORAGE:
+        has_dashboard = address.session_cookie is not None
+        if has_dashboard and address.host_kind is HostKind.MANAGEMENT and rule.family is UrlFamily.STORAGE:
             address = replace(address, host_kind=HostKind.STORAGE)
-        if address.host_kind not in rule.hosts:
+        if address.host_kind not in rule.hosts or (rule.needs_dashboard and not has_dashboard):
             return False
         if rule.family is not UrlFamily.CONTENT and not is_plain(scope["raw_path"], path):
             return False  # names in folders may contain anything: storage gateways read their paths as sent
@@ -65,6 +66,7 @@ class HostRouter:
             "agent_host": address.agent_id,
             "origin": address.origin,
             "cookie_prefix": address.cookie_prefix,
+            "session_cookie": address.session_cookie,
             "gateway_host": address.gateway,
             "cid_host": address.cid,
             "is_registered": address.domain is not None,

@@ -24,6 +24,7 @@ _SCHEMES: dict[str, Any] = {
     "gatewayToken": {"type": "http", "scheme": "bearer", "description": "On the agent's own address."},
     "gatewayQuery": {"type": "apiKey", "in": "query", "name": "token"},
     "gatewayCookie": {"type": "apiKey", "in": "cookie", "name": credentials.COOKIE},
+    "sessionCookie": {"type": "apiKey", "in": "cookie", "name": credentials.SESSION_COOKIE},
     "gitPassword": {"type": "http", "scheme": "basic", "description": "Any name; the gateway token as password."},
     "platformToken": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT", "description": "An agent's, 1 hour."},
     health.METRICS_SCHEME: {"type": "http", "scheme": "bearer", "description": "The setting `metrics_token`."},
@@ -31,6 +32,7 @@ _SCHEMES: dict[str, Any] = {
 _SECURITY: Mapping[str, Sequence[dict[str, list[str]]]] = {
     routes.JWT: [{"serviceJwt": []}],
     routes.GATEWAY: [{"gatewayToken": []}, {"gatewayQuery": []}, {"gatewayCookie": []}],
+    routes.SESSION: [{"sessionCookie": []}],
     routes.BASIC: [{"gitPassword": []}],
     routes.BEARER: [{"gatewayToken": []}],
     routes.PLATFORM: [{"platformToken": []}],

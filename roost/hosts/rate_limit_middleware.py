@@ -11,8 +11,7 @@ from roost.core.problem import Problem
 from roost.core.rate_limit import RateLimitExceeded
 from roost.hosts.early_auth import Admit
 from roost.hosts.rate_limits import RateLimits, RequestUsage
-from roost.identity.auth_request import AuthRequest
-from roost.identity.authenticator import auth_request_of
+from roost.identity.auth_request import AuthRequest, auth_request_of
 from roost.web import errors
 from roost.web.rate_limit_fields import parse_lines
 from roost.web.url_rule import ErrorForm, HostKind, UrlFamily, UrlRule, rule_of

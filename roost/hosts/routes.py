@@ -12,17 +12,21 @@ from starlette.routing import compile_path
 
 from roost.hosts.url_map import find_rule
 from roost.identity import authenticator
+from roost.identity.sessions import api as sessions
 from roost.storage.compat.paths import PATH_REWRITES
 from roost.web.url_rule import HostKind, UrlFamily
 from roost.web.websocket import MessageSchema
 
 JWT, GATEWAY, PLATFORM, RELAY = "jwt", "gateway", "platform", "relay"
+SESSION = "session"
+"""A browser session alone; wherever a JWT counts, a session of the dashboard does, too."""
 BASIC = "basic"
 """A gateway token as the password of HTTP Basic."""
 BEARER = "gateway bearer"
 """A gateway token in the `Authorization` header, and in no other place."""
 CREDENTIALS: Mapping[Any, Sequence[str]] = {
     authenticator.service_caller: (JWT,),
+    sessions.session_caller: (SESSION,),
     authenticator.owner_caller: (JWT,),
     authenticator.tenant_caller: (JWT, PLATFORM),
     authenticator.agent_caller: (JWT, GATEWAY),
@@ -40,6 +44,7 @@ CREDENTIALS: Mapping[Any, Sequence[str]] = {
 }
 _ADDRESSES = {
     JWT: ("management",),
+    SESSION: ("dashboard",),
     GATEWAY: ("agent",),
     BASIC: ("management", "agent"),
     BEARER: ("agent",),
@@ -103,6 +108,8 @@ def _address_without_credential(operation: ApiOperation) -> str:
     rule = find_rule(operation.method, operation.path)
     if rule.hosts == frozenset({HostKind.AGENT}):
         return "agent"
+    if rule.needs_dashboard:
+        return "dashboard"
     return "storage" if rule.family is UrlFamily.STORAGE else "management"
 
 

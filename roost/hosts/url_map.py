@@ -13,6 +13,7 @@ PUBLIC_CONTENT, PRIVATE_CONTENT, PAID_CONTENT = "/ipfs/", "/files/", "/x402/cid/
 
 _MIB = 1024**2
 _UPLOAD = BodyLimit(size=None, values=None)
+_SIGN_IN = BodyLimit(size=16 * 1024)
 _MODEL_BODY = BodyLimit(size=32 * _MIB, values=None)
 _WORKSPACE_FILE = BodyLimit(size=16 * _MIB, message=WorkspaceFileTooLarge.message)
 _SKILL = BodyLimit(size=12 * _MIB, uncounted=frozenset({b"multipart/form-data", b"application/zip"}))
@@ -29,6 +30,7 @@ _ON_AGENT = {HostKind.AGENT: _OWN_AGENT}
 _ON_AGENT_AND_RELAY = {HostKind.AGENT: _OWN_AGENT, HostKind.RELAY: _OWN_AGENT}
 
 _ALL = frozenset(HostKind) - {HostKind.STORAGE_GATEWAY, HostKind.DOMAIN}
+_MANAGED = frozenset({HostKind.LOCAL, HostKind.MANAGEMENT})
 _agents = partial(UrlRule, family=UrlFamily.AGENTS, hosts=_ALL, authenticates_early=True)
 _registry = partial(_agents, hosts=frozenset({HostKind.LOCAL, HostKind.MANAGEMENT, HostKind.RELAY}))
 _models = partial(_agents, family=UrlFamily.MODELS, errors=ErrorForm.OPENAI, body=_MODEL_BODY)
@@ -57,7 +59,14 @@ URL_MAP = (
     _agents("/v0/agents/import", methods=frozenset({"POST"}), body=_UPLOAD),
     _git("/v0/agents/[^/]+/git/.*"),
     _git("/v0/git/.*", aliases=_ON_AGENT),
+    _agents("/v0/agents/[^/]+", methods=frozenset({"DELETE"}), session_role="owner"),
+    # What reveals the agent's token, runs commands, or copies all of the agent, also by GET or a WebSocket.
+    _agents("/v0/agents/[^/]+/(gateway-token|sign-in-link|export|console/.*)", session_role="editor"),
     _agents("/v0/agents(/.*)?"),
+    UrlRule(
+        "/v0/session", UrlFamily.AGENTS, hosts=_MANAGED, body=_SIGN_IN, needs_dashboard=True
+    ),  # the body or the cookie counts
+    _agents("/v0/session/links", hosts=_MANAGED, session_role="owner"),
     _agents("/v0/(public-)?templates(/.*)?"),  # no agent has any of its own
     _agents("/v0/platform/.*|/v0/status", aliases=_ON_AGENT_AND_RELAY),
     _agents("/v0/skills", methods=frozenset({"POST"}), body=_SKILL, aliases=_ON_AGENT),
@@ -79,6 +88,7 @@ URL_MAP = (
     _vectors("/v3/vectorize/groups(/[^/]+/files)?", methods=frozenset({"GET"})),
     _vectors("/v3/vectorize/groups/[^/]+/query", methods=frozenset({"POST"})),
     _vectors("/v3/vectorize/files/[^/]+", methods=frozenset({"GET", "POST"})),
+    _storage("/v3/pinata/keys(/.*)?", methods=frozenset({"POST", "PUT", "DELETE"}), session_role="owner"),
     _storage("/v3(/.*)?"),
     _legacy("/pinning/pinFileToIPFS", methods=frozenset({"POST"}), body=_UPLOAD),
     _legacy("/pinning/pinJSONToIPFS", body=_ANY_JSON),

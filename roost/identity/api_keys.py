@@ -1,6 +1,5 @@
 """Issuing, verification and revocation of API keys, which are service JWTs (HS256, RFC 7519)."""
 
-import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
@@ -11,13 +10,13 @@ from sqlalchemy import Connection
 
 from roost.core import clock, ids
 from roost.core.db import Database
-from roost.core.periodic import PeriodicTask
 from roost.core.problem import InvalidInput, ServiceUnavailable
 from roost.core.seal import Sealer
 from roost.core.sensitive import Sensitive
 from roost.identity import store
 from roost.identity.caller import Caller, CallerKind
 from roost.identity.caller_cache import CallerCache, token_digest
+from roost.identity.credential_hold import hold_while_valid
 from roost.identity.errors import ApiKeyNotFound, MissingUser, PermissionDenied, Unauthorised
 from roost.identity.model import AUDIENCE, ISSUER, KEY_LIFETIME, SCOPES, ApiKey, IssuedApiKey, KeyFilter, Tenant
 from roost.identity.signing import ALGORITHM, SigningKeys, decode_claims, read_key_id
@@ -129,29 +128,14 @@ class ApiKeys:
     @asynccontextmanager
     async def hold_open(self, key_id: str) -> AsyncGenerator[None, None]:
         """Cancel the block and raise Unauthorised within a second after the key expires or any server revokes it."""
-        hold = asyncio.timeout(None)
-
-        async def check_key() -> None:
-            if not hold.expired() and not await self._is_live(key_id):
-                hold.reschedule(0)
-
-        watch = PeriodicTask("service key of a stream", check_key, _WATCH_SECONDS)
-        try:
-            async with hold:
-                watch.start()
-                try:
-                    yield
-                finally:
-                    await watch.stop()
-        except TimeoutError:
-            raise (Unauthorised if hold.expired() else TimeoutError) from None
+        async with hold_while_valid("service key of a stream", lambda: self._is_live(key_id), _WATCH_SECONDS):
+            yield
 
     async def _is_live(self, key_id: str) -> bool:
         try:
-            key = await self._db.read(lambda connection: store.find_key(connection, key_id))
+            return await self._db.read(lambda connection: self.find_live(connection, key_id)) is not None
         except ServiceUnavailable:  # the database is away; it decides when it is back
             return True
-        return key is not None and key.revoked_at is None and key.expires_at > clock.utc_now()
 
     async def _verify_cached(self, digest: bytes, verify: Callable[[Connection], Caller]) -> Caller:
         """Return the caller with this digest, verified or cached."""
@@ -167,6 +151,12 @@ class ApiKeys:
         if not await self._db.write(lambda connection: store.use_key(connection, key_id)):
             raise Unauthorised
         return caller
+
+    @staticmethod
+    def find_live(connection: Connection, key_id: str) -> ApiKey | None:
+        """Return the key with this id, None if it is unknown, revoked or expired."""
+        key = store.find_key(connection, key_id)
+        return key if key is not None and key.revoked_at is None and key.expires_at > clock.utc_now() else None
 
     @staticmethod
     def list_tenant_keys(connection: Connection, tenant_name: str) -> Sequence[ApiKey]:
@@ -186,7 +176,7 @@ class ApiKeys:
             raise MissingUser
         if row is None or row.revoked_at is not None or row.tenant_id != claims["sub"]:
             raise Unauthorised
-        return _caller(row)
+        return caller_of_key(row)
 
     def _verify_pair(self, connection: Connection, handle: str, secret: str) -> Caller:
         row = store.find_key_by_handle(connection, handle) if handle.isprintable() else None
@@ -197,7 +187,7 @@ class ApiKeys:
             raise Unauthorised
         if store.find_tenant(connection, row.tenant_id) is None:
             raise MissingUser
-        return _caller(row)
+        return caller_of_key(row)
 
     def _secret(self, connection: Connection, kid: object) -> bytes:
         if (secret := self._signing.secret(connection, kid)) is None:
@@ -210,6 +200,7 @@ def key_pair(handle: str, secret: str) -> str:
     return f"{handle} {secret}"
 
 
-def _caller(key: ApiKey) -> Caller:
+def caller_of_key(key: ApiKey) -> Caller:
+    """Return the caller who has a key."""
     is_counted = key.max_uses is not None
     return Caller(CallerKind.SERVICE, key.tenant_id, key_id=key.id, scopes=key.scopes, is_counted=is_counted)

@@ -3,7 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from roost.web.url_rule import HostKind
+from starlette.requests import HTTPConnection
+
+from roost.web.url_rule import HostKind, rule_of
 
 
 @dataclass(slots=True)  # to freeze it would double the time to make one
@@ -13,6 +15,8 @@ class AuthRequest:
     cookie_prefix: what the names of its cookies begin with in browsers, where other origins share them.
     limited_client: the client as limits count it; None if they do not apply to it.
     counts_use: whether the request is one of the limited uses of its key.
+    session_cookie: the name of the cookie of browser sessions; None where they do not count.
+    session_role: the role that a session needs.
     """
 
     host_kind: HostKind
@@ -26,3 +30,24 @@ class AuthRequest:
     cookie_prefix: str = ""
     limited_client: str | None = None
     counts_use: bool = True
+    session_cookie: str | None = None
+    session_role: str = ""
+
+
+def auth_request_of(connection: HTTPConnection) -> AuthRequest:
+    """Create the AuthRequest of a connection that the host router has classified."""
+    state = connection.scope["state"]
+    return AuthRequest(
+        host_kind=state["host_kind"],
+        method=connection.scope.get("method", "GET"),
+        headers=dict(reversed(connection.headers.items())),
+        query=connection.scope["query_string"].decode("latin-1"),
+        peer=connection.client.host if connection.client else "",
+        agent_id=state.get("agent_host"),
+        origin=state.get("origin", ""),
+        upgrade=connection.scope["type"] == "websocket",
+        cookie_prefix=state.get("cookie_prefix", ""),
+        limited_client=state.get("limited_client"),
+        session_cookie=state.get("session_cookie"),
+        session_role=rule_of(connection.scope).session_role,
+    )

@@ -10,7 +10,6 @@ too. The type in a handler's signature states the required caller.
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
-from functools import partial
 from typing import Annotated, Any
 
 from fastapi import Depends, Path
@@ -18,13 +17,12 @@ from starlette.requests import HTTPConnection
 
 from roost.core.problem import NotFound
 from roost.identity.api_keys import ApiKeys
-from roost.identity.auth_request import AuthRequest
+from roost.identity.auth_request import AuthRequest, auth_request_of
 from roost.identity.caller import Caller, CallerKind
 from roost.identity.credentials import (
     Credential,
     CredentialSource,
     find_credential,
-    find_key_pair,
     find_password,
     is_gateway_token,
 )
@@ -38,6 +36,8 @@ from roost.identity.errors import (
 from roost.identity.gateway_tokens import GatewayTokens
 from roost.identity.platform_tokens import PlatformTokens, is_platform
 from roost.identity.same_origin import SAFE_METHODS, check_same_origin
+from roost.identity.sessions.session_authenticator import SessionAuthenticator, session_cookie_pair
+from roost.identity.storage_credential import verify_storage_credential
 from roost.identity.throttle import FailedLoginThrottle
 from roost.web.service_registry import provide_service
 from roost.web.url_rule import HostKind, UrlFamily
@@ -55,11 +55,17 @@ MODEL: CallerKinds = AGENT | {CallerKind.RELAY}
 
 class Authenticator:
     def __init__(
-        self, keys: ApiKeys, gateways: GatewayTokens, platform: PlatformTokens, throttle: FailedLoginThrottle
+        self,
+        keys: ApiKeys,
+        gateways: GatewayTokens,
+        platform: PlatformTokens,
+        sessions: SessionAuthenticator,
+        throttle: FailedLoginThrottle,
     ) -> None:
         self._keys = keys
         self._gateways = gateways
         self._platform = platform
+        self._sessions = sessions
         self._throttle = throttle
 
     async def identify_caller(self, request: AuthRequest, family: UrlFamily) -> Caller:
@@ -77,6 +83,8 @@ class Authenticator:
             return await self._authenticate_relay(request)
         if request.host_kind is HostKind.AGENT:
             return await self.authenticate_gateway_token(request)
+        if (caller := await self._sessions.find_caller(request)) is not None:
+            return self._check_action(caller, request)
         credential = self._credential(request)
         if request.host_kind in _STORAGE_HOSTS:
             raise self._rejection(request)
@@ -91,13 +99,11 @@ class Authenticator:
         """
         if admits_agents and (agent := await self._find_agent_itself(request)) is not None:
             return agent
-        verify = self._credential_verifier(request)
-        if request.host_kind not in {HostKind.STORAGE, HostKind.LOCAL} or verify is None:
-            raise self._rejection(request)
-        try:
-            caller = await verify()
-        except Unauthorised as error:
-            raise self._rejection(request) from error
+        if (caller := await self._sessions.find_caller(request)) is None:
+            try:
+                caller = await verify_storage_credential(self._keys, request)
+            except Unauthorised as error:
+                raise self._rejection(request) from error
         wider = scope.removesuffix(":read") + ":write"
         if scope != ANY_SCOPE and not caller.allows(scope) and not caller.allows(wider):
             raise PermissionDenied(f"Permission denied: the key needs the scope {scope}")
@@ -111,15 +117,6 @@ class Authenticator:
         if credential is None or request.host_kind not in _PLATFORM_HOSTS or not is_platform(credential.token):
             return None
         return await self._authenticate_jwt(request, credential)
-
-    def _credential_verifier(self, request: AuthRequest) -> Callable[[], Coroutine[Any, Any, Caller]] | None:
-        """Return the verification of a JWT or of old clients' headers, None without. Raises MissingCredential."""
-        if (pair := find_key_pair(request.headers)) is not None:
-            return partial(self._keys.verify_pair, *pair, counts_use=request.counts_use)
-        credential = self._credential(request)
-        if credential.source is not CredentialSource.HEADER:
-            return None
-        return partial(self._keys.verify, credential.token, counts_use=request.counts_use)
 
     async def authenticate(self, request: AuthRequest, kinds: CallerKinds, agent_id: str | None = None) -> Caller:
         """Authenticate a caller of one of these kinds, with access to the agent in the path.
@@ -188,9 +185,14 @@ class Authenticator:
     async def authorize_visit(self, request: AuthRequest, agent_id: str) -> AsyncGenerator[Caller, None]:
         """Authenticate access to an agent for a stream, which ends when the credential becomes invalid."""
         caller = await self.authenticate_agent(request, agent_id)
-        held = self.hold_authorization(caller) if caller.key_id is None else self._keys.hold_open(caller.key_id)
-        async with held:
+        async with self.hold_stream(caller):
             yield caller
+
+    def hold_stream(self, caller: Caller) -> AbstractAsyncContextManager[object]:
+        """Cancel the block within a second after the caller's credential becomes invalid."""
+        if caller.session_digest is not None:
+            return self._sessions.hold_open(caller.session_digest)
+        return self.hold_authorization(caller) if caller.key_id is None else self._keys.hold_open(caller.key_id)
 
     async def check_owner(self, caller: Caller, agent_id: str, request: AuthRequest) -> None:
         if await self._gateways.get_tenant_id(agent_id) != caller.tenant_id:
@@ -231,6 +233,10 @@ class Authenticator:
                 caller = await self._keys.verify(credential.token, counts_use=request.counts_use)
         except Unauthorised as error:
             raise self._rejection(request) from error
+        return self._check_action(caller, request)
+
+    @staticmethod
+    def _check_action(caller: Caller, request: AuthRequest) -> Caller:
         action = "read" if request.method in SAFE_METHODS else "write"
         if not caller.allows(f"org:agents:{action}"):
             raise PermissionDenied
@@ -257,23 +263,6 @@ class Authenticator:
         return Unauthorised()
 
 
-def auth_request_of(connection: HTTPConnection) -> AuthRequest:
-    """Create the AuthRequest of a connection that the host router has classified."""
-    state = connection.scope["state"]
-    return AuthRequest(
-        host_kind=state["host_kind"],
-        method=connection.scope.get("method", "GET"),
-        headers=dict(reversed(connection.headers.items())),
-        query=connection.scope["query_string"].decode("latin-1"),
-        peer=connection.client.host if connection.client else "",
-        agent_id=state.get("agent_host"),
-        origin=state.get("origin", ""),
-        upgrade=connection.scope["type"] == "websocket",
-        cookie_prefix=state.get("cookie_prefix", ""),
-        limited_client=state.get("limited_client"),
-    )
-
-
 AgentId = Annotated[str, Path(alias="agentId")]
 _Authenticator = Annotated[Authenticator, Depends(provide_service(Authenticator))]
 
@@ -286,14 +275,14 @@ def _require_caller(kinds: CallerKinds) -> Callable[..., Coroutine[Any, Any, Cal
 
 
 def _require_agent_caller(kinds: CallerKinds, *, bearer: bool = False) -> Callable[..., AsyncGenerator[Caller, None]]:
-    """Return the dependency for a path with an agent; with `bearer`, credentials count only in `Authorization`."""
+    """Return the dependency for a path with an agent; with `bearer`, tokens count only in `Authorization`."""
 
     async def dependency(
         connection: HTTPConnection, authenticator: _Authenticator, agent_id: AgentId
     ) -> AsyncGenerator[Caller, None]:
         request = auth_request_of(connection)
         if bearer:
-            request = replace(request, query="", headers={**request.headers, "cookie": ""})
+            request = replace(request, query="", headers={**request.headers, "cookie": session_cookie_pair(request)})
         async with authenticator.hold_authorization(
             await authenticator.authenticate(request, kinds, agent_id)
         ) as caller:
@@ -358,7 +347,7 @@ bearer_caller = _require_agent_caller(AGENT, bearer=True)
 exchange_caller = _require_agent_caller(frozenset({CallerKind.GATEWAY, CallerKind.RELAY}), bearer=True)
 
 ServiceCaller = Annotated[Caller, Depends(service_caller)]
-"""A service JWT (contract: JWT)."""
+"""A service JWT (contract: JWT), or a browser session at the dashboard's hosts, as for all that accept a JWT."""
 TenantCaller = Annotated[Caller, Depends(tenant_caller)]
 """A service JWT, or an agent's platform token."""
 AgentCaller = Annotated[Caller, Depends(agent_caller)]

@@ -13,6 +13,14 @@ class CallerKind(StrEnum):
     PLATFORM = "platform"  # the agent itself, acting for its owner with a platform token
 
 
+class Role(StrEnum):
+    """What a person may do in a browser session, in ascending order."""
+
+    VIEWER = "viewer"  # reads
+    EDITOR = "editor"  # also changes, but neither deletes agents nor manages keys and sessions
+    OWNER = "owner"  # all
+
+
 class Plan(StrEnum):
     FREE = "free"
     PAID = "paid"
@@ -34,6 +42,10 @@ class Caller:
     """Whether the key has a maximum number of requests."""
     token_digest: bytes | None = None
     """SHA-256 of the gateway token of a gateway caller."""
+    session_digest: bytes | None = None
+    """SHA-256 of the token of a browser session."""
+    role: Role | None = None
+    """The role of a browser session, which `scopes` reflect."""
 
     def allows(self, scope: str) -> bool:
         """Return whether the credential has `scope` (`org:agents:read`) or the broad scope above it (`org:read`)."""

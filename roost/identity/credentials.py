@@ -7,6 +7,9 @@ from enum import Enum, auto
 from urllib.parse import parse_qsl, quote
 
 COOKIE = "gw_token"
+SESSION_COOKIE = "roost_session"
+_HOST_ONLY = "__Host-"  # browsers accept such a cookie from this host alone (RFC 6265bis, 4.1.3)
+_SESSION_SECONDS = 7 * 24 * 3600
 _SPACE = " \t"  # RFC 9110, 5.6.3; Python's own also has characters beyond ASCII
 BASIC_CHALLENGE = 'Basic realm="Roost"'
 
@@ -43,6 +46,18 @@ def find_credential(headers: Mapping[str, str], query: str) -> Credential | None
     return None
 
 
+def find_cookie(headers: Mapping[str, str], name: str) -> str | None:
+    """Return the value of a cookie; empty if several have the name, because a page of another host can add one."""
+    pairs = [pair.partition("=") for pair in headers.get("cookie", "").split(";")]
+    values = [value.strip(_SPACE) for key, _, value in pairs if key.strip(_SPACE) == name]
+    return None if not values else values[0] if len(values) == 1 else ""
+
+
+def session_cookie(scheme: str, prefix: str = "") -> str:
+    """Return the name of a session's cookie in browsers; `prefix` where other ports of the host get it, too."""
+    return f"{_HOST_ONLY if scheme == 'https' else ''}{prefix}{SESSION_COOKIE}"
+
+
 def find_key_pair(headers: Mapping[str, str]) -> tuple[str, str] | None:
     """Return a key's handle and secret from the headers of old storage clients; `Authorization` takes precedence."""
     handle, secret = map(headers.get, KEY_PAIR_HEADERS)
@@ -74,6 +89,20 @@ def sign_in_headers(token: str, origin: str, target: str, cookie_prefix: str = "
         "cache-control": "no-store",
         "referrer-policy": "no-referrer",
     }
+
+
+def session_headers(name: str, token: str, origin: str, seconds: int = _SESSION_SECONDS) -> Mapping[str, str]:
+    """Return the headers of a response that gives a browser the cookie of its session at `origin`."""
+    secure = "; Secure" if origin.startswith("https:") else ""
+    return {
+        "set-cookie": f"{name}={token}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}",
+        "cache-control": "no-store",
+    }
+
+
+def ended_session_headers(name: str, origin: str) -> Mapping[str, str]:
+    """Return the headers of a response that takes that cookie away."""
+    return session_headers(name, "", origin, 0)
 
 
 def is_gateway_token(credential: Credential) -> bool:

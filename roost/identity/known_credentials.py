@@ -6,13 +6,17 @@ from roost.identity.caller_cache import token_digest
 from roost.identity.credentials import find_credential, find_key_pair, find_password
 from roost.identity.gateway_tokens import GatewayTokens
 from roost.identity.platform_tokens import PlatformTokens
+from roost.identity.sessions.service import BrowserSessions
+from roost.identity.sessions.session_authenticator import find_session_token
 
 
 class KnownCredentials:
     """Look-up of credentials without I/O. A known one may have been revoked since, by another server."""
 
-    def __init__(self, keys: ApiKeys, gateways: GatewayTokens, platform: PlatformTokens) -> None:
-        self._caches = (keys, gateways, platform)
+    def __init__(
+        self, keys: ApiKeys, gateways: GatewayTokens, platform: PlatformTokens, sessions: BrowserSessions
+    ) -> None:
+        self._caches = (keys, gateways, platform, sessions)
 
     def find(self, request: AuthRequest) -> bytes | None:
         """Return the digest of the request's credential if that is known."""
@@ -24,5 +28,7 @@ def _credential_text(request: AuthRequest) -> str:
     """Return the text whose digest the caches have: of a token, of a password or of a key's handle and secret."""
     if (pair := find_key_pair(request.headers)) is not None:
         return key_pair(*pair)
+    if (session := find_session_token(request)) is not None:
+        return session
     credential = find_credential(request.headers, request.query)
     return (credential.token if credential else "") or find_password(request.headers) or ""

@@ -96,6 +96,10 @@ class UrlRule:
     """Whether the caller is authenticated before a body is read."""
     allows_cors: bool = False
     """Whether pages of any origin may send such requests."""
+    needs_dashboard: bool = False
+    """Whether only the hosts of the dashboard serve it."""
+    session_role: str = ""
+    """The role that a browser session needs at least, empty if the scopes of its role decide alone."""
     is_rate_limited: bool = True
     """Whether such requests count on the limits of their caller and host."""
 

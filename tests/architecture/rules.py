@@ -159,7 +159,11 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "ASGI",
         imports_from("starlette", "ASGIApp", "Receive", "Scope", "Send"),
-        (*_HTTP, "roost/identity/authenticator.py", "roost/storage/signed_urls/authenticator.py"),
+        (
+            *_HTTP,
+            *(f"roost/identity/{name}.py" for name in ("authenticator", "auth_request")),
+            "roost/storage/signed_urls/authenticator.py",
+        ),
         "requests and responses belong in web/, hosts/, an api.py, and the authenticator; elsewhere only ASGI's types",
         "from starlette.responses import Response",
     ),

@@ -72,6 +72,9 @@ def test_every_request_has_a_row_and_every_row_a_request() -> None:
         "/v0/agents/import",
         "/v0/status",
         "/v0/sign-in",
+        "/v0/session",
+        "/v0/session/links",
+        "/v0/agents/a/console/exec",
     ]
     examples += [
         "/v0/secrets",
@@ -93,7 +96,9 @@ def test_every_request_has_a_row_and_every_row_a_request() -> None:
     examples += ["/ipfs/x", "/", "/metrics", "/healthz", "/tls/permission", "/anything\n"]
     examples += [f"/v3/files/{ID}", f"/v3/files/{ID}/a1"]
     examples += ["/v3/vectorize/groups/g/files", "/v3/vectorize/groups/g/query", "/v3/vectorize/files/f"]
+    examples += ["/v3/pinata/keys"]
     found = [find_rule(method, path) for path in examples for method in ("GET", "POST", "PUT")]
+    found.append(find_rule("DELETE", "/v0/agents/a"))
     assert all(any(rule is row for rule in found) for row in URL_MAP)
 
 
@@ -108,8 +113,9 @@ def test_each_operation_is_served_where_its_callers_are(row: Any) -> None:
     path = row["path"].replace("{agentId}", "a1").replace("{file_id}", ID).replace("{token}", "ab12")
     rule = find_rule(row["method"], path)
     if row["path"] != "/metrics":
-        assert rule.hosts >= {HostKind(address) for address in row["addresses"]}
-    is_public = not row["credentials"] and not row["path"].startswith("/v0/")
+        named = {"management" if address == "dashboard" else address for address in row["addresses"]}
+        assert rule.hosts >= {HostKind(address) for address in named}
+    is_public = row["path"] == "/v0/session" or (not row["credentials"] and not row["path"].startswith("/v0/"))
     assert rule.authenticates_early != is_public or row["method"] == "OPTIONS"  # which has no body
 
 

@@ -25,6 +25,8 @@ from roost.identity.errors import (
 from roost.identity.gateway_tokens import GatewayTokens
 from roost.identity.known_credentials import KnownCredentials
 from roost.identity.platform_tokens import PlatformTokens
+from roost.identity.sessions.service import BrowserSessions
+from roost.identity.sessions.session_authenticator import SessionAuthenticator
 from roost.identity.throttle import FailedLoginThrottle
 from roost.web.url_rule import HostKind, UrlFamily
 
@@ -39,8 +41,12 @@ class AuthEnv:
         sealer = Sealer(Sensitive(bytes(32)))
         self.keys, self.gateways = ApiKeys(database, sealer), GatewayTokens(database, sealer)
         platform = PlatformTokens(database, sealer, self.gateways)
-        self.known_credentials = KnownCredentials(self.keys, self.gateways, platform)
-        self.authenticator = Authenticator(self.keys, self.gateways, platform, FailedLoginThrottle(ATTEMPTS))
+        throttle = FailedLoginThrottle(ATTEMPTS)
+        self.sessions = BrowserSessions(database, self.keys, throttle, "http://localhost:8642")
+        self.known_credentials = KnownCredentials(self.keys, self.gateways, platform, self.sessions)
+        self.authenticator = Authenticator(
+            self.keys, self.gateways, platform, SessionAuthenticator(self.sessions, throttle), throttle
+        )
         self.jwt: dict[str, str] = {}
         self.token: dict[str, str] = {}
         for tenant, agent in (("a", "agent-1"), ("b", "agent-2")):

@@ -9,7 +9,8 @@ from roost.agents.sign_in.errors import NotABrowser
 from roost.agents.sign_in.model import is_navigation
 from roost.agents.sign_in.schemas import SignInLinkRecord
 from roost.agents.sign_in.service import SignInService
-from roost.identity.authenticator import AgentId, BearerCaller, auth_request_of
+from roost.identity.auth_request import auth_request_of
+from roost.identity.authenticator import AgentId, BearerCaller
 from roost.identity.credentials import sign_in_headers
 from roost.web.service_registry import provide_service
 

@@ -14,12 +14,14 @@ from typing import NamedTuple
 from urllib.parse import unquote_to_bytes
 
 from roost.hosts.client_address import forwarded_client_ip
+from roost.identity import credentials
 from roost.identity.gateway_tokens import GATEWAY_TOKEN_PREFIX
 from roost.net.hop_by_hop import HOP_BY_HOP
 
 Headers = Sequence[tuple[bytes, bytes]]
 
 COOKIE = b"gw_token"
+SESSION_COOKIE = credentials.SESSION_COOKIE.encode()
 _TOKEN_PREFIX = GATEWAY_TOKEN_PREFIX.encode()
 _OWN = HOP_BY_HOP | frozenset(b"authorization content-length expect forwarded host x-real-ip x-request-id".split())
 _SINGLE = frozenset(b"host content-length transfer-encoding upgrade expect".split())
@@ -261,8 +263,12 @@ def _is_token(parameter: bytes, *, only_gateway_tokens: bool) -> bool:
 
 
 def strip_cookie(value: bytes) -> bytes:
-    """Return a `Cookie` value without the gateway token."""
-    if COOKIE not in value:
+    """Return a `Cookie` value without the gateway token and the dashboard's session."""
+    if COOKIE not in value and SESSION_COOKIE not in value:
         return value
     pairs = (pair.strip() for pair in value.split(b";"))
-    return b"; ".join(pair for pair in pairs if pair.partition(b"=")[0].strip() != COOKIE)
+    return b"; ".join(pair for pair in pairs if not _is_credential(pair.partition(b"=")[0].strip()))
+
+
+def _is_credential(name: bytes) -> bool:
+    return name == COOKIE or name.endswith(SESSION_COOKIE)  # with the prefixes of HTTPS and of ports

@@ -7,7 +7,7 @@ from fastapi import Depends
 from starlette.requests import Request
 
 from roost.core.problem import NotFound
-from roost.identity.authenticator import auth_request_of
+from roost.identity.auth_request import auth_request_of
 from roost.storage.signed_urls.model import UploadGrant
 from roost.storage.signed_urls.service import SignedUrlService
 from roost.web.service_registry import provide_service

@@ -19,6 +19,8 @@ from roost.identity.api_keys import ApiKeys
 from roost.identity.authenticator import Authenticator
 from roost.identity.gateway_tokens import GatewayTokens
 from roost.identity.platform_tokens import PlatformTokens
+from roost.identity.sessions.service import BrowserSessions
+from roost.identity.sessions.session_authenticator import SessionAuthenticator
 from roost.identity.throttle import FailedLoginThrottle
 from roost.web import errors
 from roost.web.service_registry import ServiceRegistry
@@ -39,7 +41,9 @@ class ModelEnv:
         self._gateways = GatewayTokens(database, sealer)
         services = ServiceRegistry()
         platform = PlatformTokens(database, sealer, self._gateways)
-        for service in (gateway, Authenticator(self._keys, self._gateways, platform, FailedLoginThrottle())):
+        throttle = FailedLoginThrottle()
+        sessions = SessionAuthenticator(BrowserSessions(database, self._keys, throttle, "http://localhost"), throttle)
+        for service in (gateway, Authenticator(self._keys, self._gateways, platform, sessions, throttle)):
             services.add(service)
         self.app = FastAPI()
         self.app.state.services = services

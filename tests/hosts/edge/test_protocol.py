@@ -25,6 +25,8 @@ from roost.identity.authenticator import Authenticator
 from roost.identity.caller import Caller, CallerKind
 from roost.identity.gateway_tokens import GatewayTokens
 from roost.identity.platform_tokens import PlatformTokens
+from roost.identity.sessions.service import BrowserSessions
+from roost.identity.sessions.session_authenticator import SessionAuthenticator
 from roost.identity.throttle import FailedLoginThrottle
 from roost.web.url_rule import UrlFamily
 from tests.hosts.edge.support import (
@@ -212,9 +214,9 @@ def auth_edge(database: Database) -> Iterator[tuple[EdgeServer, GatewayTokens, s
     gateways = GatewayTokens(database, sealer)
     tenant = database.run(lambda connection: tenants.ensure_tenant(connection, "acme").id)
     token = database.run(lambda connection: gateways.mint(connection, AGENT, tenant)).reveal()
-    authenticator = Authenticator(
-        ApiKeys(database, sealer), gateways, PlatformTokens(database, sealer, gateways), FailedLoginThrottle()
-    )
+    keys, throttle = ApiKeys(database, sealer), FailedLoginThrottle()
+    sessions = SessionAuthenticator(BrowserSessions(database, keys, throttle, "http://localhost"), throttle)
+    authenticator = Authenticator(keys, gateways, PlatformTokens(database, sealer, gateways), sessions, throttle)
 
     class Guarded(EdgeServer):
         def gate(self, limits: ProxyLimits, **more: Any) -> ProxyDependencies:

@@ -1,0 +1,76 @@
+"""Browser sessions over HTTP, at the dashboard's hosts; links are made at any management address."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Request, Response
+
+from roost.identity.auth_request import AuthRequest, auth_request_of
+from roost.identity.authenticator import ServiceCaller
+from roost.identity.caller import Caller
+from roost.identity.credentials import ended_session_headers, session_headers
+from roost.identity.same_origin import check_same_origin
+from roost.identity.sessions import schemas
+from roost.identity.sessions.service import BrowserSessions
+from roost.identity.sessions.session_authenticator import SessionAuthenticator, find_session_token
+from roost.web.service_registry import provide_service
+
+Service = Annotated[BrowserSessions, Depends(provide_service(BrowserSessions))]
+router = APIRouter(prefix="/v0/session", tags=["sessions"])
+
+
+async def own_page(request: Request) -> AuthRequest:
+    """Check that no page of another site signs the browser in. Raises ForeignOrigin."""
+    visit = auth_request_of(request)
+    check_same_origin(visit.method, visit.headers, visit.origin, upgrade=False)
+    return visit
+
+
+async def session_caller(
+    request: Request, authenticator: Annotated[SessionAuthenticator, Depends(provide_service(SessionAuthenticator))]
+) -> Caller:
+    return await authenticator.authenticate(auth_request_of(request))
+
+
+OwnPage = Annotated[AuthRequest, Depends(own_page)]
+SessionCaller = Annotated[Caller, Depends(session_caller)]
+
+
+@router.post("")
+async def sign_in(
+    visit: OwnPage, body: schemas.SignInRequest, sessions: Service, response: Response
+) -> schemas.SessionResponse:
+    """Sign a browser in by the code of a one-time link or a service JWT: set the cookie `roost_session`.
+
+    A session that the browser had ends.
+    """
+    client, replaced = visit.limited_client, find_session_token(visit) or ""
+    if body.code is not None:
+        started = await sessions.redeem_code(body.code, client, replaced)
+    else:
+        started = await sessions.sign_in(body.key or "", client, replaced)
+    response.headers.update(session_headers(visit.session_cookie or "", started.token.reveal(), visit.origin))
+    return schemas.session_response(started.detail)
+
+
+@router.get("")
+async def show_session(caller: SessionCaller, sessions: Service, response: Response) -> schemas.SessionResponse:
+    """Return the browser's session."""
+    response.headers["Cache-Control"] = "no-store"
+    return schemas.session_response(await sessions.describe(caller))
+
+
+@router.delete("", status_code=204)
+async def sign_out(caller: SessionCaller, request: Request, sessions: Service) -> Response:
+    """End the browser's session; its open streams close within a second."""
+    await sessions.end(caller)
+    visit = auth_request_of(request)
+    return Response(status_code=204, headers=ended_session_headers(visit.session_cookie or "", visit.origin))
+
+
+@router.post("/links", status_code=201)
+async def create_link(
+    caller: ServiceCaller, body: schemas.SessionLinkRequest, sessions: Service, response: Response
+) -> schemas.SessionLinkRecord:
+    """Create a link that signs a browser in once, within 10 minutes, with a role or the highest that the caller has."""
+    response.headers["Cache-Control"] = "no-store"
+    return schemas.link_record(await sessions.create_link(caller, body.role))
