@@ -1,4 +1,4 @@
-"""The commands `up`, `doctor`, `api routes` and `api openapi`. They import the server when called, so that others start fast."""
+"""The commands `up`, `doctor` and `api`. They import the server when called, so that others start fast."""
 
 import sys
 from collections.abc import Sequence
