@@ -76,9 +76,11 @@ const chat = createRoute({
   component: lazyRouteComponent(() => import('../pages/agents/chat'), 'AgentChatPage'),
 });
 
+const missing = createRoute({ getParentRoute: () => shell, path: '$', component: PageNotFound });
+
 const tree = root.addChildren([
   login,
-  shell.addChildren([home, agents, newAgent, agent.addChildren([agentIndex, overview, chat])]),
+  shell.addChildren([home, agents, newAgent, agent.addChildren([agentIndex, overview, chat]), missing]),
 ]);
 
 export function createAppRouter(queries: QueryClient) {
