@@ -97,7 +97,7 @@ async def send_request(
         f"{request} HTTP/1.1",
         "Host: 127.0.0.1",
         f"{name}: {value.reveal()}",
-        "X-Forwarded-For: 127.0.0.1",  # engines accept the credential from a proxy only
+        "X-Forwarded-For: 192.0.0.8",  # a gateway trusts its loopback as itself (dummy of RFC 7600)
         "Connection: close",
         "Content-Type: application/json",
         f"Content-Length: {len(content)}",
