@@ -6,16 +6,21 @@ CASES ?= 20000
 POINTS ?= 400
 
 help:  ## what can be typed here
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 setup:  ## everything that running and testing need: .venv, locked dependencies, engines
 	@$(PYTHON) scripts/setup.py dev
 	@ROOST_URL= $(BIN)/roost engines install
+	@$(PYTHON) scripts/dashboard.py
 
 up:  ## the server on http://localhost:8642, data in .roost/
 	@$(PYTHON) scripts/setup.py runtime
 	@ROOST_URL= $(BIN)/roost engines install
+	@$(PYTHON) scripts/dashboard.py
 	@exec $(BIN)/roost up
+
+dashboard:  ## build the pages of the dashboard, which `make up` does, too
+	@$(PYTHON) scripts/dashboard.py
 
 # Two workers by default: each may run an engine (1 GiB). Tests of one file share a worker, and so what starts once for them.
 test: setup  ## the whole test suite; JOBS=8 on a bigger machine
@@ -42,4 +47,4 @@ fix:  ## format, and let the linter mend what it can
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
 
-.PHONY: help setup up test check bench fuzz chaos fix
+.PHONY: help setup up dashboard test check bench fuzz chaos fix

@@ -13,6 +13,7 @@ from roost.agents.archives.task_import import TaskImport
 from roost.agents.channels.repository import ChannelRepository
 from roost.agents.channels.service import ChannelService
 from roost.agents.channels.validator import ChannelValidator
+from roost.agents.chat.service import ChatService
 from roost.agents.commands.service import CommandService
 from roost.agents.devices.service import DeviceService
 from roost.agents.domains.service import AgentDomainService
@@ -76,6 +77,7 @@ class AgentServices:
     channel_validator: ChannelValidator
     commands: CommandService
     terminals: TerminalService
+    chats: ChatService
     files: AgentFileService
     tasks: TaskService
     devices: DeviceService
@@ -178,6 +180,7 @@ def _container_services(
     return {
         "commands": CommandService(repository, runtimes, environment.get_values),
         "terminals": TerminalService(repository, runtimes, environment.get_values),
+        "chats": ChatService(runtimes),
         "files": AgentFileService(repository, runtimes),
         "tasks": TaskService(db, runtimes),
         "devices": DeviceService(db, runtimes),

@@ -1,4 +1,4 @@
-"""The commands `up`, `doctor` and `api routes`. They import the server when called, so that others start fast."""
+"""The commands `up`, `doctor` and `api`. They import the server when called, so that others start fast."""
 
 import sys
 from collections.abc import Sequence
@@ -75,17 +75,21 @@ def list_endpoints(
     ] = False,
 ) -> None:
     """List the endpoints: method, path, credentials, addresses, handler."""
-    from prometheus_client import CollectorRegistry
-
     from roost.hosts import reference
-    from roost.hosts.address import HostAddresses
-    from roost.hosts.application import create_application
+    from roost.hosts.application import create_bare_application
     from roost.hosts.routes import route_table
-    from roost.web.service_registry import ServiceRegistry
 
-    app = create_application(ServiceRegistry(), HostAddresses(), {}, CollectorRegistry())
+    app = create_bare_application()
     if markdown:
         write_output(reference.render_reference(app), sys.stdout)
         return
     rows = route_table(app)
     print_rows(rows, ("method", "path", "credentials", "addresses", "handler"), output)
+
+
+@api_commands.command("openapi")
+def print_openapi() -> None:
+    """Print the OpenAPI 3.1 description, which a running server has at /openapi."""
+    from roost.hosts.application import create_bare_application
+
+    print_json(create_bare_application().openapi())

@@ -7,6 +7,7 @@ from prometheus_client import CollectorRegistry
 
 from roost.agents.archives import api as archives
 from roost.agents.channels import api as channels
+from roost.agents.chat import api as chat
 from roost.agents.commands import api as commands
 from roost.agents.devices import api as devices
 from roost.agents.domains import api as agent_domains
@@ -64,6 +65,7 @@ _ROUTERS = (
     lifecycle.router,
     commands.router,
     terminals.router,
+    chat.router,
     agent_files.router,
     git.router,
     snapshots.router,
@@ -134,3 +136,8 @@ def create_application(
         app.include_router(router)
     openapi.install_openapi(app, addresses)
     return app
+
+
+def create_bare_application() -> FastAPI:
+    """Return an application without services, which has all routes to describe and answers no request."""
+    return create_application(ServiceRegistry(), HostAddresses(), {}, CollectorRegistry())

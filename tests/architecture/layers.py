@@ -58,6 +58,7 @@ RANKS: Mapping[str, int] = {
     "agents.egress": 2,
     "agents.logs": 2,
     "agents.models": 2,
+    "agents.chat": 2,
     "agents.commands": 2,
     "agents.terminals": 3,  # a terminal runs a command, with its errors
     "agents.secrets": 2,

@@ -1,0 +1,42 @@
+import { queryOptions } from '@tanstack/react-query';
+
+import { api, body } from './client';
+import type { components } from './schema';
+
+export type AgentSummary = components['schemas']['AgentRecord'];
+export type AgentDetail = components['schemas']['AgentDetail'];
+export type AgentState = AgentSummary['status'];
+
+export const agentsQuery = queryOptions({
+  queryKey: ['agents'],
+  queryFn: ({ signal }) => body(api.GET('/v0/agents', { signal })),
+});
+
+export const agentQuery = (agentId: string) =>
+  queryOptions({
+    queryKey: ['agents', agentId],
+    queryFn: ({ signal }) => body(api.GET('/v0/agents/{agentId}', { params: { path: { agentId } }, signal })),
+  });
+
+export const enginesQuery = queryOptions({
+  queryKey: ['engines'],
+  queryFn: ({ signal }) => body(api.GET('/v0/agents/engines', { signal })),
+});
+
+export const updateQuery = (agentId: string) =>
+  queryOptions({
+    queryKey: ['agents', agentId, 'update'],
+    queryFn: ({ signal }) => body(api.GET('/v0/agents/{agentId}/update', { params: { path: { agentId } }, signal })),
+    staleTime: 300_000,
+    refetchInterval: false,
+  });
+
+export const templatesQuery = queryOptions({
+  queryKey: ['templates', 'public'],
+  queryFn: ({ signal }) => body(api.GET('/v0/public-templates', { params: { query: { limit: 100 } }, signal })),
+});
+
+export const modelsQuery = queryOptions({
+  queryKey: ['models'],
+  queryFn: ({ signal }) => body(api.GET('/v0/llm/v1/models', { signal })),
+});

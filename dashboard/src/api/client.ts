@@ -1,0 +1,48 @@
+import createClient from 'openapi-fetch';
+
+import { ApiError, readError } from './errors';
+import type { paths } from './schema';
+
+const SAFE_METHODS = new Set(['GET', 'HEAD', 'OPTIONS']);
+let csrfToken: string | null = null;
+let onSignedOut: () => void = () => undefined;
+
+/** Remember the session's token, which every unsafe request carries. */
+export function setCsrfToken(token: string | null): void {
+  csrfToken = token;
+}
+
+/** Call `listener` when the server no longer accepts the session. */
+export function whenSignedOut(listener: () => void): void {
+  onSignedOut = listener;
+}
+
+/** Send a request with the session. Raises ApiError for an error status and when no server answers. */
+export async function send(request: Request): Promise<Response> {
+  if (csrfToken !== null && !SAFE_METHODS.has(request.method)) request.headers.set('X-CSRF-Token', csrfToken);
+  let response: Response;
+  try {
+    response = await fetch(request);
+  } catch (cause) {
+    if (request.signal.aborted) throw cause;
+    throw new ApiError('', 0);
+  }
+  if (response.ok) return response;
+  if (response.status === 401 && csrfToken !== null) onSignedOut();
+  throw await readError(response);
+}
+
+/** A request for what the generated client has no method for: streams and uploads. */
+export function sendTo(path: string, options: RequestInit = {}): Promise<Response> {
+  return send(new Request(path, { credentials: 'same-origin', ...options }));
+}
+
+/** Client of all operations, typed by the server's own description. `data` is there unless it raised ApiError. */
+export const api = createClient<paths>({ baseUrl: '', credentials: 'same-origin', fetch: send });
+
+/** Return the body of a response: `await body(api.GET('/v0/agents'))`. */
+export async function body<T>(answer: Promise<{ data?: T }>): Promise<NonNullable<T>> {
+  const { data } = await answer;
+  if (data === undefined || data === null) throw new ApiError('', 0);
+  return data;
+}

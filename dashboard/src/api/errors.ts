@@ -1,0 +1,38 @@
+/** A response with an error status, or no response (status 0). `message` is the server's sentence. */
+export class ApiError extends Error {
+  constructor(
+    message: string,
+    readonly status: number,
+    readonly requestId: string | null = null,
+    readonly retryAfterSeconds: number | null = null,
+  ) {
+    super(message);
+    this.name = 'ApiError';
+  }
+}
+
+/** Return the error of a response. The APIs write errors in three forms; anything else becomes its status line. */
+export async function readError(response: Response): Promise<ApiError> {
+  let message = `${response.status} ${response.statusText}`.trim();
+  try {
+    message = findMessage(await response.clone().json()) ?? message;
+  } catch {
+    // Not JSON, for example the page of a proxy: its status is all that is known.
+  }
+  const retryAfter = Number(response.headers.get('retry-after') ?? Number.NaN);
+  return new ApiError(
+    message,
+    response.status,
+    response.headers.get('x-request-id'),
+    Number.isFinite(retryAfter) ? retryAfter : null,
+  );
+}
+
+function findMessage(body: unknown): string | undefined {
+  if (typeof body !== 'object' || body === null || !('error' in body)) return undefined;
+  const { error } = body;
+  if (typeof error === 'string') return error;
+  if (typeof error !== 'object' || error === null) return undefined;
+  if ('message' in error && typeof error.message === 'string') return error.message;
+  return 'details' in error && typeof error.details === 'string' ? error.details : undefined;
+}

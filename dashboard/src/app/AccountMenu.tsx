@@ -1,0 +1,66 @@
+import { useQueryClient } from '@tanstack/react-query';
+import { useNavigate } from '@tanstack/react-router';
+import { CircleUser, Languages, LogOut, SunMoon } from 'lucide-react';
+import { useState } from 'react';
+
+import { forgetConversations } from '../api/conversation';
+import { sessionQuery, signOut } from '../api/session';
+import { Button } from '../components/Button';
+import { Menu, MenuItem } from '../components/Menu';
+import { LANGUAGES, useLanguage, useText, type Language } from '../i18n/language';
+import * as shell from '../i18n/shell';
+import { applyTheme, readTheme, type Theme } from './theme';
+import { useSession } from './useSession';
+
+const NEXT_THEME: Record<Theme, Theme> = { system: 'light', light: 'dark', dark: 'system' };
+
+export function AccountMenu() {
+  const t = useText(shell);
+  const { language, choose } = useLanguage();
+  const session = useSession();
+  const leave = useSignOut();
+  const [theme, setTheme] = useState(readTheme);
+  const other = (Object.keys(LANGUAGES) as Language[]).filter((one) => one !== language);
+  const changeTheme = () => {
+    applyTheme(NEXT_THEME[theme]);
+    setTheme(NEXT_THEME[theme]);
+  };
+  const trigger = (
+    <Button kind="quiet" iconOnly aria-label={t.account}>
+      <CircleUser size={20} aria-hidden />
+    </Button>
+  );
+  return (
+    <Menu trigger={trigger} label={t.account}>
+      {session && (
+        <MenuItem isDisabled id="who">
+          {session.tenant.name} · {t.roles[session.role]}
+        </MenuItem>
+      )}
+      <MenuItem id="theme" onAction={changeTheme} shouldCloseOnSelect={false}>
+        <SunMoon size={17} aria-hidden /> {t.theme[theme]}
+      </MenuItem>
+      {other.map((one) => (
+        <MenuItem key={one} id={one} onAction={() => choose(one)}>
+          <Languages size={17} aria-hidden /> {LANGUAGES[one]}
+        </MenuItem>
+      ))}
+      <MenuItem id="leave" onAction={() => void leave()}>
+        <LogOut size={17} aria-hidden /> {t.signOut}
+      </MenuItem>
+    </Menu>
+  );
+}
+
+/** Return the function that ends the session and forgets all that was loaded with it. */
+function useSignOut(): () => Promise<void> {
+  const queries = useQueryClient();
+  const navigate = useNavigate();
+  return async () => {
+    await signOut();
+    forgetConversations();
+    queries.clear();
+    queries.setQueryData(sessionQuery.queryKey, null);
+    await navigate({ to: '/login' });
+  };
+}

@@ -1,0 +1,103 @@
+import type { QueryClient } from '@tanstack/react-query';
+import {
+  createRootRouteWithContext,
+  createRoute,
+  createRouter,
+  lazyRouteComponent,
+  Outlet,
+  redirect,
+} from '@tanstack/react-router';
+
+import { sessionQuery } from '../api/session';
+import { Skeleton } from '../components/Skeleton';
+import { Shell } from './Shell';
+import { PageNotFound, PageProblem } from './problems';
+
+const root = createRootRouteWithContext<{ queries: QueryClient }>()({ component: Outlet });
+
+/** Return the path to open after sign-in, from the address. Paths of this server only. */
+export function safePath(path: unknown): string | undefined {
+  return typeof path === 'string' && /^\/(?![/\\])/.test(path) ? path : undefined;
+}
+
+const login = createRoute({
+  getParentRoute: () => root,
+  path: '/login',
+  validateSearch: (search): { next?: string } => {
+    const next = safePath(search.next);
+    return next === undefined ? {} : { next };
+  },
+  component: lazyRouteComponent(() => import('../pages/login/login'), 'LoginPage'),
+});
+
+/** All pages for whom is signed in. */
+const shell = createRoute({
+  getParentRoute: () => root,
+  id: 'shell',
+  component: Shell,
+  beforeLoad: async ({ context, location }) => {
+    const session = await context.queries.ensureQueryData(sessionQuery);
+    if (session === null) throw redirect({ to: '/login', search: { next: location.href } });
+    return { session };
+  },
+});
+
+const home = createRoute({
+  getParentRoute: () => shell,
+  path: '/',
+  component: lazyRouteComponent(() => import('../pages/home/home'), 'HomePage'),
+});
+const agents = createRoute({
+  getParentRoute: () => shell,
+  path: '/agents',
+  component: lazyRouteComponent(() => import('../pages/agents/list'), 'AgentListPage'),
+});
+const newAgent = createRoute({
+  getParentRoute: () => shell,
+  path: '/agents/new',
+  component: lazyRouteComponent(() => import('../pages/agents/new'), 'NewAgentPage'),
+});
+const agent = createRoute({ getParentRoute: () => shell, path: '/agents/$id', component: Outlet });
+const agentIndex = createRoute({
+  getParentRoute: () => agent,
+  path: '/',
+  beforeLoad: ({ params }) => {
+    throw redirect({ to: '/agents/$id/overview', params, replace: true });
+  },
+});
+const overview = createRoute({
+  getParentRoute: () => agent,
+  path: '/overview',
+  component: lazyRouteComponent(() => import('../pages/agents/overview'), 'AgentOverviewPage'),
+});
+const chat = createRoute({
+  getParentRoute: () => agent,
+  path: '/chat',
+  component: lazyRouteComponent(() => import('../pages/agents/chat'), 'AgentChatPage'),
+});
+
+const missing = createRoute({ getParentRoute: () => shell, path: '$', component: PageNotFound });
+
+const tree = root.addChildren([
+  login,
+  shell.addChildren([home, agents, newAgent, agent.addChildren([agentIndex, overview, chat]), missing]),
+]);
+
+export function createAppRouter(queries: QueryClient) {
+  return createRouter({
+    routeTree: tree,
+    context: { queries },
+    defaultPreload: 'intent',
+    defaultPendingMs: 300,
+    defaultPendingComponent: Skeleton,
+    defaultErrorComponent: PageProblem,
+    defaultNotFoundComponent: PageNotFound,
+    scrollRestoration: false,
+  });
+}
+
+declare module '@tanstack/react-router' {
+  interface Register {
+    router: ReturnType<typeof createAppRouter>;
+  }
+}

@@ -1,0 +1,56 @@
+import { X } from 'lucide-react';
+import { useSyncExternalStore } from 'react';
+
+import * as common from '../i18n/common';
+import { useText } from '../i18n/language';
+import { Button } from './Button';
+import styles from './Toast.module.css';
+
+interface Toast {
+  readonly id: number;
+  readonly text: string;
+}
+
+const SHOWN_MS = 6_000;
+let toasts: readonly Toast[] = [];
+let lastId = 0;
+const watchers = new Set<() => void>();
+
+function replace(next: readonly Toast[]): void {
+  toasts = next.slice(-3);
+  for (const watcher of watchers) watcher();
+}
+
+/** Say for some seconds that something was done. Errors are no toasts: they stay where they arose (ErrorPanel). */
+export function showToast(text: string): void {
+  lastId += 1;
+  const id = lastId;
+  replace([...toasts, { id, text }]);
+  setTimeout(() => dismiss(id), SHOWN_MS);
+}
+
+function dismiss(id: number): void {
+  replace(toasts.filter((toast) => toast.id !== id));
+}
+
+function watch(watcher: () => void): () => void {
+  watchers.add(watcher);
+  return () => watchers.delete(watcher);
+}
+
+export function ToastRegion() {
+  const t = useText(common);
+  const shown = useSyncExternalStore(watch, () => toasts);
+  return (
+    <div className={styles.region} role="status" aria-live="polite">
+      {shown.map((toast) => (
+        <div key={toast.id} className={styles.toast}>
+          <span>{toast.text}</span>
+          <Button kind="quiet" iconOnly aria-label={t.close} onPress={() => dismiss(toast.id)}>
+            <X size={16} aria-hidden />
+          </Button>
+        </div>
+      ))}
+    </div>
+  );
+}

@@ -1,0 +1,2 @@
+export { de } from './agents.de';
+export { en } from './agents.en';

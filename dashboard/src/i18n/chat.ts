@@ -1,0 +1,2 @@
+export { de } from './chat.de';
+export { en } from './chat.en';

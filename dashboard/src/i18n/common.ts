@@ -1,0 +1,2 @@
+export { de } from './common.de';
+export { en } from './common.en';

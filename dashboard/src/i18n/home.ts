@@ -1,0 +1,2 @@
+export { de } from './home.de';
+export { en } from './home.en';

