@@ -96,8 +96,8 @@ class Visit:
 
     def _note_response(self, response: Response) -> None:
         path = response.url.removeprefix(self.origin)
-        # A server without events answers 404, after which pages poll; a browser without a session gets 401.
-        if response.status >= 400 and (path, response.status) not in {("/v0/events", 404), ("/v0/session", 401)}:
+        # A browser without a session gets 401.
+        if response.status >= 400 and (path, response.status) != ("/v0/session", 401):
             self.problems.append(f"{response.status} {response.request.method} {path}")
 
 

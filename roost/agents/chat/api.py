@@ -13,6 +13,7 @@ from roost.identity.authenticator import AgentCaller, AgentId
 from roost.web.service_registry import provide_service
 
 Service = Annotated[ChatService, Depends(provide_service(ChatService))]
+_ANSWER = {"text/event-stream": {"schema": {"description": "Server-sent events, each with a chunk; then `[DONE]`."}}}
 router = APIRouter(prefix="/v0/agents/{agentId}", tags=["chat"])
 
 
@@ -32,7 +33,7 @@ class AnswerStream(StreamingResponse):
             await self._answer.aclose()
 
 
-@router.post("/chat", response_class=StreamingResponse, responses={200: {"content": {"text/event-stream": {}}}})
+@router.post("/chat", response_class=StreamingResponse, responses={200: {"content": _ANSWER}})
 async def send_message(
     _: AgentCaller, agent_id: AgentId, body: schemas.ConversationRequest, chats: Service
 ) -> AnswerStream:
