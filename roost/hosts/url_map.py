@@ -81,7 +81,7 @@ URL_MAP = (
     _registry("/api/v1/whoami"),
     _registry("/api/v1/skills/-/security-verdicts", authenticates_early=False),
     _registry("/api/(v1|cli)/.*", methods=frozenset({"POST", "DELETE"})),
-    _registry("/api/v1/.*|/.well-known/clawhub.json", authenticates_early=False),  # all of it is published
+    _registry("/api/(v1|cli)/.*|/.well-known/clawhub.json", authenticates_early=False),  # all of it is published
     _signed(_SIGNED_UPLOAD, methods=frozenset({"POST"})),
     _signed(_UPLOAD_IN_PARTS),
     _storage("/v3/files", allows_cors=True, methods=frozenset({"POST"}), body=_UPLOAD),
