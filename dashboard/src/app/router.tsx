@@ -9,6 +9,7 @@ import {
 } from '@tanstack/react-router';
 
 import { sessionQuery } from '../api/session';
+import type { Network } from '../api/storage';
 import { Skeleton } from '../components/Skeleton';
 import { Shell } from './Shell';
 import { PageNotFound, PageProblem } from './problems';
@@ -75,10 +76,56 @@ const chat = createRoute({
   path: '/chat',
   component: lazyRouteComponent(() => import('../pages/agents/chat'), 'AgentChatPage'),
 });
+const secrets = createRoute({
+  getParentRoute: () => shell,
+  path: '/secrets',
+  component: lazyRouteComponent(() => import('../pages/secrets/list'), 'SecretListPage'),
+});
+const keys = createRoute({
+  getParentRoute: () => shell,
+  path: '/keys',
+  component: lazyRouteComponent(() => import('../pages/keys/list'), 'KeyListPage'),
+});
+const storage = createRoute({ getParentRoute: () => shell, path: '/storage', component: Outlet });
+const storageIndex = createRoute({
+  getParentRoute: () => storage,
+  path: '/',
+  beforeLoad: () => {
+    throw redirect({ to: '/storage/files', replace: true });
+  },
+});
+const files = createRoute({
+  getParentRoute: () => storage,
+  path: '/files',
+  validateSearch: (search): { network?: Network; group?: string } => ({
+    ...(search.network === 'public' && { network: 'public' }),
+    ...(typeof search.group === 'string' && { group: search.group }),
+  }),
+  component: lazyRouteComponent(() => import('../pages/storage/files'), 'StorageFilesPage'),
+});
+const groups = createRoute({
+  getParentRoute: () => storage,
+  path: '/groups',
+  validateSearch: (search): { network?: Network } => (search.network === 'public' ? { network: 'public' } : {}),
+  component: lazyRouteComponent(() => import('../pages/storage/groups'), 'StorageGroupsPage'),
+});
+const gateways = createRoute({
+  getParentRoute: () => storage,
+  path: '/gateways',
+  component: lazyRouteComponent(() => import('../pages/storage/gateways'), 'StorageGatewaysPage'),
+});
 
 const tree = root.addChildren([
   login,
-  shell.addChildren([home, agents, newAgent, agent.addChildren([agentIndex, overview, chat])]),
+  shell.addChildren([
+    home,
+    agents,
+    newAgent,
+    agent.addChildren([agentIndex, overview, chat]),
+    secrets,
+    keys,
+    storage.addChildren([storageIndex, files, groups, gateways]),
+  ]),
 ]);
 
 export function createAppRouter(queries: QueryClient) {
