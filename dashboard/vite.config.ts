@@ -2,10 +2,9 @@ import optimizeLocales from '@react-aria/optimize-locales-plugin';
 import react from '@vitejs/plugin-react';
 import { defineConfig } from 'vite';
 
-/** Where `npm run dev` finds a server, and its key: the proxy adds it, so that no page has it. */
+/** Where `npm run dev` finds a server. It gets its own origin, so that sessions work through the proxy. */
 const server = process.env.ROOST_URL ?? 'http://localhost:8642';
-const key = process.env.ROOST_KEY;
-const target = { target: server, changeOrigin: true, ws: true, headers: key ? { Authorization: `Bearer ${key}` } : {} };
+const target = { target: server, changeOrigin: true, ws: true, headers: { Origin: server } };
 
 export default defineConfig({
   plugins: [react(), { ...optimizeLocales.vite({ locales: ['en-US', 'de-DE'] }), enforce: 'pre' }],

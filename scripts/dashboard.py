@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "dashboard"
 BUILT = ROOT / "roost" / "hosts" / "dashboard" / "static"
 PACKAGES = SOURCE / "node_modules"
-INSTALLED, STAMP = PACKAGES / ".installed", BUILT / ".built"  # removed before, and written after the work
+INSTALLED, STAMP = PACKAGES / ".installed", PACKAGES / ".built"  # removed before, and written after the work
 PINS = ("package.json", "package-lock.json", ".npmrc")
 INPUTS = (*PINS, "index.html", "tsconfig.json", "vite.config.ts")
 OLDEST_NODE = (20, 19)
@@ -29,7 +29,7 @@ INSTALL = ("ci", "--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offlin
 def main() -> None:
     with (SOURCE / ".lock").open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # a second run waits, then finds the work done
-        if read(STAMP) == (wanted := hash_files(source_files())):
+        if read(STAMP) == (wanted := hash_files(source_files())) and (BUILT / "index.html").exists():
             return
         if (folder := find_node()) is None:
             print("The dashboard is not built: it needs Node 20.19 or newer. With Node installed: make dashboard")

@@ -13,6 +13,7 @@ from roost.agents.archives.task_import import TaskImport
 from roost.agents.channels.repository import ChannelRepository
 from roost.agents.channels.service import ChannelService
 from roost.agents.channels.validator import ChannelValidator
+from roost.agents.chat.service import ChatService
 from roost.agents.commands.service import CommandService
 from roost.agents.devices.service import DeviceService
 from roost.agents.domains.service import AgentDomainService
@@ -73,6 +74,7 @@ class AgentServices:
     channels: ChannelService
     channel_validator: ChannelValidator
     commands: CommandService
+    chats: ChatService
     files: AgentFileService
     tasks: TaskService
     devices: DeviceService
@@ -174,6 +176,7 @@ def _container_services(
     """Return the services that only need an agent's container."""
     return {
         "commands": CommandService(repository, runtimes, environment.get_values),
+        "chats": ChatService(runtimes),
         "files": AgentFileService(repository, runtimes),
         "tasks": TaskService(runtimes),
         "devices": DeviceService(runtimes),

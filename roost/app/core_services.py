@@ -10,6 +10,7 @@ from roost.app.host_identity import load_host_identity
 from roost.core.db import Database
 from roost.core.seal import Sealer
 from roost.hosts.address import HostAddresses
+from roost.hosts.dashboard.static_files import BUILT_FILES, StaticFiles
 from roost.hosts.rate_limits import RateLimits
 from roost.identity.api_keys import ApiKeys
 from roost.identity.authenticator import Authenticator
@@ -33,6 +34,7 @@ class CoreServices:
     settings: Settings
     host: HostIdentity
     addresses: HostAddresses
+    dashboard_files: StaticFiles
     metrics: CollectorRegistry
     db: Database
     sealer: Sealer
@@ -78,6 +80,7 @@ def build_core_services(settings: Settings) -> CoreServices:
         settings=settings,
         host=host,
         addresses=addresses,
+        dashboard_files=StaticFiles(BUILT_FILES),
         metrics=CollectorRegistry(),
         db=db,
         sealer=sealer,

@@ -20,6 +20,7 @@ from roost.app.tls_services import build_certificate_names, build_tls_proxy, pro
 from roost.drivers.image.contract import ImageRenderer
 from roost.drivers.tls_proxy.contract import TlsListeners, TlsProxy
 from roost.hosts.application import create_application
+from roost.hosts.dashboard.application import DashboardApp
 from roost.hosts.edge.dependencies import ProxyDependencies
 from roost.hosts.edge.protocol import EdgeHttpProtocol, edge_protocol
 from roost.hosts.middleware import add_middleware
@@ -113,7 +114,10 @@ def build_server(settings: Settings, drivers: Drivers, tls_listeners: TlsListene
     responses = ResponseCache(lambda: core.db.version)
     content_responses = ContentResponses(storage.content.reader, resizer)
     paid_content = PaidContent(storage.resolver, content_responses, storage.payments, core.addresses.gateway_origin)
-    gateway = StorageGatewayApp(api, storage.resolver, content_responses, storage.hit_counter, responses, paid_content)
+    dashboard = DashboardApp(api, core.dashboard_files)
+    gateway = StorageGatewayApp(
+        dashboard, storage.resolver, content_responses, storage.hit_counter, responses, paid_content
+    )
     observe = _request_observer(core.metrics)
     trusted = settings.trusted_proxies
     asgi = add_middleware(

@@ -37,6 +37,7 @@ from roost.cli.apply import apply_fleet
 from roost.cli.chat import chat_with_agent
 from roost.cli.clone import clone_agent
 from roost.cli.copy import copy_files
+from roost.cli.dashboard import open_dashboard
 from roost.cli.execute import PASS_THROUGH, exec_command
 from roost.cli.facilitator import run_facilitator
 from roost.cli.logs import print_logs
@@ -57,6 +58,7 @@ cli.command("up")(server.start_server)
 cli.command("apply")(apply_fleet)
 cli.command("chat")(chat_with_agent)
 cli.command("open")(agents.open_agent)
+cli.command("dashboard")(open_dashboard)
 cli.command("logs")(print_logs)
 cli.command("exec", context_settings=PASS_THROUGH)(exec_command)
 cli.command("cp")(copy_files)

@@ -1,4 +1,4 @@
-"""The commands `up`, `doctor`, `api routes` and `api openapi`. They import the server when called, so that others start fast."""
+"""The commands `up`, `doctor` and `api`. They import the server when called, so that others start fast."""
 
 import sys
 from collections.abc import Sequence
@@ -31,13 +31,16 @@ def start_server(
         bool | None, typer.Option("--tls", help="Serve HTTPS on port 443, with certificates (needs --domain).")
     ] = None,
     no_first_agent: Annotated[bool, typer.Option("--no-first-agent", help="Do not create a first agent.")] = False,
+    no_browser: Annotated[
+        bool, typer.Option("--no-browser", help="Do not open the dashboard in a browser of this desktop.")
+    ] = False,
 ) -> None:
     """Start the server. In a new data folder it also creates a first agent."""
     from roost import app, config
     from roost.cli.up import run_server
 
     settings = config.load_settings(data=data, host=host, port=port, domain=domain, tls=tls)
-    run_server(settings, app.create_drivers(settings), first_agent=not no_first_agent)
+    run_server(settings, app.create_drivers(settings), first_agent=not no_first_agent, opens_browser=not no_browser)
 
 
 def run_doctor(data: Data = None, output: Output = OutputFormat.TABLE) -> None:

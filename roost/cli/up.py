@@ -23,6 +23,7 @@ from roost.agents.lifecycle.errors import AgentStartFailed
 from roost.agents.lifecycle.model import CreateAgent
 from roost.agents.registry.model import Agent, AgentProfile
 from roost.app import Drivers
+from roost.cli.dashboard import open_window
 from roost.cli.engines import install_version
 from roost.cli.output import console, error_console, print_field, print_line
 from roost.core import clock, interpreter, log
@@ -35,8 +36,9 @@ from roost.hosts.server import (
     stop_on_signals,
 )
 from roost.identity import tenants
-from roost.identity.caller import Caller, CallerKind
+from roost.identity.caller import Caller, CallerKind, Role
 from roost.identity.model import DEFAULT_TENANT, Tenant
+from roost.identity.sessions.errors import KeyOpensNoSession
 from roost.settings import Settings
 
 _FIRST_AGENT = "First agent"
@@ -49,7 +51,7 @@ class DataFolderUnwritable(Problem):
     message = "The data folder cannot be written"
 
 
-def run_server(settings: Settings, drivers: Drivers, *, first_agent: bool) -> None:
+def run_server(settings: Settings, drivers: Drivers, *, first_agent: bool, opens_browser: bool = False) -> None:
     """Run the server until SIGINT, SIGTERM or SIGHUP.
 
     Raises DataFolderUnwritable when the disk is full or read-only.
@@ -61,7 +63,7 @@ def run_server(settings: Settings, drivers: Drivers, *, first_agent: bool) -> No
         with lock_data_folder(app.ensure_data_folder(settings)):
             if not any(engine.installed() for engine in drivers.engines):
                 install_version(settings, drivers.engines[0], drivers.engines[0].default_version)
-            uvloop.run(_serve(settings, drivers, first_agent=first_agent))
+            uvloop.run(_serve(settings, drivers, first_agent=first_agent, opens_browser=opens_browser))
     except OSError as error:
         if error.errno not in _DISK_ERRORS:
             raise
@@ -70,7 +72,7 @@ def run_server(settings: Settings, drivers: Drivers, *, first_agent: bool) -> No
         ) from None
 
 
-async def _serve(settings: Settings, drivers: Drivers, *, first_agent: bool) -> None:
+async def _serve(settings: Settings, drivers: Drivers, *, first_agent: bool, opens_browser: bool) -> None:
     listeners = open_listeners(settings.host, settings.port, settings.agent_ports)
     tls_listeners = app.open_tls_sockets(settings)
     port, tls_port = listeners[0].getsockname()[1], tls_listeners.port if tls_listeners else None
@@ -80,11 +82,12 @@ async def _serve(settings: Settings, drivers: Drivers, *, first_agent: bool) -> 
     server = app.build_server(settings, drivers, tls_listeners)
     await server.start()
     try:
-        tenant = await _ensure_key(server)
+        tenant, caller = await _ensure_key(server)
         interpreter.freeze_heap()
         serving = asyncio.create_task(server.http.run_on(listeners, stop))
         ending = asyncio.create_task(_end_waits(server, stop))
         _print_summary(server)
+        await _present_dashboard(server, caller, opens_browser=opens_browser)
         if first_agent and not await server.agents.repository.list(tenant.id):
             await _run_until_stopped(_create_first_agent(server, tenant), stop)
         else:
@@ -107,8 +110,22 @@ async def _end_waits(server: app.RoostServer, stop: asyncio.Event) -> None:
     server.agents.channel_validator.stop()
 
 
-async def _ensure_key(server: app.RoostServer) -> Tenant:
-    """Return the default tenant, with a valid key in `cli.json` for the command line."""
+async def _present_dashboard(server: app.RoostServer, caller: Caller, *, opens_browser: bool) -> None:
+    """Print a link that signs a browser in once, and open it in one of this desktop."""
+    if not server.core.dashboard_files.is_built:
+        print_field("  dashboard", "not built; `make dashboard` in the checkout builds it", 12, "dim")
+        return
+    try:
+        link = (await server.core.sessions.create_link(caller, Role.OWNER)).url.reveal()
+    except KeyOpensNoSession:  # `cli.json` has a key that somebody else made
+        link = server.core.addresses.dashboard_url
+    print_field("  dashboard", f"{link} (works once, for 10 minutes; `roost dashboard` makes another)", 12, "dim")
+    if opens_browser and sys.stdout.isatty():
+        await asyncio.to_thread(open_window, link)
+
+
+async def _ensure_key(server: app.RoostServer) -> tuple[Tenant, Caller]:
+    """Return the default tenant and the caller with its key, which `cli.json` has for the command line."""
 
     def issue(connection: Connection) -> tuple[Tenant, str]:
         tenant = tenants.ensure_tenant(connection, DEFAULT_TENANT)
@@ -118,7 +135,7 @@ async def _ensure_key(server: app.RoostServer) -> Tenant:
     known = await _load_key(server, path)
     tenant, token = known or await server.core.db.write(issue)
     _write_session(path, server.core.settings, server.core.addresses.domain, token)
-    return tenant
+    return tenant, await server.core.api_keys.verify(token, counts_use=False)
 
 
 def _write_session(path: Path, settings: Settings, domain: str, token: str) -> None:

@@ -7,6 +7,7 @@ from prometheus_client import CollectorRegistry
 
 from roost.agents.archives import api as archives
 from roost.agents.channels import api as channels
+from roost.agents.chat import api as chat
 from roost.agents.commands import api as commands
 from roost.agents.devices import api as devices
 from roost.agents.domains import api as agent_domains
@@ -81,6 +82,7 @@ def create_application(
         archives.router,
         lifecycle.router,
         commands.router,
+        chat.router,
         agent_files.router,
         git.router,
         snapshots.router,

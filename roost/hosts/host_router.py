@@ -18,6 +18,7 @@ from roost.net.addresses import Network
 from roost.web import errors
 from roost.web.url_rule import HostKind, UrlFamily, UrlRule
 
+_GATEWAY_FAMILIES = frozenset({UrlFamily.CONTENT, UrlFamily.CONTENT_INDEX})
 _AMBIGUOUS = (b"%2e", b"%2f", b"%5c", b"%25", b"%3f", b"%23")
 
 
@@ -55,6 +56,8 @@ class HostRouter:
         if address.cid is not None:
             scope["state"]["url_rule"] = rule = url_map.CONTENT
         has_dashboard = address.session_cookie is not None
+        if has_dashboard and rule.family in _GATEWAY_FAMILIES and address.gateway is None:
+            scope["state"]["url_rule"] = rule = url_map.DASHBOARD  # the same paths, at a host without content
         if has_dashboard and address.host_kind is HostKind.MANAGEMENT and rule.family is UrlFamily.STORAGE:
             address = replace(address, host_kind=HostKind.STORAGE)
         if address.host_kind not in rule.hosts or (rule.needs_dashboard and not has_dashboard):

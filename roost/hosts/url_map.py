@@ -47,6 +47,7 @@ _vectors = partial(_storage, hosts=UrlRule().hosts | {HostKind.RELAY})  # of gro
 _legacy = partial(_storage, errors=ErrorForm.LEGACY)
 _gateway = partial(UrlRule, hosts=frozenset({HostKind.STORAGE_GATEWAY}))
 
+DASHBOARD = UrlRule("/.*", UrlFamily.DASHBOARD, hosts=_MANAGED, needs_dashboard=True)
 CONTENT = _gateway("/(ipfs|files|x402/cid)/.*", UrlFamily.CONTENT)
 URL_MAP = (
     UrlRule("/v0|/v0/issues(/.*)?", hosts=frozenset()),  # the contract closes issues to all callers
@@ -98,6 +99,8 @@ URL_MAP = (
     UrlRule("/metrics", hosts=frozenset({HostKind.LOCAL, HostKind.MANAGEMENT}), is_rate_limited=False),
     UrlRule("/tls/permission", hosts=frozenset({HostKind.LOCAL}), is_rate_limited=False),  # Caddy asks, ours or another
     UrlRule("/healthz|/readyz", is_rate_limited=False),
+    UrlRule("/openapi|/.well-known/roost"),
+    DASHBOARD,  # whatever is no API's
     UrlRule(),
 )
 AGENT_ADDRESS_PATHS = {

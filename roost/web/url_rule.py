@@ -36,6 +36,7 @@ class UrlFamily(StrEnum):
     STORAGE = auto()
     CONTENT = auto()
     CONTENT_INDEX = auto()
+    DASHBOARD = auto()
     SYSTEM = auto()
 
 

@@ -57,6 +57,7 @@ RANKS: Mapping[str, int] = {
     "agents.egress": 2,
     "agents.logs": 2,
     "agents.models": 2,
+    "agents.chat": 2,
     "agents.commands": 2,
     "agents.secrets": 2,
     "agents.channels": 2,

@@ -73,6 +73,9 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
     "roost/identity/errors.py": "tests/identity/test_authenticator.py",  # raised there
     "roost/identity/model.py": "tests/contract/test_storage_keys.py",
     "roost/identity/api.py": "tests/contract/test_storage_keys.py",
+    "roost/identity/sessions/store.py": "tests/identity/sessions/test_service.py",
+    "roost/identity/sessions/schemas.py": "tests/contract/test_sessions.py",
+    "roost/identity/sessions/api.py": "tests/contract/test_sessions.py",
     "roost/agents/logs/api.py": "tests/contract/test_log_stream.py",
     "roost/agents/logs/feed.py": "tests/agents/logs/test_service.py",  # through those who follow
     "roost/web/websocket.py": "tests/contract/test_log_stream.py",  # needs a server and clients

@@ -21,3 +21,9 @@ def test_routes_as_table_and_json() -> None:
     head, *lines = run("api", "routes").stdout.splitlines()
     assert head.split() == ["METHOD", "PATH", "CREDENTIALS", "ADDRESSES", "HANDLER"]
     assert len(lines) == len(rows)
+
+
+def test_the_description_of_the_api() -> None:
+    described = json.loads(run("api", "openapi").stdout)
+    assert described["openapi"].startswith("3.1")
+    assert "/v0/agents/{agentId}/chat" in described["paths"]

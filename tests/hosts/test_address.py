@@ -24,7 +24,7 @@ PUBLIC = HostAddresses("Roost.Example.COM.", 443, "https")
     ],
 )
 def test_loopback_names_are_local(host: str, origin: str) -> None:
-    assert LAPTOP.parse(host) == HostAddress(HostKind.LOCAL, origin)
+    assert LAPTOP.parse(host) == HostAddress(HostKind.LOCAL, origin, session_cookie="roost_session")
 
 
 @pytest.mark.parametrize("host", ["api.localhost", "uploads.localhost:8642", "API.LocalHost."])
@@ -108,11 +108,13 @@ def test_what_is_no_address(host: str) -> None:
 
 def test_a_public_domain_serves_management_at_its_root_and_keeps_loopback_local() -> None:
     management = PUBLIC.parse("roost.example.com")
-    assert management == HostAddress(HostKind.MANAGEMENT, "https://roost.example.com")
+    cookie = "__Host-roost_session"
+    assert management == HostAddress(HostKind.MANAGEMENT, "https://roost.example.com", session_cookie=cookie)
     assert PUBLIC.parse("agents.roost.example.com:443") == HostAddress(
         HostKind.MANAGEMENT, "https://agents.roost.example.com"
     )
-    assert PUBLIC.parse("localhost") == HostAddress(HostKind.LOCAL, "https://localhost")
+    assert PUBLIC.parse("localhost") == HostAddress(HostKind.LOCAL, "https://localhost", session_cookie=cookie)
+    assert (PUBLIC.dashboard_url, LAPTOP.dashboard_url) == ("https://roost.example.com", "http://localhost:8642")
     assert PUBLIC.parse("a.agents.localhost") is None
 
 
@@ -210,7 +212,10 @@ def test_everything_else_shares_the_domain() -> None:
     addresses = at_ports("203.0.113.7")
     origin = "http://203.0.113.7:8642"
     assert {addresses.agents_url, addresses.api_url, addresses.uploads_url} == {origin}
-    assert addresses.parse("203.0.113.7", 8642) == HostAddress(HostKind.MANAGEMENT, origin, is_shared=True)
+    assert addresses.parse("203.0.113.7", 8642) == HostAddress(
+        HostKind.MANAGEMENT, origin, is_shared=True, session_cookie="p8642_roost_session"
+    )
+    assert addresses.dashboard_url == origin
     assert addresses.gateway_origin("shop") == f"{origin}/gateways/shop"
     assert addresses.parse_gateway_path("/gateways/shop/ipfs/cid") == (
         "/gateways/shop",

@@ -1,0 +1,46 @@
+"""`roost dashboard`: opens the dashboard in a browser, signed in by a link that works once."""
+
+import sys
+import webbrowser
+from typing import Annotated
+
+import typer
+
+from roost.cli.client import Data, load_session
+from roost.cli.output import error_console, print_line
+from roost.identity.caller import Role
+
+_TERMINAL_BROWSERS = (webbrowser.GenericBrowser, webbrowser.Elinks)
+"""Browsers that would take over the terminal; those of a desktop are subclasses."""
+
+
+def open_dashboard(
+    role: Annotated[
+        Role, typer.Option(help="Rights of who opens the link; an editor manages no keys and deletes no agents.")
+    ] = Role.OWNER,
+    print_url: Annotated[
+        bool, typer.Option("--print", help="Print the link instead of opening it; it works once, for 10 minutes.")
+    ] = False,
+    data: Data = None,
+) -> None:
+    """Open the dashboard in a browser, signed in by a link that works once."""
+    server = load_session(data)
+    link = server.call(
+        "POST", "/v0/session/links", {"role": role}, not_found=f"The server at {server.url} has no dashboard."
+    )["url"]
+    if print_url:
+        sys.stdout.write(f"{link}\n")
+    elif open_window(link):
+        print_line(f"Opened {link.partition('/login#')[0]}/")
+    else:
+        print_line("No browser was found. Open this link in one; it works once, for 10 minutes:", error_console)
+        sys.stdout.write(f"{link}\n")
+
+
+def open_window(url: str) -> bool:
+    """Open a URL in a browser of the desktop and return whether there is one."""
+    try:
+        browser = webbrowser.get()
+    except webbrowser.Error:
+        return False
+    return type(browser) not in _TERMINAL_BROWSERS and browser.open(url)
