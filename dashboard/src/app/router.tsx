@@ -114,6 +114,21 @@ const gateways = createRoute({
   path: '/gateways',
   component: lazyRouteComponent(() => import('../pages/storage/gateways'), 'StorageGatewaysPage'),
 });
+const skills = createRoute({
+  getParentRoute: () => shell,
+  path: '/skills',
+  component: lazyRouteComponent(() => import('../pages/library/skills'), 'SkillListPage'),
+});
+const hub = createRoute({
+  getParentRoute: () => shell,
+  path: '/hub',
+  component: lazyRouteComponent(() => import('../pages/library/hub'), 'HubPage'),
+});
+const templates = createRoute({
+  getParentRoute: () => shell,
+  path: '/templates',
+  component: lazyRouteComponent(() => import('../pages/library/templates'), 'TemplateListPage'),
+});
 
 const tree = root.addChildren([
   login,
@@ -124,6 +139,9 @@ const tree = root.addChildren([
     agent.addChildren([agentIndex, overview, chat]),
     secrets,
     keys,
+    skills,
+    hub,
+    templates,
     storage.addChildren([storageIndex, files, groups, gateways]),
   ]),
 ]);
