@@ -1,6 +1,7 @@
 """Files, groups and gateways in the dashboard: uploads with resume, folders, links, and access controls."""
 
 from pathlib import Path
+from typing import Any
 
 import httpx2 as httpx
 from playwright.async_api import Browser, Route, expect
@@ -107,7 +108,7 @@ async def test_gateways(browser: Browser, server: RunningServer) -> None:
         await page.get_by_role("button", name="Allow", exact=True).click()
         await section.get_by_role("button", name="Remove 203.0.113.9").click()
         await expect(section.get_by_text("203.0.113.9")).to_have_count(0)
-        await section.get_by_label("Hot Swaps").check()
+        await section.get_by_label("Hot Swaps").click()
         await expect(section.get_by_label("Hot Swaps")).to_be_checked()
         await section.get_by_role("button", name="Add a domain").click()
         await page.get_by_role("textbox", name="Domain").fill("files.example.com")
@@ -118,6 +119,32 @@ async def test_gateways(browser: Browser, server: RunningServer) -> None:
         await page.get_by_label("Type").fill("shop-files")
         await page.get_by_role("alertdialog").get_by_role("button", name="Delete").click()
         await expect(page.get_by_role("heading", name="shop-files")).to_have_count(0)
+        assert visit.problems == []
+
+
+async def test_search_by_meaning(browser: Browser, server: RunningServer, agent: dict[str, Any]) -> None:
+    client = server.client(server.key(), "localhost")
+    group = (await client.post("/v3/groups/private", json={"name": "Manuals"})).json()["data"]["id"]
+    await client.post(
+        "/v3/files",
+        files={"file": ("boiler.txt", b"The boiler is serviced in May.")},
+        data={"network": "private", "group_id": group},
+    )
+    async with visiting(browser, server, role="editor") as visit:
+        page = visit.page
+        await visit.open(f"/storage/vectors?group={group}")
+        await page.get_by_role("button", name="Index boiler.txt").click()
+        await expect(page.get_by_text("Indexed", exact=True)).to_be_visible()
+        await page.get_by_label("What do you look for?").fill("When is the boiler serviced?")
+        await page.get_by_role("button", name="Search", exact=True).click()
+        await expect(page.get_by_role("list", name="Passages").get_by_text("serviced in May")).to_be_visible()
+        await page.get_by_label(agent["name"], exact=True).click()
+        await expect(page.get_by_label(agent["name"], exact=True)).to_be_checked()
+        await visit.check()
+        allowed = (await client.get(f"/v3/vectorize/groups/{group}/agents")).json()["data"]["agents"]
+        assert [one["agent_id"] for one in allowed] == [agent["agentId"]]
+        await page.get_by_role("button", name="Remove the index of boiler.txt").click()
+        await expect(page.get_by_text("Not indexed")).to_be_visible()
         assert visit.problems == []
 
 

@@ -16,6 +16,7 @@ PAGES = [
     "/storage/files?network=public",
     "/storage/groups",
     "/storage/gateways",
+    "/storage/vectors",
 ]
 HOSTILE = '<img src=x onerror="window.hacked=1">'
 

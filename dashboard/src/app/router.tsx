@@ -86,6 +86,14 @@ const keys = createRoute({
   path: '/keys',
   component: lazyRouteComponent(() => import('../pages/keys/list'), 'KeyListPage'),
 });
+/** Return the network and group of an address. */
+function readFileSearch(search: Record<string, unknown>): { network?: Network; group?: string } {
+  return {
+    ...(search.network === 'public' && { network: 'public' }),
+    ...(typeof search.group === 'string' && { group: search.group }),
+  };
+}
+
 const storage = createRoute({ getParentRoute: () => shell, path: '/storage', component: Outlet });
 const storageIndex = createRoute({
   getParentRoute: () => storage,
@@ -97,10 +105,7 @@ const storageIndex = createRoute({
 const files = createRoute({
   getParentRoute: () => storage,
   path: '/files',
-  validateSearch: (search): { network?: Network; group?: string } => ({
-    ...(search.network === 'public' && { network: 'public' }),
-    ...(typeof search.group === 'string' && { group: search.group }),
-  }),
+  validateSearch: readFileSearch,
   component: lazyRouteComponent(() => import('../pages/storage/files'), 'StorageFilesPage'),
 });
 const groups = createRoute({
@@ -113,6 +118,12 @@ const gateways = createRoute({
   getParentRoute: () => storage,
   path: '/gateways',
   component: lazyRouteComponent(() => import('../pages/storage/gateways'), 'StorageGatewaysPage'),
+});
+const vectors = createRoute({
+  getParentRoute: () => storage,
+  path: '/vectors',
+  validateSearch: readFileSearch,
+  component: lazyRouteComponent(() => import('../pages/storage/vectors'), 'StorageVectorsPage'),
 });
 const skills = createRoute({
   getParentRoute: () => shell,
@@ -130,6 +141,8 @@ const templates = createRoute({
   component: lazyRouteComponent(() => import('../pages/library/templates'), 'TemplateListPage'),
 });
 
+const missing = createRoute({ getParentRoute: () => shell, path: '$', component: PageNotFound });
+
 const tree = root.addChildren([
   login,
   shell.addChildren([
@@ -142,7 +155,8 @@ const tree = root.addChildren([
     skills,
     hub,
     templates,
-    storage.addChildren([storageIndex, files, groups, gateways]),
+    storage.addChildren([storageIndex, files, groups, gateways, vectors]),
+    missing,
   ]),
 ]);
 

@@ -12,17 +12,11 @@ import { FormDialog } from '../../components/FormDialog';
 import { Select } from '../../components/Select';
 import * as access from '../../i18n/access';
 import { useText } from '../../i18n/language';
+import { parseUses } from './uses';
 
 interface IssuedKey {
   readonly name: string;
   readonly token: string;
-}
-
-/** Return the number of uses of a key that was typed: null for none, undefined for what is no such number. */
-export function parseUses(text: string): number | null | undefined {
-  if (!text.trim()) return null;
-  const uses = Number(text);
-  return Number.isInteger(uses) && uses >= 1 && uses < 2 ** 31 ? uses : undefined;
 }
 
 export function CreateKeyDialog({ onClose, onCreated }: { onClose: () => void; onCreated: (key: IssuedKey) => void }) {

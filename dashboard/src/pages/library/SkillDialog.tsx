@@ -28,7 +28,8 @@ export function SkillDialog({ skill, onClose }: Props) {
   const may = useMay();
   const { language } = useLanguage();
   const [step, setStep] = useState<'show' | 'delete' | 'publish'>('show');
-  const versions = useQuery(skillVersionsQuery(skill.skillId)).data?.versions ?? [];
+  const query = useQuery({ ...skillVersionsQuery(skill.skillId), enabled: step === 'show' }); // none after the deletion
+  const versions = query.data?.versions ?? [];
   const remove = useMutation({
     mutationFn: () => deleteSkill(skill.skillCid),
     onSuccess: () => showToast(t.skillDeleted(skill.name)),

@@ -25,7 +25,11 @@ export function GatewayPlugins({ gateway }: { gateway: Gateway }) {
           offered.map(({ id, name, description }) => (
             <Checkbox
               key={id}
-              isSelected={installed.some((one) => one.gateway_id === gateway.id && one.plugin_id === id)}
+              isSelected={
+                change.isPending && change.variables.id === id
+                  ? change.variables.isOn
+                  : installed.some((one) => one.gateway_id === gateway.id && one.plugin_id === id)
+              }
               isDisabled={!may('editor') || change.isPending}
               onChange={(isOn) => change.mutate({ id, isOn })}
             >

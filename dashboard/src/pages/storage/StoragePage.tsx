@@ -10,6 +10,7 @@ const SECTIONS = [
   { to: '/storage/files', label: 'files' },
   { to: '/storage/groups', label: 'groups' },
   { to: '/storage/gateways', label: 'gateways' },
+  { to: '/storage/vectors', label: 'vectors' },
 ] as const;
 
 interface Props {

@@ -64,7 +64,7 @@ function GatewaySection({ gateway }: { gateway: Gateway }) {
       title={gateway.domain}
       actions={
         <Row>
-          <StatusBadge tone={gateway.restrict ? 'ok' : 'warn'}>{gateway.restrict ? t.restricted : t.open}</StatusBadge>
+          <StatusBadge tone="idle">{gateway.restrict ? t.forAll : t.forAllowed}</StatusBadge>
           {may('editor') && (
             <Button aria-label={t.deleteTitle(gateway.domain)} onPress={() => setDeleting(true)}>
               {t.delete}
@@ -77,7 +77,7 @@ function GatewaySection({ gateway }: { gateway: Gateway }) {
         <code>{gateway.url}</code>
         <CopyButton text={gateway.url} label={t.copyUrl} />
       </Row>
-      <Note>{gateway.restrict ? t.restrictedText : t.openText}</Note>
+      <Note>{gateway.restrict ? t.forAllText : t.forAllowedText}</Note>
       <GatewayControls gateway={gateway} />
       <GatewayDomains gateway={gateway} />
       <GatewayPlugins gateway={gateway} />
