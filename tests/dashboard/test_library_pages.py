@@ -15,7 +15,9 @@ def zipped(name: str, description: str, script: str) -> bytes:
     """Return the archive of a skill."""
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as archive:
-        archive.writestr(f"{name}/SKILL.md", f"---\nname: {name}\ndescription: {description!r}\n---\n# Use\n{HOSTILE}\n")
+        archive.writestr(
+            f"{name}/SKILL.md", f"---\nname: {name}\ndescription: {description!r}\n---\n# Use\n{HOSTILE}\n"
+        )
         archive.writestr(f"{name}/run.sh", script)
     return packed.getvalue()
 

@@ -4,7 +4,8 @@ import { useState } from 'react';
 import { addControl, removeControl, type Control, type ControlKind, type Gateway } from '../../api/gateways';
 import { useMay } from '../../app/useSession';
 import { Button } from '../../components/Button';
-import { CopyButton } from '../../components/CodeBlock';
+import { CodeBlock } from '../../components/CodeBlock';
+import { Dialog } from '../../components/Dialog';
 import { ErrorPanel } from '../../components/ErrorPanel';
 import { TextField } from '../../components/Field';
 import { FormDialog } from '../../components/FormDialog';
@@ -27,7 +28,7 @@ export function GatewayControls({ gateway }: { gateway: Gateway }) {
   };
   const remove = useMutation({
     mutationFn: ({ kind, control }: { kind: ControlKind; control: Control }) =>
-      removeControl(gateway.id, kind, kind === 'access_tokens' ? control.value : control.id),
+      removeControl(gateway.id, kind, control.id),
   });
   const token = useMutation({ mutationFn: () => addControl(gateway.id, 'access_tokens', '') });
   const problem = remove.error ?? token.error;
@@ -42,7 +43,6 @@ export function GatewayControls({ gateway }: { gateway: Gateway }) {
               <Row>
                 <span>{t.kinds[kind]}</span>
                 <code>{control.value}</code>
-                <CopyButton text={control.value} label={t.copy(control.value)} />
                 {may('editor') && (
                   <Button
                     aria-label={t.removeControl(control.value)}
@@ -66,6 +66,22 @@ export function GatewayControls({ gateway }: { gateway: Gateway }) {
           <Button onPress={() => setAdding('ips')}>{t.addAddress}</Button>
           <Button onPress={() => setAdding('hosts')}>{t.addHost}</Button>
         </Row>
+      )}
+      {token.data && (
+        <Dialog
+          title={t.tokenTitle(gateway.domain)}
+          role="alertdialog"
+          isOpen
+          onClose={token.reset}
+          actions={
+            <Button kind="primary" onPress={token.reset}>
+              {t.done}
+            </Button>
+          }
+        >
+          <p>{t.tokenText}</p>
+          <CodeBlock code={token.data.value} label={t.kinds.access_tokens} />
+        </Dialog>
       )}
       {adding && <AddDialog gateway={gateway} kind={adding} onClose={() => setAdding(null)} />}
     </>
