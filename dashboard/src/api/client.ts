@@ -12,6 +12,11 @@ export function setCsrfToken(token: string | null): void {
   csrfToken = token;
 }
 
+/** Return the header of unsafe requests, for those that another library sends. */
+export function csrfHeader(): Record<string, string> {
+  return csrfToken === null ? {} : { 'X-CSRF-Token': csrfToken };
+}
+
 /** Call `listener` when the server no longer accepts the session. */
 export function whenSignedOut(listener: () => void): void {
   onSignedOut = listener;

@@ -1,4 +1,16 @@
-import { Bot, House, LayoutDashboard, MessageSquare, type LucideIcon } from 'lucide-react';
+import {
+  Blocks,
+  Bot,
+  HardDrive,
+  House,
+  KeyRound,
+  LayoutDashboard,
+  LayoutTemplate,
+  Lock,
+  MessageSquare,
+  Store,
+  type LucideIcon,
+} from 'lucide-react';
 
 import { en } from '../i18n/shell.en';
 
@@ -8,6 +20,12 @@ type Label = keyof (typeof en)['pages'];
 export const PAGES = [
   { to: '/', icon: House, label: 'home' },
   { to: '/agents', icon: Bot, label: 'agents' },
+  { to: '/storage', icon: HardDrive, label: 'storage' },
+  { to: '/skills', icon: Blocks, label: 'skills' },
+  { to: '/hub', icon: Store, label: 'hub' },
+  { to: '/templates', icon: LayoutTemplate, label: 'templates' },
+  { to: '/secrets', icon: Lock, label: 'secrets' },
+  { to: '/keys', icon: KeyRound, label: 'keys' },
 ] as const satisfies readonly { to: string; icon: LucideIcon; label: Label }[];
 
 /** Second level: the pages of the agent that is open. */

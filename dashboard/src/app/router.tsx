@@ -9,6 +9,7 @@ import {
 } from '@tanstack/react-router';
 
 import { sessionQuery } from '../api/session';
+import type { Network } from '../api/storage';
 import { Skeleton } from '../components/Skeleton';
 import { Shell } from './Shell';
 import { PageNotFound, PageProblem } from './problems';
@@ -75,12 +76,88 @@ const chat = createRoute({
   path: '/chat',
   component: lazyRouteComponent(() => import('../pages/agents/chat'), 'AgentChatPage'),
 });
+const secrets = createRoute({
+  getParentRoute: () => shell,
+  path: '/secrets',
+  component: lazyRouteComponent(() => import('../pages/secrets/list'), 'SecretListPage'),
+});
+const keys = createRoute({
+  getParentRoute: () => shell,
+  path: '/keys',
+  component: lazyRouteComponent(() => import('../pages/keys/list'), 'KeyListPage'),
+});
+/** Return the network and group of an address. */
+function readFileSearch(search: Record<string, unknown>): { network?: Network; group?: string } {
+  return {
+    ...(search.network === 'public' && { network: 'public' }),
+    ...(typeof search.group === 'string' && { group: search.group }),
+  };
+}
+
+const storage = createRoute({ getParentRoute: () => shell, path: '/storage', component: Outlet });
+const storageIndex = createRoute({
+  getParentRoute: () => storage,
+  path: '/',
+  beforeLoad: () => {
+    throw redirect({ to: '/storage/files', replace: true });
+  },
+});
+const files = createRoute({
+  getParentRoute: () => storage,
+  path: '/files',
+  validateSearch: readFileSearch,
+  component: lazyRouteComponent(() => import('../pages/storage/files'), 'StorageFilesPage'),
+});
+const groups = createRoute({
+  getParentRoute: () => storage,
+  path: '/groups',
+  validateSearch: (search): { network?: Network } => (search.network === 'public' ? { network: 'public' } : {}),
+  component: lazyRouteComponent(() => import('../pages/storage/groups'), 'StorageGroupsPage'),
+});
+const gateways = createRoute({
+  getParentRoute: () => storage,
+  path: '/gateways',
+  component: lazyRouteComponent(() => import('../pages/storage/gateways'), 'StorageGatewaysPage'),
+});
+const vectors = createRoute({
+  getParentRoute: () => storage,
+  path: '/vectors',
+  validateSearch: readFileSearch,
+  component: lazyRouteComponent(() => import('../pages/storage/vectors'), 'StorageVectorsPage'),
+});
+const skills = createRoute({
+  getParentRoute: () => shell,
+  path: '/skills',
+  component: lazyRouteComponent(() => import('../pages/library/skills'), 'SkillListPage'),
+});
+const hub = createRoute({
+  getParentRoute: () => shell,
+  path: '/hub',
+  component: lazyRouteComponent(() => import('../pages/library/hub'), 'HubPage'),
+});
+const templates = createRoute({
+  getParentRoute: () => shell,
+  path: '/templates',
+  component: lazyRouteComponent(() => import('../pages/library/templates'), 'TemplateListPage'),
+});
 
 const missing = createRoute({ getParentRoute: () => shell, path: '$', component: PageNotFound });
 
 const tree = root.addChildren([
   login,
-  shell.addChildren([home, agents, newAgent, agent.addChildren([agentIndex, overview, chat]), missing]),
+  shell.addChildren([
+    home,
+    agents,
+    newAgent,
+    agent.addChildren([agentIndex, overview, chat]),
+    secrets,
+    keys,
+    skills,
+    hub,
+    templates,
+    storage.addChildren([storageIndex, files, groups, gateways, vectors]),
+    missing,
+  ]),
 ]);
 
 export function createAppRouter(queries: QueryClient) {

@@ -1,0 +1,2 @@
+export { de } from './access.de';
+export { en } from './access.en';

@@ -1,0 +1,2 @@
+export { de } from './gateways.de';
+export { en } from './gateways.en';

@@ -1,0 +1,2 @@
+export { de } from './library.de';
+export { en } from './library.en';

@@ -1,0 +1,2 @@
+export { de } from './storage.de';
+export { en } from './storage.en';

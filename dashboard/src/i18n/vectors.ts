@@ -1,0 +1,2 @@
+export { de } from './vectors.de';
+export { en } from './vectors.en';

@@ -1,0 +1,69 @@
+import { useMutation, useQuery } from '@tanstack/react-query';
+import { useState } from 'react';
+
+import { hubSkillQuery, installHubSkill } from '../../api/library';
+import { useMay } from '../../app/useSession';
+import { Button } from '../../components/Button';
+import { Checkbox } from '../../components/Checkbox';
+import { Dialog } from '../../components/Dialog';
+import { ErrorPanel } from '../../components/ErrorPanel';
+import { Facts } from '../../components/Facts';
+import { Markdown } from '../../components/Markdown';
+import { QueryView } from '../../components/QueryView';
+import { showToast } from '../../components/Toast';
+import { useText } from '../../i18n/language';
+import * as library from '../../i18n/library';
+import { VerdictView } from './VerdictView';
+
+/** A skill of the hub: the verdict first, then what it needs and says. */
+export function HubDialog({ slug, onClose }: { slug: string; onClose: () => void }) {
+  const t = useText(library);
+  const may = useMay();
+  const query = useQuery(hubSkillQuery(slug));
+  const [isAcknowledged, setAcknowledged] = useState(false);
+  const skill = query.data?.skill;
+  const isClean = skill?.verdict?.level === 'clean';
+  const install = useMutation({
+    mutationFn: () => installHubSkill(skill!.hubSkillId, isAcknowledged),
+    onSuccess: (installed) => {
+      showToast(t.skillAdded(installed.skill.name));
+      onClose();
+    },
+  });
+  const actions = may('editor') && skill && (
+    <Button kind="primary" isDisabled={install.isPending || !(isClean || isAcknowledged)} onPress={() => install.mutate()}>
+      {t.install}
+    </Button>
+  );
+  return (
+    <Dialog title={skill?.name ?? slug} isOpen onClose={onClose} actions={actions}>
+      <QueryView query={query}>
+        {({ skill: found }) => (
+          <>
+            <VerdictView verdict={found.verdict} />
+            {!isClean && may('editor') && (
+              <Checkbox isSelected={isAcknowledged} onChange={setAcknowledged}>
+                {t.acknowledge}
+              </Checkbox>
+            )}
+            {install.error && <ErrorPanel error={install.error} />}
+            <p>{found.description}</p>
+            <Facts
+              entries={[
+                [t.version, found.version],
+                [t.author, found.authorName],
+                [t.category, found.category],
+                [t.license, found.license],
+                [t.installs, found.installCount],
+                [t.programs, found.wants?.programs.join(', ') || null],
+                [t.hosts, found.wants?.hosts.join(', ') || null],
+                [t.secrets, found.envVars?.map(({ name }) => name).join(', ') || null],
+              ]}
+            />
+            <Markdown text={found.longDescription} />
+          </>
+        )}
+      </QueryView>
+    </Dialog>
+  );
+}

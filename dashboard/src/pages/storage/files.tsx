@@ -1,0 +1,184 @@
+import { useInfiniteQuery, useQuery, useQueryClient } from '@tanstack/react-query';
+import { getRouteApi } from '@tanstack/react-router';
+import { useDeferredValue, useEffect, useState, type DragEvent, type ReactNode } from 'react';
+
+import { filesQuery, limitsQuery, type FileFilter, type StoredFile } from '../../api/storage';
+import { uploads } from '../../api/uploads';
+import { useMay } from '../../app/useSession';
+import { Button } from '../../components/Button';
+import { formatBytes } from '../../components/bytes';
+import { CopyButton } from '../../components/CodeBlock';
+import { EmptyState } from '../../components/EmptyState';
+import { TextField } from '../../components/Field';
+import { QueryView } from '../../components/QueryView';
+import { Fields, Note, Row } from '../../components/Row';
+import { Select } from '../../components/Select';
+import { Table, type Column } from '../../components/Table';
+import { Timestamp } from '../../components/Timestamp';
+import { useLanguage, useText } from '../../i18n/language';
+import * as storage from '../../i18n/storage';
+import { useGroupChoices, useNetworkChoices } from './choices';
+import { FileDialog } from './FileDialog';
+import styles from './storage.module.css';
+import { StoragePage } from './StoragePage';
+import { UploadButtons } from './UploadButtons';
+import { UploadPanel } from './UploadPanel';
+
+const route = getRouteApi('/shell/storage/files');
+
+export function StorageFilesPage() {
+  const t = useText(storage);
+  const may = useMay();
+  const { language } = useLanguage();
+  const { network = 'private', group } = route.useSearch();
+  const limits = useQuery(limitsQuery).data;
+  const target = { network, group: group ?? '' };
+  useRefreshAfterUploads();
+  return (
+    <StoragePage
+      title={t.files}
+      lead={
+        limits &&
+        t.filesLead(
+          formatBytes(limits.stored, language),
+          limits.max_stored == null ? null : formatBytes(limits.max_stored, language),
+        )
+      }
+      actions={may('editor') && <UploadButtons target={target} />}
+    >
+      <UploadPanel />
+      <DropArea isActive={may('editor')} onDrop={(files) => files.forEach((file) => uploads.addFile(file, target))}>
+        <FileBrowser />
+      </DropArea>
+    </StoragePage>
+  );
+}
+
+function useRefreshAfterUploads(): void {
+  const queries = useQueryClient();
+  useEffect(() => uploads.whenDone(() => void queries.invalidateQueries({ queryKey: ['files'] })), [queries]);
+}
+
+function FileBrowser() {
+  const t = useText(storage);
+  const navigate = route.useNavigate();
+  const { network = 'private', group = '' } = route.useSearch();
+  const [typed, setTyped] = useState('');
+  const name = useDeferredValue(typed.trim());
+  const groups = useGroupChoices(network, t.anyGroup);
+  return (
+    <>
+      <Fields>
+        <Select
+          label={t.network}
+          choices={useNetworkChoices()}
+          value={network}
+          onChange={(chosen) => void navigate({ search: { network: chosen } })}
+        />
+        <Select
+          label={t.group}
+          choices={groups}
+          value={group}
+          onChange={(chosen) => void navigate({ search: { network, ...(chosen && { group: chosen }) } })}
+        />
+        <TextField label={t.search} value={typed} onChange={setTyped} type="search" autoComplete="off" />
+      </Fields>
+      <FileList filter={{ network, group, name }} />
+    </>
+  );
+}
+
+function FileList({ filter }: { filter: FileFilter }) {
+  const t = useText(storage);
+  const query = useInfiniteQuery(filesQuery(filter));
+  const [openId, setOpenId] = useState<string | null>(null);
+  const files = query.data?.pages.flatMap((page) => page.files) ?? [];
+  const open = files.find(({ id }) => id === openId);
+  return (
+    <QueryView query={query}>
+      {() => (
+        <>
+          {files.length > 0 && <FileTable files={files} onOpen={setOpenId} />}
+          {files.length === 0 && (filter.name || filter.group) && <Note>{t.noMatch}</Note>}
+          {files.length === 0 && !filter.name && !filter.group && (
+            <EmptyState
+              title={t.noFiles}
+              command={`roost files upload PATH${filter.network === 'public' ? ' --public' : ''}`}
+            >
+              {t.noFilesText} {t.dropText}
+            </EmptyState>
+          )}
+          {query.hasNextPage && (
+            <Row>
+              <Button isDisabled={query.isFetchingNextPage} onPress={() => void query.fetchNextPage()}>
+                {t.more}
+              </Button>
+            </Row>
+          )}
+          {open && <FileDialog file={open} onClose={() => setOpenId(null)} />}
+        </>
+      )}
+    </QueryView>
+  );
+}
+
+function FileTable({ files, onOpen }: { files: readonly StoredFile[]; onOpen: (id: string) => void }) {
+  const t = useText(storage);
+  const { language } = useLanguage();
+  const columns: Column<StoredFile>[] = [
+    {
+      id: 'name',
+      title: t.name,
+      cell: ({ id, name }) => (
+        <button type="button" className={styles.name} aria-haspopup="dialog" onClick={() => onOpen(id)}>
+          {name || t.unnamed}
+        </button>
+      ),
+    },
+    { id: 'size', title: t.size, align: 'end', cell: ({ size }) => formatBytes(size, language) },
+    { id: 'type', title: t.type, secondary: true, cell: ({ mime_type }) => mime_type },
+    {
+      id: 'cid',
+      title: t.cid,
+      secondary: true,
+      cell: ({ cid }) => (
+        <Row>
+          <code title={cid}>{`${cid.slice(0, 8)}…${cid.slice(-6)}`}</code>
+          <CopyButton text={cid} label={t.copyCid} />
+        </Row>
+      ),
+    },
+    { id: 'created', title: t.created, secondary: true, cell: ({ created_at }) => <Timestamp at={created_at} /> },
+  ];
+  return <Table label={t.files} columns={columns} rows={files} rowKey={({ id }) => id} />;
+}
+
+interface DropProps {
+  isActive: boolean;
+  onDrop: (files: readonly File[]) => void;
+  children: ReactNode;
+}
+
+/** Accepts files that are dropped; the buttons do the same for keyboards. */
+function DropArea({ isActive, onDrop, children }: DropProps) {
+  const [isOver, setOver] = useState(false);
+  const handle = (event: DragEvent, over: boolean) => {
+    if (!isActive || !event.dataTransfer.types.includes('Files')) return;
+    event.preventDefault();
+    setOver(over);
+  };
+  return (
+    <div
+      className={styles.drop}
+      data-over={isOver || undefined}
+      onDragOver={(event) => handle(event, true)}
+      onDragLeave={(event) => handle(event, false)}
+      onDrop={(event) => {
+        handle(event, false);
+        if (isActive) onDrop([...event.dataTransfer.files]);
+      }}
+    >
+      {children}
+    </div>
+  );
+}
