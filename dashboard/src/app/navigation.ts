@@ -1,4 +1,12 @@
-import { Bot, House, LayoutDashboard, MessageSquare, type LucideIcon } from 'lucide-react';
+import {
+  Bot,
+  CalendarClock,
+  House,
+  LayoutDashboard,
+  MessageSquare,
+  ScrollText,
+  type LucideIcon,
+} from 'lucide-react';
 
 import { en } from '../i18n/shell.en';
 
@@ -14,4 +22,6 @@ export const PAGES = [
 export const AGENT_PAGES = [
   { to: '/agents/$id/overview', icon: LayoutDashboard, label: 'overview' },
   { to: '/agents/$id/chat', icon: MessageSquare, label: 'chat' },
+  { to: '/agents/$id/logs', icon: ScrollText, label: 'logs' },
+  { to: '/agents/$id/tasks', icon: CalendarClock, label: 'tasks' },
 ] as const satisfies readonly { to: string; icon: LucideIcon; label: Label }[];

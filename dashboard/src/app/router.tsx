@@ -76,9 +76,22 @@ const chat = createRoute({
   component: lazyRouteComponent(() => import('../pages/agents/chat'), 'AgentChatPage'),
 });
 
+const logs = createRoute({
+  getParentRoute: () => agent,
+  path: '/logs',
+  component: lazyRouteComponent(() => import('../pages/agents/logs'), 'AgentLogsPage'),
+});
+const tasks = createRoute({
+  getParentRoute: () => agent,
+  path: '/tasks',
+  component: lazyRouteComponent(() => import('../pages/agents/tasks'), 'AgentTasksPage'),
+});
+
+const agentPages = [logs, tasks] as const;
+
 const tree = root.addChildren([
   login,
-  shell.addChildren([home, agents, newAgent, agent.addChildren([agentIndex, overview, chat])]),
+  shell.addChildren([home, agents, newAgent, agent.addChildren([agentIndex, overview, chat, ...agentPages])]),
 ]);
 
 export function createAppRouter(queries: QueryClient) {
