@@ -1,7 +1,10 @@
 import {
   Bot,
+  Camera,
   CalendarClock,
+  FolderTree,
   House,
+  KeyRound,
   LayoutDashboard,
   MessageSquare,
   ScrollText,
@@ -23,5 +26,8 @@ export const AGENT_PAGES = [
   { to: '/agents/$id/overview', icon: LayoutDashboard, label: 'overview' },
   { to: '/agents/$id/chat', icon: MessageSquare, label: 'chat' },
   { to: '/agents/$id/logs', icon: ScrollText, label: 'logs' },
+  { to: '/agents/$id/files', icon: FolderTree, label: 'files' },
+  { to: '/agents/$id/snapshots', icon: Camera, label: 'snapshots' },
   { to: '/agents/$id/tasks', icon: CalendarClock, label: 'tasks' },
+  { to: '/agents/$id/secrets', icon: KeyRound, label: 'agentSecrets' },
 ] as const satisfies readonly { to: string; icon: LucideIcon; label: Label }[];

@@ -41,7 +41,6 @@ const shell = createRoute({
     return { session };
   },
 });
-
 const home = createRoute({
   getParentRoute: () => shell,
   path: '/',
@@ -75,7 +74,6 @@ const chat = createRoute({
   path: '/chat',
   component: lazyRouteComponent(() => import('../pages/agents/chat'), 'AgentChatPage'),
 });
-
 const logs = createRoute({
   getParentRoute: () => agent,
   path: '/logs',
@@ -86,8 +84,23 @@ const tasks = createRoute({
   path: '/tasks',
   component: lazyRouteComponent(() => import('../pages/agents/tasks'), 'AgentTasksPage'),
 });
+const files = createRoute({
+  getParentRoute: () => agent,
+  path: '/files',
+  component: lazyRouteComponent(() => import('../pages/agents/files'), 'AgentFilesPage'),
+});
+const snapshots = createRoute({
+  getParentRoute: () => agent,
+  path: '/snapshots',
+  component: lazyRouteComponent(() => import('../pages/agents/snapshots'), 'AgentSnapshotsPage'),
+});
+const agentSecrets = createRoute({
+  getParentRoute: () => agent,
+  path: '/secrets',
+  component: lazyRouteComponent(() => import('../pages/agents/secrets'), 'AgentSecretsPage'),
+});
 
-const agentPages = [logs, tasks] as const;
+const agentPages = [logs, files, snapshots, tasks, agentSecrets] as const;
 
 const tree = root.addChildren([
   login,
