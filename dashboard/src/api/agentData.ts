@@ -4,48 +4,11 @@ import { api, body } from './client';
 import type { components } from './schema';
 
 type Schemas = components['schemas'];
-export type AgentSkill = Schemas['AgentSkillRecord'];
-export type LibrarySkill = Schemas['SkillRecord'];
+export type PendingDevice = Schemas['PendingDeviceRecord'];
+export type PairedDevice = Schemas['PairedDeviceRecord'];
 export type AgentSecret = Schemas['AgentSecretRecord'];
-export type Channel = Schemas['ChannelRecord'];
-export type ChannelConfiguration = Schemas['ChannelConfiguration'];
-export type PathRoute = Schemas['RouteItem'];
-export type AgentDomain = Schemas['DomainRecord'];
-export type NewDomain = Schemas['RegisterDomainRequest'];
 
 const at = (agentId: string) => ({ params: { path: { agentId } } });
-
-export const agentSkillsQuery = (agentId: string) =>
-  queryOptions({
-    queryKey: ['agents', agentId, 'skills'],
-    queryFn: ({ signal }) => body(api.GET('/v0/agents/{agentId}/skills', { ...at(agentId), signal })),
-  });
-
-export const skillUpdatesQuery = (agentId: string) =>
-  queryOptions({
-    queryKey: ['agents', agentId, 'skills', 'updates'],
-    queryFn: ({ signal }) => body(api.GET('/v0/agents/{agentId}/skills/updates', { ...at(agentId), signal })),
-  });
-
-export const skillLibraryQuery = queryOptions({
-  queryKey: ['skills'],
-  queryFn: ({ signal }) => body(api.GET('/v0/skills', { signal })),
-});
-
-/** `acknowledge` accepts the findings of a skill that was not found clean. */
-export const attachSkill = (agentId: string, skillCid: string, acknowledge: boolean) =>
-  body(api.POST('/v0/agents/{agentId}/skills', { ...at(agentId), body: { skillCids: [skillCid], acknowledge } }));
-
-export const updateSkill = (agentId: string, skillId: string, acknowledge: boolean) =>
-  body(
-    api.POST('/v0/agents/{agentId}/skills/{skillId}/update', {
-      params: { path: { agentId, skillId } },
-      body: { acknowledge },
-    }),
-  );
-
-export const detachSkill = (agentId: string, skillId: string) =>
-  body(api.DELETE('/v0/agents/{agentId}/skills/{skillId}', { params: { path: { agentId, skillId } } }));
 
 export const agentSecretsQuery = (agentId: string) =>
   queryOptions({
@@ -66,23 +29,6 @@ export const attachSecret = (agentId: string, secretId: string) =>
 
 export const detachSecret = (agentId: string, secretId: string) =>
   body(api.DELETE('/v0/agents/{agentId}/secrets/{secretId}', { params: { path: { agentId, secretId } } }));
-
-export const channelsQuery = (agentId: string) =>
-  queryOptions({
-    queryKey: ['agents', agentId, 'channels'],
-    queryFn: ({ signal }) => body(api.GET('/v0/agents/{agentId}/channels', { ...at(agentId), signal })),
-  });
-
-export const configureChannel = (agentId: string, channel: string, configuration: ChannelConfiguration) =>
-  body(
-    api.POST('/v0/agents/{agentId}/channels/{channel}', {
-      params: { path: { agentId, channel } },
-      body: configuration,
-    }),
-  );
-
-export const removeChannel = (agentId: string, channel: string) =>
-  body(api.DELETE('/v0/agents/{agentId}/channels/{channel}', { params: { path: { agentId, channel } } }));
 
 export const devicesQuery = (agentId: string) =>
   queryOptions({

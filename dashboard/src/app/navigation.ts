@@ -7,7 +7,9 @@ import {
   KeyRound,
   LayoutDashboard,
   MessageSquare,
+  MonitorSmartphone,
   ScrollText,
+  SlidersHorizontal,
   type LucideIcon,
 } from 'lucide-react';
 
@@ -30,4 +32,6 @@ export const AGENT_PAGES = [
   { to: '/agents/$id/snapshots', icon: Camera, label: 'snapshots' },
   { to: '/agents/$id/tasks', icon: CalendarClock, label: 'tasks' },
   { to: '/agents/$id/secrets', icon: KeyRound, label: 'agentSecrets' },
+  { to: '/agents/$id/devices', icon: MonitorSmartphone, label: 'devices' },
+  { to: '/agents/$id/config', icon: SlidersHorizontal, label: 'config' },
 ] as const satisfies readonly { to: string; icon: LucideIcon; label: Label }[];

@@ -99,8 +99,18 @@ const agentSecrets = createRoute({
   path: '/secrets',
   component: lazyRouteComponent(() => import('../pages/agents/secrets'), 'AgentSecretsPage'),
 });
+const devices = createRoute({
+  getParentRoute: () => agent,
+  path: '/devices',
+  component: lazyRouteComponent(() => import('../pages/agents/devices'), 'AgentDevicesPage'),
+});
+const config = createRoute({
+  getParentRoute: () => agent,
+  path: '/config',
+  component: lazyRouteComponent(() => import('../pages/agents/config'), 'AgentConfigPage'),
+});
 
-const agentPages = [logs, files, snapshots, tasks, agentSecrets] as const;
+const agentPages = [logs, files, snapshots, tasks, agentSecrets, devices, config] as const;
 
 const tree = root.addChildren([
   login,
