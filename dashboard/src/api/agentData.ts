@@ -6,6 +6,8 @@ import type { components } from './schema';
 type Schemas = components['schemas'];
 export type PendingDevice = Schemas['PendingDeviceRecord'];
 export type PairedDevice = Schemas['PairedDeviceRecord'];
+export type Channel = Schemas['ChannelRecord'];
+export type ChannelConfiguration = Schemas['ChannelConfiguration'];
 export type AgentSecret = Schemas['AgentSecretRecord'];
 
 const at = (agentId: string) => ({ params: { path: { agentId } } });
@@ -29,6 +31,23 @@ export const attachSecret = (agentId: string, secretId: string) =>
 
 export const detachSecret = (agentId: string, secretId: string) =>
   body(api.DELETE('/v0/agents/{agentId}/secrets/{secretId}', { params: { path: { agentId, secretId } } }));
+
+export const channelsQuery = (agentId: string) =>
+  queryOptions({
+    queryKey: ['agents', agentId, 'channels'],
+    queryFn: ({ signal }) => body(api.GET('/v0/agents/{agentId}/channels', { ...at(agentId), signal })),
+  });
+
+export const configureChannel = (agentId: string, channel: string, configuration: ChannelConfiguration) =>
+  body(
+    api.POST('/v0/agents/{agentId}/channels/{channel}', {
+      params: { path: { agentId, channel } },
+      body: configuration,
+    }),
+  );
+
+export const removeChannel = (agentId: string, channel: string) =>
+  body(api.DELETE('/v0/agents/{agentId}/channels/{channel}', { params: { path: { agentId, channel } } }));
 
 export const devicesQuery = (agentId: string) =>
   queryOptions({

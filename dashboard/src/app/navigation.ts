@@ -7,6 +7,7 @@ import {
   KeyRound,
   LayoutDashboard,
   MessageSquare,
+  MessagesSquare,
   MonitorSmartphone,
   ScrollText,
   SlidersHorizontal,
@@ -32,6 +33,7 @@ export const AGENT_PAGES = [
   { to: '/agents/$id/snapshots', icon: Camera, label: 'snapshots' },
   { to: '/agents/$id/tasks', icon: CalendarClock, label: 'tasks' },
   { to: '/agents/$id/secrets', icon: KeyRound, label: 'agentSecrets' },
+  { to: '/agents/$id/channels', icon: MessagesSquare, label: 'channels' },
   { to: '/agents/$id/devices', icon: MonitorSmartphone, label: 'devices' },
   { to: '/agents/$id/config', icon: SlidersHorizontal, label: 'config' },
 ] as const satisfies readonly { to: string; icon: LucideIcon; label: Label }[];

@@ -109,8 +109,13 @@ const config = createRoute({
   path: '/config',
   component: lazyRouteComponent(() => import('../pages/agents/config'), 'AgentConfigPage'),
 });
+const channels = createRoute({
+  getParentRoute: () => agent,
+  path: '/channels',
+  component: lazyRouteComponent(() => import('../pages/agents/channels'), 'AgentChannelsPage'),
+});
 
-const agentPages = [logs, files, snapshots, tasks, agentSecrets, devices, config] as const;
+const agentPages = [logs, files, snapshots, tasks, agentSecrets, channels, devices, config] as const;
 
 const tree = root.addChildren([
   login,
