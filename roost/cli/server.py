@@ -13,8 +13,6 @@ from roost.cli.output import ExitCode, Output, OutputFormat, print_field, print_
 from roost.core.sensitive import Sensitive
 
 if TYPE_CHECKING:
-    from fastapi import FastAPI
-
     from roost.cli.doctor import CheckResult
     from roost.settings import Settings
 
@@ -78,9 +76,10 @@ def list_endpoints(
 ) -> None:
     """List the endpoints: method, path, credentials, addresses, handler."""
     from roost.hosts import reference
+    from roost.hosts.application import create_bare_application
     from roost.hosts.routes import route_table
 
-    app = _describe_application()
+    app = create_bare_application()
     if markdown:
         write_output(reference.render_reference(app), sys.stdout)
         return
@@ -91,15 +90,6 @@ def list_endpoints(
 @api_commands.command("openapi")
 def print_openapi() -> None:
     """Print the OpenAPI 3.1 description, which a running server has at /openapi."""
-    print_json(_describe_application().openapi())
+    from roost.hosts.application import create_bare_application
 
-
-def _describe_application() -> "FastAPI":
-    """Return the application without services, which has all routes and answers no request."""
-    from prometheus_client import CollectorRegistry
-
-    from roost.hosts.address import HostAddresses
-    from roost.hosts.application import create_application
-    from roost.web.service_registry import ServiceRegistry
-
-    return create_application(ServiceRegistry(), HostAddresses(), {}, CollectorRegistry())
+    print_json(create_bare_application().openapi())

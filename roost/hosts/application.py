@@ -130,3 +130,8 @@ def create_application(
         app.include_router(router)
     openapi.install_openapi(app, addresses)
     return app
+
+
+def create_bare_application() -> FastAPI:
+    """Return an application without services, which has all routes to describe and answers no request."""
+    return create_application(ServiceRegistry(), HostAddresses(), {}, CollectorRegistry())

@@ -265,6 +265,7 @@ RULES: tuple[Rule, ...] = (
             "roost/storage/signed_urls/*",  # a signature covers the path
             "roost/agents/routes/model.py",  # the prefix that an agent's own programs cannot have
             "roost/agents/lifecycle/model.py",  # the URL of the model gateway in an agent's configuration
+            "roost/agents/chat/service.py",  # a client of the API of engines
             "roost/cli/*",  # a client of the API
             "roost/drivers/*",  # clients of other APIs
         ),
@@ -285,6 +286,7 @@ RULES: tuple[Rule, ...] = (
             "roost/drivers/*",  # streams and child processes
             "roost/warden/*",  # the same, in the container
             "roost/agents/files/watch_events.py",  # a pause races the next event
+            "roost/agents/chat/service.py",  # an answer is received while heartbeats are sent
             "roost/agents/logs/feed.py",  # one reader of a container's log for all who follow it
             "roost/web/duplex_response.py",  # the same
             "roost/agents/git/build.py",  # the log is read while the build is awaited

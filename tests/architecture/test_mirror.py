@@ -23,6 +23,7 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
     "roost/storage/swaps/api.py": "tests/contract/test_storage_legacy.py",
     "roost/storage/uploads/*.py": "tests/contract/test_storage_uploads.py",
     "roost/agents/lifecycle/*.py": "tests/contract/test_agents.py",  # workflows, tested over HTTP
+    "roost/agents/chat/service.py": "tests/contract/test_chat.py",
     "roost/agents/commands/service.py": "tests/contract/test_workspace.py",
     "roost/agents/commands/api.py": "tests/contract/test_command_stream.py",
     "roost/agents/archives/*.py": "tests/contract/test_archives.py",  # between two servers

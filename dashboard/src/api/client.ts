@@ -38,7 +38,7 @@ export function sendTo(path: string, options: RequestInit = {}): Promise<Respons
 }
 
 /** Client of all operations, typed by the server's own description. `data` is there unless it raised ApiError. */
-export const api = createClient<paths>({ baseUrl: location.origin, credentials: 'same-origin', fetch: send });
+export const api = createClient<paths>({ baseUrl: '', credentials: 'same-origin', fetch: send });
 
 /** Return the body of a response: `await body(api.GET('/v0/agents'))`. */
 export async function body<T>(answer: Promise<{ data?: T }>): Promise<NonNullable<T>> {

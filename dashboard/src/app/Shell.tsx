@@ -43,10 +43,15 @@ export function Shell() {
             <PanelLeft size={18} aria-hidden />
           </Button>
         </div>
-        <button type="button" className={styles.search} aria-label={t.commands} onClick={() => setSearching(true)}>
+        <button
+          type="button"
+          className={styles.search}
+          aria-label={isNarrow ? t.commands : undefined}
+          onClick={() => setSearching(true)}
+        >
           <Search size={17} aria-hidden />
           <span>{t.commands}</span>
-          <kbd>Ctrl K</kbd>
+          <kbd aria-hidden>Ctrl K</kbd>
         </button>
         <nav aria-label={t.navigation} className={styles.nav}>
           {PAGES.map(({ to, icon: Icon, label }) => (

@@ -117,9 +117,11 @@ const channels = createRoute({
 
 const agentPages = [logs, files, snapshots, tasks, agentSecrets, channels, devices, config] as const;
 
+const missing = createRoute({ getParentRoute: () => shell, path: '$', component: PageNotFound });
+
 const tree = root.addChildren([
   login,
-  shell.addChildren([home, agents, newAgent, agent.addChildren([agentIndex, overview, chat, ...agentPages])]),
+  shell.addChildren([home, agents, newAgent, agent.addChildren([agentIndex, overview, chat, ...agentPages]), missing]),
 ]);
 
 export function createAppRouter(queries: QueryClient) {

@@ -7,6 +7,6 @@ export const de: typeof en = {
   keyHint: 'Der Schlüssel wird gegen eine Sitzung dieses Browsers getauscht und hier nicht gespeichert.',
   keyMissing: 'Gib einen API-Schlüssel ein.',
   signIn: 'Anmelden',
-  how: 'Noch kein Schlüssel? Erzeuge einen auf dem Rechner des Servers:',
+  how: 'Ohne Schlüssel: Das öffnet auf dem Rechner des Servers eine angemeldete Seite.',
   usedCode: 'Ein Anmeldelink gilt einmal und nur kurz. Erzeuge einen neuen oder nimm einen API-Schlüssel.',
 };

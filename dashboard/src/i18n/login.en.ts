@@ -5,6 +5,6 @@ export const en = {
   keyHint: 'The key is exchanged for a session of this browser and is not stored here.',
   keyMissing: 'Enter an API key.',
   signIn: 'Sign in',
-  how: 'No key yet? On the machine of the server, make one:',
+  how: 'Without a key: this opens a signed-in page, on the machine of the server.',
   usedCode: 'A sign-in link works once and only for a short time. Make a new one, or use an API key.',
 };

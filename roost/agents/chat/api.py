@@ -33,6 +33,8 @@ class AnswerStream(StreamingResponse):
 
 
 @router.post("/chat", response_class=StreamingResponse, responses={200: {"content": {"text/event-stream": {}}}})
-async def send_message(_: AgentCaller, agent_id: AgentId, body: schemas.ChatRequest, chats: Service) -> AnswerStream:
+async def send_message(
+    _: AgentCaller, agent_id: AgentId, body: schemas.ConversationRequest, chats: Service
+) -> AnswerStream:
     """Send a conversation to the agent and stream its answer: chunks of a chat completion in OpenAI's form."""
     return AnswerStream(await chats.start_answer(agent_id, body.to_messages()))

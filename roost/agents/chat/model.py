@@ -13,6 +13,6 @@ class ChatRole(StrEnum):
     ASSISTANT = "assistant"
 
 
-class ChatMessage(NamedTuple):
+class ConversationMessage(NamedTuple):
     role: ChatRole
     text: str

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from roost.agents.chat.errors import AgentUnreachable, AnswerFailed, TooManyChats
-from roost.agents.chat.gateway_request import GatewayResponse, send_request
-from roost.agents.chat.model import ChatMessage
+from roost.agents.chat.gateway_request import AnswerResponse, send_request
+from roost.agents.chat.model import ConversationMessage
 from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.core.log import redact_credentials
 from roost.core.problem import Problem
@@ -39,7 +39,7 @@ class ChatService:
         self._times = times or ChatTimes()
         self._open: Counter[str] = Counter()
 
-    async def start_answer(self, agent_id: str, messages: Sequence[ChatMessage]) -> AsyncGenerator[bytes, None]:
+    async def start_answer(self, agent_id: str, messages: Sequence[ConversationMessage]) -> AsyncGenerator[bytes, None]:
         """Return the answer as server-sent events: chunks of a chat completion, the last of them possibly an error.
 
         Raises AgentNotFound, AgentOnOtherHost, ContainerNotRunning, AgentUnreachable, AnswerFailed, TooManyChats.
@@ -101,7 +101,7 @@ class ChatService:
             await parts.put(_encode_problem(problem))
         await parts.put(b"")
 
-    async def _pass_on(self, response: GatewayResponse, parts: asyncio.Queue[bytes]) -> None:
+    async def _pass_on(self, response: AnswerResponse, parts: asyncio.Queue[bytes]) -> None:
         size = 0
         try:
             while part := await asyncio.wait_for(response.read(), self._times.silence):
@@ -131,7 +131,7 @@ def _encode_problem(problem: Problem) -> bytes:
     return b"\n\ndata: " + json.dumps({"error": {"message": problem.message}}).encode() + b"\n\n"
 
 
-async def _read_error(response: GatewayResponse) -> str | None:
+async def _read_error(response: AnswerResponse) -> str | None:
     """Return the message of an error in OpenAI's form, made safe to show; None if it has none."""
     try:
         message = json.loads(await _read_all(response, _MAX_ERROR, 5.0))["error"]["message"]
@@ -140,7 +140,7 @@ async def _read_error(response: GatewayResponse) -> str | None:
     return redact_credentials(sanitize_line(message[:_ERROR_CHARACTERS])) if isinstance(message, str) else None
 
 
-async def _read_all(response: GatewayResponse, limit: int, seconds: float) -> bytes:
+async def _read_all(response: AnswerResponse, limit: int, seconds: float) -> bytes:
     content = bytearray()
     try:
         async with asyncio.timeout(seconds):

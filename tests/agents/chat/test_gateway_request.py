@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from roost.agents.chat.errors import AgentUnreachable, AnswerFailed
-from roost.agents.chat.gateway_request import GatewayResponse, send_request
+from roost.agents.chat.gateway_request import AnswerResponse, send_request
 from roost.core.sensitive import Sensitive
 from roost.drivers.runtime.contract import Stream
 
@@ -37,7 +37,7 @@ async def gateway(answer: bytes, *, closes: bool = True) -> AsyncGenerator[tuple
         server.close()
 
 
-async def body(response: GatewayResponse) -> bytes:
+async def body(response: AnswerResponse) -> bytes:
     content = b""
     while part := await response.read():
         content += part

@@ -1,4 +1,4 @@
-import { useMutation, useQuery } from '@tanstack/react-query';
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
 import { ExternalLink, EllipsisVertical, MessageSquare, RotateCw, Trash2 } from 'lucide-react';
 import { useState, type ReactNode } from 'react';
@@ -108,12 +108,14 @@ function Actions({ detail, restart, open }: { detail: AgentDetail; restart: Acti
   const t = useText(agents);
   const may = useMay();
   const navigate = useNavigate();
+  const queries = useQueryClient();
   const [isDeleting, setDeleting] = useState(false);
   const remove = useMutation({
-    mutationFn: () => body(api.DELETE('/v0/agents/{agentId}', { params: { path: { agentId: agent.agentId } } })),
-    onSuccess: async () => {
+    mutationFn: async () => {
+      await api.DELETE('/v0/agents/{agentId}', { params: { path: { agentId: agent.agentId } } });
       showToast(t.deleted(agent.name));
-      await navigate({ to: '/agents' });
+      await navigate({ to: '/agents' }); // before all is loaded again, of which this page no longer exists
+      queries.removeQueries({ queryKey: agentQuery(agent.agentId).queryKey });
     },
   });
   return (

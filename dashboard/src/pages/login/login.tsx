@@ -76,7 +76,7 @@ export function LoginPage() {
           {isPending ? t.working : t.signIn}
         </Button>
         <p className={styles.how}>{t.how}</p>
-        <CodeBlock code="roost keys create" />
+        <CodeBlock code="roost dashboard" />
       </form>
     </main>
   );

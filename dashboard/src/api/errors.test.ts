@@ -1,0 +1,23 @@
+import { describe, expect, it } from 'vitest';
+
+import { readError } from './errors';
+
+const respond = (body: string, headers: Record<string, string> = {}) => new Response(body, { status: 429, headers });
+
+describe('readError', () => {
+  it.each([
+    ['{"error": "Too many"}', 'Too many'],
+    ['{"error": {"code": 429, "message": "Too many"}}', 'Too many'],
+    ['{"error": {"reason": "LIMITED", "details": "Too many"}}', 'Too many'],
+    ['<html>', '429'],
+    ['[1]', '429'],
+    ['null', '429'],
+  ])('finds the message of %s', async (body, message) => {
+    expect((await readError(respond(body))).message).toBe(message);
+  });
+
+  it('keeps the request id and the time to wait', async () => {
+    const error = await readError(respond('{}', { 'x-request-id': 'abc', 'retry-after': '7' }));
+    expect([error.status, error.requestId, error.retryAfterSeconds]).toEqual([429, 'abc', 7]);
+  });
+});
