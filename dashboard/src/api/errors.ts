@@ -5,6 +5,8 @@ export class ApiError extends Error {
     readonly status: number,
     readonly requestId: string | null = null,
     readonly retryAfterSeconds: number | null = null,
+    /** More about an error whose sentence the API fixes, for example what is wrong with a configuration. */
+    readonly detail: string | null = null,
   ) {
     super(message);
     this.name = 'ApiError';
@@ -25,7 +27,17 @@ export async function readError(response: Response): Promise<ApiError> {
     response.status,
     response.headers.get('x-request-id'),
     Number.isFinite(retryAfter) ? retryAfter : null,
+    readDetail(response.headers.get('x-error-detail')),
   );
+}
+
+function readDetail(header: string | null): string | null {
+  try {
+    const detail: unknown = JSON.parse(header ?? 'null');
+    return typeof detail === 'string' ? detail : null;
+  } catch {
+    return null;
+  }
 }
 
 function findMessage(body: unknown): string | undefined {

@@ -1,6 +1,9 @@
 import {
   Blocks,
   Bot,
+  CalendarClock,
+  Camera,
+  FolderTree,
   HardDrive,
   House,
   KeyRound,
@@ -8,6 +11,10 @@ import {
   LayoutTemplate,
   Lock,
   MessageSquare,
+  MessagesSquare,
+  MonitorSmartphone,
+  ScrollText,
+  SlidersHorizontal,
   Store,
   type LucideIcon,
 } from 'lucide-react';
@@ -32,4 +39,12 @@ export const PAGES = [
 export const AGENT_PAGES = [
   { to: '/agents/$id/overview', icon: LayoutDashboard, label: 'overview' },
   { to: '/agents/$id/chat', icon: MessageSquare, label: 'chat' },
+  { to: '/agents/$id/logs', icon: ScrollText, label: 'logs' },
+  { to: '/agents/$id/files', icon: FolderTree, label: 'files' },
+  { to: '/agents/$id/snapshots', icon: Camera, label: 'snapshots' },
+  { to: '/agents/$id/tasks', icon: CalendarClock, label: 'tasks' },
+  { to: '/agents/$id/secrets', icon: KeyRound, label: 'agentSecrets' },
+  { to: '/agents/$id/channels', icon: MessagesSquare, label: 'channels' },
+  { to: '/agents/$id/devices', icon: MonitorSmartphone, label: 'devices' },
+  { to: '/agents/$id/config', icon: SlidersHorizontal, label: 'config' },
 ] as const satisfies readonly { to: string; icon: LucideIcon; label: Label }[];

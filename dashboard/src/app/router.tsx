@@ -42,7 +42,6 @@ const shell = createRoute({
     return { session };
   },
 });
-
 const home = createRoute({
   getParentRoute: () => shell,
   path: '/',
@@ -140,6 +139,48 @@ const templates = createRoute({
   path: '/templates',
   component: lazyRouteComponent(() => import('../pages/library/templates'), 'TemplateListPage'),
 });
+const logs = createRoute({
+  getParentRoute: () => agent,
+  path: '/logs',
+  component: lazyRouteComponent(() => import('../pages/agents/logs'), 'AgentLogsPage'),
+});
+const tasks = createRoute({
+  getParentRoute: () => agent,
+  path: '/tasks',
+  component: lazyRouteComponent(() => import('../pages/agents/tasks'), 'AgentTasksPage'),
+});
+const agentFiles = createRoute({
+  getParentRoute: () => agent,
+  path: '/files',
+  component: lazyRouteComponent(() => import('../pages/agents/files'), 'AgentFilesPage'),
+});
+const snapshots = createRoute({
+  getParentRoute: () => agent,
+  path: '/snapshots',
+  component: lazyRouteComponent(() => import('../pages/agents/snapshots'), 'AgentSnapshotsPage'),
+});
+const agentSecrets = createRoute({
+  getParentRoute: () => agent,
+  path: '/secrets',
+  component: lazyRouteComponent(() => import('../pages/agents/secrets'), 'AgentSecretsPage'),
+});
+const devices = createRoute({
+  getParentRoute: () => agent,
+  path: '/devices',
+  component: lazyRouteComponent(() => import('../pages/agents/devices'), 'AgentDevicesPage'),
+});
+const config = createRoute({
+  getParentRoute: () => agent,
+  path: '/config',
+  component: lazyRouteComponent(() => import('../pages/agents/config'), 'AgentConfigPage'),
+});
+const channels = createRoute({
+  getParentRoute: () => agent,
+  path: '/channels',
+  component: lazyRouteComponent(() => import('../pages/agents/channels'), 'AgentChannelsPage'),
+});
+
+const agentPages = [logs, agentFiles, snapshots, tasks, agentSecrets, channels, devices, config] as const;
 
 const missing = createRoute({ getParentRoute: () => shell, path: '$', component: PageNotFound });
 
@@ -149,7 +190,7 @@ const tree = root.addChildren([
     home,
     agents,
     newAgent,
-    agent.addChildren([agentIndex, overview, chat]),
+    agent.addChildren([agentIndex, overview, chat, ...agentPages]),
     secrets,
     keys,
     skills,

@@ -18,6 +18,7 @@ export function ErrorPanel({ error, onRetry, title }: { error: unknown; onRetry?
       <div className={styles.words}>
         {title && <strong>{title}</strong>}
         <p>{message}</p>
+        {problem?.detail && problem.detail !== message && <p className={styles.detail}>{problem.detail}</p>}
         {problem?.retryAfterSeconds ? <p>{t.retryAfter(problem.retryAfterSeconds)}</p> : null}
         {problem?.requestId && (
           <p className={styles.id}>

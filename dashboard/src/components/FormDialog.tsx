@@ -1,11 +1,6 @@
-import { useState, type ReactNode, type SyntheticEvent } from 'react';
+import { useState, type ReactNode } from 'react';
 
-import * as common from '../i18n/common';
-import { useText } from '../i18n/language';
-import { Button } from './Button';
-import { Dialog } from './Dialog';
-import { ErrorPanel } from './ErrorPanel';
-import styles from './FormDialog.module.css';
+import { ControlledFormDialog } from './ControlledFormDialog';
 
 interface Props {
   title: string;
@@ -21,13 +16,9 @@ interface Props {
 
 /** A form in a dialog. Render it only while it is open, so that it begins with empty fields. */
 export function FormDialog({ title, action, onClose, onSubmit, isDisabled = false, children }: Props) {
-  const t = useText(common);
   const [isPending, setPending] = useState(false);
   const [error, setError] = useState<unknown>(null);
-  const submit = async (event: SyntheticEvent) => {
-    event.preventDefault();
-    event.stopPropagation();
-    if (isPending || isDisabled) return;
+  const submit = async () => {
     setPending(true);
     setError(null);
     try {
@@ -39,17 +30,17 @@ export function FormDialog({ title, action, onClose, onSubmit, isDisabled = fals
     }
   };
   return (
-    <Dialog title={title} isOpen onClose={onClose}>
-      <form className={styles.form} onSubmit={(event) => void submit(event)} noValidate>
-        {children}
-        {error !== null && <ErrorPanel error={error} />}
-        <div className={styles.actions}>
-          <Button onPress={onClose}>{t.cancel}</Button>
-          <Button kind="primary" type="submit" isDisabled={isPending || isDisabled}>
-            {isPending ? t.working : action}
-          </Button>
-        </div>
-      </form>
-    </Dialog>
+    <ControlledFormDialog
+      title={title}
+      action={action}
+      isOpen
+      onClose={onClose}
+      onSubmit={() => void submit()}
+      isPending={isPending}
+      isDisabled={isDisabled}
+      error={error}
+    >
+      {children}
+    </ControlledFormDialog>
   );
 }

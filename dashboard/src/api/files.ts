@@ -1,0 +1,96 @@
+import { queryOptions } from '@tanstack/react-query';
+
+import { api, body, sendTo } from './client';
+import type { components } from './schema';
+
+export type FileEntry = components['schemas']['FileEntryRecord'];
+
+/** Files above this size are downloaded instead of edited. */
+export const EDIT_LIMIT = 1 << 20;
+const PAGE_LIMIT = 5;
+
+export interface Folder {
+  readonly entries: readonly FileEntry[];
+  /** There are more entries than are shown. */
+  readonly isCut: boolean;
+}
+
+/** The content of a file, or why it is not shown as text. */
+export type FileText = { readonly text: string } | { readonly reason: 'large' | 'binary' };
+
+export const folderQuery = (agentId: string, path: string) =>
+  queryOptions({
+    queryKey: ['agents', agentId, 'files', 'folder', path],
+    queryFn: async ({ signal }): Promise<Folder> => {
+      const entries: FileEntry[] = [];
+      let cursor: string | null = null;
+      for (let page = 0; page < PAGE_LIMIT; page += 1) {
+        const query: { path: string; cursor?: string } = { path: path || '.', ...(cursor && { cursor }) };
+        const found: components['schemas']['FileListRecord'] = await body(
+          api.GET('/v0/agents/{agentId}/files/list', { params: { path: { agentId }, query }, signal }),
+        );
+        entries.push(...found.entries);
+        cursor = found.nextCursor;
+        if (cursor === null) break;
+      }
+      return { entries: sortEntries(entries), isCut: cursor !== null };
+    },
+  });
+
+export const fileTextQuery = (agentId: string, entry: FileEntry) =>
+  queryOptions({
+    queryKey: ['agents', agentId, 'files', 'text', entry.path, entry.modifiedAt, entry.size],
+    staleTime: Infinity,
+    refetchInterval: false,
+    queryFn: async ({ signal }): Promise<FileText> => {
+      if (entry.size > EDIT_LIMIT) return { reason: 'large' };
+      const response = await sendTo(contentAddress(agentId, entry.path), { signal });
+      return decodeText(new Uint8Array(await response.arrayBuffer()));
+    },
+  });
+
+/** Return folders first, then files, each by name. */
+export function sortEntries(entries: readonly FileEntry[]): readonly FileEntry[] {
+  const rank = ({ kind }: FileEntry) => (kind === 'folder' ? 0 : 1);
+  return [...entries].sort((a, b) => rank(a) - rank(b) || baseName(a.path).localeCompare(baseName(b.path)));
+}
+
+/** Return bytes as text unless they are binary: no UTF-8, or with NUL. */
+export function decodeText(bytes: Uint8Array): FileText {
+  if (bytes.includes(0)) return { reason: 'binary' };
+  try {
+    return { text: new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes) };
+  } catch {
+    return { reason: 'binary' };
+  }
+}
+
+export const baseName = (path: string): string => path.slice(path.lastIndexOf('/') + 1);
+export const parentOf = (path: string): string => path.slice(0, Math.max(0, path.lastIndexOf('/')));
+export const joinPath = (folder: string, name: string): string => (folder ? `${folder}/${name}` : name);
+
+export function contentAddress(agentId: string, path: string): string {
+  return `/v0/agents/${encodeURIComponent(agentId)}/files/content?${new URLSearchParams({ path })}`;
+}
+
+/** Write a file; `executable` keeps the permission of one that is replaced. */
+export async function saveFile(agentId: string, path: string, content: Blob | string, executable = false): Promise<void> {
+  await sendTo(`${contentAddress(agentId, path)}&executable=${executable}`, {
+    method: 'PUT',
+    headers: { 'Content-Type': 'application/octet-stream' },
+    body: content,
+  });
+}
+
+export const makeFolder = (agentId: string, path: string) =>
+  body(api.POST('/v0/agents/{agentId}/files/folder', { params: { path: { agentId } }, body: { path } }));
+
+export const moveFile = (agentId: string, path: string, target: string) =>
+  body(api.POST('/v0/agents/{agentId}/files/move', { params: { path: { agentId } }, body: { path, target } }));
+
+export const deleteFile = (agentId: string, { path, kind }: FileEntry) =>
+  body(
+    api.DELETE('/v0/agents/{agentId}/files', {
+      params: { path: { agentId }, query: { path, recursive: kind === 'folder' } },
+    }),
+  );

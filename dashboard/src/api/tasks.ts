@@ -1,0 +1,49 @@
+import { queryOptions } from '@tanstack/react-query';
+
+import { api, body } from './client';
+import type { components } from './schema';
+
+export type Task = components['schemas']['TaskRecord'];
+export type TaskRun = components['schemas']['TaskRunRecord'];
+export type NewTask = components['schemas']['CreateTaskRequest'];
+
+/** How often the list is loaded again while a task runs. */
+export const RUNNING_POLL_MS = 1_500;
+
+export const tasksQuery = (agentId: string) =>
+  queryOptions({
+    queryKey: ['agents', agentId, 'tasks'],
+    queryFn: ({ signal }) =>
+      body(
+        api.GET('/v0/agents/{agentId}/tasks', {
+          params: { path: { agentId }, query: { includeDisabled: true } },
+          signal,
+        }),
+      ),
+  });
+
+export const taskRunsQuery = (agentId: string, jobId: string) =>
+  queryOptions({
+    queryKey: ['agents', agentId, 'tasks', jobId, 'runs'],
+    queryFn: ({ signal }) =>
+      body(
+        api.GET('/v0/agents/{agentId}/tasks/{jobId}/runs', {
+          params: { path: { agentId, jobId }, query: { limit: 50 } },
+          signal,
+        }),
+      ),
+  });
+
+export const createTask = (agentId: string, task: NewTask) =>
+  body(api.POST('/v0/agents/{agentId}/tasks', { params: { path: { agentId } }, body: task }));
+
+export const runTask = (agentId: string, jobId: string) =>
+  body(api.POST('/v0/agents/{agentId}/tasks/{jobId}/run', { params: { path: { agentId, jobId } } }));
+
+export const toggleTask = (agentId: string, jobId: string, enabled: boolean) =>
+  body(
+    api.POST('/v0/agents/{agentId}/tasks/{jobId}/toggle', { params: { path: { agentId, jobId } }, body: { enabled } }),
+  );
+
+export const deleteTask = (agentId: string, jobId: string) =>
+  body(api.DELETE('/v0/agents/{agentId}/tasks/{jobId}', { params: { path: { agentId, jobId } } }));

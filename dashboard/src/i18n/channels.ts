@@ -1,0 +1,2 @@
+export { de } from './channels.de';
+export { en } from './channels.en';

@@ -1,0 +1,14 @@
+import type { en } from './config.en';
+
+export const de: typeof en = {
+  title: 'Konfiguration',
+  lead: 'Einstellungen der Engine des Agenten. Die der Plattform sind hier nicht änderbar; Secrets fehlen.',
+  validate: 'Prüfen',
+  valid: 'Die Engine nimmt diese Konfiguration an.',
+  invalid: 'Die Engine nimmt diese Konfiguration nicht an',
+  save: 'Sichern',
+  saving: 'Wird gesichert ...',
+  saved: 'Die Konfiguration wurde gesichert. Der Agent läuft damit.',
+  discard: 'Änderungen verwerfen',
+  unsaved: 'Nicht gesichert',
+};

@@ -1,0 +1,12 @@
+export const en = {
+  title: 'Configuration',
+  lead: "Settings of the agent's engine. Those of the platform cannot be changed here; secrets are left out.",
+  validate: 'Check',
+  valid: 'The engine accepts this configuration.',
+  invalid: 'The engine does not accept this configuration',
+  save: 'Save',
+  saving: 'Saving ...',
+  saved: 'The configuration was saved. The agent runs with it.',
+  discard: 'Discard changes',
+  unsaved: 'Not saved',
+};

@@ -1,0 +1,2 @@
+export { de } from './config.de';
+export { en } from './config.en';

@@ -1,0 +1,2 @@
+export { de } from './devices.de';
+export { en } from './devices.en';

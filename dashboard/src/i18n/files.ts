@@ -1,0 +1,2 @@
+export { de } from './files.de';
+export { en } from './files.en';

@@ -1,0 +1,16 @@
+export const en = {
+  title: 'Logs',
+  level: 'Level',
+  levels: { TRACE: 'All', DEBUG: 'Debug and above', INFO: 'Info and above', WARN: 'Warnings and errors', ERROR: 'Errors', FATAL: 'Fatal errors' },
+  search: 'Search',
+  pause: 'Pause',
+  resume: 'Continue',
+  paused: (count: number) => (count === 0 ? 'Paused.' : `Paused. ${count} new lines.`),
+  save: 'Save as a file',
+  clear: 'Clear',
+  latest: 'To the newest line',
+  states: { connecting: 'Connecting', live: 'Live', retrying: 'Reconnecting', failed: 'Not connected' },
+  count: (shown: number, all: number) => (shown === all ? `${all} lines` : `${shown} of ${all} lines`),
+  empty: 'No lines yet. They appear as soon as the agent writes something.',
+  noMatch: 'No line matches.',
+};

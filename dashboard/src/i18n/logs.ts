@@ -1,0 +1,2 @@
+export { de } from './logs.de';
+export { en } from './logs.en';

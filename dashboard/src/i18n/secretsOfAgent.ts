@@ -1,0 +1,2 @@
+export { de } from './secretsOfAgent.de';
+export { en } from './secretsOfAgent.en';

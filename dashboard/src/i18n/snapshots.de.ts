@@ -1,0 +1,43 @@
+import type { en } from './snapshots.en';
+
+export const de: typeof en = {
+  title: 'Schnappschüsse',
+  lead: 'Stände des Arbeitsbereichs, zum Ansehen und zum Zurückkehren.',
+  take: 'Jetzt aufnehmen',
+  taking: 'Wird aufgenommen ...',
+  taken: (summary) => `Der Schnappschuss wurde aufgenommen: ${summary}`,
+  emptyTitle: 'Noch keine Schnappschüsse',
+  emptyText:
+    'Ein Schnappschuss bewahrt alle Dateien des Arbeitsbereichs. Der Server nimmt von selbst einen auf, wenn sich Dateien ändern.',
+  triggers: {
+    request: 'Auf Wunsch',
+    change: 'Nach einer Änderung',
+    fork: 'Von einem anderen Agenten',
+    git: 'Mit Git übertragen',
+    import: 'Importiert',
+    reset: 'Vor einer Wiederherstellung',
+    restart: 'Vor einem Neustart',
+    update: 'Vor einer Aktualisierung',
+    stop: 'Vor dem Anhalten',
+    template: 'Aus einer Vorlage',
+  },
+  latest: 'Neuester',
+  files: (count) => (count === 1 ? '1 Datei' : `${count} Dateien`),
+  skipped: (count) => (count === 1 ? '1 Datei ausgelassen' : `${count} Dateien ausgelassen`),
+  label: 'Beschriften',
+  labelHint: 'Zum Beispiel „vor dem Umzug“. Ein leeres Feld entfernt die Beschriftung.',
+  labelled: 'Die Beschriftung wurde gesichert.',
+  compare: 'Änderungen seitdem',
+  compareTitle: (name) => `Änderungen seit ${name}`,
+  compareText: 'Von diesem Schnappschuss zum neuesten. Wähle eine Datei, um ihre Zeilen zu sehen.',
+  same: 'Seitdem hat sich nichts geändert.',
+  cut: 'Es gibt mehr Änderungen, als gezeigt werden.',
+  noLines: 'Die Zeilen werden nicht gezeigt: Die Datei ist groß oder kein Text.',
+  changes: { added: 'Neu', deleted: 'Gelöscht', changed: 'Geändert' },
+  restore: 'Wiederherstellen',
+  restoreTitle: 'Arbeitsbereich wiederherstellen',
+  restoreText:
+    'Alle Dateien des Arbeitsbereichs werden die dieses Schnappschusses. Die jetzigen werden vorher in einem Schnappschuss bewahrt.',
+  restored: 'Der Arbeitsbereich wurde wiederhergestellt.',
+  more: 'Ältere Schnappschüsse zeigen',
+};

@@ -1,0 +1,2 @@
+export { de } from './snapshots.de';
+export { en } from './snapshots.en';

@@ -1,0 +1,2 @@
+export { de } from './tasks.de';
+export { en } from './tasks.en';

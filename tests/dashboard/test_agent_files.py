@@ -1,0 +1,68 @@
+"""The pages of an agent's files and snapshots: write, upload, compare and restore."""
+
+from typing import Any
+
+from playwright.async_api import Browser, FilePayload, expect
+
+from tests.dashboard.browser import visiting
+from tests.server import RunningServer
+
+NOTE: FilePayload = {"name": "note.md", "mimeType": "text/markdown", "buffer": b"# First\n"}
+PICTURE: FilePayload = {"name": "picture.bin", "mimeType": "application/octet-stream", "buffer": b"\x00\xff"}
+
+
+async def test_files_and_their_snapshots(browser: Browser, server: RunningServer, agent: dict[str, Any]) -> None:
+    async with visiting(browser, server, role="owner") as visit:
+        page = visit.page
+        await visit.open(f"/agents/{agent['agentId']}/files")
+        await page.get_by_role("button", name="New folder").click()
+        await page.get_by_label("Name of the folder").fill("notes")
+        await page.get_by_role("dialog").get_by_role("button", name="New folder").click()
+        tree = page.get_by_role("treegrid", name="Files")
+        await tree.get_by_role("row", name="notes").click()
+        await page.locator("input[type=file]").set_input_files([NOTE, PICTURE])
+        await expect(page.get_by_text("2 files were uploaded.")).to_be_visible()
+        await tree.get_by_role("row", name="picture.bin").click()
+        await expect(page.get_by_text("The file is not text.")).to_be_visible()
+        await tree.get_by_role("row", name="note.md").click()
+        editor = page.get_by_role("textbox", name="notes/note.md")
+        await expect(editor).to_have_text("# First")
+        await visit.check()
+        await visit.open(f"/agents/{agent['agentId']}/snapshots")
+        await page.get_by_role("button", name="Take a snapshot").click()
+        await expect(page.get_by_text("A snapshot was taken")).to_be_visible()
+        await visit.open(f"/agents/{agent['agentId']}/files")
+        await tree.get_by_role("row", name="notes").click()
+        await tree.get_by_role("row", name="note.md").click()
+        await editor.press("Control+a")
+        await page.keyboard.press("Backspace")
+        await page.keyboard.type("# Second")
+        await expect(page.get_by_text("Not saved")).to_be_visible()
+        await editor.press("Control+s")
+        await expect(page.get_by_text("note.md was saved.")).to_be_visible()
+        await expect(page.get_by_text("Not saved")).to_have_count(0)
+        await visit.picture("files")
+        await visit.open(f"/agents/{agent['agentId']}/snapshots")
+        await page.get_by_role("button", name="Take a snapshot").click()
+        await expect(page.get_by_text("A snapshot was taken")).to_be_visible()
+        earlier = page.get_by_role("list", name="Snapshots").get_by_role("listitem").nth(1)
+        await earlier.get_by_role("button", name="Changes since").click()
+        await page.get_by_role("button", name="notes/note.md").click()
+        await expect(page.get_by_role("region", name="notes/note.md")).to_contain_text("-# First")
+        await visit.check()
+        await visit.picture("snapshots")
+        await page.keyboard.press("Escape")
+        await earlier.get_by_role("button", name="Label").click()
+        await page.get_by_role("textbox", name="Label").fill("before the move")
+        await page.keyboard.press("Enter")
+        await expect(earlier).to_contain_text("before the move")
+        await earlier.get_by_role("button", name="Restore").click()
+        await page.get_by_role("alertdialog").get_by_role("button", name="Restore").click()
+        await expect(page.get_by_text("The workspace was restored.")).to_be_visible()
+        await visit.check()
+        await visit.open(f"/agents/{agent['agentId']}/files")
+        await tree.get_by_role("row", name="notes").click()
+        await page.get_by_role("button", name="Delete").click()
+        await page.get_by_role("alertdialog").get_by_role("button", name="Delete").click()
+        await expect(tree.get_by_role("row", name="notes")).to_have_count(0)
+        await visit.check()

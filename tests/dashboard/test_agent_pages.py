@@ -1,0 +1,20 @@
+"""Every page of an agent on a phone, also for a reader who may change nothing."""
+
+from typing import Any
+
+import pytest
+from playwright.async_api import Browser
+
+from tests.dashboard.browser import visiting
+from tests.server import RunningServer
+
+PAGES = ["logs", "files", "snapshots", "tasks", "secrets", "channels", "devices", "config"]
+
+
+@pytest.mark.parametrize("role", ["owner", "viewer"])
+async def test_pages(browser: Browser, server: RunningServer, agent: dict[str, Any], role: str) -> None:
+    async with visiting(browser, server, "phone", role=role) as visit:
+        for name in PAGES:
+            await visit.open(f"/agents/{agent['agentId']}/{name}")
+            await visit.check()
+            await visit.picture(f"phone-{role}-{name}")
