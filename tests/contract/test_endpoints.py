@@ -133,7 +133,8 @@ async def test_allow_lists_the_methods_that_are_not_405(server: RunningServer) -
     assert len(paths) > 80
     for path, is_storage in sorted(paths):
         target = re.sub(r"{(\w+)}", lambda name: fields.get(name[1], "00000000-0000-4000-8000-000000000000"), path)
-        api = server.client(host="api.localhost" if is_storage else "agents.localhost")
+        host = "localhost" if path == "/v0/session" else "agents.localhost"  # the dashboard's alone
+        api = server.client(host="api.localhost" if is_storage else host)
         answers = {method: await api.request(method, target) for method in METHODS}
         served = {method for method, answer in answers.items() if answer.status_code != 405}
         if "GET" in served:

@@ -106,6 +106,7 @@ async def test_gateways(browser: Browser, server: RunningServer) -> None:
         await page.get_by_role("button", name="Done").click()
         await expect(section.get_by_text("Token", exact=True)).to_be_visible()
         assert token.startswith("rgw_")
+        await expect(page.get_by_role("alertdialog")).to_have_count(0)
         assert token not in await page.content()
         await section.get_by_role("button", name="Allow an address").click()
         await page.get_by_role("textbox", name="Address").fill("203.0.113.9")
