@@ -100,7 +100,7 @@ URL_MAP = (
     UrlRule("/tls/permission", hosts=frozenset({HostKind.LOCAL}), is_rate_limited=False),  # Caddy asks, ours or another
     UrlRule("/healthz|/readyz", is_rate_limited=False),
     UrlRule("/openapi|/.well-known/roost"),
-    DASHBOARD,  # whatever is no API's
+    DASHBOARD,  # every path outside the APIs
     UrlRule(),
 )
 AGENT_ADDRESS_PATHS = {

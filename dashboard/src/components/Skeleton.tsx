@@ -7,7 +7,7 @@ import styles from './Skeleton.module.css';
 
 const PATIENCE_MS = 10_000;
 
-/** Stands for content that loads; after 10 s it says so and offers to load the page anew. */
+/** Stands for content that loads; after 10 s it says so and offers to reload the page. */
 export function Skeleton({ lines = 4 }: { lines?: number }) {
   const t = useText(common);
   const [isLate, setLate] = useState(false);

@@ -56,7 +56,7 @@ OTHER_ADDRESS = "0x1111111111111111111111111111111111111111"
     ],
 )
 async def test_a_payment_for_something_else(shop: Shop, bank: Bank, version: int, change: dict[str, Any]) -> None:
-    """The payer signs what it is told, but that is not what is asked for here."""
+    """The payer signs other terms than the instruction has."""
     (needed,) = required(await shop.get(), version)["accepts"]
     payment = await pay_for(bank.account(), {**needed, **change})
     await assert_refused(shop, bank, await shop.get(payment))

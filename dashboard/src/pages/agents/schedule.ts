@@ -6,7 +6,7 @@ export type Preset = keyof typeof EXPRESSIONS | 'custom';
 export const PRESETS: readonly Preset[] = ['hourly', 'daily', 'workdays', 'weekly', 'custom'];
 const MINUTE_MS = 60_000;
 
-/** Return the schedule of a form: a preset in the reader's time zone, or the text of whoever knows better. */
+/** Return the schedule of a form: a preset in the reader's time zone, or a schedule as text. */
 export function toSchedule(preset: Preset, custom: string, zone: string): NewTask['schedule'] {
   return preset === 'custom' ? custom.trim() : { kind: 'cron', expr: EXPRESSIONS[preset], tz: zone };
 }
