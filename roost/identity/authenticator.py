@@ -267,7 +267,7 @@ class Authenticator:
 
 AgentId = Annotated[str, Path(alias="agentId")]
 _Authenticator = Annotated[Authenticator, Depends(provide_service(Authenticator))]
-_Visit = AbstractAsyncContextManager[Caller]
+_CallerContext = AbstractAsyncContextManager[Caller]
 
 
 def _require_caller(kinds: CallerKinds) -> Callable[..., Coroutine[Any, Any, Caller]]:
@@ -307,11 +307,11 @@ async def model_caller(connection: HTTPConnection, authenticator: _Authenticator
         yield caller
 
 
-async def tenant_visit(connection: HTTPConnection, authenticator: _Authenticator) -> _Visit:
+async def tenant_visit(connection: HTTPConnection, authenticator: _Authenticator) -> _CallerContext:
     return authenticator.authorize_visit(auth_request_of(connection), None)
 
 
-async def agent_visit(connection: HTTPConnection, authenticator: _Authenticator, agent_id: AgentId) -> _Visit:
+async def agent_visit(connection: HTTPConnection, authenticator: _Authenticator, agent_id: AgentId) -> _CallerContext:
     return authenticator.authorize_visit(auth_request_of(connection), agent_id)
 
 
@@ -372,8 +372,8 @@ ModelCaller = Annotated[Caller, Depends(model_caller)]
 """Any caller with access to the model gateway."""
 GitCaller = Annotated[Caller, Depends(git_caller)]
 """The agent's gateway token as the password of HTTP Basic (contract: Git Basic)."""
-TenantVisit = Annotated[_Visit, Depends(tenant_visit)]
-AgentVisit = Annotated[_Visit, Depends(agent_visit)]
+TenantVisit = Annotated[_CallerContext, Depends(tenant_visit)]
+AgentVisit = Annotated[_CallerContext, Depends(agent_visit)]
 """As ServiceCaller and AgentCaller, for a stream that ends when the credential becomes invalid."""
 FilesReader = Annotated[Caller, Depends(STORAGE_CALLERS["org:files:read"])]
 FilesWriter = Annotated[Caller, Depends(STORAGE_CALLERS["org:files:write"])]

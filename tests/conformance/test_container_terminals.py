@@ -252,7 +252,10 @@ async def test_processes_end_after_the_grace_period(container: WardenClient) -> 
     await until(lambda: not sleeping(ignoring) and not sleeping(leaving))
     assert sleeping(staying)
     with pytest.raises(WardenTerminalNotFound):
-        await container.terminals.attach(screen.terminal.session, after=0, size=SIZE).__aenter__()
+        async with asyncio.timeout(20):
+            while True:  # the session goes a moment after its processes
+                async with container.terminals.attach(screen.terminal.session, after=0, size=SIZE):
+                    await asyncio.sleep(0.05)
 
 
 async def test_the_number_of_terminals_is_limited(container: WardenClient) -> None:

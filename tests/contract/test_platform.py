@@ -162,7 +162,7 @@ async def test_a_platform_token_opens_what_names_it_and_nothing_else(env: AgentE
     for row in routes().values():
         path = row["path"].replace("{agentId}", agent_id).replace("{network}", "private")
         path = re.sub(r"\{[^}]*\}", "00000000-0000-4000-8000-000000000000", path)
-        if row["method"] == "WEBSOCKET" or not row["credentials"]:
+        if row["method"] == "WEBSOCKET" or not row["credentials"] or row["addresses"] == ["dashboard"]:
             continue
         answer = await client.request(row["method"], path, json={})
         if PLATFORM in row["credentials"]:
