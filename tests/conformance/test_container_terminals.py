@@ -252,10 +252,15 @@ async def test_processes_end_after_the_grace_period(container: WardenClient) -> 
     await until(lambda: not sleeping(ignoring) and not sleeping(leaving))
     assert sleeping(staying)
     with pytest.raises(WardenTerminalNotFound):
-        async with asyncio.timeout(20):
-            while True:  # the session goes a moment after its processes
-                async with container.terminals.attach(screen.terminal.session, after=0, size=SIZE):
-                    await asyncio.sleep(0.05)
+        await attach_until_gone(container, screen.terminal.session)
+
+
+async def attach_until_gone(container: WardenClient, session: str) -> None:
+    """Attach again and again: a session goes a moment after its processes."""
+    async with asyncio.timeout(20):
+        while True:
+            async with container.terminals.attach(session, after=0, size=SIZE):
+                await asyncio.sleep(0.05)
 
 
 async def test_the_number_of_terminals_is_limited(container: WardenClient) -> None:
