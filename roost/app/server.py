@@ -20,9 +20,11 @@ from roost.app.tls_services import build_certificate_names, build_tls_proxy, pro
 from roost.drivers.image.contract import ImageRenderer
 from roost.drivers.tls_proxy.contract import TlsListeners, TlsProxy
 from roost.hosts.application import create_application
+from roost.hosts.certificate_names import permission_router
 from roost.hosts.dashboard.application import DashboardApp
 from roost.hosts.edge.dependencies import ProxyDependencies
 from roost.hosts.edge.protocol import EdgeHttpProtocol, edge_protocol
+from roost.hosts.health import ServerHealth
 from roost.hosts.middleware import add_middleware
 from roost.hosts.response_cache import ResponseCache
 from roost.hosts.server import HttpServer
@@ -111,8 +113,9 @@ def build_server(settings: Settings, drivers: Drivers, tls_listeners: TlsListene
         await agents.hosts.check_database()
 
     checks = {"database": check_database, **_readiness_checks(settings, drivers, storage)}
-    certificate_names = build_certificate_names(core, storage, tls_proxy)
-    api = create_application(registry, core.addresses, checks, core.metrics, settings.metrics_token, certificate_names)
+    registry.add(ServerHealth(checks, core.metrics, settings.metrics_token))
+    registry.add(build_certificate_names(core, storage, tls_proxy))
+    api = create_application(registry, core.addresses, permission_router)
     responses = ResponseCache(lambda: core.db.version)
     content_responses = ContentResponses(storage.content.reader, resizer)
     paid_content = PaidContent(storage.resolver, content_responses, storage.payments, core.addresses.gateway_origin)

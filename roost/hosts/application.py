@@ -1,9 +1,6 @@
 """Create the application from the routes of all slices. The only importer of `api.py` modules."""
 
-from collections.abc import Mapping
-
-from fastapi import FastAPI
-from prometheus_client import CollectorRegistry
+from fastapi import APIRouter, FastAPI
 
 from roost.agents.archives import api as archives
 from roost.agents.channels import api as channels
@@ -31,13 +28,10 @@ from roost.agents.tasks import api as tasks
 from roost.agents.templates import api as templates
 from roost.agents.terminals import api as terminals
 from roost.agents.versions import api as versions
-from roost.core.sensitive import Sensitive
 from roost.events import api as events
 from roost.hosts import discovery, health, openapi
 from roost.hosts.address import HostAddresses
-from roost.hosts.certificate_names import CertificateNames, permission_router
 from roost.hosts.head_requests import HeadMiddleware
-from roost.hosts.health import Check
 from roost.hosts.path_rewrite import PathRewriteMiddleware
 from roost.identity import api as keys
 from roost.identity.sessions import api as sessions
@@ -106,18 +100,14 @@ _ROUTERS = (
     webhooks.router,
     keys.router,
     events.router,
-    files.router,  # last, because its ids also match other routers' words
+    files.router,  # after the others, because its ids also match their words
+    health.router,
+    discovery.router,
 )
 
 
-def create_application(
-    services: ServiceRegistry,
-    addresses: HostAddresses,
-    checks: Mapping[str, Check],
-    registry: CollectorRegistry,
-    metrics_token: Sensitive[str] | None = None,
-    certificate_names: CertificateNames | None = None,
-) -> FastAPI:
+def create_application(services: ServiceRegistry, addresses: HostAddresses, *extra: APIRouter) -> FastAPI:
+    """Return the application with all routes of the API, and `extra` ones that no caller of it needs."""
     app = FastAPI(
         openapi_url="/openapi",
         docs_url=None,
@@ -129,10 +119,7 @@ def create_application(
     errors.install_error_handlers(app)
     app.add_middleware(PathRewriteMiddleware)
     app.add_middleware(HeadMiddleware, routes=app.routes)  # around the rewriting, which knows no HEAD
-    for router in _ROUTERS:
-        app.include_router(router)
-    system = [health.health_router(checks, registry, metrics_token), discovery.discovery_router(addresses)]
-    for router in system if certificate_names is None else (*system, permission_router(certificate_names)):
+    for router in (*_ROUTERS, *extra):
         app.include_router(router)
     openapi.install_openapi(app, addresses)
     return app
@@ -140,4 +127,4 @@ def create_application(
 
 def create_bare_application() -> FastAPI:
     """Return an application without services, which has all routes to describe and answers no request."""
-    return create_application(ServiceRegistry(), HostAddresses(), {}, CollectorRegistry())
+    return create_application(ServiceRegistry(), HostAddresses())
