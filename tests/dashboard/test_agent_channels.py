@@ -1,4 +1,4 @@
-"""The page of an agent's channels: a refused token, a set-up, and its end."""
+"""The page of an agent's channels: the steps of a set-up with a refused token, a list of people, and the end."""
 
 from typing import Any
 
@@ -8,6 +8,7 @@ from tests.dashboard.browser import visiting
 from tests.server import RunningServer
 
 TOKEN = "123456789:AAExampleTokenOfATelegramBot0123456"
+UNWELL = "987654321:AAExampleTokenThatIsunwell0123456789"
 
 
 async def test_channels(browser: Browser, server: RunningServer, agent: dict[str, Any]) -> None:
@@ -19,18 +20,36 @@ async def test_channels(browser: Browser, server: RunningServer, agent: dict[str
         await telegram.get_by_role("button", name="Set up").click()
         dialog = page.get_by_role("dialog")
         await expect(dialog).to_contain_text("@BotFather")
+        await expect(dialog.get_by_role("button", name="Connect")).to_be_disabled()
         await dialog.get_by_label("Bot token").fill("nonsense")
-        await dialog.get_by_role("button", name="Set up").click()
+        await dialog.get_by_role("button", name="Connect").click()
         await expect(dialog.get_by_role("alert")).to_contain_text("Request")
         assert "400" in visit.problems.pop()
         await visit.check()
-        await visit.picture("channels")
+        await visit.picture("channels-steps")
         await dialog.get_by_label("Bot token").fill(TOKEN)
-        await dialog.get_by_role("button", name="Set up").click()
-        await expect(page.get_by_text("Telegram was set up.")).to_be_visible()
-        await expect(telegram.get_by_role("button", name="Change")).to_be_visible()
-        assert TOKEN not in await page.content()
+        await dialog.get_by_role("textbox", name="People who need no code").fill("4711, 815")
+        await page.keyboard.press("Enter")
+        await expect(dialog.get_by_role("button", name="Remove 815")).to_be_visible()
+        await dialog.get_by_role("button", name="Connect").click()
+        await expect(dialog.get_by_text("Connected", exact=True)).to_be_visible()
+        await visit.picture("channels-connected")
         await visit.check()
+        await dialog.get_by_role("button", name="Done").click()
+        await expect(telegram).to_contain_text("2 people on the list")
+        assert TOKEN not in await page.content()
+        await telegram.get_by_role("button", name="Change").click()
+        await dialog.get_by_role("button", name="Remove 815").click()
+        await dialog.get_by_role("button", name="Who may write").click()
+        await page.get_by_role("option", name="Only people on a list").click()
+        await dialog.get_by_label("Bot token").fill(UNWELL)
+        await visit.check()
+        await dialog.get_by_role("button", name="Change").click()
+        await expect(telegram).to_contain_text("1 person on the list")
+        await expect(telegram.get_by_role("alert")).to_contain_text("[redacted]")
+        await visit.picture("channels")
+        await telegram.get_by_role("button", name="Switch off").click()
+        await expect(telegram).to_contain_text("Switched off")
         await telegram.get_by_role("button", name="Remove").click()
         await page.get_by_role("alertdialog").get_by_role("button", name="Remove").click()
         await expect(telegram).to_contain_text("Not set up")

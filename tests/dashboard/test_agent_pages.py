@@ -8,7 +8,7 @@ from playwright.async_api import Browser
 from tests.dashboard.browser import visiting
 from tests.server import RunningServer
 
-PAGES = ["logs", "files", "snapshots", "tasks", "secrets", "channels", "devices", "config"]
+PAGES = ["logs", "files", "snapshots", "tasks", "skills", "secrets", "channels", "devices", "routes", "config"]
 
 
 @pytest.mark.parametrize("role", ["owner", "viewer"])

@@ -1,13 +1,12 @@
 import { queryOptions } from '@tanstack/react-query';
 
+import type { ChannelConfiguration } from './channels';
 import { api, body } from './client';
 import type { components } from './schema';
 
 type Schemas = components['schemas'];
 export type PendingDevice = Schemas['PendingDeviceRecord'];
 export type PairedDevice = Schemas['PairedDeviceRecord'];
-export type Channel = Schemas['ChannelRecord'];
-export type ChannelConfiguration = Schemas['ChannelConfiguration'];
 export type AgentSecret = Schemas['AgentSecretRecord'];
 
 const at = (agentId: string) => ({ params: { path: { agentId } } });

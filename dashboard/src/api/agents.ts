@@ -40,3 +40,9 @@ export const modelsQuery = queryOptions({
   queryKey: ['models'],
   queryFn: ({ signal }) => body(api.GET('/v0/llm/v1/models', { signal })),
 });
+
+/** Open the page of the agent's own in a new window, signed in. */
+export async function openAgentPage(agentId: string): Promise<void> {
+  const { url } = await body(api.POST('/v0/agents/{agentId}/sign-in-link', { params: { path: { agentId } } }));
+  window.open(url, '_blank', 'noopener');
+}

@@ -16,6 +16,7 @@ import {
   ScrollText,
   SlidersHorizontal,
   Store,
+  Waypoints,
   type LucideIcon,
 } from 'lucide-react';
 
@@ -43,8 +44,10 @@ export const AGENT_PAGES = [
   { to: '/agents/$id/files', icon: FolderTree, label: 'files' },
   { to: '/agents/$id/snapshots', icon: Camera, label: 'snapshots' },
   { to: '/agents/$id/tasks', icon: CalendarClock, label: 'tasks' },
+  { to: '/agents/$id/skills', icon: Blocks, label: 'agentSkills' },
   { to: '/agents/$id/secrets', icon: KeyRound, label: 'agentSecrets' },
   { to: '/agents/$id/channels', icon: MessagesSquare, label: 'channels' },
   { to: '/agents/$id/devices', icon: MonitorSmartphone, label: 'devices' },
+  { to: '/agents/$id/routes', icon: Waypoints, label: 'routes' },
   { to: '/agents/$id/config', icon: SlidersHorizontal, label: 'config' },
 ] as const satisfies readonly { to: string; icon: LucideIcon; label: Label }[];

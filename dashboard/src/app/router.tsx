@@ -179,8 +179,18 @@ const channels = createRoute({
   path: '/channels',
   component: lazyRouteComponent(() => import('../pages/agents/channels'), 'AgentChannelsPage'),
 });
+const agentSkills = createRoute({
+  getParentRoute: () => agent,
+  path: '/skills',
+  component: lazyRouteComponent(() => import('../pages/agents/skills'), 'AgentSkillsPage'),
+});
+const routes = createRoute({
+  getParentRoute: () => agent,
+  path: '/routes',
+  component: lazyRouteComponent(() => import('../pages/agents/routes'), 'AgentRoutesPage'),
+});
 
-const agentPages = [logs, agentFiles, snapshots, tasks, agentSecrets, channels, devices, config] as const;
+const agentPages = [logs, agentFiles, snapshots, tasks, agentSecrets, channels, devices, config, agentSkills, routes] as const;
 
 const missing = createRoute({ getParentRoute: () => shell, path: '$', component: PageNotFound });
 

@@ -2,36 +2,37 @@ import { useMutation, useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { useState } from 'react';
 
-import { channelsQuery, configureChannel, removeChannel, type Channel } from '../../api/agentData';
+import { configureChannel, removeChannel } from '../../api/agentData';
+import { agentQuery } from '../../api/agents';
+import { CHANNELS, draftOf, hasPairingCodes, isComplete, toConfiguration, type Channel, type ChannelName } from '../../api/channels';
 import { useMay } from '../../app/useSession';
 import { Button } from '../../components/Button';
 import { ConfirmDialog } from '../../components/ConfirmDialog';
+import { Dialog } from '../../components/Dialog';
 import { ErrorPanel } from '../../components/ErrorPanel';
-import { TextField } from '../../components/Field';
-import { ControlledFormDialog } from '../../components/ControlledFormDialog';
+import { FormDialog } from '../../components/FormDialog';
 import { Item, ItemList } from '../../components/ItemList';
 import { Loaded } from '../../components/Loaded';
 import { Page } from '../../components/Page';
-import { Select } from '../../components/Select';
-import { StatusBadge } from '../../components/StatusBadge';
 import { showToast } from '../../components/Toast';
 import * as channels from '../../i18n/channels';
 import { useText } from '../../i18n/language';
+import { AccessFields, TokenFields } from './ChannelFields';
+import { ChannelBadge, liveChannelsQuery } from './ChannelState';
+import { ChannelSteps } from './ChannelSteps';
 
 const route = getRouteApi('/shell/agents/$id/channels');
-const NAMES = ['telegram', 'slack', 'discord'] as const;
-type Name = (typeof NAMES)[number];
 
 export function AgentChannelsPage() {
   const { id } = route.useParams();
   const t = useText(channels);
-  const query = useQuery(channelsQuery(id));
+  const query = useQuery(liveChannelsQuery(id));
   return (
     <Page title={t.title} lead={t.lead}>
       <Loaded query={query}>
         {(found) => (
           <ItemList label={t.title}>
-            {NAMES.map((name) => (
+            {CHANNELS.map((name) => (
               <ChannelItem key={name} agentId={id} name={name} channel={found[name]} />
             ))}
           </ItemList>
@@ -43,44 +44,43 @@ export function AgentChannelsPage() {
 
 interface Props {
   agentId: string;
-  name: Name;
+  name: ChannelName;
   channel: Channel | null;
 }
 
 function ChannelItem({ agentId, name, channel }: Props) {
   const t = useText(channels);
   const may = useMay();
-  const [open, setOpen] = useState<'form' | 'remove' | null>(null);
+  const [open, setOpen] = useState<'steps' | 'form' | 'remove' | null>(null);
   const [warning, setWarning] = useState<string | null>(null);
   const close = () => setOpen(null);
   const title = t.names[name];
-  const remove = useMutation({
-    mutationFn: () => removeChannel(agentId, name),
-    onSuccess: () => {
-      setWarning(null);
-      showToast(t.removed(title));
-    },
-  });
-  const facts = channel && (
-    <>
-      {channel.botUsername && <span>{t.bot(channel.botUsername)}</span>}
-      {channel.botTokenHint && <span>{t.token(channel.botTokenHint)}</span>}
-      <span>{t.policies[channel.dmPolicy]}</span>
-    </>
-  );
+  const remove = useMutation({ mutationFn: () => removeChannel(agentId, name), onSuccess: () => showToast(t.removed(title)) });
+  const toggle = useMutation({ mutationFn: (enabled: boolean) => configureChannel(agentId, name, { enabled }) });
   const actions = may('editor') && (
     <>
-      <Button onPress={() => setOpen('form')}>{channel ? t.change : t.setUp}</Button>
-      {channel && <Button onPress={() => setOpen('remove')}>{t.remove}</Button>}
+      <Button onPress={() => setOpen(channel ? 'form' : 'steps')}>{channel ? t.change : t.setUp}</Button>
+      {channel && (
+        <>
+          <Button isDisabled={toggle.isPending} onPress={() => toggle.mutate(!channel.enabled)}>
+            {channel.enabled ? t.switchOff : t.switchOn}
+          </Button>
+          <Button onPress={() => setOpen('remove')}>{t.remove}</Button>
+        </>
+      )}
     </>
   );
   return (
-    <Item title={title} badge={<ChannelBadge channel={channel} />} facts={facts} actions={actions}>
+    <Item title={title} badge={<ChannelBadge channel={channel} />} facts={channel && <ChannelFacts channel={channel} />} actions={actions}>
       {channel?.lastError && <ErrorPanel error={new Error(channel.lastError)} />}
       {warning !== null && <p role="status">{warning}</p>}
-      {open === 'form' && (
-        <ChannelForm agentId={agentId} name={name} channel={channel} onWarning={setWarning} onClose={close} />
+      {toggle.error && <ErrorPanel error={toggle.error} />}
+      {open === 'steps' && (
+        <Dialog title={t.setUpTitle(title)} isOpen onClose={close}>
+          <ChannelSteps agentId={agentId} channel={name} onDone={close} />
+        </Dialog>
       )}
+      {open === 'form' && <ChannelForm agentId={agentId} name={name} channel={channel} onWarning={setWarning} onClose={close} />}
       <ConfirmDialog
         title={t.removeTitle(title)}
         action={t.remove}
@@ -94,13 +94,17 @@ function ChannelItem({ agentId, name, channel }: Props) {
   );
 }
 
-function ChannelBadge({ channel }: { channel: Channel | null }) {
+function ChannelFacts({ channel }: { channel: Channel }) {
   const t = useText(channels);
-  if (!channel) return <StatusBadge tone="idle">{t.notSetUp}</StatusBadge>;
-  if (!channel.enabled) return <StatusBadge tone="idle">{t.disabled}</StatusBadge>;
-  if (channel.lastError) return <StatusBadge tone="danger">{t.failed}</StatusBadge>;
-  if (channel.connected) return <StatusBadge tone="ok">{t.connected}</StatusBadge>;
-  return <StatusBadge tone="warn">{t.waiting}</StatusBadge>;
+  const { access, allowFrom } = draftOf(channel);
+  return (
+    <>
+      {channel.botUsername && <span>{t.bot(channel.botUsername)}</span>}
+      {channel.botTokenHint && <span>{t.token(channel.botTokenHint)}</span>}
+      <span>{t.access[access]}</span>
+      {allowFrom.length > 0 && <span>{t.onList(allowFrom.length)}</span>}
+    </>
+  );
 }
 
 interface FormProps extends Props {
@@ -108,53 +112,28 @@ interface FormProps extends Props {
   onClose: () => void;
 }
 
+/** Changes a channel that is set up: other tokens, other people. */
 function ChannelForm({ agentId, name, channel, onWarning, onClose }: FormProps) {
   const t = useText(channels);
-  const [botToken, setBotToken] = useState('');
-  const [appToken, setAppToken] = useState('');
-  const [policy, setPolicy] = useState<'pairing' | 'open'>(channel?.dmPolicy ?? 'pairing');
-  const title = t.names[name];
+  const engine = useQuery(agentQuery(agentId)).data?.agent.engine ?? '';
+  const [draft, setDraft] = useState(() => draftOf(channel));
   const save = useMutation({
-    mutationFn: () =>
-      configureChannel(agentId, name, {
-        dmPolicy: policy,
-        ...(policy === 'open' && { allowFrom: [] }), // an empty list admits everyone
-        ...(botToken.trim() && { botToken: botToken.trim() }),
-        ...(appToken.trim() && { appToken: appToken.trim() }),
-      }),
+    mutationFn: () => configureChannel(agentId, name, toConfiguration(name, draft, false)),
     onSuccess: ({ warning }) => {
       onWarning(warning ?? null);
-      showToast(t.saved(title));
-      onClose();
+      showToast(t.changed(t.names[name]));
     },
   });
-  const hint = channel ? t.keep : undefined;
   return (
-    <ControlledFormDialog
-      title={t.setUpTitle(title)}
-      action={channel ? t.change : t.setUp}
-      isOpen
+    <FormDialog
+      title={t.changeTitle(t.names[name])}
+      action={t.change}
       onClose={onClose}
-      onSubmit={() => save.mutate()}
-      isPending={save.isPending}
-      isDisabled={!channel && !botToken.trim()}
-      error={save.error}
+      onSubmit={save.mutateAsync}
+      isDisabled={!isComplete(name, draft, false)}
     >
-      <ol>
-        {t.steps[name].map((step) => (
-          <li key={step}>{step}</li>
-        ))}
-      </ol>
-      <TextField label={t.botToken} hint={hint} type="password" value={botToken} onChange={setBotToken} autoComplete="off" />
-      {name === 'slack' && (
-        <TextField label={t.appToken} hint={hint} type="password" value={appToken} onChange={setAppToken} autoComplete="off" />
-      )}
-      <Select
-        label={t.policy}
-        value={policy}
-        onChange={setPolicy}
-        choices={(['pairing', 'open'] as const).map((one) => ({ id: one, label: t.policies[one] }))}
-      />
-    </ControlledFormDialog>
+      <TokenFields name={name} draft={draft} onChange={setDraft} hint={t.keep} />
+      <AccessFields name={name} draft={draft} onChange={setDraft} hasCodes={hasPairingCodes(engine, name)} />
+    </FormDialog>
   );
 }

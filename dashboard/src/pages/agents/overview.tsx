@@ -3,7 +3,7 @@ import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
 import { ExternalLink, EllipsisVertical, MessageSquare, RotateCw, Trash2 } from 'lucide-react';
 import { useState, type ReactNode } from 'react';
 
-import { agentQuery, updateQuery, type AgentDetail } from '../../api/agents';
+import { agentQuery, openAgentPage, updateQuery, type AgentDetail } from '../../api/agents';
 import { api, body } from '../../api/client';
 import { useMay } from '../../app/useSession';
 import { Button, buttonClass } from '../../components/Button';
@@ -43,10 +43,7 @@ function Overview({ detail }: { detail: AgentDetail }) {
     mutationFn: () => body(api.POST('/v0/agents/{agentId}/restart', path)),
     onSuccess: () => showToast(t.restarted),
   });
-  const open = useMutation({
-    mutationFn: () => body(api.POST('/v0/agents/{agentId}/sign-in-link', path)),
-    onSuccess: ({ url }) => window.open(url, '_blank', 'noopener'),
-  });
+  const open = useMutation({ mutationFn: () => openAgentPage(agent.agentId) });
   const problem = restart.error ?? open.error;
   return (
     <Page

@@ -7,8 +7,12 @@ import * as library from '../../i18n/library';
 const TONES: Record<Verdict['level'], Tone> = { clean: 'ok', review: 'warn', dangerous: 'danger' };
 
 export function VerdictBadge({ verdict }: { verdict: Verdict | null }) {
+  return verdict && <LevelBadge level={verdict.level} />;
+}
+
+export function LevelBadge({ level }: { level: Verdict['level'] }) {
   const t = useText(library);
-  return verdict && <StatusBadge tone={TONES[verdict.level]}>{t.verdicts[verdict.level]}</StatusBadge>;
+  return <StatusBadge tone={TONES[level]}>{t.verdicts[level]}</StatusBadge>;
 }
 
 /** What the check of a skill found, with the places. */

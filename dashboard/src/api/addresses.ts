@@ -1,0 +1,113 @@
+import { queryOptions } from '@tanstack/react-query';
+
+import { api, body } from './client';
+import type { components } from './schema';
+
+export type Route = components['schemas']['RouteRecord'];
+export type Domain = components['schemas']['DomainRecord'];
+
+/** A route as it is typed. */
+export interface RouteRow {
+  readonly path: string;
+  readonly port: string;
+  readonly isProtected: boolean;
+}
+
+/** What a new domain is to be. */
+export interface NewDomain {
+  readonly subdomain?: string;
+  readonly customDomain?: string;
+  readonly targetPort: number | null;
+  readonly protected: boolean;
+}
+
+const GATEWAY_PORT = 18_789; // of the API, whichever port an engine uses
+const at = (agentId: string) => ({ params: { path: { agentId } } });
+const domainAt = (agentId: string, domainId: string) => ({ params: { path: { agentId, domainId } } });
+
+export const routesQuery = (agentId: string) =>
+  queryOptions({
+    queryKey: ['agents', agentId, 'routes'],
+    queryFn: ({ signal }) => body(api.GET('/v0/agents/{agentId}/port-forwarding', { ...at(agentId), signal })),
+  });
+
+export const toRows = (routes: readonly Route[]): readonly RouteRow[] =>
+  routes.map(({ pathPrefix, port, protected: isProtected }) => ({ path: pathPrefix, port: String(port), isProtected }));
+
+/** Replace all routes: either all of them count, or none. */
+export const replaceRoutes = (agentId: string, rows: readonly RouteRow[]) =>
+  body(
+    api.PUT('/v0/agents/{agentId}/port-forwarding', {
+      ...at(agentId),
+      body: {
+        mappings: rows.map(({ path, port, isProtected }) => ({
+          pathPrefix: path.trim(),
+          port: parsePort(port) ?? 0,
+          protected: isProtected,
+        })),
+      },
+    }),
+  );
+
+/** Return the port of a text, null for what is no number. */
+export function parsePort(text: string): number | null {
+  return /^\s*[0-9]{1,5}\s*$/.test(text) ? Number(text) : null;
+}
+
+/** Return which field of which row the server's sentence is about, so that it is shown there. */
+export function findRefusedField(message: string, rows: readonly RouteRow[]): { row: number; field: 'path' | 'port' } | null {
+  const isPath = message.startsWith('pathPrefix');
+  const fits = ({ path, port }: RouteRow): boolean => {
+    if (!isPath) return new RegExp(`^port .*\\b${parsePort(port) ?? 0}\\b`).test(message.replace('from 1025 to 65535', ''));
+    const text = path.trim();
+    if (message.includes(`got '${text}'`)) return true;
+    if (message.includes('segments . and ..')) return text.split('/').some((segment) => segment === '.' || segment === '..');
+    if (message.includes('/v0')) return /^\/v0(\/|$)/i.test(text);
+    return message.startsWith(`pathPrefix ${text.replace(/(?<=.)\/$/, '')} `);
+  };
+  const row = rows.findLastIndex(fits); // of two that are the same, the later one
+  return row < 0 ? null : { row, field: isPath ? 'path' : 'port' };
+}
+
+export const domainsQuery = (agentId: string) =>
+  queryOptions({
+    queryKey: ['agents', agentId, 'domains'],
+    queryFn: ({ signal }) => body(api.GET('/v0/agents/{agentId}/domains', { ...at(agentId), signal })),
+  });
+
+/** The TXT record that proves a domain. It never changes. */
+export const challengeQuery = (agentId: string, customDomain: string) =>
+  queryOptions({
+    queryKey: ['agents', agentId, 'domains', 'challenge', customDomain],
+    staleTime: Infinity,
+    refetchInterval: false,
+    queryFn: ({ signal }) =>
+      body(api.POST('/v0/agents/{agentId}/domains/challenge', { ...at(agentId), body: { customDomain }, signal })),
+  });
+
+export const addDomain = (agentId: string, domain: NewDomain) =>
+  body(api.POST('/v0/agents/{agentId}/domains', { ...at(agentId), body: domain }));
+
+export const changeDomain = (agentId: string, domainId: string, targetPort: number | null, isProtected: boolean) =>
+  body(
+    api.PUT('/v0/agents/{agentId}/domains/{domainId}', {
+      ...domainAt(agentId, domainId),
+      body: { targetPort: targetPort ?? GATEWAY_PORT, protected: isProtected },
+    }),
+  );
+
+export const verifyDomain = (agentId: string, domainId: string) =>
+  body(api.POST('/v0/agents/{agentId}/domains/{domainId}/verify', domainAt(agentId, domainId)));
+
+export const removeDomain = (agentId: string, domainId: string) =>
+  body(api.DELETE('/v0/agents/{agentId}/domains/{domainId}', domainAt(agentId, domainId)));
+
+/** Return the port of an agent's own program, null for its gateway. */
+export const programPort = ({ targetPort }: Pick<Domain, 'targetPort'>): number | null =>
+  targetPort === GATEWAY_PORT ? null : targetPort;
+
+/** Return what follows a subdomain; null where agents have ports instead of names. */
+export function subdomainSuffix(agentUrl: string, agentId: string): string | null {
+  const { hostname } = new URL(agentUrl);
+  return hostname.startsWith(`${agentId}.`) ? hostname.slice(agentId.length) : null;
+}

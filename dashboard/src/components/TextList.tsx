@@ -1,0 +1,58 @@
+import { Plus, X } from 'lucide-react';
+import { useState, type KeyboardEvent } from 'react';
+
+import { Button } from './Button';
+import { TextField } from './Field';
+import styles from './TextList.module.css';
+
+interface Props {
+  label: string;
+  hint?: string;
+  values: readonly string[];
+  onChange: (values: readonly string[]) => void;
+  /** The verb of the button that adds what was typed. */
+  addLabel: string;
+  removeLabel: (value: string) => string;
+}
+
+/** Edits a list of short texts. Several can be pasted at once, separated by spaces, commas or lines. */
+export function TextList({ label, hint, values, onChange, addLabel, removeLabel }: Props) {
+  const [typed, setTyped] = useState('');
+  const add = () => {
+    onChange([...new Set([...values, ...typed.split(/[\s,;]+/).filter(Boolean)])]);
+    setTyped('');
+  };
+  const press = (event: KeyboardEvent) => {
+    if (event.key !== 'Enter' || event.nativeEvent.isComposing) return;
+    event.preventDefault(); // adds instead of sending the form around it
+    add();
+  };
+  return (
+    <div className={styles.list}>
+      <div className={styles.entry}>
+        <TextField label={label} value={typed} onChange={setTyped} onKeyDown={press} autoComplete="off" />
+        <Button onPress={add} isDisabled={!typed.trim()}>
+          <Plus size={16} aria-hidden /> {addLabel}
+        </Button>
+      </div>
+      {hint && <span className={styles.hint}>{hint}</span>}
+      {values.length > 0 && (
+        <ul className={styles.values} aria-label={label}>
+          {values.map((value) => (
+            <li key={value} className={styles.value}>
+              <code>{value}</code>
+              <button
+                type="button"
+                className={styles.remove}
+                aria-label={removeLabel(value)}
+                onClick={() => onChange(values.filter((one) => one !== value))}
+              >
+                <X size={14} aria-hidden />
+              </button>
+            </li>
+          ))}
+        </ul>
+      )}
+    </div>
+  );
+}

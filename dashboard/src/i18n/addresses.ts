@@ -1,0 +1,2 @@
+export { de } from './addresses.de';
+export { en } from './addresses.en';

@@ -1,0 +1,2 @@
+export { de } from './skillsOfAgent.de';
+export { en } from './skillsOfAgent.en';

@@ -1,0 +1,145 @@
+import { useMutation, useQuery } from '@tanstack/react-query';
+import { getRouteApi, Link } from '@tanstack/react-router';
+import { Plus } from 'lucide-react';
+import { useState } from 'react';
+
+import { agentSkillsQuery, detachSkill, skillUpdatesQuery, type AgentSkill, type SkillUpdate } from '../../api/agentSkills';
+import { useMay } from '../../app/useSession';
+import { Button, buttonClass } from '../../components/Button';
+import { ConfirmDialog } from '../../components/ConfirmDialog';
+import { EmptyState } from '../../components/EmptyState';
+import { Facts } from '../../components/Facts';
+import { Item, ItemList } from '../../components/ItemList';
+import { Loaded } from '../../components/Loaded';
+import { Page } from '../../components/Page';
+import { Row } from '../../components/Row';
+import { Timestamp } from '../../components/Timestamp';
+import { showToast } from '../../components/Toast';
+import { useText } from '../../i18n/language';
+import * as skills from '../../i18n/skillsOfAgent';
+import library from '../library/library.module.css';
+import { LevelBadge } from '../library/VerdictView';
+import { AttachDialog, AttachedDialog, UpdateDialog } from './SkillDialogs';
+
+const route = getRouteApi('/shell/agents/$id/skills');
+
+export function AgentSkillsPage() {
+  const { id } = route.useParams();
+  const t = useText(skills);
+  const may = useMay();
+  const [isAttaching, setAttaching] = useState(false);
+  const query = useQuery(agentSkillsQuery(id));
+  const updates = useQuery(skillUpdatesQuery(id)).data?.updates ?? [];
+  const attach = may('editor') && (
+    <Button kind="primary" onPress={() => setAttaching(true)}>
+      <Plus size={17} aria-hidden /> {t.attach}
+    </Button>
+  );
+  const actions = (
+    <>
+      <Link to="/hub" className={buttonClass()}>
+        {t.hub}
+      </Link>
+      {attach}
+    </>
+  );
+  return (
+    <Page title={t.title} lead={t.lead} actions={actions}>
+      <Loaded query={query}>
+        {({ skills: attached }) =>
+          attached.length === 0 ? (
+            <EmptyState title={t.emptyTitle}>{t.emptyText}</EmptyState>
+          ) : (
+            <ItemList label={t.title}>
+              {attached.map((skill) => (
+                <SkillItem
+                  key={skill.skillId}
+                  skill={skill}
+                  update={updates.find(({ skillId }) => skillId === skill.skillId)}
+                />
+              ))}
+            </ItemList>
+          )
+        }
+      </Loaded>
+      {isAttaching && <AttachDialog agentId={id} attached={query.data?.skills ?? []} onClose={() => setAttaching(false)} />}
+    </Page>
+  );
+}
+
+function SkillItem({ skill, update }: { skill: AgentSkill; update: SkillUpdate | undefined }) {
+  const t = useText(skills);
+  const may = useMay();
+  const [open, setOpen] = useState<'show' | 'update' | 'remove' | null>(null);
+  const close = () => setOpen(null);
+  const remove = useMutation({
+    mutationFn: () => detachSkill(skill.agentId, skill.skillId),
+    onSuccess: () => showToast(t.removed(skill.name)),
+  });
+  const facts = (
+    <>
+      <span>{t.version(skill.version)}</span>
+      <Timestamp at={skill.attachedAt} />
+      {!skill.synced && <span>{t.waiting}</span>}
+      {skill.synced && skill.loaded === false && <span>{t.notLoaded}</span>}
+    </>
+  );
+  const actions = may('editor') && (
+    <>
+      {update && <Button onPress={() => setOpen('update')}>{t.updateTo(update.latestVersion)}</Button>}
+      <Button aria-label={t.removeTitle(skill.name)} onPress={() => setOpen('remove')}>
+        {t.remove}
+      </Button>
+    </>
+  );
+  const title = (
+    <button type="button" className={library.name} aria-haspopup="dialog" onClick={() => setOpen('show')}>
+      {skill.name}
+    </button>
+  );
+  return (
+    <Item title={title} badge={<LevelBadge level={skill.verdict} />} facts={facts} actions={actions}>
+      <p>{skill.description}</p>
+      <Missing skill={skill} />
+      {open === 'show' && <AttachedDialog skill={skill} onClose={close} />}
+      {open === 'update' && update && <UpdateDialog agentId={skill.agentId} update={update} onClose={close} />}
+      <ConfirmDialog
+        title={t.removeTitle(skill.name)}
+        action={t.remove}
+        isOpen={open === 'remove'}
+        onClose={close}
+        onConfirm={() => remove.mutateAsync()}
+      >
+        <p>{t.removeText}</p>
+      </ConfirmDialog>
+    </Item>
+  );
+}
+
+/** What the agent lacks for a skill. */
+function Missing({ skill: { agentId, missing } }: { skill: AgentSkill }) {
+  const t = useText(skills);
+  const may = useMay();
+  const secrets = missing.secrets.join(', ');
+  const programs = missing.programs?.join(', ');
+  const hosts = missing.hosts.join(', ');
+  if (!secrets && !programs && !hosts) return null;
+  return (
+    <>
+      <Facts
+        entries={[
+          [t.missingSecrets, secrets ? <code>{secrets}</code> : null],
+          [t.missingPrograms, programs ? <code>{programs}</code> : null],
+          [t.refusedHosts, hosts ? <code>{hosts}</code> : null],
+        ]}
+      />
+      {secrets && may('editor') && (
+        <Row>
+          <Link to="/agents/$id/secrets" params={{ id: agentId }}>
+            {t.toSecrets}
+          </Link>
+        </Row>
+      )}
+    </>
+  );
+}
