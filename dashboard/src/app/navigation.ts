@@ -15,6 +15,7 @@ import {
   MonitorSmartphone,
   ScrollText,
   SlidersHorizontal,
+  SquareTerminal,
   Store,
   type LucideIcon,
 } from 'lucide-react';
@@ -40,6 +41,7 @@ export const AGENT_PAGES = [
   { to: '/agents/$id/overview', icon: LayoutDashboard, label: 'overview' },
   { to: '/agents/$id/chat', icon: MessageSquare, label: 'chat' },
   { to: '/agents/$id/logs', icon: ScrollText, label: 'logs' },
+  { to: '/agents/$id/terminal', icon: SquareTerminal, label: 'terminal' },
   { to: '/agents/$id/files', icon: FolderTree, label: 'files' },
   { to: '/agents/$id/snapshots', icon: Camera, label: 'snapshots' },
   { to: '/agents/$id/tasks', icon: CalendarClock, label: 'tasks' },

@@ -180,6 +180,12 @@ const channels = createRoute({
   component: lazyRouteComponent(() => import('../pages/agents/channels'), 'AgentChannelsPage'),
 });
 
+const terminal = createRoute({
+  getParentRoute: () => agent,
+  path: '/terminal',
+  component: lazyRouteComponent(() => import('../pages/agents/terminal'), 'AgentTerminalPage'),
+});
+
 const agentPages = [logs, agentFiles, snapshots, tasks, agentSecrets, channels, devices, config] as const;
 
 const missing = createRoute({ getParentRoute: () => shell, path: '$', component: PageNotFound });
@@ -190,7 +196,7 @@ const tree = root.addChildren([
     home,
     agents,
     newAgent,
-    agent.addChildren([agentIndex, overview, chat, ...agentPages]),
+    agent.addChildren([agentIndex, overview, chat, terminal, ...agentPages]),
     secrets,
     keys,
     skills,
