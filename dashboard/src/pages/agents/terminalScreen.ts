@@ -55,7 +55,7 @@ export function createTerminal(element: HTMLElement, label: string, offerLink: (
     scrollback: SCROLLBACK_LINES,
     fontSize: 14,
     fontFamily: getComputedStyle(document.documentElement).getPropertyValue('--mono').trim(),
-    cursorBlink: false,
+    logLevel: 'off', // it would log what it cannot parse
     minimumContrastRatio: READABLE_CONTRAST,
     theme: isDark() ? DARK : LIGHT,
     linkHandler: { activate, allowNonHttpProtocols: false },
