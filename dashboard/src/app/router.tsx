@@ -190,7 +190,25 @@ const routes = createRoute({
   component: lazyRouteComponent(() => import('../pages/agents/routes'), 'AgentRoutesPage'),
 });
 
-const agentPages = [logs, agentFiles, snapshots, tasks, agentSecrets, channels, devices, config, agentSkills, routes] as const;
+const terminal = createRoute({
+  getParentRoute: () => agent,
+  path: '/terminal',
+  component: lazyRouteComponent(() => import('../pages/agents/terminal'), 'AgentTerminalPage'),
+});
+
+const agentPages = [
+  logs,
+  agentFiles,
+  terminal,
+  snapshots,
+  tasks,
+  agentSkills,
+  agentSecrets,
+  channels,
+  devices,
+  routes,
+  config,
+] as const;
 
 const missing = createRoute({ getParentRoute: () => shell, path: '$', component: PageNotFound });
 
@@ -200,7 +218,7 @@ const tree = root.addChildren([
     home,
     agents,
     newAgent,
-    agent.addChildren([agentIndex, overview, chat, ...agentPages]),
+    agent.addChildren([agentIndex, overview, chat, terminal, ...agentPages]),
     secrets,
     keys,
     skills,
