@@ -21,6 +21,7 @@ Check = Callable[[], Awaitable[None]]
 
 METRICS_SCHEME = "metricsToken"
 """Name of the credential of `/metrics` in the OpenAPI description."""
+CHECK_SECONDS = 5.0
 _log = log.get_logger("health")
 
 
@@ -33,7 +34,7 @@ def health_router(
     checks: Mapping[str, Check],
     registry: CollectorRegistry,
     metrics_token: Sensitive[str] | None = None,
-    deadline: float = 5.0,
+    deadline: float = CHECK_SECONDS,
 ) -> APIRouter:
     """Return the routes for `checks`, by the name that `/readyz` shows; each has `deadline` seconds to pass.
 
@@ -49,9 +50,9 @@ def health_router(
     @routes.get("/readyz", response_model=ReadinessRecord, responses={503: {"model": ReadinessRecord}})
     async def check_readiness() -> JSONResponse:
         """Check all dependencies; 503 names the failing ones."""
-        passed = await asyncio.gather(*(_passes(name, check, deadline) for name, check in checks.items()))
-        is_ready = all(passed)
-        results = {name: "ok" if part else "failing" for name, part in zip(checks, passed, strict=True)}
+        passed = await pass_checks(checks, deadline)
+        is_ready = all(passed.values())
+        results = {name: "ok" if part else "failing" for name, part in passed.items()}
         return JSONResponse({"status": "ok" if is_ready else "failing", "checks": results}, 200 if is_ready else 503)
 
     @routes.get(
@@ -66,6 +67,12 @@ def health_router(
         return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
 
     return routes
+
+
+async def pass_checks(checks: Mapping[str, Check], deadline: float = CHECK_SECONDS) -> Mapping[str, bool]:
+    """Run all checks at once; return which of them pass within `deadline` seconds."""
+    passed = await asyncio.gather(*(_passes(name, check, deadline) for name, check in checks.items()))
+    return dict(zip(checks, passed, strict=True))
 
 
 def _check_metrics_token(request: Request, token: Sensitive[str] | None) -> None:
