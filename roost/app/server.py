@@ -23,6 +23,7 @@ from roost.app.storage_services import StorageServices, build_storage_services, 
 from roost.app.template_services import TemplateServices, build_template_launch, build_template_services
 from roost.app.tls_services import build_certificate_names, build_tls_proxy, proxy_socket
 from roost.core.daemon_thread import run_in_daemon_thread
+from roost.core.disk_space import read_disk_space
 from roost.drivers.image.contract import ImageRenderer
 from roost.drivers.tls_proxy.contract import TlsListeners, TlsProxy
 from roost.hosts.application import create_application
@@ -186,7 +187,7 @@ def _build_system(
             database="SQLite" if core.db.is_sqlite else "PostgreSQL",
         ),
         host_id=core.host.id,
-        data=settings.data,
+        read_disk=lambda: read_disk_space(settings.data),
         read_readiness=lambda: pass_checks(checks),
         run_checks=run_checks,
     )

@@ -1,7 +1,6 @@
 """The state of the deployment over HTTP: what the operator sees, and that nobody else does."""
 
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 

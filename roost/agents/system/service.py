@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from pathlib import Path
 
 from sqlalchemy import Connection
 
@@ -19,7 +18,7 @@ from roost.agents.system.model import (
 )
 from roost.agents.versions.service import VersionService
 from roost.core.db import Database
-from roost.core.disk_space import read_disk_space
+from roost.core.disk_space import DiskSpace
 from roost.core.memory import read_memory_use
 from roost.core.ttl_cache import TTLCache
 from roost.identity import tenants
@@ -32,7 +31,7 @@ RunChecks = Callable[[], Awaitable[Sequence[CheckFinding]]]
 
 
 class SystemService:
-    """data: the folder whose disk counts. host_id: of this server."""
+    """host_id: of this server. read_disk: of the disk of its data folder."""
 
     def __init__(
         self,
@@ -42,7 +41,7 @@ class SystemService:
         *,
         software: SoftwareVersions,
         host_id: str,
-        data: Path,
+        read_disk: Callable[[], DiskSpace],
         read_readiness: ReadReadiness,
         run_checks: RunChecks,
     ) -> None:
@@ -51,7 +50,7 @@ class SystemService:
         self._versions = versions
         self._software = software
         self._host_id = host_id
-        self._data = data
+        self._read_disk = read_disk
         self._read_readiness = read_readiness
         self._run_checks = run_checks
         self._findings = TTLCache[str, Sequence[CheckFinding]](_FINDINGS_SECONDS, 1)
@@ -70,7 +69,7 @@ class SystemService:
             hosts=hosts,
             host_id=self._host_id,
             operations=operations,
-            disk=read_disk_space(self._data),
+            disk=self._read_disk(),
             memory=read_memory_use(),
         )
 
