@@ -43,6 +43,8 @@ export const de: typeof en = {
     channels: 'Kanäle',
     devices: 'Geräte',
     config: 'Konfiguration',
+    activity: 'Verlauf',
+    system: 'System',
     newAgent: 'Neuer Agent',
   },
   roles: { owner: 'Inhaber', editor: 'Bearbeiter', viewer: 'Leser' },

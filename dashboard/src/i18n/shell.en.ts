@@ -41,6 +41,8 @@ export const en = {
     channels: 'Channels',
     devices: 'Devices',
     config: 'Configuration',
+    activity: 'Activity',
+    system: 'System',
     newAgent: 'New agent',
   },
   roles: { owner: 'Owner', editor: 'Editor', viewer: 'Viewer' },
