@@ -24,6 +24,7 @@ from roost.agents.secrets import api as secrets
 from roost.agents.sign_in import api as sign_in
 from roost.agents.skills import api as skills
 from roost.agents.snapshots import api as snapshots
+from roost.agents.system import api as agents_system
 from roost.agents.tasks import api as tasks
 from roost.agents.templates import api as templates
 from roost.agents.terminals import api as terminals
@@ -71,6 +72,7 @@ _ROUTERS = (
     clawhub.router,
     versions.router,
     scripts.router,
+    agents_system.router,
     tasks.router,
     templates.router,
     devices.router,

@@ -23,6 +23,7 @@ Check = Callable[[], Awaitable[None]]
 
 METRICS_SCHEME = "metricsToken"
 """Name of the credential of `/metrics` in the OpenAPI description."""
+CHECK_SECONDS = 5.0
 _log = log.get_logger("health")
 
 
@@ -41,12 +42,7 @@ class ServerHealth:
     checks: Mapping[str, Check]
     registry: CollectorRegistry
     metrics_token: Sensitive[str] | None = None
-    deadline: float = 5.0
-
-    async def run_checks(self) -> Mapping[str, bool]:
-        """Run all checks at once; return which passed."""
-        passed = await asyncio.gather(*(_passes(name, check, self.deadline) for name, check in self.checks.items()))
-        return dict(zip(self.checks, passed, strict=True))
+    deadline: float = CHECK_SECONDS
 
 
 Health = Annotated[ServerHealth, Depends(provide_service(ServerHealth))]
@@ -62,7 +58,7 @@ async def check_liveness() -> dict[str, str]:
 @router.get("/readyz", response_model=ReadinessRecord, responses={503: {"model": ReadinessRecord}})
 async def check_readiness(health: Health) -> JSONResponse:
     """Check all dependencies; 503 names the failing ones."""
-    passed = await health.run_checks()
+    passed = await pass_checks(health.checks, health.deadline)
     is_ready = all(passed.values())
     results = {name: "ok" if part else "failing" for name, part in passed.items()}
     return JSONResponse({"status": "ok" if is_ready else "failing", "checks": results}, 200 if is_ready else 503)
@@ -78,6 +74,12 @@ async def read_metrics(request: Request, health: Health) -> Response:
     """Return metrics in the Prometheus text format to the bearer of `metrics_token`; 404 without that setting."""
     _check_metrics_token(request, health.metrics_token)
     return Response(generate_latest(health.registry), media_type=CONTENT_TYPE_LATEST)
+
+
+async def pass_checks(checks: Mapping[str, Check], deadline: float = CHECK_SECONDS) -> Mapping[str, bool]:
+    """Run all checks at once; return which of them pass within `deadline` seconds."""
+    passed = await asyncio.gather(*(_passes(name, check, deadline) for name, check in checks.items()))
+    return dict(zip(checks, passed, strict=True))
 
 
 def _check_metrics_token(request: Request, token: Sensitive[str] | None) -> None:

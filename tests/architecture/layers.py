@@ -55,6 +55,7 @@ RANKS: Mapping[str, int] = {
     "storage.compat": 8,
     "agents.registry": 1,
     "agents.hosts": 2,
+    "agents.system": 3,  # the servers, and the versions of engines
     "agents.egress": 2,
     "agents.logs": 2,
     "agents.models": 2,

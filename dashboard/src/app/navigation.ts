@@ -1,4 +1,5 @@
 import {
+  Activity,
   Blocks,
   Bot,
   CalendarClock,
@@ -14,6 +15,7 @@ import {
   MessagesSquare,
   MonitorSmartphone,
   ScrollText,
+  Server,
   SlidersHorizontal,
   SquareTerminal,
   Store,
@@ -35,7 +37,9 @@ export const PAGES = [
   { to: '/templates', icon: LayoutTemplate, label: 'templates' },
   { to: '/secrets', icon: Lock, label: 'secrets' },
   { to: '/keys', icon: KeyRound, label: 'keys' },
-] as const satisfies readonly { to: string; icon: LucideIcon; label: Label }[];
+  { to: '/activity', icon: Activity, label: 'activity' },
+  { to: '/system', icon: Server, label: 'system', forOperator: true },
+] as const satisfies readonly { to: string; icon: LucideIcon; label: Label; forOperator?: true }[];
 
 /** Second level: the pages of the agent that is open. */
 export const AGENT_PAGES = [

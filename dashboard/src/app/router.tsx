@@ -8,6 +8,7 @@ import {
   redirect,
 } from '@tanstack/react-router';
 
+import { readActivitySearch } from '../api/activitySearch';
 import { sessionQuery } from '../api/session';
 import type { Network } from '../api/storage';
 import { Skeleton } from '../components/Skeleton';
@@ -124,6 +125,22 @@ const vectors = createRoute({
   validateSearch: readFileSearch,
   component: lazyRouteComponent(() => import('../pages/storage/vectors'), 'StorageVectorsPage'),
 });
+const payments = createRoute({
+  getParentRoute: () => storage,
+  path: '/payments',
+  component: lazyRouteComponent(() => import('../pages/storage/payments'), 'StoragePaymentsPage'),
+});
+const activity = createRoute({
+  getParentRoute: () => shell,
+  path: '/activity',
+  validateSearch: readActivitySearch,
+  component: lazyRouteComponent(() => import('../pages/activity/activity'), 'ActivityPage'),
+});
+const system = createRoute({
+  getParentRoute: () => shell,
+  path: '/system',
+  component: lazyRouteComponent(() => import('../pages/system/system'), 'SystemPage'),
+});
 const skills = createRoute({
   getParentRoute: () => shell,
   path: '/skills',
@@ -224,7 +241,9 @@ const tree = root.addChildren([
     skills,
     hub,
     templates,
-    storage.addChildren([storageIndex, files, groups, gateways, vectors]),
+    storage.addChildren([storageIndex, files, groups, gateways, vectors, payments]),
+    activity,
+    system,
     missing,
   ]),
 ]);

@@ -48,6 +48,8 @@ export const de: typeof en = {
     terminal: 'Terminal',
     usage: 'Verbrauch',
     agentUsage: 'Verbrauch',
+    activity: 'Verlauf',
+    system: 'System',
     newAgent: 'Neuer Agent',
   },
   roles: { owner: 'Inhaber', editor: 'Bearbeiter', viewer: 'Leser' },

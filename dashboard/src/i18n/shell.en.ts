@@ -46,6 +46,8 @@ export const en = {
     terminal: 'Terminal',
     usage: 'Usage',
     agentUsage: 'Usage',
+    activity: 'Activity',
+    system: 'System',
     newAgent: 'New agent',
   },
   roles: { owner: 'Owner', editor: 'Editor', viewer: 'Viewer' },
