@@ -235,7 +235,7 @@ const tree = root.addChildren([
     home,
     agents,
     newAgent,
-    agent.addChildren([agentIndex, overview, chat, terminal, ...agentPages]),
+    agent.addChildren([agentIndex, overview, chat, ...agentPages]),
     secrets,
     keys,
     skills,
