@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 import typer
 
 from roost.cli.client import Data, ServerSession, load_session
+from roost.cli.completion import complete_gateways
 from roost.cli.output import (
     ExitCode,
     Output,
@@ -16,6 +17,7 @@ from roost.cli.output import (
     Yes,
     confirm_change,
     exit_with_error,
+    exit_with_unknown,
     print_line,
     print_record,
     print_rows,
@@ -23,7 +25,9 @@ from roost.cli.output import (
 from roost.core import clock
 
 commands = typer.Typer(help="Manage storage gateways, the addresses that serve files.", no_args_is_help=True)
-GatewayName = Annotated[str, typer.Argument(metavar="GATEWAY", help="The gateway's name or id.")]
+GatewayName = Annotated[
+    str, typer.Argument(metavar="GATEWAY", help="The gateway's name or id.", autocompletion=complete_gateways)
+]
 _Plugin = Annotated[int, typer.Argument(metavar="PLUGIN", help="1 shows wallet signatures, 2 applies swaps.")]
 _COLUMNS = ("domain", "url", "restrict", "created_at", "id")
 
@@ -160,14 +164,15 @@ def fetch_gateways(server: ServerSession) -> list[Mapping[str, Any]]:
 
 
 def find_gateway(server: ServerSession, gateway: str) -> Mapping[str, Any]:
-    found = [row for row in fetch_gateways(server) if gateway in (row["domain"], row["id"])]
+    gateways = fetch_gateways(server)
+    found = [row for row in gateways if gateway in (row["domain"], row["id"])]
     if not found:
-        exit_with_error(f"There is no gateway {gateway!r}; `roost gateways list` shows all.", ExitCode.NOT_FOUND)
+        exit_with_unknown("gateway", gateway, [row["domain"] for row in gateways], "roost gateways list")
     return found[0]
 
 
 def _print_gateway(record: Mapping[str, Any], output: OutputFormat) -> None:
-    if output is OutputFormat.JSON:
+    if output is not OutputFormat.TABLE:
         print_record(record, output)
         return
     policies = record["settings"]["restriction_policies"]

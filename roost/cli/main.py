@@ -9,6 +9,7 @@ from roost import __version__
 from roost.cli import (
     agents,
     channels,
+    contexts,
     devices,
     domains,
     engines,
@@ -36,11 +37,14 @@ from roost.cli import (
 from roost.cli.apply import apply_fleet
 from roost.cli.chat import chat_with_agent
 from roost.cli.clone import clone_agent
+from roost.cli.completion import complete_contexts
+from roost.cli.context_file import select_context
 from roost.cli.copy import copy_files
 from roost.cli.dashboard import open_dashboard
 from roost.cli.events import print_events
 from roost.cli.execute import PASS_THROUGH, exec_command
 from roost.cli.facilitator import run_facilitator
+from roost.cli.login import log_in, log_out
 from roost.cli.logs import print_logs
 from roost.cli.output import ExitCode, print_error
 from roost.cli.proxy_config import print_proxy_config
@@ -58,6 +62,8 @@ cli = typer.Typer(
 )
 cli.command("up")(server.start_server)
 cli.command("apply")(apply_fleet)
+cli.command("login")(log_in)
+cli.command("logout")(log_out)
 cli.command("chat")(chat_with_agent)
 cli.command("open")(agents.open_agent)
 cli.command("dashboard")(open_dashboard)
@@ -75,6 +81,7 @@ cli.command("scrub")(scrub_content)
 cli.command("facilitator")(run_facilitator)
 cli.add_typer(agents.commands, name="agents")
 cli.add_typer(channels.commands, name="channels")
+cli.add_typer(contexts.commands, name="contexts")
 cli.add_typer(devices.commands, name="devices")
 cli.add_typer(runtime_config.commands, name="config")
 cli.add_typer(engines.commands, name="engines")
@@ -108,11 +115,20 @@ def _print_version(requested: bool) -> None:
 
 @cli.callback()
 def root_command(
-    version: Annotated[
+    version: Annotated[  # noqa: ARG001 - its callback prints it
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
+    context: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Server to talk to: a context of `roost login`, or `local` for the data folder.",
+            autocompletion=complete_contexts,
+        ),
+    ] = None,
 ) -> None:
     """Roost: a self-hosted cloud for AI agents."""
+    select_context(context)
 
 
 def run_cli() -> None:

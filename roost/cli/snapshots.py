@@ -14,7 +14,7 @@ from roost.cli.output import (
     Yes,
     confirm_change,
     exit_with_error,
-    print_json,
+    print_document,
     print_line,
     print_record,
     print_rows,
@@ -47,8 +47,8 @@ def sync(agent: AgentName, data: Data = None, output: Output = OutputFormat.TABL
     """Take a snapshot of an agent's workspace now."""
     server = load_session(data)
     result = server.call("POST", f"{_path(server, agent)}/sync", timeout_seconds=_TIMEOUT_SECONDS)
-    if output is OutputFormat.JSON:
-        print_json(result)
+    if output is not OutputFormat.TABLE:
+        print_document(result, output)
         return
     print_line(f"{result['snapshotCid']} ({result['changeSummary']})")
     for file in result["skipped"]:
@@ -96,8 +96,8 @@ def diff(
         "to": find_snapshot(server, path, new)["snapshotCid"],
     }
     result = server.call("GET", f"{path}/diff?{urlencode(pair | ({'path': file} if file else {}))}")
-    if output is OutputFormat.JSON:
-        print_json(result)
+    if output is not OutputFormat.TABLE:
+        print_document(result, output)
     elif file:
         print_line(result["diff"] or f"{file} is the same in both.")
     else:

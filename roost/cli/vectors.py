@@ -9,6 +9,7 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from roost.cli.client import Data, ServerSession, load_session, path_segment
+from roost.cli.completion import complete_agents, complete_groups
 from roost.cli.files import Public, fetch_records, network_name
 from roost.cli.output import (
     ExitCode,
@@ -25,8 +26,8 @@ from roost.storage.unixfs.errors import InvalidCid
 
 commands = typer.Typer(help="Search the texts of files, and let agents do so.", no_args_is_help=True)
 _File = Annotated[str, typer.Argument(metavar="FILE", help="The file's id, CID or name.")]
-_Group = Annotated[str, typer.Argument(metavar="GROUP", help="The group's id or name.")]
-_Agent = Annotated[str, typer.Argument(metavar="AGENT", help="The agent's id or name.")]
+_Group = Annotated[str, typer.Argument(metavar="GROUP", help="The group's id or name.", autocompletion=complete_groups)]
+_Agent = Annotated[str, typer.Argument(metavar="AGENT", help="The agent's id or name.", autocompletion=complete_agents)]
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _COLUMNS = ("file_id", "name", "state", "chunks", "reason")
 _FIELDS = ("file_id", "name", "cid", "state", "chunks", "chunks_done", "model", "reason", "updated_at")
@@ -88,7 +89,7 @@ def query(
     server = load_session(data).storage_session()
     path = f"/v3/vectorize/groups/{_find_group(server, group, public)}/query"
     found = server.call("POST", path, {"text": text, "limit": limit})["data"]
-    if output is OutputFormat.JSON:
+    if output is not OutputFormat.TABLE:
         print_record(found, output)
         return
     for match in found["matches"]:

@@ -11,7 +11,7 @@ from roost.cli.output import (
     OutputFormat,
     error_console,
     exit_with_error,
-    print_json,
+    print_document,
     print_line,
     print_record,
     print_rows,
@@ -25,8 +25,8 @@ def list_versions(agent: AgentName, data: Data = None, output: Output = OutputFo
     server = load_session(data)
     with error_console.status("Loading ..."):
         found = server.call("GET", f"/v0/agents/{server.find_agent(agent)['agentId']}/available-agent-versions")
-    if output is OutputFormat.JSON:
-        print_json(found)
+    if output is not OutputFormat.TABLE:
+        print_document(found, output)
         return
     current = found["currentVersion"]
     known = found["availableVersions"]
@@ -54,8 +54,8 @@ def update_engine(
         return
     with error_console.status("Updating ..."):
         done = server.call("POST", path, {"tag": to} if to else {}, timeout_seconds=_UPDATE_TIMEOUT_SECONDS)
-    if output is OutputFormat.JSON:
-        print_json(done)
+    if output is not OutputFormat.TABLE:
+        print_document(done, output)
     elif done["success"]:
         print_line(done["output"])
     if not done["success"]:
