@@ -1,4 +1,4 @@
-"""`roost agents ...`: list, create, fork, export, import, show, delete, restart, token, open, logs, exec, shell."""
+"""`roost agents ...`: the verbs of agents."""
 
 import sys
 import webbrowser
@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from roost.cli.agent_profile import list_engines, show_status, update_profile
 from roost.cli.agent_skills import Acknowledge, find_references, print_agent_skills
 from roost.cli.apply import print_fleet
 from roost.cli.archives import export_agent, import_agent
@@ -206,6 +207,9 @@ def open_agent(
         sys.stdout.write(f"{link}\n")
 
 
+commands.command("update")(update_profile)
+commands.command("status")(show_status)
+commands.command("engines")(list_engines)
 commands.command("export")(export_agent)
 commands.command("import")(import_agent)
 commands.command("logs")(print_logs)

@@ -1,4 +1,4 @@
-"""`roost gateways ...`: list, create, show, delete, allow, refuse, install, uninstall, analytics."""
+"""`roost gateways ...`: list, create, show, delete, check, allow, refuse, plugins, install, uninstall, analytics."""
 
 from collections.abc import Mapping
 from datetime import timedelta
@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 
 import typer
 
-from roost.cli.client import Data, ServerSession, load_session
+from roost.cli.client import Data, ServerSession, load_session, path_segment
 from roost.cli.completion import complete_gateways
 from roost.cli.output import (
     ExitCode,
@@ -105,6 +105,30 @@ def refuse(
                 print_line("Removed.")
                 return
     exit_with_error(f"{found['domain']} has no access control {control!r}.", ExitCode.NOT_FOUND)
+
+
+@commands.command()
+def check(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="First label of a host name.", parser=path_segment)],
+    data: Data = None,
+    output: Output = OutputFormat.TABLE,
+) -> None:
+    """Check whether a gateway's name is taken, by anyone."""
+    print_record(load_session(data).storage_session().call("GET", f"/v3/gateways/exists/{name}")["data"], output)
+
+
+@commands.command("plugins")
+def list_plugins(data: Data = None, output: Output = OutputFormat.TABLE) -> None:
+    """List the plugins that gateways can have, and the gateways that have each."""
+    server = load_session(data).storage_session()
+    domains = {row["id"]: row["domain"] for row in fetch_gateways(server)}
+    installed = server.call("GET", "/v3/gateways/plugins")["data"]
+    plugins = server.call("GET", "/v3/gateways/plugins/marketplace")["data"]
+    rows = [
+        {**plugin, "gateways": [domains[row["gateway_id"]] for row in installed if row["plugin_id"] == plugin["id"]]}
+        for plugin in plugins
+    ]
+    print_rows(rows, ("id", "name", "gateways", "description"), output)
 
 
 @commands.command()

@@ -1,9 +1,12 @@
 """The `roost` program: its command groups and top-level commands."""
 
 import sys
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Protocol
 
 import typer
+from rich.markup import escape
+from typer.main import get_command
 
 from roost import __version__
 from roost.cli import (
@@ -21,6 +24,7 @@ from roost.cli import (
     hub,
     keys,
     payments,
+    pins,
     routes,
     runtime_config,
     scripts,
@@ -29,10 +33,12 @@ from roost.cli import (
     signatures,
     skills,
     snapshots,
+    swaps,
     tasks,
     templates,
     vectors,
     webhooks,
+    workspace_files,
 )
 from roost.cli.apply import apply_fleet
 from roost.cli.chat import chat_with_agent
@@ -42,8 +48,10 @@ from roost.cli.context_file import select_context
 from roost.cli.copy import copy_files
 from roost.cli.dashboard import open_dashboard
 from roost.cli.events import print_events
+from roost.cli.examples import examples_of
 from roost.cli.execute import PASS_THROUGH, exec_command
 from roost.cli.facilitator import run_facilitator
+from roost.cli.file_links import create_link, create_upload_link
 from roost.cli.login import log_in, log_out
 from roost.cli.logs import print_logs
 from roost.cli.output import ExitCode, print_error
@@ -97,14 +105,19 @@ cli.add_typer(tasks.commands, name="tasks")
 cli.add_typer(templates.commands, name="templates")
 cli.add_typer(secrets.commands, name="secrets")
 cli.add_typer(scripts.commands, name="scripts")
+files.commands.command("link")(create_link)
+files.commands.command("upload-link")(create_upload_link)
 cli.add_typer(files.commands, name="files")
 cli.add_typer(groups.commands, name="groups")
 gateways.commands.add_typer(gateway_domains.commands, name="domains")
 cli.add_typer(gateways.commands, name="gateways")
+cli.add_typer(pins.commands, name="pins")
 cli.add_typer(payments.commands, name="payments")
 cli.add_typer(signatures.commands, name="signatures")
+cli.add_typer(swaps.commands, name="swaps")
 cli.add_typer(vectors.commands, name="vectors")
 cli.add_typer(webhooks.commands, name="webhooks")
+cli.add_typer(workspace_files.commands, name="workspace")
 
 
 def _print_version(requested: bool) -> None:
@@ -131,10 +144,16 @@ def root_command(
     select_context(context)
 
 
+class _HelpedCommand(Protocol):
+    epilog: str | None
+
+
 def run_cli() -> None:
     """Run the command line; print an expected problem as one line and exit with its code."""
+    program = get_command(cli)
+    _add_examples(program, ())
     try:
-        cli()
+        program(prog_name="roost")
     except Problem as problem:
         print_error(problem.message)
         sys.exit(ExitCode.USAGE if problem.kind is ProblemKind.INVALID else ExitCode.FAILED)
@@ -143,3 +162,12 @@ def run_cli() -> None:
             raise
         print_error("An argument is not UTF-8 text.")
         sys.exit(ExitCode.USAGE)
+
+
+def _add_examples(command: _HelpedCommand, path: tuple[str, ...]) -> None:
+    """Show examples below the help of a command and of all below it."""
+    below: Mapping[str, _HelpedCommand] = getattr(command, "commands", {})
+    if path:
+        command.epilog = escape("\n".join(["Examples:", *examples_of(path, is_noun=bool(below))]))
+    for name, one in below.items():
+        _add_examples(one, (*path, name))

@@ -1,4 +1,4 @@
-"""`roost snapshots ...`: list, sync, reset, diff, label."""
+"""`roost snapshots ...`: list, sync, status, reset, diff, label."""
 
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
@@ -53,6 +53,13 @@ def sync(agent: AgentName, data: Data = None, output: Output = OutputFormat.TABL
     print_line(f"{result['snapshotCid']} ({result['changeSummary']})")
     for file in result["skipped"]:
         print_line(f"Skipped: {file['path']} ({_REASONS.get(file['reason'], file['reason'])})")
+
+
+@commands.command()
+def status(agent: AgentName, data: Data = None, output: Output = OutputFormat.TABLE) -> None:
+    """Show when an agent's workspace was last saved, and as which snapshot."""
+    server = load_session(data)
+    print_record(server.call("GET", f"{_path(server, agent)}/sync"), output, ("message", "lastSync", "snapshotCid"))
 
 
 @commands.command()

@@ -1,4 +1,4 @@
-"""`roost templates ...`: list, show, submit, update, archive, check."""
+"""`roost templates ...`: list, show, submit, update, archive, check, validate, refs."""
 
 import asyncio
 from pathlib import Path
@@ -129,6 +129,35 @@ def check(
             print_line(f"The template is valid; its workspace has {len(found.files)} files.")
     if found.errors:
         raise typer.Exit(ExitCode.USAGE)
+
+
+@commands.command()
+def validate(
+    url: _GitUrl, ref: _Ref = None, path: _Path = None, data: Data = None, output: Output = OutputFormat.TABLE
+) -> None:
+    """Check on the server whether a repository holds a valid template. Nothing is stored; exits with 2 if not."""
+    body = drop_none({"gitUrl": url, "ref": ref, "path": path})
+    found = load_session(data).call("POST", "/v0/templates/validate", body, timeout_seconds=_FETCH_SECONDS)
+    if output is not OutputFormat.TABLE:
+        print_document(found, output)
+        return
+    for fault in found["warnings"]:
+        where = f"{fault['path']}: " if fault["path"] else ""
+        print_line(f"Warning: {where}{fault['message']}")
+    print_line(f"The template is valid at {found['commitSha']}; its workspace has {len(found['files'])} files.")
+
+
+@commands.command("refs")
+def list_refs(url: _GitUrl, data: Data = None, output: Output = OutputFormat.TABLE) -> None:
+    """List the branches and tags of a public Git repository, as the server sees it."""
+    found = load_session(data).call("POST", "/v0/templates/refs", {"gitUrl": url}, timeout_seconds=_FETCH_SECONDS)
+    if output is not OutputFormat.TABLE:
+        print_document(found, output)
+        return
+    rows = [{**ref, "kind": kind} for kind, field in (("branch", "branches"), ("tag", "tags")) for ref in found[field]]
+    for row in rows:
+        row["default"] = "yes" if row["kind"] == "branch" and row["name"] == found["defaultBranch"] else ""
+    print_rows(rows, ("kind", "name", "commitSha", "default"), output)
 
 
 async def _inspect(path: Path) -> "InspectedTemplate":

@@ -1,4 +1,7 @@
-"""`roost vectors ...`: add, show, query, remove, grant, revoke. Files and groups are named by id or by name."""
+"""`roost vectors ...`: add, show, query, remove, groups, agents, grant, revoke.
+
+Files and groups are named by id or by name.
+"""
 
 import re
 import time
@@ -122,6 +125,21 @@ def revoke(group: _Group, agent: _Agent, public: Public = False, data: Data = No
     """Take that permission from an agent."""
     _change_grant("DELETE", group, agent, public, load_session(data))
     print_line(f"{agent} may not search {group}.")
+
+
+@commands.command("groups")
+def list_groups(data: Data = None, output: Output = OutputFormat.TABLE) -> None:
+    """List the groups that can be searched."""
+    server = load_session(data).storage_session()
+    print_rows(server.call("GET", "/v3/vectorize/groups")["data"]["groups"], ("id", "name", "network"), output)
+
+
+@commands.command("agents")
+def list_agents(group: _Group, public: Public = False, data: Data = None, output: Output = OutputFormat.TABLE) -> None:
+    """List the agents that may search a group."""
+    server = load_session(data).storage_session()
+    found = server.call("GET", f"/v3/vectorize/groups/{_find_group(server, group, public)}/agents")["data"]["agents"]
+    print_rows(found, ("agent_id", "created_at"), output)
 
 
 def _change_grant(method: str, group: str, agent: str, public: bool, session: ServerSession) -> None:
