@@ -1,14 +1,18 @@
 """The `roost` program: its command groups and top-level commands."""
 
 import sys
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Protocol
 
 import typer
+from rich.markup import escape
+from typer.main import get_command
 
 from roost import __version__
 from roost.cli import (
     agents,
     channels,
+    contexts,
     devices,
     domains,
     engines,
@@ -20,6 +24,7 @@ from roost.cli import (
     hub,
     keys,
     payments,
+    pins,
     routes,
     runtime_config,
     scripts,
@@ -28,19 +33,26 @@ from roost.cli import (
     signatures,
     skills,
     snapshots,
+    swaps,
     tasks,
     templates,
     vectors,
     webhooks,
+    workspace_files,
 )
 from roost.cli.apply import apply_fleet
 from roost.cli.chat import chat_with_agent
 from roost.cli.clone import clone_agent
+from roost.cli.completion import complete_contexts
+from roost.cli.context_file import select_context
 from roost.cli.copy import copy_files
 from roost.cli.dashboard import open_dashboard
 from roost.cli.events import print_events
+from roost.cli.examples import examples_of
 from roost.cli.execute import PASS_THROUGH, exec_command
 from roost.cli.facilitator import run_facilitator
+from roost.cli.file_links import create_link, create_upload_link
+from roost.cli.login import log_in, log_out
 from roost.cli.logs import print_logs
 from roost.cli.output import ExitCode, print_error
 from roost.cli.proxy_config import print_proxy_config
@@ -58,6 +70,8 @@ cli = typer.Typer(
 )
 cli.command("up")(server.start_server)
 cli.command("apply")(apply_fleet)
+cli.command("login")(log_in)
+cli.command("logout")(log_out)
 cli.command("chat")(chat_with_agent)
 cli.command("open")(agents.open_agent)
 cli.command("dashboard")(open_dashboard)
@@ -75,6 +89,7 @@ cli.command("scrub")(scrub_content)
 cli.command("facilitator")(run_facilitator)
 cli.add_typer(agents.commands, name="agents")
 cli.add_typer(channels.commands, name="channels")
+cli.add_typer(contexts.commands, name="contexts")
 cli.add_typer(devices.commands, name="devices")
 cli.add_typer(runtime_config.commands, name="config")
 cli.add_typer(engines.commands, name="engines")
@@ -90,14 +105,19 @@ cli.add_typer(tasks.commands, name="tasks")
 cli.add_typer(templates.commands, name="templates")
 cli.add_typer(secrets.commands, name="secrets")
 cli.add_typer(scripts.commands, name="scripts")
+files.commands.command("link")(create_link)
+files.commands.command("upload-link")(create_upload_link)
 cli.add_typer(files.commands, name="files")
 cli.add_typer(groups.commands, name="groups")
 gateways.commands.add_typer(gateway_domains.commands, name="domains")
 cli.add_typer(gateways.commands, name="gateways")
+cli.add_typer(pins.commands, name="pins")
 cli.add_typer(payments.commands, name="payments")
 cli.add_typer(signatures.commands, name="signatures")
+cli.add_typer(swaps.commands, name="swaps")
 cli.add_typer(vectors.commands, name="vectors")
 cli.add_typer(webhooks.commands, name="webhooks")
+cli.add_typer(workspace_files.commands, name="workspace")
 
 
 def _print_version(requested: bool) -> None:
@@ -108,17 +128,32 @@ def _print_version(requested: bool) -> None:
 
 @cli.callback()
 def root_command(
-    version: Annotated[
+    version: Annotated[  # noqa: ARG001 - its callback prints it
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
+    context: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Server to talk to: a context of `roost login`, or `local` for the data folder.",
+            autocompletion=complete_contexts,
+        ),
+    ] = None,
 ) -> None:
     """Roost: a self-hosted cloud for AI agents."""
+    select_context(context)
+
+
+class _HelpedCommand(Protocol):
+    epilog: str | None
 
 
 def run_cli() -> None:
     """Run the command line; print an expected problem as one line and exit with its code."""
+    program = get_command(cli)
+    _add_examples(program, ())
     try:
-        cli()
+        program(prog_name="roost")
     except Problem as problem:
         print_error(problem.message)
         sys.exit(ExitCode.USAGE if problem.kind is ProblemKind.INVALID else ExitCode.FAILED)
@@ -127,3 +162,12 @@ def run_cli() -> None:
             raise
         print_error("An argument is not UTF-8 text.")
         sys.exit(ExitCode.USAGE)
+
+
+def _add_examples(command: _HelpedCommand, path: tuple[str, ...]) -> None:
+    """Show examples below the help of a command and of all below it."""
+    below: Mapping[str, _HelpedCommand] = getattr(command, "commands", {})
+    if path:
+        command.epilog = escape("\n".join(["Examples:", *examples_of(path, is_noun=bool(below))]))
+    for name, one in below.items():
+        _add_examples(one, (*path, name))

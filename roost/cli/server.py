@@ -9,8 +9,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from roost.cli.client import Data, has_other_database, is_data_folder, load_local_settings
-from roost.cli.output import ExitCode, Output, OutputFormat, print_field, print_json, print_rows, write_output
+from roost.cli.client import Data
+from roost.cli.data_folder import has_other_database, is_data_folder, load_local_settings
+from roost.cli.output import (
+    ExitCode,
+    Output,
+    OutputFormat,
+    print_document,
+    print_field,
+    print_json,
+    print_rows,
+    write_output,
+)
 from roost.core.sensitive import Sensitive
 
 if TYPE_CHECKING:
@@ -48,8 +58,8 @@ def run_doctor(data: Data = None, output: Output = OutputFormat.TABLE) -> None:
 
     settings = _add_flags_of_server(load_local_settings(data))
     rows = run_checks(settings) if is_data_folder(settings) else _check_machine(settings)
-    if output is OutputFormat.JSON:
-        print_json(rows)
+    if output is not OutputFormat.TABLE:
+        print_document(rows, output)
     else:
         width = max(len(row["part"]) for row in rows)
         for row in rows:
