@@ -9,6 +9,14 @@ Document.prototype.createElement = function (...given) {
 };
 const setAttribute = Element.prototype.setAttribute;
 Element.prototype.setAttribute = function (name, value) {
-  if (name === 'style' && 'style' in this) this.style.cssText = value;
+  if (name.toLowerCase() === 'style') this.style.cssText = value;
   else setAttribute.call(this, name, value);
 };
+const markup = Object.getOwnPropertyDescriptor(Element.prototype, 'innerHTML');
+Object.defineProperty(Element.prototype, 'innerHTML', {
+  ...markup,
+  set(value) {
+    markup.set.call(this, String(value).replace(/(<[a-z][^<>]*?) style="/gi, '$1 data-shim-style="'));
+    for (const element of this.querySelectorAll('[data-shim-style]')) element.style.cssText = element.dataset.shimStyle;
+  },
+});

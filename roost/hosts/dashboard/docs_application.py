@@ -20,8 +20,9 @@ BUILT_DOCS = Path(__file__).with_name("docs")
 PREFIX = "/docs"
 _NONCE = b"__NONCE__"
 _NOT_FOUND = "/404.html"
+_SEARCH_STYLE = "'sha256-NwSx/R2V/U4jnW0Tq5pQ53Y/rzPVJ4dqE7D6UTA/J1k='"  # which Zensical's search makes for its dialog
 _POLICY = (
-    "default-src 'none'; script-src {docs}; style-src {docs}{nonce}; img-src {docs} data:; font-src {docs}; "
+    "default-src 'none'; script-src {docs}; style-src {docs} {inline}; img-src {docs} data:; font-src {docs}; "
     "connect-src {docs} {api}; worker-src {docs}; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 _HOST = re.compile(r"[\w.:\[\]-]+", re.ASCII)
@@ -68,14 +69,17 @@ def _site_response(scope: Scope, file: StaticFile, *, status: int) -> Response:
     fields = {
         "cache-control": "no-cache",
         "content-type": file.media_type,
-        "content-security-policy": _policy(scope, f" 'nonce-{nonce}'"),
+        "content-security-policy": _policy(scope, f"'nonce-{nonce}'"),
     }
     return make_response(status, file.content.replace(_NONCE, nonce.encode()), fields, is_head=is_head)
 
 
-def _policy(scope: Scope, nonce: str = "") -> str:
-    """Return the policy of a response; sources with a path need the origin under which the browser knows the server."""
+def _policy(scope: Scope, inline: str = _SEARCH_STYLE) -> str:
+    """Return the policy of a response. inline: the source of styles inside the page.
+
+    Sources with a path need the origin under which the browser knows the server.
+    """
     host = header_fields(scope).get("host", "")
     origin = f"{scope['scheme']}://{host}" if _HOST.fullmatch(host) else ""
     docs, api = (f"{origin}{PREFIX}/", f"{origin}/openapi") if origin else ("'self'", "'self'")
-    return _POLICY.format(docs=docs, api=api, nonce=nonce)
+    return _POLICY.format(docs=docs, api=api, inline=inline)
