@@ -107,10 +107,11 @@ def build_site() -> None:
 
 
 def finish_site(site: Path) -> None:
-    """Move scripts of pages into files, put drawings into pages, and compress what is sent often."""
+    """Move scripts of pages into files, put drawings into pages, and let the keyboard scroll code."""
     for page in site.rglob("*.html"):
         up = relpath(site, page.parent)
-        text = DRAWING.sub(lambda found: drawing(found[1]), page.read_text())
+        text = page.read_text().replace("<pre><span></span><code>", '<pre><span></span><code tabindex="0">')
+        text = DRAWING.sub(lambda found: drawing(found[1]), text)
         text = SCRIPT.sub(lambda found: moved_script(site, up, found[1]), text)  # noqa: B023 - called at once
         page.write_text(text)
 

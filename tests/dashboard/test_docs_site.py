@@ -36,8 +36,8 @@ async def test_search_finds_words_of_pages(browser: Browser, server: RunningServ
     async with visiting(browser, server) as visit:
         await visit.open("/docs/guides/agents/")
         await visit.page.keyboard.press("Control+k")
-        await visit.page.keyboard.type("facilitator")
-        found = visit.page.get_by_role("link").filter(has_text="Payments").first
+        await visit.page.get_by_placeholder("Search").fill("facilitator")
+        found = visit.page.get_by_role("link").filter(has_text="Facilitators")
         await found.wait_for()
         await visit.picture("desktop-docs-search")
         await found.click()
