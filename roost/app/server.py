@@ -29,6 +29,8 @@ from roost.drivers.tls_proxy.contract import TlsListeners, TlsProxy
 from roost.hosts.application import create_application
 from roost.hosts.certificate_names import permission_router
 from roost.hosts.dashboard.application import DashboardApp
+from roost.hosts.dashboard.docs_application import BUILT_DOCS, DocsApp
+from roost.hosts.dashboard.static_files import StaticFiles
 from roost.hosts.edge.dependencies import ProxyDependencies
 from roost.hosts.edge.protocol import EdgeHttpProtocol, edge_protocol
 from roost.hosts.health import Check, ServerHealth, pass_checks
@@ -126,7 +128,7 @@ def build_server(settings: Settings, drivers: Drivers, tls_listeners: TlsListene
     responses = ResponseCache(lambda: core.db.version)
     content_responses = ContentResponses(storage.content.reader, resizer)
     paid_content = PaidContent(storage.resolver, content_responses, storage.payments, core.addresses.gateway_origin)
-    dashboard = DashboardApp(api, core.dashboard_files)
+    dashboard = DashboardApp(DocsApp(api, StaticFiles(BUILT_DOCS)), core.dashboard_files)
     gateway = StorageGatewayApp(
         dashboard, storage.resolver, content_responses, storage.hit_counter, responses, paid_content
     )

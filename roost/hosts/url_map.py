@@ -101,6 +101,7 @@ URL_MAP = (
     UrlRule("/tls/permission", hosts=frozenset({HostKind.LOCAL}), is_rate_limited=False),  # Caddy asks, ours or another
     UrlRule("/healthz|/readyz", is_rate_limited=False),
     UrlRule("/openapi|/.well-known/roost"),
+    UrlRule("/docs(/.*)?", UrlFamily.DOCS, hosts=_MANAGED, needs_dashboard=True),
     DASHBOARD,  # every path outside the APIs
     UrlRule(),
 )
