@@ -30,6 +30,7 @@ from roost.agents.snapshots import api as snapshots
 from roost.agents.tasks import api as tasks
 from roost.agents.templates import api as templates
 from roost.agents.terminals import api as terminals
+from roost.agents.usage import api as usage
 from roost.agents.versions import api as versions
 from roost.core.sensitive import Sensitive
 from roost.events import api as events
@@ -85,6 +86,7 @@ _ROUTERS = (
     runtime_config.router,
     logs.router,
     models.router,
+    usage.router,
     platform.router,
     sign_in.router,
     sessions.router,

@@ -3,6 +3,7 @@ import {
   Bot,
   CalendarClock,
   Camera,
+  ChartColumn,
   FolderTree,
   HardDrive,
   House,
@@ -34,6 +35,7 @@ export const PAGES = [
   { to: '/templates', icon: LayoutTemplate, label: 'templates' },
   { to: '/secrets', icon: Lock, label: 'secrets' },
   { to: '/keys', icon: KeyRound, label: 'keys' },
+  { to: '/usage', icon: ChartColumn, label: 'usage' },
 ] as const satisfies readonly { to: string; icon: LucideIcon; label: Label }[];
 
 /** Second level: the pages of the agent that is open. */
@@ -49,4 +51,5 @@ export const AGENT_PAGES = [
   { to: '/agents/$id/channels', icon: MessagesSquare, label: 'channels' },
   { to: '/agents/$id/devices', icon: MonitorSmartphone, label: 'devices' },
   { to: '/agents/$id/config', icon: SlidersHorizontal, label: 'config' },
+  { to: '/agents/$id/usage', icon: ChartColumn, label: 'agentUsage' },
 ] as const satisfies readonly { to: string; icon: LucideIcon; label: Label }[];

@@ -10,6 +10,7 @@ import {
 
 import { sessionQuery } from '../api/session';
 import type { Network } from '../api/storage';
+import { PERIODS, type Period } from '../api/usage';
 import { Skeleton } from '../components/Skeleton';
 import { Shell } from './Shell';
 import { PageNotFound, PageProblem } from './problems';
@@ -186,6 +187,25 @@ const terminal = createRoute({
   component: lazyRouteComponent(() => import('../pages/agents/terminal'), 'AgentTerminalPage'),
 });
 
+/** Return the number of days of an address. */
+function readUsageSearch(search: Record<string, unknown>): { days?: Period } {
+  const days = PERIODS.find((period) => period === Number(search.days));
+  return days === undefined ? {} : { days };
+}
+
+const agentUsage = createRoute({
+  getParentRoute: () => agent,
+  path: '/usage',
+  validateSearch: readUsageSearch,
+  component: lazyRouteComponent(() => import('../pages/usage/agent'), 'AgentUsagePage'),
+});
+const usage = createRoute({
+  getParentRoute: () => shell,
+  path: '/usage',
+  validateSearch: readUsageSearch,
+  component: lazyRouteComponent(() => import('../pages/usage/tenant'), 'UsagePage'),
+});
+
 const agentPages = [logs, agentFiles, snapshots, tasks, agentSecrets, channels, devices, config] as const;
 
 const missing = createRoute({ getParentRoute: () => shell, path: '$', component: PageNotFound });
@@ -196,13 +216,14 @@ const tree = root.addChildren([
     home,
     agents,
     newAgent,
-    agent.addChildren([agentIndex, overview, chat, terminal, ...agentPages]),
+    agent.addChildren([agentIndex, overview, chat, terminal, agentUsage, ...agentPages]),
     secrets,
     keys,
     skills,
     hub,
     templates,
     storage.addChildren([storageIndex, files, groups, gateways, vectors]),
+    usage,
     missing,
   ]),
 ]);
