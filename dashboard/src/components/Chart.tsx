@@ -9,7 +9,7 @@ import styles from './Chart.module.css';
 
 export interface Series {
   readonly title: string;
-  readonly color: '--accent' | '--warn';
+  readonly shade: 'strong' | 'soft';
   readonly values: readonly number[];
 }
 
@@ -20,22 +20,26 @@ interface Props {
   /** Drawn on top of each other, the first one at the bottom. */
   series: readonly Series[];
   format: (value: number) => string;
-  dayTitle: string;
+  /** Names the sums in the legend, while no day is pointed at. */
+  totalTitle: string;
 }
 
 const HEIGHT_PIXELS = 220;
 const DAY_SECONDS = 86_400;
-const AXIS_PIXELS = 64;
+const AXIS_PIXELS = 56;
+const DAYS_PIXELS = 30;
 const WIDEST_BAR = 44;
+const SHADES = { strong: 'var(--accent)', soft: 'color-mix(in srgb, var(--accent) 42%, var(--surface))' };
 const STEPS = Array.from({ length: 16 }, (_, digits) => [1, 2, 5].map((first) => first * 10 ** digits)).flat();
 
 /** Stacked bars by day. Show the same numbers in a table beside it: to readers of the screen it is a picture. */
-export function Chart({ label, days, series, format, dayTitle }: Props) {
+export function Chart({ label, days, series, format, totalTitle }: Props) {
   const { language } = useLanguage();
   const host = useRef<HTMLDivElement>(null);
   useEffect(() => {
     const element = host.current!;
-    const draw = () => new uPlot(chartOptions(element, { days, series, format, dayTitle, label }, language), chartData(days, series), element);
+    const props = { label, days, series, format, totalTitle };
+    const draw = () => new uPlot(chartOptions(element, props, language), chartData(days, series), element);
     let chart = draw();
     const observer = new ResizeObserver(() => chart.setSize({ width: element.clientWidth, height: HEIGHT_PIXELS }));
     observer.observe(element);
@@ -48,7 +52,7 @@ export function Chart({ label, days, series, format, dayTitle }: Props) {
       observer.disconnect();
       chart.destroy();
     };
-  }, [days, series, format, dayTitle, label, language]);
+  }, [days, series, format, totalTitle, label, language]);
   return <div ref={host} className={styles.chart} role="img" aria-label={label} />;
 }
 
@@ -64,8 +68,8 @@ function chartOptions(element: HTMLElement, props: Props, language: string): uPl
   const { series, format, days } = props;
   const short = new Intl.DateTimeFormat(language, { day: 'numeric', month: 'short', timeZone: 'UTC' });
   const day = (seconds: number) => short.format(seconds * 1000);
-  const muted = colorOf(element, '--muted');
-  const axis = { stroke: muted, grid: { stroke: colorOf(element, '--line'), width: 1 }, ticks: { show: false } };
+  const muted = colorOf(element, 'var(--muted)');
+  const axis = { stroke: muted, grid: { stroke: colorOf(element, 'var(--line)'), width: 1 }, ticks: { show: false } };
   const bars = uPlot.paths.bars!({ size: [0.72, WIDEST_BAR], radius: 0.12 });
   return {
     width: element.clientWidth,
@@ -78,17 +82,17 @@ function chartOptions(element: HTMLElement, props: Props, language: string): uPl
       y: { range: (_, __, most) => [0, most > 0 ? most * 1.05 : 1] },
     },
     axes: [
-      { ...axis, grid: { show: false }, space: 72, values: (_, splits) => splits.map(day) },
+      { ...axis, grid: { show: false }, size: DAYS_PIXELS, space: 72, values: (_, splits) => splits.map(day) },
       { ...axis, size: AXIS_PIXELS, incrs: STEPS, values: (_, splits) => splits.map(format) },
     ],
     legend: { markers: { width: 0 } },
     series: [
-      { label: props.dayTitle, value: (_, seconds) => (seconds === null ? '' : day(seconds)) },
+      { label: '', value: (_, seconds: number | null) => (seconds === null ? props.totalTitle : day(seconds)) },
       ...series
-        .map(({ title, color, values }) => ({
+        .map(({ title, shade, values }) => ({
           label: title,
           width: 0,
-          fill: colorOf(element, color),
+          fill: colorOf(element, SHADES[shade]),
           points: { show: false },
           paths: bars,
           value: (_: uPlot, __: number, ___: number, index: number | null) =>
@@ -100,8 +104,8 @@ function chartOptions(element: HTMLElement, props: Props, language: string): uPl
 }
 
 /** Return a colour of the style sheet as a canvas takes it. */
-function colorOf(element: HTMLElement, name: string): string {
-  element.style.color = `var(${name})`;
+function colorOf(element: HTMLElement, value: string): string {
+  element.style.color = value;
   const { color } = getComputedStyle(element);
   element.style.color = '';
   return color;

@@ -7,6 +7,8 @@ export const de: typeof en = {
   days: (count) => `${count} Tage`,
   tokens: 'Tokens',
   tokensByDay: 'Tokens pro Tag',
+  promptShort: 'Anfrage',
+  completionShort: 'Antwort',
   requests: 'Anfragen an Modelle',
   prompt: 'Tokens der Anfragen',
   completion: 'Tokens der Antworten',

@@ -5,6 +5,8 @@ export const en = {
   days: (count: number) => `${count} days`,
   tokens: 'Tokens',
   tokensByDay: 'Tokens by day',
+  promptShort: 'Prompt',
+  completionShort: 'Completion',
   requests: 'Requests to models',
   prompt: 'Prompt tokens',
   completion: 'Completion tokens',

@@ -27,7 +27,7 @@ export function DayChart({ label, days, series, format, exact }: Props) {
   return (
     <div className={styles.chart}>
       <h3>{label}</h3>
-      <Chart label={label} days={days} series={series} format={format} dayTitle={t.day} />
+      <Chart label={label} days={days} series={series} format={format} totalTitle={t.total} />
       <details>
         <summary>{t.asTable}</summary>
         <Table label={label} columns={columns} rows={newestFirst} rowKey={(index) => days[index]!} />

@@ -27,8 +27,8 @@ export function TokenSections({ report, action, nameAgent }: Props) {
   const days = useMemo(() => report.days.map(({ day }) => day), [report]);
   const series = useMemo(
     (): Series[] => [
-      { title: t.prompt, color: '--accent', values: report.days.map(({ promptTokens }) => promptTokens) },
-      { title: t.completion, color: '--warn', values: report.days.map(({ completionTokens }) => completionTokens) },
+      { title: t.prompt, shade: 'strong', values: report.days.map(({ promptTokens }) => promptTokens) },
+      { title: t.completion, shade: 'soft', values: report.days.map(({ completionTokens }) => completionTokens) },
     ],
     [report, t],
   );
@@ -49,18 +49,16 @@ export function TokenSections({ report, action, nameAgent }: Props) {
         ]}
       />
       <DayChart label={t.tokensByDay} days={days} series={series} format={short} exact={exact} />
-      <div className={styles.tables}>
-        <CountTable title={t.models} name={t.model} rows={report.models} label={({ model }) => model} rowKey={({ model }) => model} />
-        {nameAgent && (
-          <CountTable
-            title={t.agents}
-            name={t.agent}
-            rows={report.agents}
-            label={({ agentId }) => nameAgent(agentId)}
-            rowKey={({ agentId }) => agentId ?? ''}
-          />
-        )}
-      </div>
+      <CountTable title={t.models} name={t.model} rows={report.models} label={({ model }) => model} rowKey={({ model }) => model} />
+      {nameAgent && (
+        <CountTable
+          title={t.agents}
+          name={t.agent}
+          rows={report.agents}
+          label={({ agentId }) => nameAgent(agentId)}
+          rowKey={({ agentId }) => agentId ?? ''}
+        />
+      )}
     </Section>
   );
 }
@@ -77,13 +75,13 @@ function CountTable<Row extends UsageCount>({ title, name, rows, label, rowKey }
   const t = useText(usage);
   const { exact } = useNumbers();
   const columns: Column<Row>[] = [
-    { id: 'name', title: name, cell: label },
-    { id: 'prompt', title: t.prompt, align: 'end', cell: ({ promptTokens }) => exact(promptTokens) },
-    { id: 'completion', title: t.completion, align: 'end', cell: ({ completionTokens }) => exact(completionTokens) },
+    { id: 'name', title: name, cell: (row) => <span className={styles.name}>{label(row)}</span> },
+    { id: 'prompt', title: t.promptShort, align: 'end', cell: ({ promptTokens }) => exact(promptTokens) },
+    { id: 'completion', title: t.completionShort, align: 'end', cell: ({ completionTokens }) => exact(completionTokens) },
     { id: 'requests', title: t.gatewayRequest, align: 'end', secondary: true, cell: ({ requests }) => exact(requests) },
   ];
   return (
-    <div>
+    <div className={styles.counts}>
       <h3>{title}</h3>
       <Table label={title} columns={columns} rows={rows} rowKey={rowKey} />
     </div>

@@ -119,11 +119,11 @@ function GatewayCharts({ periods }: { periods: readonly GatewayPeriod[] }) {
   const { exact, short, bytes } = useNumbers();
   const days = useMemo(() => periods.map((one) => one.period_start_time), [periods]);
   const requests = useMemo(
-    (): Series[] => [{ title: t.gatewayRequest, color: '--accent', values: periods.map((one) => one.requests) }],
+    (): Series[] => [{ title: t.gatewayRequest, shade: 'strong', values: periods.map((one) => one.requests) }],
     [periods, t],
   );
   const sent = useMemo(
-    (): Series[] => [{ title: t.gatewayByte, color: '--accent', values: periods.map((one) => one.bandwidth) }],
+    (): Series[] => [{ title: t.gatewayByte, shade: 'strong', values: periods.map((one) => one.bandwidth) }],
     [periods, t],
   );
   return (
