@@ -58,6 +58,7 @@ from roost.cli.output import ExitCode, print_error
 from roost.cli.proxy_config import print_proxy_config
 from roost.cli.scrub import scrub_content
 from roost.cli.shell import open_shell
+from roost.cli.usage import print_usage
 from roost.cli.versions import list_versions, update_engine
 from roost.core.problem import Problem, ProblemKind
 from roost.core.sanitize import is_storable
@@ -81,6 +82,7 @@ cli.command("exec", context_settings=PASS_THROUGH)(exec_command)
 cli.command("shell", context_settings=PASS_THROUGH)(open_shell)
 cli.command("cp")(copy_files)
 cli.command("clone")(clone_agent)
+cli.command("usage")(print_usage)
 cli.command("versions")(list_versions)
 cli.command("update")(update_engine)
 cli.command("doctor")(server.run_doctor)

@@ -28,6 +28,7 @@ from roost.agents.system import api as agents_system
 from roost.agents.tasks import api as tasks
 from roost.agents.templates import api as templates
 from roost.agents.terminals import api as terminals
+from roost.agents.usage import api as usage
 from roost.agents.versions import api as versions
 from roost.events import api as events
 from roost.hosts import discovery, health, openapi
@@ -81,6 +82,7 @@ _ROUTERS = (
     runtime_config.router,
     logs.router,
     models.router,
+    usage.router,
     platform.router,
     sign_in.router,
     sessions.router,

@@ -60,6 +60,7 @@ RANKS: Mapping[str, int] = {
     "agents.logs": 2,
     "agents.models": 2,
     "agents.chat": 2,
+    "agents.usage": 3,  # reports what the model gateway counted
     "agents.commands": 2,
     "agents.terminals": 3,  # a terminal runs a command, with its errors
     "agents.secrets": 2,

@@ -1,4 +1,4 @@
-"""The terminal of an agent: keys and output, a lost connection, hostile output, a flood, and an agent that is stopped."""
+"""The terminal of an agent: keys and output, a lost connection, hostile output, a flood, a stopped agent."""
 
 import re
 from collections.abc import AsyncIterator
@@ -43,9 +43,9 @@ async def terminal_of(
 
 async def click_output(visit: Visit, text: Locator) -> None:
     """Click where a text is, as its links lie above it."""
-    box = await text.bounding_box()
-    assert box
-    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    area = await text.bounding_box()
+    assert area
+    x, y = area["x"] + area["width"] / 2, area["y"] + area["height"] / 2
     await visit.page.mouse.move(x - 3, y)
     await visit.page.mouse.click(x, y, delay=50)
 

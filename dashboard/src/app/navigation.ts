@@ -4,6 +4,7 @@ import {
   Bot,
   CalendarClock,
   Camera,
+  ChartColumn,
   FolderTree,
   HardDrive,
   House,
@@ -37,6 +38,7 @@ export const PAGES = [
   { to: '/templates', icon: LayoutTemplate, label: 'templates' },
   { to: '/secrets', icon: Lock, label: 'secrets' },
   { to: '/keys', icon: KeyRound, label: 'keys' },
+  { to: '/usage', icon: ChartColumn, label: 'usage' },
   { to: '/activity', icon: Activity, label: 'activity' },
   { to: '/system', icon: Server, label: 'system', forOperator: true },
 ] as const satisfies readonly { to: string; icon: LucideIcon; label: Label; forOperator?: true }[];
@@ -56,4 +58,5 @@ export const AGENT_PAGES = [
   { to: '/agents/$id/devices', icon: MonitorSmartphone, label: 'devices' },
   { to: '/agents/$id/routes', icon: Waypoints, label: 'routes' },
   { to: '/agents/$id/config', icon: SlidersHorizontal, label: 'config' },
+  { to: '/agents/$id/usage', icon: ChartColumn, label: 'agentUsage' },
 ] as const satisfies readonly { to: string; icon: LucideIcon; label: Label }[];

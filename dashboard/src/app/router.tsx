@@ -11,6 +11,7 @@ import {
 import { readActivitySearch } from '../api/activitySearch';
 import { sessionQuery } from '../api/session';
 import type { Network } from '../api/storage';
+import { PERIODS, type Period } from '../api/usage';
 import { Skeleton } from '../components/Skeleton';
 import { Shell } from './Shell';
 import { PageNotFound, PageProblem } from './problems';
@@ -213,6 +214,25 @@ const terminal = createRoute({
   component: lazyRouteComponent(() => import('../pages/agents/terminal'), 'AgentTerminalPage'),
 });
 
+/** Return the number of days of an address. */
+function readUsageSearch(search: Record<string, unknown>): { days?: Period } {
+  const days = PERIODS.find((period) => period === Number(search.days));
+  return days === undefined ? {} : { days };
+}
+
+const agentUsage = createRoute({
+  getParentRoute: () => agent,
+  path: '/usage',
+  validateSearch: readUsageSearch,
+  component: lazyRouteComponent(() => import('../pages/usage/agent'), 'AgentUsagePage'),
+});
+const usage = createRoute({
+  getParentRoute: () => shell,
+  path: '/usage',
+  validateSearch: readUsageSearch,
+  component: lazyRouteComponent(() => import('../pages/usage/tenant'), 'UsagePage'),
+});
+
 const agentPages = [
   logs,
   agentFiles,
@@ -225,6 +245,7 @@ const agentPages = [
   devices,
   routes,
   config,
+  agentUsage,
 ] as const;
 
 const missing = createRoute({ getParentRoute: () => shell, path: '$', component: PageNotFound });
@@ -242,6 +263,7 @@ const tree = root.addChildren([
     hub,
     templates,
     storage.addChildren([storageIndex, files, groups, gateways, vectors, payments]),
+    usage,
     activity,
     system,
     missing,

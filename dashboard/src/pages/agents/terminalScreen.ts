@@ -5,6 +5,8 @@ import { SearchAddon } from '@xterm/addon-search';
 import { WebLinksAddon } from '@xterm/addon-web-links';
 import { Terminal, type ITheme } from '@xterm/xterm';
 
+import { isDark, watchDark } from '../../app/theme';
+
 const SCROLLBACK_LINES = 5_000;
 const READABLE_CONTRAST = 4.5;
 const LINK_LENGTH = 2_048;
@@ -67,7 +69,7 @@ export function createTerminal(element: HTMLElement, label: string, offerLink: (
   terminal.loadAddon(new WebLinksAddon(activate));
   terminal.open(element);
   terminal.textarea?.setAttribute('aria-label', label);
-  const unwatch = watchScheme(() => (terminal.options.theme = isDark() ? DARK : LIGHT));
+  const unwatch = watchDark(() => (terminal.options.theme = isDark() ? DARK : LIGHT));
   return {
     terminal,
     fit,
@@ -76,24 +78,6 @@ export function createTerminal(element: HTMLElement, label: string, offerLink: (
       unwatch();
       terminal.dispose();
     },
-  };
-}
-
-const SYSTEM_DARK = '(prefers-color-scheme: dark)';
-
-function isDark(): boolean {
-  const { theme } = document.documentElement.dataset;
-  return theme === undefined ? matchMedia(SYSTEM_DARK).matches : theme === 'dark';
-}
-
-function watchScheme(changed: () => void): () => void {
-  const observer = new MutationObserver(changed);
-  observer.observe(document.documentElement, { attributeFilter: ['data-theme'] });
-  const system = matchMedia(SYSTEM_DARK);
-  system.addEventListener('change', changed);
-  return () => {
-    observer.disconnect();
-    system.removeEventListener('change', changed);
   };
 }
 
