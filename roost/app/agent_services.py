@@ -113,12 +113,10 @@ def build_agent_services(
     private_values = partial(_get_private_values, core, repository, environment, channels)
     servers, relays = _model_server_access(core), RelayServer(drivers.runtime, app, EgressProxy(dialer))
     models = _build_model_gateway(core, drivers, dialer, secrets, servers)
-    logs, routing = (
-        LogService(repository, runtimes, private_values),
-        _build_routing(core, domains, repository, runtimes),
-    )
+    logs = LogService(repository, runtimes, private_values)
     instances = _build_instances(core, runtimes, secrets, channels, validator, models, templates)
     skill_library = SkillService(db, storage.content, storage.files.quota.check, find_file_cid)
+    routing = _build_routing(core, domains, repository, runtimes)
     lifecycle = build_lifecycle_services(
         db=db,
         operations=core.operations,
@@ -165,8 +163,7 @@ def build_agent_services(
         git_maintenance=_build_git_maintenance(drivers, lifecycle),
         self_service=AgentSelfService(repository, lifecycle.details, core.platform_tokens, origin, lifecycle.restart),
         sign_in=SignInService(db, core.gateway_tokens, origin, core.failed_logins),
-        skill_library=skill_library,
-        skill_checks=SkillChecks(skill_library),
+        **_skill_services(skill_library),
     )
 
 
@@ -191,6 +188,10 @@ def _container_services(
         "tasks": TaskService(db, runtimes),
         "devices": DeviceService(db, runtimes),
     }
+
+
+def _skill_services(library: SkillService) -> dict[str, Any]:
+    return {"skill_library": library, "skill_checks": SkillChecks(library)}
 
 
 def _build_routing(
