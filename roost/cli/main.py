@@ -23,6 +23,7 @@ from roost.cli import (
     hosts,
     hub,
     keys,
+    models,
     payments,
     pins,
     routes,
@@ -98,6 +99,7 @@ cli.add_typer(engines.commands, name="engines")
 cli.add_typer(hosts.commands, name="hosts")
 cli.add_typer(hub.commands, name="hub")
 cli.add_typer(keys.commands, name="keys")
+cli.add_typer(models.commands, name="models")
 cli.add_typer(routes.commands, name="routes")
 cli.add_typer(domains.commands, name="domains")
 cli.add_typer(server.api_commands, name="api")

@@ -15,6 +15,7 @@ from roost.agents.hub.clawhub import api as clawhub
 from roost.agents.hub.clawhub.openclaw import api as openclaw_registry
 from roost.agents.lifecycle import api as lifecycle
 from roost.agents.logs import api as logs
+from roost.agents.model_servers import api as model_servers
 from roost.agents.models import api as models
 from roost.agents.platform import api as platform
 from roost.agents.routes import api as agent_routes
@@ -83,6 +84,7 @@ _ROUTERS = (
     logs.router,
     models.router,
     usage.router,
+    model_servers.router,
     platform.router,
     sign_in.router,
     sessions.router,

@@ -63,6 +63,7 @@ URL_MAP = (
     _agents("/v0/agents/[^/]+", methods=frozenset({"DELETE"}), session_role="owner"),
     # What reveals the agent's token, runs commands, or copies all of the agent, also by GET or a WebSocket.
     _agents("/v0/agents/[^/]+/(gateway-token|sign-in-link|export|console/.*)", session_role="editor"),
+    _agents("/v0/agents/[^/]+/model-server", methods=frozenset({"PUT"}), session_role="owner"),
     _agents("/v0/agents(/.*)?"),
     UrlRule(
         "/v0/session", UrlFamily.AGENTS, hosts=_MANAGED, body=_SIGN_IN, needs_dashboard=True

@@ -5,7 +5,6 @@ import ssl
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -225,7 +224,7 @@ async def public(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Neig
 @pytest.fixture(scope="module")
 async def browser() -> AsyncIterator[Browser]:
     """A browser that finds all names of the tests on this machine."""
-    async with chromium(f"--host-resolver-rules=MAP *.example 127.0.0.1") as browser:
+    async with chromium("--host-resolver-rules=MAP *.example 127.0.0.1") as browser:
         yield browser
 
 
