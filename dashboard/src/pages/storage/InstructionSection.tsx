@@ -1,5 +1,6 @@
 import { useInfiniteQuery, useMutation } from '@tanstack/react-query';
 import { useState } from 'react';
+import { flushSync } from 'react-dom';
 
 import {
   attachCids,
@@ -21,7 +22,7 @@ import { Note, PlainList, Row } from '../../components/Row';
 import { showToast } from '../../components/Toast';
 import { useText } from '../../i18n/language';
 import * as payments from '../../i18n/payments';
-import { describeAmount, shorten } from './amounts';
+import { describeAmount, networkName, shorten } from './amounts';
 import { InstructionDialog } from './InstructionDialog';
 
 type Open = 'change' | 'delete' | 'attach' | null;
@@ -31,6 +32,8 @@ export function InstructionSection({ instruction }: { instruction: Instruction }
   const t = useText(payments);
   const may = useMay();
   const [open, setOpen] = useState<Open>(null);
+  const [isGone, setGone] = useState(false);
+  if (isGone) return null;
   const close = () => setOpen(null);
   return (
     <Section
@@ -54,7 +57,7 @@ export function InstructionSection({ instruction }: { instruction: Instruction }
         {instruction.payment_requirements.map((one, at) => (
           <li key={at}>
             <Row>
-              <strong>{t.price(describeAmount(one.network, one.asset, one.amount, t.units), one.network)}</strong>
+              <strong>{t.price(describeAmount(one.network, one.asset, one.amount, t.units), networkName(one.network))}</strong>
               <span>{t.to}</span>
               <code title={one.pay_to}>{shorten(one.pay_to)}</code>
               {one.description && <span>{one.description}</span>}
@@ -65,7 +68,7 @@ export function InstructionSection({ instruction }: { instruction: Instruction }
       <SoldFiles instruction={instruction} />
       {open === 'change' && <InstructionDialog instruction={instruction} onClose={close} />}
       {open === 'attach' && <AttachDialog instruction={instruction} onClose={close} />}
-      {open === 'delete' && <DeleteDialog instruction={instruction} onClose={close} />}
+      {open === 'delete' && <DeleteDialog instruction={instruction} onClose={close} onDeleted={() => setGone(true)} />}
     </Section>
   );
 }
@@ -138,11 +141,20 @@ function AttachDialog({ instruction, onClose }: { instruction: Instruction; onCl
   );
 }
 
-function DeleteDialog({ instruction, onClose }: { instruction: Instruction; onClose: () => void }) {
+interface DeleteProps {
+  instruction: Instruction;
+  onClose: () => void;
+  onDeleted: () => void;
+}
+
+function DeleteDialog({ instruction, onClose, onDeleted }: DeleteProps) {
   const t = useText(payments);
   const isSelling = useInfiniteQuery(instructionCidsQuery(instruction.id)).data?.pages[0]?.cids.length !== 0;
   const remove = useMutation({
-    mutationFn: () => deleteInstruction(instruction.id),
+    mutationFn: async () => {
+      await deleteInstruction(instruction.id);
+      flushSync(onDeleted); // before all is loaded again, of which its files no longer exist
+    },
     onSuccess: () => showToast(t.deleted(instruction.name)),
   });
   return (

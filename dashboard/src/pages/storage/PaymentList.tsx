@@ -20,7 +20,7 @@ import { Table, type Column } from '../../components/Table';
 import { Timestamp } from '../../components/Timestamp';
 import { useText } from '../../i18n/language';
 import * as payments from '../../i18n/payments';
-import { describeAmount, shorten } from './amounts';
+import { describeAmount, networkName, shorten } from './amounts';
 
 const STATES = ['settled', 'settling', 'refused', 'unknown'] as const satisfies readonly PaymentState[];
 const TONES: Record<PaymentState, Tone> = { settled: 'ok', settling: 'busy', refused: 'danger', unknown: 'warn' };
@@ -40,7 +40,7 @@ export function TotalSection({ instructions }: { instructions: readonly Instruct
       align: 'end',
       cell: ({ network, asset, amount }) => describeAmount(network, asset, amount, t.units),
     },
-    { id: 'network', title: t.network, secondary: true, cell: ({ network }) => network },
+    { id: 'network', title: t.network, secondary: true, cell: ({ network }) => networkName(network) },
   ];
   return (
     <Section title={t.totals}>
