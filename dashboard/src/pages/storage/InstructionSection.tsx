@@ -20,7 +20,7 @@ import { Section } from '../../components/Page';
 import { QueryView } from '../../components/QueryView';
 import { Note, PlainList, Row } from '../../components/Row';
 import { showToast } from '../../components/Toast';
-import { useText } from '../../i18n/language';
+import { useLanguage, useText } from '../../i18n/language';
 import * as payments from '../../i18n/payments';
 import { describeAmount, networkName, shorten } from './amounts';
 import { InstructionDialog } from './InstructionDialog';
@@ -31,6 +31,7 @@ type Open = 'change' | 'delete' | 'attach' | null;
 export function InstructionSection({ instruction }: { instruction: Instruction }) {
   const t = useText(payments);
   const may = useMay();
+  const { language } = useLanguage();
   const [open, setOpen] = useState<Open>(null);
   const [isGone, setGone] = useState(false);
   if (isGone) return null;
@@ -57,7 +58,7 @@ export function InstructionSection({ instruction }: { instruction: Instruction }
         {instruction.payment_requirements.map((one, at) => (
           <li key={at}>
             <Row>
-              <strong>{t.price(describeAmount(one.network, one.asset, one.amount, t.units), networkName(one.network))}</strong>
+              <strong>{t.price(describeAmount(one, t.units, language), networkName(one.network))}</strong>
               <span>{t.to}</span>
               <code title={one.pay_to}>{shorten(one.pay_to)}</code>
               {one.description && <span>{one.description}</span>}

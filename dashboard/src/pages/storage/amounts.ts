@@ -36,8 +36,16 @@ export function fromUnits(units: string): string {
 }
 
 /** Return an amount in words: in USDC, or in the smallest units of another token. */
-export function describeAmount(network: string, asset: string, units: string, unitsWord: string): string {
-  return isUsdc(network, asset) ? `${fromUnits(units)}\u00a0USDC` : `${units} ${unitsWord}`;
+export function describeAmount({ network, asset, amount }: Amount, unitsWord: string, language: string): string {
+  if (!isUsdc(network, asset)) return `${amount} ${unitsWord}`;
+  const point = new Intl.NumberFormat(language).formatToParts(0.5).find(({ type }) => type === 'decimal');
+  return `${fromUnits(amount).replace('.', point?.value ?? '.')}\u00a0USDC`;
+}
+
+interface Amount {
+  readonly network: string;
+  readonly asset: string;
+  readonly amount: string;
 }
 
 /** Return an address or hash shortened in its middle: "0x2096...287C". */
