@@ -88,3 +88,15 @@ def test_types_fit_the_api_and_units_work() -> None:
 @pytest.mark.parametrize("folder", ["node_modules", "build"])
 def test_git_ignores_what_is_made(folder: str) -> None:
     assert run("git", "check-ignore", f"dashboard/{folder}/x", cwd=ROOT)
+
+
+def test_the_notices_have_the_licences_of_what_ships() -> None:
+    intro, *notices = re.split(r"\n-{80}\n", (BUILT / "third-party-notices.txt").read_text())
+    shipped = {notice.partition(" ")[0]: notice for notice in notices}
+    assert intro.startswith(f"This dashboard contains code of {len(notices)} packages")
+    locked = json.loads((SOURCE / "package-lock.json").read_text())["packages"]
+    for name in ("react", "react-dom", "@tanstack/react-router", "@codemirror/view", "react-markdown", "tus-js-client"):
+        assert shipped[name].startswith(f"{name} {locked[f'node_modules/{name}']['version']} (")
+    assert not {"vite", "typescript", "axe-core", "vitest"} & shipped.keys()
+    without_text = [name for name, notice in shipped.items() if len(notice) < 300]
+    assert not without_text

@@ -34,7 +34,7 @@ async def test_files(browser: Browser, server: RunningServer, tmp_path: Path) ->
         await page.get_by_role("button", name="one.txt", exact=True).click()
         dialog = page.get_by_role("dialog")
         await dialog.get_by_role("button", name="Make a link for an hour").click()
-        link = await dialog.locator("pre").inner_text()
+        link = await dialog.get_by_role("region", name="Address").inner_text()
         await visit.check()
         assert await _fetch(server, link) == "first"
         await dialog.get_by_role("textbox", name="Name").fill("one renamed")
@@ -83,7 +83,7 @@ async def test_groups(browser: Browser, server: RunningServer) -> None:
         )
         await page.get_by_role("button", name="in.txt", exact=True).click()
         await expect(page.get_by_role("dialog").get_by_text("Handbooks").first).to_be_visible()
-        address = await page.get_by_role("dialog").locator("pre").inner_text()
+        address = await page.get_by_role("dialog").get_by_role("region", name="Address").inner_text()
         await page.get_by_role("dialog").get_by_role("button", name="Close").click()
         assert "/ipfs/" in address
         await visit.open("/storage/groups?network=public")

@@ -17,6 +17,7 @@ PAGES = [
     "/storage/groups",
     "/storage/gateways",
     "/storage/vectors",
+    "/storage/payments",
 ]
 HOSTILE = '<img src=x onerror="window.hacked=1">'
 

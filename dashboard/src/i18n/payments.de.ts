@@ -2,7 +2,7 @@ import type { en } from './payments.en';
 
 export const de: typeof en = {
   title: 'Zahlungen',
-  lead: 'Private Dateien verkaufen: Besucher zahlen an einem Gateway (x402), Agenten und Programme tun es von selbst.',
+  lead: 'Private Dateien verkaufen: Besucher und Programme zahlen an einem Gateway (x402).',
   create: 'Neue Zahlungsanweisung',
   createAction: 'Anweisung anlegen',
   empty: 'Noch keine Zahlungsanweisungen',

@@ -1,6 +1,6 @@
 export const en = {
   title: 'Payments',
-  lead: 'Sell private files: visitors pay at a gateway (x402), agents and programs do so by themselves.',
+  lead: 'Sell private files: visitors and programs pay at a gateway (x402).',
   create: 'New payment instruction',
   createAction: 'Create instruction',
   empty: 'No payment instructions yet',

@@ -1,5 +1,6 @@
 import { useInfiniteQuery, useMutation } from '@tanstack/react-query';
 import { useState } from 'react';
+import { flushSync } from 'react-dom';
 
 import {
   attachCids,
@@ -19,9 +20,9 @@ import { Section } from '../../components/Page';
 import { QueryView } from '../../components/QueryView';
 import { Note, PlainList, Row } from '../../components/Row';
 import { showToast } from '../../components/Toast';
-import { useText } from '../../i18n/language';
+import { useLanguage, useText } from '../../i18n/language';
 import * as payments from '../../i18n/payments';
-import { describeAmount, shorten } from './amounts';
+import { describeAmount, networkName, shorten } from './amounts';
 import { InstructionDialog } from './InstructionDialog';
 
 type Open = 'change' | 'delete' | 'attach' | null;
@@ -30,7 +31,10 @@ type Open = 'change' | 'delete' | 'attach' | null;
 export function InstructionSection({ instruction }: { instruction: Instruction }) {
   const t = useText(payments);
   const may = useMay();
+  const { language } = useLanguage();
   const [open, setOpen] = useState<Open>(null);
+  const [isGone, setGone] = useState(false);
+  if (isGone) return null;
   const close = () => setOpen(null);
   return (
     <Section
@@ -54,7 +58,7 @@ export function InstructionSection({ instruction }: { instruction: Instruction }
         {instruction.payment_requirements.map((one, at) => (
           <li key={at}>
             <Row>
-              <strong>{t.price(describeAmount(one.network, one.asset, one.amount, t.units), one.network)}</strong>
+              <strong>{t.price(describeAmount(one, t.units, language), networkName(one.network))}</strong>
               <span>{t.to}</span>
               <code title={one.pay_to}>{shorten(one.pay_to)}</code>
               {one.description && <span>{one.description}</span>}
@@ -65,7 +69,7 @@ export function InstructionSection({ instruction }: { instruction: Instruction }
       <SoldFiles instruction={instruction} />
       {open === 'change' && <InstructionDialog instruction={instruction} onClose={close} />}
       {open === 'attach' && <AttachDialog instruction={instruction} onClose={close} />}
-      {open === 'delete' && <DeleteDialog instruction={instruction} onClose={close} />}
+      {open === 'delete' && <DeleteDialog instruction={instruction} onClose={close} onDeleted={() => setGone(true)} />}
     </Section>
   );
 }
@@ -138,11 +142,20 @@ function AttachDialog({ instruction, onClose }: { instruction: Instruction; onCl
   );
 }
 
-function DeleteDialog({ instruction, onClose }: { instruction: Instruction; onClose: () => void }) {
+interface DeleteProps {
+  instruction: Instruction;
+  onClose: () => void;
+  onDeleted: () => void;
+}
+
+function DeleteDialog({ instruction, onClose, onDeleted }: DeleteProps) {
   const t = useText(payments);
   const isSelling = useInfiniteQuery(instructionCidsQuery(instruction.id)).data?.pages[0]?.cids.length !== 0;
   const remove = useMutation({
-    mutationFn: () => deleteInstruction(instruction.id),
+    mutationFn: async () => {
+      await deleteInstruction(instruction.id);
+      flushSync(onDeleted); // before all is loaded again, of which its files no longer exist
+    },
     onSuccess: () => showToast(t.deleted(instruction.name)),
   });
   return (

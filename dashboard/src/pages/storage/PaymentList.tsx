@@ -18,9 +18,9 @@ import { Select } from '../../components/Select';
 import { StatusBadge, type Tone } from '../../components/StatusBadge';
 import { Table, type Column } from '../../components/Table';
 import { Timestamp } from '../../components/Timestamp';
-import { useText } from '../../i18n/language';
+import { useLanguage, useText } from '../../i18n/language';
 import * as payments from '../../i18n/payments';
-import { describeAmount, shorten } from './amounts';
+import { describeAmount, networkName, shorten } from './amounts';
 
 const STATES = ['settled', 'settling', 'refused', 'unknown'] as const satisfies readonly PaymentState[];
 const TONES: Record<PaymentState, Tone> = { settled: 'ok', settling: 'busy', refused: 'danger', unknown: 'warn' };
@@ -28,6 +28,7 @@ const TONES: Record<PaymentState, Tone> = { settled: 'ok', settling: 'busy', ref
 /** What was earned, by instruction and token. */
 export function TotalSection({ instructions }: { instructions: readonly Instruction[] }) {
   const t = useText(payments);
+  const { language } = useLanguage();
   const totals = useQuery(paymentTotalsQuery).data?.totals ?? [];
   if (totals.length === 0) return null;
   const names = new Map(instructions.map(({ id, name }) => [id, name]));
@@ -38,9 +39,9 @@ export function TotalSection({ instructions }: { instructions: readonly Instruct
       id: 'amount',
       title: t.amount,
       align: 'end',
-      cell: ({ network, asset, amount }) => describeAmount(network, asset, amount, t.units),
+      cell: (one) => describeAmount(one, t.units, language),
     },
-    { id: 'network', title: t.network, secondary: true, cell: ({ network }) => network },
+    { id: 'network', title: t.network, secondary: true, cell: ({ network }) => networkName(network) },
   ];
   return (
     <Section title={t.totals}>
@@ -106,6 +107,7 @@ export function PaymentSection({ instructions, isQuiet }: Props) {
 
 function PaymentTable({ payments: rows, names }: { payments: readonly Payment[]; names: ReadonlyMap<string, string> }) {
   const t = useText(payments);
+  const { language } = useLanguage();
   const columns: Column<Payment>[] = [
     { id: 'at', title: t.at, cell: ({ created_at }) => <Timestamp at={created_at} /> },
     {
@@ -122,7 +124,7 @@ function PaymentTable({ payments: rows, names }: { payments: readonly Payment[];
       id: 'amount',
       title: t.amount,
       align: 'end',
-      cell: ({ network, asset, amount }) => describeAmount(network, asset, amount, t.units),
+      cell: (one) => describeAmount(one, t.units, language),
     },
     {
       id: 'name',

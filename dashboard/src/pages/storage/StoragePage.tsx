@@ -21,12 +21,17 @@ interface Props {
   children: ReactNode;
 }
 
+/** Scroll to the link of the present page, which a phone's width may hide. */
+function showCurrent(sections: HTMLElement | null): void {
+  sections?.querySelector('[aria-current="page"]')?.scrollIntoView({ block: 'nearest', inline: 'center' });
+}
+
 /** A page of the storage with links to the others. */
 export function StoragePage({ children, ...rest }: Props) {
   const t = useText(storage);
   return (
     <Page {...rest}>
-      <nav aria-label={t.sectionsLabel} className={styles.sections}>
+      <nav aria-label={t.sectionsLabel} className={styles.sections} ref={showCurrent}>
         {SECTIONS.map(({ to, label }) => (
           <Link key={to} to={to} className={styles.section}>
             {t.sections[label]}

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { describeAmount, fromUnits, isUsdc, shorten, toUnits } from './amounts';
+import { describeAmount, fromUnits, isUsdc, networkName, shorten, toUnits } from './amounts';
 
 const USDC = '0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913';
 
@@ -24,9 +24,14 @@ describe('amounts', () => {
   });
 
   it('names USDC only where it is USDC', () => {
-    expect(describeAmount('eip155:8453', USDC.toLowerCase(), '10000', 'units')).toBe('0.01 USDC');
-    expect(describeAmount('base-sepolia', USDC, '10000', 'units')).toBe('10000 units');
+    expect(describeAmount({ network: 'eip155:8453', asset: USDC.toLowerCase(), amount: '10000' }, 'units', 'en')).toBe('0.01\u00a0USDC');
+    expect(describeAmount({ network: 'base-sepolia', asset: USDC, amount: '10000' }, 'units', 'en')).toBe('10000 units');
+    expect(describeAmount({ network: 'base', asset: USDC, amount: '2500000' }, 'units', 'de')).toBe('2,5\u00a0USDC');
     expect(isUsdc('polygon', USDC)).toBe(false);
+  });
+
+  it('names networks', () => {
+    expect(['base', 'eip155:84532', 'eip155:1'].map(networkName)).toEqual(['base', 'base-sepolia', 'eip155:1']);
   });
 
   it('shortens what is long', () => {

@@ -10,6 +10,11 @@ export function usdcAddress(network: string): string | undefined {
   return USDC.find(({ names }) => names.some((name) => name === network))?.address;
 }
 
+/** Return the name of a network that has one, else what is given. */
+export function networkName(network: string): string {
+  return USDC.find(({ names }) => names.some((name) => name === network))?.names[0] ?? network;
+}
+
 export function isUsdc(network: string, asset: string): boolean {
   return usdcAddress(network)?.toLowerCase() === asset.toLowerCase();
 }
@@ -31,8 +36,16 @@ export function fromUnits(units: string): string {
 }
 
 /** Return an amount in words: in USDC, or in the smallest units of another token. */
-export function describeAmount(network: string, asset: string, units: string, unitsWord: string): string {
-  return isUsdc(network, asset) ? `${fromUnits(units)} USDC` : `${units} ${unitsWord}`;
+export function describeAmount({ network, asset, amount }: Amount, unitsWord: string, language: string): string {
+  if (!isUsdc(network, asset)) return `${amount} ${unitsWord}`;
+  const point = new Intl.NumberFormat(language).formatToParts(0.5).find(({ type }) => type === 'decimal');
+  return `${fromUnits(amount).replace('.', point?.value ?? '.')}\u00a0USDC`;
+}
+
+interface Amount {
+  readonly network: string;
+  readonly asset: string;
+  readonly amount: string;
 }
 
 /** Return an address or hash shortened in its middle: "0x2096...287C". */

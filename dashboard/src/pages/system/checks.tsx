@@ -57,10 +57,10 @@ function CheckList({ label, checks }: { label: string; checks: readonly Check[] 
               {part}
             </span>
           }
-          badge={<StatusBadge tone={TONES[status]}>{t.status[status]}</StatusBadge>}
+          badge={status !== 'ok' && <StatusBadge tone={TONES[status]}>{t.status[status]}</StatusBadge>}
         >
           <span lang="en" translate="no">
-            {detail}
+            {detail.split('`').map((words, at) => (at % 2 === 1 ? <code key={at}>{words}</code> : words))}
           </span>
         </Item>
       ))}

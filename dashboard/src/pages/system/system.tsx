@@ -1,7 +1,9 @@
 import { useQuery } from '@tanstack/react-query';
 
 import { systemQuery, type SystemState } from '../../api/system';
+import { useIsOperator } from '../../app/useSession';
 import { formatBytes } from '../../components/bytes';
+import { EmptyState } from '../../components/EmptyState';
 import { Facts } from '../../components/Facts';
 import { Page, Section } from '../../components/Page';
 import { QueryView } from '../../components/QueryView';
@@ -17,6 +19,16 @@ import { EngineSection } from './engines';
 const NOTICES = '/third-party-notices.txt';
 
 export function SystemPage() {
+  const t = useText(system);
+  if (useIsOperator()) return <OperatorPage />;
+  return (
+    <Page title={t.title}>
+      <EmptyState title={t.notOperator}>{t.notOperatorText}</EmptyState>
+    </Page>
+  );
+}
+
+function OperatorPage() {
   const t = useText(system);
   const query = useQuery(systemQuery);
   return (
