@@ -1,6 +1,7 @@
 """The pictures of the docs are taken from the dashboard: `make screenshots` writes them, and CI tries to take each.
 
-`ROOST_DOCS_IMAGES` names the folder to write to. Without it, the test compares sizes only: fonts differ between machines.
+`ROOST_DOCS_IMAGES` names the folder to write to. Without it, the test compares sizes only:
+fonts differ between machines.
 """
 
 import os

@@ -84,7 +84,12 @@ async def test_the_policy_admits_the_docs_and_the_description_alone(app: HostRou
 
 
 async def test_where_it_is_not(app: HostRouter) -> None:
-    for host in ("agents.example.org", "api.example.org", "abcdefghijklmnop.agents.example.org", "x.gateways.example.org"):
+    for host in (
+        "agents.example.org",
+        "api.example.org",
+        "abcdefghijklmnop.agents.example.org",
+        "x.gateways.example.org",
+    ):
         assert b"<h1>" not in (await call(app, "/docs/", host=host)).body, host
     for path in ("/", "/docsx", "/v0/docs", "/login"):
         assert (await call(app, path)).body == b"behind", path
