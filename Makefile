@@ -12,15 +12,24 @@ setup:  ## everything that running and testing need: .venv, locked dependencies,
 	@$(PYTHON) scripts/setup.py dev
 	@ROOST_URL= $(BIN)/roost engines install
 	@$(PYTHON) scripts/dashboard.py
+	@$(BIN)/python scripts/docs.py
 
 up:  ## the server on http://localhost:8642, data in .roost/
 	@$(PYTHON) scripts/setup.py runtime
 	@ROOST_URL= $(BIN)/roost engines install
 	@$(PYTHON) scripts/dashboard.py
+	@$(BIN)/python scripts/docs.py
 	@exec $(BIN)/roost up
 
 dashboard:  ## build the pages of the dashboard, which `make up` does, too
 	@$(PYTHON) scripts/dashboard.py
+
+docs:  ## build the docs as a site, which `make up` does, too; the server has it at /docs
+	@$(PYTHON) scripts/setup.py runtime
+	@$(BIN)/python scripts/docs.py
+
+screenshots: setup  ## take the pictures of the docs again, in a browser
+	@ROOST_DOCS_IMAGES=docs/images $(BIN)/python -m pytest -q tests/dashboard/test_docs_images.py
 
 # Two workers by default: each may run an engine (1 GiB). Tests of one file share a worker, and so what starts once for them.
 test: setup  ## the whole test suite; JOBS=8 on a bigger machine
@@ -47,4 +56,4 @@ fix:  ## format, and let the linter mend what it can
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
 
-.PHONY: help setup up dashboard test check bench fuzz chaos fix
+.PHONY: help setup up dashboard docs screenshots test check bench fuzz chaos fix

@@ -17,6 +17,7 @@ import sys
 import tarfile
 import tomllib
 from collections.abc import Iterable, Mapping
+from functools import partial
 from pathlib import Path, PurePosixPath
 from posixpath import normpath, relpath
 
@@ -65,17 +66,17 @@ def copy_pages() -> None:
     names |= {name: f"project/{name.removesuffix('.md').replace('/', '-').lower()}.md" for name in PROJECT_PAGES}
     for source, target in names.items():
         (pages / target).parent.mkdir(exist_ok=True)
-        (pages / target).write_text(LINK.sub(lambda found: moved(found[1], source, names), (ROOT / source).read_text()))
+        (pages / target).write_text(LINK.sub(partial(moved, source, names), (ROOT / source).read_text()))
     (pages / "cli").mkdir()
     for name, text in command_pages().items():
         (pages / "cli" / name).write_text(text)
 
 
-def moved(link: str, source: str, names: Mapping[str, str]) -> str:
+def moved(source: str, names: Mapping[str, str], found: re.Match[str]) -> str:
     """Return a link of a page as it is in the site; one to a file outside the site leads to the readme."""
-    target = normpath(PurePosixPath(source).parent / link)
-    found = names.get(target) or (target.removeprefix("docs/") if target.startswith("docs/") else names["README.md"])
-    return relpath(found, PurePosixPath(names[source]).parent)
+    target = normpath(PurePosixPath(source).parent / found[1])
+    place = names.get(target) or (target.removeprefix("docs/") if target.startswith("docs/") else names["README.md"])
+    return relpath(place, PurePosixPath(names[source]).parent)
 
 
 def command_pages() -> Mapping[str, str]:
@@ -107,11 +108,10 @@ def build_site() -> None:
 
 
 def finish_site(site: Path) -> None:
-    """Move scripts of pages into files, put drawings into pages, and let the keyboard scroll code."""
+    """Move scripts of pages into files, and put drawings into pages."""
     for page in site.rglob("*.html"):
         up = relpath(site, page.parent)
-        text = page.read_text().replace("<pre><span></span><code>", '<pre><span></span><code tabindex="0">')
-        text = DRAWING.sub(lambda found: drawing(found[1]), text)
+        text = DRAWING.sub(lambda found: drawing(found[1]), page.read_text())
         text = SCRIPT.sub(lambda found: moved_script(site, up, found[1]), text)  # noqa: B023 - called at once
         page.write_text(text)
 

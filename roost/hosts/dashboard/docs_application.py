@@ -29,7 +29,8 @@ _HOST = re.compile(r"[\w.:\[\]-]+", re.ASCII)
 _NOT_BUILT = """\
 The docs are not built.
 
-In the checkout that this server runs from: make docs. Then start the server again. The same pages are in its folder docs.
+In the checkout that this server runs from: make docs. Then start the server again.
+The same pages are in its folder docs.
 """
 
 
