@@ -103,7 +103,7 @@ class Visit:
 
 @asynccontextmanager
 async def visiting(
-    browser: Browser, server: RunningServer, size: str = "desktop", role: str = ""
+    browser: Browser, server: RunningServer, size: str = "desktop", role: str = "", tenant: str = "acme"
 ) -> AsyncIterator[Visit]:
     """Open a window, with a role signed in by a one-time link."""
     context = await browser.new_context(locale="en-US", **SIZES[size])
@@ -113,7 +113,7 @@ async def visiting(
     visit.watch()
     try:
         if role:
-            made = await server.client(server.key()).post("/v0/session/links", json={"role": role})
+            made = await server.client(server.key(tenant)).post("/v0/session/links", json={"role": role})
             await visit.page.goto(f"{visit.origin}/login#{made.json()['url'].partition('#')[2]}")
             await visit.page.get_by_role("heading", name="Home").wait_for()
         yield visit

@@ -54,6 +54,7 @@ async def test_from_the_first_visit_to_an_answer_and_back(browser: Browser, serv
         await page.get_by_label("Message").fill("/say **strong** words")
         await page.get_by_role("button", name="Send").click()
         await expect(page.locator("article strong", has_text="strong")).to_be_visible()
+        await page.get_by_role("link", name="Continue in the chat").click()
         await page.get_by_role("link", name="Overview").first.click()
         await page.get_by_role("button", name="More actions").click()
         await page.get_by_role("menuitem", name="Delete agent").click()
