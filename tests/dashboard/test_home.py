@@ -18,7 +18,8 @@ TENANT = "default"
 async def server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[RunningServer]:
     async with serving(Ollama().app) as url:
         folder = tmp_path_factory.mktemp("d") / "data"
-        async with running(folder, ROOST_MODEL_SERVERS=f"ollama={port_of(url)}") as made:
+        ports = f"ollama={port_of(url)}"
+        async with running(folder, ROOST_MODEL_SERVERS=ports, ROOST_EGRESS_ALLOW="127.0.0.0/8") as made:
             yield made
 
 
@@ -72,6 +73,28 @@ async def test_a_viewer_is_offered_nothing_to_change(browser: Browser, server: R
         assert await visit.page.get_by_label("API key").count() == 0
         assert await visit.page.get_by_label("Message").count() == 0
         await visit.check()
+
+
+async def test_the_key_of_a_provider(browser: Browser, server: RunningServer, agent: dict[str, Any]) -> None:
+    client, path = server.client(server.key(TENANT)), f"/v0/agents/{agent['agentId']}/secrets"
+    made = await client.post("/v0/secrets", json={"name": "OPENAI_BASE_URL", "value": "http://127.0.0.1:9/v1"})
+    address = made.json()["secret"]["id"]
+    await client.post(path, json={"secretIds": [address]})
+    ollama = (await client.get("/v0/model-servers")).json()["servers"][0]["baseUrl"]
+    async with visiting(browser, server, role="owner", tenant=TENANT) as visit:
+        page = visit.page
+        await page.get_by_label("API key").fill("sk-abc")
+        await page.get_by_role("button", name="Connect", exact=True).click()
+        await expect(page.get_by_role("alert")).to_contain_text("did not list its models with this key")
+        await visit.check()
+        await client.put(f"/v0/secrets/{address}", json={"value": ollama})
+        await page.get_by_role("button", name="Connect", exact=True).click()
+        await expect(page.get_by_text(f"The agent answers with {MODEL}")).to_be_visible()
+        assert "sk-abc" not in await page.content()
+        await visit.check()
+    for secret in (await client.get(path)).json()["secrets"]:
+        await client.delete(f"{path}/{secret['id']}")
+    await client.post(f"/v0/agents/{agent['agentId']}/restart")
 
 
 @pytest.mark.usefixtures("agent")

@@ -4,6 +4,7 @@ import { useEffect } from 'react';
 
 import { channelsQuery } from '../../api/agentData';
 import { enginesQuery, type AgentSummary } from '../../api/agents';
+import { CHANNELS } from '../../api/channels';
 import { agentModelsQuery, usedModel } from '../../api/models';
 import { useMay } from '../../app/useSession';
 import { Button } from '../../components/Button';
@@ -29,14 +30,14 @@ export function GetStarted({ agent, steps }: Props) {
   const model = usedModel(useQuery(agentModelsQuery(agentId)).data?.models ?? [], agent.model);
   const channels = useQuery(channelsQuery(agentId)).data;
   const engine = useQuery(enginesQuery).data?.engines.find(({ id }) => id === agent.engine);
-  const isDone = model !== null && Object.values(channels ?? {}).some((channel) => channel !== null);
+  const isDone = model !== null && CHANNELS.some((name) => channels?.[name]);
   useEffect(() => (isDone ? steps.hide : undefined), [isDone]); // the next visit shows the normal page
   const about = (
     <p className={styles.about}>
       {t.engine(engine?.label ?? agent.engine)}
       {' · '}
       <Link to="/agents/$id/overview" params={{ id: agentId }}>
-        {t.address}
+        {t.details}
       </Link>
     </p>
   );

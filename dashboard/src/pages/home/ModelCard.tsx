@@ -42,9 +42,11 @@ export function ModelCard({ agentId, model, onSkip }: Props) {
     );
   }
   const skip = (
-    <Button kind="quiet" onPress={onSkip}>
-      {t.later}
-    </Button>
+    <div className={styles.skip}>
+      <Button kind="quiet" onPress={onSkip}>
+        {t.later}
+      </Button>
+    </div>
   );
   return (
     <Section title={t.modelTitle} actions={skip}>
@@ -60,12 +62,14 @@ function ServerList({ agentId }: { agentId: string }) {
   const { data, error, refetch, isFetching } = useQuery(modelServersQuery);
   if (data && !data.available) return null;
   return (
-    <div className={styles.group}>
+    <div className={styles.part}>
       <div className={styles.groupHead}>
         <h3>{t.onMachine}</h3>
-        <Button kind="quiet" iconOnly aria-label={t.again2} isDisabled={isFetching} onPress={() => void refetch()}>
-          <RefreshCw size={16} aria-hidden />
-        </Button>
+        <div className={styles.skip}>
+          <Button kind="quiet" iconOnly aria-label={t.lookAgain} isDisabled={isFetching} onPress={() => void refetch()}>
+            <RefreshCw size={16} aria-hidden />
+          </Button>
+        </div>
       </div>
       {error && <ErrorPanel error={error} onRetry={refetch} />}
       {!data && !error && (
@@ -135,7 +139,7 @@ function KeyForm({ agentId }: { agentId: string }) {
   };
   const problem = connect.error instanceof KeyNotAccepted ? new Error(t.refused) : connect.error;
   return (
-    <form className={styles.group} onSubmit={submit}>
+    <form className={styles.part} onSubmit={submit}>
       <h3>{t.byKey}</h3>
       <TextField label={t.key} hint={t.keyHint} type="password" value={key} onChange={setKey} autoComplete="off" />
       <div className={styles.choice}>

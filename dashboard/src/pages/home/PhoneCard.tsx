@@ -32,9 +32,11 @@ export function PhoneCard({ agentId, channels, onSkip }: Props) {
   const skip = hasAny ? (
     <Check className={styles.done} size={18} aria-hidden />
   ) : (
-    <Button kind="quiet" onPress={onSkip}>
-      {t.later}
-    </Button>
+    <div className={styles.skip}>
+      <Button kind="quiet" onPress={onSkip}>
+        {t.later}
+      </Button>
+    </div>
   );
   const toChannels = (
     <Link to="/agents/$id/channels" params={{ id: agentId }}>
