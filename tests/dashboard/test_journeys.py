@@ -54,6 +54,7 @@ async def test_from_the_first_visit_to_an_answer_and_back(browser: Browser, serv
         await page.get_by_label("Message").fill("/say **strong** words")
         await page.get_by_role("button", name="Send").click()
         await expect(page.locator("article strong", has_text="strong")).to_be_visible()
+        await page.get_by_role("link", name="Continue in the chat").click()
         await page.get_by_role("link", name="Overview").first.click()
         await page.get_by_role("button", name="More actions").click()
         await page.get_by_role("menuitem", name="Delete agent").click()
@@ -92,6 +93,40 @@ async def test_stopping_an_answer(browser: Browser, server: RunningServer, agent
         await page.get_by_role("button", name="Stop").click()
         await expect(page.get_by_text("Stopped.")).to_be_visible()
         await visit.check()
+
+
+async def test_tools_of_an_answer_and_another_try(
+    browser: Browser, server: RunningServer, agent: dict[str, Any]
+) -> None:
+    def told(status: str, **more: str) -> str:
+        data = json.dumps({"toolCallId": "c1", "tool": "terminal", "status": status, **more})
+        return f"event: hermes.tool.progress\ndata: {data}\n\n"
+
+    text = json.dumps({"choices": [{"delta": {"content": "Two files:\n\n```\na b\n```"}}]})
+    events = [told("running", label=f"ls {HOSTILE}"), told("completed"), f"data: {text}\n\ndata: [DONE]\n\n"]
+    asked: list[Any] = []
+
+    async def answer(route: Route) -> None:
+        asked.append(route.request.post_data_json)
+        await route.fulfill(body="".join(events), content_type="text/event-stream")
+
+    async with visiting(browser, server, role="owner") as visit:
+        page = visit.page
+        await page.route(
+            "**/chat", lambda route: answer(route) if route.request.method == "POST" else route.continue_()
+        )
+        await visit.open(f"/agents/{agent['agentId']}/chat")
+        await page.get_by_label("Message").fill("What is here?")
+        await page.get_by_role("button", name="Send").click()
+        await page.get_by_text("terminal").click()
+        await expect(page.get_by_text(f"ls {HOSTILE}")).to_be_visible()
+        await expect(page.get_by_text("done", exact=True)).to_be_visible()
+        await visit.picture("desktop-chat-tools")
+        await visit.check()
+        await page.get_by_role("button", name="Ask again").click()
+        await expect(page.get_by_text("terminal")).to_have_count(1)
+        assert [len(one["messages"]) for one in asked] == [1, 1]
+        assert await page.evaluate("window.hacked") is None
 
 
 async def test_a_viewer_sees_no_actions(browser: Browser, server: RunningServer, agent: dict[str, Any]) -> None:

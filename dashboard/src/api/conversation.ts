@@ -3,10 +3,22 @@ import { EventSourceParserStream } from 'eventsource-parser/stream';
 import { sendTo } from './client';
 import { ApiError } from './errors';
 
+const TOOL_EVENT = 'hermes.tool.progress';
+const MAX_TOOLS = 200;
+
+/** A tool that an agent used: by engines that tell of it (Hermes), with what it was used on in short. */
+export interface ToolUse {
+  readonly id: string;
+  readonly name: string;
+  readonly detail: string;
+  readonly isDone: boolean;
+}
+
 export interface Message {
   readonly id: number;
   readonly role: 'user' | 'assistant';
   readonly text: string;
+  readonly tools: readonly ToolUse[];
   readonly state: 'streaming' | 'complete' | 'stopped' | 'failed';
   readonly error?: unknown;
 }
@@ -48,21 +60,32 @@ export class Conversation {
     this.#replace([]);
   }
 
+  /** Ask the last question again, in place of its answer. */
+  async retry(): Promise<void> {
+    const index = this.#messages.findLastIndex(({ role }) => role === 'user');
+    const question = this.#messages[index];
+    if (this.#abort || !question) return;
+    this.#messages = this.#messages.slice(0, index);
+    await this.send(question.text);
+  }
+
   /** Send a message and collect its answer; errors become part of the conversation. */
   async send(text: string): Promise<void> {
     if (this.#abort) return;
     const abort = new AbortController();
     this.#abort = abort;
     const history = toHistory(this.#messages, text);
-    const question: Message = { id: (this.#lastId += 1), role: 'user', text, state: 'complete' };
-    let answer: Message = { id: (this.#lastId += 1), role: 'assistant', text: '', state: 'streaming' };
+    const question: Message = { id: (this.#lastId += 1), role: 'user', text, tools: [], state: 'complete' };
+    let answer: Message = { id: (this.#lastId += 1), role: 'assistant', text: '', tools: [], state: 'streaming' };
     this.#replace([...this.#messages, question, answer]);
     const show = (next: Partial<Message>) => {
       answer = { ...answer, ...next };
       this.#update(answer);
     };
     try {
-      for await (const piece of readAnswer(this.agentId, history, abort.signal)) show({ text: answer.text + piece });
+      for await (const piece of readAnswer(this.agentId, history, abort.signal)) {
+        show(typeof piece === 'string' ? { text: answer.text + piece } : { tools: addToolUse(answer.tools, piece) });
+      }
       if (!answer.text) throw new MalformedAnswer(true);
       show({ state: 'complete' });
     } catch (error) {
@@ -119,7 +142,28 @@ export function parseChunk(data: string): string | null {
   return choices.map((choice) => (typeof choice?.delta?.content === 'string' ? choice.delta.content : '')).join('');
 }
 
-async function* readAnswer(agentId: string, messages: unknown, signal: AbortSignal): AsyncGenerator<string> {
+/** Return what Hermes tells of a tool; null for anything else. */
+export function parseToolUse(data: string): ToolUse | null {
+  let told: unknown;
+  try {
+    told = JSON.parse(data);
+  } catch {
+    return null;
+  }
+  const { toolCallId: id, tool: name, label, status } = Object(told) as Record<string, unknown>;
+  if (typeof id !== 'string' || typeof name !== 'string') return null;
+  return { id, name: cut(name, 100), detail: typeof label === 'string' ? cut(label, 4000) : '', isDone: status === 'completed' };
+}
+
+/** Return the list with a new tool, or with the new state of one that it has. */
+export function addToolUse(uses: readonly ToolUse[], use: ToolUse): readonly ToolUse[] {
+  if (!uses.some(({ id }) => id === use.id)) return uses.length < MAX_TOOLS ? [...uses, use] : uses;
+  return uses.map((one) => (one.id === use.id ? { ...one, detail: use.detail || one.detail, isDone: use.isDone } : one));
+}
+
+const cut = (text: string, length: number) => (text.length > length ? `${text.slice(0, length)} ...` : text);
+
+async function* readAnswer(agentId: string, messages: unknown, signal: AbortSignal): AsyncGenerator<string | ToolUse> {
   const response = await sendTo(`/v0/agents/${encodeURIComponent(agentId)}/chat`, {
     method: 'POST',
     headers: { 'Content-Type': 'application/json', Accept: 'text/event-stream' },
@@ -132,6 +176,11 @@ async function* readAnswer(agentId: string, messages: unknown, signal: AbortSign
     .pipeThrough(new EventSourceParserStream())
     .getReader();
   for (let next = await reader.read(); !next.done; next = await reader.read()) {
+    if (next.value.event === TOOL_EVENT) {
+      const use = parseToolUse(next.value.data);
+      if (use) yield use;
+      continue;
+    }
     const text = parseChunk(next.value.data);
     if (text === null) return;
     if (text) yield text;

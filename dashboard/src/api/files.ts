@@ -73,6 +73,13 @@ export function contentAddress(agentId: string, path: string): string {
   return `/v0/agents/${encodeURIComponent(agentId)}/files/content?${new URLSearchParams({ path })}`;
 }
 
+/** Return whether a deleted file can be written again: a small one, which this page can keep until then. */
+export const isRestorable = ({ kind, size }: FileEntry): boolean => kind === 'file' && size <= EDIT_LIMIT;
+
+export async function fileContent(agentId: string, path: string): Promise<Blob> {
+  return (await sendTo(contentAddress(agentId, path))).blob();
+}
+
 /** Write a file; `executable` keeps the permission of one that is replaced. */
 export async function saveFile(agentId: string, path: string, content: Blob | string, executable = false): Promise<void> {
   await sendTo(`${contentAddress(agentId, path)}&executable=${executable}`, {

@@ -9,9 +9,16 @@ import styles from './Toast.module.css';
 interface Toast {
   readonly id: number;
   readonly text: string;
+  readonly action: ToastAction | null;
+}
+
+interface ToastAction {
+  readonly label: string;
+  readonly run: () => void;
 }
 
 const SHOWN_MS = 6_000;
+const SHOWN_WITH_ACTION_MS = 15_000;
 let toasts: readonly Toast[] = [];
 let lastId = 0;
 const watchers = new Set<() => void>();
@@ -22,11 +29,11 @@ function replace(next: readonly Toast[]): void {
 }
 
 /** Say for some seconds that something was done. Errors are no toasts: they stay where they arose (ErrorPanel). */
-export function showToast(text: string): void {
+export function showToast(text: string, action: ToastAction | null = null): void {
   lastId += 1;
   const id = lastId;
-  replace([...toasts, { id, text }]);
-  setTimeout(() => dismiss(id), SHOWN_MS);
+  replace([...toasts, { id, text, action }]);
+  setTimeout(() => dismiss(id), action ? SHOWN_WITH_ACTION_MS : SHOWN_MS);
 }
 
 function dismiss(id: number): void {
@@ -38,6 +45,18 @@ function watch(watcher: () => void): () => void {
   return () => watchers.delete(watcher);
 }
 
+function ActionButton({ id, action }: { id: number; action: ToastAction }) {
+  const run = () => {
+    dismiss(id);
+    action.run();
+  };
+  return (
+    <Button kind="quiet" onPress={run}>
+      {action.label}
+    </Button>
+  );
+}
+
 export function ToastRegion() {
   const t = useText(common);
   const shown = useSyncExternalStore(watch, () => toasts);
@@ -45,7 +64,8 @@ export function ToastRegion() {
     <div className={styles.region} role="status" aria-live="polite">
       {shown.map((toast) => (
         <div key={toast.id} className={styles.toast}>
-          <span>{toast.text}</span>
+          <span className={styles.text}>{toast.text}</span>
+          {toast.action && <ActionButton id={toast.id} action={toast.action} />}
           <Button kind="quiet" iconOnly aria-label={t.close} onPress={() => dismiss(toast.id)}>
             <X size={16} aria-hidden />
           </Button>

@@ -19,4 +19,10 @@ export const de: typeof en = {
   emptyAnswer: 'Die Antwort war leer. Das Protokoll des Agenten zeigt vielleicht, warum.',
   malformed: 'Die Antwort des Agenten ist kein Strom von Chat-Antworten.',
   thinking: 'Der Agent antwortet',
+  copy: 'Text kopieren',
+  retry: 'Noch einmal fragen',
+  toolUses: 'Benutzte Werkzeuge',
+  toolDone: 'fertig',
+  toolRuns: 'läuft',
+  toolStopped: 'angehalten',
 };

@@ -16,4 +16,10 @@ export const en = {
   emptyAnswer: 'The answer was empty. The logs of the agent may show why.',
   malformed: "The agent's answer is not a stream of chat completions.",
   thinking: 'The agent is answering',
+  copy: 'Copy the text',
+  retry: 'Ask again',
+  toolUses: 'Tools that were used',
+  toolDone: 'done',
+  toolRuns: 'runs',
+  toolStopped: 'stopped',
 };

@@ -18,4 +18,7 @@ export const de: typeof en = {
   typeToConfirm: (text) => `Gib zur Bestätigung „${text}“ ein`,
   unknownError: 'Auf dieser Seite ist etwas fehlgeschlagen.',
   working: 'Läuft ...',
+  undo: 'Rückgängig',
+  undone: 'Es ist wiederhergestellt.',
+  notUndone: (reason) => `Es konnte nicht wiederhergestellt werden. ${reason}`,
 };

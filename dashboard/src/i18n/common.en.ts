@@ -16,4 +16,7 @@ export const en = {
   typeToConfirm: (text: string) => `Type "${text}" to confirm`,
   unknownError: 'Something failed in this page.',
   working: 'Working ...',
+  undo: 'Undo',
+  undone: 'It is restored.',
+  notUndone: (reason: string) => `It could not be restored. ${reason}`,
 };

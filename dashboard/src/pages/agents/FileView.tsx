@@ -3,8 +3,19 @@ import { Download } from 'lucide-react';
 import { useState } from 'react';
 import { flushSync } from 'react-dom';
 
-import { baseName, contentAddress, deleteFile, fileTextQuery, moveFile, saveFile, type FileEntry } from '../../api/files';
+import {
+  baseName,
+  contentAddress,
+  deleteFile,
+  fileContent,
+  fileTextQuery,
+  isRestorable,
+  moveFile,
+  saveFile,
+  type FileEntry,
+} from '../../api/files';
 import { useMay } from '../../app/useSession';
+import { useUndo } from '../../app/useUndo';
 import { Button, buttonClass } from '../../components/Button';
 import { ConfirmDialog } from '../../components/ConfirmDialog';
 import { Editor } from '../../components/Editor';
@@ -30,15 +41,18 @@ interface Props {
 export function FileView({ agentId, entry, onMove }: Props) {
   const t = useText(files);
   const may = useMay();
+  const undo = useUndo();
   const { language } = useLanguage();
   const [isMoving, setMoving] = useState(false);
   const [isDeleting, setDeleting] = useState(false);
   const name = baseName(entry.path);
   const isFolder = entry.kind === 'folder';
   const remove = async () => {
+    const kept = isRestorable(entry) ? await fileContent(agentId, entry.path) : null;
     await deleteFile(agentId, entry);
     flushSync(() => onMove(null)); // before all is loaded again, of which this path no longer exists
-    showToast(t.deleted(name));
+    if (kept) undo(t.deleted(name), () => saveFile(agentId, entry.path, kept, entry.executable));
+    else showToast(t.deleted(name));
   };
   const deletion = useMutation({ mutationFn: remove });
   const size = new Intl.NumberFormat(language, { style: 'unit', unit: 'byte', unitDisplay: 'long' }).format(entry.size);

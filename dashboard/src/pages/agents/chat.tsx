@@ -5,15 +5,15 @@ import { ArrowDown, SendHorizontal, Square } from 'lucide-react';
 import { useEffect, useRef, useState, useSyncExternalStore, type KeyboardEvent } from 'react';
 
 import { agentQuery } from '../../api/agents';
-import { conversationWith, MalformedAnswer, type Message } from '../../api/conversation';
+import { conversationWith, type Message } from '../../api/conversation';
 import { useMay } from '../../app/useSession';
 import { Button } from '../../components/Button';
 import { EmptyState } from '../../components/EmptyState';
 import { ErrorPanel } from '../../components/ErrorPanel';
-import { Markdown } from '../../components/Markdown';
 import { Page } from '../../components/Page';
 import * as chat from '../../i18n/chat';
 import { useText } from '../../i18n/language';
+import { MessageView } from './MessageView';
 import styles from './chat.module.css';
 
 const route = getRouteApi('/shell/agents/$id/chat');
@@ -27,6 +27,7 @@ export function AgentChatPage() {
 
 function Chat({ agentId }: { agentId: string }) {
   const t = useText(chat);
+  const may = useMay();
   const agent = useQuery(agentQuery(agentId));
   const conversation = conversationWith(agentId);
   const messages = useSyncExternalStore(conversation.watch, conversation.messages);
@@ -37,7 +38,11 @@ function Chat({ agentId }: { agentId: string }) {
     <Page title={t.title(name)} actions={clear} fills>
       <div className={styles.layout}>
         {messages.length > 0 ? (
-          <MessageList messages={messages} name={name} />
+          <MessageList
+            messages={messages}
+            name={name}
+            onRetry={may('editor') && !conversation.isAnswering ? () => void conversation.retry() : undefined}
+          />
         ) : (
           <div className={styles.empty}>
             {agent.error ? <ErrorPanel error={agent.error} /> : <EmptyState title={t.empty}>{t.emptyText}</EmptyState>}
@@ -61,8 +66,14 @@ function Chat({ agentId }: { agentId: string }) {
   );
 }
 
+interface ListProps {
+  messages: readonly Message[];
+  name: string;
+  onRetry: (() => void) | undefined;
+}
+
 /** A virtual list that stays at its end unless the reader scrolls up. */
-function MessageList({ messages, name }: { messages: readonly Message[]; name: string }) {
+function MessageList({ messages, name, onRetry }: ListProps) {
   const t = useText(chat);
   const frame = useRef<HTMLDivElement>(null);
   const [isAtEnd, setAtEnd] = useState(true);
@@ -94,7 +105,11 @@ function MessageList({ messages, name }: { messages: readonly Message[]; name: s
               className={styles.item}
               style={{ transform: `translateY(${item.start}px)` }}
             >
-              <MessageView message={messages[item.index]!} name={name} />
+              <MessageView
+                message={messages[item.index]!}
+                name={name}
+                onRetry={item.index === messages.length - 1 ? onRetry : undefined}
+              />
             </div>
           ))}
         </div>
@@ -107,22 +122,6 @@ function MessageList({ messages, name }: { messages: readonly Message[]; name: s
         </div>
       )}
     </div>
-  );
-}
-
-function MessageView({ message, name }: { message: Message; name: string }) {
-  const t = useText(chat);
-  const isMine = message.role === 'user';
-  const { error } = message;
-  const problem = error instanceof MalformedAnswer ? new Error(error.isEmpty ? t.emptyAnswer : t.malformed) : error;
-  return (
-    <article className={`${styles.message} ${isMine ? styles.mine : ''}`}>
-      <p className={styles.who}>{isMine ? t.you : name}</p>
-      {isMine ? <p className={styles.plain}>{message.text}</p> : <Markdown text={message.text} />}
-      {message.state === 'streaming' && <span className={styles.cursor} role="img" aria-label={t.thinking} />}
-      {message.state === 'stopped' && <p className={styles.note}>{t.stopped}</p>}
-      {message.state === 'failed' && <ErrorPanel error={problem} />}
-    </article>
   );
 }
 

@@ -5,6 +5,7 @@ import { useState } from 'react';
 
 import { agentSecretsQuery, allSecretsQuery, attachSecret, createSecret, detachSecret, type AgentSecret } from '../../api/agentData';
 import { useMay } from '../../app/useSession';
+import { useUndo } from '../../app/useUndo';
 import { Button } from '../../components/Button';
 import { ConfirmDialog } from '../../components/ConfirmDialog';
 import { EmptyState } from '../../components/EmptyState';
@@ -62,10 +63,11 @@ export function AgentSecretsPage() {
 function SecretItem({ agentId, secret }: { agentId: string; secret: AgentSecret }) {
   const t = useText(secrets);
   const may = useMay();
+  const undo = useUndo();
   const [isDetaching, setDetaching] = useState(false);
   const detach = useMutation({
     mutationFn: () => detachSecret(agentId, secret.id),
-    onSuccess: () => showToast(t.detached(secret.name)),
+    onSuccess: () => undo(t.detached(secret.name), () => attachSecret(agentId, secret.id)),
   });
   return (
     <Item

@@ -1,41 +1,47 @@
 import { useQuery } from '@tanstack/react-query';
-import { Link, useNavigate } from '@tanstack/react-router';
-import { SendHorizontal } from 'lucide-react';
-import { useState, type SyntheticEvent } from 'react';
+import { Link } from '@tanstack/react-router';
 
 import { agentsQuery, modelsQuery, type AgentSummary } from '../../api/agents';
-import { conversationWith } from '../../api/conversation';
 import { useMay, useSession } from '../../app/useSession';
 import { Button, buttonClass } from '../../components/Button';
 import { CodeBlock } from '../../components/CodeBlock';
 import { EmptyState } from '../../components/EmptyState';
 import { ErrorPanel } from '../../components/ErrorPanel';
-import { TextField } from '../../components/Field';
 import { Page, Section } from '../../components/Page';
 import { Skeleton } from '../../components/Skeleton';
 import * as home from '../../i18n/home';
 import { useText } from '../../i18n/language';
+import * as startTexts from '../../i18n/start';
 import { AgentStatus } from '../agents/AgentStatus';
+import { GetStarted } from './GetStarted';
+import { useStart } from './startState';
+import { TalkCard } from './TalkCard';
 import styles from './home.module.css';
 
+const STEPS = 2; // the model and the phone
 const SHOWN = 6;
 const SHOWN_MODELS = 12;
 const EXAMPLE = 'ROOST_MODEL_URL=https://api.openai.com/v1 ROOST_MODEL_KEY_FILE=/etc/roost/model.key make up';
 
 export function HomePage() {
   const t = useText(home);
+  const texts = useText(startTexts);
   const may = useMay();
   const session = useSession();
   const { data, error, refetch } = useQuery(agentsQuery);
   const agents = data?.agents;
   const first = agents?.find(({ status }) => status === 'running') ?? agents?.at(-1);
+  const steps = useStart(session?.tenant.id ?? '');
+  const isStart = first !== undefined && isStarting(steps, agents?.length ?? 0);
   const create = (
     <Link to="/agents/new" className={buttonClass('primary')}>
       {t.create}
     </Link>
   );
+  const again = first && !isStart && may('editor') && <Button onPress={steps.show}>{texts.again}</Button>;
+  const lead = isStart ? texts.lead : session && t.lead(session.tenant.name);
   return (
-    <Page title={t.title} lead={session && t.lead(session.tenant.name)}>
+    <Page title={t.title} lead={lead} actions={again}>
       {error && !data && <ErrorPanel error={error} onRetry={refetch} />}
       {!data && !error && <Skeleton />}
       {agents && !first && (
@@ -43,43 +49,23 @@ export function HomePage() {
           {t.firstText}
         </EmptyState>
       )}
-      {first && may('editor') && <FirstMessage agent={first} />}
-      {agents && first && <AgentSection agents={agents} />}
-      <ModelSection />
+      {first && isStart && <GetStarted agent={first} steps={steps} />}
+      {first && !isStart && (
+        <>
+          {may('editor') && <TalkCard agent={first} />}
+          <AgentSection agents={agents ?? []} />
+          <ModelSection />
+        </>
+      )}
+      {agents && !first && <ModelSection />}
     </Page>
   );
 }
 
-function FirstMessage({ agent }: { agent: AgentSummary }) {
-  const t = useText(home);
-  const navigate = useNavigate();
-  const [text, setText] = useState('');
-  const isRunning = agent.status === 'running';
-  const send = (event: SyntheticEvent) => {
-    event.preventDefault();
-    if (!text.trim() || !isRunning) return;
-    void conversationWith(agent.agentId).send(text.trim());
-    void navigate({ to: '/agents/$id/chat', params: { id: agent.agentId } });
-  };
-  return (
-    <Section title={t.talkTo(agent.name)} actions={<AgentStatus state={agent.status} />}>
-      <form onSubmit={send} className={styles.message}>
-        <TextField label={t.message} placeholder={t.placeholder} value={text} onChange={setText} autoComplete="off" />
-        <Button kind="primary" type="submit" isDisabled={!text.trim() || !isRunning}>
-          <SendHorizontal size={17} aria-hidden /> {t.send}
-        </Button>
-      </form>
-      {agent.status === 'starting' && <p className={styles.muted}>{t.startingText}</p>}
-      {!isRunning && agent.status !== 'starting' && (
-        <p>
-          {t.downText(agent.name)}{' '}
-          <Link to="/agents/$id/overview" params={{ id: agent.agentId }}>
-            {t.see}
-          </Link>
-        </p>
-      )}
-    </Section>
-  );
+/** Return whether the first steps are shown: with the first agent, until they are hidden or all skipped. */
+function isStarting({ state, skipped }: ReturnType<typeof useStart>, agents: number): boolean {
+  if (state === 'first') return agents === 1 && skipped.length < STEPS;
+  return state === 'shown' && skipped.length < STEPS;
 }
 
 function AgentSection({ agents }: { agents: readonly AgentSummary[] }) {

@@ -1,0 +1,2 @@
+export { de } from './start.de';
+export { en } from './start.en';
