@@ -11,7 +11,8 @@ from urllib.parse import urlencode
 
 import typer
 
-from roost.cli.client import AgentName, Data, ServerSession, load_session
+from roost.cli.arguments import AgentName
+from roost.cli.client import Data, ServerSession, load_session
 from roost.cli.execute import join_command
 from roost.cli.output import ExitCode, exit_with_error, print_error
 from roost.cli.raw_terminal import EscapeFilter, raw_terminal, reset_screen, screen_size, write_screen

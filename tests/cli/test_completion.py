@@ -7,8 +7,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from roost.cli.context_file import ContextFile, ServerContext, write_contexts
+from roost.cli.main import cli
 from roost.core import clock
 from roost.core.sensitive import Sensitive
 from tests.cli.terminal import FakeServer
@@ -32,15 +34,8 @@ def complete(line: str, shell: str = "bash", **environment: str) -> list[str]:
         "_TYPER_COMPLETE_ARGS": line,
         "_TYPER_COMPLETE_FISH_ACTION": "get-args",
     }
-    done = subprocess.run(
-        [sys.executable, "-m", "roost"],
-        env={**os.environ, **given, **environment},
-        capture_output=True,
-        text=True,
-        timeout=30,
-        check=False,
-    )
-    assert (done.returncode, done.stderr) == (0, "")
+    done = CliRunner().invoke(cli, [], env={**given, **environment}, prog_name="roost")
+    assert (done.exit_code, done.stderr) == (0, "")
     return done.stdout.split()
 
 
@@ -96,6 +91,19 @@ def test_contexts_and_the_agents_of_the_context_that_is_given(named: FakeServer,
 def test_no_such_answer_is_no_error(server: FakeServer, answer) -> None:
     server.answers["GET /v0/agents"] = answer
     assert complete("roost agents show ", **server.environment) == []
+
+
+def test_the_program_itself_completes(named: FakeServer) -> None:
+    given = {"_ROOST_COMPLETE": "complete_bash", "COMP_WORDS": "roost logs A", "COMP_CWORD": "2"}
+    done = subprocess.run(
+        [sys.executable, "-m", "roost"],
+        env={**os.environ, **named.environment, **given},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "Ada\n", "")
 
 
 def test_no_server_is_no_error(config: Path) -> None:
