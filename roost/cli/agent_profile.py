@@ -4,7 +4,8 @@ from typing import Annotated
 
 import typer
 
-from roost.cli.client import AgentName, Data, load_session
+from roost.cli.arguments import AgentName
+from roost.cli.client import Data, load_session
 from roost.cli.output import (
     ExitCode,
     Output,

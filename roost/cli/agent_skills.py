@@ -5,7 +5,8 @@ from typing import Annotated, Any
 
 import typer
 
-from roost.cli.client import AgentName, Data, ServerSession, drop_none, load_session
+from roost.cli.arguments import AgentName
+from roost.cli.client import Data, ServerSession, drop_none, load_session
 from roost.cli.completion import complete_agents, complete_skills
 from roost.cli.output import (
     ExitCode,

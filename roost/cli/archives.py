@@ -8,9 +8,9 @@ from urllib.parse import quote, urlencode
 
 import typer
 
+from roost.cli.arguments import AgentName
 from roost.cli.client import (
     TRANSFER_TIMEOUT_SECONDS,
-    AgentName,
     Data,
     ServerSession,
     connection_errors,

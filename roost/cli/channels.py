@@ -11,7 +11,8 @@ from typing import Annotated, Any
 
 import typer
 
-from roost.cli.client import AgentName, Data, load_session
+from roost.cli.arguments import AgentName
+from roost.cli.client import Data, load_session
 from roost.cli.output import (
     ExitCode,
     Output,

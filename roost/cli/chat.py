@@ -12,8 +12,8 @@ from typing import Annotated, Any
 import httpx2 as httpx
 import typer
 
+from roost.cli.arguments import AgentName
 from roost.cli.client import (
-    AgentName,
     Data,
     ServerSession,
     connection_errors,

@@ -28,16 +28,12 @@ from urllib.parse import quote
 import httpx2 as httpx
 import typer
 
-from roost.cli.completion import complete_agents
 from roost.cli.context_file import LOCAL, read_contexts, selected_context
 from roost.cli.output import ExitCode, exit_with_error, exit_with_unknown
 from roost.core.network_advice import describe_certificate_error
 from roost.core.sensitive import Sensitive
 
 Data = Annotated[Path | None, typer.Option("--data", help="The data folder of the server (default .roost).")]
-AgentName = Annotated[
-    str, typer.Argument(metavar="AGENT", help="The agent's id or name.", autocompletion=complete_agents)
-]
 
 _EXIT_CODES = {
     400: ExitCode.USAGE,

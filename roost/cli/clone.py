@@ -10,7 +10,8 @@ from typing import Annotated
 import httpx2 as httpx
 import typer
 
-from roost.cli.client import AgentName, Data, load_session
+from roost.cli.arguments import AgentName
+from roost.cli.client import Data, load_session
 from roost.cli.output import ExitCode, exit_with_error
 
 

@@ -6,7 +6,8 @@ from urllib.parse import quote
 
 import typer
 
-from roost.cli.client import AgentName, Data, load_session
+from roost.cli.arguments import AgentName
+from roost.cli.client import Data, load_session
 from roost.cli.output import (
     ExitCode,
     Output,

@@ -12,7 +12,8 @@ from urllib.parse import urlencode
 
 import typer
 
-from roost.cli.client import AgentName, Data, ServerSession, load_session
+from roost.cli.arguments import AgentName
+from roost.cli.client import Data, ServerSession, load_session
 from roost.cli.output import (
     SIGINT_EXIT_CODE,
     ExitCode,

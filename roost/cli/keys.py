@@ -81,7 +81,9 @@ def list_keys(tenant: Tenant = None, data: Data = None, output: Output = OutputF
     """List a tenant's keys, without their tokens."""
     if server := load_remote_session(data):
         _refuse_local_options(server, {"--tenant": tenant})
-        print_rows(list(_fetch_keys(server.storage_session())), _COLUMNS, output)
+        print_rows(
+            list(_fetch_keys(server.storage_session())), ("id", "name", "scopes", "createdAt", "revoked"), output
+        )
         return
     from roost.identity.api_keys import ApiKeys
 

@@ -7,7 +7,8 @@ from urllib.parse import urlencode
 
 import typer
 
-from roost.cli.client import AgentName, Data, load_session
+from roost.cli.arguments import AgentName
+from roost.cli.client import Data, load_session
 from roost.cli.message_stream import print_messages, receive_messages
 from roost.cli.output import Output, OutputFormat, print_document, write_output
 

@@ -148,14 +148,24 @@ def root_command(
     select_context(context)
 
 
-class _HelpedCommand(Protocol):
+class HelpedCommand(Protocol):
+    """A command of the program, whose help ends in an epilog."""
+
     epilog: str | None
+
+    def __call__(self, *, prog_name: str) -> None: ...
+
+
+def create_program() -> HelpedCommand:
+    """Return all commands, with their examples below their help."""
+    program = get_command(cli)
+    _add_examples(program, ())
+    return program
 
 
 def run_cli() -> None:
     """Run the command line; print an expected problem as one line and exit with its code."""
-    program = get_command(cli)
-    _add_examples(program, ())
+    program = create_program()
     try:
         program(prog_name="roost")
     except Problem as problem:
@@ -168,9 +178,9 @@ def run_cli() -> None:
         sys.exit(ExitCode.USAGE)
 
 
-def _add_examples(command: _HelpedCommand, path: tuple[str, ...]) -> None:
+def _add_examples(command: HelpedCommand, path: tuple[str, ...]) -> None:
     """Show examples below the help of a command and of all below it."""
-    below: Mapping[str, _HelpedCommand] = getattr(command, "commands", {})
+    below: Mapping[str, HelpedCommand] = getattr(command, "commands", {})
     if path:
         command.epilog = escape("\n".join(["Examples:", *examples_of(path, is_noun=bool(below))]))
     for name, one in below.items():

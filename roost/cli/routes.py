@@ -5,7 +5,8 @@ from typing import Annotated, Any
 
 import typer
 
-from roost.cli.client import AgentName, Data, load_session
+from roost.cli.arguments import AgentName
+from roost.cli.client import Data, load_session
 from roost.cli.output import Output, OutputFormat, error_console, print_document, print_line, print_rows
 
 commands = typer.Typer(help="Lead paths of an agent's address to its own programs.", no_args_is_help=True)

@@ -6,7 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
-from roost.cli.client import AgentName, Data, ServerSession, load_session
+from roost.cli.arguments import AgentName
+from roost.cli.client import Data, ServerSession, load_session
 from roost.cli.output import ExitCode, Output, OutputFormat, exit_with_error, print_document, print_line, write_output
 
 commands = typer.Typer(help="Manage the configuration of an agent's engine.", no_args_is_help=True)

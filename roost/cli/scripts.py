@@ -2,7 +2,8 @@
 
 import typer
 
-from roost.cli.client import AgentName, Data, load_session
+from roost.cli.arguments import AgentName
+from roost.cli.client import Data, load_session
 from roost.cli.output import Output, OutputFormat, print_document, print_line, print_rows
 
 commands = typer.Typer(help="Show and rerun the build and start scripts of an agent's manifest.", no_args_is_help=True)

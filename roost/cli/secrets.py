@@ -13,7 +13,8 @@ from typing import Annotated, Any
 
 import typer
 
-from roost.cli.client import AgentName, Data, ServerSession, load_session
+from roost.cli.arguments import AgentName
+from roost.cli.client import Data, ServerSession, load_session
 from roost.cli.completion import complete_secrets
 from roost.cli.data_folder import load_data_folder
 from roost.cli.output import (

@@ -11,12 +11,12 @@ from urllib.parse import urlencode
 
 import typer
 
-from roost.cli.client import AgentName, Data, ServerSession, load_session
+from roost.cli.arguments import AgentName
+from roost.cli.client import Data, ServerSession, load_session
 from roost.cli.execute import join_command
 from roost.cli.output import ExitCode, exit_with_error, print_error
 from roost.cli.raw_terminal import EscapeFilter, raw_terminal, reset_screen, screen_size, write_screen
 from roost.core import clock
-from roost.core.periodic import Backoff
 
 if TYPE_CHECKING:
     from websockets.asyncio.client import ClientConnection
@@ -112,6 +112,8 @@ class _ShellSession:
     async def _serve(self) -> int | None:
         """Connect, again after each loss, until the program or the session ends."""
         from websockets.exceptions import ConnectionClosed, InvalidStatus
+
+        from roost.core.periodic import Backoff  # slow to import
 
         deadline, backoff = float("inf"), Backoff(_RETRY_SECONDS, _MAX_RETRY_SECONDS)
         while True:

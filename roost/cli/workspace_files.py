@@ -7,8 +7,8 @@ from urllib.parse import urlencode
 
 import typer
 
+from roost.cli.arguments import AgentName
 from roost.cli.client import (
-    AgentName,
     Data,
     ServerSession,
     connection_errors,

@@ -207,7 +207,9 @@ RULES: tuple[Rule, ...] = (
         uses("os.environ", "os.environ.*", "os.getenv", "os.environb", "os.putenv"),
         (
             "roost/config.py",
-            "roost/cli/client.py",  # ROOST_URL and ROOST_TOKEN of a client, which has no data folder to configure
+            "roost/cli/client.py",  # variables of a client, which has no data folder to configure
+            "roost/cli/context_file.py",  # where a client keeps its file
+            "roost/cli/data_folder.py",  # refuses variables of a client
             "roost/cli/apply.py",  # the variables that a file names in place of secrets
         ),
         "settings are read once, in config.py, and passed down",

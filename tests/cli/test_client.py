@@ -7,7 +7,7 @@ from threading import Thread
 
 import pytest
 
-from tests.cli.terminal import FakeServer, run
+from tests.cli.terminal import FakeServer, fake_server, run
 from tests.platforms.tls import Authority
 
 ADA = {"agentId": "a1", "name": "Ada", "status": "running", "statusReason": None, "gatewayToken": None}
@@ -120,9 +120,7 @@ def test_something_else_answers(server: FakeServer, body: str) -> None:
     assert "not Roost" in refused.stderr
 
 
-@pytest.mark.parametrize(
-    ("status", "code"), [(400, 2), (401, 4), (403, 4), (404, 5), (409, 1), (429, 1), (500, 1), (503, 1)]
-)
+@pytest.mark.parametrize(("status", "code"), [(400, 2), (403, 4), (404, 5), (409, 1), (429, 1), (500, 1), (503, 1)])
 def test_refusals_in_the_servers_words(server: FakeServer, status: int, code: int) -> None:
     server.answers["GET /v0/agents"] = (status, {"error": "No, [bold]thank you"})
     refused = server.run("agents", "list")
@@ -151,6 +149,42 @@ def test_refusals_of_every_shape(server: FakeServer, body: object, told: str) ->
     assert told in refused.stderr
 
 
+def test_a_key_that_is_not_accepted_says_where_it_came_from(server: FakeServer, tmp_path: Path) -> None:
+    server.answers["GET /v0/agents"] = (401, {"error": "Unauthorized"})
+    leave_session(tmp_path, url=server.url, token="left", domain="localhost")
+    for refused, advice in (
+        (server.run("agents", "list"), "check ROOST_TOKEN"),
+        (run("agents", "list", "--data", str(tmp_path)), "`roost up` makes another key"),
+    ):
+        assert (refused.exit_code, refused.stdout) == (4, "")
+        assert refused.stderr.startswith("Error: Unauthorized: the server does not accept the key; ")
+        assert advice in refused.stderr
+
+
+def test_a_missing_permission_says_what_to_do(server: FakeServer) -> None:
+    server.answers["GET /v0/agents"] = (403, {"error": "Permission denied: the key needs the scope org:read"})
+    assert "org:read; your key is limited" in server.run("agents", "list").stderr
+
+
+def test_a_redirect_is_not_followed_and_the_key_stays(server: FakeServer) -> None:
+    with fake_server() as other:
+        server.headers = {"Location": f"{other.url}/v0/agents"}
+        server.answers["GET /v0/agents"] = (307, "")
+        refused = server.run("agents", "list")
+        assert (refused.exit_code, f"redirects to {other.url}" in refused.stderr) == (3, True)
+        server.headers = {}
+        server.answers["GET /v0/agents"] = (200, {"agents": [ADA]})
+        location = f"Location: {other.url.replace('http', 'ws')}/taken".encode()
+        server.answers["GET /v0/agents/a1/logs"] = b"HTTP/1.1 307 Moved\r\n" + location + b"\r\n\r\n"
+        assert server.run("logs", "Ada", "-f").exit_code != 0
+        assert all("Authorization" not in headers for _, headers, _ in other.requests)
+
+
+def test_an_address_that_is_not_known() -> None:
+    refused = run("agents", "list", ROOST_URL="https://roost.invalid", ROOST_TOKEN="key")
+    assert (refused.exit_code, "roost.invalid is not known" in refused.stderr) == (3, True)
+
+
 def test_agents_by_id_and_by_name(server: FakeServer) -> None:
     twins = [{**ADA, "agentId": "a2", "name": "Twin"}, {**ADA, "agentId": "a3", "name": "Twin"}]
     named_like_an_id = {**ADA, "agentId": "a4", "name": "a1"}
@@ -161,7 +195,12 @@ def test_agents_by_id_and_by_name(server: FakeServer) -> None:
     assert server.run("agents", "logs", "a1").stdout == "a1\n"
     assert server.run("agents", "logs", "a3").stdout == "a3\n"
     ambiguous = server.run("agents", "logs", "Twin")
-    assert (ambiguous.exit_code, "2 agents" in ambiguous.stderr) == (2, True)
+    assert (ambiguous.exit_code, "2 agents" in ambiguous.stderr, "a2, a3" in ambiguous.stderr) == (2, True, True)
+    near = server.run("agents", "logs", "ads")
+    assert (near.exit_code, near.stderr) == (
+        5,
+        "Error: There is no agent 'ads'. Did you mean Ada? `roost agents list` shows all.\n",
+    )
     missing = server.run("agents", "logs", "Nobody")
     assert (missing.exit_code, "Nobody" in missing.stderr) == (5, True)
 

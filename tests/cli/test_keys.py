@@ -7,7 +7,7 @@ from pathlib import Path
 import jwt
 import pytest
 
-from tests.cli.terminal import run
+from tests.cli.terminal import FakeServer, run
 
 
 def keys(folder: Path, *arguments: str):
@@ -74,13 +74,41 @@ def test_a_key_for_no_server_in_particular_is_not_created(tmp_path: Path, monkey
 @pytest.mark.parametrize(
     "command",
     [
-        *(["keys", "create"], ["secrets", "rotate-key"], ["scrub"], ["doctor"], ["hosts", "list"]),
+        *(["secrets", "rotate-key"], ["scrub"], ["doctor"], ["hosts", "list"]),
         *(["engines", "list"], ["engines", "install"], ["engines", "remove", "openclaw@1"]),
     ],
 )
 def test_a_server_elsewhere_is_not_mistaken_for_the_folder_here(command: list[str]) -> None:
     refused = run(*command, ROOST_URL="https://roost.example", ROOST_TOKEN="key")
     assert (refused.exit_code, "ROOST_URL" in refused.stderr) == (2, True)
+
+
+def test_keys_of_a_server_elsewhere(server: FakeServer) -> None:
+    fields = {"uses": 0, "max_uses": None, "revoked": False}
+    rows = [
+        {"id": f"k{n}", "name": "ci", "scopes": {"admin": False, "resources": ["org:read"]}, **fields} for n in "12"
+    ]
+    server.answers |= {
+        "POST /v3/pinata/keys": (200, {"JWT": "a.b.c", "pinata_api_key": "h", "pinata_api_secret": "s"}),
+        "GET /v3/pinata/keys?offset=0": (200, {"keys": rows[:1], "count": 101}),
+        "GET /v3/pinata/keys?offset=100": (200, {"keys": rows[1:], "count": 101}),
+        "DELETE /v3/pinata/keys/k1": (200, "Revoked"),
+    }
+    assert server.run("keys", "create", "--name", "ci", "--scope", "org:read").stdout == "a.b.c\n"
+    assert server.run("keys", "create").exit_code == 0
+    limited, admin = server.bodies("POST /v3/pinata/keys")
+    assert limited == {"keyName": "ci", "permissions": {"resources": ["org:read"]}}
+    assert admin == {"keyName": "key", "permissions": {"admin": True}}
+    listed_there = json.loads(server.run("keys", "list", "-o", "json").stdout)
+    assert [(key["id"], key["scopes"]) for key in listed_there] == [("k1", ["org:read"]), ("k2", ["org:read"])]
+    missing = server.run("keys", "revoke", "k9", "--yes")
+    assert (missing.exit_code, "There is no active key 'k9'" in missing.stderr) == (5, True)
+
+
+@pytest.mark.parametrize("option", ["--tenant", "--plan"])
+def test_what_only_the_servers_machine_can_do(server: FakeServer, option: str) -> None:
+    refused = server.run("keys", "create", option, "paid")
+    assert (refused.exit_code, option in refused.stderr, server.requests) == (2, True, [])
 
 
 def test_tenants_have_their_own(tmp_path: Path) -> None:

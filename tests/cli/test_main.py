@@ -8,12 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import typer
 from click import Command
 
 from roost import __version__
-from roost.cli.main import cli
-from tests.cli.terminal import FakeServer, run
+from tests.cli.terminal import PROGRAM, FakeServer, run
 
 
 def commands(command: Command, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Command]]:
@@ -22,7 +20,7 @@ def commands(command: Command, path: tuple[str, ...] = ()) -> Iterator[tuple[tup
         yield from commands(below, (*path, name))
 
 
-ALL = dict(commands(typer.main.get_command(cli)))
+ALL = dict(commands(PROGRAM))
 
 
 @pytest.mark.parametrize("path", ALL, ids=" ".join)
@@ -94,7 +92,7 @@ def test_most_commands_do_without_the_server() -> None:
     """The help, and what only talks to a server, load in a moment."""
     code = "import sys, roost.cli.main; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
-    for heavy in ("fastapi", "sqlalchemy", "uvicorn", "alembic", "cryptography", "roost.app"):
+    for heavy in ("fastapi", "yaml", "websockets", "sqlalchemy", "uvicorn", "alembic", "cryptography", "roost.app"):
         assert heavy not in loaded
 
 

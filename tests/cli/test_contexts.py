@@ -1,0 +1,157 @@
+"""Contexts: which server a command reaches, whatever options, environment and file say; and damaged files."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from roost.cli.context_file import ContextFile, ServerContext, contexts_path, read_contexts, write_contexts
+from roost.core.sensitive import Sensitive
+from tests.cli.terminal import FakeServer, fake_server, run
+
+
+def write(chosen: str | None = None, /, **urls: str) -> None:
+    write_contexts(ContextFile({name: ServerContext(url, Sensitive(name)) for name, url in urls.items()}, chosen))
+
+
+@pytest.fixture
+def reached(server: FakeServer, config: Path):
+    """Return a function that runs a command and tells which key reached the server; None if none did."""
+    server.answers["GET /v0/agents"] = (200, {"agents": []})
+    folder = config.parents[2] / "data"
+    folder.mkdir()
+    (folder / "cli.json").write_text(json.dumps({"url": server.url, "token": "folder", "domain": "localhost"}))
+    write("current", current=server.url, other=server.url)
+
+    def run_command(before: list[str], environment: dict[str, str], *, names_folder: bool = False) -> str | None:
+        places = {"FOLDER": str(folder), "URL": server.url}
+        named = {name: places.get(value, value) for name, value in environment.items()}
+        done = run(*before, "agents", "list", *(["--data", str(folder)] if names_folder else []), **named)
+        sent = [headers["Authorization"] for _, headers, _ in server.requests]
+        assert done.exit_code == (0 if sent else 2), done.stderr
+        return sent[0].removeprefix("Bearer ") if sent else None
+
+    return run_command
+
+
+URL = {"ROOST_URL": "URL", "ROOST_TOKEN": "environment"}
+OTHER, LOCAL = {"ROOST_CONTEXT": "other"}, {"ROOST_CONTEXT": "local", "ROOST_DATA": "FOLDER"}
+
+
+@pytest.mark.parametrize(
+    ("before", "environment", "key"),
+    [
+        ([], {}, "current"),
+        ([], {"ROOST_DATA": "FOLDER"}, "folder"),
+        ([], OTHER, "other"),
+        ([], OTHER | {"ROOST_DATA": "FOLDER"}, "other"),
+        ([], LOCAL, "folder"),
+        ([], URL, "environment"),
+        ([], URL | {"ROOST_DATA": "FOLDER"}, "environment"),
+        ([], URL | OTHER, None),
+        ([], {"ROOST_URL": "URL"}, None),
+        (["--context", "other"], {}, "other"),
+        (["--context", "other"], URL | {"ROOST_CONTEXT": "current", "ROOST_DATA": "FOLDER"}, "other"),
+        (["--context", "local"], URL | {"ROOST_DATA": "FOLDER"}, "folder"),
+    ],
+)
+def test_the_most_explicit_name_counts(
+    reached, before: list[str], environment: dict[str, str], key: str | None
+) -> None:
+    assert reached(before, environment) == key
+
+
+@pytest.mark.parametrize(
+    ("before", "environment", "key"),
+    [
+        ([], {}, "folder"),
+        ([], {"ROOST_DATA": "elsewhere"}, "folder"),
+        ([], URL, None),
+        ([], OTHER, None),
+        ([], LOCAL, "folder"),
+        (["--context", "other"], {}, None),
+        (["--context", "local"], {}, "folder"),
+    ],
+)
+def test_a_data_folder_that_is_named(reached, before: list[str], environment: dict[str, str], key: str | None) -> None:
+    assert reached(before, environment, names_folder=True) == key
+
+
+def test_contexts_are_listed_without_keys_and_chosen(config: Path) -> None:
+    write("work", work="https://work.example", home="https://home.example")
+    rows = json.loads(run("contexts", "list", "-o", "json").stdout)
+    assert rows == [
+        {"name": "local", "url": None, "current": False},
+        {"name": "work", "url": "https://work.example", "current": True},
+        {"name": "home", "url": "https://home.example", "current": False},
+    ]
+    assert "https://home.example" in run("contexts", "use", "home").stdout
+    assert read_contexts().current == "home"
+    assert "data folder" in run("contexts", "use", "local").stdout
+    assert read_contexts().current is None
+    assert run("contexts", "remove", "home", "--yes").exit_code == 0
+    assert list(read_contexts().contexts) == ["work"]
+    missing = run("contexts", "use", "hame")
+    assert (missing.exit_code, "known are local, work" in missing.stderr) == (5, True)
+
+
+@pytest.mark.parametrize(
+    "content", ["", "[]", "{}", "null", '{"current": 1, "contexts": []}', '{"contexts": {"a": 1}}']
+)
+def test_a_damaged_file(config: Path, content: str) -> None:
+    config.parent.mkdir(parents=True)
+    config.touch(0o600)
+    config.write_text(content)
+    refused = run("agents", "list")
+    assert (refused.exit_code, f"{config} is damaged" in refused.stderr) == (2, True)
+
+
+def test_a_file_that_others_can_read_is_refused(config: Path) -> None:
+    write("work", work="https://work.example")
+    config.chmod(0o644)
+    refused = run("agents", "list")
+    assert (refused.exit_code, f"chmod 600 {config}" in refused.stderr) == (4, True)
+
+
+def test_the_default_place(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for other in ("", "relative"):
+        monkeypatch.setenv("XDG_CONFIG_HOME", other)
+        assert contexts_path() == tmp_path / ".config" / "roost" / "config"
+
+
+def test_a_link_to_the_file_stays_one(config: Path, tmp_path: Path) -> None:
+    config.parent.mkdir(parents=True)
+    config.symlink_to(tmp_path / "real")
+    write("work", work="https://work.example")
+    assert config.is_symlink()
+    assert (tmp_path / "real").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_folder_that_cannot_be_written(config: Path) -> None:
+    config.parents[1].write_text("")
+    assert run("contexts", "use", "local").exit_code == 4
+
+
+def test_a_context_reaches_its_own_server_only(server: FakeServer, config: Path) -> None:
+    server.answers["GET /v0/agents"] = (200, {"agents": []})
+    with fake_server() as other:
+        write("one", one=server.url, two=other.url)
+        other.answers["GET /v0/agents"] = (200, {"agents": []})
+        assert run("--context", "two", "agents", "list").exit_code == 0
+        assert run("agents", "list").exit_code == 0
+        assert [headers["Authorization"] for _, headers, _ in other.requests] == ["Bearer two"]
+        assert [headers["Authorization"] for _, headers, _ in server.requests] == ["Bearer one"]
+
+
+@pytest.mark.parametrize(("before", "environment"), [(["--context", "work"], {}), ([], {"ROOST_CONTEXT": "work"})])
+def test_a_command_of_this_machine_is_not_meant_for_a_context(
+    config: Path, before: list[str], environment: dict[str, str]
+) -> None:
+    refused = run(*before, "engines", "list", **environment)
+    assert (refused.exit_code, "works on this machine" in refused.stderr) == (2, True)
+
+
+def test_a_current_context_does_not_keep_a_command_from_this_machine(config: Path) -> None:
+    write("work", work="https://work.example")
+    assert run("engines", "list").exit_code == 0

@@ -1,0 +1,237 @@
+"""Every operation of the APIs has a command, or a reason in this table why it has none."""
+
+from collections.abc import Mapping
+
+from roost.hosts.application import create_bare_application
+from roost.hosts.routes import route_table
+from tests.cli.test_main import ALL
+
+COMMANDS: Mapping[str, Mapping[str, str]] = {
+    # module of the handlers: commands, by the handlers that they call
+    "agents.archives": {"agents export": "export_agent", "agents import": "import_agent"},
+    "agents.lifecycle": {
+        "agents list": "list_agents",
+        "agents create": "create_agent",
+        "agents engines": "list_engines",
+        "agents show": "show_agent",
+        "agents delete": "delete_agent",
+        "agents restart": "restart_agent",
+        "update": "update_agent",
+        "agents token": "read_token rotate_token",
+    },
+    "agents.commands": {"exec": "run_command stream_command"},
+    "agents.terminals": {"shell": "open_terminal"},
+    "agents.files": {
+        "cp": "read_workspace_file download_workspace_file save_workspace_file upload_workspace_file",
+        "workspace list": "list_workspace_files",
+        "workspace watch": "watch_workspace_files",
+        "workspace delete": "delete_workspace_file",
+        "workspace move": "move_workspace_file",
+        "workspace mkdir": "make_workspace_folder",
+    },
+    "agents.snapshots": {
+        "snapshots list": "list_snapshots",
+        "snapshots status": "get_sync_status",
+        "snapshots sync": "take_snapshot",
+        "snapshots reset": "reset_workspace",
+        "snapshots label": "label_snapshot",
+        "snapshots diff": "compare_snapshots",
+    },
+    "agents.channels": {
+        "channels list": "list_channels",
+        "channels set": "configure_channel",
+        "channels remove": "remove_channel",
+    },
+    "agents.secrets": {
+        "secrets list": "list_secrets list_attached",
+        "secrets create": "create_secret",
+        "secrets update": "update_secret",
+        "secrets delete": "delete_secret",
+        "secrets attach": "attach_secrets",
+        "secrets detach": "detach_secret",
+    },
+    "agents.skills": {
+        "skills list": "list_skills list_agent_skills",
+        "skills add": "register_skill publish_skill_version",
+        "skills versions": "list_skill_versions",
+        "skills delete": "delete_skill",
+        "skills attach": "attach_skills",
+        "skills detach": "detach_skill",
+        "skills updates": "list_skill_updates",
+        "skills update": "update_skill",
+    },
+    "agents.hub": {
+        "hub search": "list_hub_skills",
+        "hub show": "get_hub_skill get_hub_skill_of_owner",
+        "hub install": "install_hub_skill",
+        "skills publish": "publish_skill",
+        "hub withdraw": "unpublish_skill",
+    },
+    "agents.versions": {"versions": "list_versions list_agent_versions", "update": "check_update"},
+    "agents.scripts": {"scripts show": "show_scripts", "scripts retry": "retry_scripts"},
+    "agents.tasks": {
+        "tasks list": "list_tasks",
+        "tasks create": "create_task",
+        "tasks show": "show_task",
+        "tasks update": "update_task",
+        "tasks delete": "delete_task",
+        "tasks run": "run_task",
+        "tasks toggle": "toggle_task",
+        "tasks runs": "list_runs",
+    },
+    "agents.templates": {
+        "templates list": "list_public_templates list_templates",
+        "templates show": "get_template get_template_by_slug",
+        "templates submit": "submit_template",
+        "templates validate": "validate_template",
+        "templates refs": "list_branches list_refs",
+        "templates update": "update_template",
+        "templates archive": "archive_template",
+    },
+    "agents.devices": {
+        "devices list": "list_devices",
+        "devices approve": "approve_device",
+        "devices approve-all": "approve_all_devices",
+    },
+    "agents.routes": {"routes list": "list_routes", "routes set": "replace_routes"},
+    "agents.domains": {
+        "domains list": "list_domains",
+        "domains add": "register_domain",
+        "domains challenge": "get_challenge",
+        "domains update": "update_domain",
+        "domains remove": "remove_domain",
+        "domains verify": "verify_domain",
+    },
+    "agents.runtime_config": {
+        "config show": "get_config",
+        "config set": "replace_config",
+        "config validate": "validate_config",
+    },
+    "agents.logs": {"logs": "tail_logs follow"},
+    "agents.platform": {"agents update": "update_agent_metadata", "agents status": "get_agent_status"},
+    "agents.sign_in": {"open": "create_sign_in_link"},
+    "identity.sessions": {"dashboard": "create_session_link"},
+    "identity": {"keys create": "create_key", "keys list": "list_keys", "keys revoke": "revoke_key"},
+    "events": {"events": "stream_events stream_event_messages stream_agent_events stream_agent_event_messages"},
+    "storage.uploads": {"files upload": "upload_file", "files usage": "get_limits"},
+    "storage.signed_urls": {"files upload-link": "create_upload_link", "files link": "create_download_link"},
+    "storage.compat": {"login": "check_authentication"},
+    "storage.pins": {"pins add": "pin_by_cid", "pins list": "list_pins", "pins remove": "delete_pin"},
+    "storage.groups": {
+        "groups list": "list_groups",
+        "groups create": "create_group",
+        "groups show": "get_group",
+        "groups update": "update_group",
+        "groups delete": "delete_group",
+        "groups add": "add_to_group",
+        "groups remove": "remove_from_group",
+    },
+    "storage.files": {
+        "files list": "list_files",
+        "files show": "get_file",
+        "files update": "update_file",
+        "files delete": "delete_file",
+    },
+    "storage.gateways": {
+        "gateways list": "list_gateways",
+        "gateways create": "create_gateway",
+        "gateways check": "gateway_exists",
+        "gateways plugins": "list_marketplace get_from_marketplace list_all_plugins",
+        "gateways show": "get_gateway list_plugins list_controls",
+        "gateways install": "install_plugin",
+        "gateways uninstall": "uninstall_plugin",
+        "gateways delete": "delete_gateway",
+        "gateways allow": "add_access_token add_address add_host",
+        "gateways refuse": "remove_control",
+        "gateways domains list": "list_custom_domains",
+        "gateways domains add": "add_custom_domain",
+        "gateways domains update": "update_custom_domain",
+        "gateways domains verify": "verify_custom_domain",
+        "gateways domains remove": "remove_custom_domain",
+    },
+    "storage.analytics": {"gateways analytics": "list_top_values list_periods"},
+    "storage.signatures": {
+        "signatures add": "add_signature",
+        "signatures show": "get_signature",
+        "signatures delete": "delete_signature",
+    },
+    "storage.swaps": {"swaps set": "put_swap", "swaps show": "get_swap_history", "swaps delete": "delete_swap"},
+    "storage.payment_instructions": {
+        "payments instructions create": "create_payment_instruction",
+        "payments instructions list": "list_payment_instructions",
+        "payments instructions show": "get_payment_instruction",
+        "payments instructions update": "update_payment_instruction",
+        "payments instructions delete": "delete_payment_instruction",
+        "payments instructions cids": "list_payment_instruction_cids",
+        "payments instructions attach": "attach_payment_instruction",
+        "payments instructions detach": "detach_payment_instruction",
+    },
+    "storage.payments": {"payments list": "list_payments", "payments totals": "sum_payments"},
+    "storage.vectors": {
+        "vectors add": "vectorize_file",
+        "vectors show": "get_file_vectors list_vectorized_files",
+        "vectors remove": "delete_file_vectors",
+        "vectors groups": "list_searchable_groups",
+        "vectors query": "query_vectors",
+        "vectors agents": "list_group_agents",
+        "vectors grant": "grant_group",
+        "vectors revoke": "revoke_group",
+    },
+    "storage.webhooks": {
+        "webhooks list": "list_webhooks",
+        "webhooks create": "create_webhook",
+        "webhooks show": "get_webhook",
+        "webhooks update": "update_webhook",
+        "webhooks delete": "delete_webhook",
+        "webhooks rotate-secret": "rotate_secret",
+        "webhooks deliveries": "list_deliveries",
+        "webhooks redeliver": "redeliver_webhook",
+        "webhooks test": "test_webhook",
+    },
+}
+
+REASONS: Mapping[str, str] = {
+    # handlers, or the modules of handlers: why they have no command
+    "agents.chat.send_message": "`roost chat` talks to the engine's own API, at the agent's address",
+    "agents.git": "Git speaks this protocol; `roost clone` starts it",
+    "agents.hub.clawhub": "the protocol of ClawHub's command line; `roost hub` has the same",
+    "agents.hub.clawhub.openclaw": "the protocol of OpenClaw's own client",
+    "agents.models": "OpenAI's protocol, for programs",
+    "agents.platform.create_platform_token": "an agent asks for it, with its gateway token",
+    "agents.platform.get_platform_identity": "an agent asks who it is",
+    "agents.sign_in.sign_in": "a browser follows the link",
+    "agents.sign_in.refuse_head": "a browser follows the link",
+    "identity.sessions.open_session": "the dashboard signs in",
+    "identity.sessions.show_session": "the dashboard asks who is signed in",
+    "identity.sessions.end_session": "the dashboard signs out",
+    "storage.uploads.upload_signed": "who has the link of `roost files upload-link` sends a form to it",
+    "storage.tus": "TUS, a protocol of upload clients; `roost files upload` streams files of any size",
+    "storage.compat": "old paths of other clients; the commands use the new ones",
+    "storage.compat.psa": "the IPFS Pinning Service API, for its clients; `roost pins` has the same",
+    "hosts.health": "for monitoring",
+    "hosts.discovery": "every command asks for the domain itself",
+}
+
+
+def test_every_operation_has_a_command_or_a_reason() -> None:
+    handlers = {
+        row["handler"].removeprefix("roost.").replace(".api.", ".") for row in route_table(create_bare_application())
+    }
+    mapped = {
+        f"{module}.{handler}" for module, table in COMMANDS.items() for handler in " ".join(table.values()).split()
+    }
+    explained = {one for one in handlers - mapped if {one, one.rpartition(".")[0]} & REASONS.keys()}
+    assert handlers - mapped - explained == set()
+    assert mapped - handlers == set()
+    assert {name for name in REASONS if not any(name in (one, one.rpartition(".")[0]) for one in explained)} == set()
+
+
+def test_the_commands_of_the_table_exist() -> None:
+    assert {command for rows in COMMANDS.values() for command in rows} <= {" ".join(path) for path in ALL}
+
+
+def test_every_command_that_prints_records_has_all_formats() -> None:
+    for path, command in ALL.items():
+        for parameter in command.params:
+            if parameter.name == "output":
+                assert {"table", "json", "yaml"} == {one.value for one in type(parameter.default)}, path
