@@ -14,6 +14,7 @@ const THEME = EditorView.theme({
   '&.cm-merge-b .cm-changedText': { background: 'none', fontWeight: '650' },
   '.cm-deletedChunk': { backgroundColor: 'var(--danger-soft)', color: 'var(--danger)' },
   '.cm-deletedChunk .cm-deletedText': { background: 'none', fontWeight: '650' },
+  '.cm-collapsedLines::before, .cm-collapsedLines::after': { content: '""' },
   '.cm-collapsedLines': { background: 'var(--hover)', color: 'var(--muted)' },
 });
 

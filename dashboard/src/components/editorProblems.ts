@@ -53,7 +53,7 @@ export const problemMarks: Extension = [
   EditorView.theme({
     '.cm-problem': { backgroundColor: 'var(--danger-soft)', boxShadow: 'inset 3px 0 var(--danger)' },
     '.cm-problem-message': {
-      padding: '2px 12px 4px',
+      padding: '1px 6px 4px',
       backgroundColor: 'var(--danger-soft)',
       boxShadow: 'inset 3px 0 var(--danger)',
       color: 'var(--danger)',
