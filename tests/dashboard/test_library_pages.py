@@ -2,7 +2,6 @@
 
 import io
 import zipfile
-
 from collections.abc import AsyncIterator
 from pathlib import Path
 
