@@ -1,6 +1,7 @@
-"""A terminal of an agent: time from a key to its echo, compared with a local pseudo-terminal, and memory of a session.
+"""A terminal of an agent: time from a key to its echo, also on the dashboard's page, and memory of a session.
 
-Keys are typed into `cat` in a container, over HTTP on loopback. Memory is that of the warden, whose sessions have each
+Keys are typed into `cat` in a container, over HTTP on loopback; the references are a local pseudo-terminal, and for the
+page a plain WebSocket client in the same run. Memory is that of the warden, whose sessions have each
 filled their buffer of output; the program of a session comes on top.
 """
 
@@ -19,10 +20,11 @@ from urllib.parse import quote
 
 from websockets.asyncio.client import ClientConnection, connect
 
+from bench import terminal_page
 from bench.table import Row
 from tests.journeys.server_process import Up, up
 
-_KEYS, _WARM_KEYS, _INTERVAL = 500, 20, 0.005
+_KEYS, _PAGE_KEYS, _WARM_KEYS, _INTERVAL = 500, 300, 20, 0.005
 _SESSIONS, _BUFFER_KIB = 8, 256
 _FLOOD = "head -c 600000 /dev/zero | tr '\\0' z; echo the-end; cat"
 
@@ -32,13 +34,27 @@ def run(folder: Path) -> Sequence[Row]:
         agent = server.create("bench", "hermes")
         echoes = asyncio.run(_measure_echo(server, agent))
         warden = server.warden_pids()[agent["agentId"]]
+        page_rows = _measure_page(server, agent, echoes)
         size = asyncio.run(_measure_memory(server, agent, warden))
     local = _measure_local_echo()
     name, reference = "terminal: a key to its echo", "local pseudo-terminal"
     return [
         Row(f"{name}, p50", statistics.median(echoes), "ms", reference, statistics.median(local), "-"),
         Row(f"{name}, p95", _p95(echoes), "ms", reference, _p95(local), "<= 30 ms"),
+        *page_rows,
         Row("terminal: memory of a session", size, "KiB", "its buffer of output", _BUFFER_KIB, "<= 2 buffers"),
+    ]
+
+
+def _measure_page(server: Up, agent: dict[str, Any], echoes: Sequence[float]) -> Sequence[Row]:
+    if part := terminal_page.missing_part(server):
+        terminal_page.report_missing(part)
+        return []
+    shown = asyncio.run(terminal_page.measure_page_echo(server, agent, _PAGE_KEYS, _WARM_KEYS))
+    name, reference = "terminal page: a key to its echo", "plain WebSocket client"
+    return [
+        Row(f"{name}, p50", statistics.median(shown), "ms", reference, statistics.median(echoes), "-"),
+        Row(f"{name}, p95", _p95(shown), "ms", reference, _p95(echoes), "<= 30 ms"),
     ]
 
 

@@ -2,12 +2,18 @@ import optimizeLocales from '@react-aria/optimize-locales-plugin';
 import react from '@vitejs/plugin-react';
 import { defineConfig } from 'vite';
 
+import { thirdPartyNotices } from './notices';
+
 /** Where `npm run dev` finds a server. It gets its own origin, so that sessions work through the proxy. */
 const server = process.env.ROOST_URL ?? 'http://localhost:8642';
 const target = { target: server, changeOrigin: true, ws: true, headers: { Origin: server } };
 
 export default defineConfig({
-  plugins: [react(), { ...optimizeLocales.vite({ locales: ['en-US', 'de-DE'] }), enforce: 'pre' }],
+  plugins: [
+    react(),
+    { ...optimizeLocales.vite({ locales: ['en-US', 'de-DE'] }), enforce: 'pre' },
+    thirdPartyNotices('third-party-notices.txt'),
+  ],
   build: {
     outDir: '../roost/hosts/dashboard/static',
     emptyOutDir: true,

@@ -17,7 +17,7 @@ from pydantic_core import ErrorDetails
 from roost.setting_types import parse_path
 from roost.settings import SECRET_SETTINGS, BadSettings, Settings
 
-_CLIENT_VARIABLES = frozenset({"ROOST_URL", "ROOST_TOKEN"})  # of the command line as a client
+_CLIENT_VARIABLES = frozenset({"ROOST_URL", "ROOST_TOKEN", "ROOST_CONTEXT"})  # of the command line as a client
 
 
 def load_settings(environment: Mapping[str, str] | None = None, **flags: Any) -> Settings:

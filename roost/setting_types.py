@@ -116,6 +116,21 @@ def _parse_name_server(item: str) -> tuple[str, int]:
     return str(found.address), found.port
 
 
+def _parse_model_servers(text: str) -> Mapping[str, int]:
+    """Parse `ollama=11434,lmstudio=1234`, or `none`."""
+    found = {} if text.lower() == "none" else dict(map(_parse_model_server, _parse_list(text)))
+    if len(set(found.values())) < len(found):
+        raise ValueError("must have another port for each server")
+    return found
+
+
+def _parse_model_server(item: str) -> tuple[str, int]:
+    found = re.fullmatch(r"(ollama|lmstudio|llamacpp)=([0-9]{1,5})", item)
+    if found is None or not 1 <= int(found[2]) <= _LAST_PORT:
+        raise ValueError("must be `none`, or a list of ollama=PORT, lmstudio=PORT and llamacpp=PORT")
+    return found[1], int(found[2])
+
+
 def _parse_payment_assets(text: str) -> tuple[PaymentAsset, ...]:
     return tuple(map(_parse_payment_asset, _parse_list(text)))
 
@@ -205,6 +220,7 @@ Urls = Annotated[tuple[str, ...], BeforeValidator(_parse_urls)]
 Flag = Annotated[bool, BeforeValidator(_parse_flag)]
 HostOverrides = Annotated[Mapping[str, HostOverride], BeforeValidator(_parse_hosts)]
 NameServers = Annotated[tuple[tuple[str, int], ...], BeforeValidator(_parse_name_servers)]
+ModelServerPorts = Annotated[Mapping[str, int], BeforeValidator(_parse_model_servers)]
 PaymentAssetList = Annotated[tuple[PaymentAsset, ...], BeforeValidator(_parse_payment_assets)]
 OptionalFile = Annotated[Path | None, _unless_none(parse_path)]
 ProtectedUrl = Annotated[str | None, _unless_none(_parse_protected_url)]

@@ -23,6 +23,7 @@ from roost.setting_types import (
     Integer,
     Items,
     Kek,
+    ModelServerPorts,
     NameServers,
     Networks,
     OptionalFile,
@@ -255,6 +256,11 @@ class Settings(BaseModel):
     models: Items = _setting(
         "",
         "Model ids to offer, comma-separated, the default first; by default all models that the endpoint lists.",
+    )
+    model_servers: ModelServerPorts = _setting(
+        "ollama=11434,lmstudio=1234,llamacpp=8080",
+        "Model servers that are offered if they answer at these ports of 127.0.0.1, to the operator alone and only if "
+        "no other machine can reach Roost; `none` to look for none.",
     )
     embedding_url: OptionalUrl = _setting(
         None,

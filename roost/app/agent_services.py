@@ -26,6 +26,8 @@ from roost.agents.hosts.service import HostService
 from roost.agents.lifecycle import trusted_authorities
 from roost.agents.lifecycle.startup_inputs import StartupInputCollector
 from roost.agents.logs.service import LogService
+from roost.agents.model_servers.access import ModelServerAccess
+from roost.agents.model_servers.service import ModelServerService
 from roost.agents.models import providers
 from roost.agents.models.model import AgentProviders, ModelTimeouts
 from roost.agents.models.service import ModelGateway
@@ -71,6 +73,7 @@ class AgentServices:
     secrets: SecretService
     private_values: LoadSecrets
     models: ModelGateway
+    model_servers: ModelServerService
     relays: RelayServer
     lifecycle: LifecycleServices
     channels: ChannelService
@@ -108,10 +111,10 @@ def build_agent_services(
     channels, validator = ChannelRepository(db, sealer, repository), ChannelValidator(drivers.chat_platforms)
     runtimes, dialer = AgentRuntimes(repository, drivers.runtime, drivers.engines), agent_dialer(core)
     private_values = partial(_get_private_values, core, repository, environment, channels)
-    models = _build_model_gateway(core, drivers, dialer, secrets)
+    servers, relays = _model_server_access(core), RelayServer(drivers.runtime, app, EgressProxy(dialer))
+    models = _build_model_gateway(core, drivers, dialer, secrets, servers)
     logs = LogService(repository, runtimes, private_values)
     instances = _build_instances(core, runtimes, secrets, channels, validator, models, templates)
-    relays = RelayServer(drivers.runtime, app, EgressProxy(dialer))
     skill_library = SkillService(db, storage.content, storage.files.quota.check, find_file_cid)
     routing = _build_routing(core, domains, repository, runtimes)
     lifecycle = build_lifecycle_services(
@@ -147,6 +150,7 @@ def build_agent_services(
         secrets=secrets,
         private_values=private_values,
         models=models,
+        model_servers=ModelServerService(servers, repository, secrets, create_upstream, lifecycle.restart),
         relays=relays,
         lifecycle=lifecycle,
         channel_validator=validator,
@@ -159,8 +163,7 @@ def build_agent_services(
         git_maintenance=_build_git_maintenance(drivers, lifecycle),
         self_service=AgentSelfService(repository, lifecycle.details, core.platform_tokens, origin, lifecycle.restart),
         sign_in=SignInService(db, core.gateway_tokens, origin, core.failed_logins),
-        skill_library=skill_library,
-        skill_checks=SkillChecks(skill_library),
+        **_skill_services(skill_library),
     )
 
 
@@ -187,6 +190,10 @@ def _container_services(
     }
 
 
+def _skill_services(library: SkillService) -> dict[str, Any]:
+    return {"skill_library": library, "skill_checks": SkillChecks(library)}
+
+
 def _build_routing(
     core: CoreServices, domains: DomainService, repository: AgentRepository, runtimes: AgentRuntimes
 ) -> dict[str, Any]:
@@ -198,12 +205,18 @@ def _build_routing(
     }
 
 
+def _model_server_access(core: CoreServices) -> ModelServerAccess:
+    settings = core.settings
+    is_personal = settings.is_local and not settings.tls and settings.domain == "localhost"
+    return ModelServerAccess(core.db, settings.model_servers, is_personal=is_personal)
+
+
 def _build_model_gateway(
-    core: CoreServices, drivers: Drivers, dialer: PublicDialer, secrets: SecretService
+    core: CoreServices, drivers: Drivers, dialer: PublicDialer, secrets: SecretService, servers: ModelServerAccess
 ) -> ModelGateway:
     """Build the gateway, which knows of each change of an agent's keys."""
     settings = core.settings
-    providers_of_agents = agent_providers(secrets, transport_factory(dialer, settings.ca_file))
+    providers_of_agents = agent_providers(secrets, transport_factory(dialer, settings.ca_file), servers)
     timeouts = ModelTimeouts(settings.model_timeout, settings.model_idle_timeout)
     models = ModelGateway(core.db, drivers.upstreams, providers=providers_of_agents, timeouts=timeouts)
     secrets.subscribe(models.refresh_agent)
@@ -318,16 +331,21 @@ def agent_dialer(core: CoreServices) -> PublicDialer:
     return PublicDialer(replace(core.dialer.policy, allow_hosts=allowed), core.resolver)
 
 
-def agent_providers(secrets: SecretService, transports: TransportFactory) -> AgentProviders:
-    """Return the model providers whose keys agents have, reached within the egress rules of agents."""
+def agent_providers(secrets: SecretService, transports: TransportFactory, servers: ModelServerAccess) -> AgentProviders:
+    """Return the model providers whose keys agents have, reached within the egress rules of agents.
+
+    Beyond those, `servers` admits the operator's agents to model servers on this machine.
+    """
 
     async def settings(agent_id: str) -> Sequence[ModelSettings]:
         keys = await secrets.list_provider_keys(agent_id)
         found = (providers.model_settings(key.provider, key.name, key.value, key.base_url) for key in keys)
-        return [one for one in found if one is not None]
+        return [
+            replace(one, is_local=await servers.admits_agent(agent_id, one.url)) for one in found if one is not None
+        ]
 
     def connect(agent_id: str, settings: ModelSettings) -> ModelUpstream:
-        return create_upstream(settings, transports(agent_id))
+        return create_upstream(settings, None if settings.is_local else transports(agent_id))
 
     return AgentProviders(settings, connect)
 

@@ -1,15 +1,20 @@
 """A server: the services of both APIs, and the HTTP stack in front of them."""
 
-from collections.abc import Awaitable, Callable, Mapping
+import platform
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from functools import cache
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
+from roost import __version__
+from roost.agents.system.model import CheckFinding, SoftwareVersions
+from roost.agents.system.service import SystemService
 from roost.app.agent_services import AgentServices, build_agent_services, start_agent_services
 from roost.app.archive_services import ArchiveServices, build_archive_services
 from roost.app.core_services import CoreServices, build_core_services
+from roost.app.doctor import check_parts
 from roost.app.domain_services import DomainServices, build_domain_services, start_domain_services
 from roost.app.drivers import Drivers, create_image_renderer
 from roost.app.free_space import check_free_space
@@ -17,12 +22,18 @@ from roost.app.hub_services import HubServices, build_hub_services, start_hub_se
 from roost.app.storage_services import StorageServices, build_storage_services, start_storage_services
 from roost.app.template_services import TemplateServices, build_template_launch, build_template_services
 from roost.app.tls_services import build_certificate_names, build_tls_proxy, proxy_socket
+from roost.core.daemon_thread import run_in_daemon_thread
+from roost.core.disk_space import read_disk_space
 from roost.drivers.image.contract import ImageRenderer
 from roost.drivers.tls_proxy.contract import TlsListeners, TlsProxy
 from roost.hosts.application import create_application
+from roost.hosts.certificate_names import permission_router
 from roost.hosts.dashboard.application import DashboardApp
+from roost.hosts.dashboard.docs_application import BUILT_DOCS, DocsApp
+from roost.hosts.dashboard.static_files import StaticFiles
 from roost.hosts.edge.dependencies import ProxyDependencies
 from roost.hosts.edge.protocol import EdgeHttpProtocol, edge_protocol
+from roost.hosts.health import Check, ServerHealth, pass_checks
 from roost.hosts.middleware import add_middleware
 from roost.hosts.response_cache import ResponseCache
 from roost.hosts.server import HttpServer
@@ -111,12 +122,13 @@ def build_server(settings: Settings, drivers: Drivers, tls_listeners: TlsListene
         await agents.hosts.check_database()
 
     checks = {"database": check_database, **_readiness_checks(settings, drivers, storage)}
-    certificate_names = build_certificate_names(core, storage, tls_proxy)
-    api = create_application(registry, core.addresses, checks, core.metrics, settings.metrics_token, certificate_names)
+    registry.add(ServerHealth(checks, core.metrics, settings.metrics_token))
+    registry.add(build_certificate_names(core, storage, tls_proxy))
+    api = create_application(registry, core.addresses, permission_router)
     responses = ResponseCache(lambda: core.db.version)
     content_responses = ContentResponses(storage.content.reader, resizer)
     paid_content = PaidContent(storage.resolver, content_responses, storage.payments, core.addresses.gateway_origin)
-    dashboard = DashboardApp(api, core.dashboard_files)
+    dashboard = DashboardApp(DocsApp(api, StaticFiles(BUILT_DOCS)), core.dashboard_files)
     gateway = StorageGatewayApp(
         dashboard, storage.resolver, content_responses, storage.hit_counter, responses, paid_content
     )
@@ -138,6 +150,7 @@ def build_server(settings: Settings, drivers: Drivers, tls_listeners: TlsListene
     registry.add(build_template_launch(core, storage, templates, agents, hub.hub))
     for services in (core, storage, templates, agents, agents.lifecycle, archives, hub):
         registry.add_fields(services)
+    registry.add(_build_system(core, drivers, agents, checks))
     edge = edge_protocol(
         ProxyDependencies(
             addresses=core.addresses,
@@ -156,6 +169,32 @@ def build_server(settings: Settings, drivers: Drivers, tls_listeners: TlsListene
     )
     http = HttpServer(asgi, edge, proxy_socket(settings) if tls_proxy else None)
     return RoostServer(core, drivers, domains, storage, templates, agents, archives, hub, images, edge, http, tls_proxy)
+
+
+def _build_system(
+    core: CoreServices, drivers: Drivers, agents: AgentServices, checks: Mapping[str, Check]
+) -> SystemService:
+    settings = core.settings
+
+    async def run_checks() -> Sequence[CheckFinding]:
+        found = await drivers.runtime.probe()
+        return await run_in_daemon_thread(lambda: check_parts(settings, drivers.runtime.name, found))
+
+    return SystemService(
+        core.db,
+        agents.repository,
+        agents.lifecycle.versions,
+        software=SoftwareVersions(
+            roost=__version__,
+            python=platform.python_version(),
+            platform=platform.platform(),
+            database="SQLite" if core.db.is_sqlite else "PostgreSQL",
+        ),
+        host_id=core.host.id,
+        read_disk=lambda: read_disk_space(settings.data),
+        read_readiness=lambda: pass_checks(checks),
+        run_checks=run_checks,
+    )
 
 
 def _route_subscription(agents: AgentServices, domains: DomainServices) -> Callable[[Callable[[str], None]], None]:

@@ -6,21 +6,24 @@ from typing import Annotated, Any
 import typer
 
 from roost.cli.client import AgentName, Data, ServerSession, drop_none, load_session
+from roost.cli.completion import complete_agents, complete_skills
 from roost.cli.output import (
     ExitCode,
     Output,
     OutputFormat,
     error_console,
     exit_with_error,
+    print_document,
     print_error,
-    print_json,
     print_line,
     print_rows,
 )
 from roost.cli.secrets import secret_commands
 from roost.cli.skill_records import exit_unless_acknowledged, find_skill, parse_spellings
 
-Skill = Annotated[str, typer.Argument(metavar="SKILL", help="The skill's id, slug, name or CID.")]
+Skill = Annotated[
+    str, typer.Argument(metavar="SKILL", help="The skill's id, slug, name or CID.", autocompletion=complete_skills)
+]
 Acknowledge = Annotated[bool, typer.Option("--acknowledge", help="Accept a version that the check finds dangerous.")]
 _COLUMNS = ("agent", "name", "version", "latestVersion", "verdict")
 
@@ -28,7 +31,12 @@ _COLUMNS = ("agent", "name", "version", "latestVersion", "verdict")
 def attach_skills(
     agent: AgentName,
     skill: Annotated[
-        list[str], typer.Argument(metavar="SKILL", help="Ids, slugs or names for the newest versions; or CIDs.")
+        list[str],
+        typer.Argument(
+            metavar="SKILL",
+            help="Ids, slugs or names for the newest versions; or CIDs.",
+            autocompletion=complete_skills,
+        ),
     ],
     acknowledge: Acknowledge = False,
     data: Data = None,
@@ -40,8 +48,8 @@ def attach_skills(
     references = find_references(server, skill, acknowledge)
     with error_console.status("Attaching ..."):
         answer = server.call("POST", path, {"skillCids": references, "acknowledge": acknowledge})
-    if output is OutputFormat.JSON:
-        print_json(answer["skills"])
+    if output is not OutputFormat.TABLE:
+        print_document(answer["skills"], output)
         return
     print_line(f"Attached {answer['attached']}.")
     _print_state(server, agent, answer["skills"])
@@ -57,7 +65,10 @@ def detach_skill(agent: AgentName, skill: Skill, data: Data = None) -> None:
 
 def list_updates(
     agent: Annotated[
-        str | None, typer.Argument(metavar="AGENT", help="The agent's id or name (default: all agents).")
+        str | None,
+        typer.Argument(
+            metavar="AGENT", help="The agent's id or name (default: all agents).", autocompletion=complete_agents
+        ),
     ] = None,
     apply: Annotated[bool, typer.Option("--apply", help="Take the newest versions.")] = False,
     acknowledge: Acknowledge = False,

@@ -1,4 +1,4 @@
-"""`roost agents ...`: list, create, fork, export, import, show, delete, restart, token, open, logs, exec, shell."""
+"""`roost agents ...`: the verbs of agents."""
 
 import sys
 import webbrowser
@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from roost.cli.agent_profile import list_engines, show_status, update_profile
 from roost.cli.agent_skills import Acknowledge, find_references, print_agent_skills
 from roost.cli.apply import print_fleet
 from roost.cli.archives import export_agent, import_agent
@@ -17,14 +18,14 @@ from roost.cli.client import (
     load_session,
     open_http_client,
 )
+from roost.cli.completion import complete_templates
 from roost.cli.execute import PASS_THROUGH, exec_command
 from roost.cli.logs import print_logs
 from roost.cli.output import (
     ExitCode,
+    FleetOutput,
     Output,
     OutputFormat,
-    RecordFormat,
-    RecordOutput,
     Yes,
     confirm_change,
     error_console,
@@ -44,14 +45,14 @@ _PAGE_TIMEOUT_SECONDS = 30.0
 
 
 @commands.command("list")
-def list_agents(data: Data = None, output: RecordOutput = RecordFormat.TABLE) -> None:
+def list_agents(data: Data = None, output: FleetOutput = OutputFormat.TABLE) -> None:
     """List your agents."""
     server = load_session(data)
     agents = server.call("GET", "/v0/agents")["agents"]
-    if output is RecordFormat.YAML:
+    if output is OutputFormat.YAML:
         print_fleet(server, [agent["agentId"] for agent in reversed(agents)])
         return
-    print_rows(agents, _COLUMNS, OutputFormat(output))
+    print_rows(agents, _COLUMNS, output)
 
 
 @commands.command()
@@ -59,7 +60,9 @@ def create(
     name: Annotated[
         str | None, typer.Argument(metavar="NAME", help="At most 100 characters (default: that of the template).")
     ] = None,
-    template: Annotated[str | None, typer.Option(metavar="SLUG", help="Template to make it from.")] = None,
+    template: Annotated[
+        str | None, typer.Option(metavar="SLUG", help="Template to make it from.", autocompletion=complete_templates)
+    ] = None,
     attach_secrets: Annotated[
         bool, typer.Option("--attach-secrets", help="Give it your secrets of the names that the template asks for.")
     ] = False,
@@ -117,17 +120,17 @@ def fork(
 
 
 @commands.command()
-def show(agent: AgentName, data: Data = None, output: RecordOutput = RecordFormat.TABLE) -> None:
+def show(agent: AgentName, data: Data = None, output: FleetOutput = OutputFormat.TABLE) -> None:
     """Show one agent."""
     server = load_session(data)
     agent_id = server.find_agent(agent)["agentId"]
-    if output is RecordFormat.YAML:
+    if output is OutputFormat.YAML:
         print_fleet(server, [agent_id])
         return
     detail = server.call("GET", f"/v0/agents/{agent_id}")
     record = _without_token(detail["agent"])
     rest = {key: value for key, value in detail.items() if key != "agent"}
-    print_record(record | rest, OutputFormat(output))
+    print_record(record | rest, output)
 
 
 @commands.command()
@@ -204,6 +207,9 @@ def open_agent(
         sys.stdout.write(f"{link}\n")
 
 
+commands.command("update")(update_profile)
+commands.command("status")(show_status)
+commands.command("engines")(list_engines)
 commands.command("export")(export_agent)
 commands.command("import")(import_agent)
 commands.command("logs")(print_logs)

@@ -17,8 +17,8 @@ from roost.cli.output import (
     confirm_change,
     error_console,
     exit_with_error,
+    print_document,
     print_error,
-    print_json,
     print_line,
     write_output,
 )
@@ -113,12 +113,12 @@ def _read_file(file: str) -> str:
 def _print_plan(plan: "FleetPlan", output: OutputFormat) -> None:
     from roost.cli.fleet.plan import Action, Change
 
-    if output is OutputFormat.JSON:
+    if output is not OutputFormat.TABLE:
         records = [_change_record(change, None) for change in plan.secrets]
         for one in plan.agents:
             created = [Change(Action.ADD, "agent", one.agent.name)] if one.is_new else []
             records += [_change_record(change, one.agent.name) for change in (*created, *one.changes)]
-        print_json({"changes": records, "errors": list(plan.refusals)})
+        print_document({"changes": records, "errors": list(plan.refusals)}, output)
         return
     for change in plan.secrets:
         print_line(_describe_change(change))

@@ -25,7 +25,7 @@ from roost.cli.output import (
     Yes,
     confirm_change,
     exit_with_error,
-    print_json,
+    print_document,
     print_line,
 )
 from roost.cli.secrets import secret_commands
@@ -80,9 +80,9 @@ def import_agent(
     headers = {"Content-Type": "application/vnd.ipld.car", "Content-Length": str(size)}
     with progress_bar("Importing", size) as advance:
         answer = server.send(f"/v0/agents/import{query}", count_bytes(_read_chunks(file, size), advance), headers)
-    if output is OutputFormat.JSON:
+    if output is not OutputFormat.TABLE:
         answer["agent"].pop("gatewayToken", None)
-        print_json(answer)
+        print_document(answer, output)
         return
     print_line(f"Imported {answer['agent']['name']} ({answer['agent']['agentId']}).")
     for line in _describe_missing(server, answer):

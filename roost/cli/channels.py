@@ -20,7 +20,7 @@ from roost.cli.output import (
     confirm_change,
     error_console,
     exit_with_error,
-    print_json,
+    print_document,
     print_line,
     print_record,
     print_rows,
@@ -43,8 +43,8 @@ def list_channels(agent: AgentName, data: Data = None, output: Output = OutputFo
     """List an agent's channels and their status."""
     server = load_session(data)
     answer = server.call("GET", f"/v0/agents/{server.find_agent(agent)['agentId']}/channels")
-    if output is OutputFormat.JSON:
-        print_json(answer)
+    if output is not OutputFormat.TABLE:
+        print_document(answer, output)
         return
     print_rows([{"channel": name, **row} for name, row in answer.items() if isinstance(row, dict)], _COLUMNS, output)
 

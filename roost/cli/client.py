@@ -1,31 +1,43 @@
 """Sessions of the command line with a server: address, token, requests, and exit codes for its errors.
 
-`ROOST_URL` and `ROOST_TOKEN` name any server, which tells its domain itself. Without them, the server of the local data
-folder is used, which wrote its address and key to `cli.json` (readable by its owner only).
+The server of a command is the first of these:
+
+1. `--context`: a context of `roost login`, or `local` for the data folder
+2. `--data`: the data folder of a server on this machine, which wrote its address and key to `cli.json` there
+3. `ROOST_URL` with `ROOST_TOKEN`
+4. `ROOST_CONTEXT`
+5. `ROOST_DATA`
+6. the current context: that of the last `roost login` or `roost contexts use`
+7. the data folder `.roost`
+
+Two that contradict each other are refused where a mistake is likely: 1 with 2, 3 with 2 or 4, and 4 with 2. A key is
+sent to the URL that it belongs to only: redirects are not followed.
 """
 
 import json
 import os
+import socket
 import ssl
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn, cast
+from typing import Annotated, Any, NoReturn, cast
 from urllib.parse import quote
 
 import httpx2 as httpx
 import typer
 
-from roost.cli.output import ExitCode, exit_with_error
+from roost.cli.completion import complete_agents
+from roost.cli.context_file import LOCAL, read_contexts, selected_context
+from roost.cli.output import ExitCode, exit_with_error, exit_with_unknown
 from roost.core.network_advice import describe_certificate_error
 from roost.core.sensitive import Sensitive
 
-if TYPE_CHECKING:
-    from roost.settings import Settings
-
 Data = Annotated[Path | None, typer.Option("--data", help="The data folder of the server (default .roost).")]
-AgentName = Annotated[str, typer.Argument(metavar="AGENT", help="The agent's id or name.")]
+AgentName = Annotated[
+    str, typer.Argument(metavar="AGENT", help="The agent's id or name.", autocompletion=complete_agents)
+]
 
 _EXIT_CODES = {
     400: ExitCode.USAGE,
@@ -35,6 +47,7 @@ _EXIT_CODES = {
     431: ExitCode.USAGE,
 }
 _CONNECT_SECONDS = 5.0
+_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 _MAX_LINE = 500
 TRANSFER_TIMEOUT_SECONDS = 600.0  # between two chunks; the server hashes large content before it answers
 
@@ -44,13 +57,14 @@ class ServerSession:
     """The server to connect to, with its API key.
 
     domain: forms the host names of its addresses; asked from the server where it is None. host: the Host header, if
-        not the host of `url`.
+        not the host of `url`. key_advice: what to do if the server does not accept the key.
     """
 
     url: str
     token: Sensitive[str]
     domain: str | None = None
     host: str | None = None
+    key_advice: str = ""
 
     def request(
         self,
@@ -62,9 +76,12 @@ class ServerSession:
         headers: Mapping[str, str] | None = None,
         timeout_seconds: float = 180.0,
     ) -> httpx.Response:
-        """Send one request, with JSON or with bytes, and return its answer. Exits if there is none."""
+        """Send one request, with JSON or with bytes, and return its answer.
+
+        Exits if there is none, the server does not accept the key, or the answer is a redirect.
+        """
         with connection_errors(self.url), open_http_client(self, timeout_seconds) as client:
-            return client.request(method, path, json=body, content=content, headers=headers)
+            return self._check_access(client.request(method, path, json=body, content=content, headers=headers))
 
     def call(
         self, method: str, path: str, body: Any = None, *, timeout_seconds: float = 180.0, not_found: str | None = None
@@ -81,7 +98,7 @@ class ServerSession:
     def send(self, path: str, content: Iterable[bytes], headers: Mapping[str, str]) -> Any:
         """Stream content to the server and return its JSON answer. Exits on an error status."""
         with connection_errors(self.url), open_http_client(self, TRANSFER_TIMEOUT_SECONDS) as client:
-            response = client.post(path, content=content, headers=headers)
+            response = self._check_access(client.post(path, content=content, headers=headers))
         return self._parse_response(response)
 
     @contextmanager
@@ -120,6 +137,18 @@ class ServerSession:
         except (KeyError, TypeError):
             exit_with_error(unknown, ExitCode.UNREACHABLE)
 
+    def _check_access(self, response: httpx.Response) -> httpx.Response:
+        if response.status_code == 401:
+            advice = f": the server does not accept the key; {self.key_advice}" if self.key_advice else ""
+            exit_with_error(f"{error_message(response)}{advice}", ExitCode.NOT_ALLOWED)
+        if response.is_redirect:
+            exit_with_error(
+                f"{self.url} redirects to {response.headers.get('Location', '')}. The key was not sent there: if that "
+                "is your server, use its address.",
+                ExitCode.UNREACHABLE,
+            )
+        return response
+
     def _parse_response(self, response: httpx.Response) -> Any:
         if response.status_code >= 400:
             exit_with_response(response)
@@ -134,15 +163,21 @@ class ServerSession:
         found = [agent for agent in agents if name in (agent["agentId"], agent["name"])]
         exact = [agent for agent in found if agent["agentId"] == name] or found
         if not exact:
-            exit_with_error(f"There is no agent {name!r}; `roost agents list` shows all.", ExitCode.NOT_FOUND)
+            exit_with_unknown("agent", name, [agent["name"] for agent in agents], "roost agents list")
         if len(exact) > 1:
-            exit_with_error(f"{len(exact)} agents have the name {name!r}: use the id.", ExitCode.USAGE)
+            ids = ", ".join(agent["agentId"] for agent in exact)
+            exit_with_error(f"{len(exact)} agents have the name {name!r}: use the id ({ids}).", ExitCode.USAGE)
         return exact[0]
 
     def host_name(self, name: str) -> str:
         """Return the host and port of a name below the domain: `api`, `<agent id>.agents`."""
         port = httpx.URL(self.url).port
         return f"{name}.{self.locate().domain}" + (f":{port}" if port else "")
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether a host of a URL is this machine."""
+    return host in _LOOPBACK or host.endswith(".localhost")
 
 
 def drop_none(fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -176,25 +211,58 @@ def trusted_authorities(url: str) -> ssl.SSLContext | bool:
 
 
 def load_session(data: Path | None) -> ServerSession:
-    """Return the session that the environment or the data folder names. Exits if there is none."""
-    url, token = os.environ.get("ROOST_URL"), os.environ.get("ROOST_TOKEN")
-    if url and token and data is not None:
-        exit_with_error(
-            "ROOST_URL names one server and --data another: unset ROOST_URL, or leave out --data.", ExitCode.USAGE
-        )
-    if url and token:
-        return ServerSession(url.rstrip("/"), Sensitive(token))
-    if url or token:
+    """Return the session that options, the environment, a context or a data folder name. Exits if there is none."""
+    return load_remote_session(data) or _load_folder(data)
+
+
+def load_remote_session(data: Path | None) -> ServerSession | None:
+    """Return the session that the environment or a context names, None if a data folder is meant."""
+    option = selected_context()
+    if option is not None:
+        if data is not None and option != LOCAL:
+            _exit_with_conflict("--context", "--data", "leave out one of them.")
+        return _load_context(option)
+    url, token, name = (os.environ.get(variable) for variable in ("ROOST_URL", "ROOST_TOKEN", "ROOST_CONTEXT"))
+    if bool(url) != bool(token):
         exit_with_error("ROOST_URL and ROOST_TOKEN belong together: set both or neither.", ExitCode.USAGE)
-    from roost import config  # slow to import, and not needed when the environment names the server
+    if url and data is not None:
+        _exit_with_conflict("ROOST_URL", "--data", "unset ROOST_URL, or leave out --data.")
+    if url and name:
+        _exit_with_conflict("ROOST_URL", "ROOST_CONTEXT", "unset one of them.")
+    if name and name != LOCAL and data is not None:
+        _exit_with_conflict("ROOST_CONTEXT", "--data", "unset ROOST_CONTEXT, or leave out --data.")
+    if url and token:
+        return ServerSession(url.rstrip("/"), Sensitive(token), key_advice="check ROOST_TOKEN")
+    if name or data is not None or os.environ.get("ROOST_DATA"):
+        return _load_context(name or LOCAL)
+    return _load_context(read_contexts().current or LOCAL)
+
+
+def _exit_with_conflict(one: str, other: str, advice: str) -> NoReturn:
+    exit_with_error(f"{one} names one server and {other} another: {advice}", ExitCode.USAGE)
+
+
+def _load_context(name: str) -> ServerSession | None:
+    """Return the session of a context, None for the data folder. Exits if there is no such context."""
+    if name == LOCAL:
+        return None
+    context = read_contexts().get(name)
+    advice = f"log in again with `roost login {context.url} --name {name}`"
+    return ServerSession(context.url, context.key, key_advice=advice)
+
+
+def _load_folder(data: Path | None) -> ServerSession:
+    from roost import config  # slow to import, and not needed for other servers
 
     path = config.load_settings(data=data).data / "cli.json"
     try:
         found = json.loads(path.read_text())
-        return ServerSession(found["url"], Sensitive(found["token"]), found["domain"])
+        advice = "the next `roost up` makes another key"
+        return ServerSession(found["url"], Sensitive(found["token"]), found["domain"], key_advice=advice)
     except FileNotFoundError:
         exit_with_error(
-            f"No server has used {path.parent} yet. Start one with `roost up`, or name a server's folder with --data.",
+            f"No server has used {path.parent} yet. Start one with `roost up`, name a server's folder with --data, or "
+            "log in to a server elsewhere with `roost login URL`.",
             ExitCode.UNREACHABLE,
         )
     except OSError as error:
@@ -252,50 +320,25 @@ def connection_errors(url: str) -> Generator[None]:
                 "authority's file in SSL_CERT_FILE.",
                 ExitCode.UNREACHABLE,
             )
-        exit_with_error(f"No server answers at {url}. Start one with `roost up`.", ExitCode.UNREACHABLE)
+        exit_with_error(f"No server answers at {url}{_advise_address(url, error)}", ExitCode.UNREACHABLE)
     except httpx.TimeoutException:
-        exit_with_error(f"The server at {url} did not answer in time.", ExitCode.UNREACHABLE)
+        exit_with_error(
+            f"The server at {url} did not answer in time: it is busy, or a firewall drops the connection. The request "
+            "may have been done.",
+            ExitCode.UNREACHABLE,
+        )
     except httpx.HTTPError as error:
         exit_with_error(f"The connection to {url} broke: {type(error).__name__}", ExitCode.UNREACHABLE)
 
 
-def load_local_settings(data: Path | None) -> "Settings":
-    """Return the settings of this machine for a command without a server. Exits if `ROOST_URL` names one."""
-    from roost import config
-
-    if data is None and os.environ.get("ROOST_URL"):
-        exit_with_error(
-            "This command works on this machine and its data folder, not on the server at ROOST_URL: run it there, "
-            "unset ROOST_URL, or name the folder with --data.",
-            ExitCode.USAGE,
-        )
-    return config.load_settings(data=data)
-
-
-def has_other_database(settings: "Settings") -> bool:
-    """Return whether the settings name a database that is not in the data folder."""
-    return settings.database_url.reveal() != f"sqlite:///{settings.data / 'roost.db'}"
-
-
-def is_data_folder(settings: "Settings") -> bool:
-    """Return whether the folder has a database, or belongs to one elsewhere."""
-    return settings.data.is_dir() and ((settings.data / "roost.db").exists() or has_other_database(settings))
-
-
-def load_data_folder(data: Path | None, *, create: bool = False) -> "Settings":
-    """Return the settings of a data folder of this machine. Exits if it is none.
-
-    `create` accepts an empty folder, too, because a key can be created before the first start.
-    """
-    settings = load_local_settings(data)
-    if not is_data_folder(settings) and not (create and _is_prepared(settings.data)):
-        exit_with_error(
-            f"{settings.data} is no data folder of Roost. `roost up` creates one; --data or ROOST_DATA names another.",
-            ExitCode.USAGE,
-        )
-    return settings
-
-
-def _is_prepared(folder: Path) -> bool:
-    """Return whether there is a folder with nothing but settings."""
-    return folder.is_dir() and all(entry.name == "roost.toml" for entry in folder.iterdir())
+def _advise_address(url: str, error: BaseException) -> str:
+    """Return what is wrong with an address, and what to do about it."""
+    host = httpx.URL(url).host
+    if is_loopback(host):
+        return ". Start one with `roost up`."
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, socket.gaierror):
+        cause = cause.__cause__ or cause.__context__
+    if cause is not None:
+        return f": the name {host} is not known. Check the address, and your connection to the internet."
+    return f" ({error}). Check the address, and that the server runs; `roost contexts list` shows the servers you know."

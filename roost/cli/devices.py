@@ -12,8 +12,8 @@ from roost.cli.output import (
     Output,
     OutputFormat,
     error_console,
+    print_document,
     print_error,
-    print_json,
     print_line,
     print_rows,
 )
@@ -27,8 +27,8 @@ def list_devices(agent: AgentName, data: Data = None, output: Output = OutputFor
     """List pending and paired devices."""
     server = load_session(data)
     found = server.call("GET", _path(server.find_agent(agent)))
-    if output is OutputFormat.JSON:
-        print_json(found)
+    if output is not OutputFormat.TABLE:
+        print_document(found, output)
         return
     if not found["supported"]:
         print_line(found["message"], error_console)
@@ -53,8 +53,8 @@ def approve_all(agent: AgentName, data: Data = None, output: Output = OutputForm
     """Approve all pending devices."""
     server = load_session(data)
     done = server.call("POST", f"{_path(server.find_agent(agent))}/approve-all")
-    if output is OutputFormat.JSON:
-        print_json(done)
+    if output is not OutputFormat.TABLE:
+        print_document(done, output)
     else:
         print_line(done["message"])
         for failure in done["failed"]:

@@ -6,19 +6,25 @@ from typing import Annotated, Any
 import typer
 
 from roost.cli.client import AgentName, Data, ServerSession, drop_none, load_session
+from roost.cli.completion import complete_domains
 from roost.cli.output import (
     ExitCode,
     Output,
     OutputFormat,
     error_console,
     exit_with_error,
-    print_json,
+    print_document,
     print_line,
     print_rows,
 )
 
 commands = typer.Typer(help="Give an agent names of its own.", no_args_is_help=True)
-DomainName = Annotated[str, typer.Argument(metavar="DOMAIN", help="The domain, such as app.example.com, or its id.")]
+DomainName = Annotated[
+    str,
+    typer.Argument(
+        metavar="DOMAIN", help="The domain, such as app.example.com, or its id.", autocompletion=complete_domains
+    ),
+]
 Port = Annotated[int | None, typer.Option(help="Port of the agent's own program (default: the gateway).")]
 _COLUMNS = ("domain", "targetPort", "protected", "status", "url", "reason")
 
@@ -28,7 +34,7 @@ def list_domains(agent: AgentName, data: Data = None, output: Output = OutputFor
     """List the domains, with what each lacks."""
     server = load_session(data)
     found = server.call("GET", _path(server.find_agent(agent)))["domains"]
-    if found or output is OutputFormat.JSON:
+    if found or output is not OutputFormat.TABLE:
         print_rows(found, _COLUMNS, output)
     else:
         print_line("No domains.", error_console)
@@ -94,8 +100,8 @@ def remove_domain(agent: AgentName, domain: DomainName, data: Data = None) -> No
 
 
 def _print(domain: Mapping[str, Any], agent: str, output: OutputFormat) -> None:
-    if output is OutputFormat.JSON:
-        print_json(domain)
+    if output is not OutputFormat.TABLE:
+        print_document(domain, output)
         return
     print_line(f"{domain['domain']} is {domain['status']}: {domain['url']}")
     if domain["reason"]:

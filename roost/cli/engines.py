@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from roost.cli.client import Data, load_local_settings
+from roost.cli.client import Data
+from roost.cli.data_folder import load_local_settings
 from roost.cli.output import (
     ExitCode,
     Output,

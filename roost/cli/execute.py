@@ -19,8 +19,8 @@ from roost.cli.output import (
     Output,
     OutputFormat,
     exit_with_error,
+    print_document,
     print_error,
-    print_json,
     write_output,
 )
 
@@ -45,14 +45,14 @@ def exec_command(
     output: Output = OutputFormat.TABLE,
 ) -> None:
     """Run a command in an agent's container and exit with its exit code. Options go before AGENT."""
-    if interactive and output is OutputFormat.JSON:
+    if interactive and output is not OutputFormat.TABLE:
         exit_with_error("--interactive streams the output, which has no form in JSON.", ExitCode.USAGE)
     server = load_session(data)
     path = f"/v0/agents/{server.find_agent(agent)['agentId']}/console/exec"
     request = {"command": join_command(command), "timeoutSeconds": timeout} | ({"cwd": cwd} if cwd is not None else {})
-    if output is OutputFormat.JSON:
+    if output is not OutputFormat.TABLE:
         result = server.call("POST", path, request, timeout_seconds=timeout + 30)
-        print_json(result)
+        print_document(result, output)
     else:
         query = urlencode(request | ({"stdin": "true"} if interactive else {}))
         result = _stream_command(server, f"{path}?{query}", interactive)

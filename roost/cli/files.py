@@ -43,8 +43,8 @@ def _existing_path(path: str) -> Path:
 
 commands = typer.Typer(help="Manage files and folders, each with its CID.", no_args_is_help=True)
 Public = Annotated[bool, typer.Option("--public", help="Use the public network instead of the private one.")]
-_File = Annotated[str, typer.Argument(metavar="FILE", help="The file's id or CID.")]
-_KeyValues = Annotated[
+FileName = Annotated[str, typer.Argument(metavar="FILE", help="The file's id or CID.")]
+KeyValues = Annotated[
     list[str] | None, typer.Option("--keyvalue", "-k", metavar="NAME=VALUE", help="Metadata; can be repeated.")
 ]
 _Name = Annotated[str | None, typer.Option(help="Name of the file.")]
@@ -77,9 +77,9 @@ def list_files(
 
 
 @commands.command()
-def show(file: _File, public: Public = False, data: Data = None, output: Output = OutputFormat.TABLE) -> None:
+def show(file: FileName, public: Public = False, data: Data = None, output: Output = OutputFormat.TABLE) -> None:
     """Show one file."""
-    print_record(_find_file(load_session(data).storage_session(), file, public), output)
+    print_record(find_file(load_session(data).storage_session(), file, public), output)
 
 
 @commands.command()
@@ -87,7 +87,7 @@ def upload(
     path: _Path,
     name: _Name = None,
     group: Annotated[str | None, typer.Option(help="Id of the group to add it to.")] = None,
-    keyvalue: _KeyValues = None,
+    keyvalue: KeyValues = None,
     profile: _Profile = V1.name,
     public: Public = False,
     data: Data = None,
@@ -110,9 +110,9 @@ def upload(
 
 @commands.command()
 def update(
-    file: _File,
+    file: FileName,
     name: _Name = None,
-    keyvalue: _KeyValues = None,
+    keyvalue: KeyValues = None,
     public: Public = False,
     data: Data = None,
     output: Output = OutputFormat.TABLE,
@@ -122,21 +122,21 @@ def update(
     if not any(body.values()):
         exit_with_error("Nothing to change: give --name or --keyvalue.", ExitCode.USAGE)
     server = load_session(data).storage_session()
-    found = _find_file(server, file, public)
+    found = find_file(server, file, public)
     given = {key: value for key, value in body.items() if value}
     print_record(server.call("PUT", f"/v3/files/{network_name(public)}/{found['id']}", given)["data"], output)
 
 
 @commands.command()
 def delete(
-    file: _File,
+    file: FileName,
     yes: Yes = False,
     public: Public = False,
     data: Data = None,
 ) -> None:
     """Delete a file."""
     server = load_session(data).storage_session()
-    found = _find_file(server, file, public)
+    found = find_file(server, file, public)
     confirm_change(f"Delete {found['name'] or found['cid']} ({found['cid']})?", yes)
     server.call("DELETE", f"/v3/files/{network_name(public)}/{found['id']}")
     print_line("Deleted.")
@@ -144,19 +144,22 @@ def delete(
 
 @commands.command()
 def get(
-    file: _File,
+    file: FileName,
     to: Annotated[Path | None, typer.Option("--to", help="File to write to; `-` for standard output.")] = None,
     public: Public = False,
     data: Data = None,
 ) -> None:
     """Download a file's content through one of your gateways. A folder comes as a tar archive."""
     server = load_session(data).storage_session()
-    found = _find_file(server, file, public)
+    found = find_file(server, file, public)
     is_folder = found["mime_type"] == "directory"
     target = to or Path(_local_name(found, ".tar" if is_folder else ""))
-    host, path = _content_url(server, found["cid"], public, "?format=tar" if is_folder else "")
+    form = "?format=tar" if is_folder else ""
+    url = content_url(server, found["cid"], public, form)
+    address = urlsplit(url if public else sign_download(server, url, _LINK_LIFETIME_SECONDS))
+    path = f"{address.path}?{address.query}" if address.query else address.path
     with (
-        server.stream(host, path) as response,
+        server.stream(urlsplit(url).netloc, path) as response,
         progress_bar("Fetching", None if is_folder else found["size"]) as advance,
     ):
         save_chunks(count_bytes(response.iter_bytes(), advance), target)
@@ -205,7 +208,7 @@ def fetch_records(
     return found
 
 
-def _find_file(server: ServerSession, file: str, public: bool) -> Mapping[str, Any]:
+def find_file(server: ServerSession, file: str, public: bool) -> Mapping[str, Any]:
     """Return the file with that id or CID. Exits if there is none."""
     path = f"files/{network_name(public)}"
     listing = "roost files list --public" if public else "roost files list"
@@ -221,23 +224,18 @@ def _find_file(server: ServerSession, file: str, public: bool) -> Mapping[str, A
     return found[0]
 
 
-def _content_url(server: ServerSession, cid: str, public: bool, form: str) -> tuple[str, str]:
-    """Return host and path of a file's content, on an unrestricted gateway if there is one."""
+def content_url(server: ServerSession, cid: str, public: bool, form: str = "") -> str:
+    """Return the URL of a file's content, on an unrestricted gateway if there is one. form: a query."""
     gateways = sorted(fetch_gateways(server), key=lambda row: not row["restrict"])
     if not gateways:
         exit_with_error("You have no gateway; create one with `roost gateways create`.", ExitCode.NOT_FOUND)
-    gateway = str(gateways[0]["url"])
-    address = urlsplit(gateway)
-    if public:
-        return address.netloc, f"{address.path}/ipfs/{cid}{form}"
-    request = {
-        "url": f"{gateway}/files/{cid}{form}",
-        "date": int(clock.utc_now().timestamp()),
-        "expires": _LINK_LIFETIME_SECONDS,
-        "method": "GET",
-    }
-    link = urlsplit(str(server.call("POST", "/v3/files/private/download_link", request)["data"]))
-    return address.netloc, f"{link.path}?{link.query}"
+    return f"{gateways[0]['url']}/{'ipfs' if public else 'files'}/{cid}{form}"
+
+
+def sign_download(server: ServerSession, url: str, seconds: int) -> str:
+    """Return the URL of a private file's content, signed for some seconds from now."""
+    request = {"url": url, "date": int(clock.utc_now().timestamp()), "expires": seconds, "method": "GET"}
+    return str(server.call("POST", "/v3/files/private/download_link", request)["data"])
 
 
 def _local_name(file: Mapping[str, Any], ending: str) -> str:

@@ -8,7 +8,7 @@ import typer
 from roost.cli.client import Data, ServerSession, drop_none, load_session
 from roost.cli.domains import DomainName
 from roost.cli.gateways import GatewayName, find_gateway
-from roost.cli.output import ExitCode, Output, OutputFormat, exit_with_error, print_json, print_line, print_rows
+from roost.cli.output import ExitCode, Output, OutputFormat, exit_with_error, print_document, print_line, print_rows
 
 commands = typer.Typer(help="Give a storage gateway domains of your own.", no_args_is_help=True)
 _Cid = Annotated[str | None, typer.Option(help="Content that the domain serves at its root.")]
@@ -59,8 +59,8 @@ def remove_domain(gateway: GatewayName, domain: DomainName, data: Data = None) -
 
 
 def _print(domain: Mapping[str, Any], gateway: str, output: OutputFormat) -> None:
-    if output is OutputFormat.JSON:
-        print_json(domain)
+    if output is not OutputFormat.TABLE:
+        print_document(domain, output)
         return
     states = f"ownership {domain['domain_validation_status']}, certificate {domain['ssl_validation_status']}"
     print_line(f"{domain['url']}: {states}")

@@ -1,4 +1,4 @@
-"""`roost gateways ...`: list, create, show, delete, allow, refuse, install, uninstall, analytics."""
+"""`roost gateways ...`: list, create, show, delete, check, allow, refuse, plugins, install, uninstall, analytics."""
 
 from collections.abc import Mapping
 from datetime import timedelta
@@ -8,7 +8,8 @@ from urllib.parse import urlencode
 
 import typer
 
-from roost.cli.client import Data, ServerSession, load_session
+from roost.cli.client import Data, ServerSession, load_session, path_segment
+from roost.cli.completion import complete_gateways
 from roost.cli.output import (
     ExitCode,
     Output,
@@ -16,6 +17,7 @@ from roost.cli.output import (
     Yes,
     confirm_change,
     exit_with_error,
+    exit_with_unknown,
     print_line,
     print_record,
     print_rows,
@@ -23,7 +25,9 @@ from roost.cli.output import (
 from roost.core import clock
 
 commands = typer.Typer(help="Manage storage gateways, the addresses that serve files.", no_args_is_help=True)
-GatewayName = Annotated[str, typer.Argument(metavar="GATEWAY", help="The gateway's name or id.")]
+GatewayName = Annotated[
+    str, typer.Argument(metavar="GATEWAY", help="The gateway's name or id.", autocompletion=complete_gateways)
+]
 _Plugin = Annotated[int, typer.Argument(metavar="PLUGIN", help="1 shows wallet signatures, 2 applies swaps.")]
 _COLUMNS = ("domain", "url", "restrict", "created_at", "id")
 
@@ -104,6 +108,30 @@ def refuse(
 
 
 @commands.command()
+def check(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="First label of a host name.", parser=path_segment)],
+    data: Data = None,
+    output: Output = OutputFormat.TABLE,
+) -> None:
+    """Check whether a gateway's name is taken, by anyone."""
+    print_record(load_session(data).storage_session().call("GET", f"/v3/gateways/exists/{name}")["data"], output)
+
+
+@commands.command("plugins")
+def list_plugins(data: Data = None, output: Output = OutputFormat.TABLE) -> None:
+    """List the plugins that gateways can have, and the gateways that have each."""
+    server = load_session(data).storage_session()
+    domains = {row["id"]: row["domain"] for row in fetch_gateways(server)}
+    installed = server.call("GET", "/v3/gateways/plugins")["data"]
+    plugins = server.call("GET", "/v3/gateways/plugins/marketplace")["data"]
+    rows = [
+        {**plugin, "gateways": [domains[row["gateway_id"]] for row in installed if row["plugin_id"] == plugin["id"]]}
+        for plugin in plugins
+    ]
+    print_rows(rows, ("id", "name", "gateways", "description"), output)
+
+
+@commands.command()
 def install(gateway: GatewayName, plugin: _Plugin, data: Data = None) -> None:
     """Install a plugin on a gateway."""
     server = load_session(data).storage_session()
@@ -160,14 +188,15 @@ def fetch_gateways(server: ServerSession) -> list[Mapping[str, Any]]:
 
 
 def find_gateway(server: ServerSession, gateway: str) -> Mapping[str, Any]:
-    found = [row for row in fetch_gateways(server) if gateway in (row["domain"], row["id"])]
+    gateways = fetch_gateways(server)
+    found = [row for row in gateways if gateway in (row["domain"], row["id"])]
     if not found:
-        exit_with_error(f"There is no gateway {gateway!r}; `roost gateways list` shows all.", ExitCode.NOT_FOUND)
+        exit_with_unknown("gateway", gateway, [row["domain"] for row in gateways], "roost gateways list")
     return found[0]
 
 
 def _print_gateway(record: Mapping[str, Any], output: OutputFormat) -> None:
-    if output is OutputFormat.JSON:
+    if output is not OutputFormat.TABLE:
         print_record(record, output)
         return
     policies = record["settings"]["restriction_policies"]

@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from roost.cli.client import Data, load_session, path_segment
+from roost.cli.completion import complete_groups
 from roost.cli.files import Public, fetch_records, network_name
 from roost.cli.output import (
     Output,
@@ -17,7 +18,9 @@ from roost.cli.output import (
 )
 
 commands = typer.Typer(help="Manage groups of files.", no_args_is_help=True)
-_Group = Annotated[str, typer.Argument(metavar="GROUP", help="The group's id.", parser=path_segment)]
+_Group = Annotated[
+    str, typer.Argument(metavar="GROUP", help="The group's id.", parser=path_segment, autocompletion=complete_groups)
+]
 _Files = Annotated[list[str], typer.Argument(metavar="FILE", help="Ids of files.", parser=path_segment)]
 _COLUMNS = ("id", "name", "is_public", "created_at")
 _DEFAULT_LIMIT = 100

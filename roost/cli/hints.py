@@ -11,6 +11,7 @@ from roost.agents.skills.errors import ConflictingSkills, SkillAttached, SkillLi
 from roost.agents.tasks.errors import InvalidTaskParameters, TaskCreateFailed, TaskListFailed
 from roost.agents.versions.errors import InvalidEngineVersion
 from roost.drivers.engine.contract import EngineFailed
+from roost.identity.errors import PermissionDenied
 from roost.storage.payment_instructions.errors import PaymentInstructionInUse
 
 _ENGINE_SILENT = "the engine did not answer; `roost logs AGENT` may say why"
@@ -28,6 +29,7 @@ HINTS: Mapping[str, str] = {
     InvalidTaskParameters.message: "`roost tasks create --help` shows what is allowed; engines differ",
     LibrarySkillConflict.message: "delete it with `roost skills delete`",
     PaymentInstructionInUse.message: "detach them with `roost payments instructions detach`; `cids` lists them",
+    PermissionDenied.message: "your key is limited; `roost keys create` makes another, `roost login` uses it",
     "Request header fields too large": "a command of more than about 8 KB needs a script in the workspace",
     SecretsNotConfigured.message: "the server has no key-encryption key",
     SkillAttached.message: "detach it first with `roost skills detach`",

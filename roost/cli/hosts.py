@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from roost.cli.client import Data, load_data_folder
+from roost.cli.client import Data
+from roost.cli.data_folder import load_data_folder
 from roost.cli.output import Output, OutputFormat, Yes, confirm_change, print_line, print_rows
 from roost.core import clock
 

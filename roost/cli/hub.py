@@ -14,7 +14,7 @@ from roost.cli.output import (
     Yes,
     confirm_change,
     error_console,
-    print_json,
+    print_document,
     print_line,
     print_record,
     print_rows,
@@ -53,8 +53,8 @@ def search(
 def show(slug: _Slug, version: _Version = None, data: Data = None, output: Output = OutputFormat.TABLE) -> None:
     """Show a published skill before you install it: what the check found, what it wants, its versions and its text."""
     found = _fetch_skill(load_session(data), slug, version)
-    if output is OutputFormat.JSON:
-        print_json(found)
+    if output is not OutputFormat.TABLE:
+        print_document(found, output)
         return
     _print_skill(found)
     if found["versions"]:
@@ -87,8 +87,8 @@ def install(
     if agent is not None:
         with error_console.status("Attaching ..."):
             give_version(server, agent, skill, acknowledge)
-    if output is OutputFormat.JSON:
-        print_json(skill)
+    if output is not OutputFormat.TABLE:
+        print_document(skill, output)
         return
     print_line(f"Installed {skill['name']} {skill['version']}.")
     if agent is not None:

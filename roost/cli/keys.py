@@ -1,15 +1,20 @@
-"""`roost keys ...`: create, list, revoke. Uses the database directly, so it works without a running server."""
+"""`roost keys ...`: create, list, revoke.
+
+On the server's own machine they use the database, so they work without a running server and for every tenant. For a
+server elsewhere they use the API, for the tenant of the caller's key.
+"""
 
 import sys
-from collections.abc import Generator
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from roost.cli.client import Data, load_data_folder
+from roost.cli.client import Data, ServerSession, load_remote_session, path_segment
+from roost.cli.data_folder import load_data_folder
 from roost.cli.output import (
     ExitCode,
     Output,
@@ -31,40 +36,57 @@ if TYPE_CHECKING:
     from roost.settings import Settings
 
 commands = typer.Typer(help="Manage API keys, the JWTs of a tenant.", no_args_is_help=True)
-Tenant = Annotated[str, typer.Option(help="The tenant's name.")]
+Tenant = Annotated[str | None, typer.Option(help=f"The tenant's name (default: {DEFAULT_TENANT}).")]
+_COLUMNS = ("id", "name", "scopes", "expiresAt", "revoked")
+_PATH = "/v3/pinata/keys"
+_PAGE_SIZE = 100
 
 
 @commands.command()
 def create(
-    tenant: Annotated[str, typer.Option(help="The tenant's name; created if it is new.")] = DEFAULT_TENANT,
+    tenant: Annotated[
+        str | None, typer.Option(help=f"The tenant's name (default: {DEFAULT_TENANT}); created if it is new.")
+    ] = None,
     name: Annotated[str, typer.Option(help="Name of the key.")] = "key",
     scope: Annotated[list[str] | None, typer.Option(help="Limit the key to this scope; can be repeated.")] = None,
     plan: Annotated[Plan | None, typer.Option(help="Also set the tenant's plan.")] = None,
-    days: Annotated[int, typer.Option(min=1, max=3650, help="Days until it expires.")] = KEY_LIFETIME.days,
+    days: Annotated[
+        int | None, typer.Option(min=1, max=3650, help=f"Days until it expires (default: {KEY_LIFETIME.days}).")
+    ] = None,
     data: Data = None,
 ) -> None:
     """Create a key and print only its JWT on standard output. It is not shown again."""
+    if server := load_remote_session(data):
+        _refuse_local_options(server, {"--tenant": tenant, "--plan": plan, "--days": days})
+        body = {"keyName": name, "permissions": {"resources": scope} if scope else {"admin": True}}
+        sys.stdout.write(f"{server.storage_session().call('POST', _PATH, body)['JWT']}\n")
+        return
     from roost.identity import tenants
     from roost.identity.api_keys import ApiKeys
     from roost.keyring import load_sealer
 
     with _database(data, create=True) as (settings, db):
-        keys, scopes, lifetime = ApiKeys(db, load_sealer(settings, db)), frozenset(scope or ()), timedelta(days=days)
+        keys, scopes = ApiKeys(db, load_sealer(settings, db)), frozenset(scope or ())
+        lifetime = KEY_LIFETIME if days is None else timedelta(days=days)
 
         def issue(connection: "Connection") -> str:
-            owner = tenants.ensure_tenant(connection, tenant, plan)
+            owner = tenants.ensure_tenant(connection, tenant or DEFAULT_TENANT, plan)
             return keys.issue(connection, owner, name, scopes=scopes, lifetime=lifetime).reveal()
 
         sys.stdout.write(db.run(issue) + "\n")
 
 
 @commands.command("list")
-def list_keys(tenant: Tenant = DEFAULT_TENANT, data: Data = None, output: Output = OutputFormat.TABLE) -> None:
+def list_keys(tenant: Tenant = None, data: Data = None, output: Output = OutputFormat.TABLE) -> None:
     """List a tenant's keys, without their tokens."""
+    if server := load_remote_session(data):
+        _refuse_local_options(server, {"--tenant": tenant})
+        print_rows(list(_fetch_keys(server.storage_session())), _COLUMNS, output)
+        return
     from roost.identity.api_keys import ApiKeys
 
     with _database(data) as (_, db):
-        keys = db.run(lambda connection: ApiKeys.list_tenant_keys(connection, tenant))
+        keys = db.run(lambda connection: ApiKeys.list_tenant_keys(connection, tenant or DEFAULT_TENANT))
     rows = [
         {
             "id": key.id,
@@ -76,7 +98,7 @@ def list_keys(tenant: Tenant = DEFAULT_TENANT, data: Data = None, output: Output
         }
         for key in keys
     ]
-    print_rows(rows, ("id", "name", "scopes", "expiresAt", "revoked"), output)
+    print_rows(rows, _COLUMNS, output)
 
 
 @commands.command()
@@ -89,11 +111,36 @@ def revoke(
     from roost.identity.api_keys import ApiKeys
 
     confirm_change(f"Revoke the key {key_id}?", yes)
+    missing = f"There is no active key {key_id!r}; `roost keys list` shows all."
+    if server := load_remote_session(data):
+        server.storage_session().call("DELETE", f"{_PATH}/{path_segment(key_id)}", not_found=missing)
+        print_line("Revoked.")
+        return
     with _database(data) as (_, db):
         done = db.run(lambda connection: ApiKeys.delete(connection, key_id))
     if not done:
-        exit_with_error(f"There is no active key {key_id!r}.", ExitCode.NOT_FOUND)
+        exit_with_error(missing, ExitCode.NOT_FOUND)
     print_line("Revoked.")
+
+
+def _refuse_local_options(server: ServerSession, options: Mapping[str, object]) -> None:
+    """Exit if an option was given that the API does not have."""
+    for name, value in options.items():
+        if value is not None:
+            exit_with_error(
+                f"{name} works on the server's own machine only, and this command talks to {server.url}.",
+                ExitCode.USAGE,
+            )
+
+
+def _fetch_keys(server: ServerSession) -> Iterator[dict[str, Any]]:
+    """Yield the keys of the caller's tenant, with their scopes as they are listed on the server's machine."""
+    offset, count = 0, 1
+    while offset < count:
+        page = server.call("GET", f"{_PATH}?offset={offset}")
+        for key in page["keys"]:
+            yield {**key, "scopes": key["scopes"]["resources"]}
+        offset, count = offset + _PAGE_SIZE, page["count"]
 
 
 @contextmanager

@@ -1,12 +1,13 @@
-"""Output of commands: tables for people, JSON for scripts, errors on standard error with an exit code.
+"""Output of commands: tables for people, JSON and YAML for scripts, errors on standard error with an exit code.
 
 An agent may have written any of the text, so control sequences are removed before it reaches a terminal.
 """
 
+import difflib
 import json
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum, StrEnum
 from typing import Annotated, Any, NoReturn, TextIO
 
@@ -44,12 +45,7 @@ SIGINT_EXIT_CODE = 130  # 128 + SIGINT, as shells report it
 
 
 class OutputFormat(StrEnum):
-    TABLE = "table"
-    JSON = "json"
-
-
-class RecordFormat(StrEnum):
-    """Formats of agents, which `roost apply` takes as YAML."""
+    """Formats of records. Documents have all fields by the names of the API; a table has some, in words."""
 
     TABLE = "table"
     JSON = "json"
@@ -59,8 +55,8 @@ class RecordFormat(StrEnum):
 Output = Annotated[OutputFormat, typer.Option("--output", "-o", help="How to print records.")]
 
 
-RecordOutput = Annotated[
-    RecordFormat, typer.Option("--output", "-o", help="How to print records; `yaml` is what `roost apply` takes.")
+FleetOutput = Annotated[
+    OutputFormat, typer.Option("--output", "-o", help="How to print records; `yaml` is what `roost apply` takes.")
 ]
 
 
@@ -77,6 +73,14 @@ def exit_with_error(message: str, code: ExitCode = ExitCode.FAILED) -> NoReturn:
     """Print an error message and exit."""
     print_error(message)
     raise typer.Exit(code)
+
+
+def exit_with_unknown(kind: str, name: str, known: Iterable[str], listing: str) -> NoReturn:
+    """Exit because there is no such thing, with the names that are nearest and the command that lists all."""
+    spellings = {one.casefold(): one for one in known}
+    names = [spellings[one] for one in difflib.get_close_matches(name.casefold(), spellings)]
+    nearest = f" Did you mean {' or '.join(names)}?" if names else ""
+    exit_with_error(f"There is no {kind} {name!r}.{nearest} `{listing}` shows all.", ExitCode.NOT_FOUND)
 
 
 def print_error(message: str) -> None:
@@ -104,10 +108,30 @@ def print_json(value: Any) -> None:
     sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=sys.stdout.isatty()) + "\n")
 
 
+def print_document(value: Any, form: OutputFormat) -> None:
+    """Print a value as JSON, or as YAML. Both are ASCII on a terminal."""
+    if form is OutputFormat.YAML:
+        from roost.cli.yaml_output import render_yaml  # slow to import
+
+        sys.stdout.write(render_yaml(value, ascii_only=sys.stdout.isatty()))
+    else:
+        print_json(value)
+
+
+def print_message(message: Any, form: OutputFormat) -> None:
+    """Print one message of a stream: a line of JSON, or a document of YAML."""
+    if form is OutputFormat.YAML:
+        sys.stdout.write("---\n")
+        print_document(message, form)
+    else:
+        sys.stdout.write(json.dumps(message, ensure_ascii=sys.stdout.isatty()) + "\n")
+    sys.stdout.flush()
+
+
 def print_rows(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], form: OutputFormat) -> None:
-    """Print records as a table of the given columns, or all fields as JSON."""
-    if form is OutputFormat.JSON:
-        print_json(list(rows))
+    """Print records as a table of the given columns, or all fields as a document."""
+    if form is not OutputFormat.TABLE:
+        print_document(list(rows), form)
         return
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in columns:
@@ -120,9 +144,9 @@ def print_rows(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], form: 
 
 
 def print_record(record: Mapping[str, Any], form: OutputFormat, fields: Sequence[str] | None = None) -> None:
-    """Print one line per field that is not empty, by default of all fields, or all fields as JSON."""
-    if form is OutputFormat.JSON:
-        print_json(record)
+    """Print one line per field that is not empty, by default of all fields, or all fields as a document."""
+    if form is not OutputFormat.TABLE:
+        print_document(record, form)
         return
     lines = {name: text for name in fields or record if (text := _format_cell(record.get(name)))}
     width = max(map(len, lines), default=0)

@@ -52,7 +52,7 @@ def list_instructions(
     """List your payment instructions."""
     server = load_session(data).storage_session()
     found = fetch_records(server, _ROOT, "payment_instructions", {"name": name, "cid": cid}, limit)
-    print_rows(found if output is OutputFormat.JSON else [_format_prices(one) for one in found], _COLUMNS, output)
+    print_rows(found if output is not OutputFormat.TABLE else [_format_prices(one) for one in found], _COLUMNS, output)
 
 
 @commands.command()
@@ -175,7 +175,7 @@ def _find_usdc(network: str) -> str:
 
 def _print_instruction(record: Mapping[str, Any], output: OutputFormat) -> None:
     """Print a record, its requirements in words unless the output is JSON."""
-    if output is not OutputFormat.JSON:
+    if output is OutputFormat.TABLE:
         requirements = record["payment_requirements"]
         record = {**record, "payment_requirements": [_describe_requirement(one) for one in requirements]}
     print_record(record, output)

@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from roost.cli.client import Data, load_local_settings
+from roost.cli.client import Data
+from roost.cli.data_folder import load_local_settings
 from roost.cli.output import write_output
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from roost.cli.client import AgentName, Data, load_session
-from roost.cli.output import Output, OutputFormat, error_console, print_json, print_line, print_rows
+from roost.cli.output import Output, OutputFormat, error_console, print_document, print_line, print_rows
 
 commands = typer.Typer(help="Lead paths of an agent's address to its own programs.", no_args_is_help=True)
 _OPEN = "open"
@@ -54,8 +54,8 @@ def _parse_route(text: str) -> Mapping[str, Any]:
 
 
 def _print(agent: Mapping[str, Any], mappings: Sequence[Mapping[str, Any]], output: OutputFormat) -> None:
-    if output is OutputFormat.JSON:
-        print_json(list(mappings))
+    if output is not OutputFormat.TABLE:
+        print_document(list(mappings), output)
     elif mappings:
         print_rows([{**one, "url": f"{agent['url']}{one['pathPrefix']}"} for one in mappings], _COLUMNS, output)
     else:

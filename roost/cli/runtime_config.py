@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from roost.cli.client import AgentName, Data, ServerSession, load_session
-from roost.cli.output import ExitCode, Output, OutputFormat, exit_with_error, print_json, print_line, write_output
+from roost.cli.output import ExitCode, Output, OutputFormat, exit_with_error, print_document, print_line, write_output
 
 commands = typer.Typer(help="Manage the configuration of an agent's engine.", no_args_is_help=True)
 _FILE = "File in the engine's own format; `-` is standard input."
@@ -17,8 +17,8 @@ _FILE = "File in the engine's own format; `-` is standard input."
 def show(agent: AgentName, data: Data = None, output: Output = OutputFormat.TABLE) -> None:
     """Print the configuration, with placeholders for secrets."""
     found = _call(load_session(data), agent, "GET", "")
-    if output is OutputFormat.JSON:
-        print_json(found)
+    if output is not OutputFormat.TABLE:
+        print_document(found, output)
         return
     write_output(found["config"] if found["config"].endswith("\n") else f"{found['config']}\n", sys.stdout)
 
@@ -44,8 +44,8 @@ def validate(
     """Ask the engine to validate a file, or its present configuration."""
     body = None if file is None else {"config": _read_config(file)}
     found = _call(load_session(data), agent, "POST", "/validate", body)
-    if output is OutputFormat.JSON:
-        print_json(found)
+    if output is not OutputFormat.TABLE:
+        print_document(found, output)
     else:
         print_line(found["output"])
     if not found["valid"]:

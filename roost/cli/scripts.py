@@ -3,7 +3,7 @@
 import typer
 
 from roost.cli.client import AgentName, Data, load_session
-from roost.cli.output import Output, OutputFormat, print_json, print_line, print_rows
+from roost.cli.output import Output, OutputFormat, print_document, print_line, print_rows
 
 commands = typer.Typer(help="Show and rerun the build and start scripts of an agent's manifest.", no_args_is_help=True)
 _COLUMNS = ("script", "state", "exitCode", "startedAt", "finishedAt", "reason")
@@ -14,8 +14,8 @@ def show(agent: AgentName, data: Data = None, output: Output = OutputFormat.TABL
     """Show the status of an agent's scripts."""
     server = load_session(data)
     scripts = server.call("GET", f"/v0/agents/{server.find_agent(agent)['agentId']}/scripts")
-    if output is OutputFormat.JSON:
-        print_json(scripts)
+    if output is not OutputFormat.TABLE:
+        print_document(scripts, output)
         return
     print_rows([{"script": name, **script} for name, script in scripts.items()], _COLUMNS, output)
 

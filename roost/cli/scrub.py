@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from roost.cli.client import Data, load_data_folder
+from roost.cli.client import Data
+from roost.cli.data_folder import load_data_folder
 from roost.cli.output import ExitCode, Output, OutputFormat, error_console, print_line, print_rows
 from roost.core import clock
 
@@ -35,7 +36,7 @@ def scrub_content(
         rows = asyncio.run(_find_damaged(db, app.create_blob_store(settings), known=known, rate=rate))
     finally:
         db.close()
-    if rows or output is OutputFormat.JSON:
+    if rows or output is not OutputFormat.TABLE:
         print_rows(rows, _COLUMNS, output)
     else:
         print_line("No damage is known." if known else "No file is damaged.")

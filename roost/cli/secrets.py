@@ -13,7 +13,9 @@ from typing import Annotated, Any
 
 import typer
 
-from roost.cli.client import AgentName, Data, ServerSession, load_data_folder, load_session
+from roost.cli.client import AgentName, Data, ServerSession, load_session
+from roost.cli.completion import complete_secrets
+from roost.cli.data_folder import load_data_folder
 from roost.cli.output import (
     ExitCode,
     Output,
@@ -22,13 +24,16 @@ from roost.cli.output import (
     confirm_change,
     error_console,
     exit_with_error,
+    exit_with_unknown,
     print_line,
     print_record,
     print_rows,
 )
 
 commands = typer.Typer(help="Manage secrets and variables of agents.", no_args_is_help=True)
-_Secret = Annotated[str, typer.Argument(metavar="SECRET", help="The secret's id or name.")]
+_Secret = Annotated[
+    str, typer.Argument(metavar="SECRET", help="The secret's id or name.", autocompletion=complete_secrets)
+]
 _File = Annotated[Path | None, typer.Option("--value-file", help="Read the value from this file.")]
 _MAX_VALUE_BYTES = 1024**2
 
@@ -89,7 +94,9 @@ def delete(secret: _Secret, yes: Yes = False, data: Data = None) -> None:
 @commands.command()
 def attach(
     agent: AgentName,
-    secret: Annotated[list[str], typer.Argument(metavar="SECRET", help="Ids or names.")],
+    secret: Annotated[
+        list[str], typer.Argument(metavar="SECRET", help="Ids or names.", autocompletion=complete_secrets)
+    ],
     data: Data = None,
 ) -> None:
     """Attach secrets to an agent."""
@@ -139,9 +146,10 @@ def secret_commands(agent: str, name: str, *, exists: bool = False) -> str:
 
 
 def _find_secret(server: ServerSession, secret: str) -> Mapping[str, Any]:
-    found = [row for row in server.call("GET", "/v0/secrets")["secrets"] if secret in (row["id"], row["name"])]
+    secrets = server.call("GET", "/v0/secrets")["secrets"]
+    found = [row for row in secrets if secret in (row["id"], row["name"])]
     if not found:
-        exit_with_error(f"There is no secret {secret!r}; `roost secrets list` shows all.", ExitCode.NOT_FOUND)
+        exit_with_unknown("secret", secret, [row["name"] for row in secrets], "roost secrets list")
     return found[0]
 
 

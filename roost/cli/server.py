@@ -1,5 +1,6 @@
 """The commands `up`, `doctor` and `api`. They import the server when called, so that others start fast."""
 
+import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,12 +9,22 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from roost.cli.client import Data, has_other_database, is_data_folder, load_local_settings
-from roost.cli.output import ExitCode, Output, OutputFormat, print_field, print_json, print_rows, write_output
+from roost.cli.client import Data
+from roost.cli.data_folder import has_other_database, is_data_folder, load_local_settings
+from roost.cli.output import (
+    ExitCode,
+    Output,
+    OutputFormat,
+    print_document,
+    print_field,
+    print_json,
+    print_rows,
+    write_output,
+)
 from roost.core.sensitive import Sensitive
 
 if TYPE_CHECKING:
-    from roost.cli.doctor import CheckResult
+    from roost.app.doctor import CheckResult
     from roost.settings import Settings
 
 api_commands = typer.Typer(help="Look at the HTTP API.", no_args_is_help=True)
@@ -43,12 +54,12 @@ def start_server(
 
 def run_doctor(data: Data = None, output: Output = OutputFormat.TABLE) -> None:
     """Check whether agents can run on this machine and which limits are enforced. Exits with 1 if they cannot run."""
-    from roost.cli.doctor import run_checks
+    from roost.app.doctor import run_checks
 
-    settings = load_local_settings(data)
+    settings = _add_flags_of_server(load_local_settings(data))
     rows = run_checks(settings) if is_data_folder(settings) else _check_machine(settings)
-    if output is OutputFormat.JSON:
-        print_json(rows)
+    if output is not OutputFormat.TABLE:
+        print_document(rows, output)
     else:
         width = max(len(row["part"]) for row in rows)
         for row in rows:
@@ -57,9 +68,23 @@ def run_doctor(data: Data = None, output: Output = OutputFormat.TABLE) -> None:
         raise typer.Exit(ExitCode.FAILED)
 
 
+def _add_flags_of_server(settings: "Settings") -> "Settings":
+    """Return the settings of the server that runs on the data folder, which its flags may have changed."""
+    from roost import config
+    from roost.hosts.server import is_data_folder_locked
+
+    if not is_data_folder(settings) or not is_data_folder_locked(settings.data):
+        return settings
+    try:
+        flags = json.loads((settings.data / "cli.json").read_text())
+        return config.load_settings(data=settings.data, domain=flags["domain"], tls=flags["tls"])
+    except (OSError, ValueError, KeyError, TypeError):  # the server has just been started, or is an older one
+        return settings
+
+
 def _check_machine(settings: "Settings") -> "Sequence[CheckResult]":
     """Run the checks in a temporary folder, because the one of the settings is no data folder yet."""
-    from roost.cli.doctor import data_folder_missing, run_checks
+    from roost.app.doctor import data_folder_missing, run_checks
 
     with TemporaryDirectory(prefix="roost-") as folder:
         own = {} if has_other_database(settings) else {"database_url": Sensitive(f"sqlite:///{folder}/roost.db")}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from roost.cli.output import ExitCode, Output, OutputFormat, exit_with_error, print_json, print_rows
+from roost.cli.output import ExitCode, Output, OutputFormat, exit_with_error, print_document, print_rows
 from roost.cli.skill_records import print_check
 from roost.cli.upload_form import LocalFile
 from roost.core.problem import InvalidInput
@@ -32,8 +32,8 @@ def lint_skill(
         bundle = read_bundle(path)
         skill = parse_bundle(bundle)
     except InvalidInput as problem:
-        if output is OutputFormat.JSON:
-            print_json({"valid": False, "errors": [problem.message]})
+        if output is not OutputFormat.TABLE:
+            print_document({"valid": False, "errors": [problem.message]}, output)
             raise typer.Exit(ExitCode.FAILED) from None
         exit_with_error(problem.message)
     folder = path.resolve() if path.is_dir() else path.resolve().parent
@@ -42,8 +42,8 @@ def lint_skill(
         warnings.append(f"SKILL.md: the name is {skill.name}, but its folder is {folder.name}")
     wants, verdict = asdict(skill.wants), check_bundle(bundle)
     found = {"name": skill.name, "warnings": warnings, "wants": wants, "verdict": asdict(verdict)}
-    if output is OutputFormat.JSON:
-        print_json({"valid": True, **found})
+    if output is not OutputFormat.TABLE:
+        print_document({"valid": True, **found}, output)
     else:
         print_check({**found, "envVars": wants["secrets"]})
     if verdict.level is VerdictLevel.DANGEROUS:

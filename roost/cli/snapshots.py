@@ -1,4 +1,4 @@
-"""`roost snapshots ...`: list, sync, reset, diff, label."""
+"""`roost snapshots ...`: list, sync, status, reset, diff, label."""
 
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
@@ -14,7 +14,7 @@ from roost.cli.output import (
     Yes,
     confirm_change,
     exit_with_error,
-    print_json,
+    print_document,
     print_line,
     print_record,
     print_rows,
@@ -47,12 +47,19 @@ def sync(agent: AgentName, data: Data = None, output: Output = OutputFormat.TABL
     """Take a snapshot of an agent's workspace now."""
     server = load_session(data)
     result = server.call("POST", f"{_path(server, agent)}/sync", timeout_seconds=_TIMEOUT_SECONDS)
-    if output is OutputFormat.JSON:
-        print_json(result)
+    if output is not OutputFormat.TABLE:
+        print_document(result, output)
         return
     print_line(f"{result['snapshotCid']} ({result['changeSummary']})")
     for file in result["skipped"]:
         print_line(f"Skipped: {file['path']} ({_REASONS.get(file['reason'], file['reason'])})")
+
+
+@commands.command()
+def status(agent: AgentName, data: Data = None, output: Output = OutputFormat.TABLE) -> None:
+    """Show when an agent's workspace was last saved, and as which snapshot."""
+    server = load_session(data)
+    print_record(server.call("GET", f"{_path(server, agent)}/sync"), output, ("message", "lastSync", "snapshotCid"))
 
 
 @commands.command()
@@ -96,8 +103,8 @@ def diff(
         "to": find_snapshot(server, path, new)["snapshotCid"],
     }
     result = server.call("GET", f"{path}/diff?{urlencode(pair | ({'path': file} if file else {}))}")
-    if output is OutputFormat.JSON:
-        print_json(result)
+    if output is not OutputFormat.TABLE:
+        print_document(result, output)
     elif file:
         print_line(result["diff"] or f"{file} is the same in both.")
     else:

@@ -33,7 +33,7 @@ def list_tasks(agent: AgentName, data: Data = None, output: Output = OutputForma
     """List an agent's tasks."""
     server = load_session(data)
     tasks = server.call("GET", _path(server, agent))["tasks"]
-    print_rows(tasks if output is OutputFormat.JSON else [_table_row(task) for task in tasks], _COLUMNS, output)
+    print_rows(tasks if output is not OutputFormat.TABLE else [_table_row(task) for task in tasks], _COLUMNS, output)
 
 
 @commands.command()

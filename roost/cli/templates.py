@@ -1,4 +1,4 @@
-"""`roost templates ...`: list, show, submit, update, archive, check."""
+"""`roost templates ...`: list, show, submit, update, archive, check, validate, refs."""
 
 import asyncio
 from pathlib import Path
@@ -8,13 +8,14 @@ from urllib.parse import urlencode
 import typer
 
 from roost.cli.client import Data, ServerSession, drop_none, load_session, path_segment
+from roost.cli.completion import complete_templates
 from roost.cli.output import (
     ExitCode,
     Output,
     OutputFormat,
     Yes,
     confirm_change,
-    print_json,
+    print_document,
     print_line,
     print_record,
     print_rows,
@@ -27,7 +28,10 @@ if TYPE_CHECKING:
 commands = typer.Typer(
     help="Manage templates, from which agents are made: `roost agents create --template SLUG`.", no_args_is_help=True
 )
-_Slug = Annotated[str, typer.Argument(metavar="SLUG", help="The template's slug.", parser=path_segment)]
+_Slug = Annotated[
+    str,
+    typer.Argument(metavar="SLUG", help="The template's slug.", parser=path_segment, autocompletion=complete_templates),
+]
 _GitUrl = Annotated[str, typer.Argument(metavar="URL", help="https address of a public Git repository.")]
 _Ref = Annotated[str | None, typer.Option(help="Branch, tag or commit (default: the default branch).")]
 _Path = Annotated[str | None, typer.Option(help="Folder of the template in the repository (default: its root).")]
@@ -56,7 +60,7 @@ def show(template: _Slug, data: Data = None, output: Output = OutputFormat.TABLE
     """Show a template: what it is, what it asks for, and its README."""
     found = load_session(data).call("GET", f"/v0/templates/{template}")["template"]
     print_record(found, output, (*_COLUMNS, "engine", "gitUrl", "files", "snapshotCid"))
-    if output is OutputFormat.JSON:
+    if output is not OutputFormat.TABLE:
         return
     for secret in found["requiredSecrets"]:
         needed = "required" if secret["required"] else "optional"
@@ -111,12 +115,12 @@ def check(
 ) -> None:
     """Check a template on this machine as a submission would, without a server. Exits with 2 if it is not valid."""
     found = asyncio.run(_inspect(path))
-    if output is OutputFormat.JSON:
+    if output is not OutputFormat.TABLE:
         faults = {
             name: [{"path": fault.path, "message": fault.message} for fault in faults]
             for name, faults in (("errors", found.errors), ("warnings", found.warnings))
         }
-        print_json({"valid": not found.errors, **faults, "files": [file.path for file in found.files]})
+        print_document({"valid": not found.errors, **faults, "files": [file.path for file in found.files]}, output)
     else:
         for name, faults in (("Error", found.errors), ("Warning", found.warnings)):
             for fault in faults:
@@ -125,6 +129,35 @@ def check(
             print_line(f"The template is valid; its workspace has {len(found.files)} files.")
     if found.errors:
         raise typer.Exit(ExitCode.USAGE)
+
+
+@commands.command()
+def validate(
+    url: _GitUrl, ref: _Ref = None, path: _Path = None, data: Data = None, output: Output = OutputFormat.TABLE
+) -> None:
+    """Check on the server whether a repository holds a valid template. Nothing is stored; exits with 2 if not."""
+    body = drop_none({"gitUrl": url, "ref": ref, "path": path})
+    found = load_session(data).call("POST", "/v0/templates/validate", body, timeout_seconds=_FETCH_SECONDS)
+    if output is not OutputFormat.TABLE:
+        print_document(found, output)
+        return
+    for fault in found["warnings"]:
+        where = f"{fault['path']}: " if fault["path"] else ""
+        print_line(f"Warning: {where}{fault['message']}")
+    print_line(f"The template is valid at {found['commitSha']}; its workspace has {len(found['files'])} files.")
+
+
+@commands.command("refs")
+def list_refs(url: _GitUrl, data: Data = None, output: Output = OutputFormat.TABLE) -> None:
+    """List the branches and tags of a public Git repository, as the server sees it."""
+    found = load_session(data).call("POST", "/v0/templates/refs", {"gitUrl": url}, timeout_seconds=_FETCH_SECONDS)
+    if output is not OutputFormat.TABLE:
+        print_document(found, output)
+        return
+    rows = [{**ref, "kind": kind} for kind, field in (("branch", "branches"), ("tag", "tags")) for ref in found[field]]
+    for row in rows:
+        row["default"] = "yes" if row["kind"] == "branch" and row["name"] == found["defaultBranch"] else ""
+    print_rows(rows, ("kind", "name", "commitSha", "default"), output)
 
 
 async def _inspect(path: Path) -> "InspectedTemplate":

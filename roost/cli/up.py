@@ -141,7 +141,7 @@ async def _ensure_key(server: app.RoostServer) -> tuple[Tenant, Caller]:
 def _write_session(path: Path, settings: Settings, domain: str, token: str) -> None:
     host = "127.0.0.1" if settings.host in ("0.0.0.0", "::", "localhost") else settings.host  # noqa: S104 - compared
     netloc = f"[{host}]" if ":" in host else host
-    content = {"url": f"http://{netloc}:{settings.port}", "token": token, "domain": domain}
+    content = {"url": f"http://{netloc}:{settings.port}", "token": token, "domain": domain, "tls": settings.tls}
     draft = path.with_suffix(".new")
     draft.unlink(missing_ok=True)
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

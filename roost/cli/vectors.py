@@ -1,4 +1,7 @@
-"""`roost vectors ...`: add, show, query, remove, grant, revoke. Files and groups are named by id or by name."""
+"""`roost vectors ...`: add, show, query, remove, groups, agents, grant, revoke.
+
+Files and groups are named by id or by name.
+"""
 
 import re
 import time
@@ -9,6 +12,7 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from roost.cli.client import Data, ServerSession, load_session, path_segment
+from roost.cli.completion import complete_agents, complete_groups
 from roost.cli.files import Public, fetch_records, network_name
 from roost.cli.output import (
     ExitCode,
@@ -25,8 +29,8 @@ from roost.storage.unixfs.errors import InvalidCid
 
 commands = typer.Typer(help="Search the texts of files, and let agents do so.", no_args_is_help=True)
 _File = Annotated[str, typer.Argument(metavar="FILE", help="The file's id, CID or name.")]
-_Group = Annotated[str, typer.Argument(metavar="GROUP", help="The group's id or name.")]
-_Agent = Annotated[str, typer.Argument(metavar="AGENT", help="The agent's id or name.")]
+_Group = Annotated[str, typer.Argument(metavar="GROUP", help="The group's id or name.", autocompletion=complete_groups)]
+_Agent = Annotated[str, typer.Argument(metavar="AGENT", help="The agent's id or name.", autocompletion=complete_agents)]
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _COLUMNS = ("file_id", "name", "state", "chunks", "reason")
 _FIELDS = ("file_id", "name", "cid", "state", "chunks", "chunks_done", "model", "reason", "updated_at")
@@ -88,7 +92,7 @@ def query(
     server = load_session(data).storage_session()
     path = f"/v3/vectorize/groups/{_find_group(server, group, public)}/query"
     found = server.call("POST", path, {"text": text, "limit": limit})["data"]
-    if output is OutputFormat.JSON:
+    if output is not OutputFormat.TABLE:
         print_record(found, output)
         return
     for match in found["matches"]:
@@ -121,6 +125,21 @@ def revoke(group: _Group, agent: _Agent, public: Public = False, data: Data = No
     """Take that permission from an agent."""
     _change_grant("DELETE", group, agent, public, load_session(data))
     print_line(f"{agent} may not search {group}.")
+
+
+@commands.command("groups")
+def list_groups(data: Data = None, output: Output = OutputFormat.TABLE) -> None:
+    """List the groups that can be searched."""
+    server = load_session(data).storage_session()
+    print_rows(server.call("GET", "/v3/vectorize/groups")["data"]["groups"], ("id", "name", "network"), output)
+
+
+@commands.command("agents")
+def list_agents(group: _Group, public: Public = False, data: Data = None, output: Output = OutputFormat.TABLE) -> None:
+    """List the agents that may search a group."""
+    server = load_session(data).storage_session()
+    found = server.call("GET", f"/v3/vectorize/groups/{_find_group(server, group, public)}/agents")["data"]["agents"]
+    print_rows(found, ("agent_id", "created_at"), output)
 
 
 def _change_grant(method: str, group: str, agent: str, public: bool, session: ServerSession) -> None:

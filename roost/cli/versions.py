@@ -5,28 +5,46 @@ from typing import Annotated
 import typer
 
 from roost.cli.client import AgentName, Data, load_session
+from roost.cli.completion import complete_agents
 from roost.cli.output import (
     ExitCode,
     Output,
     OutputFormat,
     error_console,
     exit_with_error,
-    print_json,
+    print_document,
     print_line,
     print_record,
     print_rows,
 )
 
+_COLUMNS = ("version", "engine")
 _UPDATE_TIMEOUT_SECONDS = 1800.0  # longer than the server's own limit for an installation
 
 
-def list_versions(agent: AgentName, data: Data = None, output: Output = OutputFormat.TABLE) -> None:
+def list_versions(
+    agent: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="AGENT",
+            help="The agent's id or name (default: the versions of new agents).",
+            autocompletion=complete_agents,
+        ),
+    ] = None,
+    data: Data = None,
+    output: Output = OutputFormat.TABLE,
+) -> None:
     """List the engine versions that an agent can be updated to or restarted with, newest first."""
     server = load_session(data)
+    owner = "" if agent is None else f"/agents/{server.find_agent(agent)['agentId']}"
     with error_console.status("Loading ..."):
-        found = server.call("GET", f"/v0/agents/{server.find_agent(agent)['agentId']}/available-agent-versions")
-    if output is OutputFormat.JSON:
-        print_json(found)
+        found = server.call("GET", f"/v0{owner}/available-agent-versions")
+    if output is not OutputFormat.TABLE:
+        print_document(found, output)
+        return
+    if agent is None:
+        engines = found["availableVersionsPerEngine"].items()
+        print_rows([{"engine": engine, "version": one} for engine, all_ in engines for one in all_], _COLUMNS, output)
         return
     current = found["currentVersion"]
     known = found["availableVersions"]
@@ -34,7 +52,7 @@ def list_versions(agent: AgentName, data: Data = None, output: Output = OutputFo
         {"version": version, "engine": found["engine"], "current": "yes" if version == current else ""}
         for version in (known if current in known else [current, *known])
     ]
-    print_rows(rows, ("version", "engine", "current"), output)
+    print_rows(rows, (*_COLUMNS, "current"), output)
 
 
 def update_engine(
@@ -54,8 +72,8 @@ def update_engine(
         return
     with error_console.status("Updating ..."):
         done = server.call("POST", path, {"tag": to} if to else {}, timeout_seconds=_UPDATE_TIMEOUT_SECONDS)
-    if output is OutputFormat.JSON:
-        print_json(done)
+    if output is not OutputFormat.TABLE:
+        print_document(done, output)
     elif done["success"]:
         print_line(done["output"])
     if not done["success"]:

@@ -1,9 +1,6 @@
 """Create the application from the routes of all slices. The only importer of `api.py` modules."""
 
-from collections.abc import Mapping
-
-from fastapi import FastAPI
-from prometheus_client import CollectorRegistry
+from fastapi import APIRouter, FastAPI
 
 from roost.agents.archives import api as archives
 from roost.agents.channels import api as channels
@@ -18,6 +15,7 @@ from roost.agents.hub.clawhub import api as clawhub
 from roost.agents.hub.clawhub.openclaw import api as openclaw_registry
 from roost.agents.lifecycle import api as lifecycle
 from roost.agents.logs import api as logs
+from roost.agents.model_servers import api as model_servers
 from roost.agents.models import api as models
 from roost.agents.platform import api as platform
 from roost.agents.routes import api as agent_routes
@@ -27,17 +25,16 @@ from roost.agents.secrets import api as secrets
 from roost.agents.sign_in import api as sign_in
 from roost.agents.skills import api as skills
 from roost.agents.snapshots import api as snapshots
+from roost.agents.system import api as agents_system
 from roost.agents.tasks import api as tasks
 from roost.agents.templates import api as templates
 from roost.agents.terminals import api as terminals
+from roost.agents.usage import api as usage
 from roost.agents.versions import api as versions
-from roost.core.sensitive import Sensitive
 from roost.events import api as events
 from roost.hosts import discovery, health, openapi
 from roost.hosts.address import HostAddresses
-from roost.hosts.certificate_names import CertificateNames, permission_router
 from roost.hosts.head_requests import HeadMiddleware
-from roost.hosts.health import Check
 from roost.hosts.path_rewrite import PathRewriteMiddleware
 from roost.identity import api as keys
 from roost.identity.sessions import api as sessions
@@ -77,6 +74,7 @@ _ROUTERS = (
     clawhub.router,
     versions.router,
     scripts.router,
+    agents_system.router,
     tasks.router,
     templates.router,
     devices.router,
@@ -85,6 +83,8 @@ _ROUTERS = (
     runtime_config.router,
     logs.router,
     models.router,
+    usage.router,
+    model_servers.router,
     platform.router,
     sign_in.router,
     sessions.router,
@@ -106,18 +106,14 @@ _ROUTERS = (
     webhooks.router,
     keys.router,
     events.router,
-    files.router,  # last, because its ids also match other routers' words
+    files.router,  # after the others, because its ids also match their words
+    health.router,
+    discovery.router,
 )
 
 
-def create_application(
-    services: ServiceRegistry,
-    addresses: HostAddresses,
-    checks: Mapping[str, Check],
-    registry: CollectorRegistry,
-    metrics_token: Sensitive[str] | None = None,
-    certificate_names: CertificateNames | None = None,
-) -> FastAPI:
+def create_application(services: ServiceRegistry, addresses: HostAddresses, *extra: APIRouter) -> FastAPI:
+    """Return the application with all routes of the API, and `extra` ones that no caller of it needs."""
     app = FastAPI(
         openapi_url="/openapi",
         docs_url=None,
@@ -129,10 +125,7 @@ def create_application(
     errors.install_error_handlers(app)
     app.add_middleware(PathRewriteMiddleware)
     app.add_middleware(HeadMiddleware, routes=app.routes)  # around the rewriting, which knows no HEAD
-    for router in _ROUTERS:
-        app.include_router(router)
-    system = [health.health_router(checks, registry, metrics_token), discovery.discovery_router(addresses)]
-    for router in system if certificate_names is None else (*system, permission_router(certificate_names)):
+    for router in (*_ROUTERS, *extra):
         app.include_router(router)
     openapi.install_openapi(app, addresses)
     return app
@@ -140,4 +133,4 @@ def create_application(
 
 def create_bare_application() -> FastAPI:
     """Return an application without services, which has all routes to describe and answers no request."""
-    return create_application(ServiceRegistry(), HostAddresses(), {}, CollectorRegistry())
+    return create_application(ServiceRegistry(), HostAddresses())

@@ -5,12 +5,14 @@ costs no I/O, and others one look-up in ten seconds.
 """
 
 from collections.abc import Awaitable, Callable
+from typing import Annotated
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Depends, Response
 
 from roost.core import ids
 from roost.core.ttl_cache import TTLCache
 from roost.hosts.address import HostAddress, HostAddresses
+from roost.web.service_registry import provide_service
 from roost.web.url_rule import HostKind
 
 PERMISSION_PATH = "/tls/permission"
@@ -61,13 +63,13 @@ class CertificateNames:
         return True
 
 
-def permission_router(names: CertificateNames) -> APIRouter:
-    """Return the route that Caddy's `on_demand` asks; the URL map serves it to programs of this machine only."""
-    routes = APIRouter(tags=["health"])
+permission_router = APIRouter(tags=["health"])
+"""The route that Caddy's `on_demand` asks; the URL map serves it to programs of this machine only."""
 
-    @routes.get(PERMISSION_PATH, include_in_schema=False)
-    async def check_permission(domain: str = "") -> Response:
-        """Answer 200 if the name gets a certificate, else 403."""
-        return Response(status_code=200 if await names.admits(domain) else 403)
 
-    return routes
+@permission_router.get(PERMISSION_PATH, include_in_schema=False)
+async def check_permission(
+    names: Annotated[CertificateNames, Depends(provide_service(CertificateNames))], domain: str = ""
+) -> Response:
+    """Answer 200 if the name gets a certificate, else 403."""
+    return Response(status_code=200 if await names.admits(domain) else 403)

@@ -1,9 +1,12 @@
 """What clients that know one address of the server need to find the others."""
 
-from fastapi import APIRouter
+from typing import Annotated
+
+from fastapi import APIRouter, Depends
 from pydantic import BaseModel
 
 from roost.hosts.address import HostAddresses
+from roost.web.service_registry import provide_service
 
 
 class DeploymentRecord(BaseModel):
@@ -12,12 +15,12 @@ class DeploymentRecord(BaseModel):
     domain: str
 
 
-def discovery_router(addresses: HostAddresses) -> APIRouter:
-    routes = APIRouter(tags=["health"])
+router = APIRouter(tags=["health"])
 
-    @routes.get("/.well-known/roost")
-    async def describe_deployment() -> DeploymentRecord:
-        """Return the domain of the server's addresses, which its own URLs show anyway."""
-        return DeploymentRecord(domain=addresses.domain)
 
-    return routes
+@router.get("/.well-known/roost")
+async def describe_deployment(
+    addresses: Annotated[HostAddresses, Depends(provide_service(HostAddresses))],
+) -> DeploymentRecord:
+    """Return the domain of the server's addresses, which its own URLs show anyway."""
+    return DeploymentRecord(domain=addresses.domain)

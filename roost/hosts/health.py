@@ -3,9 +3,10 @@
 import asyncio
 import hmac
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Literal
+from dataclasses import dataclass
+from typing import Annotated, Literal
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import JSONResponse, PlainTextResponse
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 from pydantic import BaseModel
@@ -15,12 +16,14 @@ from roost.core.problem import NotFound
 from roost.core.sensitive import Sensitive
 from roost.identity.credentials import CredentialSource, find_credential
 from roost.identity.errors import MissingCredential, Unauthorised
+from roost.web.service_registry import provide_service
 
 Check = Callable[[], Awaitable[None]]
 """A function that raises if its part of the server is unavailable."""
 
 METRICS_SCHEME = "metricsToken"
 """Name of the credential of `/metrics` in the OpenAPI description."""
+CHECK_SECONDS = 5.0
 _log = log.get_logger("health")
 
 
@@ -29,43 +32,54 @@ class ReadinessRecord(BaseModel):
     checks: Mapping[str, Literal["ok", "failing"]]
 
 
-def health_router(
-    checks: Mapping[str, Check],
-    registry: CollectorRegistry,
-    metrics_token: Sensitive[str] | None = None,
-    deadline: float = 5.0,
-) -> APIRouter:
-    """Return the routes for `checks`, by the name that `/readyz` shows; each has `deadline` seconds to pass.
+@dataclass(frozen=True)
+class ServerHealth:
+    """What the routes below tell: `checks` by the name that `/readyz` shows, each with `deadline` seconds to pass.
 
     Without a `metrics_token` there are no metrics.
     """
-    routes = APIRouter(tags=["health"])
 
-    @routes.get("/healthz")
-    async def check_liveness() -> dict[str, str]:
-        """Return 200 while the process is alive."""
-        return {"status": "ok"}
+    checks: Mapping[str, Check]
+    registry: CollectorRegistry
+    metrics_token: Sensitive[str] | None = None
+    deadline: float = CHECK_SECONDS
 
-    @routes.get("/readyz", response_model=ReadinessRecord, responses={503: {"model": ReadinessRecord}})
-    async def check_readiness() -> JSONResponse:
-        """Check all dependencies; 503 names the failing ones."""
-        passed = await asyncio.gather(*(_passes(name, check, deadline) for name, check in checks.items()))
-        is_ready = all(passed)
-        results = {name: "ok" if part else "failing" for name, part in zip(checks, passed, strict=True)}
-        return JSONResponse({"status": "ok" if is_ready else "failing", "checks": results}, 200 if is_ready else 503)
 
-    @routes.get(
-        "/metrics",
-        response_class=PlainTextResponse,
-        responses={401: {}, 404: {}},
-        openapi_extra={"security": [{METRICS_SCHEME: []}]},
-    )
-    async def read_metrics(request: Request) -> Response:
-        """Return metrics in the Prometheus text format to the bearer of `metrics_token`; 404 without that setting."""
-        _check_metrics_token(request, metrics_token)
-        return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
+Health = Annotated[ServerHealth, Depends(provide_service(ServerHealth))]
+router = APIRouter(tags=["health"])
 
-    return routes
+
+@router.get("/healthz")
+async def check_liveness() -> dict[str, str]:
+    """Return 200 while the process is alive."""
+    return {"status": "ok"}
+
+
+@router.get("/readyz", response_model=ReadinessRecord, responses={503: {"model": ReadinessRecord}})
+async def check_readiness(health: Health) -> JSONResponse:
+    """Check all dependencies; 503 names the failing ones."""
+    passed = await pass_checks(health.checks, health.deadline)
+    is_ready = all(passed.values())
+    results = {name: "ok" if part else "failing" for name, part in passed.items()}
+    return JSONResponse({"status": "ok" if is_ready else "failing", "checks": results}, 200 if is_ready else 503)
+
+
+@router.get(
+    "/metrics",
+    response_class=PlainTextResponse,
+    responses={401: {}, 404: {}},
+    openapi_extra={"security": [{METRICS_SCHEME: []}]},
+)
+async def read_metrics(request: Request, health: Health) -> Response:
+    """Return metrics in the Prometheus text format to the bearer of `metrics_token`; 404 without that setting."""
+    _check_metrics_token(request, health.metrics_token)
+    return Response(generate_latest(health.registry), media_type=CONTENT_TYPE_LATEST)
+
+
+async def pass_checks(checks: Mapping[str, Check], deadline: float = CHECK_SECONDS) -> Mapping[str, bool]:
+    """Run all checks at once; return which of them pass within `deadline` seconds."""
+    passed = await asyncio.gather(*(_passes(name, check, deadline) for name, check in checks.items()))
+    return dict(zip(checks, passed, strict=True))
 
 
 def _check_metrics_token(request: Request, token: Sensitive[str] | None) -> None:

@@ -50,6 +50,15 @@ def lock_data_folder(folder: Path) -> Generator[None]:
         os.close(descriptor)
 
 
+def is_data_folder_locked(folder: Path) -> bool:
+    """Return whether a server runs on the data folder."""
+    try:
+        with lock_data_folder(folder):
+            return False
+    except ServerAlreadyRunning:
+        return True
+
+
 def open_listener(host: str, port: int, advice: str = "Choose another with --port or ROOST_PORT.") -> socket.socket:
     """Open a listening socket; port 0 takes a free one. Raises CannotListen, with advice if the port is the reason."""
     listener = _bind(host, port, socket.SOCK_STREAM, advice)

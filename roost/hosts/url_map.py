@@ -63,11 +63,13 @@ URL_MAP = (
     _agents("/v0/agents/[^/]+", methods=frozenset({"DELETE"}), session_role="owner"),
     # What reveals the agent's token, runs commands, or copies all of the agent, also by GET or a WebSocket.
     _agents("/v0/agents/[^/]+/(gateway-token|sign-in-link|export|console/.*)", session_role="editor"),
+    _agents("/v0/agents/[^/]+/model-server", methods=frozenset({"PUT"}), session_role="owner"),
     _agents("/v0/agents(/.*)?"),
     UrlRule(
         "/v0/session", UrlFamily.AGENTS, hosts=_MANAGED, body=_SIGN_IN, needs_dashboard=True
     ),  # the body or the cookie counts
     _agents("/v0/session/links", hosts=_MANAGED, session_role="owner"),
+    _agents("/v0/system(/.*)?", hosts=_MANAGED, session_role="owner"),
     _agents("/v0/(public-)?templates(/.*)?"),  # no agent has any of its own
     _agents("/v0/platform/.*|/v0/status", aliases=_ON_AGENT_AND_RELAY),
     _agents("/v0/skills", methods=frozenset({"POST"}), body=_SKILL, aliases=_ON_AGENT),
@@ -100,6 +102,7 @@ URL_MAP = (
     UrlRule("/tls/permission", hosts=frozenset({HostKind.LOCAL}), is_rate_limited=False),  # Caddy asks, ours or another
     UrlRule("/healthz|/readyz", is_rate_limited=False),
     UrlRule("/openapi|/.well-known/roost"),
+    UrlRule("/docs(/.*)?", UrlFamily.DOCS, hosts=_MANAGED, needs_dashboard=True),
     DASHBOARD,  # every path outside the APIs
     UrlRule(),
 )

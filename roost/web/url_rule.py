@@ -37,6 +37,7 @@ class UrlFamily(StrEnum):
     CONTENT = auto()
     CONTENT_INDEX = auto()
     DASHBOARD = auto()
+    DOCS = auto()
     SYSTEM = auto()
 
 

@@ -3,7 +3,7 @@
 Processes use their own clocks; if they share a database, the clocks must differ by much less than a lease.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import fields
 from datetime import datetime
 from operator import attrgetter
@@ -326,6 +326,15 @@ def count_operations(connection: Connection, kind: str, subject: str, *states: O
     """Return the number of unfinished unordered operations in these states."""
     query = sa.select(sa.func.count()).where(_UNORDERED, _o.state.in_(states), _o.kind == kind, _o.subject == subject)
     return connection.execute(query).scalar_one()
+
+
+def count_unfinished(connection: Connection) -> Mapping[OperationState, int]:
+    """Return the numbers of unfinished operations of all tenants by their state."""
+    query = sa.select(_o.state, sa.func.count()).where(_UNFINISHED).group_by(_o.state)
+    found = {OperationState(state): count for state, count in connection.execute(query)}
+    return {
+        state: found.get(state, 0) for state in (OperationState.PENDING, OperationState.PAUSED, OperationState.RUNNING)
+    }
 
 
 def discard_operation(connection: Connection, operation_id: str) -> bool:

@@ -55,10 +55,12 @@ RANKS: Mapping[str, int] = {
     "storage.compat": 8,
     "agents.registry": 1,
     "agents.hosts": 2,
+    "agents.system": 3,  # the servers, and the versions of engines
     "agents.egress": 2,
     "agents.logs": 2,
     "agents.models": 2,
     "agents.chat": 2,
+    "agents.usage": 3,  # reports what the model gateway counted
     "agents.commands": 2,
     "agents.terminals": 3,  # a terminal runs a command, with its errors
     "agents.secrets": 2,
@@ -74,6 +76,7 @@ RANKS: Mapping[str, int] = {
     "agents.files": 2,
     "agents.hub": 4,  # publishes skills of libraries, and installs into them
     "agents.skills": 3,  # looks for the secrets that a skill wants
+    "agents.model_servers": 3,  # attaches secrets, and shows the models that an agent is offered
     "agents.snapshots": 3,
     "agents.git": 3,
     "agents.templates": 3,

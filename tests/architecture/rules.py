@@ -266,6 +266,7 @@ RULES: tuple[Rule, ...] = (
             "roost/agents/routes/model.py",  # the prefix that an agent's own programs cannot have
             "roost/agents/lifecycle/model.py",  # the URL of the model gateway in an agent's configuration
             "roost/agents/chat/service.py",  # a client of the API of engines
+            "roost/agents/model_servers/model.py",  # the URL of a model server
             "roost/cli/*",  # a client of the API
             "roost/drivers/*",  # clients of other APIs
         ),

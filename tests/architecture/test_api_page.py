@@ -2,8 +2,6 @@
 
 import re
 
-from prometheus_client import CollectorRegistry
-
 from roost.hosts.application import create_application
 from roost.hosts.routes import route_table
 from roost.web.service_registry import ServiceRegistry
@@ -18,7 +16,7 @@ def test_the_page_has_a_row_for_each_endpoint() -> None:
     written = {(method, path): kinds.strip() for method, path, kinds in rows}
     served = {
         (row["method"], re.sub(r":path", "", row["path"])): ", ".join(row["credentials"]) or "none"
-        for row in route_table(create_application(ServiceRegistry(), "", {}, CollectorRegistry()))
+        for row in route_table(create_application(ServiceRegistry(), ""))
     }
     assert written == served
     assert len(rows) == len(written)  # what is written twice will differ one day

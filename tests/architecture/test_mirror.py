@@ -25,6 +25,7 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
     "roost/agents/lifecycle/*.py": "tests/contract/test_agents.py",  # workflows, tested over HTTP
     "roost/agents/chat/service.py": "tests/contract/test_chat.py",
     "roost/agents/commands/service.py": "tests/contract/test_workspace.py",
+    "roost/agents/system/*.py": "tests/contract/test_system.py",
     "roost/events/api.py": "tests/contract/test_events.py",
     "roost/agents/commands/api.py": "tests/contract/test_command_stream.py",
     "roost/agents/terminals/*.py": "tests/contract/test_terminal.py",

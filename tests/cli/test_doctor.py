@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 
 from roost import app, config
-from roost.cli import doctor
+from roost.app import doctor
+from roost.cli import server as server_commands
 from roost.drivers.git import command
 from roost.drivers.runtime.contract import Capabilities, Enforcement
+from roost.hosts.server import lock_data_folder
 from roost.settings import Settings
 from roost.storage.files.service import FileService
 from tests.cli.terminal import FakeAnswer, FakeServer, run, run_on_terminal
@@ -207,3 +209,17 @@ def test_tls_and_what_it_lacks(tmp_path: Path) -> None:
         port = str(taken.getsockname()[1])
         row = doctor._tls(settings(tmp_path, **own | {"ROOST_TLS_PORT": port, "ROOST_TLS_HOST": "127.0.0.1"}))
     assert (row["status"], f"port {port}: Address already in use" in row["detail"]) == ("no", True)
+
+
+def test_a_running_server_with_the_flag_has_tls(tmp_path: Path) -> None:
+    """The flags of `roost up` are not in the settings that the doctor reads, but in what the server wrote."""
+    environment = {"ROOST_DATA": str(tmp_path), "ROOST_TLS_PORT": "0", "ROOST_TLS_HTTP_PORT": "0"}
+    app.open_database(settings(tmp_path, **environment)).close()
+    (tmp_path / "cli.json").write_text('{"url": "", "token": "", "domain": "example.com", "tls": true}')
+    loaded = settings(tmp_path, **environment)
+    assert not server_commands._add_flags_of_server(loaded).tls
+    with lock_data_folder(tmp_path):
+        running = server_commands._add_flags_of_server(loaded)
+        assert (running.tls, running.domain, running.public_scheme) == (True, "example.com", "https")
+        (tmp_path / "cli.json").write_text('{"url": ""')
+        assert server_commands._add_flags_of_server(loaded) is loaded

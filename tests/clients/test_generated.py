@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from prometheus_client import CollectorRegistry
 from pydantic.alias_generators import to_snake
 
 from roost.hosts.address import HostAddresses
@@ -38,7 +37,7 @@ PARTS = dict.fromkeys(
 
 @pytest.fixture(scope="module")
 def description(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    app = create_application(ServiceRegistry(), HostAddresses(public_port=8642), {}, CollectorRegistry())
+    app = create_application(ServiceRegistry(), HostAddresses(public_port=8642))
     path = tmp_path_factory.mktemp("description") / "openapi.json"
     path.write_text(json.dumps(app.openapi()))
     return path

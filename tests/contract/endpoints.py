@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from prometheus_client import CollectorRegistry
 
 from roost.hosts.address import HostAddresses
 from roost.hosts.application import create_application
@@ -22,7 +21,7 @@ ROWS: list[Row] = json.loads(Path(__file__).with_name("endpoints.json").read_tex
 @cache
 def routes() -> dict[tuple[str, str], Row]:
     """Return our routes by method and path."""
-    rows = route_table(create_application(ServiceRegistry(), HostAddresses(public_port=8642), {}, CollectorRegistry()))
+    rows = route_table(create_application(ServiceRegistry(), HostAddresses(public_port=8642)))
     return {(row["method"], row["path"]): dict(row) for row in rows}
 
 

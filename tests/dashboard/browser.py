@@ -38,7 +38,7 @@ addEventListener('securitypolicyviolation', (event) => {
 
 
 @asynccontextmanager
-async def chromium() -> AsyncIterator[Browser]:
+async def chromium(*flags: str) -> AsyncIterator[Browser]:
     """Run the browser. Fails with advice if it is not installed."""
     program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if program is None:
@@ -47,7 +47,7 @@ async def chromium() -> AsyncIterator[Browser]:
         pytest.fail("The dashboard is not built: make dashboard")
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(
-            executable_path=program, args=["--no-sandbox", "--disable-dev-shm-usage"]
+            executable_path=program, args=["--no-sandbox", "--disable-dev-shm-usage", *flags]
         )
         try:
             yield browser

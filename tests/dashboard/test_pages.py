@@ -8,7 +8,10 @@ from playwright.async_api import Browser
 from tests.dashboard.browser import SIZES, visiting
 from tests.server import RunningServer
 
-PAGES = ["/", "/agents", "/agents/new", "/agents/{id}/overview", "/agents/{id}/chat", "/no/such/page"]
+PAGES = [
+    *("/", "/agents", "/agents/new", "/agents/{id}/overview", "/agents/{id}/chat", "/no/such/page"),
+    *("/agents/{id}/terminal", "/agents/{id}/usage", "/usage"),
+]
 
 
 @pytest.mark.parametrize("size", SIZES)

@@ -7,6 +7,7 @@ from roost.core import ids
 from roost.domains.model import DomainOwnerKind
 from roost.hosts.address import HostAddresses
 from roost.hosts.certificate_names import PERMISSION_PATH, CertificateNames, permission_router
+from roost.web.service_registry import ServiceRegistry
 from tests.domains.samples import make_domain
 from tests.hosts.asgi import call
 
@@ -97,5 +98,7 @@ async def test_unknown_agents_and_gateways_are_looked_up_once(names: Certificate
 @pytest.mark.parametrize(("query", "status"), [("?domain=example.com", 200), ("?domain=evil.example", 403), ("", 403)])
 async def test_caddy_gets_a_status(names: CertificateNames, query: str, status: int) -> None:
     app = FastAPI()
-    app.include_router(permission_router(names))
+    app.include_router(permission_router)
+    app.state.services = ServiceRegistry()
+    app.state.services.add(names)
     assert (await call(app, PERMISSION_PATH + query)).status == status

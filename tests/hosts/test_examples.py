@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
-from prometheus_client import CollectorRegistry
 
 from roost.hosts import examples
 from roost.hosts.address import HostAddresses
@@ -15,7 +14,7 @@ from roost.web.service_registry import ServiceRegistry
 
 @pytest.fixture(scope="module")
 def description() -> dict[str, Any]:
-    return create_application(ServiceRegistry(), HostAddresses(public_port=8642), {}, CollectorRegistry()).openapi()
+    return create_application(ServiceRegistry(), HostAddresses(public_port=8642)).openapi()
 
 
 def bodies(description: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -8,6 +8,7 @@ from prometheus_client import CollectorRegistry, Counter
 from roost.core.sensitive import Sensitive
 from roost.hosts import health
 from roost.web import errors
+from roost.web.service_registry import ServiceRegistry
 
 TOKEN = "metrics-token-0123"
 
@@ -25,7 +26,9 @@ def client(token: Sensitive[str] | None = None, **checks: health.Check) -> httpx
     Counter("roost_tries", "Tries", registry=registry).inc()
     app = FastAPI()
     errors.install_error_handlers(app)
-    app.include_router(health.health_router(checks, registry, token))
+    app.include_router(health.router)
+    app.state.services = ServiceRegistry()
+    app.state.services.add(health.ServerHealth(checks, registry, token))
     return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost")
 
 

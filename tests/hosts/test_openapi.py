@@ -8,7 +8,6 @@ import pytest
 from fastapi import FastAPI
 from fastapi.routing import APIRoute, iter_route_contexts
 from openapi_spec_validator import validate
-from prometheus_client import CollectorRegistry
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from roost.hosts.address import HostAddresses
@@ -20,7 +19,7 @@ MISTYPED = {"boolean": ("true", 1), "integer": ("1", True), "number": ("1", True
 
 @pytest.fixture(scope="module")
 def app() -> FastAPI:
-    return create_application(ServiceRegistry(), HostAddresses(public_port=8642), {}, CollectorRegistry())
+    return create_application(ServiceRegistry(), HostAddresses(public_port=8642))
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,6 @@
 import re
 
 import pytest
-from prometheus_client import CollectorRegistry
 
 from roost.hosts.address import HostAddresses
 from roost.hosts.application import create_application
@@ -15,7 +14,7 @@ from tests.architecture.code import ROOT
 
 @pytest.fixture(scope="module")
 def page() -> str:
-    return render_reference(create_application(ServiceRegistry(), HostAddresses(), {}, CollectorRegistry()))
+    return render_reference(create_application(ServiceRegistry(), HostAddresses()))
 
 
 def section(page: str, head: str) -> str:
@@ -28,7 +27,7 @@ def test_the_committed_page_is_the_present_one(page: str) -> None:
 
 
 def test_every_operation_is_there(page: str) -> None:
-    app = create_application(ServiceRegistry(), HostAddresses(), {}, CollectorRegistry())
+    app = create_application(ServiceRegistry(), HostAddresses())
     wanted = {f"{one.method} `{one.path}`" for one in list_operations(app) if one.in_schema or one.sends}
     assert set(re.findall(r"^## (\w+ `.+`)$", page, re.MULTILINE)) == wanted
 

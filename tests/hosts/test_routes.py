@@ -8,7 +8,6 @@ from typing import Annotated, Any, get_args
 import pytest
 from fastapi import APIRouter, FastAPI, WebSocket
 from fastapi.routing import APIRoute, APIWebSocketRoute, iter_route_contexts
-from prometheus_client import CollectorRegistry
 
 from roost.hosts.address import HostAddresses
 from roost.hosts.application import create_application
@@ -73,7 +72,7 @@ def test_every_kind_of_caller_is_in_the_table(name: str) -> None:
 
 
 def test_handlers_and_their_dependencies_run_without_a_thread() -> None:
-    app = create_application(ServiceRegistry(), HostAddresses(public_port=8642), {}, CollectorRegistry())
+    app = create_application(ServiceRegistry(), HostAddresses(public_port=8642))
     routes = [context.original_route for context in iter_route_contexts(app.routes)]
     handlers = [route for route in routes if isinstance(route, APIRoute | APIWebSocketRoute)]
     assert len(handlers) > 100

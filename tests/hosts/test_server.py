@@ -1,12 +1,15 @@
 """Listening, the one server of a data folder, health for machines."""
 
 import asyncio
+import gc
 import os
 import re
 import signal
 import socket
 import subprocess
 import sys
+import weakref
+from collections.abc import Mapping
 from pathlib import Path
 
 import httpx2 as httpx
@@ -16,8 +19,6 @@ from prometheus_client import CollectorRegistry
 
 from roost.app import free_space
 from roost.hosts import health
-from roost.hosts.address import HostAddresses
-from roost.hosts.application import create_application
 from roost.hosts.server import (
     CannotListen,
     ServerAlreadyRunning,
@@ -96,13 +97,31 @@ async def test_health_readiness_and_numbers(tmp_path: Path, monkeypatch: pytest.
         assert (await local.get("/openapi")).json()["info"]["title"] == "Roost"
 
 
+async def test_a_stopped_server_leaves_nothing_in_memory(tmp_path: Path) -> None:
+    async with running(tmp_path / "data") as server:
+        assert (await server.client(server.key()).get("/v0/agents")).status_code == 200
+        roost = weakref.ref(server.roost)
+    del server
+    await asyncio.sleep(0)  # callbacks of closed connections
+    gc.collect()
+    assert roost() is None, "a cache or a global refers to it, and a process with many servers grows"
+
+
+def health_application(checks: Mapping[str, health.Check], deadline: float = 5.0) -> FastAPI:
+    app = FastAPI()
+    app.include_router(health.router)
+    app.state.services = ServiceRegistry()
+    app.state.services.add(health.ServerHealth(checks, CollectorRegistry(), deadline=deadline))
+    return app
+
+
 async def test_readiness_names_the_part_that_fails() -> None:
     async def works() -> None: ...
 
     async def fails() -> None:
         raise OSError("gone")
 
-    app = create_application(ServiceRegistry(), HostAddresses(), {"good": works, "bad": fails}, CollectorRegistry())
+    app = health_application({"good": works, "bad": fails})
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://x") as client:
         answer = await client.get("/readyz")
     assert (answer.status_code, answer.json()["checks"]) == (503, {"good": "ok", "bad": "failing"})
@@ -112,8 +131,7 @@ async def test_a_part_that_hangs_is_failing() -> None:
     async def hangs() -> None:
         await asyncio.Event().wait()
 
-    app = FastAPI()
-    app.include_router(health.health_router({"slow": hangs}, CollectorRegistry(), deadline=0.05))
+    app = health_application({"slow": hangs}, deadline=0.05)
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://x") as client:
         answer = await client.get("/readyz")
     assert (answer.status_code, answer.json()["checks"]) == (503, {"slow": "failing"})
@@ -125,8 +143,7 @@ async def test_parts_are_checked_at_the_same_time() -> None:
     async def waits() -> None:
         await both.wait()
 
-    app = FastAPI()
-    app.include_router(health.health_router({"one": waits, "two": waits}, CollectorRegistry(), deadline=1.0))
+    app = health_application({"one": waits, "two": waits}, deadline=1.0)
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://x") as client:
         answer = await client.get("/readyz")
     assert (answer.status_code, answer.json()["checks"]) == (200, {"one": "ok", "two": "ok"})

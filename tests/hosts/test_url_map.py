@@ -3,7 +3,6 @@
 from typing import Any
 
 import pytest
-from prometheus_client import CollectorRegistry
 
 from roost.hosts.address import HostAddresses
 from roost.hosts.application import create_application
@@ -75,6 +74,7 @@ def test_every_request_has_a_row_and_every_row_a_request() -> None:
         "/v0/session",
         "/v0/session/links",
         "/v0/agents/a/console/exec",
+        "/v0/agents/a/model-server",
     ]
     examples += [
         "/v0/secrets",
@@ -103,9 +103,7 @@ def test_every_request_has_a_row_and_every_row_a_request() -> None:
 
 
 def operations() -> list[Any]:
-    return list(
-        route_table(create_application(ServiceRegistry(), HostAddresses(public_port=8642), {}, CollectorRegistry()))
-    )
+    return list(route_table(create_application(ServiceRegistry(), HostAddresses(public_port=8642))))
 
 
 @pytest.mark.parametrize("row", operations(), ids=lambda row: f"{row['method']} {row['path']}")

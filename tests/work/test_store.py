@@ -328,6 +328,8 @@ async def test_paused_operations_wait_until_they_are_resumed(database: Database,
     assert [operation.id for operation in await claim_unordered(database)] == [other.id]
     count = await database.read(lambda connection: store.count_operations(connection, "k", "s", OperationState.PAUSED))
     assert count == 2
+    counts = await database.read(store.count_unfinished)
+    assert counts == {OperationState.PENDING: 0, OperationState.PAUSED: 2, OperationState.RUNNING: 1}
     await database.write(lambda connection: store.resume_operations(connection, "k", "s"))
     assert len(await claim_unordered(database)) == 2
 

@@ -9,6 +9,7 @@ export type LiveState = 'connecting' | 'live' | 'retrying' | 'polling' | 'stoppe
 export interface ServerEvent {
   readonly id: string;
   readonly type: string;
+  readonly at: string;
   readonly subject: { readonly kind: string; readonly id: string };
   readonly agentId: string | null;
   readonly data: Record<string, unknown>;
@@ -122,9 +123,10 @@ export class LiveConnection {
   }
 }
 
-function parseEvent(type: string | undefined, data: string): ServerEvent | null {
+/** Return the event of a message of the stream; null for what this page does not know. */
+export function parseEvent(type: string | undefined, data: string): ServerEvent | null {
   if (type === 'reset') {
-    return { id: '', type, subject: { kind: 'reset', id: '' }, agentId: null, data: {} };
+    return { id: '', type, at: '', subject: { kind: 'reset', id: '' }, agentId: null, data: {} };
   }
   try {
     const event = JSON.parse(data) as ServerEvent;

@@ -1,6 +1,6 @@
 import { useQueryClient } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
-import { CircleUser, Languages, LogOut, SunMoon } from 'lucide-react';
+import { BookOpen, CircleUser, Languages, LogOut, SunMoon } from 'lucide-react';
 import { useState } from 'react';
 
 import { forgetConversations } from '../api/conversation';
@@ -8,6 +8,7 @@ import { sessionQuery, signOut } from '../api/session';
 import { Button } from '../components/Button';
 import { Menu, MenuItem } from '../components/Menu';
 import { LANGUAGES, useLanguage, useText, type Language } from '../i18n/language';
+import * as help from '../i18n/help';
 import * as shell from '../i18n/shell';
 import { applyTheme, readTheme, type Theme } from './theme';
 import { useSession } from './useSession';
@@ -16,6 +17,7 @@ const NEXT_THEME: Record<Theme, Theme> = { system: 'light', light: 'dark', dark:
 
 export function AccountMenu() {
   const t = useText(shell);
+  const { docs } = useText(help);
   const { language, choose } = useLanguage();
   const session = useSession();
   const leave = useSignOut();
@@ -45,6 +47,9 @@ export function AccountMenu() {
           <Languages size={17} aria-hidden /> {LANGUAGES[one]}
         </MenuItem>
       ))}
+      <MenuItem id="docs" href="/docs/" target="_blank">
+        <BookOpen size={17} aria-hidden /> {docs}
+      </MenuItem>
       <MenuItem id="leave" onAction={() => void leave()}>
         <LogOut size={17} aria-hidden /> {t.signOut}
       </MenuItem>

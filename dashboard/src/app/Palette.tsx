@@ -9,8 +9,8 @@ import dialog from '../components/Dialog.module.css';
 import menu from '../components/Menu.module.css';
 import { useText } from '../i18n/language';
 import * as shell from '../i18n/shell';
-import { PAGES } from './navigation';
 import styles from './Palette.module.css';
+import { usePages } from './usePages';
 import { useMay } from './useSession';
 
 interface Command {
@@ -61,9 +61,10 @@ export default function Palette({ onClose }: { onClose: () => void }) {
 function useCommands(): readonly Command[] {
   const t = useText(shell);
   const may = useMay();
+  const shown = usePages();
   const agents = useQuery(agentsQuery).data?.agents;
   return useMemo(() => {
-    const pages = PAGES.map(({ to, icon, label }) => ({ id: to, title: t.pages[label], icon, to: { to } }));
+    const pages = shown.map(({ to, icon, label }) => ({ id: to, title: t.pages[label], icon, to: { to } }));
     const create = { id: 'new', title: t.pages.newAgent, icon: Plus, to: { to: '/agents/new' as const } };
     const found = (agents ?? []).map((agent) => ({
       id: agent.agentId,
@@ -72,5 +73,5 @@ function useCommands(): readonly Command[] {
       to: { to: '/agents/$id/overview' as const, params: { id: agent.agentId } },
     }));
     return [...pages, ...(may('editor') ? [create] : []), ...found];
-  }, [t, agents, may]);
+  }, [t, agents, may, shown]);
 }

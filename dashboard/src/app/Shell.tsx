@@ -10,8 +10,9 @@ import { useText } from '../i18n/language';
 import * as shell from '../i18n/shell';
 import { AccountMenu } from './AccountMenu';
 import { LiveBadge } from './LiveBadge';
-import { AGENT_PAGES, PAGES } from './navigation';
+import { AGENT_PAGES } from './navigation';
 import styles from './Shell.module.css';
+import { usePages } from './usePages';
 
 const Palette = lazy(() => import('./Palette'));
 const COLLAPSED = 'roost.navigation';
@@ -20,6 +21,7 @@ const BAR_LENGTH = 4;
 /** The frame of all pages: navigation at the left, a bar at the bottom of phones, and the page. */
 export function Shell() {
   const t = useText(shell);
+  const pages = usePages();
   const [isNarrow, setNarrow] = useState(() => localStorage.getItem(COLLAPSED) === 'narrow');
   const [isSearching, setSearching] = useState(false);
   useLiveConnection();
@@ -54,7 +56,7 @@ export function Shell() {
           <kbd aria-hidden>Ctrl K</kbd>
         </button>
         <nav aria-label={t.navigation} className={styles.nav}>
-          {PAGES.map(({ to, icon: Icon, label }) => (
+          {pages.map(({ to, icon: Icon, label }) => (
             <div key={to}>
               <Link to={to} className={styles.link} activeOptions={{ exact: to === '/' }} title={t.pages[label]}>
                 <Icon size={18} aria-hidden />
@@ -76,7 +78,7 @@ export function Shell() {
         </main>
       </div>
       <nav aria-label={t.navigation} className={styles.bar}>
-        {PAGES.slice(0, BAR_LENGTH).map(({ to, icon: Icon, label }) => (
+        {pages.slice(0, BAR_LENGTH).map(({ to, icon: Icon, label }) => (
           <Link key={to} to={to} className={styles.barLink} activeOptions={{ exact: to === '/' }}>
             <Icon size={20} aria-hidden />
             {t.pages[label]}

@@ -1,8 +1,10 @@
 import {
+  Activity,
   Blocks,
   Bot,
   CalendarClock,
   Camera,
+  ChartColumn,
   FolderTree,
   HardDrive,
   House,
@@ -14,7 +16,9 @@ import {
   MessagesSquare,
   MonitorSmartphone,
   ScrollText,
+  Server,
   SlidersHorizontal,
+  SquareTerminal,
   Store,
   Waypoints,
   type LucideIcon,
@@ -34,13 +38,17 @@ export const PAGES = [
   { to: '/templates', icon: LayoutTemplate, label: 'templates' },
   { to: '/secrets', icon: Lock, label: 'secrets' },
   { to: '/keys', icon: KeyRound, label: 'keys' },
-] as const satisfies readonly { to: string; icon: LucideIcon; label: Label }[];
+  { to: '/usage', icon: ChartColumn, label: 'usage' },
+  { to: '/activity', icon: Activity, label: 'activity' },
+  { to: '/system', icon: Server, label: 'system', forOperator: true },
+] as const satisfies readonly { to: string; icon: LucideIcon; label: Label; forOperator?: true }[];
 
 /** Second level: the pages of the agent that is open. */
 export const AGENT_PAGES = [
   { to: '/agents/$id/overview', icon: LayoutDashboard, label: 'overview' },
   { to: '/agents/$id/chat', icon: MessageSquare, label: 'chat' },
   { to: '/agents/$id/logs', icon: ScrollText, label: 'logs' },
+  { to: '/agents/$id/terminal', icon: SquareTerminal, label: 'terminal' },
   { to: '/agents/$id/files', icon: FolderTree, label: 'files' },
   { to: '/agents/$id/snapshots', icon: Camera, label: 'snapshots' },
   { to: '/agents/$id/tasks', icon: CalendarClock, label: 'tasks' },
@@ -50,4 +58,5 @@ export const AGENT_PAGES = [
   { to: '/agents/$id/devices', icon: MonitorSmartphone, label: 'devices' },
   { to: '/agents/$id/routes', icon: Waypoints, label: 'routes' },
   { to: '/agents/$id/config', icon: SlidersHorizontal, label: 'config' },
+  { to: '/agents/$id/usage', icon: ChartColumn, label: 'agentUsage' },
 ] as const satisfies readonly { to: string; icon: LucideIcon; label: Label }[];

@@ -8,8 +8,10 @@ import {
   redirect,
 } from '@tanstack/react-router';
 
+import { readActivitySearch } from '../api/activitySearch';
 import { sessionQuery } from '../api/session';
 import type { Network } from '../api/storage';
+import { PERIODS, type Period } from '../api/usage';
 import { Skeleton } from '../components/Skeleton';
 import { Shell } from './Shell';
 import { PageNotFound, PageProblem } from './problems';
@@ -124,6 +126,22 @@ const vectors = createRoute({
   validateSearch: readFileSearch,
   component: lazyRouteComponent(() => import('../pages/storage/vectors'), 'StorageVectorsPage'),
 });
+const payments = createRoute({
+  getParentRoute: () => storage,
+  path: '/payments',
+  component: lazyRouteComponent(() => import('../pages/storage/payments'), 'StoragePaymentsPage'),
+});
+const activity = createRoute({
+  getParentRoute: () => shell,
+  path: '/activity',
+  validateSearch: readActivitySearch,
+  component: lazyRouteComponent(() => import('../pages/activity/activity'), 'ActivityPage'),
+});
+const system = createRoute({
+  getParentRoute: () => shell,
+  path: '/system',
+  component: lazyRouteComponent(() => import('../pages/system/system'), 'SystemPage'),
+});
 const skills = createRoute({
   getParentRoute: () => shell,
   path: '/skills',
@@ -190,7 +208,45 @@ const routes = createRoute({
   component: lazyRouteComponent(() => import('../pages/agents/routes'), 'AgentRoutesPage'),
 });
 
-const agentPages = [logs, agentFiles, snapshots, tasks, agentSecrets, channels, devices, config, agentSkills, routes] as const;
+const terminal = createRoute({
+  getParentRoute: () => agent,
+  path: '/terminal',
+  component: lazyRouteComponent(() => import('../pages/agents/terminal'), 'AgentTerminalPage'),
+});
+
+/** Return the number of days of an address. */
+function readUsageSearch(search: Record<string, unknown>): { days?: Period } {
+  const days = PERIODS.find((period) => period === Number(search.days));
+  return days === undefined ? {} : { days };
+}
+
+const agentUsage = createRoute({
+  getParentRoute: () => agent,
+  path: '/usage',
+  validateSearch: readUsageSearch,
+  component: lazyRouteComponent(() => import('../pages/usage/agent'), 'AgentUsagePage'),
+});
+const usage = createRoute({
+  getParentRoute: () => shell,
+  path: '/usage',
+  validateSearch: readUsageSearch,
+  component: lazyRouteComponent(() => import('../pages/usage/tenant'), 'UsagePage'),
+});
+
+const agentPages = [
+  logs,
+  agentFiles,
+  terminal,
+  snapshots,
+  tasks,
+  agentSkills,
+  agentSecrets,
+  channels,
+  devices,
+  routes,
+  config,
+  agentUsage,
+] as const;
 
 const missing = createRoute({ getParentRoute: () => shell, path: '$', component: PageNotFound });
 
@@ -206,7 +262,10 @@ const tree = root.addChildren([
     skills,
     hub,
     templates,
-    storage.addChildren([storageIndex, files, groups, gateways, vectors]),
+    storage.addChildren([storageIndex, files, groups, gateways, vectors, payments]),
+    usage,
+    activity,
+    system,
     missing,
   ]),
 ]);

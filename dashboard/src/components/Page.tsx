@@ -1,5 +1,10 @@
+import { useMatches } from '@tanstack/react-router';
+import { CircleQuestionMark } from 'lucide-react';
 import { useEffect, type ReactNode } from 'react';
 
+import { helpAddress } from '../app/help';
+import { useText } from '../i18n/language';
+import * as help from '../i18n/help';
 import styles from './Page.module.css';
 
 interface Props {
@@ -20,13 +25,27 @@ export function Page({ title, lead, actions, children, fills = false }: Props) {
     <div className={`${styles.page} ${fills ? styles.fills : ''}`}>
       <header className={styles.header}>
         <div className={styles.words}>
-          <h1>{title}</h1>
+          <div className={styles.title}>
+            <h1>{title}</h1>
+            <HelpLink />
+          </div>
           {lead && <div className={styles.lead}>{lead}</div>}
         </div>
         {actions && <div className={styles.actions}>{actions}</div>}
       </header>
       {children}
     </div>
+  );
+}
+
+/** Leads to the page's section in the docs, in a new tab. */
+function HelpLink() {
+  const t = useText(help);
+  const route = useMatches({ select: (matches) => matches.at(-1)?.fullPath ?? '/' });
+  return (
+    <a className={styles.help} href={helpAddress(route)} target="_blank" rel="noreferrer" aria-label={t.ofPage} title={t.ofPage}>
+      <CircleQuestionMark size={17} aria-hidden />
+    </a>
   );
 }
 

@@ -1,7 +1,7 @@
 import type { en } from './storage.en';
 
 export const de: typeof en = {
-  sections: { files: 'Dateien', groups: 'Gruppen', gateways: 'Gateways', vectors: 'Suche' },
+  sections: { files: 'Dateien', groups: 'Gruppen', gateways: 'Gateways', vectors: 'Suche', payments: 'Zahlungen' },
   sectionsLabel: 'Seiten des Speichers',
   files: 'Dateien',
   filesLead: (stored, limit) => (limit ? `${stored} von ${limit} belegt` : `${stored} belegt`),

@@ -1,5 +1,5 @@
 export const en = {
-  sections: { files: 'Files', groups: 'Groups', gateways: 'Gateways', vectors: 'Search' },
+  sections: { files: 'Files', groups: 'Groups', gateways: 'Gateways', vectors: 'Search', payments: 'Payments' },
   sectionsLabel: 'Pages of storage',
   files: 'Files',
   filesLead: (stored: string, limit: string | null) => (limit ? `${stored} of ${limit} stored` : `${stored} stored`),

@@ -1,6 +1,6 @@
 """Models, usage and limits of the model gateway."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from roost.drivers.model.contract import ModelSettings, ModelUpstream
@@ -82,3 +82,28 @@ class ModelUsage:
     @property
     def key(self) -> tuple[str, str, str, str]:
         return self.tenant_id, self.agent_id, self.model, self.day
+
+
+@dataclass(frozen=True)
+class UsageCount:
+    """Requests to models, and their tokens."""
+
+    requests: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+
+    def __add__(self, other: "UsageCount") -> "UsageCount":
+        return UsageCount(
+            self.requests + other.requests,
+            self.prompt_tokens + other.prompt_tokens,
+            self.completion_tokens + other.completion_tokens,
+        )
+
+
+@dataclass(frozen=True)
+class UsageSummary:
+    """Usage of a period by day (`2026-01-31`), by model, and by agent; the tenant itself is the agent without id."""
+
+    days: Mapping[str, UsageCount]
+    models: Mapping[str, UsageCount]
+    agents: Mapping[str, UsageCount]

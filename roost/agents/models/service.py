@@ -12,7 +12,8 @@ from contextlib import (
     asynccontextmanager,
     nullcontext,
 )
-from datetime import timedelta
+from datetime import date, timedelta
+from functools import partial
 
 from roost.agents.models import store
 from roost.agents.models.agent_catalogs import AgentCatalogs
@@ -28,11 +29,12 @@ from roost.agents.models.model import (
     ModelOffer,
     ModelTimeouts,
     ModelUsage,
+    UsageSummary,
 )
 from roost.agents.models.token_count import ForwardedTokenCount, TokenCount
 from roost.agents.models.usage_meter import UsageMeter
 from roost.core import clock
-from roost.core.db import Database
+from roost.core.db import Connection, Database
 from roost.drivers.model.chat import ChatRequest, ForwardedRequest
 from roost.drivers.model.contract import ForwardingUpstream, Json, ModelUpstream
 from roost.identity.caller import Caller
@@ -158,6 +160,19 @@ class ModelGateway:
         await self._meter.flush()
         since = (clock.utc_now() - timedelta(days=USAGE_DAYS - 1)).date().isoformat()
         return await self._db.read(lambda connection: store.list_usage(connection, tenant_id, agent_id, since))
+
+    async def sum_usage(
+        self, tenant_id: str, agent_id: str | None, first: date, last: date, limit: int
+    ) -> UsageSummary:
+        """Sum usage of the tenant or of one agent; `limit` is the number of models and of agents, the largest first."""
+
+        def read(connection: Connection) -> UsageSummary:
+            sums = partial(store.sum_usage, connection, tenant_id, agent_id, (first, last))
+            days = sums("day", (last - first).days + 1)
+            return UsageSummary(days, sums("model", limit), sums("agent_id", limit))
+
+        await self._meter.flush()
+        return await self._db.read_long(read, tenant_id)
 
     def _open_catalog(self, agent_id: str | None) -> AbstractAsyncContextManager[ModelCatalog]:
         if agent_id is None or self._agent_catalogs is None:

@@ -1,12 +1,13 @@
 """SQL of model usage."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
+from datetime import date
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
-from roost.agents.models.model import ModelUsage
+from roost.agents.models.model import ModelUsage, UsageCount
 from roost.core.db import Connection, metadata
 
 # No foreign keys: usage outlives its agent.
@@ -43,3 +44,23 @@ def list_usage(connection: Connection, tenant_id: str, agent_id: str | None, sin
         query = query.where(model_usage.c.agent_id == agent_id)
     order = (model_usage.c.day.desc(), model_usage.c.agent_id, model_usage.c.model)
     return [ModelUsage(**row) for row in connection.execute(query.order_by(*order)).mappings()]
+
+
+def sum_usage(
+    connection: Connection, tenant_id: str, agent_id: str | None, days: tuple[date, date], column: str, limit: int
+) -> Mapping[str, UsageCount]:
+    """Sum usage of the days from the first to the last by the values of a column, those with most tokens first."""
+    sums = [sa.func.sum(model_usage.c[name]).label(f"sum_{name}") for name in _COUNTERS]
+    value = model_usage.c[column]
+    query = (
+        sa.select(value, *sums)
+        .where(model_usage.c.tenant_id == tenant_id)
+        .where(model_usage.c.day.between(days[0].isoformat(), days[1].isoformat()))
+        .group_by(value)
+        .order_by((sums[1].element + sums[2].element).desc(), value)
+        .limit(limit)
+    )
+    if agent_id is not None:
+        query = query.where(model_usage.c.agent_id == agent_id)
+    # PostgreSQL sums big integers as decimals.
+    return {row[0]: UsageCount(*map(int, row[1:])) for row in connection.execute(query)}

@@ -63,6 +63,8 @@ PROVIDERS: Sequence[ProviderSecretNames] = (
     ProviderSecretNames("cloudflare-ai-gateway", ("CLOUDFLARE_AI_GATEWAY_API_KEY",)),
     ProviderSecretNames("litellm", ("LITELLM_API_KEY",)),
     ProviderSecretNames("ollama", ("OLLAMA_API_KEY",)),
+    ProviderSecretNames("lmstudio", ("LMSTUDIO_API_KEY",)),
+    ProviderSecretNames("llamacpp", ("LLAMACPP_API_KEY",)),
     ProviderSecretNames("vllm", ("VLLM_API_KEY",)),
     ProviderSecretNames("huggingface", ("HUGGINGFACE_HUB_TOKEN", "HF_TOKEN"), models=False),
     ProviderSecretNames("voyage", ("VOYAGE_API_KEY",), models=False),

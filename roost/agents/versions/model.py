@@ -31,6 +31,15 @@ class VersionCheck:
     latest: str
 
 
+@dataclass(frozen=True)
+class EngineReleases:
+    """Versions of one engine, newest first: those that are installed, and those and what its registry offers."""
+
+    engine: str
+    installed: Sequence[str]
+    releases: Sequence[str]
+
+
 def is_version(text: str) -> bool:
     return _VERSION.fullmatch(text) is not None
 

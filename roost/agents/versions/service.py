@@ -14,7 +14,7 @@ from roost.agents.versions.errors import (
     TooManyEngineVersions,
     VersionInstallFailed,
 )
-from roost.agents.versions.model import VersionCheck, VersionChoices
+from roost.agents.versions.model import EngineReleases, VersionCheck, VersionChoices
 from roost.agents.versions.registry import EngineVersionRegistry
 from roost.core import clock, log
 from roost.core.daemon_thread import run_in_daemon_thread
@@ -48,6 +48,12 @@ class VersionService:
         installed = offered[0].installed()
         default = offered[0].default_version
         return await self._get_choices(offered[0], default if default in installed else installed[0])
+
+    async def list_engines(self) -> Sequence[EngineReleases]:
+        """List the versions of all installed engines, in order of preference."""
+        engines = self._runtimes.list_engines()
+        releases = await asyncio.gather(*(self._list_releases(engine) for engine in engines))
+        return [EngineReleases(one.id, one.installed(), found) for one, found in zip(engines, releases, strict=True)]
 
     async def check_update(self, agent_id: str) -> VersionCheck:
         """Check for a newer release. Raises AgentNotFound."""

@@ -35,6 +35,7 @@ class ModelSettings:
     models: the ids that it serves; if empty, the upstream is asked for them.
     prefer: patterns (`gpt-*`) of the ids to list first, in this order, if the upstream is asked.
     bearer: send the key in `Authorization: Bearer`, even if the API has its own header for keys.
+    is_local: a server on this machine that the operator opened, so that rules for agents' connections do not apply.
     """
 
     name: str
@@ -44,6 +45,7 @@ class ModelSettings:
     models: tuple[str, ...] = ()
     prefer: tuple[str, ...] = ()
     bearer: bool = False
+    is_local: bool = False
 
 
 class UpstreamProblem(Problem):

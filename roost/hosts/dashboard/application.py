@@ -3,13 +3,12 @@
 A page is the same `index.html` at every path, with a nonce of its own for the styles that its libraries insert.
 """
 
-from collections.abc import Mapping
-
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from roost.core import ids
 from roost.hosts.dashboard.static_files import INDEX, StaticFile, StaticFiles
+from roost.hosts.dashboard.static_responses import file_response, header_fields, make_response, text_response
 from roost.web.url_rule import UrlFamily, rule_of
 
 _NONCE = b"__NONCE__"
@@ -18,14 +17,7 @@ _POLICY = (
     "font-src 'self'; connect-src 'self'; worker-src 'self'; manifest-src 'self'; base-uri 'none'; "
     "form-action 'self'; frame-ancestors 'none'; require-trusted-types-for 'script'"
 )
-_HEADERS: Mapping[str, str] = {
-    "referrer-policy": "no-referrer",
-    "cross-origin-opener-policy": "same-origin",
-    "cross-origin-resource-policy": "same-origin",
-    "permissions-policy": "camera=(), display-capture=(), geolocation=(), microphone=(), payment=(), usb=()",
-}
 _PAGE_TYPE = "text/html; charset=utf-8"
-_IMAGE_DOCUMENT = "image/svg+xml"  # would run scripts as a page of its own
 _NOT_BUILT = """\
 Roost runs here, but its dashboard is not built.
 
@@ -47,14 +39,14 @@ class DashboardApp:
 
     def _find_response(self, scope: Scope) -> Response | None:
         """Return the page or the file at a path; None for a program that asks for neither."""
-        path, headers = scope["path"], _fields(scope)
+        path, headers = scope["path"], header_fields(scope)
         file = None if path == INDEX else self._files.find(path)
         if file is not None:
-            return _file_response(file, headers, is_head=scope["method"] == "HEAD")
+            return file_response(file, headers, is_head=scope["method"] == "HEAD")
         if path != "/" and "text/html" not in headers.get("accept", ""):
             return None
         if (index := self._files.find(INDEX)) is None:
-            return _text_response(_NOT_BUILT, is_head=scope["method"] == "HEAD")
+            return text_response(_NOT_BUILT, is_head=scope["method"] == "HEAD")
         return _page_response(index, is_head=scope["method"] == "HEAD")
 
 
@@ -66,50 +58,4 @@ def _page_response(index: StaticFile, *, is_head: bool) -> Response:
         "content-type": _PAGE_TYPE,
         "content-security-policy": _POLICY.format(nonce=nonce),
     }
-    return _response(200, content, headers, is_head=is_head)
-
-
-def _file_response(file: StaticFile, headers: Mapping[str, str], *, is_head: bool) -> Response:
-    is_compressed = file.compressed is not None and _accepts_gzip(headers.get("accept-encoding", ""))
-    tag = f'"{file.tag}{"-gzip" if is_compressed else ""}"'
-    fields = {
-        "cache-control": "public, max-age=31536000, immutable" if file.is_hashed else "no-cache",
-        "content-type": file.media_type,
-        "etag": tag,
-        "vary": "accept-encoding",
-    }
-    if file.media_type == _IMAGE_DOCUMENT:
-        fields["content-security-policy"] = "default-src 'none'; frame-ancestors 'none'; sandbox"
-    if _matches(headers.get("if-none-match", ""), tag):
-        return _response(304, b"", fields, is_head=True)
-    if is_compressed:
-        fields["content-encoding"] = "gzip"
-    return _response(200, (file.compressed or b"") if is_compressed else file.content, fields, is_head=is_head)
-
-
-def _text_response(text: str, *, is_head: bool) -> Response:
-    headers = {"cache-control": "no-store", "content-type": "text/plain; charset=utf-8"}
-    return _response(200, text.encode(), headers, is_head=is_head)
-
-
-def _response(status: int, content: bytes, headers: Mapping[str, str], *, is_head: bool) -> Response:
-    length = {} if status == 304 else {"content-length": str(len(content))}
-    return Response(b"" if is_head else content, status, {**_HEADERS, **headers, **length})
-
-
-def _accepts_gzip(accepted: str) -> bool:
-    """Return whether `Accept-Encoding` admits gzip (RFC 9110, 12.5.3)."""
-    for part in accepted.lower().split(","):
-        name, _, quality = part.replace(" ", "").partition(";q=")
-        if name == "gzip":
-            return not quality or bool(quality.strip("0."))
-    return False
-
-
-def _matches(if_none_match: str, tag: str) -> bool:
-    tags = [each.strip().removeprefix("W/") for each in if_none_match.split(",")]
-    return tag in tags or "*" in tags
-
-
-def _fields(scope: Scope) -> Mapping[str, str]:
-    return {name.decode("latin-1"): value.decode("latin-1") for name, value in reversed(scope["headers"])}
+    return make_response(200, content, headers, is_head=is_head)

@@ -1,6 +1,6 @@
 """Browser sessions over HTTP, at the dashboard's hosts; links are made at any management address."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Request, Response
 
@@ -16,6 +16,7 @@ from roost.web.service_registry import provide_service
 
 Service = Annotated[BrowserSessions, Depends(provide_service(BrowserSessions))]
 router = APIRouter(prefix="/v0/session", tags=["sessions"])
+_ELSEWHERE: dict[int | str, dict[str, Any]] = {404: {}}  # at addresses without a dashboard
 
 
 async def own_page(request: Request) -> AuthRequest:
@@ -35,7 +36,7 @@ OwnPage = Annotated[AuthRequest, Depends(own_page)]
 SessionCaller = Annotated[Caller, Depends(session_caller)]
 
 
-@router.post("")
+@router.post("", responses=_ELSEWHERE)
 async def open_session(
     visit: OwnPage, body: schemas.SignInRequest, sessions: Service, response: Response
 ) -> schemas.SessionResponse:
@@ -52,14 +53,14 @@ async def open_session(
     return schemas.session_response(started.detail)
 
 
-@router.get("")
+@router.get("", responses=_ELSEWHERE)
 async def show_session(caller: SessionCaller, sessions: Service, response: Response) -> schemas.SessionResponse:
     """Return the browser's session."""
     response.headers["Cache-Control"] = "no-store"
     return schemas.session_response(await sessions.describe(caller))
 
 
-@router.delete("", status_code=204)
+@router.delete("", status_code=204, responses=_ELSEWHERE)
 async def end_session(caller: SessionCaller, request: Request, sessions: Service) -> Response:
     """End the browser's session; its open streams close within a second."""
     await sessions.end(caller)

@@ -15,6 +15,7 @@ from roost.web.service_registry import provide_service
 
 Service = Annotated[FileService, Depends(provide_service(FileService))]
 FileId = Annotated[UUID, Path(alias="id")]
+_NETWORKS = (ContentNetwork.PUBLIC, ContentNetwork.PRIVATE)
 router = APIRouter(prefix="/v3/files", tags=["files"])
 
 
@@ -41,6 +42,15 @@ async def delete_file(
     """Delete a file; its content is swept later unless something else holds it."""
     await files.delete(caller.tenant_id, network, str(file_id))
     return DataEnvelope(data=None)
+
+
+@router.get("/totals")
+async def get_totals(caller: FilesReader, files: Service) -> DataEnvelope[schemas.FileTotals]:
+    """Return the number of files and their bytes on each network."""
+    public, private = [await files.count_files(caller.tenant_id, network) for network in _NETWORKS]
+    return DataEnvelope(
+        data=schemas.FileTotals(public=schemas.file_total(*public), private=schemas.file_total(*private))
+    )
 
 
 @router.get("/{network}", response_model=DataEnvelope[schemas.FileList])

@@ -95,6 +95,18 @@ class FileItem(FileFields):
     updated_at: Moment
 
 
+class FileTotal(StorageSchema):
+    files: int
+    bytes: int
+
+
+class FileTotals(StorageSchema):
+    """Files by network; content that two of them share counts twice here, and once as stored bytes."""
+
+    public: FileTotal
+    private: FileTotal
+
+
 class FileList(StorageSchema):
     """`next_page_token` is null on the last page."""
 
@@ -108,3 +120,7 @@ def file_item(file: File) -> FileItem:
 
 def file_list(files: Sequence[File], token: str | None) -> FileList:
     return FileList(files=[file_item(file) for file in files], next_page_token=token)
+
+
+def file_total(count: int, size: int) -> FileTotal:
+    return FileTotal(files=count, bytes=size)

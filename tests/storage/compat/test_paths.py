@@ -3,8 +3,6 @@
 import json
 from pathlib import Path
 
-from prometheus_client import CollectorRegistry
-
 from roost.hosts.address import HostAddresses
 from roost.hosts.application import create_application
 from roost.hosts.routes import route_table
@@ -14,7 +12,7 @@ from roost.web.service_registry import ServiceRegistry
 ROOT = Path(__file__).parents[3]
 SERVED = {
     (row["method"], row["path"]): row["handler"]
-    for row in route_table(create_application(ServiceRegistry(), HostAddresses(), {}, CollectorRegistry()))
+    for row in route_table(create_application(ServiceRegistry(), HostAddresses()))
 }
 
 

@@ -18,6 +18,7 @@ import { showToast } from '../../components/Toast';
 import * as agents from '../../i18n/agents';
 import * as common from '../../i18n/common';
 import { useText } from '../../i18n/language';
+import { AgentActivity } from '../activity/AgentActivity';
 import { AgentStatus } from './AgentStatus';
 import styles from './overview.module.css';
 
@@ -78,6 +79,7 @@ function Overview({ detail }: { detail: AgentDetail }) {
         <CodeBlock code={agent.url} label={t.addresses} />
       </Section>
       <EngineSection detail={detail} />
+      <AgentActivity agentId={agent.agentId} />
       <Section title={t.about}>
         <dl className={styles.facts}>
           <Fact title={t.id}>

@@ -2,7 +2,7 @@ import { useQueryClient } from '@tanstack/react-query';
 import { getRouteApi, useRouter } from '@tanstack/react-router';
 import { useEffect, useState, type SyntheticEvent } from 'react';
 
-import { sessionQuery, signIn, type Credential } from '../../api/session';
+import { sessionQuery, signIn, type Credential, type Session } from '../../api/session';
 import { Button } from '../../components/Button';
 import { CodeBlock } from '../../components/CodeBlock';
 import { ErrorPanel } from '../../components/ErrorPanel';
@@ -10,6 +10,7 @@ import { TextField } from '../../components/Field';
 import { useText } from '../../i18n/language';
 import * as login from '../../i18n/login';
 import styles from './login.module.css';
+import { SwitchSession } from './SwitchSession';
 
 const route = getRouteApi('/login');
 let takenCode: string | null = null;
@@ -27,11 +28,13 @@ function takeCode(): string | null {
 export function LoginPage() {
   const t = useText(login);
   const enter = useSignIn();
+  const findSession = useFoundSession();
   const [code] = useState(takeCode);
   const [key, setKey] = useState('');
   const [isPending, setPending] = useState(code !== null);
   const [error, setError] = useState<unknown>(null);
   const [isMissing, setMissing] = useState(false);
+  const [present, setPresent] = useState<Session | null>(null);
   const attempt = async (credential: Credential) => {
     setPending(true);
     setError(null);
@@ -45,15 +48,21 @@ export function LoginPage() {
   useEffect(() => {
     document.title = `${t.title}`;
     if (takenCode === null) return;
-    const credential = { code: takenCode };
     takenCode = null; // it works once
-    void attempt(credential);
+    void findSession().then((session) => (session ? setPresent(session) : attempt({ code: code! })));
   }, []);
   const submit = (event: SyntheticEvent) => {
     event.preventDefault();
     setMissing(!key.trim());
     if (key.trim()) void attempt({ key: key.trim() });
   };
+  if (present && code !== null) {
+    const use = () => {
+      setPresent(null);
+      void attempt({ code });
+    };
+    return <SwitchSession session={present} onUse={use} />;
+  }
   return (
     <main className={styles.page}>
       <form className={styles.card} onSubmit={submit}>
@@ -93,4 +102,10 @@ function useSignIn(): (credential: Credential) => Promise<void> {
     queries.setQueryData(sessionQuery.queryKey, session);
     router.history.replace(next ?? '/');
   };
+}
+
+/** Return the function that finds the session that the browser already has; null also if that cannot be told. */
+function useFoundSession(): () => Promise<Session | null> {
+  const queries = useQueryClient();
+  return () => queries.ensureQueryData(sessionQuery).catch(() => null);
 }

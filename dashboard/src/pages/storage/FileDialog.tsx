@@ -20,6 +20,7 @@ import { showToast } from '../../components/Toast';
 import { useLanguage, useText } from '../../i18n/language';
 import * as storage from '../../i18n/storage';
 import { useGroupChoices } from './choices';
+import { FileSignature } from './FileSignature';
 
 interface Props {
   file: StoredFile;
@@ -70,6 +71,7 @@ export function FileDialog({ file, onClose }: Props) {
       )}
       <FileAddress file={file} />
       {may('editor') && <FileForm file={file} />}
+      <FileSignature file={file} />
     </Dialog>
   );
 }

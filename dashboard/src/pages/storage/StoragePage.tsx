@@ -11,6 +11,7 @@ const SECTIONS = [
   { to: '/storage/groups', label: 'groups' },
   { to: '/storage/gateways', label: 'gateways' },
   { to: '/storage/vectors', label: 'vectors' },
+  { to: '/storage/payments', label: 'payments' },
 ] as const;
 
 interface Props {

@@ -1,4 +1,4 @@
-"""Checks of `roost doctor`: tries each part of the system on this machine and names the remedy for a failure."""
+"""Checks of `roost doctor` and of the dashboard: try each part on this machine and name the remedy for a failure."""
 
 import asyncio
 import contextlib
@@ -6,7 +6,17 @@ import platform
 from collections.abc import Sequence
 from dataclasses import replace
 
-from roost import __version__, app
+from roost import __version__
+from roost.app.drivers import (
+    create_blob_store,
+    create_engines,
+    create_git_repositories,
+    create_runtime,
+    create_upstream,
+    describe_network,
+    open_database,
+)
+from roost.app.tls_services import describe_tls, open_tls_sockets
 from roost.core.disk_space import read_disk_space
 from roost.core.network_advice import advise_network
 from roost.drivers.blob.contract import BlobStoreFailed
@@ -27,11 +37,15 @@ CheckResult = dict[str, str]
 
 def run_checks(settings: Settings) -> Sequence[CheckResult]:
     """Check every part; status is `ok`, `no` (missing or not enforced) or `fail` (agents cannot run)."""
-    runtime = app.create_runtime(settings, app.create_engines(settings))
-    found = asyncio.run(runtime.probe())
+    runtime = create_runtime(settings, create_engines(settings))
+    return check_parts(settings, runtime.name, asyncio.run(runtime.probe()))
+
+
+def check_parts(settings: Settings, runtime: str, found: Capabilities) -> Sequence[CheckResult]:
+    """As run_checks, with what a runtime's own probe found. Blocking, outside an event loop."""
     return [
         _python(),
-        *_runtime(runtime.name, found),
+        *_runtime(runtime, found),
         _disk(settings),
         *_engines(settings),
         _git(settings),
@@ -74,7 +88,7 @@ def _gib(size: int) -> str:
 
 def _engines(settings: Settings) -> Sequence[CheckResult]:
     rows: list[CheckResult] = []
-    for engine in app.create_engines(settings):
+    for engine in create_engines(settings):
         versions = ", ".join(engine.installed())
         space = f"{_gib(engine.installed_bytes)} of disk, {_gib(read_disk_space(settings.engines).free)} are free"
         hint = f"not installed; run `roost engines install {engine.id}` ({space})"
@@ -86,14 +100,14 @@ def _engines(settings: Settings) -> Sequence[CheckResult]:
 
 def _git(settings: Settings) -> CheckResult:
     try:
-        return _check_result("git", "ok", asyncio.run(app.create_git_repositories(settings).check_available()))
+        return _check_result("git", "ok", asyncio.run(create_git_repositories(settings).check_available()))
     except GitUnavailable as problem:
         return _check_result("git", "no", problem.message)
 
 
 def _database(settings: Settings) -> CheckResult:
     try:
-        db = app.open_database(settings)
+        db = open_database(settings)
     except Exception as error:  # noqa: BLE001 - every error is a finding
         return _check_result("database", "fail", str(error).partition("\n")[0] or type(error).__name__)
     kind = "SQLite in the data folder" if db.is_sqlite else "PostgreSQL"
@@ -103,7 +117,7 @@ def _database(settings: Settings) -> CheckResult:
 
 def _blobs(settings: Settings) -> CheckResult:
     try:
-        warning = asyncio.run(app.create_blob_store(settings).probe())
+        warning = asyncio.run(create_blob_store(settings).probe())
     except (BadSettings, BlobStoreFailed) as error:
         return _check_result("blobs", "fail", str(error))
     return _check_result("blobs", "no" if warning else "ok", warning or f"objects are stored in {settings.blobs}")
@@ -111,7 +125,7 @@ def _blobs(settings: Settings) -> CheckResult:
 
 def _content(settings: Settings) -> Sequence[CheckResult]:
     try:
-        db = app.open_database(settings)
+        db = open_database(settings)
     except Exception:  # noqa: BLE001 - the check of the database reports it
         return ()
     try:
@@ -128,16 +142,16 @@ def _mib(size: int) -> str:
 
 def _network(settings: Settings) -> CheckResult:
     try:
-        return _check_result("public network", "ok", asyncio.run(app.describe_network(settings)))
+        return _check_result("public network", "ok", asyncio.run(describe_network(settings)))
     except (SourceFailed, NetworkRefused) as problem:
         return _check_result("public network", "no", f"kubo at {settings.kubo_api}: {problem.message}")
 
 
 def _tls(settings: Settings) -> CheckResult:
     try:
-        described = asyncio.run(app.describe_tls(settings))
+        described = asyncio.run(describe_tls(settings))
         with contextlib.suppress(ServerAlreadyRunning), lock_data_folder(settings.data):  # else it has the ports
-            if (listeners := app.open_tls_sockets(settings)) is not None:
+            if (listeners := open_tls_sockets(settings)) is not None:
                 listeners.close()
     except (TlsProxyFailed, CannotListen) as problem:
         return _check_result("tls", "no", problem.message)
@@ -164,7 +178,7 @@ def _addresses(settings: Settings) -> Sequence[CheckResult]:
 async def _model_service(settings: ModelSettings) -> CheckResult:
     """Ask the endpoint for its models; one that lists none, and says so, may still serve those of the settings."""
     service = f"{settings.api} at {settings.url}"
-    upstream = app.create_upstream(replace(settings, models=()))
+    upstream = create_upstream(replace(settings, models=()))
     try:
         async with asyncio.timeout(_MODEL_SECONDS):
             offered = await upstream.list_models()

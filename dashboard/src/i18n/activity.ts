@@ -1,0 +1,2 @@
+export { de } from './activity.de';
+export { en } from './activity.en';

@@ -1,0 +1,4 @@
+export const en = {
+  docs: 'Documentation',
+  ofPage: 'Help for this page',
+};

@@ -1,0 +1,2 @@
+export { de } from './help.de';
+export { en } from './help.en';

@@ -1,0 +1,2 @@
+export { de } from './payments.de';
+export { en } from './payments.en';

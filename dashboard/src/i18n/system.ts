@@ -1,0 +1,2 @@
+export { de } from './system.de';
+export { en } from './system.en';

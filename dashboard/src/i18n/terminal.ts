@@ -1,0 +1,2 @@
+export { en } from './terminal.en';
+export { de } from './terminal.de';

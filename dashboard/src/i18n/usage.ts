@@ -1,0 +1,2 @@
+export { de } from './usage.de';
+export { en } from './usage.en';

@@ -1,0 +1,16 @@
+export const en = {
+  title: 'Wallet signature',
+  text: 'A signature of your wallet states that you stand behind this content. Gateways can send it along.',
+  signed: 'Signed',
+  signature: 'Signature',
+  sign: 'Sign with a wallet',
+  signWith: (wallet: string) => `Sign with ${wallet}`,
+  signing: 'Confirm in the wallet ...',
+  done: 'The file is signed.',
+  declined: 'The wallet did not sign.',
+  remove: 'Remove the signature',
+  removed: 'The signature was removed.',
+  none: 'Not signed.',
+  noWallet: 'This browser has no wallet. Sign the CID with another one, then add the signature on the command line:',
+  command: 'Command that adds a signature',
+};

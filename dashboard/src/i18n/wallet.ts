@@ -1,0 +1,2 @@
+export { de } from './wallet.de';
+export { en } from './wallet.en';

@@ -1,0 +1,33 @@
+import type { LinkProps } from '@tanstack/react-router';
+
+import type { ServerEvent } from '../../api/live';
+
+type Target = Pick<LinkProps, 'to' | 'params' | 'search'>;
+
+/** Return the page that shows the subject of an event; null if it is gone or has none. */
+export function linkOf({ type, subject, agentId, data }: ServerEvent): Target | null {
+  const agent = agentId === null ? null : { params: { id: agentId } };
+  switch (type.split('.')[0]) {
+    case 'agent':
+      return type === 'agent.deleted' ? null : { to: '/agents/$id/overview', params: { id: subject.id } };
+    case 'file':
+      return { to: '/storage/files', ...(data.network === 'public' && { search: { network: 'public' as const } }) };
+    case 'skill':
+      return { to: '/skills' };
+    case 'secret':
+      return { to: '/secrets' };
+    case 'task':
+      return agent && { to: '/agents/$id/tasks', ...agent };
+    case 'device':
+      return agent && { to: '/agents/$id/devices', ...agent };
+    case 'channel':
+      return agent && { to: '/agents/$id/channels', ...agent };
+    case 'snapshot':
+      return agent && { to: '/agents/$id/snapshots', ...agent };
+    default:
+      return agent && { to: '/agents/$id/overview', ...agent };
+  }
+}
+
+/** Return the type of an event whose state is a failure. */
+export const isFailure = ({ data }: ServerEvent): boolean => data.state === 'failed';

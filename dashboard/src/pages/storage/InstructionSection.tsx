@@ -1,0 +1,159 @@
+import { useInfiniteQuery, useMutation } from '@tanstack/react-query';
+import { useState } from 'react';
+
+import {
+  attachCids,
+  deleteInstruction,
+  detachCid,
+  instructionCidsQuery,
+  type Instruction,
+} from '../../api/payments';
+import { useMay } from '../../app/useSession';
+import { Button } from '../../components/Button';
+import { CopyButton } from '../../components/CodeBlock';
+import { ConfirmDialog } from '../../components/ConfirmDialog';
+import { ErrorPanel } from '../../components/ErrorPanel';
+import { TextField } from '../../components/Field';
+import { FormDialog } from '../../components/FormDialog';
+import { Section } from '../../components/Page';
+import { QueryView } from '../../components/QueryView';
+import { Note, PlainList, Row } from '../../components/Row';
+import { showToast } from '../../components/Toast';
+import { useText } from '../../i18n/language';
+import * as payments from '../../i18n/payments';
+import { describeAmount, shorten } from './amounts';
+import { InstructionDialog } from './InstructionDialog';
+
+type Open = 'change' | 'delete' | 'attach' | null;
+
+/** A payment instruction with its prices and the files that it sells. */
+export function InstructionSection({ instruction }: { instruction: Instruction }) {
+  const t = useText(payments);
+  const may = useMay();
+  const [open, setOpen] = useState<Open>(null);
+  const close = () => setOpen(null);
+  return (
+    <Section
+      title={instruction.name}
+      actions={
+        may('editor') && (
+          <Row>
+            <Button onPress={() => setOpen('attach')}>{t.attach}</Button>
+            <Button aria-label={t.changeTitle(instruction.name)} onPress={() => setOpen('change')}>
+              {t.change}
+            </Button>
+            <Button aria-label={t.deleteTitle(instruction.name)} onPress={() => setOpen('delete')}>
+              {t.delete}
+            </Button>
+          </Row>
+        )
+      }
+    >
+      {instruction.description && <p>{instruction.description}</p>}
+      <PlainList label={t.instructions}>
+        {instruction.payment_requirements.map((one, at) => (
+          <li key={at}>
+            <Row>
+              <strong>{t.price(describeAmount(one.network, one.asset, one.amount, t.units), one.network)}</strong>
+              <span>{t.to}</span>
+              <code title={one.pay_to}>{shorten(one.pay_to)}</code>
+              {one.description && <span>{one.description}</span>}
+            </Row>
+          </li>
+        ))}
+      </PlainList>
+      <SoldFiles instruction={instruction} />
+      {open === 'change' && <InstructionDialog instruction={instruction} onClose={close} />}
+      {open === 'attach' && <AttachDialog instruction={instruction} onClose={close} />}
+      {open === 'delete' && <DeleteDialog instruction={instruction} onClose={close} />}
+    </Section>
+  );
+}
+
+function SoldFiles({ instruction }: { instruction: Instruction }) {
+  const t = useText(payments);
+  const may = useMay();
+  const query = useInfiniteQuery(instructionCidsQuery(instruction.id));
+  const detach = useMutation({ mutationFn: (cid: string) => detachCid(instruction.id, cid) });
+  return (
+    <>
+      <h3>{t.files}</h3>
+      <QueryView query={query}>
+        {({ pages }) => {
+          const cids = pages.flatMap((page) => page.cids);
+          if (cids.length === 0) return <Note>{t.noFiles}</Note>;
+          return (
+            <PlainList label={t.files}>
+              {cids.map((cid) => (
+                <li key={cid}>
+                  <Row>
+                    <code title={cid}>{shorten(cid)}</code>
+                    <CopyButton text={cid} label={t.copyCid} />
+                    {may('editor') && (
+                      <Button
+                        aria-label={t.detachLabel(cid)}
+                        isDisabled={detach.isPending}
+                        onPress={() => detach.mutate(cid)}
+                      >
+                        {t.detach}
+                      </Button>
+                    )}
+                  </Row>
+                </li>
+              ))}
+            </PlainList>
+          );
+        }}
+      </QueryView>
+      {query.hasNextPage && (
+        <Row>
+          <Button isDisabled={query.isFetchingNextPage} onPress={() => void query.fetchNextPage()}>
+            {t.more}
+          </Button>
+        </Row>
+      )}
+      {detach.error && <ErrorPanel error={detach.error} />}
+    </>
+  );
+}
+
+function AttachDialog({ instruction, onClose }: { instruction: Instruction; onClose: () => void }) {
+  const t = useText(payments);
+  const [text, setText] = useState('');
+  const cids = text.split(/[\s,]+/).filter(Boolean);
+  const attach = useMutation({
+    mutationFn: () => attachCids(instruction.id, cids),
+    onSuccess: () => showToast(t.attached(cids.length)),
+  });
+  return (
+    <FormDialog
+      title={t.attachTitle(instruction.name)}
+      action={t.attachAction}
+      onClose={onClose}
+      onSubmit={attach.mutateAsync}
+      isDisabled={cids.length === 0}
+    >
+      <TextField label={t.cids} hint={t.cidsHint} value={text} onChange={setText} lines={4} monospace autoFocus />
+    </FormDialog>
+  );
+}
+
+function DeleteDialog({ instruction, onClose }: { instruction: Instruction; onClose: () => void }) {
+  const t = useText(payments);
+  const isSelling = useInfiniteQuery(instructionCidsQuery(instruction.id)).data?.pages[0]?.cids.length !== 0;
+  const remove = useMutation({
+    mutationFn: () => deleteInstruction(instruction.id),
+    onSuccess: () => showToast(t.deleted(instruction.name)),
+  });
+  return (
+    <ConfirmDialog
+      title={t.deleteTitle(instruction.name)}
+      action={t.delete}
+      isOpen
+      onClose={onClose}
+      onConfirm={remove.mutateAsync}
+    >
+      <p>{isSelling ? t.deleteBlocked : t.deleteText}</p>
+    </ConfirmDialog>
+  );
+}

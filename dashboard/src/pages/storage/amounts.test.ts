@@ -1,0 +1,36 @@
+import { describe, expect, it } from 'vitest';
+
+import { describeAmount, fromUnits, isUsdc, shorten, toUnits } from './amounts';
+
+const USDC = '0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913';
+
+describe('amounts', () => {
+  it.each([
+    ['0.01', '10000'],
+    ['1', '1000000'],
+    ['2,5', '2500000'],
+    [' 0.000001 ', '1'],
+    ['123456789012345678901', '123456789012345678901000000'],
+  ])('%s USDC has %s units', (amount, units) => {
+    expect(toUnits(amount)).toBe(units);
+  });
+
+  it.each(['', '0', '0.0', '-1', '1e3', '0.0000001', '.5', '1.', '1.2.3', 'x'])('%s is no amount', (amount) => {
+    expect(toUnits(amount)).toBeNull();
+  });
+
+  it.each(['0.01', '1', '2.5', '1234.000001'])('%s comes back', (amount) => {
+    expect(fromUnits(toUnits(amount)!)).toBe(amount);
+  });
+
+  it('names USDC only where it is USDC', () => {
+    expect(describeAmount('eip155:8453', USDC.toLowerCase(), '10000', 'units')).toBe('0.01 USDC');
+    expect(describeAmount('base-sepolia', USDC, '10000', 'units')).toBe('10000 units');
+    expect(isUsdc('polygon', USDC)).toBe(false);
+  });
+
+  it('shortens what is long', () => {
+    expect(shorten(USDC)).toBe('0x8335...2913');
+    expect(shorten('0x1')).toBe('0x1');
+  });
+});

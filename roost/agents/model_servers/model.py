@@ -1,0 +1,55 @@
+"""Kinds of model servers, their addresses on this machine, and what they serve."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from roost.drivers.model.contract import ModelSettings
+
+ASK_SECONDS = 2.0
+"""Time for a server on this machine to list its models."""
+MODELS_LIMIT = 100
+MODEL_ID = r"[!-~]{1,150}"
+"""Form of the ids that are offered; longer and unprintable ones are left out."""
+PLACEHOLDER_KEY = "local"
+"""Value of the secret that stands for a server's key; these servers ask for none."""
+LABELS = {"ollama": "Ollama", "lmstudio": "LM Studio", "llamacpp": "llama.cpp"}
+
+
+@dataclass(frozen=True)
+class ModelServerAddress:
+    """A model server's usual address; `provider` is its id in `LABELS` and `agents/secrets/providers.py`."""
+
+    provider: str
+    port: int
+
+    @property
+    def label(self) -> str:
+        return LABELS[self.provider]
+
+    @property
+    def base_url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/v1"
+
+    @property
+    def settings(self) -> ModelSettings:
+        return ModelSettings(self.provider, "openai", self.base_url, is_local=True)
+
+    @property
+    def key_name(self) -> str:
+        return f"{self.provider.upper()}_API_KEY"
+
+    @property
+    def url_name(self) -> str:
+        return f"{self.provider.upper()}_BASE_URL"
+
+    def model_name(self, model: str) -> str:
+        """Return the name of one of its models in the catalogue of an agent that uses it."""
+        return f"{self.provider}/{model}"
+
+
+@dataclass(frozen=True)
+class ModelServer:
+    """A model server that answered, with the ids of its models."""
+
+    address: ModelServerAddress
+    models: Sequence[str]

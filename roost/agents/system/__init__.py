@@ -1,0 +1,1 @@
+"""The state of the deployment, for its operator."""

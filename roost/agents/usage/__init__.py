@@ -1,0 +1,1 @@
+"""Usage reports: what a tenant and its agents used of models."""

@@ -1,0 +1,127 @@
+"""The file of contexts: servers by name, each with the key that `roost login` got, and which one is current.
+
+The file has keys, so only its owner may read it (mode 0600). It is replaced as a whole: a reader sees the old one or
+the new one.
+"""
+
+import json
+import os
+import re
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from roost.cli.output import ExitCode, exit_with_error
+from roost.core.sensitive import Sensitive
+
+LOCAL = "local"
+"""Name of the server of the data folder on this machine, which needs no login."""
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_OTHERS = 0o077
+_selected: ContextVar[str | None] = ContextVar("context", default=None)
+
+
+@dataclass(frozen=True)
+class ServerContext:
+    """A server and the key for it. The key is sent to that URL only."""
+
+    url: str
+    key: Sensitive[str]
+
+
+@dataclass
+class ContextFile:
+    """Content of the file. current: the context of commands that name none; None for the data folder."""
+
+    contexts: dict[str, ServerContext] = field(default_factory=dict[str, ServerContext])
+    current: str | None = None
+
+    def get(self, name: str) -> ServerContext:
+        """Return a context. Exits if there is none."""
+        if name not in self.contexts:
+            known = ", ".join([LOCAL, *self.contexts])
+            exit_with_error(
+                f"There is no context {name!r}; known are {known}. `roost login URL` adds one.", ExitCode.NOT_FOUND
+            )
+        return self.contexts[name]
+
+
+def select_context(name: str | None) -> None:
+    """Set the value of `--context` for this command."""
+    _selected.set(name)
+
+
+def selected_context() -> str | None:
+    return _selected.get()
+
+
+def validate_context_name(name: str) -> str:
+    """Return the name. Exits if it is not valid."""
+    if name == LOCAL or not _NAME.fullmatch(name):
+        exit_with_error(
+            f"{name!r} cannot be the name of a context: letters, digits, `.`, `_` and `-` are allowed, and {LOCAL!r} "
+            "is the server of the data folder on this machine.",
+            ExitCode.USAGE,
+        )
+    return name
+
+
+def contexts_path() -> Path:
+    """Return the path of the file (XDG Base Directory Specification)."""
+    folder = os.environ.get("XDG_CONFIG_HOME") or ""
+    return (Path(folder) if folder.startswith("/") else Path.home() / ".config") / "roost" / "config"
+
+
+def read_contexts() -> ContextFile:
+    """Return the contexts; none if there is no file. Exits if the file is damaged or readable by others."""
+    path = contexts_path()
+    try:
+        with path.open() as file:
+            mode = os.fstat(file.fileno()).st_mode
+            content = json.load(file)
+        contexts = {
+            validate_context_name(name): ServerContext(_text(entry["url"]), Sensitive(_text(entry["key"])))
+            for name, entry in content["contexts"].items()
+        }
+        current = content["current"]
+    except (FileNotFoundError, NotADirectoryError):
+        return ContextFile()
+    except OSError as error:
+        exit_with_error(f"{path}: {error.strerror}", ExitCode.NOT_ALLOWED)
+    except (ValueError, LookupError, TypeError, AttributeError):
+        exit_with_error(f"{path} is damaged: remove it and log in again with `roost login URL`.", ExitCode.USAGE)
+    if mode & _OTHERS:
+        exit_with_error(
+            f"{path} has keys and must be readable by you alone: `chmod 600 {path}`. If others could read it, revoke "
+            "its keys.",
+            ExitCode.NOT_ALLOWED,
+        )
+    return ContextFile(contexts, current if current in contexts else None)
+
+
+def write_contexts(file: ContextFile) -> None:
+    """Replace the file. Exits if it cannot be written."""
+    path = contexts_path()
+    content = {
+        "current": file.current,
+        "contexts": {name: {"url": one.url, "key": one.key.reveal()} for name, one in file.contexts.items()},
+    }
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        target = path.resolve()
+        draft = target.with_name(f".{target.name}-{os.getpid()}.new")
+        draft.unlink(missing_ok=True)
+        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as opened:
+            json.dump(content, opened, indent=2)
+            opened.write("\n")
+        draft.replace(target)
+    except OSError as error:
+        exit_with_error(f"{path}: {error.strerror}", ExitCode.NOT_ALLOWED)
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError
+    return value

@@ -1,0 +1,48 @@
+"""`roost contexts ...`: list, use, remove. `roost login` adds them."""
+
+from typing import Annotated
+
+import typer
+
+from roost.cli.completion import complete_contexts
+from roost.cli.context_file import LOCAL, read_contexts, selected_context, write_contexts
+from roost.cli.login import forget_context
+from roost.cli.output import Output, OutputFormat, Yes, confirm_change, print_line, print_rows
+
+commands = typer.Typer(
+    help="Choose the server that commands talk to, of those that `roost login` knows.", no_args_is_help=True
+)
+_Name = Annotated[str, typer.Argument(metavar="NAME", help="The context.", autocompletion=complete_contexts)]
+
+
+@commands.command("list")
+def list_contexts(output: Output = OutputFormat.TABLE) -> None:
+    """List the servers that you are logged in to, without their keys; `local` is that of the data folder."""
+    file = read_contexts()
+    current = selected_context() or file.current or LOCAL
+    rows = [{"name": LOCAL, "url": None}, *({"name": name, "url": one.url} for name, one in file.contexts.items())]
+    if output is OutputFormat.TABLE:
+        print_rows([{**row, "current": "yes" if row["name"] == current else ""} for row in rows], _COLUMNS, output)
+    else:
+        print_rows([{**row, "current": row["name"] == current} for row in rows], _COLUMNS, output)
+
+
+@commands.command()
+def use(name: _Name) -> None:
+    """Make a context the current one; `local` is the server of the data folder."""
+    file = read_contexts()
+    where = "the server of the data folder" if name == LOCAL else file.get(name).url
+    file.current = None if name == LOCAL else name
+    write_contexts(file)
+    print_line(f"Commands now talk to {where}.")
+
+
+@commands.command()
+def remove(name: _Name, yes: Yes = False) -> None:
+    """Forget a server and its key on this machine. The key stays valid elsewhere."""
+    url = read_contexts().get(name).url
+    confirm_change(f"Forget the context {name} ({url}) and its key?", yes)
+    forget_context(name)
+
+
+_COLUMNS = ("name", "url", "current")

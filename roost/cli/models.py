@@ -1,0 +1,69 @@
+"""`roost models ...`: list, servers, use."""
+
+from typing import Annotated, Any
+
+import typer
+
+from roost.cli.client import AgentName, Data, load_session
+from roost.cli.output import (
+    Output,
+    OutputFormat,
+    error_console,
+    print_json,
+    print_line,
+    print_rows,
+)
+
+commands = typer.Typer(help="Manage the models that agents use.", no_args_is_help=True)
+_RESTART_TIMEOUT_SECONDS = 300.0
+
+
+@commands.command("list")
+def list_models(agent: AgentName, data: Data = None, output: Output = OutputFormat.TABLE) -> None:
+    """List the models that an agent may use, the default first."""
+    server = load_session(data)
+    found = server.call("GET", f"/v0/agents/{server.find_agent(agent)['agentId']}/models")
+    if output is OutputFormat.JSON:
+        print_json(found)
+        return
+    print_rows(found["models"], ("id", "provider"), output)
+    if not found["complete"]:
+        print_line("A provider did not list its models. Check its key, and `roost logs`.", error_console)
+
+
+@commands.command("servers")
+def list_servers(data: Data = None, output: Output = OutputFormat.TABLE) -> None:
+    """List the models of Ollama, LM Studio and llama.cpp that answer on this machine."""
+    found = load_session(data).call("GET", "/v0/model-servers")
+    if output is OutputFormat.JSON:
+        print_json(found)
+        return
+    print_rows(
+        [row for one in found["servers"] for row in _rows(one)], ("server", "provider", "model", "baseUrl"), output
+    )
+    if not found["available"]:
+        print_line("Model servers of this machine are for its operator only.", error_console)
+    elif not found["servers"]:
+        print_line("None answers. Start one, such as `ollama serve`, on the server's machine.", error_console)
+
+
+@commands.command("use")
+def use_server(
+    agent: AgentName,
+    model: Annotated[
+        str, typer.Argument(metavar="PROVIDER/MODEL", help="As in `roost models servers`: ollama/qwen3:8b.")
+    ],
+    data: Data = None,
+) -> None:
+    """Let an agent use a model of a server on this machine; this restarts it."""
+    provider, _, name = model.partition("/")
+    server = load_session(data)
+    path = f"/v0/agents/{server.find_agent(agent)['agentId']}/model-server"
+    with error_console.status("Connecting the model ..."):
+        used = server.call("PUT", path, {"provider": provider, "model": name}, timeout_seconds=_RESTART_TIMEOUT_SECONDS)
+    print_line(f"The agent now uses {used['model']}.")
+
+
+def _rows(server: dict[str, Any]) -> list[dict[str, str]]:
+    shared = {"server": server["label"], "provider": server["provider"], "baseUrl": server["baseUrl"]}
+    return [{**shared, "model": model} for model in server["models"] or [""]]

@@ -1,0 +1,120 @@
+"""`roost workspace ...`: list, delete, move, mkdir, watch. `roost cp` copies files in and out."""
+
+import json
+from collections.abc import Generator, Iterator
+from typing import Annotated, Any
+from urllib.parse import urlencode
+
+import typer
+
+from roost.cli.client import (
+    AgentName,
+    Data,
+    ServerSession,
+    connection_errors,
+    exit_with_response,
+    load_session,
+    open_http_client,
+)
+from roost.cli.message_stream import print_messages
+from roost.cli.output import (
+    Output,
+    OutputFormat,
+    Yes,
+    confirm_change,
+    exit_with_error,
+    print_line,
+    print_rows,
+)
+
+commands = typer.Typer(help="Manage the files of an agent's workspace; `roost cp` copies them.", no_args_is_help=True)
+_Path = Annotated[str, typer.Argument(metavar="PATH", help="Path in the workspace.")]
+_Recursive = Annotated[bool, typer.Option("--recursive", "-r", help="With all below a folder.")]
+_COLUMNS = ("path", "kind", "size", "modifiedAt")
+_SILENCE_SECONDS = 60.0  # the server sends a comment after 15 seconds without a change
+
+
+@commands.command("list")
+def list_files(
+    agent: AgentName,
+    path: Annotated[str, typer.Argument(metavar="PATH", help="Folder in the workspace.")] = ".",
+    recursive: _Recursive = False,
+    data: Data = None,
+    output: Output = OutputFormat.TABLE,
+) -> None:
+    """List the files and folders of a workspace."""
+    server = load_session(data)
+    query = {"path": path, "recursive": str(recursive).lower()}
+    print_rows(list(_list_entries(server, _path(server, agent), query)), _COLUMNS, output)
+
+
+@commands.command()
+def delete(agent: AgentName, path: _Path, recursive: _Recursive = False, yes: Yes = False, data: Data = None) -> None:
+    """Delete a file or folder of a workspace."""
+    server = load_session(data)
+    files = _path(server, agent)
+    confirm_change(f"Delete {path} of {agent}{' with all below it' if recursive else ''}?", yes)
+    server.call("DELETE", f"{files}?{urlencode({'path': path, 'recursive': str(recursive).lower()})}")
+    print_line("Deleted.")
+
+
+@commands.command()
+def move(
+    agent: AgentName,
+    path: _Path,
+    target: Annotated[str, typer.Argument(metavar="TARGET", help="Its new path, which must not exist.")],
+    data: Data = None,
+) -> None:
+    """Rename or move a file or folder of a workspace."""
+    server = load_session(data)
+    server.call("POST", f"{_path(server, agent)}/move", {"path": path, "target": target})
+    print_line(f"Moved {path} to {target}.")
+
+
+@commands.command("mkdir")
+def make_folder(agent: AgentName, path: _Path, data: Data = None) -> None:
+    """Create a folder in a workspace, with its parents."""
+    server = load_session(data)
+    server.call("POST", f"{_path(server, agent)}/folder", {"path": path})
+    print_line(f"Created {path}.")
+
+
+@commands.command()
+def watch(agent: AgentName, data: Data = None, output: Output = OutputFormat.TABLE) -> None:
+    """Print the paths of a workspace that change, until Ctrl-C."""
+    server = load_session(data)
+    print_messages(_receive_changes(server, f"{_path(server, agent)}/watch"), output, _format_change)
+
+
+def _path(server: ServerSession, agent: str) -> str:
+    return f"/v0/agents/{server.find_agent(agent)['agentId']}/files"
+
+
+def _list_entries(server: ServerSession, path: str, query: dict[str, str]) -> Iterator[dict[str, Any]]:
+    cursor: str | None = ""
+    while cursor is not None:
+        page = server.call("GET", f"{path}/list?{urlencode(query | ({'cursor': cursor} if cursor else {}))}")
+        yield from page["entries"]
+        cursor = page["nextCursor"]
+
+
+def _receive_changes(server: ServerSession, path: str) -> Generator[dict[str, Any]]:
+    """Yield the events of a stream of server-sent events. Exits if it reports an error."""
+    with (
+        connection_errors(server.url),
+        open_http_client(server, _SILENCE_SECONDS) as client,
+        client.stream("GET", path) as response,
+    ):
+        if response.status_code >= 400:
+            response.read()
+            exit_with_response(response)
+        for line in response.iter_lines():
+            if line.startswith("data:"):
+                event: dict[str, Any] = json.loads(line.removeprefix("data:"))
+                if "error" in event:
+                    exit_with_error(event["error"])
+                yield event
+
+
+def _format_change(event: dict[str, Any]) -> str:
+    return "\n".join([*event["paths"], *([] if event["complete"] else ["(and others: list the files again)"])])

@@ -1,0 +1,54 @@
+"""`roost models`: what is asked of the server, what is shown of its answer, and how the command ends."""
+
+import json
+
+import pytest
+
+from tests.cli.terminal import FakeServer
+
+OLLAMA = {
+    "provider": "ollama",
+    "label": "Ollama",
+    "baseUrl": "http://127.0.0.1:11434/v1",
+    "models": ["qwen3:8b", "\x1b[1mgemma"],
+}
+
+
+@pytest.fixture
+def ada(server: FakeServer) -> FakeServer:
+    server.answers["GET /v0/agents"] = (200, {"agents": [{"agentId": "a1", "name": "Ada"}]})
+    return server
+
+
+def test_list(ada: FakeServer) -> None:
+    models = {"models": [{"id": "ollama/qwen3:8b", "provider": "ollama"}], "complete": False}
+    ada.answers["GET /v0/agents/a1/models"] = (200, models)
+    listed = ada.run("models", "list", "Ada")
+    assert listed.stdout.splitlines()[1].split() == ["ollama/qwen3:8b", "ollama"]
+    assert "did not list its models" in listed.stderr
+    assert json.loads(ada.run("models", "list", "Ada", "-o", "json").stdout) == models
+
+
+def test_servers(server: FakeServer) -> None:
+    server.answers["GET /v0/model-servers"] = (200, {"available": True, "servers": [OLLAMA]})
+    _, first, second = server.run("models", "servers").stdout.splitlines()
+    assert first.split() == ["Ollama", "ollama", "qwen3:8b", "http://127.0.0.1:11434/v1"]
+    assert second.split()[2] == "gemma"
+    assert json.loads(server.run("models", "servers", "-o", "json").stdout)["servers"] == [OLLAMA]
+
+
+@pytest.mark.parametrize(("available", "words"), [(True, "ollama serve"), (False, "its operator only")])
+def test_no_servers(server: FakeServer, available: bool, words: str) -> None:
+    server.answers["GET /v0/model-servers"] = (200, {"available": available, "servers": []})
+    listed = server.run("models", "servers")
+    assert (listed.exit_code, words in listed.stderr) == (0, True)
+
+
+def test_use(ada: FakeServer) -> None:
+    ada.answers["PUT /v0/agents/a1/model-server"] = (200, {"success": True, "model": "ollama/hf.co/a/b:Q4"})
+    used = ada.run("models", "use", "Ada", "ollama/hf.co/a/b:Q4")
+    assert used.stdout == "The agent now uses ollama/hf.co/a/b:Q4.\n"
+    assert ada.bodies("PUT /v0/agents/a1/model-server") == [{"provider": "ollama", "model": "hf.co/a/b:Q4"}]
+    ada.answers["PUT /v0/agents/a1/model-server"] = (404, {"error": "Ollama does not answer"})
+    missing = ada.run("models", "use", "Ada", "ollama/x")
+    assert (missing.exit_code, missing.stderr) == (5, "Error: Ollama does not answer\n")

@@ -1,0 +1,66 @@
+"""Usage reports over HTTP: who sees whose, and periods."""
+
+from typing import Any
+
+import httpx2 as httpx
+
+from roost.core import clock
+from tests.server import RunningServer
+
+BODY = {"model": "scripted", "messages": [{"role": "user", "content": "Good morning"}]}
+
+
+async def _use(client: httpx.AsyncClient) -> None:
+    assert (await client.post("/v0/llm/v1/chat/completions", json=BODY)).status_code == 200
+
+
+async def _report(client: httpx.AsyncClient, path: str = "/v0/usage", **query: str) -> dict[str, Any]:
+    answer = await client.get(path, params=query)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+async def test_usage(server: RunningServer, tenant: str) -> None:
+    owner, other = server.client(server.key(tenant)), server.client(server.key(f"{tenant}-other"))
+    ada, bob = [(await owner.post("/v0/agents", json={"name": name})).json()["agent"] for name in ("ada", "bob")]
+    own = server.agent_client(ada)
+    for client in (own, own, server.agent_client(bob), owner):
+        await _use(client)
+
+    report = await _report(owner)
+    assert report["total"]["requests"] == 4
+    assert report["total"]["promptTokens"] > 0
+    assert len(report["days"]) == 30
+    today = clock.utc_now().date().isoformat()
+    assert report["days"][-1] == {"day": today, **report["total"]}
+    assert [row["model"] for row in report["models"]] == ["scripted/scripted"]
+    counted = {row["agentId"]: row["requests"] for row in report["agents"]}
+    assert counted == {ada["agentId"]: 2, bob["agentId"]: 1, None: 1}
+
+    mine = await _report(own)
+    assert mine == await _report(owner, agentId=ada["agentId"])
+    path = f"/v0/agents/{ada['agentId']}/usage"
+    assert mine == await _report(owner, path)
+    assert mine["total"]["requests"] == 2
+    assert (await own.get(f"/v0/agents/{bob['agentId']}/usage")).status_code == 401
+    assert (await other.get(path)).status_code == 401
+    assert (await _report(other, agentId=ada["agentId"]))["total"]["requests"] == 0
+    assert (await server.client().get("/v0/usage")).status_code == 401
+
+    past = await _report(owner, **{"from": "2025-01-01", "to": "2025-01-02"})
+    assert [row["requests"] for row in past["days"]] == [0, 0]
+    refused = await owner.get("/v0/usage?from=2025-01-01&to=2026-12-31")
+    assert (refused.status_code, refused.json()["error"][:10]) == (400, "The period")
+    assert (await owner.get("/v0/usage?from=2026-02-30")).status_code == 400
+
+    for agent in (ada, bob):
+        await owner.delete(f"/v0/agents/{agent['agentId']}")
+    assert (await _report(owner))["total"] == report["total"]
+
+
+async def test_file_totals(server: RunningServer, tenant: str) -> None:
+    client = server.client(server.key(tenant), "localhost")
+    for name, network in (("a", "public"), ("bc", "public"), ("def", "private")):
+        await client.post("/v3/files", files={"file": (name, name.encode()), "network": (None, network)})
+    totals = (await client.get("/v3/files/totals")).json()["data"]
+    assert totals == {"public": {"files": 2, "bytes": 3}, "private": {"files": 1, "bytes": 3}}

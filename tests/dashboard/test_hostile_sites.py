@@ -1,0 +1,350 @@
+"""Hostile pages beside the dashboard in one browser: other sites, other ports of the host, and pages of agents."""
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from playwright.async_api import Browser, BrowserContext, Page, Response, expect
+
+from roost.drivers.runtime.fake import FakeRuntime
+from tests.contract.hosts import PORT as PROGRAM_PORT
+from tests.contract.hosts import PROGRAM
+from tests.dashboard.browser import chromium
+from tests.platforms.tls import Authority
+from tests.server import RunningServer, running
+
+DOMAIN, FOREIGN = "roost.example", "elsewhere.example"
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 21\r\nConnection: close\r\n"
+HOSTILE_PAGE = HEAD + b"\r\n<h1>A nice page!</h1>"
+OPENED_MS = 3000
+
+ATTACKS = """async ({ target, agentId }) => {
+  const results = {};
+  const outcome = async (name, attempt) => {
+    try { results[name] = String(await attempt()); } catch (error) { results[name] = 'refused'; }
+  };
+  const url = (path) => target + path;
+  const socket = (path) => new Promise((done) => {
+    const opened = new WebSocket(url(path).replace('http', 'ws'));
+    opened.onopen = () => done('open');
+    opened.onerror = () => done('refused');
+  });
+  const element = (tag, attributes) => new Promise((done) => {
+    const made = document.createElement(tag);
+    made.onload = () => done('loaded');
+    made.onerror = () => done('refused');
+    Object.assign(made, attributes);
+    document.head.append(made);
+  });
+  const all = { credentials: 'include' };
+  const write = (method, type, body) => ({ ...all, method, body, headers: { 'Content-Type': type } });
+  const agent = '{"name": "made by another site"}';
+  await outcome('read', async () => (await fetch(url('/v0/agents'), all)).text());
+  await outcome('read session', async () => (await fetch(url('/v0/session'), all)).text());
+  await outcome('read files', async () => (await fetch(url('/v3/files/private'), all)).text());
+  await outcome('blind read', async () => (await fetch(url('/v0/agents'), { ...all, mode: 'no-cors' })).type);
+  await outcome('write', async () => (await fetch(url('/v0/agents'), write('POST', 'application/json', agent))).status);
+  for (const method of ['POST', 'GET']) {
+    const options = { ...all, method, mode: 'no-cors', ...(method === 'POST' && { body: agent }) };
+    await outcome('blind ' + method, async () => (await fetch(url('/v0/agents'), options)).type);
+  }
+  await outcome('delete', async () => (await fetch(url('/v0/agents/' + agentId), { ...all, method: 'DELETE' })).status);
+  await outcome('sign out', async () => (await fetch(url('/v0/session'), { ...all, method: 'DELETE' })).status);
+  await outcome('beacon', () => navigator.sendBeacon(url('/v0/agents'), agent) && 'sent');
+  await outcome('events', () => new Promise((done) => {
+    const source = new EventSource(url('/v0/events'), { withCredentials: true });
+    source.onopen = () => done('open');
+    source.onerror = () => { source.close(); done('refused'); };
+  }));
+  for (const path of ['/v0/events', `/v0/agents/${agentId}/logs`, `/v0/agents/${agentId}/console/stream`]) {
+    await outcome('socket ' + path.split('/').at(-1), () => socket(path));
+  }
+  await outcome('script', () => element('script', { src: url('/v0/agents') }));
+  await outcome('module', () => element('script', { src: url('/v0/session'), type: 'module', crossOrigin: 'use-credentials' }));
+  await outcome('style', () => element('link', { rel: 'stylesheet', href: url('/v0/agents') }));
+  await outcome('picture', () => element('img', { src: url('/favicon.svg') }));
+  await outcome('service worker', () => navigator.serviceWorker.register(url('/assets/x.js')).then(() => 'registered'));
+  for (const type of ['application/x-www-form-urlencoded', 'multipart/form-data', 'text/plain']) {
+    const form = document.createElement('form');
+    const frame = document.createElement('iframe');
+    frame.name = 'sink' + type;
+    Object.assign(form, { method: 'post', action: url('/v0/agents'), enctype: type, target: frame.name });
+    const input = document.createElement('input');
+    Object.assign(input, { name: '{"name": "by a form", "x": "', value: '"}' });
+    form.append(input);
+    document.body.append(frame, form);
+    form.submit();
+    await new Promise((done) => { frame.onload = done; });
+  }
+  const frame = document.createElement('iframe');
+  frame.src = url('/');
+  document.body.append(frame);
+  await new Promise((done) => { frame.onload = done; });
+  await outcome('frame', () => frame.contentWindow.document.body.innerText);
+  results.cookies = document.cookie;
+  return results;
+}"""
+OPEN = """(target) => {
+  window.heard = [];
+  addEventListener('message', (event) => window.heard.push(event.origin));
+  window.opened = window.open(target);
+}"""
+TOSS = """(domain) => {
+  for (const name of ['roost_session', '__Host-roost_session', '__Secure-roost_session']) {
+    for (const place of ['', `; Domain=${domain}`]) {
+      for (const path of ['/', '/v0', '/v0/session', '/login']) {
+        document.cookie = `${name}=rst_session_${'0'.repeat(64)}${place}; Path=${path}; Secure`;
+        document.cookie = `${name}=rst_session_${'0'.repeat(64)}${place}; Path=${path}`;
+      }
+    }
+  }
+}"""
+HARMLESS = {"refused", "opaque", "sent", ""}
+
+
+@dataclass
+class Neighbourhood:
+    """A server with a dashboard, and a hostile page of each kind."""
+
+    server: RunningServer
+    agent: dict[str, Any]
+    dashboard: str
+    pages: dict[str, str]
+    management: str
+
+    async def agents(self) -> list[str]:
+        answer = await self.server.client(self.server.key(), self.management).get("/v0/agents")
+        return [agent["name"] for agent in answer.json()["agents"]]
+
+    async def link(self, tenant: str = "acme") -> str:
+        client = self.server.client(self.server.key(tenant), self.management)
+        made = (await client.post("/v0/session/links", json={"role": "owner"})).json()["url"]
+        return f"{self.dashboard}/login#{made.partition('#')[2]}"
+
+
+@asynccontextmanager
+async def serve_bytes(answer: bytes, tls: ssl.SSLContext | None = None) -> AsyncIterator[int]:
+    """Answer each request with the same bytes."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(answer)
+        writer.close()
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0, ssl=tls) as listening:
+        yield listening.sockets[0].getsockname()[1]
+
+
+class TlsFront:
+    """What ends TLS in front of a server, at a port that is known before the server's."""
+
+    def __init__(self) -> None:
+        self.behind = 0
+
+    @asynccontextmanager
+    async def serve(self, tls: ssl.SSLContext) -> AsyncIterator[int]:
+        async with await asyncio.start_server(self._forward, "127.0.0.1", 0, ssl=tls) as listening:
+            yield listening.sockets[0].getsockname()[1]
+
+    async def _forward(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        behind, ahead = await asyncio.open_connection("127.0.0.1", self.behind)
+        both = [asyncio.create_task(_pump(reader, ahead)), asyncio.create_task(_pump(behind, writer))]
+        await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+        for task in both:
+            task.cancel()
+        await asyncio.gather(*both, return_exceptions=True)
+        for one in (ahead, writer):
+            one.close()
+
+
+async def _pump(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+    while piece := await source.read(65536):
+        sink.write(piece)
+        await sink.drain()
+
+
+async def settle(server: RunningServer, management: str) -> tuple[dict[str, Any], str]:
+    """Create an agent whose own program serves the hostile page; return the path of the page."""
+    api = server.client(server.key(), management)
+    agent = (await api.post("/v0/agents", json={"name": "Ada"})).json()["agent"]
+    path = f"/v0/agents/{agent['agentId']}"
+    await api.put(f"{path}/files/content", params={"path": "program.py"}, content=PROGRAM.read_bytes())
+    wait = f"while ! (: </dev/tcp/127.0.0.1/{PROGRAM_PORT}); do :; done"
+    start = f"bash -c 'nohup python3 program.py {PROGRAM_PORT} >/dev/null 2>&1 & {wait}' 2>/dev/null"
+    assert (await api.post(f"{path}/console/exec", json={"command": start})).json()["exitCode"] == 0
+    mappings = [{"pathPrefix": "/open", "port": PROGRAM_PORT, "protected": False}]
+    assert (await api.put(f"{path}/port-forwarding", json={"mappings": mappings})).status_code == 200
+    host = management.replace("agents.", f"{agent['agentId']}.agents.")
+    planned = await server.client(None, host).post("/open/plan", content=HOSTILE_PAGE)
+    return agent, f"/open/raw?{planned.text}&close"
+
+
+@pytest.fixture(scope="module")
+async def local(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Neighbourhood]:
+    """A server on this machine. To browsers all ports of `localhost` are one site, and its agents are others."""
+    folder = tmp_path_factory.mktemp("local")
+    async with AsyncExitStack() as stack:
+        server = await stack.enter_async_context(running(folder / "data", runtime=FakeRuntime(folder / "run")))
+        other = await stack.enter_async_context(serve_bytes(HOSTILE_PAGE))
+        agent, path = await settle(server, "agents.localhost")
+        pages = {
+            "another port": f"http://localhost:{other}/",
+            "another loopback name": f"http://127.0.0.1:{other}/",
+            "another site": f"http://{FOREIGN}:{other}/",
+            "an agent": f"http://{agent['agentId']}.agents.localhost:{server.port}{path}",
+        }
+        yield Neighbourhood(server, agent, f"http://localhost:{server.port}", pages, "agents.localhost")
+
+
+@pytest.fixture(scope="module")
+async def public(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Neighbourhood]:
+    """A server at a domain with HTTPS. To browsers its agents are the same site."""
+    folder, management = tmp_path_factory.mktemp("public"), f"agents.{DOMAIN}"
+    front, tls = TlsFront(), Authority("our own").server(DOMAIN, f"*.{DOMAIN}", f"*.{management}", FOREIGN)
+    async with AsyncExitStack() as stack:
+        port = await stack.enter_async_context(front.serve(tls))
+        other = await stack.enter_async_context(serve_bytes(HOSTILE_PAGE, tls))
+        environment = {"ROOST_DOMAIN": DOMAIN, "ROOST_PUBLIC_SCHEME": "https", "ROOST_PUBLIC_PORT": str(port)}
+        runtime = FakeRuntime(folder / "run")
+        server = await stack.enter_async_context(running(folder / "data", runtime=runtime, **environment))
+        front.behind = server.port
+        agent, path = await settle(server, management)
+        pages = {
+            "another port": f"https://{DOMAIN}:{other}/",
+            "another site": f"https://{FOREIGN}:{other}/",
+            "an agent": f"https://{agent['agentId']}.{management}:{port}{path}",
+        }
+        yield Neighbourhood(server, agent, f"https://{DOMAIN}:{port}", pages, management)
+
+
+@pytest.fixture(scope="module")
+async def browser() -> AsyncIterator[Browser]:
+    """A browser that finds all names of the tests on this machine."""
+    async with chromium("--host-resolver-rules=MAP *.example 127.0.0.1") as browser:
+        yield browser
+
+
+@asynccontextmanager
+async def signed_in(browser: Browser, place: Neighbourhood) -> AsyncIterator[tuple[BrowserContext, Page]]:
+    """Open a window with the dashboard; it stays open beside the hostile page."""
+    context = await browser.new_context(locale="en-US", ignore_https_errors=True)
+    page = await context.new_page()
+    await page.goto(await place.link())
+    await expect(page.get_by_role("heading", name="Home")).to_be_visible()
+    try:
+        yield context, page
+    finally:
+        await context.close()
+
+
+async def is_signed_in(page: Page) -> bool:
+    return await page.evaluate("fetch('/v0/session').then((answer) => answer.status)") == 200
+
+
+async def attack(browser: Browser, place: Neighbourhood, kind: str) -> None:
+    async with signed_in(browser, place) as (context, dashboard):
+        hostile, let_in = await context.new_page(), list[str]()
+
+        def note(response: Response) -> None:
+            if response.url.startswith(f"{place.dashboard}/v") and response.status < 400:
+                let_in.append(f"{response.request.method} {response.url}")
+
+        hostile.on("response", note)
+        await hostile.goto(place.pages[kind])
+        told = await hostile.evaluate(ATTACKS, {"target": place.dashboard, "agentId": place.agent["agentId"]})
+        assert {name: result for name, result in told.items() if result not in HARMLESS} == {}
+        assert let_in == []
+        assert await place.agents() == ["Ada"]
+        await _open_a_window(context, hostile, place)
+        await hostile.evaluate(TOSS, place.dashboard.partition("://")[2].partition(":")[0])
+        if kind != "another port" or place.dashboard.startswith("https:"):
+            assert await is_signed_in(dashboard)
+            await dashboard.reload()
+            await expect(dashboard.get_by_role("heading", name="Home")).to_be_visible()
+
+
+async def _open_a_window(context: BrowserContext, hostile: Page, place: Neighbourhood) -> None:
+    """Open the dashboard from a hostile page: neither window has the other, and the session shows nothing of it."""
+    async with context.expect_page() as opening:
+        await hostile.evaluate(OPEN, place.dashboard)
+    opened = await opening.value
+    await opened.locator("h1").wait_for()
+    assert await opened.evaluate("window.opener") is None
+    await hostile.wait_for_function("window.opened.closed", timeout=OPENED_MS)
+    assert await hostile.evaluate("window.heard") == []
+    await opened.close()
+
+
+@pytest.mark.parametrize("kind", ["another port", "another loopback name", "another site", "an agent"])
+async def test_pages_beside_a_local_dashboard(browser: Browser, local: Neighbourhood, kind: str) -> None:
+    await attack(browser, local, kind)
+
+
+@pytest.mark.parametrize("kind", ["another port", "another site", "an agent"])
+async def test_pages_beside_a_public_dashboard(browser: Browser, public: Neighbourhood, kind: str) -> None:
+    await attack(browser, public, kind)
+
+
+@pytest.mark.parametrize("where", ["local", "public"])
+async def test_no_program_sees_the_session(browser: Browser, where: str, request: pytest.FixtureRequest) -> None:
+    place: Neighbourhood = request.getfixturevalue(where)
+    async with signed_in(browser, place) as (context, _):
+        cookies = [one["value"] for one in await context.cookies() if "roost_session" in one["name"]]
+        page = await context.new_page()
+        await page.goto(place.pages["an agent"])
+        for credentials in ("include", "same-origin"):
+            await page.evaluate("(credentials) => fetch('/open/echo', { credentials })", credentials)
+        seen = await page.evaluate("fetch('/open/seen').then((answer) => answer.text())")
+        assert len(cookies) == 1
+        assert "GET /open" in seen or "GET /" in seen
+        assert cookies[0] not in seen
+
+
+async def test_a_name_that_turned_to_this_machine_is_no_address_of_the_server(
+    browser: Browser, local: Neighbourhood
+) -> None:
+    """DNS rebinding: the hostile name resolves to the server, so that its page is of the same origin."""
+    async with signed_in(browser, local) as (context, _):
+        page = await context.new_page()
+        answer = await page.goto(f"http://{FOREIGN}:{local.server.port}/")
+        assert answer is not None
+        assert answer.status == 404
+        assert "set-cookie" not in answer.headers
+        for path in ("/v0/session", "/v0/agents", "/v3/files/private", "/openapi"):
+            assert await page.evaluate(f"fetch('{path}').then((answer) => answer.status)") == 404, path
+
+
+@pytest.mark.parametrize("kind", ["another site", "an agent"])
+async def test_no_site_signs_a_browser_in(browser: Browser, public: Neighbourhood, kind: str) -> None:
+    """Whoever gets a person into an account of their own reads what is entered there."""
+    async with signed_in(browser, public) as (context, dashboard):
+        link = await public.link("mallory")
+        hostile = await context.new_page()
+        await hostile.goto(public.pages[kind])
+        body = {"target": public.dashboard, "code": link.partition("#code=")[2]}
+        await hostile.evaluate(
+            "({target, code}) => fetch(target + '/v0/session', { method: 'POST', mode: 'no-cors', credentials: 'include', "
+            "body: JSON.stringify({ code }) })",
+            body,
+        )
+        assert await _tenant(dashboard) == "acme"
+        await hostile.evaluate("(link) => { location = link }", link)
+        await expect(hostile.get_by_role("heading", name="Sign in again?")).to_be_visible()
+        assert await _tenant(dashboard) == "acme"
+        await hostile.get_by_role("link", name="Stay signed in").click()
+        await expect(hostile.get_by_role("heading", name="Home")).to_be_visible()
+        assert await _tenant(dashboard) == "acme"
+        await dashboard.goto(f"{public.dashboard}/agents")
+        await dashboard.goto(link)
+        await dashboard.get_by_role("button", name="Use the link").click()
+        await expect(dashboard.get_by_text("What runs for mallory on this server")).to_be_visible()
+
+
+async def _tenant(page: Page) -> str:
+    return await page.evaluate(
+        "fetch('/v0/session').then((answer) => answer.json()).then(({session}) => session.tenant.name)"
+    )
