@@ -5,7 +5,7 @@ export const de: typeof en = {
   conflictText: 'Dies wurde anderswo geändert, während du daran gearbeitet hast, siehe unten. Deine Änderungen sind noch nicht gesichert.',
   keepMine: 'Meine behalten',
   keepMineText: 'Sichern ersetzt dann, was hier gezeigt wird.',
-  takeTheirs: 'Die anderen nehmen',
+  takeTheirs: 'Andere übernehmen',
   changes: 'Was sich inzwischen geändert hat',
   leaveTitle: 'Ohne Sichern verlassen?',
   leaveText: 'Deine Änderungen gehen dann verloren.',
