@@ -68,8 +68,10 @@ async def test_a_published_skill_is_seen_checked_and_installed_by_others(
     assert (shown["category"], shown["tags"], shown["authorName"]) == ("science", ["whales"], "Ada")
     assert await names(installer, q="WHALES bays") == ["whale-count"]
     for reference in (shown["hubSkillId"], "whale-count", shown["slug"]):
-        detail = (await installer.get(f"/v0/hub/{reference}")).json()["skill"]
-        assert detail["hubSkillId"] == shown["hubSkillId"]
+        found = (await installer.get(f"/v0/hub/{reference}")).json()
+        detail = found["skill"]
+        assert (detail["hubSkillId"], found["own"]) == (shown["hubSkillId"], False)
+    assert (await publisher.get(f"/v0/hub/{shown['slug']}")).json()["own"] is True
     assert detail["verdict"]["level"] == "clean"
     assert detail["longDescription"].startswith("# whale-count")
     assert [one["version"] for one in detail["versions"]] == ["1.0.0"]

@@ -1,4 +1,4 @@
-"""The page of an agent's routes and domains: what is refused is shown where it is, and what changes elsewhere comes by itself."""
+"""The page of an agent's routes and domains: refusals where they belong, and changes from elsewhere by themselves."""
 
 from typing import Any
 

@@ -75,3 +75,46 @@ async def test_files_and_their_snapshots(browser: Browser, server: RunningServer
         await page.get_by_role("alertdialog").get_by_role("button", name="Delete").click()
         await expect(tree.get_by_role("row", name="notes")).to_have_count(0)
         await visit.check()
+
+
+async def test_changes_are_not_lost(browser: Browser, server: RunningServer, agent: dict[str, Any]) -> None:
+    client = server.client(server.key())
+    content = f"/v0/agents/{agent['agentId']}/files/content"
+    for name in ("a.txt", "texts/b.txt"):
+        assert (await client.put(content, params={"path": name}, content="first")).is_success
+    async with visiting(browser, server, role="owner") as visit:
+        page = visit.page
+        await visit.open(f"/agents/{agent['agentId']}/files")
+        tree = page.get_by_role("treegrid", name="Files")
+        folder, inner = (tree.get_by_role("row", name=name) for name in ("texts", "b.txt"))
+        await folder.focus()
+        await page.keyboard.press("ArrowRight")
+        await expect(inner).to_be_visible()
+        await page.keyboard.press("ArrowLeft")
+        await expect(inner).to_have_count(0)
+        await page.keyboard.press("ArrowRight")
+        await page.keyboard.press("ArrowDown")
+        await page.keyboard.press("Enter")
+        editor = page.get_by_role("textbox", name="texts/b.txt")
+        await expect(editor).to_have_text("first")
+        await editor.press("Control+End")
+        await page.keyboard.type(" mine")
+        assert (await client.put(content, params={"path": "texts/b.txt"}, content="theirs\n")).is_success
+        await editor.press("Control+s")
+        await expect(page.get_by_role("region", name="What changed meanwhile")).to_contain_text("theirs")
+        assert (await client.get(content, params={"path": "texts/b.txt"})).text == "theirs\n"
+        await visit.picture("files-conflict")
+        await visit.check()
+        await page.get_by_role("button", name="Keep mine").click()
+        await tree.get_by_role("row", name="a.txt").click()
+        await page.get_by_role("alertdialog").get_by_role("button", name="Stay").click()
+        await page.get_by_role("button", name="Save", exact=True).click()
+        await expect(page.get_by_text("b.txt was saved.")).to_be_visible()
+        assert (await client.get(content, params={"path": "texts/b.txt"})).text == "first mine"
+        await editor.press("Control+End")
+        await page.keyboard.type(" again")
+        await page.get_by_role("link", name="Logs").click()
+        await visit.check()
+        await page.get_by_role("alertdialog").get_by_role("button", name="Leave without saving").click()
+        await expect(page.get_by_role("heading", name="Logs")).to_be_visible()
+        await visit.check()

@@ -2,13 +2,26 @@
 
 import io
 import zipfile
+from collections.abc import AsyncIterator
+from pathlib import Path
 
+import pytest
 from playwright.async_api import Browser, expect
 
+from tests.conformance.git_backend import run_backend
+from tests.conformance.git_objects import git
+from tests.contract.test_templates import Repository
 from tests.dashboard.browser import visiting
-from tests.server import RunningServer
+from tests.server import RunningServer, running
 
 HOSTILE = '<img src=x onerror="window.hacked=1">'
+
+
+@pytest.fixture(scope="module")
+async def server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[RunningServer]:
+    """Run a server that may fetch repositories from loopback."""
+    async with running(tmp_path_factory.mktemp("d") / "data", ROOST_EGRESS_ALLOW="127.0.0.1/32") as server:
+        yield server
 
 
 def zipped(name: str, description: str, script: str) -> bytes:
@@ -48,6 +61,11 @@ async def test_a_skill_from_upload_to_another_library(browser: Browser, server: 
         await visit.check()
         await page.get_by_role("button", name="Install").click()
         await expect(page.get_by_text("tidy is in your library.")).to_be_visible()
+        await page.get_by_role("button", name="tidy", exact=True).click()
+        await page.get_by_role("button", name="Withdraw").click()
+        await page.get_by_role("alertdialog").get_by_role("button", name="Withdraw").click()
+        await expect(page.get_by_text("tidy is no longer in the hub.")).to_be_visible()
+        await expect(page.get_by_text("Nothing matches.")).to_be_visible()
         await visit.open("/skills")
         await expect(page.get_by_role("button", name="tidy", exact=True)).to_be_visible()
         assert await page.evaluate("window.hacked") is None
@@ -74,3 +92,35 @@ async def test_a_template_address_is_refused_in_words(browser: Browser, server: 
         await visit.check()
         await page.get_by_role("button", name="Submit", exact=True).click()
         await expect(page.get_by_role("alert")).to_contain_text("Request")
+
+
+async def test_a_template_is_checked_before_it_is_stored(
+    browser: Browser, server: RunningServer, tmp_path: Path
+) -> None:
+    with run_backend(tmp_path / "served") as url:
+        git(tmp_path, "init", "-q", "--bare", "-b", "main", tmp_path / "served/reader.git")
+        repository = Repository(f"{url}/reader.git", tmp_path / "served/reader.git")
+        repository.commit("reader")
+        repository.commit("reader", branch="wrong", version=9)
+        async with visiting(browser, server, role="editor") as visit:
+            page = visit.page
+            await visit.open("/templates")
+            await page.get_by_role("button", name="Submit from Git").click()
+            await page.get_by_label("Git address").fill(repository.url)
+            await page.get_by_role("button", name="Load branches and tags").click()
+            branch = page.get_by_role("button", name="Branch, tag or commit")
+            await expect(branch).to_contain_text("main")
+            await branch.click()
+            await page.get_by_role("option", name="wrong").click()
+            await page.get_by_role("button", name="Check", exact=True).click()
+            await expect(page.get_by_role("alert")).to_contain_text("version:")
+            assert "400" in visit.problems.pop()
+            await branch.click()
+            await page.get_by_role("option", name="main").click()
+            await page.get_by_role("button", name="Check", exact=True).click()
+            await expect(page.get_by_text("A valid template")).to_be_visible()
+            await visit.picture("templates-checked")
+            await visit.check()
+            await page.get_by_role("button", name="Submit", exact=True).click()
+            await expect(page.get_by_text("Reader was added.")).to_be_visible()
+            await visit.check()

@@ -11,6 +11,7 @@ from tests.server import RunningServer
 PAGES = [
     *("/", "/agents", "/agents/new", "/agents/{id}/overview", "/agents/{id}/chat", "/no/such/page"),
     *("/agents/{id}/terminal", "/agents/{id}/usage", "/usage", "/activity"),
+    *("/agents/{id}/skills", "/agents/{id}/routes"),
 ]
 
 

@@ -16,6 +16,12 @@ describe('readError', () => {
     expect((await readError(respond(body))).message).toBe(message);
   });
 
+  it('finds the faults of a template', async () => {
+    const faults = '{"error": "Invalid template", "errors": [{"path": "a.b", "message": "is wrong"}, {"path": "c", "message": "lacks"}]}';
+    expect((await readError(respond(faults))).detail).toBe('a.b: is wrong\nc: lacks');
+    expect((await readError(respond('{"error": "x", "errors": [null, 1]}'))).message).toBe('x');
+  });
+
   it('keeps the request id and the time to wait', async () => {
     const error = await readError(respond('{}', { 'x-request-id': 'abc', 'retry-after': '7' }));
     expect([error.status, error.requestId, error.retryAfterSeconds]).toEqual([429, 'abc', 7]);

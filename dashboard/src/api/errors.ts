@@ -16,8 +16,11 @@ export class ApiError extends Error {
 /** Return the error of a response. The APIs write errors in three forms; anything else becomes its status line. */
 export async function readError(response: Response): Promise<ApiError> {
   let message = `${response.status} ${response.statusText}`.trim();
+  let faults: string | null = null;
   try {
-    message = findMessage(await response.clone().json()) ?? message;
+    const body: unknown = await response.clone().json();
+    message = findMessage(body) ?? message;
+    faults = findFaults(body);
   } catch {
     // Not JSON, for example the page of a proxy: its status is all that is known.
   }
@@ -27,7 +30,7 @@ export async function readError(response: Response): Promise<ApiError> {
     response.status,
     response.headers.get('x-request-id'),
     Number.isFinite(retryAfter) ? retryAfter : null,
-    readDetail(response.headers.get('x-error-detail')),
+    readDetail(response.headers.get('x-error-detail')) ?? faults,
   );
 }
 
@@ -38,6 +41,13 @@ function readDetail(header: string | null): string | null {
   } catch {
     return null;
   }
+}
+
+/** Return what is wrong with a template, one fault a line. */
+function findFaults(body: unknown): string | null {
+  if (typeof body !== 'object' || body === null || !('errors' in body) || !Array.isArray(body.errors)) return null;
+  const lines = body.errors.map((fault: { path?: unknown; message?: unknown }) => `${String(fault?.path)}: ${String(fault?.message)}`);
+  return lines.join('\n') || null;
 }
 
 function findMessage(body: unknown): string | undefined {

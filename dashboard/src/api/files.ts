@@ -1,4 +1,4 @@
-import { queryOptions } from '@tanstack/react-query';
+import { keepPreviousData, queryOptions } from '@tanstack/react-query';
 
 import { api, body, sendTo } from './client';
 import type { components } from './schema';
@@ -37,17 +37,21 @@ export const folderQuery = (agentId: string, path: string) =>
     },
   });
 
+/** The text of a file. While a newer version is loaded, the one before stays. */
 export const fileTextQuery = (agentId: string, entry: FileEntry) =>
   queryOptions({
     queryKey: ['agents', agentId, 'files', 'text', entry.path, entry.modifiedAt, entry.size],
     staleTime: Infinity,
     refetchInterval: false,
-    queryFn: async ({ signal }): Promise<FileText> => {
-      if (entry.size > EDIT_LIMIT) return { reason: 'large' };
-      const response = await sendTo(contentAddress(agentId, entry.path), { signal });
-      return decodeText(new Uint8Array(await response.arrayBuffer()));
-    },
+    placeholderData: keepPreviousData,
+    queryFn: ({ signal }) => readText(agentId, entry, signal),
   });
+
+export async function readText(agentId: string, { path, size }: FileEntry, signal?: AbortSignal): Promise<FileText> {
+  if (size > EDIT_LIMIT) return { reason: 'large' };
+  const response = await sendTo(contentAddress(agentId, path), signal ? { signal } : {});
+  return decodeText(new Uint8Array(await response.arrayBuffer()));
+}
 
 /** Return folders first, then files, each by name. */
 export function sortEntries(entries: readonly FileEntry[]): readonly FileEntry[] {

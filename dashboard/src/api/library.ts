@@ -62,6 +62,10 @@ export const hubSkillQuery = (slug: string) =>
 export const installHubSkill = (hubSkillId: string, acknowledge: boolean) =>
   body(api.POST('/v0/hub/{hubSkillId}/install', { params: { path: { hubSkillId } }, body: { acknowledge } }));
 
+/** Withdraw a skill of one's own from the hub. */
+export const unpublishSkill = (hubSkillId: string) =>
+  body(api.DELETE('/v0/hub/{hubSkillId}', { params: { path: { hubSkillId } } }));
+
 export const templateListQuery = (q: string) =>
   infiniteQueryOptions({
     queryKey: ['templates', 'list', q],
@@ -89,8 +93,21 @@ export interface TemplateSource {
   readonly isPublic: boolean;
 }
 
-export const submitTemplate = ({ gitUrl, ref, path, isPublic }: TemplateSource) =>
-  body(api.POST('/v0/templates', { body: { gitUrl, ...(ref && { ref }), ...(path && { path }), public: isPublic } }));
+const sourceOf = ({ gitUrl, ref, path }: TemplateSource) => ({ gitUrl, ...(ref && { ref }), ...(path && { path }) });
+
+export const submitTemplate = (source: TemplateSource) =>
+  body(api.POST('/v0/templates', { body: { ...sourceOf(source), public: source.isPublic } }));
+
+/** Look whether a repository holds a template; nothing is stored. */
+export const validateTemplate = (source: TemplateSource) =>
+  body(api.POST('/v0/templates/validate', { body: sourceOf(source) }));
+
+/** Return the names of the branches and tags of a public repository, the default branch first. */
+export async function listRefs(gitUrl: string): Promise<readonly { name: string; isTag: boolean }[]> {
+  const { branches, tags, defaultBranch } = await body(api.POST('/v0/templates/refs', { body: { gitUrl } }));
+  const named = (refs: typeof branches, isTag: boolean) => refs.map(({ name }) => ({ name, isTag }));
+  return [...named(branches, false).sort((a, b) => Number(b.name === defaultBranch) - Number(a.name === defaultBranch)), ...named(tags, true)];
+}
 
 export const archiveTemplate = (templateId: string) =>
   body(api.DELETE('/v0/templates/{templateId}', { params: { path: { templateId } } }));

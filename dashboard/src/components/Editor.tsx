@@ -1,5 +1,5 @@
 import { defaultKeymap, history, historyKeymap, indentWithTab } from '@codemirror/commands';
-import { HighlightStyle, syntaxHighlighting, type LanguageSupport } from '@codemirror/language';
+import { HighlightStyle, syntaxHighlighting } from '@codemirror/language';
 import { search, searchKeymap } from '@codemirror/search';
 import { Compartment, EditorState, type Extension } from '@codemirror/state';
 import { EditorView, keymap, lineNumbers } from '@codemirror/view';
@@ -7,17 +7,10 @@ import { tags } from '@lezer/highlight';
 import { useEffect, useRef } from 'react';
 
 import { styleNonce } from '../app/csp';
+import { loadLanguage } from './editorLanguages';
+import { problemMarks, showProblems, type LineProblem } from './editorProblems';
 import styles from './Editor.module.css';
 
-const LANGUAGES: Readonly<Record<string, () => Promise<LanguageSupport>>> = {
-  json: async () => (await import('@codemirror/lang-json')).json(),
-  js: async () => (await import('@codemirror/lang-javascript')).javascript(),
-  ts: async () => (await import('@codemirror/lang-javascript')).javascript({ typescript: true }),
-  md: async () => (await import('@codemirror/lang-markdown')).markdown(),
-  py: async () => (await import('@codemirror/lang-python')).python(),
-  yaml: async () => (await import('@codemirror/lang-yaml')).yaml(),
-};
-const ALIASES: Readonly<Record<string, string>> = { yml: 'yaml', mjs: 'js', cjs: 'js', jsx: 'js', tsx: 'ts', json5: 'js' };
 const COLOURS = HighlightStyle.define([
   { tag: [tags.keyword, tags.bool, tags.null], color: 'var(--accent)' },
   { tag: [tags.string, tags.special(tags.string)], color: 'var(--ok)' },
@@ -49,10 +42,14 @@ interface Props {
   /** The ending of the file's name, which decides how it is coloured. */
   language?: string;
   readOnly?: boolean;
+  /** Lines to mark. */
+  problems?: readonly LineProblem[];
 }
 
+const NO_PROBLEMS: readonly LineProblem[] = [];
+
 /** A text editor. Escape and then Tab leave it, as a hint for the keyboard says. */
-export function Editor({ label, value, onChange, onSave, language = '', readOnly = false }: Props) {
+export function Editor({ label, value, onChange, onSave, language = '', readOnly = false, problems = NO_PROBLEMS }: Props) {
   const host = useRef<HTMLDivElement>(null);
   const view = useRef<EditorView | null>(null);
   const calls = useRef({ onChange, onSave });
@@ -64,7 +61,7 @@ export function Editor({ label, value, onChange, onSave, language = '', readOnly
       state: EditorState.create({ doc: value, extensions: extensions(label, readOnly, calls, highlighting.of([])) }),
     });
     view.current = made;
-    void LANGUAGES[ALIASES[language] ?? language]?.().then((support) =>
+    void loadLanguage(language)?.then((support) =>
       made.dispatch({ effects: highlighting.reconfigure(support) }),
     );
     return () => {
@@ -78,6 +75,9 @@ export function Editor({ label, value, onChange, onSave, language = '', readOnly
       now.dispatch({ changes: { from: 0, to: now.state.doc.length, insert: value } });
     }
   }, [value]);
+  useEffect(() => {
+    if (view.current) showProblems(view.current, problems);
+  }, [problems]);
   return <div ref={host} className={styles.editor} />;
 }
 
@@ -102,6 +102,7 @@ function extensions(label: string, readOnly: boolean, calls: Calls, highlighting
     lineNumbers(),
     syntaxHighlighting(COLOURS),
     highlighting,
+    problemMarks,
     THEME,
   ];
 }

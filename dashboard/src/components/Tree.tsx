@@ -8,8 +8,8 @@ export interface TreeNode {
   readonly id: string;
   readonly title: string;
   readonly icon: ReactNode;
-  /** Undefined for a leaf. A closed branch has none yet. */
-  readonly children?: readonly TreeNode[];
+  /** Undefined for a leaf, null for a branch that is not loaded. */
+  readonly children?: readonly TreeNode[] | null;
 }
 
 interface Props {
@@ -21,10 +21,25 @@ interface Props {
   onSelect: (id: string) => void;
   /** Opens and closes branches: "Show the content". */
   toggleLabel: string;
+  /** Shown in branches without entries, and while they are loaded. */
+  emptyLabel: string;
+  loadingLabel: string;
 }
 
-/** A tree of folders. Arrow keys move, right and left open and close. */
-export function Tree({ label, nodes, expanded, onExpand, selected, onSelect, toggleLabel }: Props) {
+/** A tree of folders. Arrow keys move, right and left open and close, Enter chooses. */
+export function Tree({ label, nodes, expanded, onExpand, selected, onSelect, toggleLabel, emptyLabel, loadingLabel }: Props) {
+  // Only a branch that has items opens by keys, and so one without any gets one that says so.
+  const renderNone = ({ id, children }: TreeNode) => (
+    <TreeItem id={`${id}/`} textValue={children ? emptyLabel : loadingLabel} className={styles.item!} isDisabled>
+      <TreeItemContent>
+        {({ level }) => (
+          <div className={styles.none} style={{ paddingInlineStart: `${(level - 1) * 16 + 38}px` }}>
+            {children ? emptyLabel : loadingLabel}
+          </div>
+        )}
+      </TreeItemContent>
+    </TreeItem>
+  );
   const render = (node: TreeNode) => (
     <TreeItem key={node.id} id={node.id} textValue={node.title} className={styles.item!} hasChildItems={node.children !== undefined}>
       <TreeItemContent>
@@ -42,7 +57,7 @@ export function Tree({ label, nodes, expanded, onExpand, selected, onSelect, tog
           </div>
         )}
       </TreeItemContent>
-      {node.children?.map(render)}
+      {node.children !== undefined && (node.children?.length ? node.children.map(render) : renderNone(node))}
     </TreeItem>
   );
   return (
@@ -50,7 +65,8 @@ export function Tree({ label, nodes, expanded, onExpand, selected, onSelect, tog
       aria-label={label}
       className={styles.tree!}
       selectionMode="single"
-      selectionBehavior="replace"
+      selectionBehavior="toggle"
+      disallowEmptySelection
       selectedKeys={selected === null ? [] : [selected]}
       onSelectionChange={(keys) => {
         const [key] = keys === 'all' ? [] : [...keys];

@@ -6,6 +6,7 @@ export const de: typeof en = {
   validate: 'Prüfen',
   valid: 'Die Engine nimmt diese Konfiguration an.',
   invalid: 'Die Engine nimmt diese Konfiguration nicht an',
+  marked: (count) => (count === 1 ? 'Die Stelle ist unten markiert.' : `${count} Stellen sind unten markiert.`),
   save: 'Sichern',
   saving: 'Wird gesichert ...',
   saved: 'Die Konfiguration wurde gesichert. Der Agent läuft damit.',

@@ -4,6 +4,7 @@ export const en = {
   validate: 'Check',
   valid: 'The engine accepts this configuration.',
   invalid: 'The engine does not accept this configuration',
+  marked: (count: number) => (count === 1 ? 'The place is marked below.' : `${count} places are marked below.`),
   save: 'Save',
   saving: 'Saving ...',
   saved: 'The configuration was saved. The agent runs with it.',

@@ -13,6 +13,8 @@ export const de: typeof en = {
   folderMade: (name) => `Der Ordner ${name} wurde angelegt.`,
   emptyTitle: 'Noch keine Dateien',
   emptyText: 'Ziehe Dateien hierher oder lade welche hoch. Auch der Agent schreibt seine Dateien hierhin.',
+  emptyFolder: 'Leer',
+  loading: 'Wird geladen ...',
   toggle: 'Ordner öffnen oder schließen',
   cut: 'Es gibt mehr Dateien, als gezeigt werden.',
   choose:

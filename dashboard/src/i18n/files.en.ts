@@ -11,6 +11,8 @@ export const en = {
   folderMade: (name: string) => `The folder ${name} was made.`,
   emptyTitle: 'No files yet',
   emptyText: 'Drop files here, or upload some. The agent writes its own files here, too.',
+  emptyFolder: 'Empty',
+  loading: 'Loading ...',
   toggle: 'Open or close the folder',
   cut: 'More files than are shown.',
   choose: 'Choose a file to read or change it. Drop files anywhere here to upload them into the chosen folder.',

@@ -41,20 +41,20 @@ async def list_hub_skills(
 
 @router.get("/hub/{slug}")
 async def get_hub_skill(
-    _: TenantCaller, slug: str, hub: Service, registries: Registries, version: Version = None
+    caller: TenantCaller, slug: str, hub: Service, registries: Registries, version: Version = None
 ) -> schemas.HubSkillDetail:
     """Return a skill by its id or its name, with the verdict of the check."""
     if is_registry_id(slug):
         return schemas.registry_skill_detail(await registries.get(slug, version))
-    return schemas.hub_skill_detail(await hub.get(parse_reference(slug), version))
+    return schemas.hub_skill_detail(await hub.get(parse_reference(slug), version), caller.tenant_id)
 
 
 @router.get("/hub/{owner}/{name}")
 async def get_hub_skill_of_owner(
-    _: TenantCaller, owner: str, name: str, hub: Service, version: Version = None
+    caller: TenantCaller, owner: str, name: str, hub: Service, version: Version = None
 ) -> schemas.HubSkillDetail:
     """Return a skill by its slug, `@owner/name`."""
-    return schemas.hub_skill_detail(await hub.get(parse_reference(name, owner), version))
+    return schemas.hub_skill_detail(await hub.get(parse_reference(name, owner), version), caller.tenant_id)
 
 
 @router.post("/hub/{hubSkillId}/install")

@@ -110,7 +110,10 @@ class HubSkillList(ApiSchema):
 
 
 class HubSkillDetail(ApiSchema):
+    """`own`: the caller's tenant published it, and can withdraw it."""
+
     skill: HubSkillDetailRecord
+    own: bool = False
 
 
 class PublishSkillResponse(ApiSchema):
@@ -144,13 +147,14 @@ def registry_skill_detail(found: RegistryDetail) -> HubSkillDetail:
     return HubSkillDetail(skill=HubSkillDetailRecord(**fields, long_description=found.body, versions=[]))
 
 
-def hub_skill_detail(found: HubDetail) -> HubSkillDetail:
+def hub_skill_detail(found: HubDetail, tenant_id: str) -> HubSkillDetail:
     return HubSkillDetail(
+        own=found.skill.tenant_id == tenant_id,
         skill=HubSkillDetailRecord(
             **_fields(found.skill, found.version),
             long_description=found.version.body,
             versions=[_version(one) for one in found.versions],
-        )
+        ),
     )
 
 

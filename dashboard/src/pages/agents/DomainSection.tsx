@@ -8,7 +8,6 @@ import { Button } from '../../components/Button';
 import { CopyButton } from '../../components/CodeBlock';
 import { ConfirmDialog } from '../../components/ConfirmDialog';
 import { ErrorPanel } from '../../components/ErrorPanel';
-import { Facts } from '../../components/Facts';
 import { Item, ItemList } from '../../components/ItemList';
 import { Loaded } from '../../components/Loaded';
 import { Section } from '../../components/Page';
@@ -66,6 +65,7 @@ function DomainItem({ domain }: { domain: Domain }) {
     onSuccess: () => showToast(t.removed(domain.domain)),
   });
   const port = programPort(domain);
+  const needsRecord = domain.status === 'pending_ownership' && may('editor');
   const facts = (
     <>
       <span>{port === null ? t.toGateway : t.toPort(port)}</span>
@@ -95,9 +95,9 @@ function DomainItem({ domain }: { domain: Domain }) {
       facts={facts}
       actions={actions}
     >
-      {domain.reason && <Note small>{domain.reason}</Note>}
+      {domain.reason && !needsRecord && <Note>{domain.reason}</Note>}
       {verify.error && <ErrorPanel error={verify.error} />}
-      {domain.status === 'pending_ownership' && may('editor') && <ChallengeRecord domain={domain} />}
+      {needsRecord && <ChallengeRecord domain={domain} />}
       {open === 'change' && <ChangeDomainDialog domain={domain} onClose={close} />}
       <ConfirmDialog
         title={t.removeDomain(domain.domain)}
@@ -120,25 +120,26 @@ function ChallengeRecord({ domain }: { domain: Domain }) {
     <Loaded query={query}>
       {({ type, name, value }) => (
         <section className={styles.record} aria-label={t.record}>
+          {/* What is missing in words, unless that is only this record. */}
+          {domain.reason && !domain.reason.startsWith(`Add the TXT record ${name}`) && <p>{domain.reason}</p>}
           <p>{t.recordText}</p>
-          <Facts
-            entries={[
-              [t.type, <code key="type">{type}</code>],
-              [t.name, <Copied key="name" text={name} label={t.copyName} />],
-              [t.value, <Copied key="value" text={value} label={t.copyValue} />],
-            ]}
-          />
+          <dl className={styles.values}>
+            <dt>{t.type}</dt>
+            <dd>
+              <code>{type}</code>
+            </dd>
+            <dt>{t.name}</dt>
+            <dd>
+              <code>{name}</code> <CopyButton text={name} label={t.copyName} />
+            </dd>
+            <dt>{t.value}</dt>
+            <dd>
+              <code>{value}</code> <CopyButton text={value} label={t.copyValue} />
+            </dd>
+          </dl>
           <Note small>{t.pointText}</Note>
         </section>
       )}
     </Loaded>
-  );
-}
-
-function Copied({ text, label }: { text: string; label: string }) {
-  return (
-    <>
-      <code>{text}</code> <CopyButton text={text} label={label} />
-    </>
   );
 }

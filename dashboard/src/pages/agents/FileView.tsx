@@ -1,8 +1,9 @@
-import { useMutation, useQuery } from '@tanstack/react-query';
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { Download } from 'lucide-react';
-import { useState } from 'react';
+import { useEffect, useState } from 'react';
 import { flushSync } from 'react-dom';
 
+import { ApiError } from '../../api/errors';
 import {
   baseName,
   contentAddress,
@@ -11,6 +12,7 @@ import {
   fileTextQuery,
   isRestorable,
   moveFile,
+  readText,
   saveFile,
   type FileEntry,
 } from '../../api/files';
@@ -18,6 +20,7 @@ import { useMay } from '../../app/useSession';
 import { useUndo } from '../../app/useUndo';
 import { Button, buttonClass } from '../../components/Button';
 import { ConfirmDialog } from '../../components/ConfirmDialog';
+import { DraftConflict } from '../../components/DraftConflict';
 import { Editor } from '../../components/Editor';
 import { ErrorPanel } from '../../components/ErrorPanel';
 import { TextField } from '../../components/Field';
@@ -26,6 +29,7 @@ import { Loaded } from '../../components/Loaded';
 import { StatusBadge } from '../../components/StatusBadge';
 import { Timestamp } from '../../components/Timestamp';
 import { showToast } from '../../components/Toast';
+import { useDraft } from '../../components/useDraft';
 import * as files from '../../i18n/files';
 import { useLanguage, useText } from '../../i18n/language';
 import styles from './files.module.css';
@@ -35,10 +39,13 @@ interface Props {
   entry: FileEntry;
   /** Tells the new path of a moved file, null for a deleted one. */
   onMove: (path: string | null) => void;
+  /** Tells whether there are changes that are not saved. */
+  onChanged: (isChanged: boolean) => void;
+  isChanged: boolean;
 }
 
 /** A file or folder of the workspace: its content, and what can be done with it. */
-export function FileView({ agentId, entry, onMove }: Props) {
+export function FileView({ agentId, entry, onMove, onChanged, isChanged }: Props) {
   const t = useText(files);
   const may = useMay();
   const undo = useUndo();
@@ -73,13 +80,15 @@ export function FileView({ agentId, entry, onMove }: Props) {
           )}
           {may('editor') && (
             <>
-              <Button onPress={() => setMoving(true)}>{t.rename}</Button>
+              <Button onPress={() => setMoving(true)} isDisabled={isChanged}>
+                {t.rename}
+              </Button>
               <Button onPress={() => setDeleting(true)}>{t.delete}</Button>
             </>
           )}
         </div>
       </header>
-      {entry.kind === 'file' && <FileContent agentId={agentId} entry={entry} />}
+      {entry.kind === 'file' && <FileContent agentId={agentId} entry={entry} onChanged={onChanged} />}
       {entry.kind !== 'file' && !isFolder && <p className={styles.muted}>{t.noFile}</p>}
       {isMoving && <MoveForm agentId={agentId} entry={entry} onMove={onMove} onClose={() => setMoving(false)} />}
       <ConfirmDialog
@@ -95,54 +104,61 @@ export function FileView({ agentId, entry, onMove }: Props) {
   );
 }
 
-function FileContent({ agentId, entry }: { agentId: string; entry: FileEntry }) {
+type ContentProps = Pick<Props, 'agentId' | 'entry' | 'onChanged'>;
+
+function FileContent(props: ContentProps) {
   const t = useText(files);
-  const query = useQuery(fileTextQuery(agentId, entry));
+  const query = useQuery(fileTextQuery(props.agentId, props.entry));
   return (
     <Loaded query={query}>
       {(found) =>
-        'reason' in found ? (
-          <p className={styles.muted}>{t[found.reason]}</p>
-        ) : (
-          <FileEditor agentId={agentId} entry={entry} text={found.text} />
-        )
+        'reason' in found ? <p className={styles.muted}>{t[found.reason]}</p> : <FileEditor {...props} text={found.text} />
       }
     </Loaded>
   );
 }
 
-function FileEditor({ agentId, entry, text }: { agentId: string; entry: FileEntry; text: string }) {
+function FileEditor({ agentId, entry, text, onChanged }: ContentProps & { text: string }) {
   const t = useText(files);
   const may = useMay();
-  const [draft, setDraft] = useState<string | null>(null);
-  const save = useMutation({
-    mutationFn: (content: string) => saveFile(agentId, entry.path, content, entry.executable),
-    onSuccess: (_, content) => {
-      setDraft((now) => (now === content ? null : now)); // typing goes on while it is saved
-      showToast(t.saved(baseName(entry.path)));
+  const queries = useQueryClient();
+  const draft = useDraft({
+    stored: text,
+    load: async () => {
+      const found = await readText(agentId, entry).catch((error: unknown) => {
+        if (error instanceof ApiError && error.status === 404) return { text }; // deleted meanwhile: saving writes it again
+        throw error;
+      });
+      if ('reason' in found) throw new Error(t[found.reason]);
+      queries.setQueryData(fileTextQuery(agentId, entry).queryKey, found);
+      return found.text;
     },
+    write: (content) => saveFile(agentId, entry.path, content, entry.executable),
+    onSaved: () => showToast(t.saved(baseName(entry.path))),
   });
-  const isChanged = draft !== null && draft !== text;
-  const submit = () => {
-    if (isChanged && !save.isPending) save.mutate(draft);
-  };
+  const { isChanged } = draft;
+  useEffect(() => {
+    onChanged(isChanged);
+    return () => onChanged(false);
+  }, [isChanged, onChanged]);
   return (
     <>
-      {save.error && <ErrorPanel error={save.error} />}
+      {draft.conflict && <DraftConflict {...draft.conflict} onKeepMine={draft.keepMine} onTakeTheirs={draft.discard} />}
+      {draft.error && <ErrorPanel error={draft.error} />}
       <Editor
         label={entry.path}
         language={entry.path.slice(entry.path.lastIndexOf('.') + 1).toLowerCase()}
-        value={draft ?? (save.isSuccess ? save.variables : text)}
-        onChange={setDraft}
-        onSave={submit}
+        value={draft.text}
+        onChange={draft.change}
+        onSave={draft.save}
         readOnly={!may('editor')}
       />
       {may('editor') && (
         <div className={styles.actions}>
-          <Button kind="primary" onPress={submit} isDisabled={!isChanged || save.isPending}>
+          <Button kind="primary" onPress={draft.save} isDisabled={!isChanged || draft.conflict !== null || draft.isSaving}>
             {t.save}
           </Button>
-          <Button onPress={() => setDraft(text)} isDisabled={!isChanged}>
+          <Button onPress={draft.discard} isDisabled={!isChanged}>
             {t.discard}
           </Button>
           {isChanged && <StatusBadge tone="warn">{t.unsaved}</StatusBadge>}
@@ -152,7 +168,7 @@ function FileEditor({ agentId, entry, text }: { agentId: string; entry: FileEntr
   );
 }
 
-function MoveForm({ agentId, entry, onMove, onClose }: Props & { onClose: () => void }) {
+function MoveForm({ agentId, entry, onMove, onClose }: Pick<Props, 'agentId' | 'entry' | 'onMove'> & { onClose: () => void }) {
   const t = useText(files);
   const [target, setTarget] = useState(entry.path);
   const move = useMutation({

@@ -1,7 +1,7 @@
 import { useMutation, useQueries } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { File as FileIcon, Folder as FolderIcon, FolderPlus } from 'lucide-react';
-import { useMemo, useState } from 'react';
+import { useMemo, useRef, useState } from 'react';
 
 import { baseName, folderQuery, joinPath, makeFolder, parentOf, saveFile, type FileEntry, type Folder } from '../../api/files';
 import { useMay } from '../../app/useSession';
@@ -11,6 +11,7 @@ import { ErrorPanel } from '../../components/ErrorPanel';
 import { TextField } from '../../components/Field';
 import { FileButton, FileDrop } from '../../components/FileDrop';
 import { ControlledFormDialog } from '../../components/ControlledFormDialog';
+import { LeaveDialog, LeaveGuard } from '../../components/LeaveGuard';
 import { Page } from '../../components/Page';
 import { Skeleton } from '../../components/Skeleton';
 import { showToast } from '../../components/Toast';
@@ -30,14 +31,18 @@ export function AgentFilesPage() {
   const workspace = useWorkspace(id);
   const [selected, setSelected] = useState<string | null>(null);
   const [isNaming, setNaming] = useState(false);
-  const entry = selected === null ? undefined : workspace.entries.get(selected);
+  const [isChanged, setChanged] = useState(false);
+  const [wanted, setWanted] = useState<string | null>(null);
+  const entry = useEntry(workspace.entries, selected, isChanged);
   const folder = entry?.kind === 'folder' ? entry.path : parentOf(selected ?? ROOT);
   const upload = useUpload(id, folder);
   const canWrite = may('editor');
-  const select = (path: string) => {
+  const open = (path: string) => {
+    setWanted(null);
     setSelected(path);
     if (workspace.entries.get(path)?.kind === 'folder') workspace.setExpanded(new Set([...workspace.expanded, path]));
   };
+  const select = (path: string) => (isChanged && path !== selected ? setWanted(path) : open(path));
   const actions = canWrite && (
     <>
       <Button onPress={() => setNaming(true)}>
@@ -68,20 +73,32 @@ export function AgentFilesPage() {
                 selected={selected}
                 onSelect={select}
                 toggleLabel={t.toggle}
+                emptyLabel={t.emptyFolder}
+                loadingLabel={t.loading}
               />
             )}
             {workspace.isCut && <p className={styles.muted}>{t.cut}</p>}
           </div>
           {entry ? (
-            <FileView key={entry.path} agentId={id} entry={entry} onMove={leave} />
+            <FileView key={entry.path} agentId={id} entry={entry} onMove={leave} onChanged={setChanged} isChanged={isChanged} />
           ) : (
             <p className={styles.muted}>{t.choose}</p>
           )}
         </div>
       </FileDrop>
+      <LeaveGuard isChanged={isChanged} />
+      <LeaveDialog isOpen={wanted !== null} onStay={() => setWanted(null)} onLeave={() => wanted !== null && open(wanted)} />
       {isNaming && <FolderForm agentId={id} folder={folder} onClose={() => setNaming(false)} />}
     </Page>
   );
+}
+
+/** The chosen entry; one that is deleted while it is edited stays, so that it can be saved again. */
+function useEntry(entries: ReadonlyMap<string, FileEntry>, selected: string | null, isChanged: boolean): FileEntry | undefined {
+  const last = useRef<FileEntry | undefined>(undefined);
+  const found = selected === null ? undefined : entries.get(selected);
+  if (found || !isChanged || last.current?.path !== selected) last.current = found;
+  return last.current;
 }
 
 /** The folders that are open, as a tree. */
@@ -110,7 +127,7 @@ function toNodes(folders: ReadonlyMap<string, Folder>, path: string): readonly T
   return (folders.get(path)?.entries ?? []).map((entry) => {
     const isFolder = entry.kind === 'folder';
     const icon = isFolder ? <FolderIcon size={16} aria-hidden /> : <FileIcon size={16} aria-hidden />;
-    const children = isFolder ? { children: toNodes(folders, entry.path) } : {};
+    const children = isFolder ? { children: folders.has(entry.path) ? toNodes(folders, entry.path) : null } : {};
     return { id: entry.path, title: baseName(entry.path), icon, ...children };
   });
 }

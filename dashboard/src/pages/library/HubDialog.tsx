@@ -1,10 +1,11 @@
 import { useMutation, useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 
-import { hubSkillQuery, installHubSkill } from '../../api/library';
+import { hubSkillQuery, installHubSkill, unpublishSkill } from '../../api/library';
 import { useMay } from '../../app/useSession';
 import { Button } from '../../components/Button';
 import { Checkbox } from '../../components/Checkbox';
+import { ConfirmDialog } from '../../components/ConfirmDialog';
 import { Dialog } from '../../components/Dialog';
 import { ErrorPanel } from '../../components/ErrorPanel';
 import { Facts } from '../../components/Facts';
@@ -19,7 +20,8 @@ import { VerdictView } from './VerdictView';
 export function HubDialog({ slug, onClose }: { slug: string; onClose: () => void }) {
   const t = useText(library);
   const may = useMay();
-  const query = useQuery(hubSkillQuery(slug));
+  const [isWithdrawing, setWithdrawing] = useState(false);
+  const query = useQuery({ ...hubSkillQuery(slug), enabled: !isWithdrawing }); // none after the withdrawal
   const [isAcknowledged, setAcknowledged] = useState(false);
   const skill = query.data?.skill;
   const isClean = skill?.verdict?.level === 'clean';
@@ -30,10 +32,30 @@ export function HubDialog({ slug, onClose }: { slug: string; onClose: () => void
       onClose();
     },
   });
+  const withdraw = useMutation({
+    mutationFn: () => unpublishSkill(skill!.hubSkillId),
+    onSuccess: () => showToast(t.withdrawn(skill?.name ?? slug)),
+  });
+  if (skill && isWithdrawing) {
+    return (
+      <ConfirmDialog
+        title={t.withdrawTitle(skill.name)}
+        action={t.withdraw}
+        isOpen
+        onClose={onClose}
+        onConfirm={withdraw.mutateAsync}
+      >
+        {t.withdrawText}
+      </ConfirmDialog>
+    );
+  }
   const actions = may('editor') && skill && (
-    <Button kind="primary" isDisabled={install.isPending || !(isClean || isAcknowledged)} onPress={() => install.mutate()}>
-      {t.install}
-    </Button>
+    <>
+      {query.data?.own && <Button onPress={() => setWithdrawing(true)}>{t.withdraw}</Button>}
+      <Button kind="primary" isDisabled={install.isPending || !(isClean || isAcknowledged)} onPress={() => install.mutate()}>
+        {t.install}
+      </Button>
+    </>
   );
   return (
     <Dialog title={skill?.name ?? slug} isOpen onClose={onClose} actions={actions}>

@@ -1,21 +1,19 @@
-import { useInfiniteQuery, useMutation } from '@tanstack/react-query';
+import { useInfiniteQuery } from '@tanstack/react-query';
 import { useDeferredValue, useState } from 'react';
 
-import { submitTemplate, templateListQuery, type Template } from '../../api/library';
+import { templateListQuery, type Template } from '../../api/library';
 import { useMay } from '../../app/useSession';
 import { Button } from '../../components/Button';
-import { Checkbox } from '../../components/Checkbox';
 import { EmptyState } from '../../components/EmptyState';
 import { TextField } from '../../components/Field';
-import { FormDialog } from '../../components/FormDialog';
 import { Page } from '../../components/Page';
 import { QueryView } from '../../components/QueryView';
 import { Note, Row } from '../../components/Row';
 import { StatusBadge } from '../../components/StatusBadge';
-import { showToast } from '../../components/Toast';
 import { useText } from '../../i18n/language';
 import * as library from '../../i18n/library';
 import styles from './library.module.css';
+import { SubmitDialog } from './SubmitDialog';
 import { TemplateDialog } from './TemplateDialog';
 
 export function TemplateListPage() {
@@ -85,33 +83,5 @@ function TemplateCard({ template, onOpen }: { template: Template; onOpen: (id: s
         {t.author}: {template.authorName}
       </Note>
     </article>
-  );
-}
-
-function SubmitDialog({ onClose }: { onClose: () => void }) {
-  const t = useText(library);
-  const [gitUrl, setGitUrl] = useState('');
-  const [ref, setRef] = useState('');
-  const [path, setPath] = useState('');
-  const [isPublic, setPublic] = useState(false);
-  const submit = useMutation({
-    mutationFn: () => submitTemplate({ gitUrl: gitUrl.trim(), ref: ref.trim(), path: path.trim(), isPublic }),
-    onSuccess: ({ template }) => showToast(t.submitted(template.name)),
-  });
-  return (
-    <FormDialog
-      title={t.submit}
-      action={t.submitAction}
-      onClose={onClose}
-      onSubmit={submit.mutateAsync}
-      isDisabled={!gitUrl.trim()}
-    >
-      <TextField label={t.gitUrl} hint={t.gitUrlHint} value={gitUrl} onChange={setGitUrl} type="url" autoComplete="off" autoFocus />
-      <TextField label={t.gitRef} hint={t.gitRefHint} value={ref} onChange={setRef} autoComplete="off" />
-      <TextField label={t.gitPath} hint={t.gitPathHint} value={path} onChange={setPath} autoComplete="off" />
-      <Checkbox isSelected={isPublic} onChange={setPublic}>
-        {t.isPublic}
-      </Checkbox>
-    </FormDialog>
   );
 }

@@ -1,0 +1,2 @@
+export { de } from './drafts.de';
+export { en } from './drafts.en';
