@@ -379,21 +379,6 @@ async def test_the_disk_of_a_container_is_measured(env: RuntimeEnv) -> None:
     assert env.runtime.disk.read_space().free > 0
 
 
-async def test_the_memory_of_a_container_is_measured(env: RuntimeEnv) -> None:
-    container = await env.container()
-    before = await env.runtime.read_memory([AGENT, "unknown"])
-    if not before:
-        pytest.skip("no control group for memory is delegated to this process")
-    assert before.keys() == {AGENT}
-    hold = "import time; held = b'x' * 50_000_000; time.sleep(60)"
-    await container.exec(["sh", "-c", f'setsid python3 -c "{hold}" > /dev/null 2>&1 < /dev/null &'])
-    async with asyncio.timeout(20):
-        while (await env.runtime.read_memory([AGENT]))[AGENT] < before[AGENT] + 50_000_000:
-            await asyncio.sleep(0.02)
-    await env.runtime.stop(AGENT, grace=0)
-    assert await env.runtime.read_memory([AGENT]) == {}
-
-
 async def test_writes_of_a_container_are_known_also_of_processes_that_ended(env: RuntimeEnv) -> None:
     if not _counts_writes(env.folder):
         pytest.skip("the kernel does not count what is written to this file system")
