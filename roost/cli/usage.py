@@ -23,7 +23,7 @@ class UsageGroup(StrEnum):
 
 def print_usage(
     agent: Annotated[
-        str | None, typer.Argument(metavar="[AGENT]", help="The agent's name or id; all agents without it.")
+        str | None, typer.Argument(metavar="AGENT", help="The agent's name or id; all agents without it.")
     ] = None,
     days: Annotated[int, typer.Option(min=1, max=_DAYS_LIMIT, help="The last days, with today (UTC).")] = 30,
     by: Annotated[UsageGroup, typer.Option(help="What to sum by.")] = UsageGroup.DAY,

@@ -64,3 +64,14 @@ async def test_file_totals(server: RunningServer, tenant: str) -> None:
         await client.post("/v3/files", files={"file": (name, name.encode()), "network": (None, network)})
     totals = (await client.get("/v3/files/totals")).json()["data"]
     assert totals == {"public": {"files": 2, "bytes": 3}, "private": {"files": 1, "bytes": 3}}
+
+
+async def test_memory_of_agents(server: RunningServer, tenant: str) -> None:
+    owner, other = server.client(server.key(tenant)), server.client(server.key(f"{tenant}-other"))
+    agent = (await owner.post("/v0/agents", json={"name": "ada"})).json()["agent"]
+    (measured,) = (await owner.get("/v0/agents/memory")).json()["agents"]
+    assert measured["agentId"] == agent["agentId"]
+    assert measured["memoryBytes"] > 1_000_000
+    assert (await other.get("/v0/agents/memory")).json() == {"agents": []}
+    await owner.delete(f"/v0/agents/{agent['agentId']}")
+    assert (await owner.get("/v0/agents/memory")).json() == {"agents": []}

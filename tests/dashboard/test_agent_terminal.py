@@ -10,6 +10,7 @@ from playwright.async_api import Browser, Locator, Route, expect
 from tests.dashboard.browser import Visit, visiting
 from tests.server import RunningServer
 
+expect.set_options(timeout=20_000)
 WATCH = """
 window.sockets = [];
 window.WebSocket = class extends WebSocket {
@@ -28,6 +29,11 @@ setInterval(() => {
 }, 20);
 """
 
+MIDDLE = """(element) => {
+  const { x, y, width, height } = element.getBoundingClientRect();
+  return [x + width / 2, y + height / 2];
+}"""
+
 
 @asynccontextmanager
 async def terminal_of(
@@ -43,9 +49,7 @@ async def terminal_of(
 
 async def click_output(visit: Visit, text: Locator) -> None:
     """Click where a text is, as its links lie above it."""
-    area = await text.bounding_box()
-    assert area
-    x, y = area["x"] + area["width"] / 2, area["y"] + area["height"] / 2
+    x, y = await text.evaluate(MIDDLE)
     await visit.page.mouse.move(x - 3, y)
     await visit.page.mouse.click(x, y, delay=50)
 
@@ -64,6 +68,7 @@ async def test_shell(browser: Browser, server: RunningServer, agent: dict[str, A
 
         await keyboard.type("sleep 100\n")
         await keyboard.press("Control+c")
+        await expect(rows).to_contain_text(re.compile(r"\^C\s*\S+\$"))  # a prompt
         await keyboard.type("forgotten")
         await keyboard.press("Control+a")
         await keyboard.press("Control+k")  # the shell's key, not the palette's
@@ -71,6 +76,7 @@ async def test_shell(browser: Browser, server: RunningServer, agent: dict[str, A
         await expect(rows).to_contain_text("interrupted-130")
         await expect(page.get_by_role("dialog")).to_have_count(0)
 
+        await expect(rows).to_contain_text(re.compile(r"interrupted-130\s*\S+\$"))
         await keyboard.type("clear; word=kept; (sleep 0.5; echo mean''while) &\n")
         await page.evaluate("window.sockets.at(-1).close()")
         await expect(page.get_by_text("Reconnecting")).to_be_visible()

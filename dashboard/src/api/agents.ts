@@ -3,6 +3,7 @@ import { queryOptions } from '@tanstack/react-query';
 import { api, body } from './client';
 import type { components } from './schema';
 
+const MEMORY_POLL_MS = 15_000;
 export type AgentSummary = components['schemas']['AgentRecord'];
 export type AgentDetail = components['schemas']['AgentDetail'];
 export type AgentState = AgentSummary['status'];
@@ -10,6 +11,16 @@ export type AgentState = AgentSummary['status'];
 export const agentsQuery = queryOptions({
   queryKey: ['agents'],
   queryFn: ({ signal }) => body(api.GET('/v0/agents', { signal })),
+});
+
+/** Bytes of memory by agent, of those that run and whose memory is measured. */
+export const memoryQuery = queryOptions({
+  queryKey: ['agents', 'memory'],
+  refetchInterval: MEMORY_POLL_MS,
+  queryFn: async ({ signal }) => {
+    const { agents } = await body(api.GET('/v0/agents/memory', { signal }));
+    return new Map(agents.map(({ agentId, memoryBytes }) => [agentId, memoryBytes]));
+  },
 });
 
 export const agentQuery = (agentId: string) =>

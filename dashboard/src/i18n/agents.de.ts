@@ -12,6 +12,7 @@ export const de: typeof en = {
   state: 'Zustand',
   engine: 'Engine',
   version: 'Version',
+  memory: 'Arbeitsspeicher',
   activity: 'Letzte Änderung',
   states: {
     starting: 'Startet',

@@ -10,6 +10,7 @@ export const en = {
   state: 'State',
   engine: 'Engine',
   version: 'Version',
+  memory: 'Memory',
   activity: 'Last change',
   states: {
     starting: 'Starting',

@@ -58,6 +58,12 @@ async def list_engines(_: ServiceCaller, runtimes: Engines) -> schemas.EngineLis
     )
 
 
+@router.get("/memory")
+async def list_memory(caller: ServiceCaller, details: Details) -> schemas.AgentMemoryList:
+    """List the memory that the tenant's agents use now, as far as it is known."""
+    return await details.list_memory(caller)
+
+
 @router.get("/{agentId}")
 async def show_agent(caller: ReaderCaller, agent_id: AgentId, details: Details) -> schemas.AgentDetail:
     """Return an agent and the current state of its gateway process."""

@@ -58,6 +58,14 @@ class AgentDetails:
         limit = await self._agents.get_limit(caller.tenant_id)
         return schemas.encode_agent_list(((agent, self._origin(agent.id)) for agent in agents), limit)
 
+    async def list_memory(self, caller: Caller) -> schemas.AgentMemoryList:
+        """Return the memory of the caller's agents that run on this host."""
+        agents = await self._agents.list(caller.tenant_id)
+        used = await self._runtimes.read_memory([agent.id for agent in agents])
+        return schemas.AgentMemoryList(
+            agents=[schemas.AgentMemoryRecord(agent_id=agent_id, memory_bytes=size) for agent_id, size in used.items()]
+        )
+
     async def get_detail(self, caller: Caller, agent_id: str) -> schemas.AgentDetail:
         """Return all about an agent. Raises AgentNotFound."""
         agent = await self._agents.get(agent_id)

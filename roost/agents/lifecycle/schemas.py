@@ -119,6 +119,17 @@ class AgentList(ApiSchema):
     time_credits: None = None
 
 
+class AgentMemoryRecord(ApiSchema):
+    agent_id: str
+    memory_bytes: int = Field(examples=[104857600])
+
+
+class AgentMemoryList(ApiSchema):
+    """Memory that containers use, without reclaimable cache; agents that do not run on this host are absent."""
+
+    agents: Sequence[AgentMemoryRecord]
+
+
 class CreateAgentResponse(ApiSchema):
     """Response to create; an agent that lacks a required item of `missing` starts once it has it."""
 

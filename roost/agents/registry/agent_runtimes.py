@@ -1,6 +1,6 @@
 """Access to agents' wardens, ports of their containers, and their engines' drivers."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 
 from roost.agents.registry.model import Agent
@@ -24,6 +24,10 @@ class AgentRuntimes:
     def port_dialer(self, agent_id: str) -> Dial:
         """Return a function that opens streams to ports of the agent's container."""
         return self.get_warden(agent_id).dial
+
+    async def read_memory(self, agent_ids: Collection[str]) -> Mapping[str, int]:
+        """Return the bytes of memory that agents' containers on this host use, as far as it is known."""
+        return await self._runtime.read_memory(agent_ids)
 
     def list_engines(self) -> Sequence[Engine]:
         """List the installed engines in order of preference."""

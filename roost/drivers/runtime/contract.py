@@ -186,6 +186,13 @@ class Runtime(ABC):
         """
 
     @abstractmethod
+    async def read_memory(self, agent_ids: Collection[str]) -> Mapping[str, int]:
+        """Return the bytes of memory that containers use, by agent, as far as it is known.
+
+        Cache that the kernel can reclaim does not count.
+        """
+
+    @abstractmethod
     async def list_stored(self) -> Collection[str]:
         """Return the ids of agents whose folders are kept here, with or without a container."""
 

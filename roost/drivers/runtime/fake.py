@@ -101,6 +101,10 @@ class FakeRuntime(Runtime):
             await _end(pid, 0)
         return containers
 
+    async def read_memory(self, agent_ids: Collection[str]) -> Mapping[str, int]:
+        running = {agent: found.pid for agent in agent_ids if (found := self._load_container(agent)) and found.pid}
+        return {agent: sum(map(_resident_bytes, {pid, *_descendants(pid)})) for agent, pid in running.items()}
+
     async def list_stored(self) -> Collection[str]:
         return {path.name for path in self._folder.glob("agents/*")}
 
@@ -253,6 +257,13 @@ def _descendants(pid: int) -> set[int]:
     while children := {child for child, parent in parents.items() if parent in tree} - tree:
         tree |= children
     return tree - {pid}
+
+
+def _resident_bytes(pid: int) -> int:
+    try:
+        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:  # it has ended meanwhile
+        return 0
 
 
 def _pids() -> list[int]:

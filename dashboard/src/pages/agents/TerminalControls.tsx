@@ -35,7 +35,6 @@ export function SearchRow({ search, onClose }: { search: SearchAddon; onClose: (
           find(term, true);
         }}
         onKeyDown={press}
-        hint={isFound ? undefined : t.noMatch}
       />
       <Button iconOnly aria-label={t.previous} onPress={() => find(text, true)}>
         <ArrowUp size={17} aria-hidden />
@@ -46,6 +45,7 @@ export function SearchRow({ search, onClose }: { search: SearchAddon; onClose: (
       <Button iconOnly kind="quiet" aria-label={t.closeSearch} onPress={onClose}>
         <X size={17} aria-hidden />
       </Button>
+      <p role="status">{!isFound && t.noMatch}</p>
     </div>
   );
 }

@@ -147,17 +147,17 @@ export function TerminalView({ agentId, onState, onAgain }: Props) {
     <Page title={t.title} lead={lead} actions={actions} fills>
       <div className={styles.layout}>
         {problem !== null && <ErrorPanel error={new Error(problem)} />}
-        {isSearching && widgets && (
-          <SearchRow
-            search={widgets.search}
-            onClose={() => {
-              setSearching(false);
-              widgets.terminal.focus();
-            }}
-          />
-        )}
         <div className={styles.frame}>
           <div ref={host} className={styles.host} />
+          {isSearching && widgets && (
+            <SearchRow
+              search={widgets.search}
+              onClose={() => {
+                setSearching(false);
+                widgets.terminal.focus();
+              }}
+            />
+          )}
         </div>
         {isOver && (
           <div className={styles.end}>

@@ -4,9 +4,10 @@ import { useVirtualizer } from '@tanstack/react-virtual';
 import { Plus } from 'lucide-react';
 import { useMemo, useRef, useState } from 'react';
 
-import { agentsQuery, type AgentSummary } from '../../api/agents';
+import { agentsQuery, memoryQuery, type AgentSummary } from '../../api/agents';
 import { useMay } from '../../app/useSession';
 import { buttonClass } from '../../components/Button';
+import { formatBytes } from '../../components/bytes';
 import { EmptyState } from '../../components/EmptyState';
 import { ErrorPanel } from '../../components/ErrorPanel';
 import { TextField } from '../../components/Field';
@@ -14,7 +15,7 @@ import { Page } from '../../components/Page';
 import { Skeleton } from '../../components/Skeleton';
 import { Timestamp } from '../../components/Timestamp';
 import * as agents from '../../i18n/agents';
-import { useText } from '../../i18n/language';
+import { useLanguage, useText } from '../../i18n/language';
 import { AgentStatus } from './AgentStatus';
 import styles from './list.module.css';
 
@@ -53,6 +54,7 @@ export function AgentListPage() {
 /** A virtual list: only the rows in view exist, whatever the number of agents. */
 function AgentTable({ all }: { all: readonly AgentSummary[] }) {
   const t = useText(agents);
+  const { data: memory } = useQuery(memoryQuery);
   const [filter, setFilter] = useState('');
   const frame = useRef<HTMLDivElement>(null);
   const rows = useMemo(() => {
@@ -80,6 +82,7 @@ function AgentTable({ all }: { all: readonly AgentSummary[] }) {
               <span role="columnheader">{t.name}</span>
               <span role="columnheader">{t.state}</span>
               <span role="columnheader">{t.engine}</span>
+              <span role="columnheader">{t.memory}</span>
               <span role="columnheader">{t.activity}</span>
             </div>
           </div>
@@ -92,7 +95,7 @@ function AgentTable({ all }: { all: readonly AgentSummary[] }) {
                 className={`${styles.row} ${styles.agent}`}
                 style={{ height: item.size, transform: `translateY(${item.start}px)` }}
               >
-                <AgentCells agent={rows[item.index]!} />
+                <AgentCells agent={rows[item.index]!} memory={memory?.get(rows[item.index]!.agentId)} />
               </div>
             ))}
           </div>
@@ -103,7 +106,8 @@ function AgentTable({ all }: { all: readonly AgentSummary[] }) {
   );
 }
 
-function AgentCells({ agent }: { agent: AgentSummary }) {
+function AgentCells({ agent, memory }: { agent: AgentSummary; memory: number | undefined }) {
+  const { language } = useLanguage();
   return (
     <>
       <span role="cell" className={styles.name}>
@@ -118,6 +122,9 @@ function AgentCells({ agent }: { agent: AgentSummary }) {
       </span>
       <span role="cell" className={styles.engine}>
         {agent.engine} <small>{agent.agentVersion}</small>
+      </span>
+      <span role="cell" className={styles.when}>
+        {memory === undefined ? '-' : formatBytes(memory, language)}
       </span>
       <span role="cell" className={styles.when}>
         <Timestamp at={agent.updatedAt} />

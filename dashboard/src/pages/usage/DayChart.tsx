@@ -3,6 +3,7 @@ import { Table, type Column } from '../../components/Table';
 import { useText } from '../../i18n/language';
 import * as usage from '../../i18n/usage';
 import styles from './usage.module.css';
+import { useFormats } from './useFormats';
 
 interface Props {
   label: string;
@@ -17,8 +18,9 @@ interface Props {
 /** A chart of days, and the same numbers as a table that opens. */
 export function DayChart({ label, days, series, format, exact }: Props) {
   const t = useText(usage);
+  const { day } = useFormats();
   const columns: Column<number>[] = [
-    { id: 'day', title: t.day, cell: (index) => days[index] },
+    { id: 'day', title: t.day, cell: (index) => day(days[index]!) },
     ...series.map(
       ({ title, values }): Column<number> => ({ id: title, title, align: 'end', cell: (index) => exact(values[index]!) }),
     ),

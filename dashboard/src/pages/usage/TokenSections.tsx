@@ -10,7 +10,7 @@ import { useText } from '../../i18n/language';
 import * as usage from '../../i18n/usage';
 import { DayChart } from './DayChart';
 import styles from './usage.module.css';
-import { useNumbers } from './useNumbers';
+import { useFormats } from './useFormats';
 
 interface Props {
   report: UsageReport;
@@ -23,7 +23,7 @@ interface Props {
 /** Tokens by day, model and agent. */
 export function TokenSections({ report, action, nameAgent }: Props) {
   const t = useText(usage);
-  const { short, exact } = useNumbers();
+  const { short, exact } = useFormats();
   const days = useMemo(() => report.days.map(({ day }) => day), [report]);
   const series = useMemo(
     (): Series[] => [
@@ -73,7 +73,7 @@ interface CountProps<Row> {
 
 function CountTable<Row extends UsageCount>({ title, name, rows, label, rowKey }: CountProps<Row>) {
   const t = useText(usage);
-  const { exact } = useNumbers();
+  const { exact } = useFormats();
   const columns: Column<Row>[] = [
     { id: 'name', title: name, cell: (row) => <span className={styles.name}>{label(row)}</span> },
     { id: 'prompt', title: t.promptShort, align: 'end', cell: ({ promptTokens }) => exact(promptTokens) },

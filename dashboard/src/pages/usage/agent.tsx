@@ -11,11 +11,13 @@ import { useText } from '../../i18n/language';
 import * as usage from '../../i18n/usage';
 import { PeriodPicker } from './PeriodPicker';
 import { TokenSections } from './TokenSections';
+import { useFormats } from './useFormats';
 
 const route = getRouteApi('/shell/agents/$id/usage');
 
 export function AgentUsagePage() {
   const t = useText(usage);
+  const { day } = useFormats();
   const { id } = route.useParams();
   const { days: period = DEFAULT_PERIOD } = route.useSearch();
   const navigate = route.useNavigate();
@@ -29,7 +31,7 @@ export function AgentUsagePage() {
   return (
     <Page
       title={t.title}
-      lead={tokens.data && t.lead(tokens.data.from, tokens.data.to)}
+      lead={tokens.data && t.lead(day(tokens.data.from), day(tokens.data.to))}
       actions={<PeriodPicker period={period} onChange={(days) => void navigate({ search: { days } })} />}
     >
       <Loaded query={tokens}>{(report) => <TokenSections report={report} action={action} />}</Loaded>

@@ -17,12 +17,13 @@ import { DayChart } from './DayChart';
 import { PeriodPicker } from './PeriodPicker';
 import { TokenSections } from './TokenSections';
 import styles from './usage.module.css';
-import { useNumbers } from './useNumbers';
+import { useFormats } from './useFormats';
 
 const route = getRouteApi('/shell/usage');
 
 export function UsagePage() {
   const t = useText(usage);
+  const { day } = useFormats();
   const { days: period = DEFAULT_PERIOD } = route.useSearch();
   const navigate = route.useNavigate();
   const tokens = useQuery(usageQuery(period));
@@ -46,7 +47,7 @@ export function UsagePage() {
   return (
     <Page
       title={t.title}
-      lead={tokens.data && t.lead(tokens.data.from, tokens.data.to)}
+      lead={tokens.data && t.lead(day(tokens.data.from), day(tokens.data.to))}
       actions={<PeriodPicker period={period} onChange={(days) => void navigate({ search: { days } })} />}
     >
       <Loaded query={tokens}>
@@ -60,7 +61,7 @@ export function UsagePage() {
 
 function StorageSection() {
   const t = useText(usage);
-  const { exact, bytes } = useNumbers();
+  const { exact, bytes } = useFormats();
   const limits = useQuery(limitsQuery);
   const totals = useQuery(totalsQuery);
   const describe = ({ files, bytes: size }: { files: number; bytes: number }) => t.files(exact(files), bytes(size), files === 1);
@@ -116,7 +117,7 @@ interface GatewayPeriod {
 
 function GatewayCharts({ periods }: { periods: readonly GatewayPeriod[] }) {
   const t = useText(usage);
-  const { exact, short, bytes } = useNumbers();
+  const { exact, short, bytes } = useFormats();
   const days = useMemo(() => periods.map((one) => one.period_start_time), [periods]);
   const requests = useMemo(
     (): Series[] => [{ title: t.gatewayRequest, shade: 'strong', values: periods.map((one) => one.requests) }],

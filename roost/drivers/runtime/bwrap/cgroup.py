@@ -164,6 +164,17 @@ def count_oom_kills(groups: Iterable[Path]) -> int:
     return 0
 
 
+def used_memory(groups: Iterable[Path]) -> int | None:
+    """Return the bytes of memory that a container uses without reclaimable cache, None if it is unknown."""
+    for group in groups:
+        for total, cache in (("memory.current", "inactive_file"), ("memory.usage_in_bytes", "total_inactive_file")):
+            if used := _read_words(group / total):
+                stat = _read_words(group / "memory.stat")
+                cached = int(stat[stat.index(cache) + 1]) if cache in stat else 0
+                return max(0, int(used[0]) - cached)
+    return None
+
+
 def _test_controller(controller: CgroupController) -> None:
     if controller.version == 2:
         _delegate(controller)

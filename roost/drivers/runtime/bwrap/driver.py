@@ -8,7 +8,7 @@ mark but without a record belongs to an interrupted start, and is killed.
 import asyncio
 import os
 import signal
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from weakref import WeakValueDictionary
 
@@ -103,6 +103,11 @@ class BwrapRuntime(Runtime):
             await _kill_all([process for _, process in orphans])
         launch.reap_monitors()
         return [found.to_container() for found in records if found.is_alive()]
+
+    async def read_memory(self, agent_ids: Collection[str]) -> Mapping[str, int]:
+        groups = {agent_id: self._starter.control_groups(agent_id) for agent_id in agent_ids}
+        used = await asyncio.to_thread(lambda: {agent: cgroup.used_memory(found) for agent, found in groups.items()})
+        return {agent: size for agent, size in used.items() if size is not None}
 
     async def list_stored(self) -> Collection[str]:
         return self._paths.list_stored()

@@ -113,6 +113,21 @@ def test_oom_kills_are_counted(tmp_path: Path, file: str, content: str) -> None:
     assert cgroup.count_oom_kills([tmp_path / "other", tmp_path]) == 3
 
 
+@pytest.mark.parametrize(
+    ("file", "stat"),
+    [
+        ("memory.usage_in_bytes", "inactive_file 10\ntotal_inactive_file 400\n"),
+        ("memory.current", "anon 5\ninactive_file 400\n"),
+    ],
+)
+def test_used_memory_is_without_reclaimable_cache(tmp_path: Path, file: str, stat: str) -> None:
+    assert cgroup.used_memory([tmp_path]) is None
+    (tmp_path / file).write_text("1000\n")
+    assert cgroup.used_memory([tmp_path / "other", tmp_path]) == 1000
+    (tmp_path / "memory.stat").write_text(stat)
+    assert cgroup.used_memory([tmp_path]) == 600
+
+
 def test_groups_that_are_not_empty_stay(tmp_path: Path) -> None:
     (tmp_path / "full/child").mkdir(parents=True)
     (tmp_path / "empty").mkdir()
