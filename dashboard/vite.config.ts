@@ -1,5 +1,6 @@
 import optimizeLocales from '@react-aria/optimize-locales-plugin';
 import react from '@vitejs/plugin-react';
+import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vite';
 
 /** Where `npm run dev` finds a server. It gets its own origin, so that sessions work through the proxy. */
@@ -8,6 +9,14 @@ const target = { target: server, changeOrigin: true, ws: true, headers: { Origin
 
 export default defineConfig({
   plugins: [react(), { ...optimizeLocales.vite({ locales: ['en-US', 'de-DE'] }), enforce: 'pre' }],
+  resolve: {
+    alias: {
+      // Its form for browsers decodes by `innerHTML`, which the content security policy forbids.
+      'decode-named-character-reference': fileURLToPath(
+        import.meta.resolve('decode-named-character-reference').replace(/index(\.dom)?\.js$/, 'index.js'),
+      ),
+    },
+  },
   build: {
     outDir: '../roost/hosts/dashboard/static',
     emptyOutDir: true,

@@ -5,7 +5,6 @@ import ssl
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -65,7 +64,8 @@ ATTACKS = """async ({ target, agentId }) => {
     await outcome('socket ' + path.split('/').at(-1), () => socket(path));
   }
   await outcome('script', () => element('script', { src: url('/v0/agents') }));
-  await outcome('module', () => element('script', { src: url('/v0/session'), type: 'module', crossOrigin: 'use-credentials' }));
+  const module = { src: url('/v0/session'), type: 'module', crossOrigin: 'use-credentials' };
+  await outcome('module', () => element('script', module));
   await outcome('style', () => element('link', { rel: 'stylesheet', href: url('/v0/agents') }));
   await outcome('picture', () => element('img', { src: url('/favicon.svg') }));
   await outcome('service worker', () => navigator.serviceWorker.register(url('/assets/x.js')).then(() => 'registered'));
@@ -103,6 +103,10 @@ TOSS = """(domain) => {
       }
     }
   }
+}"""
+SIGN_IN = """({ target, code }) => {
+  const options = { method: 'POST', mode: 'no-cors', credentials: 'include', body: JSON.stringify({ code }) };
+  return fetch(`${target}/v0/session`, options);
 }"""
 HARMLESS = {"refused", "opaque", "sent", ""}
 
@@ -225,7 +229,7 @@ async def public(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Neig
 @pytest.fixture(scope="module")
 async def browser() -> AsyncIterator[Browser]:
     """A browser that finds all names of the tests on this machine."""
-    async with chromium(f"--host-resolver-rules=MAP *.example 127.0.0.1") as browser:
+    async with chromium("--host-resolver-rules=MAP *.example 127.0.0.1") as browser:
         yield browser
 
 
@@ -327,11 +331,7 @@ async def test_no_site_signs_a_browser_in(browser: Browser, public: Neighbourhoo
         hostile = await context.new_page()
         await hostile.goto(public.pages[kind])
         body = {"target": public.dashboard, "code": link.partition("#code=")[2]}
-        await hostile.evaluate(
-            "({target, code}) => fetch(target + '/v0/session', { method: 'POST', mode: 'no-cors', credentials: 'include', "
-            "body: JSON.stringify({ code }) })",
-            body,
-        )
+        await hostile.evaluate(SIGN_IN, body)
         assert await _tenant(dashboard) == "acme"
         await hostile.evaluate("(link) => { location = link }", link)
         await expect(hostile.get_by_role("heading", name="Sign in again?")).to_be_visible()
