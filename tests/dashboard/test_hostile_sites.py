@@ -325,7 +325,7 @@ async def test_a_name_that_turned_to_this_machine_is_no_address_of_the_server(
 
 @pytest.mark.parametrize("kind", ["another site", "an agent"])
 async def test_no_site_signs_a_browser_in(browser: Browser, public: Neighbourhood, kind: str) -> None:
-    """Whoever gets a person into an account of their own reads what is entered there."""
+    """A person who is signed in to the account of an attacker enters secrets that the attacker reads."""
     async with signed_in(browser, public) as (context, dashboard):
         link = await public.link("mallory")
         hostile = await context.new_page()
