@@ -1,7 +1,7 @@
 """Run the benchmarks: `make bench` for all but the long one, git-large; `python -m bench NAME...` for some.
 
 Names: containers, agents, skills, templates, hub, api, records, scans, logs, events, edge, domains, tasks, snapshots,
-git, git-large, storage, uploads, gateway, payments, vectors, terminal.
+git, git-large, storage, uploads, gateway, payments, vectors, terminal, dashboard.
 """
 
 import sys
@@ -13,6 +13,7 @@ from bench import (
     agents,
     api,
     containers,
+    dashboard,
     domains,
     edge,
     events,
@@ -57,6 +58,7 @@ _BENCHMARKS: Mapping[str, Callable[[Path], Sequence[Row]]] = {
     "payments": payments.run,
     "vectors": vectors.run,
     "terminal": terminal.run,
+    "dashboard": dashboard.run,
 }
 _LONG = frozenset({"git-large"})
 """Benchmarks of some minutes, which run by name only."""

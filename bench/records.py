@@ -29,9 +29,9 @@ _UNTRIED = "Never started"
 
 
 def run(folder: Path) -> Sequence[Row]:
-    _fill(folder / "data")
+    fill_agents(folder / "data")
     with up(folder / "data", "--no-first-agent") as server, server.client() as client:
-        until(lambda: _have_all_failed(server.agents()), every=0.5)
+        until(lambda: have_all_failed(server.agents()), every=0.5)
         listed = median_ms(lambda: client.get("/v0/agents").raise_for_status(), _LISTS, warm=5)
         created = _secrets(client)
     bare = measure_bare_asgi()
@@ -41,12 +41,12 @@ def run(folder: Path) -> Sequence[Row]:
     ]
 
 
-def _have_all_failed(agents: Iterable[Mapping[str, Any]]) -> bool:
+def have_all_failed(agents: Iterable[Mapping[str, Any]]) -> bool:
     """Return whether the server has tried to start every agent, so that its queue is empty."""
     return all(agent["status"] == AgentState.FAILED and agent["statusReason"] != _UNTRIED for agent in agents)
 
 
-def _fill(data: Path) -> None:
+def fill_agents(data: Path) -> None:
     """Add agents that exist in the database only; a list reads nothing else."""
     settings = config.load_settings({"ROOST_DATA": str(data)})
     db, host = app.open_database(settings), load_host_identity(settings.data).id

@@ -1,5 +1,6 @@
 import optimizeLocales from '@react-aria/optimize-locales-plugin';
 import react from '@vitejs/plugin-react';
+import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vite';
 
 import { thirdPartyNotices } from './notices';
@@ -14,6 +15,14 @@ export default defineConfig({
     { ...optimizeLocales.vite({ locales: ['en-US', 'de-DE'] }), enforce: 'pre' },
     thirdPartyNotices('third-party-notices.txt'),
   ],
+  resolve: {
+    alias: {
+      // Its form for browsers decodes by `innerHTML`, which the content security policy forbids.
+      'decode-named-character-reference': fileURLToPath(
+        import.meta.resolve('decode-named-character-reference').replace(/index(\.dom)?\.js$/, 'index.js'),
+      ),
+    },
+  },
   build: {
     outDir: '../roost/hosts/dashboard/static',
     emptyOutDir: true,

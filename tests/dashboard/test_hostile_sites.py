@@ -64,7 +64,8 @@ ATTACKS = """async ({ target, agentId }) => {
     await outcome('socket ' + path.split('/').at(-1), () => socket(path));
   }
   await outcome('script', () => element('script', { src: url('/v0/agents') }));
-  await outcome('module', () => element('script', { src: url('/v0/session'), type: 'module', crossOrigin: 'use-credentials' }));
+  const module = { src: url('/v0/session'), type: 'module', crossOrigin: 'use-credentials' };
+  await outcome('module', () => element('script', module));
   await outcome('style', () => element('link', { rel: 'stylesheet', href: url('/v0/agents') }));
   await outcome('picture', () => element('img', { src: url('/favicon.svg') }));
   await outcome('service worker', () => navigator.serviceWorker.register(url('/assets/x.js')).then(() => 'registered'));
@@ -102,6 +103,10 @@ TOSS = """(domain) => {
       }
     }
   }
+}"""
+SIGN_IN = """({ target, code }) => {
+  const options = { method: 'POST', mode: 'no-cors', credentials: 'include', body: JSON.stringify({ code }) };
+  return fetch(`${target}/v0/session`, options);
 }"""
 HARMLESS = {"refused", "opaque", "sent", ""}
 
@@ -320,17 +325,13 @@ async def test_a_name_that_turned_to_this_machine_is_no_address_of_the_server(
 
 @pytest.mark.parametrize("kind", ["another site", "an agent"])
 async def test_no_site_signs_a_browser_in(browser: Browser, public: Neighbourhood, kind: str) -> None:
-    """Whoever gets a person into an account of their own reads what is entered there."""
+    """A person who is signed in to the account of an attacker enters secrets that the attacker reads."""
     async with signed_in(browser, public) as (context, dashboard):
         link = await public.link("mallory")
         hostile = await context.new_page()
         await hostile.goto(public.pages[kind])
         body = {"target": public.dashboard, "code": link.partition("#code=")[2]}
-        await hostile.evaluate(
-            "({target, code}) => fetch(target + '/v0/session', { method: 'POST', mode: 'no-cors', credentials: 'include', "
-            "body: JSON.stringify({ code }) })",
-            body,
-        )
+        await hostile.evaluate(SIGN_IN, body)
         assert await _tenant(dashboard) == "acme"
         await hostile.evaluate("(link) => { location = link }", link)
         await expect(hostile.get_by_role("heading", name="Sign in again?")).to_be_visible()

@@ -1,9 +1,12 @@
 """The first steps of a user: start the server, talk to the first agent, stop, start again."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
+from playwright.async_api import expect
 
+from tests.dashboard.browser import chromium
 from tests.journeys.server_process import Up, until, up
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(300)]
@@ -19,6 +22,7 @@ def test_the_first_agent_answers_and_is_found_again(tmp_path: Path) -> None:
         assert said.returncode == 0, said.stderr
         assert "Good morning" in said.stdout
         assert "stand-in" in said.stdout
+        asyncio.run(_talk_in_a_browser(server.roost("dashboard", "--print").stdout.strip(), "Good evening"))
         server.roost("agents", "exec", agent["agentId"], "--", "sh", "-c", "echo kept > kept.txt")
         wardens = server.warden_pids()
         assert len(wardens) == 1
@@ -39,11 +43,25 @@ def test_hermes_too_and_both_use_tools_for_real(tmp_path: Path) -> None:
             agent = server.create(f"A {engine}", engine)
             said = server.roost("chat", f"A {engine}", "Are you there?")
             assert "Are you there?" in said.stdout, said.stderr
+            asyncio.run(_talk_in_a_browser(server.roost("dashboard", "--print").stdout.strip(), f"Hi {engine}"))
             order = f'/tool {tool} {{"command": "echo from {engine} > made.txt"}}'
             assert server.roost("chat", agent["agentId"], order).returncode == 0
             with server.agent_client(agent) as own:
                 made = until(lambda own=own: _text(own, "made.txt"), 30)
             assert made == f"from {engine}\n"
+
+
+async def _talk_in_a_browser(link: str, text: str) -> None:
+    """Open the link and talk to the agent that Home offers; the answer streams through its engine."""
+    async with chromium() as browser:
+        page = await browser.new_page()
+        await page.goto(link)
+        await page.get_by_label("Message", exact=True).fill(text)
+        await page.get_by_role("button", name="Send").click()
+        answer = page.get_by_role("article").last
+        await expect(answer.get_by_text(text)).to_be_visible(timeout=60_000)
+        await expect(answer.get_by_text("stand-in")).to_be_visible()
+        await expect(page.get_by_role("alert")).to_have_count(0)
 
 
 def _text(own, path: str) -> str | None:

@@ -1,4 +1,4 @@
-import { memo } from 'react';
+import { memo, type ReactNode } from 'react';
 import ReactMarkdown, { type Components } from 'react-markdown';
 import remarkGfm from 'remark-gfm';
 
@@ -9,11 +9,7 @@ import styles from './Markdown.module.css';
 
 const PLUGINS = [remarkGfm];
 const COMPONENTS: Components = {
-  a: ({ href, children }) => (
-    <a href={href} target="_blank" rel="noopener noreferrer nofollow">
-      {children}
-    </a>
-  ),
+  a: ({ href, children }) => <SafeLink address={href}>{children}</SafeLink>,
   img: ({ src, alt }) => <ImageLink src={typeof src === 'string' ? src : ''} alt={alt ?? ''} />,
   pre: ({ node }) => <CodeBlock code={textOf(node).replace(/\n$/, '')} />,
   table: ({ children }) => (
@@ -26,9 +22,15 @@ const COMPONENTS: Components = {
 /** An image of a message as a link: loading it would tell a foreign server who reads. */
 function ImageLink({ src, alt }: { src: string; alt: string }) {
   const t = useText(chat);
+  return <SafeLink address={src}>{t.image(alt)}</SafeLink>;
+}
+
+/** A link that opens a window of its own. An address that is no web or mail address arrives empty: it is text. */
+function SafeLink({ address, children }: { address: string | undefined; children: ReactNode }) {
+  if (!address) return children;
   return (
-    <a href={src} target="_blank" rel="noopener noreferrer nofollow">
-      {t.image(alt)}
+    <a href={address} target="_blank" rel="noopener noreferrer nofollow">
+      {children}
     </a>
   );
 }

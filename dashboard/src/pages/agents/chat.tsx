@@ -11,13 +11,13 @@ import { Button } from '../../components/Button';
 import { EmptyState } from '../../components/EmptyState';
 import { ErrorPanel } from '../../components/ErrorPanel';
 import { Page } from '../../components/Page';
+import { useFollowEnd } from '../../components/useFollowEnd';
 import * as chat from '../../i18n/chat';
 import { useText } from '../../i18n/language';
 import { MessageView } from './MessageView';
 import styles from './chat.module.css';
 
 const route = getRouteApi('/shell/agents/$id/chat');
-const END_PIXELS = 60;
 const TYPICAL_PIXELS = 90;
 
 export function AgentChatPage() {
@@ -76,7 +76,6 @@ interface ListProps {
 function MessageList({ messages, name, onRetry }: ListProps) {
   const t = useText(chat);
   const frame = useRef<HTMLDivElement>(null);
-  const [isAtEnd, setAtEnd] = useState(true);
   const virtual = useVirtualizer({
     count: messages.length,
     getScrollElement: () => frame.current,
@@ -85,17 +84,12 @@ function MessageList({ messages, name, onRetry }: ListProps) {
     overscan: 6,
   });
   const total = virtual.getTotalSize();
-  const toEnd = () => frame.current?.scrollTo({ top: frame.current.scrollHeight });
-  useEffect(() => {
-    if (isAtEnd) toEnd();
-  }, [isAtEnd, total, messages.length]);
-  const follow = () => {
-    const { scrollHeight = 0, scrollTop = 0, clientHeight = 0 } = frame.current ?? {};
-    setAtEnd(scrollHeight - scrollTop - clientHeight < END_PIXELS);
-  };
+  const { isAtEnd, onScroll, follow } = useFollowEnd(frame, `${total} ${messages.length}`);
+  const asked = messages.findLast(({ role }) => role === 'user')?.id;
+  useEffect(follow, [asked, follow]); // who asks wants to see the answer
   return (
     <div className={styles.scroller}>
-      <div ref={frame} className={styles.frame} onScroll={follow} tabIndex={0} role="log" aria-label={t.title(name)}>
+      <div ref={frame} className={styles.frame} onScroll={onScroll} tabIndex={0} role="log" aria-label={t.title(name)}>
         <div className={styles.messages} style={{ height: total }}>
           {virtual.getVirtualItems().map((item) => (
             <div
@@ -116,7 +110,7 @@ function MessageList({ messages, name, onRetry }: ListProps) {
       </div>
       {!isAtEnd && (
         <div className={styles.latest}>
-          <Button onPress={toEnd}>
+          <Button onPress={follow}>
             <ArrowDown size={16} aria-hidden /> {t.latest}
           </Button>
         </div>

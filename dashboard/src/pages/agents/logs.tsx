@@ -11,6 +11,7 @@ import { TextField } from '../../components/Field';
 import { Page } from '../../components/Page';
 import { Select } from '../../components/Select';
 import { StatusBadge, type Tone } from '../../components/StatusBadge';
+import { useFollowEnd } from '../../components/useFollowEnd';
 import { useText } from '../../i18n/language';
 import * as logs from '../../i18n/logs';
 import styles from './logs.module.css';
@@ -18,7 +19,6 @@ import styles from './logs.module.css';
 const route = getRouteApi('/shell/agents/$id/logs');
 const TONES: Record<LogState, Tone> = { connecting: 'busy', live: 'ok', retrying: 'warn', failed: 'danger' };
 const ROW_PIXELS = 22;
-const END_PIXELS = 40;
 
 export function AgentLogsPage() {
   const { id } = route.useParams();
@@ -89,7 +89,7 @@ function LogView({ stream, agentId }: { stream: LogStream; agentId: string }) {
 function Lines({ lines, empty }: { lines: readonly LogLine[]; empty: string }) {
   const t = useText(logs);
   const frame = useRef<HTMLDivElement>(null);
-  const [isAtEnd, setAtEnd] = useState(true);
+  const { isAtEnd, onScroll, follow } = useFollowEnd(frame, lines);
   const virtual = useVirtualizer({
     count: lines.length,
     getScrollElement: () => frame.current,
@@ -97,19 +97,9 @@ function Lines({ lines, empty }: { lines: readonly LogLine[]; empty: string }) {
     getItemKey: (index) => lines[index]!.id,
     overscan: 20,
   });
-  const toEnd = () => {
-    if (frame.current) frame.current.scrollTop = frame.current.scrollHeight;
-  };
-  useEffect(() => {
-    if (isAtEnd) toEnd();
-  }, [lines, isAtEnd]);
-  const scroll = () => {
-    const { scrollTop, clientHeight, scrollHeight } = frame.current!;
-    setAtEnd(scrollHeight - scrollTop - clientHeight < END_PIXELS);
-  };
   return (
     <div className={styles.scroller}>
-      <div ref={frame} className={styles.frame} onScroll={scroll} tabIndex={0} role="log" aria-live="off" aria-label={t.title}>
+      <div ref={frame} className={styles.frame} onScroll={onScroll} tabIndex={0} role="log" aria-live="off" aria-label={t.title}>
         {lines.length === 0 && <p className={styles.empty}>{empty}</p>}
         <div className={styles.lines} style={{ height: virtual.getTotalSize() }}>
           {virtual.getVirtualItems().map((item) => (
@@ -119,7 +109,7 @@ function Lines({ lines, empty }: { lines: readonly LogLine[]; empty: string }) {
       </div>
       {!isAtEnd && (
         <div className={styles.latest}>
-          <Button onPress={toEnd}>
+          <Button onPress={follow}>
             <ArrowDown size={16} aria-hidden /> {t.latest}
           </Button>
         </div>

@@ -1,0 +1,125 @@
+"""The dashboard in a browser: its first view, and long lists that are scrolled, compared with an empty page.
+
+A list is scrolled for some seconds by a step per frame. A frame of more than 50 ms is one that people notice; a task is
+the longest time during which the page could not react. The empty page has no content but its height.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from playwright.async_api import Page
+
+from bench.records import fill_agents, have_all_failed
+from bench.table import Row
+from tests.dashboard.browser import chromium
+from tests.dashboard.test_agent_logs import KEEP_SOCKETS, SEND_LINES
+from tests.journeys.server_process import Up, until, up
+
+_LINES = 10_000
+_SCROLL_MS = 4_000
+_STEP_PIXELS = 90
+_KIB = 1024
+_WATCH_START = """
+window.longest = 0;
+new PerformanceObserver((list) => {
+  for (const { duration } of list.getEntries()) window.longest = Math.max(window.longest, duration);
+}).observe({ type: 'longtask', buffered: true });
+const look = () => {
+  if (document.querySelector('main h1') && !document.querySelector('[aria-busy]')) window.ready = performance.now();
+  else requestAnimationFrame(look);
+};
+requestAnimationFrame(look);
+"""
+_SCROLL = """async ([selector, milliseconds, step]) => {
+  const element = selector ? document.querySelector(selector) : document.scrollingElement;
+  const frames = [];
+  window.longest = 0;
+  const began = performance.now();
+  for (let last = began; last - began < milliseconds;) {
+    const now = await new Promise(requestAnimationFrame);
+    frames.push(now - last);
+    last = now;
+    element.scrollTop += step;
+    if (element.scrollTop + element.clientHeight >= element.scrollHeight - 1) element.scrollTop = 0;
+  }
+  frames.shift();
+  const late = frames.filter((one) => one > 50).length;
+  return { late: (100 * late) / frames.length, longest: window.longest };
+}"""
+
+
+def run(folder: Path) -> Sequence[Row]:
+    fill_agents(folder / "data")
+    with up(folder / "data", "--no-first-agent") as server:
+        until(lambda: have_all_failed(server.agents()), every=0.5)
+        return asyncio.run(_measure(server))
+
+
+async def _measure(server: Up) -> list[Row]:
+    async with chromium() as browser:
+        page = await browser.new_page(viewport={"width": 1280, "height": 800})
+        await page.add_init_script(_WATCH_START)
+        await page.add_init_script(KEEP_SOCKETS)
+        empty = await _measure_empty(page)
+        origin = await _sign_in(page, server)
+        size, ready = await _measure_start(page, f"{origin}/agents")
+        rows = [
+            Row("dashboard: first view, compressed", size, "KiB", "limit", 250, "<= 250 KiB"),
+            Row("dashboard: until the list of 1,000 agents shows", ready, "ms", "limit", 1000, "< 1 s"),
+        ]
+        rows += _rows("1,000 agents", await _scroll(page, "main [role=region]"), empty)
+        await page.goto(f"{origin}/agents/{server.agents()[0]['agentId']}/logs")
+        await page.get_by_role("main").get_by_text("Live", exact=True).wait_for()
+        await page.evaluate(SEND_LINES, _LINES)
+        await page.get_by_text(f"{_LINES} lines").wait_for()
+        return rows + _rows(f"a log of {_LINES:,} lines", await _scroll(page, "[role=log]"), empty)
+
+
+async def _measure_empty(page: Page) -> dict[str, float]:
+    await page.goto("data:text/html,<main style='height:1000000px'><h1>Empty</h1>")
+    return await _scroll(page, "")
+
+
+async def _sign_in(page: Page, server: Up) -> str:
+    link = server.roost("dashboard", "--print").stdout.strip()
+    await page.goto(link)
+    await page.get_by_role("heading", name="Home").wait_for()
+    return link.partition("/login")[0]
+
+
+async def _measure_start(page: Page, url: str) -> tuple[float, float]:
+    """Return the size of all files and the time of a first visit, without a cache."""
+    session = await page.context.new_cdp_session(page)
+    await session.send("Network.enable")
+    await session.send("Network.setCacheDisabled", {"cacheDisabled": True})
+    sizes: dict[str, float] = {}
+    own: set[str] = set()
+
+    def note(event: dict[str, Any]) -> None:
+        sizes[event["requestId"]] = event["encodedDataLength"]
+
+    def begin(event: dict[str, Any]) -> None:
+        if event["type"] in {"Document", "Script", "Stylesheet"}:
+            own.add(event["requestId"])
+
+    session.on("Network.loadingFinished", note)
+    session.on("Network.responseReceived", begin)
+    await page.goto(url)
+    await page.wait_for_function("() => window.ready")
+    ready = await page.evaluate("window.ready")
+    await session.detach()
+    return sum(size for request, size in sizes.items() if request in own) / _KIB, ready
+
+
+async def _scroll(page: Page, selector: str) -> dict[str, float]:
+    return await page.evaluate(_SCROLL, [selector, _SCROLL_MS, _STEP_PIXELS])
+
+
+def _rows(what: str, found: dict[str, float], empty: dict[str, float]) -> list[Row]:
+    name = f"dashboard: scroll {what}"
+    return [
+        Row(f"{name}, frames over 50 ms", found["late"], "%", "empty page", empty["late"], "<= 1 %"),
+        Row(f"{name}, longest task", found["longest"], "ms", "empty page", empty["longest"], "<= 100 ms"),
+    ]
