@@ -49,6 +49,16 @@ def list_agents(data: Data = None, output: FleetOutput = OutputFormat.TABLE) -> 
     print_rows(agents, _COLUMNS, output)
 
 
+@commands.command("memory")
+def list_memory(data: Data = None, output: Output = OutputFormat.TABLE) -> None:
+    """List the memory (bytes) that your running agents use now."""
+    server = load_session(data)
+    names = {agent["agentId"]: agent["name"] for agent in server.call("GET", "/v0/agents")["agents"]}
+    used = server.call("GET", "/v0/agents/memory")["agents"]
+    rows = [{"name": names.get(row["agentId"]), **row} for row in used]
+    print_rows(rows, ("agentId", "name", "memoryBytes"), output)
+
+
 @commands.command()
 def create(
     name: Annotated[

@@ -44,6 +44,7 @@ roost agents create --template reader --attach-secrets
 roost agents show Ada -o json
 roost agents update Ada --description "Reads articles" --emoji ""
 roost agents status Ada
+roost agents memory
 roost agents engines
 roost agents fork Ada Bea
 roost agents fork Ada Bea --snapshot before-update
@@ -74,6 +75,14 @@ roost config validate Ada openclaw.json
 roost engines list --available
 roost engines install hermes
 roost engines remove openclaw@2026.9.6
+roost system show
+roost system checks -o json
+roost system engines
+roost models list Ada
+roost models servers
+roost models use Ada ollama/qwen3:8b
+roost usage
+roost usage Ada --days 7
 roost hosts list
 roost hosts remove 4f1d1c52
 roost hub search pdf tables --limit 5
@@ -151,6 +160,7 @@ roost files link bafkreih --expires 600
 roost files upload-link --max-size 1000000 --mime-type "image/*"
 roost files cid report.pdf
 roost files usage
+roost files totals
 roost groups list
 roost groups create reports
 roost groups show 0192f0c1

@@ -187,6 +187,14 @@ def usage(data: Data = None, output: Output = OutputFormat.TABLE) -> None:
     print_record(load_session(data).storage_session().call("GET", "/v3/files/limits")["data"], output)
 
 
+@commands.command("totals")
+def show_totals(data: Data = None, output: Output = OutputFormat.TABLE) -> None:
+    """Show the number of files and their bytes on each network."""
+    totals = load_session(data).storage_session().call("GET", "/v3/files/totals")["data"]
+    rows = [{"network": network, **total} for network, total in totals.items()]
+    print_rows(rows, ("network", "files", "bytes"), output)
+
+
 def network_name(public: bool) -> str:
     return "public" if public else "private"
 

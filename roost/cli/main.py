@@ -35,6 +35,7 @@ from roost.cli import (
     skills,
     snapshots,
     swaps,
+    system,
     tasks,
     templates,
     vectors,
@@ -105,6 +106,7 @@ cli.add_typer(domains.commands, name="domains")
 cli.add_typer(server.api_commands, name="api")
 cli.add_typer(skills.commands, name="skills")
 cli.add_typer(snapshots.commands, name="snapshots")
+cli.add_typer(system.commands, name="system")
 cli.add_typer(tasks.commands, name="tasks")
 cli.add_typer(templates.commands, name="templates")
 cli.add_typer(secrets.commands, name="secrets")

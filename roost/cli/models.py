@@ -4,12 +4,13 @@ from typing import Annotated, Any
 
 import typer
 
-from roost.cli.client import AgentName, Data, load_session
+from roost.cli.arguments import AgentName
+from roost.cli.client import Data, load_session
 from roost.cli.output import (
     Output,
     OutputFormat,
     error_console,
-    print_json,
+    print_document,
     print_line,
     print_rows,
 )
@@ -23,8 +24,8 @@ def list_models(agent: AgentName, data: Data = None, output: Output = OutputForm
     """List the models that an agent may use, the default first."""
     server = load_session(data)
     found = server.call("GET", f"/v0/agents/{server.find_agent(agent)['agentId']}/models")
-    if output is OutputFormat.JSON:
-        print_json(found)
+    if output is not OutputFormat.TABLE:
+        print_document(found, output)
         return
     print_rows(found["models"], ("id", "provider"), output)
     if not found["complete"]:
@@ -35,8 +36,8 @@ def list_models(agent: AgentName, data: Data = None, output: Output = OutputForm
 def list_servers(data: Data = None, output: Output = OutputFormat.TABLE) -> None:
     """List the models of Ollama, LM Studio and llama.cpp that answer on this machine."""
     found = load_session(data).call("GET", "/v0/model-servers")
-    if output is OutputFormat.JSON:
-        print_json(found)
+    if output is not OutputFormat.TABLE:
+        print_document(found, output)
         return
     print_rows(
         [row for one in found["servers"] for row in _rows(one)], ("server", "provider", "model", "baseUrl"), output

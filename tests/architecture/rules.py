@@ -208,8 +208,7 @@ RULES: tuple[Rule, ...] = (
         (
             "roost/config.py",
             "roost/cli/client.py",  # variables of a client, which has no data folder to configure
-            "roost/cli/context_file.py",  # where a client keeps its file
-            "roost/cli/data_folder.py",  # refuses variables of a client
+            *("roost/cli/context_file.py", "roost/cli/data_folder.py"),  # the same
             "roost/cli/apply.py",  # the variables that a file names in place of secrets
         ),
         "settings are read once, in config.py, and passed down",
@@ -336,10 +335,7 @@ RULES: tuple[Rule, ...] = (
                 "roost/settings.py",
                 "roost/setting_types.py",
                 "roost/keyring.py",
-                "roost/core/*",
-                "roost/net/*",
-                "roost/web/*",
-                "roost/work/*",
+                *("roost/core/*", "roost/net/*", "roost/web/*", "roost/work/*"),
                 "roost/identity/*",
             ),
             *("roost/storage/*", "roost/drivers/[!er]*", "roost/hosts/*", "roost/app/*", "roost/cli/*"),

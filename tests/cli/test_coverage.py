@@ -11,6 +11,7 @@ COMMANDS: Mapping[str, Mapping[str, str]] = {
     "agents.archives": {"agents export": "export_agent", "agents import": "import_agent"},
     "agents.lifecycle": {
         "agents list": "list_agents",
+        "agents memory": "list_memory",
         "agents create": "create_agent",
         "agents engines": "list_engines",
         "agents show": "show_agent",
@@ -18,6 +19,17 @@ COMMANDS: Mapping[str, Mapping[str, str]] = {
         "agents restart": "restart_agent",
         "update": "update_agent",
         "agents token": "read_token rotate_token",
+    },
+    "agents.model_servers": {
+        "models list": "list_agent_models",
+        "models servers": "list_model_servers",
+        "models use": "use_model_server",
+    },
+    "agents.usage": {"usage": "show_usage show_agent_usage"},
+    "agents.system": {
+        "system show": "describe_system",
+        "system checks": "check_system",
+        "system engines": "list_engine_states",
     },
     "agents.commands": {"exec": "run_command stream_command"},
     "agents.terminals": {"shell": "open_terminal"},
@@ -127,6 +139,7 @@ COMMANDS: Mapping[str, Mapping[str, str]] = {
         "groups remove": "remove_from_group",
     },
     "storage.files": {
+        "files totals": "get_totals",
         "files list": "list_files",
         "files show": "get_file",
         "files update": "update_file",

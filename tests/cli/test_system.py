@@ -1,0 +1,49 @@
+"""`roost system ...`: what the operator sees of a server over HTTP."""
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.cli.terminal import FakeServer
+
+STATE: dict[str, Any] = {
+    "software": {"roost": "0.1.0", "python": "3.11.7"},
+    "checks": {"database": "ok", "disk": "failing"},
+    "hosts": [{"name": "one", "isRunning": True}, {"name": "two", "isRunning": False}],
+    "operations": {"pending": 3, "paused": 0, "running": 1},
+    "disk": {"free": 10, "total": 20},
+    "memory": {"total": 8, "available": 4, "server": 2},
+}
+ENGINE: dict[str, Any] = {
+    "engine": "openclaw",
+    "installedVersions": ["2.0", "1.0"],
+    "availableVersions": ["2.1"],
+    "latestVersion": "2.1",
+    "outdatedAgents": [{"agentId": "a1", "name": "Ada", "agentVersion": "1.0"}],
+}
+
+
+@pytest.fixture
+def deployment(server: FakeServer) -> FakeServer:
+    server.answers["GET /v0/system"] = (200, STATE)
+    server.answers["GET /v0/system/engines"] = (200, {"engines": [ENGINE]})
+    found = {"part": "disk", "status": "fail", "detail": "full"}
+    server.answers["GET /v0/system/checks"] = (200, {"checks": [found]})
+    return server
+
+
+def test_state(deployment: FakeServer) -> None:
+    lines = [" ".join(line.split()) for line in deployment.run("system", "show").stdout.splitlines()]
+    assert {"failing disk", "servers one (running), two (stopped)", "operations pending 3"} <= set(lines)
+    assert json.loads(deployment.run("system", "show", "-o", "json").stdout) == STATE
+
+
+def test_checks(deployment: FakeServer) -> None:
+    assert deployment.run("system", "checks").stdout.splitlines()[1].split() == ["fail", "disk", "full"]
+
+
+def test_engines(deployment: FakeServer) -> None:
+    row = deployment.run("system", "engines").stdout.splitlines()[1].split()
+    assert row == ["openclaw", "2.1", "2.0,", "1.0", "2.1", "Ada"]
+    assert json.loads(deployment.run("system", "engines", "-o", "json").stdout) == [ENGINE]
