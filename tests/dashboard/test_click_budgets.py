@@ -95,19 +95,17 @@ async def test_the_first_hour_by_clicks(browser: Browser, server: RunningServer,
 
         await who.click("link", "Home")
         await who.spent()
-        await who.click("link", "Ada")
-        await who.click("link", "Channels")
-        telegram = page.get_by_role("listitem").filter(has_text="Telegram")
-        await telegram.get_by_role("button", name="Set up").click()
+        await who.click("button", "Connect Telegram")
         await who.type("Bot token", TOKEN)
-        await page.get_by_role("dialog").get_by_role("button", name="Set up").click()
-        await expect(page.get_by_text("Telegram was set up.")).to_be_visible()
-        assert (await who.spent())["clicks"] <= 4
+        await page.get_by_role("dialog").get_by_role("button", name="Connect").click()
+        await expect(page.get_by_role("dialog").get_by_text("Connected", exact=True)).to_be_visible()
+        assert (await who.spent())["clicks"] <= 2
+        await who.click("button", "Done")
 
         await _change_a_file(server)
         await who.click("link", "Home")
         await who.spent()
-        await who.click("link", "Ada")
+        await who.click("link", "Details")
         await who.click("link", "Snapshots")
         oldest = page.get_by_role("list", name="Snapshots").get_by_role("listitem").last
         await oldest.get_by_role("button", name="Restore").click()
@@ -175,8 +173,9 @@ async def test_the_first_hour_without_a_mouse(browser: Browser, server: RunningS
         await keyboard.press("Enter")
         await tab_to(who, page.get_by_label("Bot token"))
         await keyboard.insert_text(TOKEN)
-        await keyboard.press("Enter")
-        await expect(page.get_by_text("Telegram was set up.")).to_be_visible()
+        await press(who, "button", "Connect")
+        await expect(page.get_by_role("dialog").get_by_text("Connected", exact=True)).to_be_visible()
+        await press(who, "button", "Done")
 
         await _change_a_file(server)
         await press(who, "link", "Snapshots")

@@ -30,7 +30,7 @@ UNSAFE = """() => [...document.querySelectorAll('body *')].flatMap((element) => 
     }
   }
   if (/^(script|iframe|object|embed|base|meta|link|style|form)$/i.test(element.tagName)) {
-    if (element.matches('form[action], :not(form)')) found.push(element.tagName);
+    if (element.matches('form[action], :not(form, .xterm style)')) found.push(element.tagName);
   }
   return found.map((what) => `${element.tagName.toLowerCase()} ${what}`.slice(0, 200));
 })"""

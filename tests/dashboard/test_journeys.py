@@ -118,13 +118,13 @@ async def test_tools_of_an_answer_and_another_try(
         await visit.open(f"/agents/{agent['agentId']}/chat")
         await page.get_by_label("Message").fill("What is here?")
         await page.get_by_role("button", name="Send").click()
-        await page.get_by_text("terminal").click()
+        await page.get_by_text("terminal", exact=True).click()
         await expect(page.get_by_text(f"ls {HOSTILE}")).to_be_visible()
         await expect(page.get_by_text("done", exact=True)).to_be_visible()
         await visit.picture("desktop-chat-tools")
         await visit.check()
         await page.get_by_role("button", name="Ask again").click()
-        await expect(page.get_by_text("terminal")).to_have_count(1)
+        await expect(page.get_by_text("terminal", exact=True)).to_have_count(1)
         assert [len(one["messages"]) for one in asked] == [1, 1]
         assert await page.evaluate("window.hacked") is None
 
