@@ -1,4 +1,4 @@
-"""A locale for tests alone: all texts but the API's are in the catalogues, and longer ones have space."""
+"""A locale for tests alone: all texts but those of the API are in the catalogues, and longer ones fit."""
 
 import mimetypes
 import re
@@ -78,7 +78,9 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-async def test_texts_are_in_the_catalogues_and_have_space(browser: Browser, server: RunningServer, built: Path) -> None:
+async def test_texts_are_in_the_catalogues_and_longer_ones_fit(
+    browser: Browser, server: RunningServer, built: Path
+) -> None:
     agent = (await server.client(server.key("default")).post("/v0/agents", json={"name": "Ada"})).json()["agent"]
 
     async def serve_asset(route: Route) -> None:

@@ -73,6 +73,7 @@ def test_every_request_has_a_row_and_every_row_a_request() -> None:
         "/v0/sign-in",
         "/v0/session",
         "/v0/session/links",
+        "/v0/system",
         "/v0/agents/a/console/exec",
         "/v0/agents/a/model-server",
     ]

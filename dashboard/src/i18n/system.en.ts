@@ -43,7 +43,7 @@ export const en = {
   name: 'Name',
   state: 'State',
   started: 'Started',
-  seen: 'Last sign of life',
+  seen: 'Last seen',
   running: 'Running',
   stopped: 'Stopped',
   thisServer: 'This server',
