@@ -13,11 +13,14 @@ from playwright.async_api import Page
 
 from bench.records import fill_agents, have_all_failed
 from bench.table import Row
+from roost import app, config
+from roost.identity.tenants import DEFAULT_TENANT, ensure_tenant
 from tests.dashboard.browser import chromium
+from tests.dashboard.stored_files import insert_files
 from tests.dashboard.test_agent_logs import KEEP_SOCKETS, SEND_LINES
 from tests.journeys.server_process import Up, until, up
 
-_LINES = 10_000
+_FILES, _LINES = 100_000, 10_000
 _SCROLL_MS = 4_000
 _STEP_PIXELS = 90
 _KIB = 1024
@@ -49,12 +52,28 @@ _SCROLL = """async ([selector, milliseconds, step]) => {
   return { late: (100 * late) / frames.length, longest: window.longest };
 }"""
 
+_LOAD_ALL = """async (count) => {
+  const page = document.querySelector('#content');
+  while (document.querySelector('main table').ariaRowCount < count + 1) {
+    page.scrollTop = page.scrollHeight;
+    await new Promise(requestAnimationFrame);
+  }
+  page.scrollTop = page.scrollHeight / 2;
+}"""
+
 
 def run(folder: Path) -> Sequence[Row]:
     fill_agents(folder / "data")
+    _fill_files(folder / "data")
     with up(folder / "data", "--no-first-agent") as server:
         until(lambda: have_all_failed(server.agents()), every=0.5)
         return asyncio.run(_measure(server))
+
+
+def _fill_files(data: Path) -> None:
+    db = app.open_database(config.load_settings({"ROOST_DATA": str(data)}))
+    db.run(lambda connection: insert_files(connection, ensure_tenant(connection, DEFAULT_TENANT).id, _FILES))
+    db.close()
 
 
 async def _measure(server: Up) -> list[Row]:
@@ -70,6 +89,10 @@ async def _measure(server: Up) -> list[Row]:
             Row("dashboard: until the list of 1,000 agents shows", ready, "ms", "limit", 1000, "< 1 s"),
         ]
         rows += _rows("1,000 agents", await _scroll(page, "main [role=region]"), empty)
+        await page.goto(f"{origin}/storage/files")
+        await page.get_by_role("cell", name="report 0.txt").wait_for()
+        await page.evaluate(_LOAD_ALL, _FILES)
+        rows += _rows(f"{_FILES:,} files", await _scroll(page, "#content"), empty)
         await page.goto(f"{origin}/agents/{server.agents()[0]['agentId']}/logs")
         await page.get_by_role("main").get_by_text("Live", exact=True).wait_for()
         await page.evaluate(SEND_LINES, _LINES)

@@ -1,12 +1,15 @@
 """Files, groups and gateways in the dashboard: uploads with resume, folders, links, and access controls."""
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
 import httpx2 as httpx
 from playwright.async_api import Browser, Route, expect
 
+from roost.identity.tenants import ensure_tenant
 from tests.dashboard.browser import visiting
+from tests.dashboard.stored_files import insert_files
 from tests.server import RunningServer
 
 
@@ -44,6 +47,24 @@ async def test_files(browser: Browser, server: RunningServer, tmp_path: Path) ->
         await page.get_by_role("alertdialog").get_by_role("button", name="Delete").click()
         await expect(page.get_by_text("No file matches.")).to_be_visible()
         assert visit.problems == []
+
+
+async def test_long_lists_load_as_they_are_scrolled(browser: Browser, server: RunningServer) -> None:
+    server.key("archive")
+    server.roost.core.db.run(lambda connection: insert_files(connection, ensure_tenant(connection, "archive").id, 500))
+    async with visiting(browser, server, role="viewer", tenant="archive") as visit:
+        page = visit.page
+        await visit.open("/storage/files")
+        await expect(page.get_by_role("cell", name="report 0.txt")).to_be_visible()
+        last = page.get_by_role("button", name="report 499.txt", exact=True)
+        async with asyncio.timeout(20):
+            while not await last.is_visible():
+                await page.evaluate("document.querySelector('#content').scrollBy(0, 4000)")
+                await page.evaluate("new Promise(requestAnimationFrame)")
+        assert await page.locator("tbody tr").count() < 100
+        await visit.check()
+        await last.click()
+        await expect(page.get_by_role("dialog", name="report 499.txt")).to_be_visible()
 
 
 async def test_an_upload_goes_on_after_an_error(browser: Browser, server: RunningServer) -> None:

@@ -26,7 +26,7 @@ export const filesQuery = ({ network, name, group }: FileFilter) =>
         api.GET('/v3/files/{network}', {
           params: {
             path: { network },
-            query: { limit: 50, ...(name && { name }), ...(group && { group }), ...(pageParam && { pageToken: pageParam }) },
+            query: { limit: 200, ...(name && { name }), ...(group && { group }), ...(pageParam && { pageToken: pageParam }) },
           },
           signal,
         }),

@@ -1,10 +1,11 @@
 import { useQueryClient } from '@tanstack/react-query';
-import { Link, Outlet, useMatch } from '@tanstack/react-router';
+import { Link, Outlet, useLocation, useMatch } from '@tanstack/react-router';
 import { PanelLeft, Search } from 'lucide-react';
-import { lazy, Suspense, useEffect, useState } from 'react';
+import { lazy, Suspense, useEffect, useRef, useState } from 'react';
 
 import { live, refreshOnEvents } from '../api/live';
 import { Button } from '../components/Button';
+import { showCurrent } from '../components/showCurrent';
 import { ToastRegion } from '../components/Toast';
 import { useText } from '../i18n/language';
 import * as shell from '../i18n/shell';
@@ -104,9 +105,12 @@ export function Shell() {
 function AgentNavigation({ className }: { className: string }) {
   const t = useText(shell);
   const match = useMatch({ from: '/shell/agents/$id', shouldThrow: false });
+  const links = useRef<HTMLElement>(null);
+  const { pathname } = useLocation();
+  useEffect(() => showCurrent(links.current), [pathname]);
   if (!match) return null;
   return (
-    <nav className={className} aria-label={t.agentPages}>
+    <nav className={className} aria-label={t.agentPages} ref={links}>
       {AGENT_PAGES.map(({ to, icon: Icon, label }) => (
         <Link key={to} to={to} params={match.params} className={styles.link} title={t.pages[label]}>
           <Icon size={16} aria-hidden />

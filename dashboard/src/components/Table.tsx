@@ -11,29 +11,37 @@ export interface Column<Row> {
   readonly secondary?: boolean;
 }
 
-interface Props<Row> {
+export interface TableProps<Row> {
   label: string;
   columns: readonly Column<Row>[];
   rows: readonly Row[];
   rowKey: (row: Row) => string;
 }
 
-/** A table of up to some hundred rows; it scrolls sideways in itself. Longer lists are virtual, as pages/agents/list. */
-export function Table<Row>({ label, columns, rows, rowKey }: Props<Row>) {
-  const cellClass = (column: Column<Row>) =>
-    `${column.align === 'end' ? styles.end : ''} ${column.secondary ? styles.secondary : ''}`;
+export function cellClass<Row>(column: Column<Row>): string {
+  return `${column.align === 'end' ? styles.end : ''} ${column.secondary ? styles.secondary : ''}`;
+}
+
+export function TableHead<Row>({ columns }: { columns: readonly Column<Row>[] }) {
+  return (
+    <thead>
+      <tr>
+        {columns.map((column) => (
+          <th key={column.id} scope="col" className={cellClass(column)}>
+            {column.title}
+          </th>
+        ))}
+      </tr>
+    </thead>
+  );
+}
+
+/** A table of up to some hundred rows; it scrolls sideways in itself. Longer ones are a `LongTable`. */
+export function Table<Row>({ label, columns, rows, rowKey }: TableProps<Row>) {
   return (
     <div className={styles.frame} role="region" aria-label={label} tabIndex={0}>
       <table className={styles.table}>
-        <thead>
-          <tr>
-            {columns.map((column) => (
-              <th key={column.id} scope="col" className={cellClass(column)}>
-                {column.title}
-              </th>
-            ))}
-          </tr>
-        </thead>
+        <TableHead columns={columns} />
         <tbody>
           {rows.map((row) => (
             <tr key={rowKey(row)}>

@@ -2,6 +2,7 @@ import { Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
 
 import { Page } from '../../components/Page';
+import { showCurrent } from '../../components/showCurrent';
 import { useText } from '../../i18n/language';
 import * as storage from '../../i18n/storage';
 import styles from './storage.module.css';
@@ -19,11 +20,6 @@ interface Props {
   lead?: ReactNode;
   actions?: ReactNode;
   children: ReactNode;
-}
-
-/** Scroll to the link of the present page, which a phone's width may hide. */
-function showCurrent(sections: HTMLElement | null): void {
-  sections?.querySelector('[aria-current="page"]')?.scrollIntoView({ block: 'nearest', inline: 'center' });
 }
 
 /** A page of the storage with links to the others. */

@@ -1,6 +1,6 @@
 import { useInfiniteQuery, useQuery, useQueryClient } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
-import { useDeferredValue, useEffect, useState, type DragEvent, type ReactNode } from 'react';
+import { useCallback, useDeferredValue, useEffect, useMemo, useState, type DragEvent, type ReactNode } from 'react';
 
 import { filesQuery, limitsQuery, type FileFilter, type StoredFile } from '../../api/storage';
 import { uploads } from '../../api/uploads';
@@ -10,10 +10,11 @@ import { formatBytes } from '../../components/bytes';
 import { CopyButton } from '../../components/CodeBlock';
 import { EmptyState } from '../../components/EmptyState';
 import { TextField } from '../../components/Field';
+import { LongTable } from '../../components/LongTable';
 import { QueryView } from '../../components/QueryView';
 import { Fields, Note, Row } from '../../components/Row';
 import { Select } from '../../components/Select';
-import { Table, type Column } from '../../components/Table';
+import type { Column } from '../../components/Table';
 import { Timestamp } from '../../components/Timestamp';
 import { useLanguage, useText } from '../../i18n/language';
 import * as storage from '../../i18n/storage';
@@ -92,13 +93,17 @@ function FileList({ filter }: { filter: FileFilter }) {
   const t = useText(storage);
   const query = useInfiniteQuery(filesQuery(filter));
   const [openId, setOpenId] = useState<string | null>(null);
-  const files = query.data?.pages.flatMap((page) => page.files) ?? [];
-  const open = files.find(({ id }) => id === openId);
+  const { hasNextPage, isFetchingNextPage, fetchNextPage } = query;
+  const files = useMemo(() => query.data?.pages.flatMap((page) => page.files) ?? [], [query.data]);
+  const loadMore = useCallback(() => {
+    if (hasNextPage && !isFetchingNextPage) void fetchNextPage();
+  }, [hasNextPage, isFetchingNextPage, fetchNextPage]);
+  const open = openId === null ? undefined : files.find(({ id }) => id === openId);
   return (
     <QueryView query={query}>
       {() => (
         <>
-          {files.length > 0 && <FileTable files={files} onOpen={setOpenId} />}
+          {files.length > 0 && <FileTable files={files} onOpen={setOpenId} onEnd={loadMore} />}
           {files.length === 0 && (filter.name || filter.group) && <Note>{t.noMatch}</Note>}
           {files.length === 0 && !filter.name && !filter.group && (
             <EmptyState
@@ -108,9 +113,9 @@ function FileList({ filter }: { filter: FileFilter }) {
               {t.noFilesText} {t.dropText}
             </EmptyState>
           )}
-          {query.hasNextPage && (
+          {hasNextPage && (
             <Row>
-              <Button isDisabled={query.isFetchingNextPage} onPress={() => void query.fetchNextPage()}>
+              <Button isDisabled={isFetchingNextPage} onPress={loadMore}>
                 {t.more}
               </Button>
             </Row>
@@ -122,7 +127,15 @@ function FileList({ filter }: { filter: FileFilter }) {
   );
 }
 
-function FileTable({ files, onOpen }: { files: readonly StoredFile[]; onOpen: (id: string) => void }) {
+const fileId = ({ id }: StoredFile) => id;
+
+interface FileTableProps {
+  files: readonly StoredFile[];
+  onOpen: (id: string) => void;
+  onEnd: () => void;
+}
+
+function FileTable({ files, onOpen, onEnd }: FileTableProps) {
   const t = useText(storage);
   const { language } = useLanguage();
   const columns: Column<StoredFile>[] = [
@@ -150,7 +163,7 @@ function FileTable({ files, onOpen }: { files: readonly StoredFile[]; onOpen: (i
     },
     { id: 'created', title: t.created, secondary: true, cell: ({ created_at }) => <Timestamp at={created_at} /> },
   ];
-  return <Table label={t.files} columns={columns} rows={files} rowKey={({ id }) => id} />;
+  return <LongTable label={t.files} columns={columns} rows={files} rowKey={fileId} onEnd={onEnd} />;
 }
 
 interface DropProps {
