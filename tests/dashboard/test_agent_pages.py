@@ -8,7 +8,9 @@ from playwright.async_api import Browser
 from tests.dashboard.browser import visiting
 from tests.server import RunningServer
 
-PAGES = ["logs", "files", "snapshots", "tasks", "skills", "secrets", "channels", "devices", "routes", "config"]
+PAGES = [
+    *("logs", "files", "snapshots", "tasks", "skills", "secrets", "channels", "devices", "routes", "config", "settings")
+]
 
 
 @pytest.mark.parametrize("role", ["owner", "viewer"])

@@ -14,7 +14,7 @@ from tests.server import RunningServer
 PAGES = [
     *("/", "/agents", "/agents/new", "/activity", "/system", "/skills", "/secrets", "/keys"),
     *("/storage/files", "/storage/gateways", "/storage/payments"),
-    *(f"/agents/{{id}}/{name}" for name in ("overview", "chat", "tasks", "config")),
+    *(f"/agents/{{id}}/{name}" for name in ("overview", "chat", "tasks", "config", "settings")),
 ]
 """A sample of all areas; each page costs half a second."""
 NAMES = ["Roost", "English", "Deutsch"]

@@ -6,6 +6,7 @@ import type { components } from './schema';
 const MEMORY_POLL_MS = 15_000;
 export type AgentSummary = components['schemas']['AgentRecord'];
 export type AgentDetail = components['schemas']['AgentDetail'];
+export type Agent = AgentDetail['agent'];
 export type AgentState = AgentSummary['status'];
 
 export const agentsQuery = queryOptions({
@@ -28,6 +29,9 @@ export const agentQuery = (agentId: string) =>
     queryKey: ['agents', agentId],
     queryFn: ({ signal }) => body(api.GET('/v0/agents/{agentId}', { params: { path: { agentId } }, signal })),
   });
+
+export const changeProfile = (agentId: string, changed: Readonly<Record<string, string | null>>) =>
+  body(api.PATCH('/v0/agents/{agentId}/platform/metadata', { params: { path: { agentId } }, body: changed }));
 
 export const enginesQuery = queryOptions({
   queryKey: ['engines'],

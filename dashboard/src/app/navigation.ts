@@ -17,6 +17,7 @@ import {
   MonitorSmartphone,
   ScrollText,
   Server,
+  Settings,
   SlidersHorizontal,
   SquareTerminal,
   Store,
@@ -59,4 +60,5 @@ export const AGENT_PAGES = [
   { to: '/agents/$id/routes', icon: Waypoints, label: 'routes' },
   { to: '/agents/$id/config', icon: SlidersHorizontal, label: 'config' },
   { to: '/agents/$id/usage', icon: ChartColumn, label: 'agentUsage' },
+  { to: '/agents/$id/settings', icon: Settings, label: 'agentSettings' },
 ] as const satisfies readonly { to: string; icon: LucideIcon; label: Label }[];

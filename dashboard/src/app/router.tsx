@@ -233,6 +233,12 @@ const usage = createRoute({
   component: lazyRouteComponent(() => import('../pages/usage/tenant'), 'UsagePage'),
 });
 
+const agentSettings = createRoute({
+  getParentRoute: () => agent,
+  path: '/settings',
+  component: lazyRouteComponent(() => import('../pages/agents/settings'), 'AgentSettingsPage'),
+});
+
 const agentPages = [
   logs,
   agentFiles,
@@ -246,6 +252,7 @@ const agentPages = [
   routes,
   config,
   agentUsage,
+  agentSettings,
 ] as const;
 
 const missing = createRoute({ getParentRoute: () => shell, path: '$', component: PageNotFound });

@@ -47,6 +47,7 @@ export const de: typeof en = {
     config: 'Konfiguration',
     terminal: 'Terminal',
     usage: 'Verbrauch',
+    agentSettings: 'Einstellungen',
     agentUsage: 'Verbrauch',
     activity: 'Verlauf',
     system: 'System',

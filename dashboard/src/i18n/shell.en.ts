@@ -45,6 +45,7 @@ export const en = {
     config: 'Configuration',
     terminal: 'Terminal',
     usage: 'Usage',
+    agentSettings: 'Settings',
     agentUsage: 'Usage',
     activity: 'Activity',
     system: 'System',

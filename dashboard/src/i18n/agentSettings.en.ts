@@ -1,0 +1,17 @@
+export const en = {
+  title: 'Settings',
+  lead: 'How the agent is called, what it is for, and which model it prefers.',
+  name: 'Name',
+  nameMissing: 'Enter a name.',
+  description: 'Description',
+  descriptionHint: 'What it is for. The agent sees it, too.',
+  vibe: 'Manner',
+  vibeHint: 'How it should sound, such as "short and dry".',
+  emoji: 'Emoji',
+  model: 'Model',
+  modelHint: 'Another model restarts the agent.',
+  firstModel: "The server's first model",
+  save: 'Save',
+  saving: 'Saving ...',
+  saved: 'The settings were saved.',
+};

@@ -1,0 +1,2 @@
+export { de } from './agentSettings.de';
+export { en } from './agentSettings.en';

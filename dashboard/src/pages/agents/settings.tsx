@@ -1,0 +1,89 @@
+import { useMutation, useQuery } from '@tanstack/react-query';
+import { getRouteApi } from '@tanstack/react-router';
+import { useState, type SyntheticEvent } from 'react';
+
+import { agentQuery, changeProfile, type Agent } from '../../api/agents';
+import { agentModelsQuery } from '../../api/models';
+import { useMay } from '../../app/useSession';
+import { Button } from '../../components/Button';
+import { ErrorPanel } from '../../components/ErrorPanel';
+import { TextField } from '../../components/Field';
+import { Page } from '../../components/Page';
+import { QueryView } from '../../components/QueryView';
+import { Select } from '../../components/Select';
+import { showToast } from '../../components/Toast';
+import * as settings from '../../i18n/agentSettings';
+import { useText } from '../../i18n/language';
+import styles from './new.module.css';
+
+const TEXTS = ['name', 'description', 'vibe', 'emoji', 'model'] as const;
+type Draft = Record<(typeof TEXTS)[number], string>;
+
+const route = getRouteApi('/shell/agents/$id/settings');
+
+/** The agent's profile: its name, what it is for, and its model. */
+export function AgentSettingsPage() {
+  const t = useText(settings);
+  const query = useQuery(agentQuery(route.useParams().id));
+  return (
+    <Page title={t.title} lead={t.lead}>
+      <QueryView query={query}>{({ agent }) => <ProfileForm key={agent.agentId} agent={agent} />}</QueryView>
+    </Page>
+  );
+}
+
+function ProfileForm({ agent }: { agent: Agent }) {
+  const t = useText(settings);
+  const canChange = useMay()('editor');
+  const saved = draftOf(agent);
+  const [draft, setDraft] = useState(saved);
+  const changed = Object.fromEntries(
+    TEXTS.filter((name) => draft[name].trim() !== saved[name]).map((name) => [name, draft[name].trim() || null]),
+  );
+  const save = useMutation({
+    mutationFn: () => changeProfile(agent.agentId, changed),
+    onSuccess: () => showToast(t.saved),
+  });
+  const submit = (event: SyntheticEvent) => {
+    event.preventDefault();
+    save.mutate();
+  };
+  const field = (name: keyof Draft) => ({
+    label: t[name],
+    value: draft[name],
+    onChange: (value: string) => setDraft((before) => ({ ...before, [name]: value })),
+    isDisabled: !canChange,
+    autoComplete: 'off',
+  });
+  return (
+    <form className={styles.form} onSubmit={submit} noValidate>
+      <TextField {...field('name')} error={draft.name.trim() ? undefined : t.nameMissing} isRequired />
+      <TextField {...field('description')} hint={t.descriptionHint} lines={3} />
+      <TextField {...field('vibe')} hint={t.vibeHint} />
+      <TextField {...field('emoji')} />
+      <Select {...field('model')} hint={t.modelHint} choices={useModelChoices(agent)} />
+      {save.error && <ErrorPanel error={save.error} />}
+      {canChange && (
+        <div className={styles.actions}>
+          <Button
+            kind="primary"
+            type="submit"
+            isDisabled={save.isPending || !draft.name.trim() || Object.keys(changed).length === 0}
+          >
+            {save.isPending ? t.saving : t.save}
+          </Button>
+        </div>
+      )}
+    </form>
+  );
+}
+
+const draftOf = (agent: Agent) => Object.fromEntries(TEXTS.map((name) => [name, agent[name] ?? ''])) as Draft;
+
+/** The models that the agent is offered, and the chosen one even if no provider lists it now. */
+function useModelChoices({ agentId, model }: Agent) {
+  const t = useText(settings);
+  const offered = (useQuery(agentModelsQuery(agentId)).data?.models ?? []).map(({ id }) => id);
+  const ids = model && !offered.includes(model) ? [model, ...offered] : offered;
+  return [{ id: '', label: t.firstModel }, ...ids.map((id) => ({ id, label: id }))];
+}
