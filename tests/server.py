@@ -94,3 +94,5 @@ async def running(
         await serving
         if stop:
             await roost.stop()
+        else:
+            await roost.agents.relays.close_all()  # their sockets end with a process

@@ -9,6 +9,8 @@ from typing import Any
 
 import yaml
 
+_RARE_BREAKS = re.compile("[\r\x85\u2028\u2029]")  # PyYAML would write them plainly, and read spaces
+
 
 class _RecordDumper(yaml.SafeDumper):
     """Writes texts of several lines as blocks, and repeats what occurs twice."""
@@ -18,7 +20,8 @@ class _RecordDumper(yaml.SafeDumper):
 
 
 def _represent_text(_: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    return yaml.ScalarNode("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
+    style = '"' if _RARE_BREAKS.search(text) else "|" if "\n" in text else None
+    return yaml.ScalarNode("tag:yaml.org,2002:str", text, style=style)
 
 
 _RecordDumper.add_representer(str, _represent_text)

@@ -49,7 +49,7 @@ class RelayServer:
             if agent_id not in self._relays:
                 # Later connections do not belong to the opener's request, in logs for instance.
                 empty = contextvars.Context()
-                self._relays[agent_id] = await asyncio.create_task(self._opened(agent_id), context=empty)
+                await asyncio.create_task(self._open(agent_id), context=empty)
 
     async def close(self, agent_id: str) -> None:
         """Stop listening and end every live connection of that agent. Idempotent."""
@@ -61,7 +61,7 @@ class RelayServer:
         for agent_id in list(self._relays):
             await self.close(agent_id)
 
-    async def _opened(self, agent_id: str) -> "_AgentRelay":
+    async def _open(self, agent_id: str) -> None:
         relay = _AgentRelay()
         try:
             for name, serve in (("api", self._serve_api), ("proxy", self._serve_proxy)):
@@ -69,7 +69,7 @@ class RelayServer:
         except BaseException:
             await relay.close()
             raise
-        return relay
+        self._relays[agent_id] = relay  # here, so that a caller who is cancelled at this moment does not lose it
 
     def _serve_api(
         self, relay: "_AgentRelay", agent_id: str, _reader: asyncio.StreamReader, writer: asyncio.StreamWriter

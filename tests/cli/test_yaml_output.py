@@ -5,7 +5,7 @@ import re
 
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from roost.cli.output import OutputFormat, print_message, print_record
@@ -21,6 +21,8 @@ VALUES = st.recursive(
 
 
 @given(VALUES)
+@example({"\x85": None})
+@example(["a\u2028b\nc", "\r"])
 def test_a_reader_gets_the_value_back(value: object) -> None:
     assert yaml.safe_load(render_yaml(value)) == value
     shown = render_yaml(value, ascii_only=True)

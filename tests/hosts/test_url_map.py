@@ -95,6 +95,7 @@ def test_every_request_has_a_row_and_every_row_a_request() -> None:
         "/groups",
     ]
     examples += ["/ipfs/x", "/", "/metrics", "/healthz", "/tls/permission", "/anything\n", "/.well-known/roost", "*"]
+    examples += ["/docs/"]
     examples += [f"/v3/files/{ID}", f"/v3/files/{ID}/a1"]
     examples += ["/v3/vectorize/groups/g/files", "/v3/vectorize/groups/g/query", "/v3/vectorize/files/f"]
     examples += ["/v3/pinata/keys"]
