@@ -81,6 +81,7 @@ async def running(
         embedding_model=embedding_model or FakeEmbeddingModel(),
     )
     roost = app.build_server(settings, drivers, app.open_tls_sockets(settings))
+    others = asyncio.all_tasks()
     await roost.start()
     over = asyncio.Event()
     serving = asyncio.create_task(roost.http.run_on(listeners, over))
@@ -95,4 +96,15 @@ async def running(
         if stop:
             await roost.stop()
         else:
-            await roost.agents.relays.close_all()  # their sockets end with a process
+            await _end_as_a_process(roost, asyncio.all_tasks() - others)
+
+
+async def _end_as_a_process(roost: app.RoostServer, started: set[asyncio.Task[Any]]) -> None:
+    """End tasks, sockets and connections of a server, as its process would; nothing is stopped cleanly."""
+    package = str(Path(app.__file__).parents[1])
+    own = [task for task in started if task.get_coro().cr_code.co_filename.startswith(package)]
+    for task in own:
+        task.cancel()
+    await asyncio.gather(*own, return_exceptions=True)
+    await roost.agents.relays.close_all()
+    roost.core.close()

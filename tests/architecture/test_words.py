@@ -30,8 +30,10 @@ INVERSIONS = _words("everybody nobody please somebody")
 
 FOREIGN_WORDS = re.compile(
     r"\bnobody:x:\d+:\d+:nobody:|\bbox=None\b|{\"anew\": True}|/MediaBox\b|\boffice[:=]|officeDocument"
+    r"|\bHouse\b|\bListBox|\bboxShadow\b"
 )
-"""An entry of /etc/passwd, a parameter of rich's tables, a stored payload, a key of PDF, and names in XML."""
+"""An entry of /etc/passwd, a parameter of rich's tables, a stored payload, a key of PDF, names in XML, an icon, and
+names in React and CSS."""
 
 RIDDLES = _words("apart aside asked beside besides book everyone outside said surface told whose")
 """Words that do not tell a reader what a thing is: in no name."""
@@ -39,7 +41,7 @@ RIDDLES = _words("apart aside asked beside besides book everyone outside said su
 WELL_KNOWN = _words("main upgrade downgrade keccak256")
 """One-word functions that every Python programmer knows, those that Alembic calls, and a hash function."""
 
-_PROSE = frozenset({".py", ".md", ".mjs", ".js", ".toml", ".html"})
+_PROSE = frozenset({".py", ".md", ".mjs", ".js", ".ts", ".tsx", ".toml", ".html"})
 _PART = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _EVENT = re.compile(r"[a-z][a-z_]*\.[a-z]+(_[a-z]+)*")
 _LOG = frozenset({"debug", "info", "warning", "error", "exception", "critical"})

@@ -26,7 +26,7 @@ AGENTS = [
 
 
 def complete(line: str, shell: str = "bash", **environment: str) -> list[str]:
-    """Return what a shell is told for a line whose last word is not complete."""
+    """Return the completions that a shell gets for the last word of a line."""
     given = {
         "_ROOST_COMPLETE": f"complete_{shell}",
         "COMP_WORDS": line,

@@ -138,13 +138,23 @@ export function parseEvent(type: string | undefined, data: string): ServerEvent 
 
 export const live = new LiveConnection();
 
+const deletedHere = new Set<string>();
+
+/** Ask for nothing of an agent that this page deletes: the event of its end comes before the page is left. */
+export function ignoreEventsOf(agentId: string): () => void {
+  deletedHere.add(agentId);
+  return () => deletedHere.delete(agentId);
+}
+
 /** Load again what an event made stale, at most once per 200 ms. Returns the function that ends it. */
 export function refreshOnEvents(client: QueryClient): () => void {
   const pending = new Map<string, readonly string[]>();
   let timer: ReturnType<typeof setTimeout> | undefined;
   const flush = () => {
     timer = undefined;
-    for (const queryKey of pending.values()) void client.invalidateQueries({ queryKey });
+    for (const queryKey of pending.values()) {
+      void client.invalidateQueries({ queryKey, predicate: (query) => !deletedHere.has(String(query.queryKey[1])) });
+    }
     pending.clear();
   };
   const end = live.listen((event) => {

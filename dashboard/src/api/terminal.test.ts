@@ -121,7 +121,7 @@ describe('a terminal', () => {
     expect(connection.state().kind).toBe('lost');
   });
 
-  test('begins anew when the session of an earlier visit is over', () => {
+  test('starts a new session when that of an earlier visit has ended', () => {
     stored.set('roost.terminal.a', 'old');
     const connection = open();
     socket(0).lose(1001);

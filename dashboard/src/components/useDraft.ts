@@ -4,7 +4,7 @@ import { useState } from 'react';
 interface Options {
   /** The stored text as it was loaded last. */
   stored: string;
-  /** Loads the stored text anew, so that `stored` is it. */
+  /** Load the stored text again; `stored` is then the new one. */
   load: () => Promise<string>;
   write: (text: string) => Promise<unknown>;
   onSaved: () => void;

@@ -1,6 +1,6 @@
 export const en = {
   title: 'Channels',
-  lead: 'Where people write to the agent: its bots in messengers.',
+  lead: 'Where people write to the agent: its bots in chat apps.',
   names: { telegram: 'Telegram', slack: 'Slack', discord: 'Discord', whatsapp: 'WhatsApp' },
   steps: {
     telegram: [

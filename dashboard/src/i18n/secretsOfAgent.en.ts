@@ -1,6 +1,6 @@
 export const en = {
   title: 'Secrets',
-  lead: 'Environment variables of the agent, such as keys of services. Nobody can read their values here.',
+  lead: 'Environment variables of the agent, such as keys of services. Their values cannot be read here.',
   create: 'New secret',
   name: 'Name',
   nameHint: 'Of the environment variable, for example OPENAI_API_KEY.',

@@ -38,6 +38,6 @@ export const en = {
   gatewayRequest: 'Requests',
   gatewayByte: 'Bytes sent',
   noGatewayTitle: 'Nothing was served in this period',
-  noGatewayText: 'Requests and bytes are counted when somebody opens a file through one of your gateways.',
+  noGatewayText: 'Requests and bytes are counted when a file is opened through one of your gateways.',
   toGateways: 'To the gateways',
 };

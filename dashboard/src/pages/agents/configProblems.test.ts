@@ -49,7 +49,7 @@ test('what is missing is marked at what it is missing in, with its path', async 
   });
 });
 
-test('what has no place is told without one', async () => {
+test('a problem without a line is listed and marks none', async () => {
   expect(await locateProblems(JSON5, '<root>: expected an object\nnothing: wrong')).toEqual({
     marked: [],
     others: ['<root>: expected an object', 'nothing: wrong'],

@@ -5,6 +5,7 @@ import { useState, type ReactNode } from 'react';
 
 import { agentQuery, openAgentPage, updateQuery, type AgentDetail } from '../../api/agents';
 import { api, body } from '../../api/client';
+import { ignoreEventsOf } from '../../api/live';
 import { useMay } from '../../app/useSession';
 import { Button, buttonClass } from '../../components/Button';
 import { CodeBlock, CopyButton } from '../../components/CodeBlock';
@@ -111,7 +112,11 @@ function Actions({ detail, restart, open }: { detail: AgentDetail; restart: Acti
   const [isDeleting, setDeleting] = useState(false);
   const remove = useMutation({
     mutationFn: async () => {
-      await api.DELETE('/v0/agents/{agentId}', { params: { path: { agentId: agent.agentId } } });
+      const watchAgain = ignoreEventsOf(agent.agentId);
+      await api.DELETE('/v0/agents/{agentId}', { params: { path: { agentId: agent.agentId } } }).catch((error) => {
+        watchAgain(); // it is still there
+        throw error;
+      });
       showToast(t.deleted(agent.name));
       await navigate({ to: '/agents' }); // before all is loaded again, of which this page no longer exists
       queries.removeQueries({ queryKey: agentQuery(agent.agentId).queryKey });

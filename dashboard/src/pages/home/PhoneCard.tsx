@@ -22,7 +22,7 @@ interface Props {
   onSkip: () => void;
 }
 
-/** Connects the agent to a messenger, step by step for Telegram. */
+/** Connects the agent to a chat app, step by step for Telegram. */
 export function PhoneCard({ agentId, channels, onSkip }: Props) {
   const t = useText(start);
   const { names } = useText(channelTexts);

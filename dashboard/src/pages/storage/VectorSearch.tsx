@@ -11,7 +11,7 @@ import { useLanguage, useText } from '../../i18n/language';
 import * as vectors from '../../i18n/vectors';
 import styles from './storage.module.css';
 
-/** A question to the files of a group, and the passages that are nearest to it. */
+/** A question to the files of a group, and the chunks of text that are nearest to it. */
 export function VectorSearch({ groupId }: { groupId: string }) {
   const t = useText(vectors);
   const { language } = useLanguage();
@@ -45,7 +45,7 @@ export function VectorSearch({ groupId }: { groupId: string }) {
                 <strong>{match.name ?? match.cid}</strong>
                 <span>{t.score(digits.format(match.score))}</span>
               </Row>
-              <blockquote className={styles.passage}>{match.text}</blockquote>
+              <blockquote className={styles.chunk}>{match.text}</blockquote>
             </li>
           ))}
         </PlainList>
