@@ -10,13 +10,9 @@ import typer
 
 from roost.cli.arguments import AgentName
 from roost.cli.client import (
-    TRANSFER_TIMEOUT_SECONDS,
     Data,
     ServerSession,
-    connection_errors,
-    exit_with_response,
     load_session,
-    open_http_client,
 )
 from roost.cli.output import (
     ExitCode,
@@ -90,14 +86,7 @@ def import_agent(
 
 
 def _download(server: ServerSession, path: str) -> Iterator[bytes]:
-    with (
-        connection_errors(server.url),
-        open_http_client(server, TRANSFER_TIMEOUT_SECONDS) as client,
-        client.stream("GET", path) as response,
-    ):
-        if response.status_code >= 400:
-            response.read()
-            exit_with_response(response)
+    with server.stream(path) as response:
         yield from response.iter_bytes()
 
 

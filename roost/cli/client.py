@@ -98,16 +98,22 @@ class ServerSession:
         return self._parse_response(response)
 
     @contextmanager
-    def stream(self, host: str, path: str) -> Generator[httpx.Response]:
-        """Get `path` of another host name of the server, without a credential. Exits on an error status."""
-        with (
-            connection_errors(self.url),
-            open_http_client(replace(self, host=host), TRANSFER_TIMEOUT_SECONDS) as client,
-        ):
-            del client.headers["Authorization"]
+    def stream(
+        self, path: str, *, host: str | None = None, timeout_seconds: float = TRANSFER_TIMEOUT_SECONDS
+    ) -> Generator[httpx.Response]:
+        """Get `path` and yield the response before its content. Exits on an error status, and as `request` does.
+
+        host: another host name of the server, which gets no credential.
+        """
+        session = self if host is None else replace(self, host=host)
+        with connection_errors(self.url), open_http_client(session, timeout_seconds) as client:
+            if host is not None:
+                del client.headers["Authorization"]
             with client.stream("GET", path) as response:
-                if response.status_code >= 400:
+                if response.status_code >= 300:
                     response.read()
+                    if host is None:
+                        self._check_access(response)
                     exit_with_response(response)
                 yield response
 

@@ -159,7 +159,7 @@ def get(
     address = urlsplit(url if public else sign_download(server, url, _LINK_LIFETIME_SECONDS))
     path = f"{address.path}?{address.query}" if address.query else address.path
     with (
-        server.stream(urlsplit(url).netloc, path) as response,
+        server.stream(path, host=urlsplit(url).netloc) as response,
         progress_bar("Fetching", None if is_folder else found["size"]) as advance,
     ):
         save_chunks(count_bytes(response.iter_bytes(), advance), target)

@@ -11,10 +11,7 @@ from roost.cli.arguments import AgentName
 from roost.cli.client import (
     Data,
     ServerSession,
-    connection_errors,
-    exit_with_response,
     load_session,
-    open_http_client,
 )
 from roost.cli.message_stream import print_messages
 from roost.cli.output import (
@@ -100,14 +97,7 @@ def _list_entries(server: ServerSession, path: str, query: dict[str, str]) -> It
 
 def _receive_changes(server: ServerSession, path: str) -> Generator[dict[str, Any]]:
     """Yield the events of a stream of server-sent events. Exits if it reports an error."""
-    with (
-        connection_errors(server.url),
-        open_http_client(server, _SILENCE_SECONDS) as client,
-        client.stream("GET", path) as response,
-    ):
-        if response.status_code >= 400:
-            response.read()
-            exit_with_response(response)
+    with server.stream(path, timeout_seconds=_SILENCE_SECONDS) as response:
         for line in response.iter_lines():
             if line.startswith("data:"):
                 event: dict[str, Any] = json.loads(line.removeprefix("data:"))

@@ -174,6 +174,10 @@ def test_a_redirect_is_not_followed_and_the_key_stays(server: FakeServer) -> Non
         assert (refused.exit_code, f"redirects to {other.url}" in refused.stderr) == (3, True)
         server.headers = {}
         server.answers["GET /v0/agents"] = (200, {"agents": [ADA]})
+        server.headers = {"Location": f"{other.url}/export"}
+        server.answers["GET /v0/agents/a1/export"] = (307, "")
+        assert f"redirects to {other.url}" in server.run("agents", "export", "Ada", "-o", "-").stderr
+        server.headers = {}
         location = f"Location: {other.url.replace('http', 'ws')}/taken".encode()
         server.answers["GET /v0/agents/a1/logs"] = b"HTTP/1.1 307 Moved\r\n" + location + b"\r\n\r\n"
         assert server.run("logs", "Ada", "-f").exit_code != 0
