@@ -1,33 +1,29 @@
 """Render the command line as Markdown pages, one for each noun, from the program itself. Pure."""
 
 import inspect
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
 from typing import Any, get_args
 
 Pages = Mapping[str, str]
-Examples = Mapping[str, Sequence[str]]
-EXAMPLES_LIMIT = 3
-_CODE = re.compile(r"^```[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _NO_BRACES = str.maketrans("", "", "{}")
 TOP = "index.md"
 _SKIPPED = ("--install-completion", "--show-completion")
 _HEAD = """# Command line
 
 Generated from the program. Every command explains itself with `--help`. The program is `.venv/bin/roost` in a
-checkout. Commands talk to the server of the data folder `.roost`; `--data` names another one.
+checkout. Commands talk to the server that `--context`, `--data`, `ROOST_URL`, `ROOST_CONTEXT` or `ROOST_DATA` names,
+else to that of the last `roost login`, else to that of the data folder `.roost` ([guide](../guides/cli.md)).
 
 """
 
 
-def render_pages(root: Any, docs: Iterable[str]) -> Pages:
-    """Return the pages by their file name. root: the group of the program; docs: pages with examples of commands."""
-    examples = _find_examples([path for path, _ in list_commands(root)], docs)
+def render_pages(root: Any) -> Pages:
+    """Return the pages by their file name. root: the group of the program."""
     groups = {name: command for name, command in root.commands.items() if is_group(command)}
     single = {name: command for name, command in root.commands.items() if not is_group(command)}
-    pages = {f"{name}.md": "\n".join(_group_page(f"roost {name}", group, examples)) for name, group in groups.items()}
-    return {TOP: "\n".join(_index_page(single, groups, examples)), **pages}
+    pages = {f"{name}.md": "\n".join(_group_page(f"roost {name}", group)) for name, group in groups.items()}
+    return {TOP: "\n".join(_index_page(single, groups)), **pages}
 
 
 def is_group(command: Any) -> bool:
@@ -46,7 +42,7 @@ def list_commands(group: Any, prefix: str = "roost") -> Iterator[tuple[str, Any]
             yield f"{prefix} {name}", command
 
 
-def _index_page(single: Mapping[str, Any], groups: Mapping[str, Any], examples: Examples) -> Iterator[str]:
+def _index_page(single: Mapping[str, Any], groups: Mapping[str, Any]) -> Iterator[str]:
     yield _HEAD
     yield from ["| command | what it does |", "|---|---|"]
     for name, command in single.items():
@@ -55,10 +51,10 @@ def _index_page(single: Mapping[str, Any], groups: Mapping[str, Any], examples: 
         yield f"| [`roost {name}`]({name}.md) | {_first_line(group)} |"
     yield ""
     for name, command in single.items():
-        yield from _command_section(f"roost {name}", command, examples)
+        yield from _command_section(f"roost {name}", command)
 
 
-def _group_page(path: str, group: Any, examples: Examples) -> Iterator[str]:
+def _group_page(path: str, group: Any) -> Iterator[str]:
     yield f"# {path}\n"
     yield from _description(group)
     commands = dict(list_commands(group, path))
@@ -67,10 +63,10 @@ def _group_page(path: str, group: Any, examples: Examples) -> Iterator[str]:
         yield f"| [`{one}`](#{one.replace(' ', '-')}) | {_first_line(command)} |"
     yield ""
     for one, command in commands.items():
-        yield from _command_section(one, command, examples)
+        yield from _command_section(one, command)
 
 
-def _command_section(path: str, command: Any, examples: Examples) -> Iterator[str]:
+def _command_section(path: str, command: Any) -> Iterator[str]:
     usage = " ".join(command.collect_usage_pieces(command.make_context("", [], resilient_parsing=True)))
     yield f"## {path}\n"
     yield from _description(command)
@@ -80,7 +76,7 @@ def _command_section(path: str, command: Any, examples: Examples) -> Iterator[st
         yield from ["| argument or option | meaning |", "|---|---|"]
         yield from (f"| {_parameter_name(one)} | {_parameter_text(one)} |" for one in parameters)
         yield ""
-    if lines := _epilog_examples(command.epilog) or examples.get(path, ()):
+    if lines := _epilog_examples(command.epilog):
         yield "\n".join(["Examples:\n", "```", *lines, "```\n"])
 
 
@@ -95,19 +91,6 @@ def _description(command: Any) -> Iterator[str]:
 def _epilog_examples(epilog: str | None) -> Sequence[str]:
     lines = (line.strip(" \b") for line in inspect.cleandoc(epilog or "").splitlines())
     return [line for line in lines if line.startswith(("roost ", "$ ", "#"))]
-
-
-def _find_examples(commands: Sequence[str], docs: Iterable[str]) -> Examples:
-    """Find the first lines of code in the docs that type each command."""
-    found: dict[str, list[str]] = {}
-    typed = re.compile(r"^(?:\$ )?(?:\.venv/bin/)?(roost [^\n]+[^\n\\])$", re.MULTILINE)
-    lines = [line for text in docs for block in _CODE.findall(text) for line in typed.findall(block)]
-    by_length = sorted(commands, key=len, reverse=True)
-    for line in dict.fromkeys(lines):
-        command = next((one for one in by_length if f"{line} ".startswith(f"{one} ")), None)
-        if command is not None and len(found.setdefault(command, [])) < EXAMPLES_LIMIT:
-            found[command].append(line)
-    return found
 
 
 def _parameter_name(parameter: Any) -> str:

@@ -82,12 +82,11 @@ def moved(source: str, names: Mapping[str, str], found: re.Match[str]) -> str:
 def command_pages() -> Mapping[str, str]:
     """Render the command line of this checkout."""
     sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
-    import typer
     from cli_reference import render_pages
 
-    from roost.cli.main import cli
+    from roost.cli.main import create_program
 
-    return render_pages(typer.main.get_command(cli), [file.read_text() for file in pages_of(DOCS)])
+    return render_pages(create_program())
 
 
 def build_site() -> None:

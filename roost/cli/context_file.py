@@ -85,7 +85,7 @@ def read_contexts() -> ContextFile:
             validate_context_name(name): ServerContext(_text(entry["url"]), Sensitive(_text(entry["key"])))
             for name, entry in content["contexts"].items()
         }
-        current = content["current"]
+        current = None if content["current"] is None else _text(content["current"])
     except (FileNotFoundError, NotADirectoryError):
         return ContextFile()
     except OSError as error:
@@ -99,6 +99,16 @@ def read_contexts() -> ContextFile:
             ExitCode.NOT_ALLOWED,
         )
     return ContextFile(contexts, current if current in contexts else None)
+
+
+def current_context(file: ContextFile) -> str | None:
+    """Return the context that commands use: of `--context`, else of ROOST_CONTEXT, else the file's."""
+    return selected_context() or os.environ.get("ROOST_CONTEXT") or file.current
+
+
+def overriding_variable() -> str | None:
+    """Return the variable of the environment that comes before the file's current context."""
+    return next((name for name in ("ROOST_URL", "ROOST_CONTEXT", "ROOST_DATA") if os.environ.get(name)), None)
 
 
 def write_contexts(file: ContextFile) -> None:

@@ -5,9 +5,9 @@ from typing import Annotated
 import typer
 
 from roost.cli.completion import complete_contexts
-from roost.cli.context_file import LOCAL, read_contexts, selected_context, write_contexts
+from roost.cli.context_file import LOCAL, current_context, overriding_variable, read_contexts, write_contexts
 from roost.cli.login import forget_context
-from roost.cli.output import Output, OutputFormat, Yes, confirm_change, print_line, print_rows
+from roost.cli.output import Output, OutputFormat, Yes, confirm_change, error_console, print_line, print_rows
 
 commands = typer.Typer(
     help="Choose the server that commands talk to, of those that `roost login` knows.", no_args_is_help=True
@@ -19,7 +19,7 @@ _Name = Annotated[str, typer.Argument(metavar="NAME", help="The context.", autoc
 def list_contexts(output: Output = OutputFormat.TABLE) -> None:
     """List the servers that you are logged in to, without their keys; `local` is that of the data folder."""
     file = read_contexts()
-    current = selected_context() or file.current or LOCAL
+    current = current_context(file) or LOCAL
     rows = [{"name": LOCAL, "url": None}, *({"name": name, "url": one.url} for name, one in file.contexts.items())]
     if output is OutputFormat.TABLE:
         print_rows([{**row, "current": "yes" if row["name"] == current else ""} for row in rows], _COLUMNS, output)
@@ -35,6 +35,8 @@ def use(name: _Name) -> None:
     file.current = None if name == LOCAL else name
     write_contexts(file)
     print_line(f"Commands now talk to {where}.")
+    if (variable := overriding_variable()) is not None:
+        print_line(f"Not in this shell: {variable} comes first. Unset it.", error_console)
 
 
 @commands.command()

@@ -18,7 +18,7 @@ def load_local_settings(data: Path | None) -> "Settings":
     if data is None and (named := _name_elsewhere()):
         source, advice = named
         exit_with_error(
-            f"This command works on this machine and its data folder, not on the server at {source}: run it there, "
+            f"{source} names another server, but this command works on a data folder of this machine: run it there, "
             f"{advice}, or name the folder with --data.",
             ExitCode.USAGE,
         )

@@ -130,7 +130,8 @@ def _refuse_local_options(server: ServerSession, options: Mapping[str, object]) 
     for name, value in options.items():
         if value is not None:
             exit_with_error(
-                f"{name} works on the server's own machine only, and this command talks to {server.url}.",
+                f"{name} works on the server's own machine only, and this command talks to {server.url}. There: `roost "
+                "--context local keys ...`.",
                 ExitCode.USAGE,
             )
 

@@ -16,6 +16,7 @@ from roost.cli.context_file import (
     LOCAL,
     ServerContext,
     contexts_path,
+    current_context,
     read_contexts,
     selected_context,
     validate_context_name,
@@ -66,6 +67,7 @@ def log_in(
         origin, Sensitive(_read_key(origin)), key_advice="create one with `roost keys create`"
     ).locate()
     server.storage_session().call("GET", "/v3/data/testAuthentication", timeout_seconds=_TIMEOUT_SECONDS)
+    file = read_contexts()  # another command may have changed it meanwhile
     file.contexts[context] = ServerContext(origin, server.token)
     file.current = context
     write_contexts(file)
@@ -81,7 +83,7 @@ def log_out(
     ] = None,
 ) -> None:
     """Forget a server and its key on this machine. The key stays valid elsewhere."""
-    chosen = name or selected_context() or read_contexts().current
+    chosen = name or current_context(read_contexts())
     if chosen is None or chosen == LOCAL:
         exit_with_error("There is no current context: name one of `roost contexts list`.", ExitCode.USAGE)
     forget_context(chosen)
@@ -95,7 +97,10 @@ def forget_context(name: str) -> None:
     if file.current == name:
         file.current = None
     write_contexts(file)
-    print_line(f"Forgot {name} and its key. {url} accepts the key until you revoke it with `roost keys revoke`.")
+    print_line(
+        f"Forgot {name} and its key. {url} still accepts the key: revoke it there, or with another key of yours "
+        "(`roost keys list`, `roost keys revoke ID`)."
+    )
 
 
 def _parse_origin(url: str) -> str:

@@ -43,7 +43,11 @@ def list_servers(data: Data = None, output: Output = OutputFormat.TABLE) -> None
         [row for one in found["servers"] for row in _rows(one)], ("server", "provider", "model", "baseUrl"), output
     )
     if not found["available"]:
-        print_line("Model servers of this machine are for its operator only.", error_console)
+        print_line(
+            "Model servers are looked for only for the tenant 'default', on a server that no other machine reaches, "
+            "and unless ROOST_MODEL_SERVERS is none. Else connect one by ROOST_MODEL_URL.",
+            error_console,
+        )
     elif not found["servers"]:
         print_line("None answers. Start one, such as `ollama serve`, on the server's machine.", error_console)
 

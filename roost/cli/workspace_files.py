@@ -15,6 +15,7 @@ from roost.cli.client import (
 )
 from roost.cli.message_stream import print_messages
 from roost.cli.output import (
+    ExitCode,
     Output,
     OutputFormat,
     Yes,
@@ -104,6 +105,7 @@ def _receive_changes(server: ServerSession, path: str) -> Generator[dict[str, An
                 if "error" in event:
                     exit_with_error(event["error"])
                 yield event
+    exit_with_error("The server ended the stream of changes: run the command again.", ExitCode.UNREACHABLE)
 
 
 def _format_change(event: dict[str, Any]) -> str:

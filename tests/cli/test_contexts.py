@@ -149,9 +149,24 @@ def test_a_command_of_this_machine_is_not_meant_for_a_context(
     config: Path, before: list[str], environment: dict[str, str]
 ) -> None:
     refused = run(*before, "engines", "list", **environment)
-    assert (refused.exit_code, "works on this machine" in refused.stderr) == (2, True)
+    assert (refused.exit_code, "works on a data folder of this machine" in refused.stderr) == (2, True)
 
 
 def test_a_current_context_does_not_keep_a_command_from_this_machine(config: Path) -> None:
     write("work", work="https://work.example")
     assert run("engines", "list").exit_code == 0
+
+
+def test_the_context_of_the_environment_is_the_current_one(config: Path) -> None:
+    write("one", one="https://one.example", two="https://two.example")
+    rows = json.loads(run("contexts", "list", "-o", "json", ROOST_CONTEXT="two").stdout)
+    assert [row["name"] for row in rows if row["current"]] == ["two"]
+    assert "ROOST_CONTEXT comes first" in run("contexts", "use", "one", ROOST_CONTEXT="two").stderr
+    assert "Forgot two" in run("logout", ROOST_CONTEXT="two").stdout
+
+
+@pytest.mark.parametrize("current", ["[]", "{}", "1"])
+def test_a_damaged_current_context_is_named(config: Path, current: str) -> None:
+    write("one", one="https://one.example")
+    config.write_text(json.dumps(json.loads(config.read_text()) | {"current": json.loads(current)}))
+    assert "is damaged" in run("contexts", "list").stderr

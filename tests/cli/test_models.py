@@ -37,7 +37,7 @@ def test_servers(server: FakeServer) -> None:
     assert json.loads(server.run("models", "servers", "-o", "json").stdout)["servers"] == [OLLAMA]
 
 
-@pytest.mark.parametrize(("available", "words"), [(True, "ollama serve"), (False, "its operator only")])
+@pytest.mark.parametrize(("available", "words"), [(True, "ollama serve"), (False, "ROOST_MODEL_URL")])
 def test_no_servers(server: FakeServer, available: bool, words: str) -> None:
     server.answers["GET /v0/model-servers"] = (200, {"available": available, "servers": []})
     listed = server.run("models", "servers")

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from playwright.async_api import Browser, expect
+from playwright.async_api import Browser, Route, expect
 
 from tests.dashboard.browser import visiting
 from tests.server import RunningServer
@@ -54,3 +54,37 @@ async def test_channels(browser: Browser, server: RunningServer, agent: dict[str
         await page.get_by_role("alertdialog").get_by_role("button", name="Remove").click()
         await expect(telegram).to_contain_text("Not set up")
         await visit.check()
+
+
+async def test_a_code_is_entered_later(browser: Browser, server: RunningServer, agent: dict[str, Any]) -> None:
+    """The engine of the server has no codes, so that the page is told of another one, and its command is looked at."""
+    path = f"/v0/agents/{agent['agentId']}"
+    set_up = {"botToken": TOKEN, "dmPolicy": "pairing"}
+    assert (await server.client(server.key()).post(f"{path}/channels/telegram", json=set_up)).status_code < 300
+
+    async def name_engine(route: Route) -> None:
+        detail = await (await route.fetch()).json()
+        await route.fulfill(json={**detail, "agent": {**detail["agent"], "engine": "openclaw"}})
+
+    commands: list[str] = []
+
+    async def answer(route: Route) -> None:
+        commands.append(route.request.post_data_json["command"])
+        refused = len(commands) == 1
+        await route.fulfill(json={"exitCode": int(refused), "stdout": "", "stderr": "No such code" if refused else ""})
+
+    async with visiting(browser, server, role="editor") as visit:
+        page = visit.page
+        await page.route(f"**{path}", name_engine)
+        await page.route(f"**{path}/console/exec", answer)
+        await visit.open(f"/agents/{agent['agentId']}/channels")
+        await page.get_by_role("button", name="Enter a code").click()
+        dialog = page.get_by_role("dialog")
+        await dialog.get_by_label("Code").fill("ABC123")
+        await dialog.get_by_role("button", name="Approve").click()
+        await expect(dialog.get_by_role("alert")).to_contain_text("No such code")
+        await visit.check()
+        await dialog.get_by_role("button", name="Approve").click()
+        await expect(dialog.get_by_text("They may write now.")).to_be_visible()
+        assert all(command.endswith(" pairing approve telegram ABC123") for command in commands)
+        assert len(commands) == 2

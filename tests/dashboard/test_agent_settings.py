@@ -25,8 +25,17 @@ async def test_settings(browser: Browser, server: RunningServer, agent: dict[str
         await expect(save).to_be_disabled()
         await visit.picture("agent-settings")
         await visit.check()
+        await page.get_by_label("Manner").fill("dry")
+        await server.client(server.key()).patch(f"{path}/platform/metadata", json={"emoji": "\N{BIRD}"})
+        await expect(page.get_by_label("Emoji")).to_have_value("\N{BIRD}")  # what another person changed meanwhile
+        await page.get_by_role("link", name="Overview").first.click()
+        await page.get_by_role("alertdialog").get_by_role("button", name="Stay").click()
+        async with page.expect_request(lambda request: request.method == "PATCH") as sent:
+            await save.click()
+        assert (await sent.value).post_data_json == {"vibe": "dry"}
+        await expect(save).to_be_disabled()
         kept = (await server.client(server.key()).get(path)).json()["agent"]
-        assert (kept["name"], kept["description"], kept["vibe"]) == ("Grace", "Keeps the build green", None)
+        assert (kept["name"], kept["description"], kept["vibe"]) == ("Grace", "Keeps the build green", "dry")
         await page.get_by_label("Description").fill("")
         await save.click()
         await expect(save).to_be_disabled()

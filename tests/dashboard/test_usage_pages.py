@@ -1,5 +1,6 @@
 """The usage of a tenant and of an agent, as charts and tables."""
 
+import re
 from datetime import timedelta
 from typing import Any
 
@@ -48,7 +49,7 @@ async def test_usage(browser: Browser, server: RunningServer, agent: dict[str, A
         await page.reload()
         await expect(page.get_by_role("img", name="Tokens by day")).to_be_visible()
         await expect(page.get_by_role("region", name="By agent").get_by_text("deletedagent (deleted)")).to_be_visible()
-        requests = page.locator("dd", has_text="270")  # 15 days of 30, 3 agents, 2 models, 3 requests
+        requests = page.locator("dd").get_by_text("270", exact=True)  # 15 days of 30, 3 agents, 2 models, 3 requests
         await expect(requests).to_be_visible()
         await expect(page.get_by_text("1 file, 5 KB")).to_be_visible()
         await page.get_by_text("As a table").nth(1).click()
@@ -57,11 +58,11 @@ async def test_usage(browser: Browser, server: RunningServer, agent: dict[str, A
         await visit.check()
         await page.get_by_role("button", name="Period").click()
         await page.get_by_role("option", name="7 days").click()
-        await expect(page.locator("dd", has_text="72")).to_be_visible()
-        assert page.url.endswith("/usage?days=7")
+        await expect(page).to_have_url(re.compile(r"/usage\?days=7$"))
+        await expect(page.locator("dd").get_by_text("72", exact=True)).to_be_visible()
         await page.get_by_role("link", name="Ada").click()
-        await expect(page.locator("dd", has_text="24")).to_be_visible()
-        assert page.url.endswith(f"/agents/{agent['agentId']}/usage?days=7")
+        await expect(page).to_have_url(re.compile(rf"/agents/{agent['agentId']}/usage\?days=7$"))
+        await expect(page.locator("dd").get_by_text("24", exact=True)).to_be_visible()
         await visit.check()
 
 

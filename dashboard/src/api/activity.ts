@@ -1,11 +1,10 @@
-import { queryOptions, useQuery, type UseQueryResult } from '@tanstack/react-query';
-import { useEffect, useMemo, useState } from 'react';
+import { queryOptions } from '@tanstack/react-query';
 
 import { isKind, type ActivityFilter } from './activitySearch';
 import { sendTo } from './client';
-import { live, parseEvent, type ServerEvent } from './live';
+import { parseEvent, type ServerEvent } from './live';
 
-const KEPT_EVENTS = 1_000;
+export const KEPT_EVENTS = 1_000;
 
 /** Return whether an event fits the filter. */
 export function matchesFilter(event: ServerEvent, { kind, agent }: ActivityFilter): boolean {
@@ -54,35 +53,10 @@ async function readStored({ kind, agent }: ActivityFilter, outer: AbortSignal): 
   return foldEvents(stored.events);
 }
 
-const storedQuery = (filter: ActivityFilter) =>
+export const storedQuery = (filter: ActivityFilter) =>
   queryOptions({
     queryKey: ['activity', filter.kind ?? '', filter.agent ?? ''],
     staleTime: 0,
     refetchInterval: false,
     queryFn: ({ signal }) => readStored(filter, signal),
   });
-
-/**
- * The events of the last hour that fit a filter, and those that come. The page's one connection brings the new ones and
- * resumes by itself; after a break that was too long for that it says `reset`, and all is read again.
- */
-export function useActivity(filter: ActivityFilter): {
-  readonly query: UseQueryResult<readonly ServerEvent[]>;
-  readonly events: readonly ServerEvent[];
-} {
-  const { kind, agent } = filter;
-  const query = useQuery(storedQuery(filter));
-  const [recent, setRecent] = useState<readonly ServerEvent[]>([]);
-  useEffect(
-    () =>
-      live.listen((event) => {
-        setRecent((before) => (event.type === 'reset' ? [] : [event, ...before].slice(0, KEPT_EVENTS)));
-      }),
-    [],
-  );
-  const events = useMemo(() => {
-    const fitting = recent.filter((event) => matchesFilter(event, { kind, agent }));
-    return foldEvents([...fitting, ...(query.data ?? [])]);
-  }, [query.data, recent, kind, agent]);
-  return { query, events };
-}

@@ -11,7 +11,6 @@ export const de: typeof en = {
   name: 'Name',
   state: 'Zustand',
   engine: 'Engine',
-  version: 'Version',
   memory: 'Arbeitsspeicher',
   activity: 'Letzte Änderung',
   states: {
@@ -49,7 +48,6 @@ export const de: typeof en = {
     'Container, Dateien, Schnappschüsse, Aufgaben und Adresse werden entfernt. Das lässt sich nicht rückgängig machen.',
   more: 'Weitere Aktionen',
   status: 'Status',
-  since: 'Seit',
   process: 'Prozess',
   addresses: 'Adresse',
   addressText: 'Programme erreichen den Agenten hier mit seinem Gateway-Token.',

@@ -9,7 +9,6 @@ export const en = {
   name: 'Name',
   state: 'State',
   engine: 'Engine',
-  version: 'Version',
   memory: 'Memory',
   activity: 'Last change',
   states: {
@@ -46,7 +45,6 @@ export const en = {
   deleteText: 'Its container, files, snapshots, tasks and address are removed. This cannot be undone.',
   more: 'More actions',
   status: 'Status',
-  since: 'Since',
   process: 'Process',
   addresses: 'Address',
   addressText: 'Programs reach the agent here with its gateway token.',

@@ -3,10 +3,6 @@ import type { en } from './home.en';
 export const de: typeof en = {
   title: 'Start',
   lead: (tenant) => `Was auf diesem Server für ${tenant} läuft`,
-  talkTo: (name) => `Mit ${name} sprechen`,
-  message: 'Nachricht',
-  placeholder: 'Frage etwas oder gib eine Aufgabe',
-  send: 'Senden',
   startingText: 'Der Agent startet. Er antwortet, sobald er läuft.',
   downText: (name) => `${name} läuft nicht.`,
   see: 'Warum?',

@@ -1,10 +1,6 @@
 export const en = {
   title: 'Home',
   lead: (tenant: string) => `What runs for ${tenant} on this server`,
-  talkTo: (name: string) => `Talk to ${name}`,
-  message: 'Message',
-  placeholder: 'Ask something or give it a task',
-  send: 'Send',
   startingText: 'The agent starts. It answers as soon as it runs.',
   downText: (name: string) => `${name} does not run.`,
   see: 'See why',

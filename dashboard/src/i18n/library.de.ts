@@ -32,7 +32,6 @@ export const de: typeof en = {
   cid: 'CID',
   copyCid: 'CID kopieren',
   warnings: 'Warnungen',
-  details: (name) => `Einzelheiten zu ${name}`,
   skillAdded: (name) => `${name} ist in deiner Bibliothek.`,
   delete: 'Löschen',
   deleteSkill: (name) => `${name} löschen`,
@@ -90,7 +89,6 @@ export const de: typeof en = {
   archiveTitle: (name) => `${name} archivieren`,
   archiveText: 'Daraus lässt sich kein Agent mehr anlegen. Bestehende Agenten bleiben.',
   archived: (name) => `${name} wurde archiviert.`,
-  readme: 'Beschreibung',
   required: 'nötig',
   optional: 'freiwillig',
 };

@@ -30,7 +30,6 @@ export const en = {
   cid: 'CID',
   copyCid: 'Copy the CID',
   warnings: 'Warnings',
-  details: (name: string) => `Details of ${name}`,
   skillAdded: (name: string) => `${name} is in your library.`,
   delete: 'Delete',
   deleteSkill: (name: string) => `Delete ${name}`,
@@ -88,7 +87,6 @@ export const en = {
   archiveTitle: (name: string) => `Archive ${name}`,
   archiveText: 'No agent can be created from it any more. Existing agents stay.',
   archived: (name: string) => `${name} was archived.`,
-  readme: 'Description',
   required: 'required',
   optional: 'optional',
 };

@@ -19,7 +19,6 @@ export const de: typeof en = {
   updateTitle: (name) => `${name} aktualisieren`,
   updateText: (from, to) => `Der Agent hat Version ${from}. Version ${to} ersetzt ihre Dateien.`,
   updated: (name, version) => `${name} hat jetzt Version ${version}.`,
-  details: (name) => `Einzelheiten zu ${name}`,
   missingSecrets: 'Es fehlen Secrets',
   missingPrograms: 'Es fehlen Programme',
   refusedHosts: 'Darf nicht sprechen mit',

@@ -17,7 +17,6 @@ export const en = {
   updateTitle: (name: string) => `Update ${name}`,
   updateText: (from: string, to: string) => `The agent has version ${from}. Version ${to} replaces its files.`,
   updated: (name: string, version: string) => `${name} is now version ${version}.`,
-  details: (name: string) => `Details of ${name}`,
   missingSecrets: 'Lacks secrets',
   missingPrograms: 'Lacks programs',
   refusedHosts: 'May not contact',

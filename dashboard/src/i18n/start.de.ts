@@ -22,7 +22,6 @@ export const de: typeof en = {
   none: 'Auf diesem Rechner antwortet weder Ollama noch LM Studio noch llama.cpp. Starte eines und suche erneut, oder nimm einen Schlüssel.',
   lookAgain: 'Erneut suchen',
   noModels: (label) => `${label} läuft und hat noch keine Modelle. Lade dort eines, dann suche erneut.`,
-  model: 'Modell',
   modelOf: (label) => `Modell von ${label}`,
   use: 'Dieses Modell nutzen',
   using: 'Wird verbunden ...',

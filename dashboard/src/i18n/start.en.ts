@@ -20,7 +20,6 @@ export const en = {
   none: 'No Ollama, LM Studio or llama.cpp answers on this machine. Start one and look again, or use a key.',
   lookAgain: 'Look again',
   noModels: (label: string) => `${label} runs and has no models yet. Download one there, then look again.`,
-  model: 'Model',
   modelOf: (label: string) => `Model of ${label}`,
   use: 'Use this model',
   using: 'Connecting ...',

@@ -31,8 +31,6 @@ export const de: typeof en = {
   id: 'ID',
   copyCid: 'CID kopieren',
   fileCount: 'Dateien',
-  keyvalues: 'Schlüsselwerte',
-  details: (name) => `Einzelheiten zu ${name}`,
   more: 'Mehr laden',
   link: 'Adresse',
   makeLink: 'Link für eine Stunde erzeugen',
@@ -66,6 +64,5 @@ export const de: typeof en = {
   deleteGroup: (name) => `${name} löschen`,
   deleteGroupText: 'Ihre Dateien bleiben.',
   groupDeleted: (name) => `${name} wurde gelöscht.`,
-  showFiles: 'Dateien zeigen',
   actions: 'Aktionen',
 };

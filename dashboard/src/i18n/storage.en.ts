@@ -29,8 +29,6 @@ export const en = {
   id: 'Id',
   copyCid: 'Copy the CID',
   fileCount: 'Files',
-  keyvalues: 'Key values',
-  details: (name: string) => `Details of ${name}`,
   more: 'Load more',
   link: 'Address',
   makeLink: 'Make a link for an hour',
@@ -64,6 +62,5 @@ export const en = {
   deleteGroup: (name: string) => `Delete ${name}`,
   deleteGroupText: 'Its files stay.',
   groupDeleted: (name: string) => `${name} was deleted.`,
-  showFiles: 'Show files',
   actions: 'Actions',
 };

@@ -4,9 +4,12 @@ from roost.core.problem import AccessDenied, NotFound, ResourceConflict
 
 
 class ModelServersClosed(AccessDenied):
-    """The caller is not the operator, or others than programs of this machine can reach the server."""
+    """The caller is not the operator, other machines can reach the server, or `model_servers` is `none`."""
 
-    message = "Model servers of this machine are for its operator only"
+    message = (
+        "Model servers of this machine are for the tenant 'default' only, on a server that no other machine reaches "
+        "(domain localhost, no TLS) and whose setting model_servers is not none; else connect one by ROOST_MODEL_URL"
+    )
 
 
 class ModelServerNotFound(NotFound):

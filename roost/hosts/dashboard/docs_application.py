@@ -82,5 +82,5 @@ def _policy(scope: Scope, inline: str = _SEARCH_STYLE) -> str:
     """
     host = header_fields(scope).get("host", "")
     origin = f"{scope['scheme']}://{host}" if _HOST.fullmatch(host) else ""
-    docs, api = (f"{origin}{PREFIX}/", f"{origin}/openapi") if origin else ("'self'", "'self'")
+    docs, api = (f"{origin}{PREFIX}/", f"{origin}/openapi") if origin else ("'none'", "'none'")
     return _POLICY.format(docs=docs, api=api, inline=inline)

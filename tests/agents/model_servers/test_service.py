@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from roost.agents.model_servers.access import ModelServerAccess
+from roost.agents.model_servers.errors import ModelServersClosed
 from tests.agents.model_servers.ollama import MODEL, Ollama, port_of
 from tests.drivers.model.local import raw, serving
 from tests.server import RunningServer, running
@@ -105,7 +106,7 @@ async def test_other_tenants_reach_no_server_of_this_machine(server: RunningServ
     refused = await client.put(f"{path}/model-server", json={"provider": "ollama", "model": MODEL})
     assert (refused.status_code, refused.json()["error"]) == (
         403,
-        "Model servers of this machine are for its operator only",
+        ModelServersClosed.message,
     )
     secrets = {"OLLAMA_API_KEY": "local", "OLLAMA_BASE_URL": f"{ollama[1]}/v1"}
     made = [await client.post("/v0/secrets", json={"name": name, "value": secrets[name]}) for name in secrets]

@@ -1,8 +1,8 @@
 import { Link } from '@tanstack/react-router';
 
-import { useActivity } from '../../api/activity';
+import { useActivity } from './useActivity';
 import { Section } from '../../components/Page';
-import { QueryView } from '../../components/QueryView';
+import { Loaded } from '../../components/Loaded';
 import { Note } from '../../components/Row';
 import * as activity from '../../i18n/activity';
 import { useText } from '../../i18n/language';
@@ -23,7 +23,7 @@ export function AgentActivity({ agentId }: { agentId: string }) {
         </Link>
       }
     >
-      <QueryView query={query}>
+      <Loaded query={query}>
         {() =>
           events.length === 0 ? (
             <Note>{t.quiet}</Note>
@@ -31,7 +31,7 @@ export function AgentActivity({ agentId }: { agentId: string }) {
             <EventList label={t.ofAgent} events={events.slice(0, SHOWN_EVENTS)} ofOneAgent />
           )
         }
-      </QueryView>
+      </Loaded>
     </Section>
   );
 }

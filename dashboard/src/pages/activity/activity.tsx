@@ -1,13 +1,13 @@
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 
-import { useActivity } from '../../api/activity';
+import { useActivity } from './useActivity';
 import { KINDS, type Kind } from '../../api/activitySearch';
 import { agentsQuery } from '../../api/agents';
 import { Button } from '../../components/Button';
 import { EmptyState } from '../../components/EmptyState';
 import { Page, Section } from '../../components/Page';
-import { QueryView } from '../../components/QueryView';
+import { Loaded } from '../../components/Loaded';
 import { Fields, Note } from '../../components/Row';
 import { Select } from '../../components/Select';
 import * as activity from '../../i18n/activity';
@@ -42,7 +42,7 @@ export function ActivityPage() {
           onChange={(agent) => choose(filter.kind ?? '', agent)}
         />
       </Fields>
-      <QueryView query={query}>
+      <Loaded query={query}>
         {() =>
           events.length === 0 ? (
             <EmptyState
@@ -59,7 +59,7 @@ export function ActivityPage() {
             </Section>
           )
         }
-      </QueryView>
+      </Loaded>
     </Page>
   );
 }

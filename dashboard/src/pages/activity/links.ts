@@ -13,9 +13,11 @@ export function linkOf({ type, subject, agentId, data }: ServerEvent): Target | 
     case 'file':
       return { to: '/storage/files', ...(data.network === 'public' && { search: { network: 'public' as const } }) };
     case 'skill':
-      return { to: '/skills' };
+      return agent ? { to: '/agents/$id/skills', ...agent } : { to: '/skills' };
     case 'secret':
-      return { to: '/secrets' };
+      return agent ? { to: '/agents/$id/secrets', ...agent } : { to: '/secrets' };
+    case 'domain':
+      return agent ? { to: '/agents/$id/routes', ...agent } : { to: '/storage/gateways' };
     case 'task':
       return agent && { to: '/agents/$id/tasks', ...agent };
     case 'device':
@@ -29,5 +31,5 @@ export function linkOf({ type, subject, agentId, data }: ServerEvent): Target | 
   }
 }
 
-/** Return the type of an event whose state is a failure. */
+/** Return whether the state of an event is a failure. */
 export const isFailure = ({ data }: ServerEvent): boolean => data.state === 'failed';

@@ -98,11 +98,6 @@ function PlatformLink({ name }: { name: keyof typeof PLATFORMS }) {
 /** Whether the bot is connected, where to write to it, and the code that a stranger gets. */
 function FirstMessage({ agentId, name, channel, engine, onDone }: ListProps & { channel: Channel }) {
   const t = useText(channels);
-  const [code, setCode] = useState('');
-  const approve = useMutation({
-    mutationFn: () => approvePairing(agentId, engine, name, code),
-    onSuccess: () => setCode(''),
-  });
   const open = useMutation({ mutationFn: () => openAgentPage(agentId) });
   const needsCode = channel.dmPolicy === 'pairing' && hasPairingCodes(engine, name);
   return (
@@ -121,22 +116,39 @@ function FirstMessage({ agentId, name, channel, engine, onDone }: ListProps & { 
         )}
       </Row>
       {(open.error ?? channel.lastError) && <ErrorPanel error={open.error ?? new Error(channel.lastError!)} />}
-      {needsCode && (
-        <>
-          <Note>{t.codeText}</Note>
-          <TextField label={t.code} value={code} onChange={setCode} autoComplete="off" monospace />
-          <Row>
-            <Button onPress={() => approve.mutate()} isDisabled={approve.isPending || !/^\s*[A-Za-z0-9]+\s*$/.test(code)}>
-              {t.approve}
-            </Button>
-            {approve.isSuccess && <span role="status">{t.approved}</span>}
-          </Row>
-          {approve.error && <ErrorPanel error={approve.error} title={t.notApproved} />}
-        </>
-      )}
+      {needsCode && <CodeForm agentId={agentId} engine={engine} name={name} />}
       <Button kind="primary" onPress={onDone}>
         {t.done}
       </Button>
+    </>
+  );
+}
+
+interface CodeProps {
+  agentId: string;
+  engine: string;
+  name: ChannelName;
+}
+
+/** Lets a person write to the bot, by the code that it gave to them. */
+export function CodeForm({ agentId, engine, name }: CodeProps) {
+  const t = useText(channels);
+  const [code, setCode] = useState('');
+  const approve = useMutation({
+    mutationFn: () => approvePairing(agentId, engine, name, code),
+    onSuccess: () => setCode(''),
+  });
+  return (
+    <>
+      <Note>{t.codeText}</Note>
+      <TextField label={t.code} value={code} onChange={setCode} autoComplete="off" monospace />
+      <Row>
+        <Button onPress={() => approve.mutate()} isDisabled={approve.isPending || !/^\s*[A-Za-z0-9]+\s*$/.test(code)}>
+          {t.approve}
+        </Button>
+        {approve.isSuccess && <span role="status">{t.approved}</span>}
+      </Row>
+      {approve.error && <ErrorPanel error={approve.error} title={t.notApproved} />}
     </>
   );
 }

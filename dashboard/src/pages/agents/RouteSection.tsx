@@ -7,6 +7,7 @@ import { useMay } from '../../app/useSession';
 import { Button, buttonClass } from '../../components/Button';
 import { ErrorPanel } from '../../components/ErrorPanel';
 import { TextField } from '../../components/Field';
+import { LeaveGuard } from '../../components/LeaveGuard';
 import { Section } from '../../components/Page';
 import { Note } from '../../components/Row';
 import { Select } from '../../components/Select';
@@ -14,6 +15,7 @@ import { StatusBadge } from '../../components/StatusBadge';
 import { Table, type Column } from '../../components/Table';
 import { showToast } from '../../components/Toast';
 import * as addresses from '../../i18n/addresses';
+import * as drafts from '../../i18n/drafts';
 import { useText } from '../../i18n/language';
 import styles from './routes.module.css';
 
@@ -57,6 +59,8 @@ function RouteEditor({ agentId, agentUrl, routes }: Props) {
       showToast(t.saved);
     },
   });
+  const texts = useText(drafts);
+  const isOutdated = draft !== null && draft.of !== stored;
   const rows = draft?.rows ?? toRows(routes);
   const change = (next: readonly RouteRow[]) => {
     setDraft({ rows: next, of: draft?.of ?? stored });
@@ -67,6 +71,7 @@ function RouteEditor({ agentId, agentUrl, routes }: Props) {
     refused?.row === row && refused.field === field ? save.error?.message : undefined;
   return (
     <>
+      <LeaveGuard isChanged={draft !== null && !save.isPending} />
       {rows.length === 0 && <p>{t.noRoutes}</p>}
       <ul className={styles.rows} aria-label={t.routes}>
         {rows.map((row, index) => (
@@ -82,14 +87,19 @@ function RouteEditor({ agentId, agentUrl, routes }: Props) {
         ))}
       </ul>
       {save.error && !refused && <ErrorPanel error={save.error} />}
-      {draft && draft.of !== stored && <Note>{t.changedMeanwhile}</Note>}
+      {isOutdated && (
+        <>
+          <Note>{t.changedMeanwhile}</Note>
+          <Button onPress={() => setDraft({ rows, of: stored })}>{texts.keepMine}</Button>
+        </>
+      )}
       <div className={styles.bar}>
         <Button onPress={() => change([...rows, { path: '/', port: '', isProtected: true }])}>
           <Plus size={16} aria-hidden /> {t.addRoute}
         </Button>
         {draft && (
           <>
-            <Button kind="primary" onPress={() => save.mutate(rows)} isDisabled={save.isPending || !rows.every(isComplete)}>
+            <Button kind="primary" onPress={() => save.mutate(rows)} isDisabled={save.isPending || isOutdated || !rows.every(isComplete)}>
               {save.isPending ? t.saving : t.save}
             </Button>
             <Button

@@ -19,7 +19,7 @@ import * as channels from '../../i18n/channels';
 import { useText } from '../../i18n/language';
 import { AccessFields, TokenFields } from './ChannelFields';
 import { ChannelBadge, liveChannelsQuery } from './ChannelState';
-import { ChannelSteps } from './ChannelSteps';
+import { ChannelSteps, CodeForm } from './ChannelSteps';
 
 const route = getRouteApi('/shell/agents/$id/channels');
 
@@ -51,7 +51,8 @@ interface Props {
 function ChannelItem({ agentId, name, channel }: Props) {
   const t = useText(channels);
   const may = useMay();
-  const [open, setOpen] = useState<'steps' | 'form' | 'remove' | null>(null);
+  const [open, setOpen] = useState<'steps' | 'form' | 'code' | 'remove' | null>(null);
+  const engine = useQuery(agentQuery(agentId)).data?.agent.engine ?? '';
   const [warning, setWarning] = useState<string | null>(null);
   const close = () => setOpen(null);
   const title = t.names[name];
@@ -62,6 +63,9 @@ function ChannelItem({ agentId, name, channel }: Props) {
       <Button onPress={() => setOpen(channel ? 'form' : 'steps')}>{channel ? t.change : t.setUp}</Button>
       {channel && (
         <>
+          {channel.dmPolicy === 'pairing' && hasPairingCodes(engine, name) && (
+            <Button onPress={() => setOpen('code')}>{t.enterCode}</Button>
+          )}
           <Button isDisabled={toggle.isPending} onPress={() => toggle.mutate(!channel.enabled)}>
             {channel.enabled ? t.switchOff : t.switchOn}
           </Button>
@@ -80,6 +84,9 @@ function ChannelItem({ agentId, name, channel }: Props) {
           <ChannelSteps agentId={agentId} channel={name} onDone={close} />
         </Dialog>
       )}
+      <Dialog title={t.enterCode} isOpen={open === 'code'} onClose={close}>
+        <CodeForm agentId={agentId} engine={engine} name={name} />
+      </Dialog>
       {open === 'form' && <ChannelForm agentId={agentId} name={name} channel={channel} onWarning={setWarning} onClose={close} />}
       <ConfirmDialog
         title={t.removeTitle(title)}

@@ -1,4 +1,4 @@
-import { useMutation, useQuery } from '@tanstack/react-query';
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { useState, type SyntheticEvent } from 'react';
 
@@ -8,8 +8,9 @@ import { useMay } from '../../app/useSession';
 import { Button } from '../../components/Button';
 import { ErrorPanel } from '../../components/ErrorPanel';
 import { TextField } from '../../components/Field';
+import { LeaveGuard } from '../../components/LeaveGuard';
 import { Page } from '../../components/Page';
-import { QueryView } from '../../components/QueryView';
+import { Loaded } from '../../components/Loaded';
 import { Select } from '../../components/Select';
 import { showToast } from '../../components/Toast';
 import * as settings from '../../i18n/agentSettings';
@@ -27,7 +28,7 @@ export function AgentSettingsPage() {
   const query = useQuery(agentQuery(route.useParams().id));
   return (
     <Page title={t.title} lead={t.lead}>
-      <QueryView query={query}>{({ agent }) => <ProfileForm key={agent.agentId} agent={agent} />}</QueryView>
+      <Loaded query={query}>{({ agent }) => <ProfileForm key={agent.agentId} agent={agent} />}</Loaded>
     </Page>
   );
 }
@@ -35,14 +36,21 @@ export function AgentSettingsPage() {
 function ProfileForm({ agent }: { agent: Agent }) {
   const t = useText(settings);
   const canChange = useMay()('editor');
+  const queries = useQueryClient();
   const saved = draftOf(agent);
-  const [draft, setDraft] = useState(saved);
+  const [edits, setEdits] = useState<Partial<Draft>>({});
+  const draft = { ...saved, ...edits };
   const changed = Object.fromEntries(
-    TEXTS.filter((name) => draft[name].trim() !== saved[name]).map((name) => [name, draft[name].trim() || null]),
+    TEXTS.filter((name) => name in edits && draft[name].trim() !== saved[name].trim()).map((name) => [name, draft[name].trim() || null]),
   );
+  const isChanged = Object.keys(changed).length > 0;
   const save = useMutation({
     mutationFn: () => changeProfile(agent.agentId, changed),
-    onSuccess: () => showToast(t.saved),
+    onSuccess: async () => {
+      await queries.refetchQueries({ queryKey: agentQuery(agent.agentId).queryKey, exact: true });
+      setEdits({});
+      showToast(t.saved);
+    },
   });
   const submit = (event: SyntheticEvent) => {
     event.preventDefault();
@@ -51,12 +59,13 @@ function ProfileForm({ agent }: { agent: Agent }) {
   const field = (name: keyof Draft) => ({
     label: t[name],
     value: draft[name],
-    onChange: (value: string) => setDraft((before) => ({ ...before, [name]: value })),
+    onChange: (value: string) => setEdits((before) => ({ ...before, [name]: value })),
     isDisabled: !canChange,
     autoComplete: 'off',
   });
   return (
     <form className={styles.form} onSubmit={submit} noValidate>
+      <LeaveGuard isChanged={isChanged && !save.isPending} />
       <TextField {...field('name')} error={draft.name.trim() ? undefined : t.nameMissing} isRequired />
       <TextField {...field('description')} hint={t.descriptionHint} lines={3} />
       <TextField {...field('vibe')} hint={t.vibeHint} />
@@ -68,7 +77,7 @@ function ProfileForm({ agent }: { agent: Agent }) {
           <Button
             kind="primary"
             type="submit"
-            isDisabled={save.isPending || !draft.name.trim() || Object.keys(changed).length === 0}
+            isDisabled={save.isPending || !draft.name.trim() || !isChanged}
           >
             {save.isPending ? t.saving : t.save}
           </Button>

@@ -8,7 +8,7 @@ import { Button } from '../../components/Button';
 import { ConfirmDialog } from '../../components/ConfirmDialog';
 import { EmptyState } from '../../components/EmptyState';
 import { Page } from '../../components/Page';
-import { QueryView } from '../../components/QueryView';
+import { Loaded } from '../../components/Loaded';
 import { Note, Row } from '../../components/Row';
 import { Table, type Column } from '../../components/Table';
 import { Timestamp } from '../../components/Timestamp';
@@ -35,7 +35,7 @@ export function KeyListPage() {
   return (
     <Page title={t.keys} lead={t.keysLead} actions={create}>
       {!may('owner') && <Note>{t.ownersOnly}</Note>}
-      <QueryView query={query}>
+      <Loaded query={query}>
         {({ keys }) => (
           <>
             {keys.length > 0 && <KeyTable keys={keys} onRevoke={setRevoking} />}
@@ -56,7 +56,7 @@ export function KeyListPage() {
             )}
           </>
         )}
-      </QueryView>
+      </Loaded>
       {isCreating && <CreateKeyDialog onClose={() => setCreating(false)} onCreated={setIssued} />}
       {issued && <KeyDialog {...issued} onClose={() => setIssued(null)} />}
       {revoking && <RevokeDialog apiKey={revoking} onClose={() => setRevoking(null)} />}

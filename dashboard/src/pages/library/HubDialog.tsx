@@ -10,7 +10,7 @@ import { Dialog } from '../../components/Dialog';
 import { ErrorPanel } from '../../components/ErrorPanel';
 import { Facts } from '../../components/Facts';
 import { Markdown } from '../../components/Markdown';
-import { QueryView } from '../../components/QueryView';
+import { Loaded } from '../../components/Loaded';
 import { showToast } from '../../components/Toast';
 import { useText } from '../../i18n/language';
 import * as library from '../../i18n/library';
@@ -59,7 +59,7 @@ export function HubDialog({ slug, onClose }: { slug: string; onClose: () => void
   );
   return (
     <Dialog title={skill?.name ?? slug} isOpen onClose={onClose} actions={actions}>
-      <QueryView query={query}>
+      <Loaded query={query}>
         {({ skill: found }) => (
           <>
             <VerdictView verdict={found.verdict} />
@@ -85,7 +85,7 @@ export function HubDialog({ slug, onClose }: { slug: string; onClose: () => void
             <Markdown text={found.longDescription} />
           </>
         )}
-      </QueryView>
+      </Loaded>
     </Dialog>
   );
 }

@@ -12,7 +12,7 @@ import { Facts } from '../../components/Facts';
 import { TextField } from '../../components/Field';
 import { FormDialog } from '../../components/FormDialog';
 import { Markdown } from '../../components/Markdown';
-import { QueryView } from '../../components/QueryView';
+import { Loaded } from '../../components/Loaded';
 import { Note, PlainList } from '../../components/Row';
 import { showToast } from '../../components/Toast';
 import { useText } from '../../i18n/language';
@@ -56,7 +56,7 @@ export function TemplateDialog({ templateId, onClose }: { templateId: string; on
   );
   return (
     <Dialog title={template?.name ?? t.templates} isOpen onClose={onClose} actions={actions}>
-      <QueryView query={query}>
+      <Loaded query={query}>
         {({ template: found }) => (
           <>
             <p>{found.description}</p>
@@ -82,7 +82,7 @@ export function TemplateDialog({ templateId, onClose }: { templateId: string; on
             <Markdown text={found.readme} />
           </>
         )}
-      </QueryView>
+      </Loaded>
     </Dialog>
   );
 }

@@ -6,7 +6,7 @@ import { Button } from '../../components/Button';
 import { EmptyState } from '../../components/EmptyState';
 import { TextField } from '../../components/Field';
 import { Page } from '../../components/Page';
-import { QueryView } from '../../components/QueryView';
+import { Loaded } from '../../components/Loaded';
 import { Note, Row } from '../../components/Row';
 import { useText } from '../../i18n/language';
 import * as library from '../../i18n/library';
@@ -24,7 +24,7 @@ export function HubPage() {
   return (
     <Page title={t.hub} lead={t.hubLead}>
       <TextField label={t.search} value={typed} onChange={setTyped} type="search" autoComplete="off" />
-      <QueryView query={query}>
+      <Loaded query={query}>
         {() => (
           <>
             {skills.length === 0 && !wanted && <EmptyState title={t.noHub}>{t.noHubText}</EmptyState>}
@@ -38,7 +38,7 @@ export function HubPage() {
             </ul>
           </>
         )}
-      </QueryView>
+      </Loaded>
       {query.hasNextPage && (
         <Row>
           <Button onPress={() => void query.fetchNextPage()}>{t.more}</Button>

@@ -8,7 +8,7 @@ import { Button, buttonClass } from '../../components/Button';
 import { EmptyState } from '../../components/EmptyState';
 import { ErrorPanel } from '../../components/ErrorPanel';
 import { Page } from '../../components/Page';
-import { QueryView } from '../../components/QueryView';
+import { Loaded } from '../../components/Loaded';
 import { Note } from '../../components/Row';
 import { Table, type Column } from '../../components/Table';
 import { Timestamp } from '../../components/Timestamp';
@@ -33,7 +33,7 @@ export function SkillListPage() {
       actions={may('editor') && <UploadButton isPending={upload.isPending} onFile={upload.mutate} />}
     >
       {upload.error && <ErrorPanel error={upload.error} />}
-      <QueryView query={query}>
+      <Loaded query={query}>
         {({ skills }) =>
           skills.length > 0 ? (
             <SkillTable skills={skills} onOpen={setOpenCid} />
@@ -51,7 +51,7 @@ export function SkillListPage() {
             </EmptyState>
           )
         }
-      </QueryView>
+      </Loaded>
       {may('editor') && <Note small>{t.uploadHint}</Note>}
       {open && <SkillDialog skill={open} onClose={() => setOpenCid(null)} />}
     </Page>

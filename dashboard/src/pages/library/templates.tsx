@@ -7,7 +7,7 @@ import { Button } from '../../components/Button';
 import { EmptyState } from '../../components/EmptyState';
 import { TextField } from '../../components/Field';
 import { Page } from '../../components/Page';
-import { QueryView } from '../../components/QueryView';
+import { Loaded } from '../../components/Loaded';
 import { Note, Row } from '../../components/Row';
 import { StatusBadge } from '../../components/StatusBadge';
 import { useText } from '../../i18n/language';
@@ -38,7 +38,7 @@ export function TemplateListPage() {
       }
     >
       <TextField label={t.search} value={typed} onChange={setTyped} type="search" autoComplete="off" />
-      <QueryView query={query}>
+      <Loaded query={query}>
         {() => (
           <>
             {templates.length === 0 && !wanted && <EmptyState title={t.noTemplates}>{t.noTemplatesText}</EmptyState>}
@@ -52,7 +52,7 @@ export function TemplateListPage() {
             </ul>
           </>
         )}
-      </QueryView>
+      </Loaded>
       {query.hasNextPage && (
         <Row>
           <Button onPress={() => void query.fetchNextPage()}>{t.more}</Button>

@@ -11,7 +11,7 @@ import { EmptyState } from '../../components/EmptyState';
 import { TextField } from '../../components/Field';
 import { FormDialog } from '../../components/FormDialog';
 import { Page } from '../../components/Page';
-import { QueryView } from '../../components/QueryView';
+import { Loaded } from '../../components/Loaded';
 import { Row } from '../../components/Row';
 import { Select } from '../../components/Select';
 import { Table, type Column } from '../../components/Table';
@@ -40,7 +40,7 @@ export function SecretListPage() {
       lead={data && t.secretsLead(data.secrets.length, data.secretLimit)}
       actions={may('editor') && data && data.secrets.length > 0 && create}
     >
-      <QueryView query={query}>
+      <Loaded query={query}>
         {({ secrets }) =>
           secrets.length === 0 ? (
             <EmptyState
@@ -54,7 +54,7 @@ export function SecretListPage() {
             <SecretTable secrets={secrets} onOpen={setOpen} />
           )
         }
-      </QueryView>
+      </Loaded>
       {open?.kind === 'create' && <CreateDialog onClose={close} />}
       {open?.kind === 'change' && <ChangeDialog secret={open.secret} onClose={close} />}
       {open?.kind === 'delete' && <DeleteDialog secret={open.secret} onClose={close} />}

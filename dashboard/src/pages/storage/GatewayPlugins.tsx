@@ -4,7 +4,7 @@ import { installPlugin, pluginsQuery, uninstallPlugin, type Gateway } from '../.
 import { useMay } from '../../app/useSession';
 import { Checkbox } from '../../components/Checkbox';
 import { ErrorPanel } from '../../components/ErrorPanel';
-import { QueryView } from '../../components/QueryView';
+import { Loaded } from '../../components/Loaded';
 import * as gateways from '../../i18n/gateways';
 import { useText } from '../../i18n/language';
 
@@ -20,7 +20,7 @@ export function GatewayPlugins({ gateway }: { gateway: Gateway }) {
   return (
     <>
       <h3>{t.plugins}</h3>
-      <QueryView query={query}>
+      <Loaded query={query}>
         {({ offered, installed }) =>
           offered.map(({ id, name, description }) => (
             <Checkbox
@@ -37,7 +37,7 @@ export function GatewayPlugins({ gateway }: { gateway: Gateway }) {
             </Checkbox>
           ))
         }
-      </QueryView>
+      </Loaded>
       {change.error && <ErrorPanel error={change.error} />}
     </>
   );

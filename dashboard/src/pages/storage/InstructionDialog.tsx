@@ -121,7 +121,7 @@ function RequirementFields({ number, draft, onChange, onRemove }: RequirementPro
       <TextField
         label={isOther(draft) ? t.amountUnits : t.amountUsdc}
         hint={isOther(draft) ? undefined : t.amountHint}
-        error={isWrong ? t.amountError : undefined}
+        error={isWrong ? (isOther(draft) ? t.unitsError : t.amountError) : undefined}
         value={draft.amount}
         onChange={(amount) => set({ amount })}
         inputMode="decimal"

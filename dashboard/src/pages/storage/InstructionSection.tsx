@@ -17,7 +17,7 @@ import { ErrorPanel } from '../../components/ErrorPanel';
 import { TextField } from '../../components/Field';
 import { FormDialog } from '../../components/FormDialog';
 import { Section } from '../../components/Page';
-import { QueryView } from '../../components/QueryView';
+import { Loaded } from '../../components/Loaded';
 import { Note, PlainList, Row } from '../../components/Row';
 import { showToast } from '../../components/Toast';
 import { useLanguage, useText } from '../../i18n/language';
@@ -82,7 +82,7 @@ function SoldFiles({ instruction }: { instruction: Instruction }) {
   return (
     <>
       <h3>{t.files}</h3>
-      <QueryView query={query}>
+      <Loaded query={query}>
         {({ pages }) => {
           const cids = pages.flatMap((page) => page.cids);
           if (cids.length === 0) return <Note>{t.noFiles}</Note>;
@@ -108,7 +108,7 @@ function SoldFiles({ instruction }: { instruction: Instruction }) {
             </PlainList>
           );
         }}
-      </QueryView>
+      </Loaded>
       {query.hasNextPage && (
         <Row>
           <Button isDisabled={query.isFetchingNextPage} onPress={() => void query.fetchNextPage()}>
@@ -150,7 +150,8 @@ interface DeleteProps {
 
 function DeleteDialog({ instruction, onClose, onDeleted }: DeleteProps) {
   const t = useText(payments);
-  const isSelling = useInfiniteQuery(instructionCidsQuery(instruction.id)).data?.pages[0]?.cids.length !== 0;
+  const { data } = useInfiniteQuery(instructionCidsQuery(instruction.id));
+  const isSelling = (data?.pages[0]?.cids.length ?? 0) > 0;
   const remove = useMutation({
     mutationFn: async () => {
       await deleteInstruction(instruction.id);

@@ -12,7 +12,7 @@ import {
 import { Button } from '../../components/Button';
 import { EmptyState } from '../../components/EmptyState';
 import { Section } from '../../components/Page';
-import { QueryView } from '../../components/QueryView';
+import { Loaded } from '../../components/Loaded';
 import { Fields, Note, Row } from '../../components/Row';
 import { Select } from '../../components/Select';
 import { StatusBadge, type Tone } from '../../components/StatusBadge';
@@ -81,7 +81,7 @@ export function PaymentSection({ instructions, isQuiet }: Props) {
           />
         </Fields>
       )}
-      <QueryView query={query}>
+      <Loaded query={query}>
         {() =>
           rows.length === 0 ? (
             state === '' ? (
@@ -93,7 +93,7 @@ export function PaymentSection({ instructions, isQuiet }: Props) {
             <PaymentTable payments={rows} names={names} />
           )
         }
-      </QueryView>
+      </Loaded>
       {query.hasNextPage && (
         <Row>
           <Button isDisabled={query.isFetchingNextPage} onPress={() => void query.fetchNextPage()}>

@@ -6,7 +6,7 @@ import { useMay } from '../../app/useSession';
 import { Checkbox } from '../../components/Checkbox';
 import { ErrorPanel } from '../../components/ErrorPanel';
 import { Section } from '../../components/Page';
-import { QueryView } from '../../components/QueryView';
+import { Loaded } from '../../components/Loaded';
 import { Note } from '../../components/Row';
 import { useText } from '../../i18n/language';
 import * as vectors from '../../i18n/vectors';
@@ -23,7 +23,7 @@ export function VectorAgents({ groupId }: { groupId: string }) {
   });
   return (
     <Section title={t.agents}>
-      <QueryView query={query}>
+      <Loaded query={query}>
         {({ agents: allowed }) =>
           agents.data?.agents.map(({ agentId, name }) => (
             <Checkbox
@@ -40,7 +40,7 @@ export function VectorAgents({ groupId }: { groupId: string }) {
             </Checkbox>
           ))
         }
-      </QueryView>
+      </Loaded>
       {agents.data?.agents.length === 0 && <Note>{t.noAgents}</Note>}
       {change.error && <ErrorPanel error={change.error} />}
     </Section>

@@ -7,7 +7,7 @@ import { useMay } from '../../app/useSession';
 import { Button } from '../../components/Button';
 import { ErrorPanel } from '../../components/ErrorPanel';
 import { Section } from '../../components/Page';
-import { QueryView } from '../../components/QueryView';
+import { Loaded } from '../../components/Loaded';
 import { Note, Row } from '../../components/Row';
 import { StatusBadge, type Tone } from '../../components/StatusBadge';
 import { Table, type Column } from '../../components/Table';
@@ -71,7 +71,7 @@ export function VectorFiles({ groupId, network }: { groupId: string; network: Ne
       }
     >
       {problem && <ErrorPanel error={problem} />}
-      <QueryView query={query}>
+      <Loaded query={query}>
         {() =>
           files.length > 0 ? (
             <Table label={t.files} columns={columns} rows={files} rowKey={({ file_id }) => file_id} />
@@ -79,7 +79,7 @@ export function VectorFiles({ groupId, network }: { groupId: string; network: Ne
             <Note>{t.noFiles}</Note>
           )
         }
-      </QueryView>
+      </Loaded>
       {query.hasNextPage && (
         <Row>
           <Button onPress={() => void query.fetchNextPage()}>{t.more}</Button>

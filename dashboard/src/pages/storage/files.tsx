@@ -11,7 +11,7 @@ import { CopyButton } from '../../components/CodeBlock';
 import { EmptyState } from '../../components/EmptyState';
 import { TextField } from '../../components/Field';
 import { LongTable } from '../../components/LongTable';
-import { QueryView } from '../../components/QueryView';
+import { Loaded } from '../../components/Loaded';
 import { Fields, Note, Row } from '../../components/Row';
 import { Select } from '../../components/Select';
 import type { Column } from '../../components/Table';
@@ -100,7 +100,7 @@ function FileList({ filter }: { filter: FileFilter }) {
   }, [hasNextPage, isFetchingNextPage, fetchNextPage]);
   const open = openId === null ? undefined : files.find(({ id }) => id === openId);
   return (
-    <QueryView query={query}>
+    <Loaded query={query}>
       {() => (
         <>
           {files.length > 0 && <FileTable files={files} onOpen={setOpenId} onEnd={loadMore} />}
@@ -123,7 +123,7 @@ function FileList({ filter }: { filter: FileFilter }) {
           {open && <FileDialog file={open} onClose={() => setOpenId(null)} />}
         </>
       )}
-    </QueryView>
+    </Loaded>
   );
 }
 

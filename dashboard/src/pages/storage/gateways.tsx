@@ -11,7 +11,7 @@ import { EmptyState } from '../../components/EmptyState';
 import { TextField } from '../../components/Field';
 import { FormDialog } from '../../components/FormDialog';
 import { Section } from '../../components/Page';
-import { QueryView } from '../../components/QueryView';
+import { Loaded } from '../../components/Loaded';
 import { Note, Row } from '../../components/Row';
 import { StatusBadge } from '../../components/StatusBadge';
 import { showToast } from '../../components/Toast';
@@ -35,7 +35,7 @@ export function StorageGatewaysPage() {
   const isEmpty = query.data?.rows.length === 0;
   return (
     <StoragePage title={t.title} lead={t.lead} actions={!isEmpty && create}>
-      <QueryView query={query}>
+      <Loaded query={query}>
         {({ rows }) =>
           isEmpty ? (
             <EmptyState title={t.empty} action={create} command="roost gateways create my-files">
@@ -45,7 +45,7 @@ export function StorageGatewaysPage() {
             rows.map((gateway) => <GatewaySection key={gateway.id} gateway={gateway} />)
           )
         }
-      </QueryView>
+      </Loaded>
       {isCreating && <CreateDialog onClose={() => setCreating(false)} />}
     </StoragePage>
   );

@@ -10,7 +10,7 @@ import { ConfirmDialog } from '../../components/ConfirmDialog';
 import { EmptyState } from '../../components/EmptyState';
 import { TextField } from '../../components/Field';
 import { FormDialog } from '../../components/FormDialog';
-import { QueryView } from '../../components/QueryView';
+import { Loaded } from '../../components/Loaded';
 import { Fields, Row } from '../../components/Row';
 import { Select } from '../../components/Select';
 import { Table, type Column } from '../../components/Table';
@@ -48,7 +48,7 @@ export function StorageGroupsPage() {
           onChange={(chosen) => void navigate({ search: { network: chosen } })}
         />
       </Fields>
-      <QueryView query={query}>
+      <Loaded query={query}>
         {() =>
           groups.length > 0 ? (
             <GroupTable groups={groups} network={network} onOpen={setOpen} />
@@ -58,7 +58,7 @@ export function StorageGroupsPage() {
             </EmptyState>
           )
         }
-      </QueryView>
+      </Loaded>
       {query.hasNextPage && (
         <Row>
           <Button onPress={() => void query.fetchNextPage()}>{t.more}</Button>

@@ -6,7 +6,7 @@ import { instructionsQuery, type Instruction } from '../../api/payments';
 import { useMay } from '../../app/useSession';
 import { Button } from '../../components/Button';
 import { EmptyState } from '../../components/EmptyState';
-import { QueryView } from '../../components/QueryView';
+import { Loaded } from '../../components/Loaded';
 import { Row } from '../../components/Row';
 import { useText } from '../../i18n/language';
 import * as payments from '../../i18n/payments';
@@ -28,7 +28,7 @@ export function StoragePaymentsPage() {
   );
   return (
     <StoragePage title={t.title} lead={t.lead} actions={instructions.length > 0 && create}>
-      <QueryView query={query}>
+      <Loaded query={query}>
         {() => (
           <>
             {instructions.length === 0 ? (
@@ -53,7 +53,7 @@ export function StoragePaymentsPage() {
             <PaymentSection instructions={instructions} isQuiet={instructions.length === 0} />
           </>
         )}
-      </QueryView>
+      </Loaded>
       {isCreating && <InstructionDialog onClose={() => setCreating(false)} />}
     </StoragePage>
   );

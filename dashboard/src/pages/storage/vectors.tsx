@@ -4,7 +4,7 @@ import { getRouteApi, Link } from '@tanstack/react-router';
 import { groupsQuery } from '../../api/storage';
 import { buttonClass } from '../../components/Button';
 import { EmptyState } from '../../components/EmptyState';
-import { QueryView } from '../../components/QueryView';
+import { Loaded } from '../../components/Loaded';
 import { Fields } from '../../components/Row';
 import { Select } from '../../components/Select';
 import { useText } from '../../i18n/language';
@@ -43,7 +43,7 @@ export function StorageVectorsPage() {
           onChange={(next) => void navigate({ search: { network, ...(next && { group: next }) } })}
         />
       </Fields>
-      <QueryView query={query}>
+      <Loaded query={query}>
         {({ pages }) =>
           pages[0]?.groups.length === 0 && (
             <EmptyState
@@ -59,7 +59,7 @@ export function StorageVectorsPage() {
             </EmptyState>
           )
         }
-      </QueryView>
+      </Loaded>
       {group && (
         <>
           <VectorSearch key={group} groupId={group} />

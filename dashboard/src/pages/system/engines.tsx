@@ -9,7 +9,7 @@ import { ErrorPanel } from '../../components/ErrorPanel';
 import { Facts } from '../../components/Facts';
 import { Item, ItemList } from '../../components/ItemList';
 import { Section } from '../../components/Page';
-import { QueryView } from '../../components/QueryView';
+import { Loaded } from '../../components/Loaded';
 import { Note } from '../../components/Row';
 import { StatusBadge } from '../../components/StatusBadge';
 import { showToast } from '../../components/Toast';
@@ -24,7 +24,7 @@ export function EngineSection() {
   const query = useQuery(engineStatesQuery);
   return (
     <Section title={t.engines}>
-      <QueryView query={query}>
+      <Loaded query={query}>
         {({ engines }) =>
           engines.length === 0 ? (
             <EmptyState title={t.noEngine} command="roost engines install">
@@ -34,7 +34,7 @@ export function EngineSection() {
             engines.map((engine) => <EngineView key={engine.engine} engine={engine} />)
           )
         }
-      </QueryView>
+      </Loaded>
     </Section>
   );
 }

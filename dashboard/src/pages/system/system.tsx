@@ -6,7 +6,7 @@ import { formatBytes } from '../../components/bytes';
 import { EmptyState } from '../../components/EmptyState';
 import { Facts } from '../../components/Facts';
 import { Page, Section } from '../../components/Page';
-import { QueryView } from '../../components/QueryView';
+import { Loaded } from '../../components/Loaded';
 import { Note, Row } from '../../components/Row';
 import { StatusBadge } from '../../components/StatusBadge';
 import { Table, type Column } from '../../components/Table';
@@ -23,7 +23,7 @@ export function SystemPage() {
   if (useIsOperator()) return <OperatorPage />;
   return (
     <Page title={t.title}>
-      <EmptyState title={t.notOperator}>{t.notOperatorText}</EmptyState>
+      <EmptyState title={t.notOperator} command="roost dashboard">{t.notOperatorText}</EmptyState>
     </Page>
   );
 }
@@ -33,7 +33,7 @@ function OperatorPage() {
   const query = useQuery(systemQuery);
   return (
     <Page title={t.title} lead={t.lead}>
-      <QueryView query={query}>
+      <Loaded query={query}>
         {(state) => (
           <>
             <HealthSection state={state} />
@@ -57,7 +57,7 @@ function OperatorPage() {
             </Section>
           </>
         )}
-      </QueryView>
+      </Loaded>
     </Page>
   );
 }
@@ -123,7 +123,7 @@ function HostSection({ hosts }: { hosts: readonly Host[] }) {
       id: 'seen',
       title: t.seen,
       secondary: true,
-      cell: ({ seenAt }) => (seenAt ? <Timestamp at={seenAt} /> : t.never),
+      cell: ({ seenAt }) => (seenAt ? <Timestamp at={seenAt} /> : t.stoppedCleanly),
     },
   ];
   return (
