@@ -63,10 +63,11 @@ async def test_shell(browser: Browser, server: RunningServer, agent: dict[str, A
         await visit.picture("terminal")
         await page.set_viewport_size({"width": 900, "height": 700})
         await keyboard.type("clear; stty size\n")
-        await expect(rows).to_contain_text(re.compile(r"\d+ \d+"))
+        await expect(rows).to_contain_text(re.compile(r"\d+ \d+\s*\S+\$"))  # and a prompt
         assert 20 < int(re.search(r"\d+ (\d+)", await rows.inner_text())[1]) < columns  # type: ignore[index]
 
-        await keyboard.type("sleep 100\n")
+        await keyboard.type("echo start''ed; sleep 100\n")
+        await expect(rows).to_contain_text("started")  # an interrupt of a shell that still reads drops what was typed
         await keyboard.press("Control+c")
         await expect(rows).to_contain_text(re.compile(r"\^C\s*\S+\$"))  # a prompt
         await keyboard.type("forgotten")
