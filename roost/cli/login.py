@@ -6,8 +6,8 @@ machine and the history of the shell would see.
 
 import sys
 from typing import Annotated, NoReturn
+from urllib.parse import urlsplit
 
-import httpx2 as httpx
 import typer
 
 from roost.cli.client import ServerSession, is_loopback
@@ -105,6 +105,8 @@ def forget_context(name: str) -> None:
 
 def _parse_origin(url: str) -> str:
     """Return scheme, host and port. Exits for other URLs; a host alone is an HTTPS server."""
+    import httpx2 as httpx  # slow to import
+
     try:
         parsed = httpx.URL(url if "://" in url else f"https://{url}")
     except httpx.InvalidURL:
@@ -124,8 +126,8 @@ def _exit_with_invalid_url(reason: str) -> NoReturn:
 
 def _default_name(origin: str) -> str:
     """Return `agents.example.com`, or `127.0.0.1-8642` for a port that is not the usual one."""
-    url = httpx.URL(origin)
-    host = url.host.replace(":", "-").strip("-")
+    url = urlsplit(origin)
+    host = (url.hostname or "").replace(":", "-").strip("-")
     return f"{host}-{url.port}" if url.port else host
 
 
