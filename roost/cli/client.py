@@ -112,12 +112,16 @@ class ServerSession:
             if host is not None:
                 del client.headers["Authorization"]
             with client.stream("GET", path) as response:
-                if response.status_code >= 300:
-                    response.read()
-                    if host is None:
-                        self._check_access(response)
-                    exit_with_response(response)
+                self.check_stream(response, has_key=host is None)
                 yield response
+
+    def check_stream(self, response: "httpx.Response", *, has_key: bool = True) -> None:
+        """Exit if the response, whose content was not read yet, is not a success."""
+        if response.status_code >= 300:
+            response.read()
+            if has_key:
+                self._check_access(response)
+            exit_with_response(response)
 
     def storage_session(self) -> "ServerSession":
         """Return a session with the storage API of the same server."""
