@@ -1,7 +1,7 @@
 """Run the benchmarks: `make bench` for all but the long one, git-large; `python -m bench NAME...` for some.
 
 Names: containers, agents, skills, templates, hub, api, records, scans, logs, events, edge, domains, tasks, snapshots,
-git, git-large, storage, uploads, gateway, payments, vectors, terminal, dashboard.
+git, git-large, storage, uploads, gateway, payments, vectors, terminal, dashboard, cli.
 """
 
 import sys
@@ -12,6 +12,7 @@ from pathlib import Path
 from bench import (
     agents,
     api,
+    cli,
     containers,
     dashboard,
     domains,
@@ -59,6 +60,7 @@ _BENCHMARKS: Mapping[str, Callable[[Path], Sequence[Row]]] = {
     "vectors": vectors.run,
     "terminal": terminal.run,
     "dashboard": dashboard.run,
+    "cli": cli.run,
 }
 _LONG = frozenset({"git-large"})
 """Benchmarks of some minutes, which run by name only."""

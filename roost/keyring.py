@@ -5,17 +5,16 @@ The first line of the key file is the newest key. During a rotation the previous
 with sealed values, which it could not open.
 """
 
-import fcntl
-import os
 import time
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from roost.core import clock, ids, log
 from roost.core.db import Connection, Database, sealed
+from roost.core.private_file import lock_folder, write_private_file
 from roost.core.problem import Problem
 from roost.core.seal import KEY_BYTES, Sealer, SealingKeyMissing, SealingKeys
 from roost.core.sensitive import Sensitive
@@ -81,7 +80,7 @@ def rotate_keys(settings: Settings, db: Database, settle: float = _SETTLE_SECOND
     if settings.kek is not None:
         return _reseal(db, SealingKeys(_rotation_keys(settings)), settle)
     path = settings.kek_file
-    with _rotation_lock(path.parent):
+    with _lock_rotation(path.parent):
         keys = _read_keys(path)
         resumed = len(keys.keys) > 1
         if not resumed:
@@ -160,47 +159,17 @@ def _write_keys(path: Path, keys: SealingKeys, *, first: bool = False) -> None:
     """Write the key file atomically and durably. first: keep the key of a process that started at the same time."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     lines = [*(key.reveal().hex() for key in keys.keys), *(_RETIRED + key_id.hex() for key_id in sorted(keys.retired))]
-    draft = path.with_name(f".{path.name}.{ids.new_id()}")
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
-    try:
-        with os.fdopen(descriptor, "w") as file:
-            file.write("".join(f"{line}\n" for line in lines))
-            file.flush()
-            os.fsync(file.fileno())
-        if first:
-            _link_key_file(draft, path)
-        else:
-            draft.replace(path)
-    finally:
-        draft.unlink(missing_ok=True)
-    with _open_folder(path.parent) as folder:
-        os.fsync(folder)
-
-
-def _link_key_file(draft: Path, path: Path) -> None:
-    try:
-        os.link(draft, path)
-    except FileExistsError:
-        _log.debug("sealing_key.found")
+    write_private_file(path, "".join(f"{line}\n" for line in lines), replace=not first)
 
 
 @contextmanager
-def _rotation_lock(folder: Path) -> Generator[None]:
-    with _open_folder(folder) as descriptor:
+def _lock_rotation(folder: Path) -> Generator[None]:
+    with ExitStack() as stack:
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            stack.enter_context(lock_folder(folder, wait=False))
         except BlockingIOError:
             raise KeyBusy from None
         yield
-
-
-@contextmanager
-def _open_folder(path: Path) -> Generator[int]:
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        yield descriptor
-    finally:
-        os.close(descriptor)
 
 
 def _new_key() -> Sensitive[bytes]:

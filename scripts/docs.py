@@ -86,7 +86,9 @@ def command_pages() -> Mapping[str, str]:
 
     from roost.cli.main import create_program
 
-    return render_pages(create_program())
+    program = create_program()
+    program.load_commands()
+    return render_pages(program)
 
 
 def build_site() -> None:

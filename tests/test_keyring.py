@@ -14,6 +14,7 @@ import pytest
 from roost import app, keyring
 from roost.config import load_settings
 from roost.core.db import Database
+from roost.core.private_file import lock_folder
 from roost.core.seal import Sealer, SealingKeyMissing, UnsealFailed
 from roost.core.sensitive import Sensitive
 from roost.identity import tenants
@@ -177,7 +178,7 @@ async def test_a_key_that_is_given_is_exchanged_by_two_settings(deployment: Open
 def test_two_exchanges_at_once_are_one(deployment: Open) -> None:
     settings, db = deployment()
     load_sealer(settings, db)
-    with keyring._rotation_lock(settings.kek_file.parent), pytest.raises(KeyBusy):
+    with lock_folder(settings.kek_file.parent), pytest.raises(KeyBusy):
         rotate_keys(settings, db, settle=0)
 
 

@@ -33,6 +33,7 @@ from roost.agents.models.model import AgentProviders, ModelTimeouts
 from roost.agents.models.service import ModelGateway
 from roost.agents.platform.service import AgentSelfService
 from roost.agents.registry.agent_ports import AgentPorts
+from roost.agents.registry.agent_profiles import AgentProfiles
 from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.agents.registry.repository import AgentRepository
 from roost.agents.routes.service import RouteService
@@ -143,6 +144,7 @@ def build_agent_services(
         **routing,
         refuses_host=lambda host: not dialer.policy.admits_host(host),
     )
+    profiles = AgentProfiles(repository, lifecycle.restart)
     return AgentServices(
         hosts=HostService(db, core.host, partial(signal.raise_signal, signal.SIGINT)),  # SIGTERM may keep the agents
         repository=repository,
@@ -150,7 +152,7 @@ def build_agent_services(
         secrets=secrets,
         private_values=private_values,
         models=models,
-        model_servers=ModelServerService(servers, repository, secrets, create_upstream, lifecycle.restart),
+        model_servers=ModelServerService(servers, profiles, secrets, create_upstream),
         relays=relays,
         lifecycle=lifecycle,
         channel_validator=validator,
@@ -161,7 +163,7 @@ def build_agent_services(
         logs=logs,
         git=_build_git_service(core, drivers, repository, runtimes, lifecycle, logs),
         git_maintenance=_build_git_maintenance(drivers, lifecycle),
-        self_service=AgentSelfService(repository, lifecycle.details, core.platform_tokens, origin, lifecycle.restart),
+        self_service=AgentSelfService(repository, lifecycle.details, core.platform_tokens, origin, profiles),
         sign_in=SignInService(db, core.gateway_tokens, origin, core.failed_logins),
         **_skill_services(skill_library),
     )

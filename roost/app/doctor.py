@@ -3,10 +3,13 @@
 import asyncio
 import contextlib
 import platform
-from collections.abc import Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import replace
 
+from sqlalchemy import select
+
 from roost import __version__
+from roost.agents.system.model import CheckResult, CheckStatus
 from roost.app.drivers import (
     create_blob_store,
     create_engines,
@@ -17,6 +20,7 @@ from roost.app.drivers import (
     open_database,
 )
 from roost.app.tls_services import describe_tls, open_tls_sockets
+from roost.core.db import Database
 from roost.core.disk_space import read_disk_space
 from roost.core.network_advice import advise_network
 from roost.drivers.blob.contract import BlobStoreFailed
@@ -32,31 +36,32 @@ from roost.storage.vectors.index_selection import describe_index
 
 _MODEL_SECONDS = 15.0
 
-CheckResult = dict[str, str]
-
 
 def run_checks(settings: Settings) -> Sequence[CheckResult]:
     """Check every part; status is `ok`, `no` (missing or not enforced) or `fail` (agents cannot run)."""
     runtime = create_runtime(settings, create_engines(settings))
-    return check_parts(settings, runtime.name, asyncio.run(runtime.probe()))
+    return list(check_parts(settings, runtime.name, asyncio.run(runtime.probe())))
 
 
-def check_parts(settings: Settings, runtime: str, found: Capabilities) -> Sequence[CheckResult]:
-    """As run_checks, with what a runtime's own probe found. Blocking, outside an event loop."""
-    return [
-        _python(),
-        *_runtime(runtime, found),
-        _disk(settings),
-        *_engines(settings),
-        _git(settings),
-        _database(settings),
-        _blobs(settings),
-        *_content(settings),
-        _network(settings),
-        _tls(settings),
-        *_models(settings),
-        *_addresses(settings),
-    ]
+def check_parts(
+    settings: Settings, runtime: str, found: Capabilities, db: Database | None = None
+) -> Iterator[CheckResult]:
+    """As run_checks, one by one, with what a runtime's own probe found. Blocking, outside an event loop.
+
+    db: the database of the deployment, if it is open.
+    """
+    yield _python()
+    yield from _runtime(runtime, found)
+    yield _disk(settings)
+    yield from _engines(settings)
+    yield _git(settings)
+    yield _database(settings, db)
+    yield _blobs(settings)
+    yield from _content(settings, db)
+    yield _network(settings)
+    yield _tls(settings)
+    yield from _models(settings)
+    yield from _addresses(settings)
 
 
 def data_folder_missing(settings: Settings) -> CheckResult:
@@ -105,14 +110,24 @@ def _git(settings: Settings) -> CheckResult:
         return _check_result("git", "no", problem.message)
 
 
-def _database(settings: Settings) -> CheckResult:
+def _database(settings: Settings, db: Database | None = None) -> CheckResult:
     try:
-        db = open_database(settings)
+        with _use_database(settings, db) as used:
+            used.run(lambda connection: connection.execute(select(1)))
+            kind = "SQLite in the data folder" if used.is_sqlite else "PostgreSQL"
     except Exception as error:  # noqa: BLE001 - every error is a finding
         return _check_result("database", "fail", str(error).partition("\n")[0] or type(error).__name__)
-    kind = "SQLite in the data folder" if db.is_sqlite else "PostgreSQL"
-    db.close()
     return _check_result("database", "ok", kind)
+
+
+@contextlib.contextmanager
+def _use_database(settings: Settings, db: Database | None) -> Generator[Database]:
+    """Yield the open database, or open it meanwhile."""
+    if db is not None:
+        yield db
+        return
+    with contextlib.closing(open_database(settings)) as opened:
+        yield opened
 
 
 def _blobs(settings: Settings) -> CheckResult:
@@ -123,15 +138,12 @@ def _blobs(settings: Settings) -> CheckResult:
     return _check_result("blobs", "no" if warning else "ok", warning or f"objects are stored in {settings.blobs}")
 
 
-def _content(settings: Settings) -> Sequence[CheckResult]:
+def _content(settings: Settings, db: Database | None = None) -> Sequence[CheckResult]:
     try:
-        db = open_database(settings)
+        with _use_database(settings, db) as used:
+            kept, (is_best, search) = used.run(content.storage_totals), used.run(describe_index)
     except Exception:  # noqa: BLE001 - the check of the database reports it
         return ()
-    try:
-        kept, (is_best, search) = db.run(content.storage_totals), db.run(describe_index)
-    finally:
-        db.close()
     detail = f"{_mib(kept.size)} stored, of which {_mib(kept.unheld)} are deleted and freed within a day"
     return _check_result("content", "ok", detail), _check_result("vectors", "ok" if is_best else "no", search)
 
@@ -196,5 +208,5 @@ async def _model_service(settings: ModelSettings) -> CheckResult:
     return _check_result("models", "ok", f"{service}, {len(offered)} models")
 
 
-def _check_result(part: str, status: str, detail: str) -> CheckResult:
+def _check_result(part: str, status: CheckStatus, detail: str) -> CheckResult:
     return {"part": part, "status": status, "detail": detail}

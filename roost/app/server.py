@@ -1,7 +1,7 @@
 """A server: the services of both APIs, and the HTTP stack in front of them."""
 
 import platform
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from functools import cache
@@ -9,7 +9,7 @@ from functools import cache
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
 from roost import __version__
-from roost.agents.system.model import CheckFinding, SoftwareVersions
+from roost.agents.system.model import CheckResult, SoftwareVersions
 from roost.agents.system.service import SystemService
 from roost.app.agent_services import AgentServices, build_agent_services, start_agent_services
 from roost.app.archive_services import ArchiveServices, build_archive_services
@@ -176,9 +176,14 @@ def _build_system(
 ) -> SystemService:
     settings = core.settings
 
-    async def run_checks() -> Sequence[CheckFinding]:
+    async def run_checks(report: Callable[[CheckResult], None]) -> None:
         found = await drivers.runtime.probe()
-        return await run_in_daemon_thread(lambda: check_parts(settings, drivers.runtime.name, found))
+
+        def run() -> None:
+            for result in check_parts(settings, drivers.runtime.name, found, core.db):
+                report(result)
+
+        await run_in_daemon_thread(run)
 
     return SystemService(
         core.db,

@@ -10,10 +10,10 @@ from roost.cli.agent_profile import list_engines, show_status, update_profile
 from roost.cli.agent_skills import Acknowledge, find_references, print_agent_skills
 from roost.cli.apply import print_fleet
 from roost.cli.archives import export_agent, import_agent
-from roost.cli.arguments import AgentName
+from roost.cli.arguments import PASS_THROUGH, AgentName
 from roost.cli.client import Data, connection_errors, exit_with_response, load_session, open_http_client
 from roost.cli.completion import complete_templates
-from roost.cli.execute import PASS_THROUGH, exec_command
+from roost.cli.execute import exec_command
 from roost.cli.logs import print_logs
 from roost.cli.output import (
     ExitCode,

@@ -9,3 +9,6 @@ from roost.cli.completion import complete_agents
 AgentName = Annotated[
     str, typer.Argument(metavar="AGENT", help="The agent's id or name.", autocompletion=complete_agents)
 ]
+
+PASS_THROUGH = {"allow_interspersed_args": False}
+"""Context settings that leave options after AGENT to the command."""

@@ -7,9 +7,8 @@ import json
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import httpx2 as httpx
 import typer
 
 from roost.cli.arguments import AgentName
@@ -25,6 +24,9 @@ from roost.cli.client import (
 from roost.cli.output import error_console, exit_with_error, print_line, write_output
 from roost.core import clock
 
+if TYPE_CHECKING:
+    import httpx2 as httpx
+
 _START_TIMEOUT_SECONDS, _POLL_SECONDS = 120.0, 0.25
 _ANSWER_TIMEOUT_SECONDS = 300.0
 _MALFORMED = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
@@ -33,7 +35,7 @@ _MALFORMED = (ValueError, LookupError, TypeError, AttributeError, RecursionError
 class ChatConversation:
     """A conversation that sends its whole history with every message, because the agent's HTTP API is stateless."""
 
-    def __init__(self, client: httpx.Client) -> None:
+    def __init__(self, client: "httpx.Client") -> None:
         self._client = client
         self._url = str(client.base_url)
         self._model = self._first_model()

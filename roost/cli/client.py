@@ -22,16 +22,18 @@ from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, NoReturn, cast
-from urllib.parse import quote
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, cast
+from urllib.parse import quote, urlsplit
 
-import httpx2 as httpx
 import typer
 
 from roost.cli.context_file import LOCAL, read_contexts, selected_context
 from roost.cli.output import ExitCode, exit_with_error, exit_with_unknown
 from roost.core.network_advice import describe_certificate_error
 from roost.core.sensitive import Sensitive
+
+if TYPE_CHECKING:
+    import httpx2 as httpx
 
 Data = Annotated[Path | None, typer.Option("--data", help="The data folder of the server (default .roost).")]
 
@@ -71,7 +73,7 @@ class ServerSession:
         content: bytes | None = None,
         headers: Mapping[str, str] | None = None,
         timeout_seconds: float = 180.0,
-    ) -> httpx.Response:
+    ) -> "httpx.Response":
         """Send one request, with JSON or with bytes, and return its answer.
 
         Exits if there is none, the server does not accept the key, or the answer is a redirect.
@@ -100,7 +102,7 @@ class ServerSession:
     @contextmanager
     def stream(
         self, path: str, *, host: str | None = None, timeout_seconds: float = TRANSFER_TIMEOUT_SECONDS
-    ) -> Generator[httpx.Response]:
+    ) -> "Generator[httpx.Response]":
         """Get `path` and yield the response before its content. Exits on an error status, and as `request` does.
 
         host: another host name of the server, which gets no credential.
@@ -110,12 +112,16 @@ class ServerSession:
             if host is not None:
                 del client.headers["Authorization"]
             with client.stream("GET", path) as response:
-                if response.status_code >= 300:
-                    response.read()
-                    if host is None:
-                        self._check_access(response)
-                    exit_with_response(response)
+                self.check_stream(response, has_key=host is None)
                 yield response
+
+    def check_stream(self, response: "httpx.Response", *, has_key: bool = True) -> None:
+        """Exit if the response, whose content was not read yet, is not a success."""
+        if response.status_code >= 300:
+            response.read()
+            if has_key:
+                self._check_access(response)
+            exit_with_response(response)
 
     def storage_session(self) -> "ServerSession":
         """Return a session with the storage API of the same server."""
@@ -139,7 +145,7 @@ class ServerSession:
         except (KeyError, TypeError):
             exit_with_error(unknown, ExitCode.UNREACHABLE)
 
-    def _check_access(self, response: httpx.Response) -> httpx.Response:
+    def _check_access(self, response: "httpx.Response") -> "httpx.Response":
         if response.status_code == 401:
             advice = f": the server does not accept the key; {self.key_advice}" if self.key_advice else ""
             exit_with_error(f"{error_message(response)}{advice}", ExitCode.NOT_ALLOWED)
@@ -151,7 +157,7 @@ class ServerSession:
             )
         return response
 
-    def _parse_response(self, response: httpx.Response) -> Any:
+    def _parse_response(self, response: "httpx.Response") -> Any:
         if response.status_code >= 400:
             exit_with_response(response)
         try:
@@ -173,6 +179,8 @@ class ServerSession:
 
     def host_name(self, name: str) -> str:
         """Return the host and port of a name below the domain: `api`, `<agent id>.agents`."""
+        import httpx2 as httpx  # slow to import
+
         port = httpx.URL(self.url).port
         return f"{name}.{self.locate().domain}" + (f":{port}" if port else "")
 
@@ -192,8 +200,10 @@ def path_segment(value: str) -> str:
     return quote(value, safe="")
 
 
-def open_http_client(server: ServerSession, timeout_seconds: float) -> httpx.Client:
+def open_http_client(server: ServerSession, timeout_seconds: float) -> "httpx.Client":
     """Create a client that authenticates to the session's server. `timeout_seconds` is the limit of a silence."""
+    import httpx2 as httpx  # slow to import, and not needed for help and most completions
+
     headers = {"Authorization": f"Bearer {server.token.reveal()}"} | ({"Host": server.host} if server.host else {})
     timeout = httpx.Timeout(timeout_seconds, connect=_CONNECT_SECONDS)
     return httpx.Client(
@@ -273,12 +283,12 @@ def _load_folder(data: Path | None) -> ServerSession:
         exit_with_error(f"{path} is damaged; the next `roost up` rewrites it.", ExitCode.UNREACHABLE)
 
 
-def exit_with_response(response: httpx.Response) -> NoReturn:
+def exit_with_response(response: "httpx.Response") -> NoReturn:
     """Exit with the server's error message."""
     exit_with_error(error_message(response), _EXIT_CODES.get(response.status_code, ExitCode.FAILED))
 
 
-def error_message(response: httpx.Response) -> str:
+def error_message(response: "httpx.Response") -> str:
     """Return the server's error message and what explains it: a failed agent's reason, a detail or a hint."""
     from roost.cli.hints import HINTS  # slow to import
 
@@ -296,7 +306,7 @@ def error_message(response: httpx.Response) -> str:
     return message
 
 
-def _text_error(response: httpx.Response) -> str:
+def _text_error(response: "httpx.Response") -> str:
     """Return the first line of a plain-text error body, as storage gateways send it."""
     is_text = response.headers.get("Content-Type", "").startswith("text/plain")
     line, _, _ = response.text.partition("\n")
@@ -311,6 +321,8 @@ def error_text(error: Any) -> str:
 @contextmanager
 def connection_errors(url: str) -> Generator[None]:
     """Exit with an error message when the connection to `url` fails."""
+    import httpx2 as httpx
+
     try:
         yield
     except (httpx.InvalidURL, httpx.UnsupportedProtocol):
@@ -335,7 +347,7 @@ def connection_errors(url: str) -> Generator[None]:
 
 def _advise_address(url: str, error: BaseException) -> str:
     """Return what is wrong with an address, and what to do about it."""
-    host = httpx.URL(url).host
+    host = urlsplit(url).hostname or ""
     if is_loopback(host):
         return ". Start one with `roost up`."
     cause: BaseException | None = error

@@ -6,8 +6,8 @@ import shutil
 import sys
 from pathlib import Path
 from typing import Annotated
+from urllib.parse import urlsplit
 
-import httpx2 as httpx
 import typer
 
 from roost.cli.arguments import AgentName
@@ -26,7 +26,7 @@ def clone_agent(
     git = shutil.which("git")
     if git is None:
         exit_with_error("Git is not installed on this machine.")
-    scheme = httpx.URL(server.url).scheme
+    scheme = urlsplit(server.url).scheme
     url = f"{scheme}://{server.host_name('agents')}/v0/agents/{found['agentId']}/git"
     target = folder or found["name"].replace("/", "-")
     if target.startswith("-"):

@@ -1,18 +1,21 @@
 """The file of contexts: servers by name, each with the key that `roost login` got, and which one is current.
 
 The file has keys, so only its owner may read it (mode 0600). It is replaced as a whole: a reader sees the old one or
-the new one.
+the new one. Commands that change it take turns, so that none undoes what another did.
 """
 
 import json
 import os
 import re
+from collections.abc import Generator
+from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from roost.cli.output import ExitCode, exit_with_error
+from roost.core.private_file import lock_folder, write_private_file
 from roost.core.sensitive import Sensitive
 
 LOCAL = "local"
@@ -111,22 +114,33 @@ def overriding_variable() -> str | None:
     return next((name for name in ("ROOST_URL", "ROOST_CONTEXT", "ROOST_DATA") if os.environ.get(name)), None)
 
 
-def write_contexts(file: ContextFile) -> None:
-    """Replace the file. Exits if it cannot be written."""
+@contextmanager
+def change_contexts() -> Generator[ContextFile]:
+    """Yield the contexts, and replace the file with what the caller made of them; other commands wait meanwhile.
+
+    Exits if the file is damaged, readable by others, or cannot be written. An exception of the caller changes nothing.
+    """
     path = contexts_path()
-    content = {
-        "current": file.current,
-        "contexts": {name: {"url": one.url, "key": one.key.reveal()} for name, one in file.contexts.items()},
-    }
+    with ExitStack() as stack:
+        with _file_errors(path):
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            stack.enter_context(lock_folder(path.parent))
+        file = read_contexts()
+        yield file
+        with _file_errors(path):
+            write_private_file(path.resolve(), _format_contexts(file))
+
+
+def _format_contexts(file: ContextFile) -> str:
+    contexts = {name: {"url": one.url, "key": one.key.reveal()} for name, one in file.contexts.items()}
+    return json.dumps({"current": file.current, "contexts": contexts}, indent=2) + "\n"
+
+
+@contextmanager
+def _file_errors(path: Path) -> Generator[None]:
+    """Exit with an error message for an OSError."""
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        target = path.resolve()
-        draft = target.with_name(f".{target.name}-{os.getpid()}.new")
-        draft.unlink(missing_ok=True)
-        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as opened:
-            json.dump(content, opened, indent=2)
-            opened.write("\n")
-        draft.replace(target)
+        yield
     except OSError as error:
         exit_with_error(f"{path}: {error.strerror}", ExitCode.NOT_ALLOWED)
 

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from roost.cli.completion import complete_contexts
-from roost.cli.context_file import LOCAL, current_context, overriding_variable, read_contexts, write_contexts
+from roost.cli.context_file import LOCAL, change_contexts, current_context, overriding_variable, read_contexts
 from roost.cli.login import forget_context
 from roost.cli.output import Output, OutputFormat, Yes, confirm_change, error_console, print_line, print_rows
 
@@ -30,10 +30,9 @@ def list_contexts(output: Output = OutputFormat.TABLE) -> None:
 @commands.command()
 def use(name: _Name) -> None:
     """Make a context the current one; `local` is the server of the data folder."""
-    file = read_contexts()
-    where = "the server of the data folder" if name == LOCAL else file.get(name).url
-    file.current = None if name == LOCAL else name
-    write_contexts(file)
+    with change_contexts() as file:
+        where = "the server of the data folder" if name == LOCAL else file.get(name).url
+        file.current = None if name == LOCAL else name
     print_line(f"Commands now talk to {where}.")
     if (variable := overriding_variable()) is not None:
         print_line(f"Not in this shell: {variable} comes first. Unset it.", error_console)

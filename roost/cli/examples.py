@@ -4,8 +4,12 @@ A line is an example of the command that it runs. A test parses all, without run
 """
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from itertools import islice
+from typing import Protocol
+
+from rich.markup import escape
 
 EXAMPLES: Sequence[str] = """
 roost up
@@ -231,7 +235,22 @@ roost workspace watch Ada
 _SHOWN_FOR_NOUN = 5
 
 
-def command_words(example: str) -> list[str]:
+class HelpedCommand(Protocol):
+    """A command of the program, whose help ends in an epilog."""
+
+    epilog: str | None
+
+
+def add_examples(command: HelpedCommand, path: tuple[str, ...]) -> None:
+    """Show examples below the help of a command and of all below it."""
+    below: Mapping[str, HelpedCommand] = getattr(command, "commands", {})
+    command.epilog = escape("\n".join(["Examples:", *examples_of(path, is_noun=bool(below))]))
+    for name, one in below.items():
+        add_examples(one, (*path, name))
+
+
+@cache
+def command_words(example: str) -> Sequence[str]:
     """Return what follows `roost` in an example, which may be the end of a pipeline."""
     return shlex.split(example.rpartition("| ")[2])[1:]
 

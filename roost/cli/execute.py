@@ -28,8 +28,6 @@ from roost.cli.output import (
 if TYPE_CHECKING:
     from websockets.sync.client import ClientConnection
 
-PASS_THROUGH = {"allow_interspersed_args": False}
-"""Context settings that leave options after AGENT to the command."""
 _STDIN, _STDOUT = b"\0", 1  # channels of the stream
 _CHUNK_BYTES = 15 * 1024  # the server takes messages of up to 16 KiB
 

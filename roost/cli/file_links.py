@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from roost.cli.client import Data, drop_none, load_session
-from roost.cli.files import FileName, KeyValues, Public, content_url, find_file, network_name, sign_download
+from roost.cli.file_lookup import FileName, KeyValues, Public, content_url, find_file, network_name, sign_download
 from roost.cli.upload_form import parse_keyvalues
 
 _Seconds = Annotated[int, typer.Option("--expires", min=1, help="Seconds that the link works.")]

@@ -1,4 +1,4 @@
-"""`roost files ...`: list, show, upload, update, delete, get, cid, usage.
+"""`roost files ...`: list, show, upload, update, delete, get, cid, usage, link.
 
 Uploads and downloads are streamed, so memory use does not depend on the size of a file.
 """
@@ -6,13 +6,24 @@ Uploads and downloads are streamed, so memory use does not depend on the size of
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import urlsplit
 
 import typer
 
 from roost.cli import local_cid
-from roost.cli.client import Data, ServerSession, load_session
-from roost.cli.gateways import fetch_gateways
+from roost.cli.client import Data, load_session
+from roost.cli.file_links import create_link, create_upload_link
+from roost.cli.file_lookup import (
+    PAGE_SIZE,
+    FileName,
+    KeyValues,
+    Public,
+    content_url,
+    fetch_records,
+    find_file,
+    network_name,
+    sign_download,
+)
 from roost.cli.output import (
     ExitCode,
     Output,
@@ -26,9 +37,6 @@ from roost.cli.output import (
 )
 from roost.cli.transfer import count_bytes, progress_bar, save_chunks
 from roost.cli.upload_form import MultipartForm, find_files, form_fields, parse_keyvalues
-from roost.core import clock
-from roost.storage.unixfs.cid import Cid
-from roost.storage.unixfs.errors import InvalidCid
 from roost.storage.unixfs.profile import PROFILES, V1, get_profile
 
 
@@ -42,16 +50,12 @@ def _existing_path(path: str) -> Path:
 
 
 commands = typer.Typer(help="Manage files and folders, each with its CID.", no_args_is_help=True)
-Public = Annotated[bool, typer.Option("--public", help="Use the public network instead of the private one.")]
-FileName = Annotated[str, typer.Argument(metavar="FILE", help="The file's id or CID.")]
-KeyValues = Annotated[
-    list[str] | None, typer.Option("--keyvalue", "-k", metavar="NAME=VALUE", help="Metadata; can be repeated.")
-]
+commands.command("link")(create_link)
+commands.command("upload-link")(create_upload_link)
 _Name = Annotated[str | None, typer.Option(help="Name of the file.")]
 _Profile = Annotated[str, typer.Option(help=f"Rules for splitting it into blocks: {', '.join(PROFILES)}.")]
 _Path = Annotated[Path, typer.Argument(metavar="PATH", help="A file or folder.", parser=_existing_path)]
 _COLUMNS = ("id", "name", "cid", "size", "mime_type", "group_id", "created_at")
-_PAGE_SIZE = 100
 _LINK_LIFETIME_SECONDS = 60
 
 
@@ -62,7 +66,7 @@ def list_files(
         str | None, typer.Option(help="Only files of the group with this id; `null`: of no group.")
     ] = None,
     cid: Annotated[str | None, typer.Option(help="Only the file with this CID, in any encoding.")] = None,
-    limit: Annotated[int, typer.Option(min=1, help="Maximum number of results.")] = _PAGE_SIZE,
+    limit: Annotated[int, typer.Option(min=1, help="Maximum number of results.")] = PAGE_SIZE,
     public: Public = False,
     data: Data = None,
     output: Output = OutputFormat.TABLE,
@@ -193,57 +197,6 @@ def show_totals(data: Data = None, output: Output = OutputFormat.TABLE) -> None:
     totals = load_session(data).storage_session().call("GET", "/v3/files/totals")["data"]
     rows = [{"network": network, **total} for network, total in totals.items()]
     print_rows(rows, ("network", "files", "bytes"), output)
-
-
-def network_name(public: bool) -> str:
-    return "public" if public else "private"
-
-
-def fetch_records(
-    server: ServerSession, path: str, field: str, query: Mapping[str, str | None], limit: int
-) -> list[dict[str, Any]]:
-    """Fetch up to `limit` records of a paged list. field: the field of a page that contains the records."""
-    found: list[dict[str, Any]] = []
-    filters = {name: value for name, value in query.items() if value is not None}
-    token = ""
-    while len(found) < limit:
-        page = filters | {"limit": str(min(limit - len(found), _PAGE_SIZE))} | ({"pageToken": token} if token else {})
-        answer = server.call("GET", f"/v3/{path}?{urlencode(page)}")["data"]
-        found += answer[field]
-        token = answer["next_page_token"]
-        if not token:
-            break
-    return found
-
-
-def find_file(server: ServerSession, file: str, public: bool) -> Mapping[str, Any]:
-    """Return the file with that id or CID. Exits if there is none."""
-    path = f"files/{network_name(public)}"
-    listing = "roost files list --public" if public else "roost files list"
-    hint = "omit `--public` for private files" if public else "use `--public` for public files"
-    missing = f"There is no {network_name(public)} file {file} ({hint}); `{listing}` shows all."
-    try:
-        Cid.parse(file)
-    except InvalidCid:
-        return server.call("GET", f"/v3/{path}/{quote(file, safe='')}", not_found=missing)["data"]
-    found = fetch_records(server, path, "files", {"cid": file}, 1)
-    if not found:
-        exit_with_error(missing, ExitCode.NOT_FOUND)
-    return found[0]
-
-
-def content_url(server: ServerSession, cid: str, public: bool, form: str = "") -> str:
-    """Return the URL of a file's content, on an unrestricted gateway if there is one. form: a query."""
-    gateways = sorted(fetch_gateways(server), key=lambda row: not row["restrict"])
-    if not gateways:
-        exit_with_error("You have no gateway; create one with `roost gateways create`.", ExitCode.NOT_FOUND)
-    return f"{gateways[0]['url']}/{'ipfs' if public else 'files'}/{cid}{form}"
-
-
-def sign_download(server: ServerSession, url: str, seconds: int) -> str:
-    """Return the URL of a private file's content, signed for some seconds from now."""
-    request = {"url": url, "date": int(clock.utc_now().timestamp()), "expires": seconds, "method": "GET"}
-    return str(server.call("POST", "/v3/files/private/download_link", request)["data"])
 
 
 def _local_name(file: Mapping[str, Any], ending: str) -> str:

@@ -7,7 +7,7 @@ import typer
 
 from roost.cli.client import Data, ServerSession, drop_none, load_session
 from roost.cli.domains import DomainName
-from roost.cli.gateways import GatewayName, find_gateway
+from roost.cli.gateway_lookup import GatewayName, find_gateway
 from roost.cli.output import ExitCode, Output, OutputFormat, exit_with_error, print_document, print_line, print_rows
 
 commands = typer.Typer(help="Give a storage gateway domains of your own.", no_args_is_help=True)

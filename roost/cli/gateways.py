@@ -8,8 +8,9 @@ from urllib.parse import urlencode
 
 import typer
 
-from roost.cli.client import Data, ServerSession, load_session, path_segment
-from roost.cli.completion import complete_gateways
+from roost.cli import gateway_domains
+from roost.cli.client import Data, load_session, path_segment
+from roost.cli.gateway_lookup import GatewayName, fetch_gateways, find_gateway
 from roost.cli.output import (
     ExitCode,
     Output,
@@ -17,7 +18,6 @@ from roost.cli.output import (
     Yes,
     confirm_change,
     exit_with_error,
-    exit_with_unknown,
     print_line,
     print_record,
     print_rows,
@@ -25,9 +25,7 @@ from roost.cli.output import (
 from roost.core import clock
 
 commands = typer.Typer(help="Manage storage gateways, the addresses that serve files.", no_args_is_help=True)
-GatewayName = Annotated[
-    str, typer.Argument(metavar="GATEWAY", help="The gateway's name or id.", autocompletion=complete_gateways)
-]
+commands.add_typer(gateway_domains.commands, name="domains")
 _Plugin = Annotated[int, typer.Argument(metavar="PLUGIN", help="1 shows wallet signatures, 2 applies swaps.")]
 _COLUMNS = ("domain", "url", "restrict", "created_at", "id")
 
@@ -180,19 +178,6 @@ def analytics(
 
 _PERIODS = frozenset({AnalyticsBreakdown.DAY, AnalyticsBreakdown.WEEK})
 _POLICIES = {"access_tokens": "accessTokens", "ips": "allowedIPAddresses", "hosts": "allowedHosts"}
-
-
-def fetch_gateways(server: ServerSession) -> list[Mapping[str, Any]]:
-    """Fetch all gateways, oldest first; they always fit on one page."""
-    return server.call("GET", "/v3/gateways?pageSize=100")["data"]["rows"]
-
-
-def find_gateway(server: ServerSession, gateway: str) -> Mapping[str, Any]:
-    gateways = fetch_gateways(server)
-    found = [row for row in gateways if gateway in (row["domain"], row["id"])]
-    if not found:
-        exit_with_unknown("gateway", gateway, [row["domain"] for row in gateways], "roost gateways list")
-    return found[0]
 
 
 def _print_gateway(record: Mapping[str, Any], output: OutputFormat) -> None:

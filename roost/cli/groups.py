@@ -6,7 +6,7 @@ import typer
 
 from roost.cli.client import Data, load_session, path_segment
 from roost.cli.completion import complete_groups
-from roost.cli.files import Public, fetch_records, network_name
+from roost.cli.file_lookup import Public, fetch_records, network_name
 from roost.cli.output import (
     Output,
     OutputFormat,

@@ -6,8 +6,8 @@ machine and the history of the shell would see.
 
 import sys
 from typing import Annotated, NoReturn
+from urllib.parse import urlsplit
 
-import httpx2 as httpx
 import typer
 
 from roost.cli.client import ServerSession, is_loopback
@@ -15,12 +15,12 @@ from roost.cli.completion import complete_contexts
 from roost.cli.context_file import (
     LOCAL,
     ServerContext,
+    change_contexts,
     contexts_path,
     current_context,
     read_contexts,
     selected_context,
     validate_context_name,
-    write_contexts,
 )
 from roost.cli.output import ExitCode, error_console, exit_with_error, print_line
 from roost.core.sensitive import Sensitive
@@ -67,10 +67,9 @@ def log_in(
         origin, Sensitive(_read_key(origin)), key_advice="create one with `roost keys create`"
     ).locate()
     server.storage_session().call("GET", "/v3/data/testAuthentication", timeout_seconds=_TIMEOUT_SECONDS)
-    file = read_contexts()  # another command may have changed it meanwhile
-    file.contexts[context] = ServerContext(origin, server.token)
-    file.current = context
-    write_contexts(file)
+    with change_contexts() as changed:
+        changed.contexts[context] = ServerContext(origin, server.token)
+        changed.current = context
     print_line(f"Logged in to {origin}. The context is {context}; its key is in {contexts_path()}.", error_console)
 
 
@@ -91,12 +90,11 @@ def log_out(
 
 def forget_context(name: str) -> None:
     """Remove a context and its key from the file. Exits if there is none."""
-    file = read_contexts()
-    url = file.get(name).url
-    del file.contexts[name]
-    if file.current == name:
-        file.current = None
-    write_contexts(file)
+    with change_contexts() as file:
+        url = file.get(name).url
+        del file.contexts[name]
+        if file.current == name:
+            file.current = None
     print_line(
         f"Forgot {name} and its key. {url} still accepts the key: revoke it there, or with another key of yours "
         "(`roost keys list`, `roost keys revoke ID`)."
@@ -105,6 +103,8 @@ def forget_context(name: str) -> None:
 
 def _parse_origin(url: str) -> str:
     """Return scheme, host and port. Exits for other URLs; a host alone is an HTTPS server."""
+    import httpx2 as httpx  # slow to import
+
     try:
         parsed = httpx.URL(url if "://" in url else f"https://{url}")
     except httpx.InvalidURL:
@@ -124,8 +124,8 @@ def _exit_with_invalid_url(reason: str) -> NoReturn:
 
 def _default_name(origin: str) -> str:
     """Return `agents.example.com`, or `127.0.0.1-8642` for a port that is not the usual one."""
-    url = httpx.URL(origin)
-    host = url.host.replace(":", "-").strip("-")
+    url = urlsplit(origin)
+    host = (url.hostname or "").replace(":", "-").strip("-")
     return f"{host}-{url.port}" if url.port else host
 
 

@@ -1,14 +1,15 @@
-"""Streams of JSON messages for `roost logs` and `roost events`: received, reconnected, printed until Ctrl-C."""
+"""Streams of JSON messages for commands that follow: received, reconnected, printed until Ctrl-C."""
 
 import json
 import sys
 import time
 from collections.abc import Callable, Generator, Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import typer
 
-from roost.cli.client import ServerSession
+from roost.cli.client import ServerSession, connection_errors, open_http_client
 from roost.cli.output import (
     SIGINT_EXIT_CODE,
     ExitCode,
@@ -20,8 +21,27 @@ from roost.cli.output import (
     write_output,
 )
 
-_RECONNECT_SECONDS = 1.0
+_RECONNECT_SECONDS, _MAX_RECONNECT_SECONDS = 1.0, 30.0
+_SILENCE_SECONDS = 60.0  # the server sends a comment after 15 seconds without an event
 _POLICY_VIOLATION = 1008  # WebSocket close code (RFC 6455)
+
+
+@dataclass
+class _Reconnection:
+    """Attempts to open a stream again, with pauses that grow until one succeeds. Each interruption is told once."""
+
+    name: str
+    was_open: bool = False
+    _failures: int = 0
+
+    def mark_open(self) -> None:
+        self.was_open, self._failures = True, 0
+
+    def wait(self) -> None:
+        if not self._failures:
+            print_line(f"The {self.name} stream ended; reconnecting ...", error_console)
+        time.sleep(min(_RECONNECT_SECONDS * 2**self._failures, _MAX_RECONNECT_SECONDS))
+        self._failures += 1
 
 
 def receive_messages(server: ServerSession, get_path: Callable[[], str], name: str) -> Generator[dict[str, Any]]:
@@ -33,24 +53,58 @@ def receive_messages(server: ServerSession, get_path: Callable[[], str], name: s
 
     from roost.cli.websocket import exit_with_refusal, open_websocket
 
-    is_open = False
+    reconnection = _Reconnection(name)
     while True:
         try:
             with open_websocket(server, get_path()) as stream:
-                is_open = True
+                reconnection.mark_open()
                 for text in stream:
                     yield json.loads(text)
         except InvalidStatus as refused:
-            if not is_open or refused.response.status_code < 500:
+            if not reconnection.was_open or refused.response.status_code < 500:
                 exit_with_refusal(refused)
         except ConnectionClosed as closed:
             if closed.rcvd and closed.rcvd.code == _POLICY_VIOLATION:
                 exit_with_error(closed.rcvd.reason, ExitCode.NOT_ALLOWED)
         except OSError as error:
-            if not is_open:
+            if not reconnection.was_open:
                 exit_with_error(f"The connection to {server.url} failed: {error}.", ExitCode.UNREACHABLE)
-        print_line(f"The {name} stream ended; reconnecting ...", error_console)
-        time.sleep(_RECONNECT_SECONDS)
+        reconnection.wait()
+
+
+def receive_server_events(
+    server: ServerSession, path: str, name: str, after_gap: dict[str, Any]
+) -> Generator[dict[str, Any]]:
+    """Yield the data of server-sent events; when their stream ends, say so, connect again and yield `after_gap`.
+
+    Exits if the server refuses it, the first connection fails, or an event reports an error.
+    """
+    import httpx2 as httpx  # slow to import
+
+    reconnection = _Reconnection(name)
+    while True:
+        try:
+            with open_http_client(server, _SILENCE_SECONDS) as client, client.stream("GET", path) as response:
+                if not reconnection.was_open or response.status_code < 500:
+                    server.check_stream(response)
+                    if reconnection.was_open:
+                        yield after_gap
+                    reconnection.mark_open()
+                    yield from _parse_server_events(response.iter_lines())
+        except httpx.HTTPError:
+            if not reconnection.was_open:
+                with connection_errors(server.url):
+                    raise
+        reconnection.wait()
+
+
+def _parse_server_events(lines: Iterable[str]) -> Generator[dict[str, Any]]:
+    for line in lines:
+        if line.startswith("data:"):
+            event: dict[str, Any] = json.loads(line.removeprefix("data:"))
+            if "error" in event:
+                exit_with_error(event["error"])
+            yield event
 
 
 def print_messages(

@@ -6,7 +6,7 @@ import typer
 
 from roost.cli import payment_instructions
 from roost.cli.client import Data, load_session
-from roost.cli.files import fetch_records
+from roost.cli.file_lookup import fetch_records
 from roost.cli.output import Output, OutputFormat, print_rows
 from roost.storage.payments.model import PaymentState
 

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from roost.cli.client import Data, drop_none, load_session, path_segment
-from roost.cli.files import KeyValues, fetch_records
+from roost.cli.file_lookup import KeyValues, fetch_records
 from roost.cli.output import Output, OutputFormat, print_line, print_record, print_rows
 from roost.cli.upload_form import parse_keyvalues
 

@@ -24,7 +24,7 @@ from roost.cli.output import (
 from roost.core.sensitive import Sensitive
 
 if TYPE_CHECKING:
-    from roost.app.doctor import CheckResult
+    from roost.agents.system.model import CheckResult
     from roost.settings import Settings
 
 api_commands = typer.Typer(help="Look at the HTTP API.", no_args_is_help=True)

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from roost.cli.client import Data, load_session, path_segment
-from roost.cli.files import Public, network_name
+from roost.cli.file_lookup import Public, network_name
 from roost.cli.output import (
     Output,
     OutputFormat,

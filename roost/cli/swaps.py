@@ -6,7 +6,7 @@ from urllib.parse import quote
 import typer
 
 from roost.cli.client import Data, load_session, path_segment
-from roost.cli.files import Public, network_name
+from roost.cli.file_lookup import Public, network_name
 from roost.cli.output import Output, OutputFormat, Yes, confirm_change, print_line, print_record, print_rows
 
 commands = typer.Typer(

@@ -7,7 +7,6 @@ leaves the agents to the next server.
 import asyncio
 import errno
 import json
-import os
 import shlex
 import signal
 import sys
@@ -27,6 +26,7 @@ from roost.cli.dashboard import open_window
 from roost.cli.engines import install_version
 from roost.cli.output import console, error_console, print_field, print_line
 from roost.core import clock, interpreter, log
+from roost.core.private_file import write_private_file
 from roost.core.problem import Problem
 from roost.hosts.server import (
     StopRequest,
@@ -142,12 +142,7 @@ def _write_session(path: Path, settings: Settings, domain: str, token: str) -> N
     host = "127.0.0.1" if settings.host in ("0.0.0.0", "::", "localhost") else settings.host  # noqa: S104 - compared
     netloc = f"[{host}]" if ":" in host else host
     content = {"url": f"http://{netloc}:{settings.port}", "token": token, "domain": domain, "tls": settings.tls}
-    draft = path.with_suffix(".new")
-    draft.unlink(missing_ok=True)
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "w") as file:
-        json.dump(content, file)
-    draft.rename(path)
+    write_private_file(path, json.dumps(content))
 
 
 async def _load_key(server: app.RoostServer, path: Path) -> tuple[Tenant, str] | None:

@@ -13,7 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from roost.cli.client import Data, ServerSession, load_session, path_segment
 from roost.cli.completion import complete_agents, complete_groups
-from roost.cli.files import Public, fetch_records, network_name
+from roost.cli.file_lookup import Public, fetch_records, network_name
 from roost.cli.output import (
     ExitCode,
     Output,

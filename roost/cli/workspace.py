@@ -3,9 +3,7 @@
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Literal
-
-import httpx2 as httpx
+from typing import TYPE_CHECKING, Literal
 
 from roost.cli.client import (
     TRANSFER_TIMEOUT_SECONDS,
@@ -15,6 +13,9 @@ from roost.cli.client import (
     exit_with_response,
     open_http_client,
 )
+
+if TYPE_CHECKING:
+    import httpx2 as httpx
 
 _REFUSED = {400, 404}
 
@@ -36,7 +37,7 @@ class FileRefused(Exception):  # noqa: N818 - the server's answer, not a failure
 class Workspace:
     """Workspace of one agent. Every method exits on other errors than FileRefused."""
 
-    def __init__(self, client: httpx.Client, agent_id: str) -> None:
+    def __init__(self, client: "httpx.Client", agent_id: str) -> None:
         self._client = client
         self._url = f"/v0/agents/{agent_id}/files"
 
@@ -89,7 +90,7 @@ def open_workspace(server: ServerSession, agent: str) -> Generator[Workspace]:
         yield Workspace(client, agent_id)
 
 
-def _check_response(response: httpx.Response) -> None:
+def _check_response(response: "httpx.Response") -> None:
     if response.status_code >= 400:
         response.read()
         if response.status_code in _REFUSED:

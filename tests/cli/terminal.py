@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 from roost.cli.main import cli, create_program
 
 PROGRAM = create_program()
+PROGRAM.load_commands()
 testing._get_command = lambda _: PROGRAM  # building the commands takes 50 ms, once for each run otherwise
 
 FakeAnswer = tuple[int, Any] | bytes

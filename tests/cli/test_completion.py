@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from roost.cli.context_file import ContextFile, ServerContext, write_contexts
+from roost.cli.context_file import ServerContext, change_contexts
 from roost.cli.main import cli
 from roost.core import clock
 from roost.core.sensitive import Sensitive
@@ -81,7 +81,8 @@ def test_names_of_other_things(named: FakeServer, line: str, names: list[str]) -
 
 
 def test_contexts_and_the_agents_of_the_context_that_is_given(named: FakeServer, config: Path) -> None:
-    write_contexts(ContextFile({"work": ServerContext(named.url, Sensitive("work"))}))
+    with change_contexts() as file:
+        file.contexts["work"] = ServerContext(named.url, Sensitive("work"))
     assert complete("roost contexts use ") == ["local", "work"]
     assert complete("roost --context work agents show A") == ["Ada"]
     assert named.requests[-1][1]["Authorization"] == "Bearer work"

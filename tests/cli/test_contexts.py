@@ -5,13 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from roost.cli.context_file import ContextFile, ServerContext, contexts_path, read_contexts, write_contexts
+from roost.cli.context_file import ServerContext, change_contexts, contexts_path, read_contexts
 from roost.core.sensitive import Sensitive
 from tests.cli.terminal import FakeServer, fake_server, run
 
 
 def write(chosen: str | None = None, /, **urls: str) -> None:
-    write_contexts(ContextFile({name: ServerContext(url, Sensitive(name)) for name, url in urls.items()}, chosen))
+    with change_contexts() as file:
+        file.contexts = {name: ServerContext(url, Sensitive(name)) for name, url in urls.items()}
+        file.current = chosen
 
 
 @pytest.fixture

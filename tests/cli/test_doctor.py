@@ -97,6 +97,16 @@ def test_a_database_that_cannot_be_opened_is_told_in_one_line(tmp_path: Path, ur
     assert "very-secret" not in row["detail"]
 
 
+def test_a_database_that_is_open_is_used_and_stays_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    db = app.open_database(settings(tmp_path))
+    monkeypatch.setattr(doctor, "open_database", None)  # calling it would fail
+    assert doctor._database(settings(tmp_path), db) == doctor._database(settings(tmp_path), db)
+    assert doctor._database(settings(tmp_path), db)["status"] == "ok"
+    assert [row["part"] for row in doctor._content(settings(tmp_path), db)] == ["content", "vectors"]
+    db.close()
+    assert doctor._database(settings(tmp_path), db)["status"] == "fail"
+
+
 def test_where_the_bytes_of_files_are_kept(tmp_path: Path) -> None:
     assert doctor._blobs(settings(tmp_path))["status"] == "ok"
     for env in ("/proc/nowhere", "s3://"):

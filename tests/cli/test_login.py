@@ -1,10 +1,16 @@
 """`roost login` and `roost logout`: the key is checked, kept for its owner alone, and sent to its own server only."""
 
 import json
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+import typer
 
+from roost.cli.context_file import ServerContext, change_contexts, read_contexts
+from roost.core.sensitive import Sensitive
 from tests.cli.terminal import FakeServer, fake_server, run, run_on_terminal
 
 CHECK = "GET /v3/data/testAuthentication"
@@ -125,3 +131,43 @@ print(seen.decode())
     assert "Logged in" in shown
     assert "typed-key" not in shown
     assert "typed-key" in config.read_text()
+
+
+def test_logins_at_the_same_time_are_all_kept(checked: FakeServer, config: Path) -> None:
+    def log_in(name: str) -> int:
+        command = [sys.executable, "-m", "roost", "login", checked.url, "--name", name]
+        return subprocess.run(command, input=name, text=True, capture_output=True, check=False).returncode
+
+    names = [f"context-{number}" for number in range(4)]
+    with ThreadPoolExecutor() as pool:
+        assert list(pool.map(log_in, names)) == [0, 0, 0, 0]
+    assert sorted(json.loads(config.read_text())["contexts"]) == names
+
+
+def test_a_change_waits_for_another_and_keeps_it(config: Path) -> None:
+    def add_context(name: str) -> None:
+        with change_contexts() as file:
+            file.contexts[name] = ServerContext("https://roost.example", Sensitive("key"))
+
+    with ThreadPoolExecutor() as pool, change_contexts() as file:
+        other = pool.submit(add_context, "second")
+        file.contexts["first"] = ServerContext("https://roost.example", Sensitive("key"))
+        with pytest.raises(TimeoutError):
+            other.result(0.1)
+    other.result()
+    assert sorted(read_contexts().contexts) == ["first", "second"]
+
+
+def test_a_change_that_fails_leaves_the_file(config: Path) -> None:
+    with change_contexts() as file:
+        file.contexts["work"] = ServerContext("https://roost.example", Sensitive("key"))
+    before = config.read_text()
+
+    def forget_twice() -> None:
+        with change_contexts() as file:
+            del file.contexts["work"]
+            file.get("work")
+
+    with pytest.raises(typer.Exit):
+        forget_twice()
+    assert config.read_text() == before

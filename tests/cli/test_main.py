@@ -11,6 +11,7 @@ import pytest
 from click import Command
 
 from roost import __version__
+from roost.cli.commands import COMMANDS
 from tests.cli.terminal import PROGRAM, FakeServer, run
 
 
@@ -88,12 +89,60 @@ def test_what_is_wrong_ends_in_one_line(
     assert ended.stderr.count("\n") == 1
 
 
-def test_most_commands_do_without_the_server() -> None:
-    """The help, and what only talks to a server, load in a moment."""
-    code = "import sys, roost.cli.main; print(*sys.modules)"
+SERVER_MODULES = {"fastapi", "yaml", "websockets", "sqlalchemy", "uvicorn", "alembic", "cryptography", "roost.app"}
+
+
+def list_loaded(*arguments: str, **environment: str) -> set[str]:
+    """Run the program; return the modules that are imported at its end."""
+    code = (
+        "import atexit, sys; atexit.register(lambda: print(*sys.modules, file=sys.stderr)); import roost.__main__ as it"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", f"{code}; it.main()", *arguments],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return set(done.stderr.split())
+
+
+def list_loaded_by_completion(line: str) -> set[str]:
+    words = {"COMP_WORDS": line, "COMP_CWORD": str(line.count(" "))}
+    return list_loaded(_ROOST_COMPLETE="complete_bash", **words)
+
+
+def test_all_commands_load_without_the_server() -> None:
+    code = (
+        "import sys; from roost.cli.main import create_program; create_program().load_commands(); print(*sys.modules)"
+    )
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
-    for heavy in ("fastapi", "yaml", "websockets", "sqlalchemy", "uvicorn", "alembic", "cryptography", "roost.app"):
-        assert heavy not in loaded
+    assert "roost.cli.agents" in loaded
+    assert not set(loaded) & SERVER_MODULES
+
+
+def test_the_program_alone_loads_no_command() -> None:
+    for loaded in (
+        list_loaded("--version"),
+        list_loaded("--help"),
+        list_loaded_by_completion("roost ag"),
+        list_loaded_by_completion("roost --context l"),
+    ):
+        assert "roost.cli.main" in loaded
+        modules = {f"roost.cli.{source.target.partition(':')[0]}" for source in COMMANDS.values()}
+        assert not loaded & {*SERVER_MODULES, *modules, "httpx2"}
+
+
+@pytest.mark.parametrize(("group", "other"), [("agents", "files"), ("files", "agents"), ("keys", "agents")])
+def test_a_completed_group_loads_no_other_and_no_client(group: str, other: str) -> None:
+    loaded = list_loaded_by_completion(f"roost {group} l")
+    assert f"roost.cli.{group}" in loaded
+    assert not loaded & {*SERVER_MODULES, f"roost.cli.{other}", "httpx2"}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_summary_begins_the_help(name: str) -> None:
+    assert re.split(r"(?<=\.)\s", ALL[(name,)].help or "")[0] == COMMANDS[name].summary
 
 
 def test_an_argument_that_is_no_text(server: FakeServer) -> None:

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from roost.cli import message_stream
 from tests.cli.terminal import FakeServer
 
 AGENT = "/v0/agents/a1"
@@ -73,13 +74,35 @@ def test_nothing_to_change(ada: FakeServer) -> None:
     assert (refused.exit_code, "--vibe" in refused.stderr, ada.requests) == (2, True, [])
 
 
-def test_changes_of_a_workspace_until_the_stream_ends(ada: FakeServer) -> None:
-    events = ': watching\n\ndata: {"paths": ["a", "b"], "complete": true}\n\ndata: {"paths": [], "complete": false}\n\n'
-    ada.answers[f"GET {AGENT}/files/watch"] = (200, events)
-    assert ada.run("workspace", "watch", "Ada").stdout == "a\nb\n(and others: list the files again)\n"
-    ada.answers[f"GET {AGENT}/files/watch"] = (200, 'event: error\ndata: {"error": "Unauthorized"}\n\n')
+CHANGES = ': watching\n\ndata: {"paths": ["a", "b"], "complete": true}\n\n'
+WATCH_ENDS = (200, 'event: error\ndata: {"error": "Unauthorized"}\n\n')
+
+
+def test_changes_are_followed_over_connections_and_gaps_are_told(
+    ada: FakeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pauses: list[float] = []
+    monkeypatch.setattr(message_stream.time, "sleep", pauses.append)
+    busy, broken = (503, {"error": "The server is starting"}), b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\n"
+    ada.answers[f"GET {AGENT}/files/watch"] = [(200, CHANGES), busy, b"", busy, broken, (200, CHANGES), WATCH_ENDS]
+    ended = ada.run("workspace", "watch", "Ada")
+    gap = "(and others: list the files again)\n"
+    assert ended.stdout == f"a\nb\n{gap}{gap}a\nb\n{gap}"
+    told = "The change stream ended; reconnecting ...\n"
+    assert (ended.exit_code, ended.stderr) == (1, f"{told}{told}{told}Error: Unauthorized\n")
+    assert pauses == [1, 2, 4, 8, 1, 1]
+
+
+def test_a_watch_that_is_refused_is_not_tried_again(ada: FakeServer) -> None:
+    ada.answers[f"GET {AGENT}/files/watch"] = [(200, CHANGES), (404, {"error": "Agent not found"})]
+    assert ada.run("workspace", "watch", "Ada").exit_code == 5
+    ada.answers[f"GET {AGENT}/files/watch"] = WATCH_ENDS
     ended = ada.run("workspace", "watch", "Ada", "-o", "json")
     assert (ended.exit_code, ended.stdout, ended.stderr) == (1, "", "Error: Unauthorized\n")
+    for answer, code in (((503, {"error": "busy"}), 1), (b"", 3)):
+        ada.answers[f"GET {AGENT}/files/watch"] = answer
+        ended = ada.run("workspace", "watch", "Ada")
+        assert (ended.exit_code, "reconnecting" in ended.stderr) == (code, False)
 
 
 def test_plugins_with_their_gateways(ada: FakeServer) -> None:

@@ -18,7 +18,7 @@ router = APIRouter(prefix="/v0", tags=["models"])
 @router.get("/model-servers")
 async def list_model_servers(caller: ServiceCaller, servers: Service) -> schemas.ModelServerList:
     """Look for model servers on this machine: Ollama, LM Studio and llama.cpp on their usual ports."""
-    return schemas.ModelServerList.from_servers(await servers.find(caller.tenant_id))
+    return schemas.ModelServerList.from_servers(await servers.find(caller))
 
 
 @router.put("/agents/{agentId}/model-server")
@@ -26,7 +26,7 @@ async def use_model_server(
     caller: OwnerCaller, agent_id: AgentId, body: schemas.UseModelServerRequest, servers: Service
 ) -> schemas.UseModelServerResponse:
     """Let the agent use a model of a server on this machine; this restarts a gateway that runs."""
-    name = await servers.use(caller.tenant_id, agent_id, body.provider, body.model)
+    name = await servers.use(caller, agent_id, body.provider, body.model)
     return schemas.UseModelServerResponse(model=name)
 
 

@@ -7,8 +7,9 @@ class ModelServersClosed(AccessDenied):
     """The caller is not the operator, other machines can reach the server, or `model_servers` is `none`."""
 
     message = (
-        "Model servers of this machine are for the tenant 'default' only, on a server that no other machine reaches "
-        "(domain localhost, no TLS) and whose setting model_servers is not none; else connect one by ROOST_MODEL_URL"
+        "Model servers of this machine are for owners and unlimited keys of the tenant 'default' only, on a server "
+        "that no other machine reaches (domain localhost, no TLS) and whose setting model_servers is not none; else "
+        "connect one by ROOST_MODEL_URL"
     )
 
 

@@ -32,7 +32,7 @@ class ModelServerAddress:
 
     @property
     def settings(self) -> ModelSettings:
-        return ModelSettings(self.provider, "openai", self.base_url, is_local=True)
+        return ModelSettings(self.provider, "openai", self.base_url)
 
     @property
     def key_name(self) -> str:

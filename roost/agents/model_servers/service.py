@@ -6,7 +6,7 @@ provider, and the model in its profile.
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from roost.agents.model_servers.access import ModelServerAccess
@@ -19,49 +19,45 @@ from roost.agents.model_servers.model import (
     ModelServer,
     ModelServerAddress,
 )
-from roost.agents.registry.model import AgentState
-from roost.agents.registry.repository import AgentRepository
+from roost.agents.registry.agent_profiles import AgentProfiles
 from roost.agents.secrets.model import SecretKind
 from roost.agents.secrets.service import SecretService
 from roost.drivers.model.contract import ModelSettings, ModelUpstream, UpstreamProblem
+from roost.identity.caller import Caller
 
 
 class ModelServerService:
     def __init__(
         self,
         access: ModelServerAccess,
-        agents: AgentRepository,
+        profiles: AgentProfiles,
         secrets: SecretService,
         connect: Callable[[ModelSettings], ModelUpstream],
-        restart: Callable[[str], Awaitable[object]],
     ) -> None:
         self._access = access
-        self._agents = agents
+        self._profiles = profiles
         self._secrets = secrets
         self._connect = connect
-        self._restart = restart
 
-    async def find(self, tenant_id: str) -> Sequence[ModelServer] | None:
-        """Return the servers that answer within two seconds; None if the tenant may not reach them."""
-        if not await self._access.admits(tenant_id):
+    async def find(self, caller: Caller) -> Sequence[ModelServer] | None:
+        """Return the servers that answer within two seconds; None if the caller may not look for them."""
+        if not await self._access.admits(caller):
             return None
         answers = await asyncio.gather(*map(self._ask, self._access.addresses))
         return [answer for answer in answers if answer is not None]
 
-    async def use(self, tenant_id: str, agent_id: str, provider: str, model: str) -> str:
+    async def use(self, caller: Caller, agent_id: str, provider: str, model: str) -> str:
         """Make a server's model the agent's, restart a gateway that runs, and return the model's name.
 
         Raises ModelServersClosed, ModelServerNotFound, ServerModelNotFound, ModelAddressTaken, AgentNotFound, and the
         errors of secrets and of a restart.
         """
-        await self._access.require(tenant_id)
+        await self._access.require(caller)
         address = await self._require_model(provider, model)
-        attached = await self._secrets.attach(tenant_id, agent_id, await self._ensure_secrets(tenant_id, address))
+        secret_ids = await self._ensure_secrets(caller.tenant_id, address)
+        attached = await self._secrets.attach(caller.tenant_id, agent_id, secret_ids)
         name = address.model_name(model)
-        before = await self._agents.get(agent_id)
-        after = await self._agents.update_profile(agent_id, lambda profile: replace(profile, model=name))
-        if after.state is AgentState.RUNNING and (attached or before.profile.model != name):
-            await self._restart(agent_id)
+        await self._profiles.update(agent_id, lambda profile: replace(profile, model=name), restart=bool(attached))
         return name
 
     async def _require_model(self, provider: str, model: str) -> ModelServerAddress:

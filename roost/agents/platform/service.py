@@ -1,10 +1,11 @@
 """An agent's identity, status, and the token with which it acts for its owner."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 
 from roost.agents.lifecycle.details import AgentDetails
 from roost.agents.platform.errors import PlatformTokenFailed
-from roost.agents.registry.model import Agent, AgentProfile, AgentState
+from roost.agents.registry.agent_profiles import AgentProfiles
+from roost.agents.registry.model import Agent, AgentProfile
 from roost.agents.registry.repository import AgentRepository
 from roost.core import log
 from roost.core.seal import UnsealFailed
@@ -20,13 +21,13 @@ class AgentSelfService:
         details: AgentDetails,
         platform: PlatformTokens,
         origin: Callable[[str], str],
-        restart: Callable[[str], Awaitable[object]],
+        profiles: AgentProfiles,
     ) -> None:
         self._agents = agents
         self._details = details
         self._platform = platform
         self._origin = origin
-        self._restart = restart
+        self._profiles = profiles
 
     async def issue_token(self, agent_id: str) -> IssuedPlatformToken:
         """Issue a platform token. Raises PlatformTokenFailed if the signing key cannot be decrypted."""
@@ -45,11 +46,7 @@ class AgentSelfService:
 
         Raises AgentNotFound, the errors of `change`, and those of a restart.
         """
-        before = await self._agents.get(agent_id)
-        after = await self._agents.update_profile(agent_id, change)
-        if after.profile.model != before.profile.model and after.state is AgentState.RUNNING:
-            await self._restart(agent_id)
-        return await self._agents.get(agent_id), self._origin(agent_id)
+        return await self._profiles.update(agent_id, change), self._origin(agent_id)
 
     async def get_status(self, agent_id: str) -> tuple[Agent, str, int | None]:
         """Return the agent, and the status and id of its gateway's process. Raises AgentNotFound."""

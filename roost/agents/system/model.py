@@ -1,20 +1,26 @@
-"""What the operator sees of a deployment, and who is the operator. Pure."""
+"""What the operator sees of a deployment. Pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal, TypedDict
 
 from roost.agents.hosts.model import Host
 from roost.agents.registry.model import Agent
 from roost.agents.versions.model import EngineReleases, version_key
 from roost.core.disk_space import DiskSpace
 from roost.core.memory import MemoryUse
-from roost.identity.caller import Caller
-from roost.identity.errors import PermissionDenied
-from roost.identity.model import DEFAULT_TENANT, Tenant
 from roost.work import OperationState
 
-CheckFinding = Mapping[str, str]
-"""A check of `roost doctor`: `part`, `status` (`ok`, `no` or `fail`) and `detail`, which names the remedy."""
+CheckStatus = Literal["ok", "no", "fail"]
+"""Of a part: fine, missing or not enforced, or such that agents cannot run."""
+
+
+class CheckResult(TypedDict):
+    """Result of a check of `roost doctor`. detail: what was found, and the remedy."""
+
+    part: str
+    status: CheckStatus
+    detail: str
 
 
 @dataclass(frozen=True)
@@ -50,14 +56,18 @@ class EngineState:
         return self.versions.releases[0] if self.versions.releases else None
 
 
-def require_operator(caller: Caller, tenant: Tenant) -> None:
-    """Check for the operator: the default tenant, with a credential without limits. Raises PermissionDenied."""
-    if tenant.name != DEFAULT_TENANT or not caller.grants(frozenset()):
-        raise PermissionDenied
-
-
 def find_outdated(versions: EngineReleases, agents: Sequence[Agent]) -> EngineState:
     """Return the state of an engine among the agents of all engines."""
     newest = version_key(versions.releases[0]) if versions.releases else []
     outdated = [one for one in agents if one.engine == versions.engine and version_key(one.engine_version) < newest]
     return EngineState(versions, outdated)
+
+
+def unfinished_check(seconds: float, before: Sequence[CheckResult]) -> CheckResult:
+    """Return the result that stands for the checks which did not finish in time. before: those that did."""
+    last = before[-1]["part"] if before else None
+    which = f"the checks after {last!r}" if last else "the checks"
+    detail = (
+        f"{which} did not finish within {seconds:.0f} s; `roost doctor` on the server's machine shows where they hang"
+    )
+    return {"part": "checks", "status": "fail", "detail": detail}

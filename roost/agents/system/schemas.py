@@ -7,11 +7,9 @@ from typing import Literal
 from pydantic import Field
 
 from roost.agents.hosts.model import Host
-from roost.agents.system.model import CheckFinding, EngineState, SystemState
+from roost.agents.system.model import CheckResult, CheckStatus, EngineState, SystemState
 from roost.web.schemas import ApiSchema, Moment
 from roost.work import OperationState
-
-CheckStatus = Literal["ok", "no", "fail"]
 
 
 class SoftwareRecord(ApiSchema):
@@ -116,7 +114,7 @@ def system_record(state: SystemState, now: datetime) -> SystemRecord:
     )
 
 
-def check_list(findings: Sequence[CheckFinding]) -> CheckList:
+def check_list(findings: Sequence[CheckResult]) -> CheckList:
     return CheckList(checks=[CheckRecord.model_validate(finding) for finding in findings])
 
 

@@ -12,6 +12,7 @@ from tests.agents.model_servers.ollama import MODEL, Ollama, port_of
 from tests.drivers.model.local import raw, serving
 from tests.server import RunningServer, running
 
+READ = frozenset({"org:read"})
 REDIRECT = b"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:1/v1/models\r\nContent-Length: 0\r\n\r\n"
 
 
@@ -56,6 +57,8 @@ async def test_only_servers_that_answer_are_offered_and_only_to_the_operator(
     }
     other = await server.client(server.key("acme")).get("/v0/model-servers")
     assert other.json() == {"available": False, "servers": []}
+    limited = await server.client(server.key("default", scopes=READ)).get("/v0/model-servers")
+    assert limited.json() == {"available": False, "servers": []}
 
 
 async def test_an_agent_uses_a_chosen_model(
