@@ -1,4 +1,4 @@
-"""Streams of JSON messages for `roost logs` and `roost events`: received, reconnected, printed until Ctrl-C."""
+"""Streams of JSON messages for `roost logs`, `roost events` and watches: received, reconnected, printed."""
 
 import json
 import sys
@@ -21,6 +21,7 @@ from roost.cli.output import (
 )
 
 _RECONNECT_SECONDS = 1.0
+_SILENCE_SECONDS = 60.0  # the server sends a comment after 15 seconds without a change
 _POLICY_VIOLATION = 1008  # WebSocket close code (RFC 6455)
 
 
@@ -65,3 +66,15 @@ def print_messages(
                 print_message(message, form)
     except KeyboardInterrupt:
         raise typer.Exit(SIGINT_EXIT_CODE) from None
+
+
+def receive_changes(server: ServerSession, path: str) -> Generator[dict[str, Any]]:
+    """Yield the events of a stream of server-sent events. Exits if it reports an error."""
+    with server.stream(path, timeout_seconds=_SILENCE_SECONDS) as response:
+        for line in response.iter_lines():
+            if line.startswith("data:"):
+                event: dict[str, Any] = json.loads(line.removeprefix("data:"))
+                if "error" in event:
+                    exit_with_error(event["error"])
+                yield event
+    exit_with_error("The server ended the stream of changes: run the command again.", ExitCode.UNREACHABLE)

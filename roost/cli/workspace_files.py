@@ -1,7 +1,6 @@
 """`roost workspace ...`: list, delete, move, mkdir, watch. `roost cp` copies files in and out."""
 
-import json
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
@@ -13,14 +12,12 @@ from roost.cli.client import (
     ServerSession,
     load_session,
 )
-from roost.cli.message_stream import print_messages
+from roost.cli.message_stream import print_messages, receive_changes
 from roost.cli.output import (
-    ExitCode,
     Output,
     OutputFormat,
     Yes,
     confirm_change,
-    exit_with_error,
     print_line,
     print_rows,
 )
@@ -29,7 +26,6 @@ commands = typer.Typer(help="Manage the files of an agent's workspace; `roost cp
 _Path = Annotated[str, typer.Argument(metavar="PATH", help="Path in the workspace.")]
 _Recursive = Annotated[bool, typer.Option("--recursive", "-r", help="With all below a folder.")]
 _COLUMNS = ("path", "kind", "size", "modifiedAt")
-_SILENCE_SECONDS = 60.0  # the server sends a comment after 15 seconds without a change
 
 
 @commands.command("list")
@@ -81,7 +77,7 @@ def make_folder(agent: AgentName, path: _Path, data: Data = None) -> None:
 def watch(agent: AgentName, data: Data = None, output: Output = OutputFormat.TABLE) -> None:
     """Print the paths of a workspace that change, until Ctrl-C."""
     server = load_session(data)
-    print_messages(_receive_changes(server, f"{_path(server, agent)}/watch"), output, _format_change)
+    print_messages(receive_changes(server, f"{_path(server, agent)}/watch"), output, _format_change)
 
 
 def _path(server: ServerSession, agent: str) -> str:
@@ -94,18 +90,6 @@ def _list_entries(server: ServerSession, path: str, query: dict[str, str]) -> It
         page = server.call("GET", f"{path}/list?{urlencode(query | ({'cursor': cursor} if cursor else {}))}")
         yield from page["entries"]
         cursor = page["nextCursor"]
-
-
-def _receive_changes(server: ServerSession, path: str) -> Generator[dict[str, Any]]:
-    """Yield the events of a stream of server-sent events. Exits if it reports an error."""
-    with server.stream(path, timeout_seconds=_SILENCE_SECONDS) as response:
-        for line in response.iter_lines():
-            if line.startswith("data:"):
-                event: dict[str, Any] = json.loads(line.removeprefix("data:"))
-                if "error" in event:
-                    exit_with_error(event["error"])
-                yield event
-    exit_with_error("The server ended the stream of changes: run the command again.", ExitCode.UNREACHABLE)
 
 
 def _format_change(event: dict[str, Any]) -> str:

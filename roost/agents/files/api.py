@@ -10,19 +10,17 @@ from roost.agents.files import schemas
 from roost.agents.files.errors import FileChanged
 from roost.agents.files.model import FileRange, format_etag, parse_range
 from roost.agents.files.service import AgentFileService
-from roost.agents.files.watch_events import encode_changes
 from roost.drivers.runtime.warden_files import FileStat
 from roost.identity.authenticator import AgentCaller, AgentId, AgentVisit
-from roost.web.duplex_response import DuplexResponse
 from roost.web.entity_tags import IfMatch, parse_if_match
 from roost.web.schemas import BINARY, BINARY_CONTENT, describe_body
 from roost.web.service_registry import provide_service
+from roost.web.watch_response import EVENT_CONTENT, watch_response
 
 Service = Annotated[AgentFileService, Depends(provide_service(AgentFileService))]
 FilePath = Annotated[str, Query(alias="path")]
 OpenedFile = tuple[FileStat, AsyncIterator[bytes], FileRange | None]
 _BYTES = "application/octet-stream"
-_EVENTS = {"text/event-stream": {"schema": {"description": 'Server-sent events: `{"paths": [], "complete": true}`.'}}}
 router = APIRouter(prefix="/v0/agents/{agentId}/files", tags=["files of agents"])
 
 
@@ -79,11 +77,10 @@ async def download_workspace_file(_: AgentCaller, opened: Annotated[OpenedFile, 
     )
 
 
-@router.get("/watch", response_class=Response, responses={200: {"content": _EVENTS}})
+@router.get("/watch", response_class=Response, responses={200: {"content": EVENT_CONTENT}})
 async def watch_workspace_files(visit: AgentVisit, agent_id: AgentId, files: Service) -> Response:
     """Stream the paths that change, as server-sent events, until the credential becomes invalid."""
-    headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
-    return DuplexResponse(lambda _: encode_changes(visit, files.watch(agent_id)), "text/event-stream", headers)
+    return watch_response(visit, files.watch(agent_id), schemas.ChangedFilesRecord.from_changes)
 
 
 @router.put("/content", openapi_extra=describe_body(_BYTES, BINARY, required=False), responses={412: {}})
