@@ -1,4 +1,4 @@
-"""`roost channels ...`: list, set, approve, remove.
+"""`roost channels ...`: list, set, approve, watch, remove.
 
 Tokens come from a prompt, a pipe or a file, never from an argument.
 """
@@ -13,6 +13,7 @@ import typer
 
 from roost.cli.arguments import AgentName
 from roost.cli.client import Data, load_session
+from roost.cli.message_stream import print_messages, receive_server_events
 from roost.cli.output import (
     ExitCode,
     Output,
@@ -36,7 +37,17 @@ _ENGINE_PROGRAMS = {
     "openclaw": ("/engine/node/bin/node", "/engine/oc/node_modules/openclaw/openclaw.mjs"),
     "hermes": ("/engine/hermes/bin/python3", "-m", "hermes_cli.main"),
 }
-_COLUMNS = ("channel", "enabled", "botUsername", "dmPolicy", "allowFrom", "botTokenHint", "connected", "lastError")
+_COLUMNS = (
+    "channel",
+    "enabled",
+    "botUsername",
+    "dmPolicy",
+    "allowFrom",
+    "botTokenHint",
+    "connected",
+    "lastError",
+    "lastMessageAt",
+)
 
 
 @commands.command("list")
@@ -98,12 +109,17 @@ def set_channel(
 def approve(
     agent: AgentName,
     channel: Channel,
-    code: Annotated[str, typer.Argument(metavar="CODE", help="The code that the bot sent to the user.")],
+    code: Annotated[str, typer.Argument(metavar="CODE", help="The code that the bot sent, or the id of a request.")],
     data: Data = None,
 ) -> None:
-    """Let the user who got this code write to the bot."""
+    """Let the user who got this code write to the bot. `list` and `watch` show the requests of engines that tell."""
     server = load_session(data)
     found = server.find_agent(agent)
+    path = f"/v0/agents/{found['agentId']}/channels"
+    present: dict[str, Any] = server.call("GET", path).get(channel) or {}
+    if code in [request["requestId"] for request in present.get("pairingRequests", [])]:
+        print_line(server.call("POST", f"{path}/{channel}/pairing/{code}/approve")["message"])
+        return
     program = _ENGINE_PROGRAMS.get(found["engine"])
     if program is None:
         exit_with_error(f"The engine {found['engine']} has no pairing codes.", ExitCode.USAGE)
@@ -113,6 +129,14 @@ def approve(
     print_line("\n".join(filter(None, [done["stdout"].strip(), done["stderr"].strip()])))
     if done["exitCode"]:
         raise typer.Exit(ExitCode.FAILED)
+
+
+@commands.command()
+def watch(agent: AgentName, data: Data = None, output: Output = OutputFormat.TABLE) -> None:
+    """Print who writes to the bots and who waits for approval, as it happens, until Ctrl-C."""
+    server = load_session(data)
+    path = f"/v0/agents/{server.find_agent(agent)['agentId']}/channels/watch"
+    print_messages(receive_server_events(server, path, "channel"), output, _format_state)
 
 
 @commands.command()
@@ -129,6 +153,19 @@ def remove(
     with error_console.status("Removing ..."):
         answer = server.call("DELETE", f"/v0/agents/{found['agentId']}/channels/{channel}", timeout_seconds=400)
     print_line(answer["message"])
+
+
+def _format_state(channels: Mapping[str, Any]) -> str:
+    """Return a line for each channel, and one for each pairing request."""
+    lines: list[str] = []
+    rows: dict[str, dict[str, Any]] = {name: row for name, row in channels.items() if isinstance(row, dict)}
+    for name, row in rows.items():
+        state = "connected" if row["connected"] else row["lastError"] or "not connected"
+        lines.append(f"{name}: {state}, last message {row['lastMessageAt'] or 'unknown'}")
+        for one in row["pairingRequests"]:
+            who = f"{one['senderName'] or ''} ({one['senderId']})".strip()
+            lines.append(f"{name}: {who} asks to write, request {one['requestId'] or 'by its code only'}")
+    return "\n".join(lines)
 
 
 def _print_pairing_hint(agent: Mapping[str, Any], channel: str) -> None:

@@ -69,6 +69,7 @@ roost contexts remove work
 roost channels list Ada
 roost channels set Ada telegram --bot-token-file token.txt --dm-policy pairing
 roost channels approve Ada telegram 12345678
+roost channels watch Ada
 roost channels remove Ada telegram
 roost devices list Ada
 roost devices approve Ada 0b6f1c1e

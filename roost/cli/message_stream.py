@@ -73,9 +73,9 @@ def receive_messages(server: ServerSession, get_path: Callable[[], str], name: s
 
 
 def receive_server_events(
-    server: ServerSession, path: str, name: str, after_gap: dict[str, Any]
+    server: ServerSession, path: str, name: str, after_gap: dict[str, Any] | None = None
 ) -> Generator[dict[str, Any]]:
-    """Yield the data of server-sent events; when their stream ends, say so, connect again and yield `after_gap`.
+    """Yield the data of server-sent events; when their stream ends, say so, connect again and yield any `after_gap`.
 
     Exits if the server refuses it, the first connection fails, or an event reports an error.
     """
@@ -87,7 +87,7 @@ def receive_server_events(
             with open_http_client(server, _SILENCE_SECONDS) as client, client.stream("GET", path) as response:
                 if not reconnection.was_open or response.status_code < 500:
                     server.check_stream(response)
-                    if reconnection.was_open:
+                    if reconnection.was_open and after_gap is not None:
                         yield after_gap
                     reconnection.mark_open()
                     yield from _parse_server_events(response.iter_lines())

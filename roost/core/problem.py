@@ -18,6 +18,7 @@ class ProblemKind(StrEnum):
     FORBIDDEN = "forbidden"
     MISSING = "missing"
     CONFLICT = "conflict"
+    PRECONDITION = "precondition"
     TOO_LARGE = "too_large"
     LIMITED = "limited"
     FAILED = "failed"
@@ -70,6 +71,13 @@ class NotFound(Problem):
 class ResourceConflict(Problem):
     kind = ProblemKind.CONFLICT
     message = "Conflict"
+
+
+class PreconditionFailed(Problem):
+    """A condition of the request does not hold (RFC 9110, 13.1)."""
+
+    kind = ProblemKind.PRECONDITION
+    message = "Precondition failed"
 
 
 class PayloadTooLarge(Problem):

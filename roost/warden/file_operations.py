@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import stat
+import time
 from itertools import islice
 
-from .files import AtomicFile, list_entries, open_file
+from .files import SETTLED_NS, AtomicFile, file_stamp, list_entries, open_file
 from .protocol import CHUNK_BYTES, RequestRefused, receive_some
 from .tree import delete_path, make_folder, move_path, walk_tree
 from .worker_threads import run_in_thread
@@ -28,7 +29,7 @@ class FileOperations:
         self._roots = roots
         self.operations: dict[str, Callable[[Json, Connection], Awaitable[None]]] = {
             "list": self._list, "tree": self._tree, "read": self._read, "write": self._write,
-            "download": self._download, "upload": self._upload,
+            "download": self._download, "upload": self._upload, "replace": self._replace,
             "delete": self._delete, "move": self._move, "make_folder": self._make_folder,
         }  # fmt: skip
 
@@ -69,7 +70,9 @@ class FileOperations:
         fd = await run_in_thread(open_file, self._roots[request["root"]], request["path"], ANY_SIZE)
         try:
             info = os.fstat(fd)
-            await connection.send_reply(size=info.st_size, mode=stat.S_IMODE(info.st_mode), time=info.st_mtime)
+            stamp = file_stamp(info, time.time_ns() - SETTLED_NS)
+            mode = stat.S_IMODE(info.st_mode)
+            await connection.send_reply(size=info.st_size, mode=mode, time=info.st_mtime, stamp=stamp)
             offset, length = int(request["offset"]), request["length"]
             os.lseek(fd, offset if offset >= 0 else max(info.st_size + offset, 0), os.SEEK_SET)
             await _send_file(fd, connection, ANY_SIZE if length is None else int(length))
@@ -87,7 +90,11 @@ class FileOperations:
             await run_in_thread(draft.close)
         await connection.send_end()
 
-    async def _upload(self, request: Json, connection: Connection) -> None:
+    async def _replace(self, request: Json, connection: Connection) -> None:
+        """Receive a file as `_upload` does, and put it in place only of a file with one of the stamps."""
+        await self._upload(request, connection, request["expected"])
+
+    async def _upload(self, request: Json, connection: Connection, expected: list[list[int]] | None = None) -> None:
         """Receive a file of unknown size as frames; an empty frame is its end."""
         draft, size = await self._create_draft(request), 0
         try:
@@ -95,7 +102,7 @@ class FileOperations:
             while data := (await connection.read_frame())[1]:
                 await run_in_thread(draft.write, data)
                 size += len(data)
-            await run_in_thread(draft.commit)
+            await run_in_thread(draft.commit, expected)
         finally:
             await run_in_thread(draft.close)
         await connection.send_end(size=size)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import stat
+from _thread import allocate_lock
 from itertools import islice
 
 from .light_imports import suppress
@@ -18,8 +19,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 MAX_LINKS, MAX_DEPTH, MAX_ENTRIES = 40, 256, 10_000
+SETTLED_NS = 20_000_000  # longer than a tick of the kernel's clock
 
 Entry = list[str | int | float]
+Stamp = tuple[int, int, int]
+
+change_lock = allocate_lock()
+"""Held by whoever changes what a path leads to, so that nothing comes between a comparison and the change after it."""
 
 
 def open_under(root: str, path: str, *, create: bool = False) -> int:
@@ -78,10 +84,21 @@ def list_entries(root: str, path: str) -> list[Entry]:
     return sorted(rows)
 
 
+def file_stamp(info: os.stat_result, settled: int) -> Stamp:
+    """Return times of content and status and the inode, which change with the content.
+
+    Two changes in one tick of the clock have the same time. So the second time is 0, which equals no later one,
+    unless it is before `settled`.
+    """
+    changed = info.st_ctime_ns
+    return info.st_mtime_ns, changed if changed < settled else 0, info[1]
+
+
 class AtomicFile:
     """File without a name until `commit` puts it at its path, replacing a file or link."""
 
     def __init__(self, root: str, path: str, mode: int) -> None:
+        self._root, self._path = root, path
         *parents, self._name = split_path(path)
         if self._name in {"", ".", ".."}:
             raise RequestRefused("pathRefused", "the path names no file")
@@ -97,16 +114,35 @@ class AtomicFile:
         while data:
             data = data[os.write(self._fd, data) :]
 
-    def commit(self) -> None:
+    def commit(self, expected: list[list[int]] | None = None) -> None:
+        """Put the file in place; with `expected` only if the path leads to a file that has one of these stamps.
+
+        Raises RequestRefused and OSError.
+        """
         os.fsync(self._fd)
         temporary = f".roost-{os.urandom(8).hex()}"  # because a link cannot replace a file, but a rename can
         os.link(f"/proc/self/fd/{self._fd}", temporary, dst_dir_fd=self._folder, follow_symlinks=True)
         try:
-            os.rename(temporary, self._name, src_dir_fd=self._folder, dst_dir_fd=self._folder)
-        except OSError:
+            with change_lock:
+                if expected is not None:
+                    self._check_present(expected)
+                os.rename(temporary, self._name, src_dir_fd=self._folder, dst_dir_fd=self._folder)
+        except (OSError, RequestRefused):
             os.unlink(temporary, dir_fd=self._folder)
             raise
         os.fsync(self._folder)
+
+    def _check_present(self, expected: list[list[int]]) -> None:
+        """Refuse to replace what the client does not know; an empty list is any file."""
+        try:
+            fd = open_under(self._root, self._path)
+        except FileNotFoundError:
+            raise RequestRefused("treeChanged", "the file is missing") from None
+        info = os.fstat(fd)
+        os.close(fd)
+        is_known = not expected or [info.st_mtime_ns, info.st_ctime_ns, info.st_ino] in expected
+        if not stat.S_ISREG(info.st_mode) or not is_known:
+            raise RequestRefused("treeChanged", "the file has changed")
 
     def close(self) -> None:
         """Close the file; it is gone unless it was committed."""

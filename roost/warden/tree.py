@@ -6,7 +6,7 @@ import os
 import stat
 from itertools import islice
 
-from .files import MAX_DEPTH, entry_kind, open_folder, split_path
+from .files import MAX_DEPTH, change_lock, entry_kind, open_folder, split_path
 from .light_imports import suppress
 from .protocol import RequestRefused
 
@@ -37,7 +37,8 @@ def delete_path(root: str, path: str, *, recursive: bool) -> None:
     parent, name = open_parent(root, path)
     try:
         if not stat.S_ISDIR(os.lstat(name, dir_fd=parent).st_mode):
-            os.unlink(name, dir_fd=parent)
+            with change_lock:
+                os.unlink(name, dir_fd=parent)
         elif recursive:
             _delete_folder(parent, name, 0)
         else:
@@ -55,7 +56,8 @@ def move_path(root: str, source: str, target: str) -> None:
             with suppress(FileNotFoundError):
                 os.lstat(to_name, dir_fd=to_folder)
                 raise RequestRefused("fileExists", "the target exists")
-            os.rename(from_name, to_name, src_dir_fd=from_folder, dst_dir_fd=to_folder)
+            with change_lock:
+                os.rename(from_name, to_name, src_dir_fd=from_folder, dst_dir_fd=to_folder)
         finally:
             os.close(to_folder)
     finally:

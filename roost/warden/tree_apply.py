@@ -11,11 +11,11 @@ import sys
 import time
 from itertools import islice
 
-from .files import reopen_file
+from .files import SETTLED_NS, change_lock, file_stamp, reopen_file
 from .folder_stack import FolderStack, split_plain_path
 from .light_imports import suppress
 from .protocol import RequestRefused
-from .tree_scan import FOLDER_FLAGS, SETTLED_NS, STAGING_NAME, file_stamp
+from .tree_scan import FOLDER_FLAGS, STAGING_NAME
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -104,7 +104,15 @@ class StagedChanges:
         self._check_complete()
         _sync_disk(self._staging)
         _let_clock_tick()  # so that a change of a file in its place gives it another time
-        self._check_expected()
+        with change_lock:
+            self._check_expected()
+            self._put_in_place()
+        self._restore()
+        _sync_disk(self._staging)
+        _let_clock_tick()
+        return self._stamps()
+
+    def _put_in_place(self) -> None:
         for parts in self._removals:
             with suppress(FileNotFoundError, NotADirectoryError):
                 self._remove(self._tree.enter(parts[:-1]), parts[-1])
@@ -115,10 +123,6 @@ class StagedChanges:
         for parts, number in sorted(self._staged):
             self._place(str(number), self._tree.enter(parts[:-1]), parts[-1])
         self._tree.creates = False
-        self._restore()
-        _sync_disk(self._staging)
-        _let_clock_tick()
-        return self._stamps()
 
     def close(self) -> None:
         """Delete what is staged, and restore the modes of folders. Raises RequestRefused and OSError."""

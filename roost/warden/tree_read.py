@@ -6,10 +6,9 @@ import os
 import stat
 import time
 
-from .files import reopen_file
+from .files import SETTLED_NS, file_stamp, reopen_file
 from .folder_stack import FolderStack, split_plain_path
 from .protocol import RequestRefused, error_code
-from .tree_scan import SETTLED_NS, file_stamp
 
 SMALL_BYTES, BATCH_BYTES, BATCH_FILES, PART_BYTES = 128 * 1024, 512 * 1024, 1000, 512 * 1024
 BUFFER_BYTES = BATCH_BYTES + SMALL_BYTES

@@ -6,7 +6,7 @@ import os
 import stat
 import time
 
-from .files import MAX_DEPTH
+from .files import MAX_DEPTH, SETTLED_NS, file_stamp
 from .light_imports import format_json
 from .protocol import RequestRefused
 from .tree import sorted_names
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 MAX_TREE_ENTRIES = 1_000_000
 BATCH_CHARACTERS, ROW_CHARACTERS = 160_000, 80  # JSON escapes need up to six times as much, which a frame holds
-SETTLED_NS = 20_000_000  # longer than a tick of the kernel's clock
 STAGING_NAME = ".roost-staging"
 FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_NONBLOCK
 
@@ -47,16 +46,6 @@ class ScanBatch:
 
     def format_frame(self) -> bytes:
         return format_json([self._rows, self._targets, self._errors]).encode()
-
-
-def file_stamp(info: os.stat_result, settled: int) -> tuple[int, int, int]:
-    """Return times of content and status and the inode, which change with the content.
-
-    Two changes in one tick of the clock have the same time. So the second time is 0, which equals no later one,
-    unless it is before `settled`.
-    """
-    changed = info.st_ctime_ns
-    return info.st_mtime_ns, changed if changed < settled else 0, info[1]
 
 
 def scan_tree(root: str) -> Generator[bytes]:

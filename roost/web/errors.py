@@ -25,6 +25,7 @@ STATUS: Mapping[ProblemKind, int] = {
     ProblemKind.FORBIDDEN: 403,
     ProblemKind.MISSING: 404,
     ProblemKind.CONFLICT: 409,
+    ProblemKind.PRECONDITION: 412,
     ProblemKind.TOO_LARGE: 413,
     ProblemKind.LIMITED: 429,
     ProblemKind.FAILED: 500,

@@ -52,6 +52,8 @@ COMMANDS: Mapping[str, Mapping[str, str]] = {
     "agents.channels": {
         "channels list": "list_channels",
         "channels set": "configure_channel",
+        "channels approve": "approve_pairing_request",
+        "channels watch": "watch_channels",
         "channels remove": "remove_channel",
     },
     "agents.secrets": {

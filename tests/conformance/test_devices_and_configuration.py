@@ -15,6 +15,7 @@ from roost.drivers.engine.abilities.agent_context import AgentContext
 from roost.drivers.engine.abilities.configuration import (
     OUTPUT_LIMIT,
     ConfigurationAbility,
+    ConfigurationChanged,
     ConfigurationRejected,
     ConfigurationVerdict,
 )
@@ -188,6 +189,19 @@ async def test_undo_restores_the_file(env: EngineEnv, config: ConfigurationAbili
     assert word in await file(env)
     await written.undo()
     assert await file(env) == before
+
+
+async def test_a_write_replaces_only_what_is_expected(
+    env: EngineEnv, config: ConfigurationAbility, agent: AgentContext
+) -> None:
+    users, word, _ = USERS[env.engine.id]
+    await write(env, config, agent, "{}")
+    shown, before = await config.read(agent), await file(env)
+    with pytest.raises(ConfigurationChanged):
+        await config.write(agent, await env.setup(), json.dumps(users), lambda text: text != shown)
+    assert await file(env) == before
+    await config.write(agent, await env.setup(), json.dumps(users), lambda text: text == shown)
+    assert word in await file(env)
 
 
 async def test_a_replaced_file_gives_a_verdict_or_a_problem(

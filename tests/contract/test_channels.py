@@ -1,6 +1,9 @@
 """Channels over HTTP: shapes, statuses, exact messages, masked tokens (contract: Channels; cases H4, H5, H8)."""
 
+import asyncio
+import json
 from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import httpx2 as httpx
@@ -58,8 +61,9 @@ async def channels(agent: httpx.AsyncClient) -> dict:
 
 
 async def gateway(agent: httpx.AsyncClient) -> dict:
-    """Return the channels that the agent's gateway reports."""
-    return (await agent.get("/channels")).json()["channels"]
+    """Return the configuration and errors that the gateway itself tells."""
+    found = (await agent.get("/channels")).json()["channels"]
+    return {name: {key: row[key] for key in ("dm_policy", "allow_from", "error")} for name, row in found.items()}
 
 
 async def test_a_new_agent_has_none(bare: httpx.AsyncClient) -> None:
@@ -84,6 +88,8 @@ async def test_telegram_from_nothing_to_removed(agent: httpx.AsyncClient) -> Non
         "running": True,
         "connected": True,
         "lastError": None,
+        "lastMessageAt": None,
+        "pairingRequests": [],
     }
     assert await gateway(agent) == {"telegram": {"dm_policy": "open", "allow_from": [], "error": None}}
     answer = await agent.delete("/v0/channels/telegram")
@@ -196,6 +202,54 @@ async def test_a_channel_that_the_gateway_keeps_is_not_removed(tmp_path: Path, f
         answer = await agent.delete("/v0/channels/telegram")
         assert (answer.status_code, answer.json()) == (500, {"error": "Removal failed"})
         assert (await channels(agent))["telegram"]["enabled"]
+
+
+async def write_to_bot(agent: httpx.AsyncClient, sender: str, name: str) -> None:
+    message = {"channel": "telegram", "sender": sender, "name": name}
+    assert (await agent.post("/channels/message", json=message)).status_code == 200
+
+
+async def test_a_first_message_is_told_and_approved(agent: httpx.AsyncClient) -> None:
+    setup = {"botToken": TELEGRAM_BOT, "dmPolicy": "pairing"}
+    assert (await agent.post("/v0/channels/telegram", json=setup)).status_code == 200
+    async with agent.stream("GET", "/v0/channels/watch") as response, asyncio.timeout(20):
+        assert (response.status_code, response.headers["content-type"]) == (200, "text/event-stream; charset=utf-8")
+        lines = response.aiter_lines()
+
+        async def next_state() -> dict:
+            async for line in lines:
+                if line.startswith("data:"):
+                    return json.loads(line.removeprefix("data:"))["telegram"]
+            raise AssertionError("the stream ended")
+
+        assert (await next_state())["pairingRequests"] == []
+        await write_to_bot(agent, "4711", "Ada\x1b[31m Lovelace\u202e")
+        (request,) = (await next_state())["pairingRequests"]
+        assert (request["senderId"], request["senderName"]) == ("4711", "Ada Lovelace\N{REPLACEMENT CHARACTER}")
+        assert request["requestedAt"].endswith("Z")
+        path = f"/v0/channels/telegram/pairing/{request['requestId']}/approve"
+        assert (await agent.post(path)).json()["message"] == "Approved"
+        assert (await next_state())["pairingRequests"] == []
+        again = await agent.post(path)
+        assert (again.status_code, again.json()) == (404, {"error": "Pairing request not found"})
+        await write_to_bot(agent, "4711", "Ada")
+        assert (await next_state())["lastMessageAt"].endswith("Z")
+    answer = await agent.post("/v0/channels/slack/pairing/x/approve")
+    assert (answer.status_code, answer.json()) == (400, {"error": "Unsupported channel"})
+
+
+async def test_watches_are_bounded_and_end_with_their_clients(agent: httpx.AsyncClient) -> None:
+    async with AsyncExitStack() as stack:
+        streams = [await stack.enter_async_context(agent.stream("GET", "/v0/channels/watch")) for _ in range(17)]
+        assert [stream.status_code for stream in streams] == [200] * 16 + [429]
+    async with asyncio.timeout(10):
+        while (answer := await open_and_close(agent)) != 200:
+            assert answer == 429
+
+
+async def open_and_close(agent: httpx.AsyncClient) -> int:
+    async with agent.stream("GET", "/v0/channels/watch") as stream:
+        return stream.status_code
 
 
 async def test_what_a_gateway_says_is_shown_without_tokens(agent: httpx.AsyncClient) -> None:

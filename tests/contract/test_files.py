@@ -10,6 +10,8 @@ from typing import Any
 import httpx2 as httpx
 import pytest
 
+from roost.drivers.runtime.warden_errors import WardenRequestUnknown
+from roost.drivers.runtime.warden_files import WardenFiles
 from roost.identity.api_keys import ApiKeys
 from tests.server import RunningServer
 
@@ -133,6 +135,51 @@ async def test_ranges(
     answer = await files.get("/v0/files/content?path=digits", headers={"Range": header})
     assert (answer.status_code, answer.headers.get("content-range")) == (status, content_range)
     assert body is None or answer.content == body
+
+
+async def etag_of(client: httpx.AsyncClient, path: str, address: str = "/v0/files/content") -> str:
+    """Return the strong entity tag of a file, once it has one."""
+    async with asyncio.timeout(5):
+        while True:
+            answer = await client.get(address, params={"path": path})
+            assert answer.status_code == 200
+            if not (etag := answer.headers["etag"]).startswith("W/"):
+                return etag
+
+
+async def save(client: httpx.AsyncClient, text: str, if_match: str) -> httpx.Response:
+    return await client.put("/v0/files/content?path=note", content=text, headers={"If-Match": if_match})
+
+
+async def test_a_file_is_replaced_only_as_it_was_read(files: httpx.AsyncClient) -> None:
+    assert error(await save(files, "new", "*")) == (412, "The file has changed since it was read: read it again")
+    await files.put("/v0/files/content?path=note", content=b"one")
+    etag = await etag_of(files, "note")
+    assert await etag_of(files, "note", "/v0/files") == etag
+    part = await files.get("/v0/files/content?path=note", headers={"Range": "bytes=0-0"})
+    assert (part.status_code, part.headers["etag"]) == (206, etag)
+    whole = await files.get("/v0/files/content?path=note", headers={"Range": "bytes=0-0", "If-Range": '"other"'})
+    assert (whole.status_code, whole.content) == (200, b"one")
+    answers = await asyncio.gather(*(save(files, f"writer {number}", f'"x", {etag}') for number in range(6)))
+    assert sorted(answer.status_code for answer in answers) == [200, *[412] * 5]
+    won = [f"writer {number}" for number, answer in enumerate(answers) if answer.status_code == 200]
+    assert (await files.get("/v0/files/content?path=note")).text == won[0]
+    present = await etag_of(files, "note")
+    for if_match in (etag, f"W/{present}", "", "note", '"0.0.0"', f'"{"f" * 17}.1.1"'):
+        assert (await save(files, "refused", if_match)).status_code == 412
+    await shell(files, "printf agent > note")
+    assert (await save(files, "refused", present)).status_code == 412
+    assert (await save(files, "any", "*")).status_code == 200
+    assert (await files.put("/v0/files/content?path=note", content=b"no condition")).status_code == 200
+
+
+async def test_a_container_that_knows_no_conditions(files: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def refuse(*_: object, **options: object) -> int:
+        assert options["expected"] == ()
+        raise WardenRequestUnknown
+
+    monkeypatch.setattr(WardenFiles, "upload", refuse)
+    assert (await save(files, "x", "*")).status_code == 409
 
 
 async def test_an_interrupted_upload_leaves_the_old_file(files: httpx.AsyncClient) -> None:

@@ -1,5 +1,6 @@
 """The engine's configuration over HTTP, with a real gateway in a real container (case H7)."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -165,6 +166,27 @@ async def test_validating_applies_nothing(agent: httpx.AsyncClient) -> None:
     assert await get_config(agent) == before
     for body in ({}, {"config": None}, None):
         assert (await agent.post("/v0/config/validate", json=body)).json() == VALID
+
+
+async def test_a_config_is_replaced_only_as_it_was_read(server: RunningServer) -> None:
+    _, agent = await new_agent(server)
+    etag = (await agent.get("/v0/config")).headers["etag"]
+    assert etag.startswith('"')
+
+    async def write(greeting: str, if_match: str) -> httpx.Response:
+        body = {"config": {"greeting": greeting}}
+        return await agent.put("/v0/config", json=body, headers={"If-Match": if_match})
+
+    answers = await asyncio.gather(*(write(f"writer {number}", f'"x", {etag}') for number in range(4)))
+    assert sorted(answer.status_code for answer in answers) == [200, 412, 412, 412]
+    refused = next(answer for answer in answers if answer.status_code == 412)
+    assert refused.json() == {"error": "The configuration has changed since it was read: read it again"}
+    won = [number for number, answer in enumerate(answers) if answer.status_code == 200]
+    assert (await get_config(agent))["greeting"] == f"writer {won[0]}"
+    for if_match in (etag, f"W/{(await agent.get('/v0/config')).headers['etag']}", "", "x"):
+        assert (await write("again", if_match)).status_code == 412
+    assert (await write("any", "*")).json() == WRITTEN
+    assert (await put(agent, {"greeting": "without a condition"})).json() == WRITTEN
 
 
 async def test_a_file_that_the_agent_spoilt_is_told_and_can_be_replaced(server: RunningServer) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import httpx2 as httpx
 import pytest
 
+from roost.core import clock
 from tests.journeys.server_process import Up, until, up
 from tests.platforms.discord import Discord
 from tests.platforms.slack import Slack
@@ -56,6 +57,9 @@ class ChannelsEnv:
             until(connected, PATIENCE, every=0.5)
         except AssertionError:
             pytest.fail(f"not connected: {told[-1]}")
+
+    def state(self, agent: str, name: str) -> dict[str, Any]:
+        return self.client.get(f"/v0/agents/{agent}/channels").json()[name]
 
     def send_message(self, name: str, user: str, words: str) -> None:
         self.standins[name].say(user, f"Kindly /say {words}")
@@ -141,6 +145,7 @@ def check_conversations(env: ChannelsEnv, engine: str) -> None:
 
 def _change(env: ChannelsEnv, agent: str, engine: str) -> None:
     """Change the policy without sending the token again; then the owner approves the stranger."""
+    changed_at = clock.format_iso(clock.utc_now())
     changed = env.client.post(f"/v0/agents/{agent}/channels/telegram", json={"dmPolicy": "pairing"})
     assert changed.status_code == 200, changed.text
     env.wait_until_connected(agent)
@@ -148,11 +153,28 @@ def _change(env: ChannelsEnv, agent: str, engine: str) -> None:
     env.send_message("telegram", stranger, f"{engine} again")
     code = env.code("telegram", stranger)
     assert "again" not in env.telegram.said(stranger)
-    order = APPROVE[engine].format("telegram", code)
-    ran = env.client.post(f"/v0/agents/{agent}/console/exec", json={"command": order})
-    assert ran.json()["exitCode"] == 0, ran.text
+    _approve(env, agent, engine, code)
     env.send_message("telegram", stranger, f"{engine} let in")
     env.answer("telegram", stranger, f"{engine} let in")
+    if engine == "openclaw":
+        until(lambda: (env.state(agent, "telegram")["lastMessageAt"] or "") > changed_at, 20)
+
+
+def _approve(env: ChannelsEnv, agent: str, engine: str, code: str) -> None:
+    """Approve the stranger's request, by its id where the engine has one."""
+    stranger = STRANGER["telegram"]
+    (request,) = until(lambda: env.state(agent, "telegram")["pairingRequests"], 20)
+    assert (request["senderId"], request["senderName"]) == (stranger, f"User {stranger}")
+    if engine == "openclaw":
+        path = f"/v0/agents/{agent}/channels/telegram/pairing/{request['requestId']}/approve"
+        assert env.client.post(path).status_code == 200
+        assert "approved" in until(lambda: env.telegram.said(stranger).partition(code)[2], 20)
+    else:
+        assert request["requestId"] is None
+        order = APPROVE[engine].format("telegram", code)
+        ran = env.client.post(f"/v0/agents/{agent}/console/exec", json={"command": order})
+        assert ran.json()["exitCode"] == 0, ran.text
+    until(lambda: not env.state(agent, "telegram")["pairingRequests"], 20)
 
 
 def check_calls(env: ChannelsEnv, agent: str, engine: str) -> None:

@@ -1,7 +1,7 @@
 import { queryOptions } from '@tanstack/react-query';
 
 import type { ChannelConfiguration } from './channels';
-import { api, body } from './client';
+import { api, body, ifMatch, type StoredText } from './client';
 import type { components } from './schema';
 
 type Schemas = components['schemas'];
@@ -66,11 +66,14 @@ export const configQuery = (agentId: string) =>
   queryOptions({
     queryKey: ['agents', agentId, 'config'],
     refetchInterval: false,
-    queryFn: ({ signal }) => body(api.GET('/v0/agents/{agentId}/config', { ...at(agentId), signal })),
+    queryFn: async ({ signal }): Promise<StoredText> => {
+      const found = api.GET('/v0/agents/{agentId}/config', { ...at(agentId), signal });
+      return { text: (await body(found)).config, etag: (await found).response.headers.get('etag') };
+    },
   });
 
 export const validateConfig = (agentId: string, config: string) =>
   body(api.POST('/v0/agents/{agentId}/config/validate', { ...at(agentId), body: { config } }));
 
-export const saveConfig = (agentId: string, config: string) =>
-  body(api.PUT('/v0/agents/{agentId}/config', { ...at(agentId), body: { config } }));
+export const saveConfig = (agentId: string, config: string, etag: string | null) =>
+  body(api.PUT('/v0/agents/{agentId}/config', { ...at(agentId), body: { config }, headers: ifMatch(etag) }));

@@ -37,6 +37,17 @@ export async function send(request: Request): Promise<Response> {
   throw await readError(response);
 }
 
+/** A text and the entity tag of its version; null if the server gave none. */
+export interface StoredText {
+  readonly text: string;
+  readonly etag: string | null;
+}
+
+/** Return the header of a write that replaces only the version with that entity tag. */
+export function ifMatch(etag: string | null): Record<string, string> {
+  return etag === null ? {} : { 'If-Match': etag };
+}
+
 /** A request for what the generated client has no method for: streams and uploads. */
 export function sendTo(path: string, options: RequestInit = {}): Promise<Response> {
   return send(new Request(path, { credentials: 'same-origin', ...options }));

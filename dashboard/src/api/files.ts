@@ -1,6 +1,6 @@
 import { keepPreviousData, queryOptions } from '@tanstack/react-query';
 
-import { api, body, sendTo } from './client';
+import { api, body, ifMatch, sendTo, type StoredText } from './client';
 import type { components } from './schema';
 
 export type FileEntry = components['schemas']['FileEntryRecord'];
@@ -15,8 +15,8 @@ export interface Folder {
   readonly isCut: boolean;
 }
 
-/** The content of a file, or why it is not shown as text. */
-export type FileText = { readonly text: string } | { readonly reason: 'large' | 'binary' };
+/** The content of a file with its entity tag, or why it is not shown as text. */
+export type FileText = StoredText | { readonly reason: 'large' | 'binary' };
 
 export const folderQuery = (agentId: string, path: string) =>
   queryOptions({
@@ -50,7 +50,7 @@ export const fileTextQuery = (agentId: string, entry: FileEntry) =>
 export async function readText(agentId: string, { path, size }: FileEntry, signal?: AbortSignal): Promise<FileText> {
   if (size > EDIT_LIMIT) return { reason: 'large' };
   const response = await sendTo(contentAddress(agentId, path), signal ? { signal } : {});
-  return decodeText(new Uint8Array(await response.arrayBuffer()));
+  return decodeText(new Uint8Array(await response.arrayBuffer()), response.headers.get('etag'));
 }
 
 /** Return folders first, then files, each by name. */
@@ -60,10 +60,10 @@ export function sortEntries(entries: readonly FileEntry[]): readonly FileEntry[]
 }
 
 /** Return bytes as text unless they are binary: no UTF-8, or with NUL. */
-export function decodeText(bytes: Uint8Array): FileText {
+export function decodeText(bytes: Uint8Array, etag: string | null): FileText {
   if (bytes.includes(0)) return { reason: 'binary' };
   try {
-    return { text: new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes) };
+    return { text: new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes), etag };
   } catch {
     return { reason: 'binary' };
   }
@@ -84,11 +84,17 @@ export async function fileContent(agentId: string, path: string): Promise<Blob> 
   return (await sendTo(contentAddress(agentId, path))).blob();
 }
 
-/** Write a file; `executable` keeps the permission of one that is replaced. */
-export async function saveFile(agentId: string, path: string, content: Blob | string, executable = false): Promise<void> {
+/** Write a file, with `etag` only in place of that version; `executable` keeps the permission of one that is replaced. */
+export async function saveFile(
+  agentId: string,
+  path: string,
+  content: Blob | string,
+  executable = false,
+  etag: string | null = null,
+): Promise<void> {
   await sendTo(`${contentAddress(agentId, path)}&executable=${executable}`, {
     method: 'PUT',
-    headers: { 'Content-Type': 'application/octet-stream' },
+    headers: { 'Content-Type': 'application/octet-stream', ...ifMatch(etag) },
     body: content,
   });
 }

@@ -2,14 +2,16 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter, Depends, Path, Response
 
 from roost.agents.channels import schemas
 from roost.agents.channels.schemas import ChannelConfiguration
 from roost.agents.channels.service import ChannelService
-from roost.identity.authenticator import AgentCaller, AgentId
+from roost.identity.authenticator import AgentCaller, AgentId, AgentVisit
 from roost.web.service_registry import provide_service
+from roost.web.watch_response import EVENT_CONTENT, watch_response
 
+RequestId = Annotated[str, Path(alias="requestId", max_length=200)]
 Service = Annotated[ChannelService, Depends(provide_service(ChannelService))]
 router = APIRouter(prefix="/v0/agents/{agentId}/channels", tags=["channels"])
 
@@ -20,12 +22,27 @@ async def list_channels(_: AgentCaller, agent_id: AgentId, channels: Service) ->
     return schemas.channel_list(await channels.get_overview(agent_id))
 
 
+@router.get("/watch", response_class=Response, responses={200: {"content": EVENT_CONTENT}})
+async def watch_channels(visit: AgentVisit, agent_id: AgentId, channels: Service) -> Response:
+    """Stream the list of channels as server-sent events: now, and when a status, message or request changes."""
+    return watch_response(visit, channels.watch(agent_id), schemas.channel_list)
+
+
 @router.post("/{channel}")
 async def configure_channel(
     _: AgentCaller, agent_id: AgentId, channel: str, body: ChannelConfiguration, channels: Service
 ) -> schemas.ChannelChangeRecord:
     """Configure a channel or change its settings; omitted fields keep their values."""
     return schemas.change_record(await channels.configure(agent_id, channel, body.to_request()))
+
+
+@router.post("/{channel}/pairing/{requestId}/approve")
+async def approve_pairing_request(
+    _: AgentCaller, agent_id: AgentId, channel: str, request_id: RequestId, channels: Service
+) -> schemas.ChannelChangeRecord:
+    """Let the person of a pairing request write to the bot, who is told so where the platform allows it."""
+    await channels.approve_request(agent_id, channel, request_id)
+    return schemas.ChannelChangeRecord(message="Approved")
 
 
 @router.delete("/{channel}")

@@ -1,6 +1,6 @@
 """Errors of channels (contract, Errors)."""
 
-from roost.core.problem import AccessDenied, InvalidInput, Problem, ResourceConflict
+from roost.core.problem import AccessDenied, InvalidInput, Problem, ResourceConflict, TooManyRequests
 
 
 class UnsupportedChannel(InvalidInput):
@@ -27,6 +27,20 @@ class InvalidAllowFrom(InvalidInput):
     """An id is malformed for the platform, or there are too many ids."""
 
     message = "allowFrom is not valid"
+
+
+class PairingUnsupported(InvalidInput):
+    """The agent's engine approves nobody without the code."""
+
+    message = "This agent's engine approves people by their code only"
+
+
+class ChannelApprovalFailed(Problem):
+    message = "Approval failed"
+
+
+class TooManyChannelWatches(TooManyRequests):
+    message = "Too many watches of the agent's channels"
 
 
 class ChannelPlanTooSmall(AccessDenied):

@@ -17,7 +17,7 @@ from roost.agents.channels.model import (
 )
 from roost.core.sensitive import Sensitive
 from roost.drivers.engine.abilities.channels import WHATSAPP, DmPolicy
-from roost.web.schemas import ApiSchema, Text
+from roost.web.schemas import ApiSchema, Moment, Text
 
 _Token = Annotated[Text, Field(max_length=TOKEN_LIMIT)]
 _UserId = Annotated[Text, Field(min_length=1, max_length=ID_LIMIT)]
@@ -47,8 +47,21 @@ class ChannelConfiguration(ApiSchema):
         return ChannelRequest(bot, app, self.dm_policy, self.allow_from, self.enabled)
 
 
+class PairingRequestRecord(ApiSchema):
+    """A stranger who waits for approval; without `requestId` only the code that the bot sent approves it."""
+
+    request_id: str | None
+    sender_id: str
+    sender_name: str | None
+    requested_at: Moment | None
+
+
 class ChannelRecord(ApiSchema):
-    """`running`, `connected` and `lastError` come from the running gateway, and are null without it."""
+    """`running`, `connected`, `lastError` and `lastMessageAt` come from the running gateway, and are null without it.
+
+    `lastMessageAt` is also null for engines that do not report messages. `pairingRequests` are the people who wrote
+    and may not yet.
+    """
 
     configured: bool = True
     enabled: bool
@@ -62,6 +75,8 @@ class ChannelRecord(ApiSchema):
     running: bool | None
     connected: bool | None
     last_error: str | None
+    last_message_at: Moment | None
+    pairing_requests: Sequence[PairingRequestRecord]
 
 
 class WhatsAppRecord(ChannelRecord):
@@ -110,6 +125,8 @@ def _record(status: ChannelStatus) -> ChannelRecord:
         running=state.running if state else None,
         connected=state.connected if state else None,
         last_error=state.last_error if state else None,
+        last_message_at=state.last_message_at if state else None,
+        pairing_requests=[PairingRequestRecord(**vars(one)) for one in state.requests] if state else [],
     )
     if channel.name != WHATSAPP:
         return record

@@ -6,10 +6,19 @@ agent gets the change at its next start.
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing, asynccontextmanager
 from weakref import WeakValueDictionary
 
-from roost.agents.channels.errors import ChannelConfigurationFailed, ChannelRemovalFailed, UnsupportedChannel
+from roost.agents.channels.errors import (
+    ChannelApprovalFailed,
+    ChannelConfigurationFailed,
+    ChannelRemovalFailed,
+    PairingUnsupported,
+    TooManyChannelWatches,
+    UnsupportedChannel,
+)
 from roost.agents.channels.model import (
     LABELS,
     Channel,
@@ -26,16 +35,21 @@ from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.agents.registry.model import Agent, AgentState
 from roost.agents.registry.repository import AgentRepository
 from roost.core import clock, log
-from roost.core.db import Database
+from roost.core.db import Database, DataChange, write_change
 from roost.core.periodic import Backoff
 from roost.core.problem import Problem
-from roost.drivers.engine.abilities.channels import CHANNELS, ChannelState, HotChannelAbility
+from roost.drivers.engine.abilities.channels import CHANNELS, ChannelState, HotChannelAbility, PairingAbility
+from roost.drivers.engine.contract import EngineFailed
+from roost.drivers.runtime.contract import ContainerNotRunning
+from roost.drivers.runtime.warden_errors import DialRefused, WardenFailed
 from roost.identity import tenants
 from roost.identity.caller import Plan
 
 _STATUS_SECONDS = 5.0
 _POLL_SECONDS = 0.2
 _START_GRACE_SECONDS = 30.0
+_WATCH_SECONDS = 1.5
+_MAX_WATCHES = 16
 _AT_NEXT_START = "; it takes effect when the agent starts"
 
 _log = log.get_logger("channels")
@@ -57,6 +71,7 @@ class ChannelService:
         self._agents = agents
         self._runtimes = runtimes
         self._restarts = restarts
+        self._watches = Counter[str]()
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def get_overview(self, agent_id: str) -> ChannelOverview:
@@ -106,6 +121,52 @@ class ChannelService:
                 await self._roll_back(agent_id, name, present, problem)
                 raise ChannelRemovalFailed from problem
         return ChannelChange(f"{LABELS[name]} is removed" + ("" if is_running else _AT_NEXT_START))
+
+    async def approve_request(self, agent_id: str, name: str, request_id: str) -> None:
+        """Let the sender of a pairing request write to the bot.
+
+        Raises AgentNotFound, UnsupportedChannel, PairingUnsupported, PairingRequestNotFound, ChannelApprovalFailed.
+        """
+        await self._agents.get_here(agent_id)
+        if name not in await self._channels.get_channels(agent_id):
+            raise UnsupportedChannel
+        engine, context = await self._runtimes.get_context(agent_id)
+        if not isinstance(engine.channels, PairingAbility):
+            raise PairingUnsupported
+        try:
+            await engine.channels.approve_request(context, name, request_id)
+        except (EngineFailed, DialRefused, ContainerNotRunning, WardenFailed) as problem:
+            _log.warning("channel.approval_failed", agent=agent_id, channel=name, reason=problem.message)
+            raise ChannelApprovalFailed from problem
+        data = {"action": "approved"}
+        await write_change(self._db, DataChange("channel", "changed", name, agent_id=agent_id, data=data))
+
+    @asynccontextmanager
+    async def watch(self, agent_id: str) -> AsyncGenerator[AsyncGenerator[ChannelOverview]]:
+        """Watch the channels, and yield their overview at first and when it changes.
+
+        Engines tell nobody of messages, so the gateway is asked every second or two, as long as somebody watches.
+        Raises AgentNotFound, AgentOnOtherHost, TooManyChannelWatches.
+        """
+        await self._agents.get_here(agent_id)
+        if self._watches[agent_id] >= _MAX_WATCHES:
+            raise TooManyChannelWatches
+        self._watches[agent_id] += 1
+        try:
+            async with aclosing(self._poll_overview(agent_id)) as overviews:
+                yield overviews
+        finally:
+            self._watches[agent_id] -= 1
+            self._watches += Counter()  # drops counts of zero
+
+    async def _poll_overview(self, agent_id: str) -> AsyncGenerator[ChannelOverview]:
+        last: ChannelOverview | None = None
+        while True:
+            found = await self.get_overview(agent_id)
+            if found != last:
+                yield found
+            last = found
+            await asyncio.sleep(_WATCH_SECONDS)
 
     async def _apply(self, agent_id: str) -> bool:
         """Apply the stored channels to the agent's gateway; return whether it runs. Raises Problem."""

@@ -8,27 +8,27 @@ from fastapi.responses import StreamingResponse
 
 from roost.agents.files import schemas
 from roost.agents.files.errors import FileChanged
-from roost.agents.files.model import FileRange, parse_range
+from roost.agents.files.model import FileRange, format_etag, parse_range
 from roost.agents.files.service import AgentFileService
-from roost.agents.files.watch_events import encode_changes
 from roost.drivers.runtime.warden_files import FileStat
 from roost.identity.authenticator import AgentCaller, AgentId, AgentVisit
-from roost.web.duplex_response import DuplexResponse
+from roost.web.entity_tags import IfMatch, parse_if_match
 from roost.web.schemas import BINARY, BINARY_CONTENT, describe_body
 from roost.web.service_registry import provide_service
+from roost.web.watch_response import EVENT_CONTENT, watch_response
 
 Service = Annotated[AgentFileService, Depends(provide_service(AgentFileService))]
 FilePath = Annotated[str, Query(alias="path")]
 OpenedFile = tuple[FileStat, AsyncIterator[bytes], FileRange | None]
 _BYTES = "application/octet-stream"
-_EVENTS = {"text/event-stream": {"schema": {"description": 'Server-sent events: `{"paths": [], "complete": true}`.'}}}
 router = APIRouter(prefix="/v0/agents/{agentId}/files", tags=["files of agents"])
 
 
 @router.get("", response_class=Response, responses={200: {"content": BINARY_CONTENT}})
 async def read_workspace_file(_: AgentCaller, agent_id: AgentId, path: FilePath, files: Service) -> Response:
     """Return the bytes of a file in the agent's files."""
-    return Response(await files.read_file(agent_id, path), media_type="application/octet-stream")
+    found, content = await files.read_file(agent_id, path)
+    return Response(content, headers=_etag_header(found), media_type=_BYTES)
 
 
 @router.post("/upload")
@@ -54,9 +54,10 @@ async def _open_file(
     path: FilePath,
     files: Service,
     range_header: Annotated[str | None, Header(alias="Range")] = None,
+    if_range: Annotated[str | None, Header(alias="If-Range")] = None,
 ) -> AsyncGenerator[OpenedFile]:
     """Open the file until its response is sent."""
-    part = parse_range(range_header)
+    part = None if if_range else parse_range(range_header)  # the whole file is right for any If-Range
     async with files.open_file(agent_id, path, part or FileRange()) as (found, content):
         yield found, content, part
 
@@ -70,25 +71,35 @@ async def download_workspace_file(_: AgentCaller, opened: Annotated[OpenedFile, 
     """Return a file of any size, or one range of it."""
     found, content, part = opened
     begin, end = (part or FileRange()).resolve(found.size)
-    headers = _content_headers(part, begin, end, found.size)
+    headers = _content_headers(part, begin, end, found.size) | _etag_header(found)
     return StreamingResponse(
         _send_exactly(content, end - begin), 200 if part is None else 206, headers, media_type=_BYTES
     )
 
 
-@router.get("/watch", response_class=Response, responses={200: {"content": _EVENTS}})
+@router.get("/watch", response_class=Response, responses={200: {"content": EVENT_CONTENT}})
 async def watch_workspace_files(visit: AgentVisit, agent_id: AgentId, files: Service) -> Response:
     """Stream the paths that change, as server-sent events, until the credential becomes invalid."""
-    headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
-    return DuplexResponse(lambda _: encode_changes(visit, files.watch(agent_id)), "text/event-stream", headers)
+    return watch_response(visit, files.watch(agent_id), schemas.ChangedFilesRecord.from_changes)
 
 
-@router.put("/content", openapi_extra=describe_body(_BYTES, BINARY, required=False))
+@router.put("/content", openapi_extra=describe_body(_BYTES, BINARY, required=False), responses={412: {}})
 async def save_workspace_file(
-    _: AgentCaller, agent_id: AgentId, path: FilePath, request: Request, files: Service, *, executable: bool = False
+    _: AgentCaller,
+    agent_id: AgentId,
+    path: FilePath,
+    request: Request,
+    files: Service,
+    *,
+    executable: bool = False,
+    if_match: IfMatch = None,
 ) -> schemas.SavedFileRecord:
-    """Write a file of any size, with its folders; it replaces a file of the same path once all is received."""
-    size = await files.save_file(agent_id, path, request.stream(), executable=executable)
+    """Write a file of any size, with its folders; it replaces a file of the same path once all is received.
+
+    With `If-Match`, it replaces only a file that has one of these entity tags.
+    """
+    tags = parse_if_match(if_match)
+    size = await files.save_file(agent_id, path, request.stream(), executable=executable, tags=tags)
     return schemas.SavedFileRecord(path=path, size=size)
 
 
@@ -117,6 +128,11 @@ async def make_workspace_folder(
     """Create a folder with its parents; an existing one is kept."""
     await files.make_folder(agent_id, body.path)
     return schemas.FileActionRecord()
+
+
+def _etag_header(found: FileStat) -> dict[str, str]:
+    etag = format_etag(found)
+    return {"ETag": etag} if etag else {}
 
 
 def _content_headers(part: FileRange | None, begin: int, end: int, size: int) -> dict[str, str]:

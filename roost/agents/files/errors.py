@@ -1,6 +1,13 @@
 """Errors of files: the contract's, and others that it does not name."""
 
-from roost.core.problem import InvalidInput, NotFound, PayloadTooLarge, ResourceConflict, ServiceUnavailable
+from roost.core.problem import (
+    InvalidInput,
+    NotFound,
+    PayloadTooLarge,
+    PreconditionFailed,
+    ResourceConflict,
+    ServiceUnavailable,
+)
 
 
 class InvalidFilePath(InvalidInput):
@@ -55,6 +62,18 @@ class FilesNotWatched(ServiceUnavailable):
 
 class AgentDiskFull(ServiceUnavailable):
     message = "Disk full"
+
+
+class FileNotAsExpected(PreconditionFailed):
+    """The file is missing, or another one than the caller knows."""
+
+    message = "The file has changed since it was read: read it again"
+
+
+class ConditionalWriteUnsupported(ResourceConflict):
+    """The container runs since before an update of the server."""
+
+    message = "The agent's container is older than the server: stop the server with its agents, and start it again"
 
 
 class FileChanged(ServiceUnavailable):

@@ -3,16 +3,25 @@
 import base64
 import binascii
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from roost.agents.files.errors import InvalidFileContent, InvalidFilename, InvalidFilePath, WorkspaceFileTooLarge
-from roost.drivers.runtime.warden_files import FolderEntry
+from roost.agents.files.errors import (
+    FileNotAsExpected,
+    InvalidFileContent,
+    InvalidFilename,
+    InvalidFilePath,
+    WorkspaceFileTooLarge,
+)
+from roost.drivers.runtime.warden_files import FileStat, FolderEntry, Stamp
+from roost.web.entity_tags import ANY_TAG
 
 FILE_LIMIT = 10 * 1024**2
 UPLOADS = "uploads"
 PAGE_LIMIT = 1000
 _RANGE = re.compile(r"bytes=(?:([0-9]{1,18})-([0-9]{1,18})?|-([0-9]{1,18}))", re.ASCII)
+_ETAG = re.compile(r'"(-?[0-9a-f]{1,16})\.([0-9a-f]{1,16})\.([0-9a-f]{1,16})"', re.ASCII)
+_STAMP_LIMIT = 1 << 64
 _NAME_BYTES = 255
 _PATH_BYTES = 4096
 _WINDOWS_DEVICES = re.compile(r"(?i)(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?")
@@ -44,6 +53,29 @@ class FileRange:
         """Return begin and end of the part in a file of that size; both are equal if the part is empty."""
         begin = max(size + self.offset, 0) if self.offset < 0 else min(self.offset, size)
         return begin, size if self.length is None else min(begin + self.length, size)
+
+
+def format_etag(found: FileStat) -> str | None:
+    """Return the entity tag of a file, None if there is no stamp to make one of.
+
+    It is weak for a file that changed just now, because another change could have the same stamp (RFC 9110, 8.8.1).
+    """
+    stamp = found.stamp
+    if stamp is None or not all(abs(part) < _STAMP_LIMIT for part in stamp):
+        return None
+    weak = "" if stamp.ctime_ns else "W/"
+    return f'{weak}"{stamp.mtime_ns:x}.{stamp.ctime_ns:x}.{stamp.inode:x}"'
+
+
+def parse_etags(tags: Collection[str]) -> Sequence[Stamp]:
+    """Return the stamps of strong entity tags, none for any file. Raises FileNotAsExpected if no file can match."""
+    if ANY_TAG in tags:
+        return ()
+    matches = filter(None, map(_ETAG.fullmatch, tags))
+    stamps = [Stamp(*(int(part, 16) for part in match.groups())) for match in matches]
+    if not stamps:
+        raise FileNotAsExpected
+    return stamps
 
 
 def encode_cursor(name: str) -> str:

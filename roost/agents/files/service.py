@@ -1,6 +1,6 @@
 """Files of a workspace, through the agent's warden."""
 
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Collection
 from contextlib import aclosing, asynccontextmanager
 
 from roost.agents.files import errors, model
@@ -28,11 +28,16 @@ class AgentFileService:
         self._agents = agents
         self._runtimes = runtimes
 
-    async def read_file(self, agent_id: str, path: str) -> bytes:
-        """Return a file. Raises WorkspaceFileNotFound, WorkspaceFileUnreadable and WorkspaceFileTooLarge."""
-        path = validate_path(path)
-        async with self._connect(agent_id, errors.WorkspaceFileUnreadable, errors.WorkspaceFileNotFound) as warden:
-            return await warden.read(path, limit=model.FILE_LIMIT)
+    async def read_file(self, agent_id: str, path: str) -> tuple[FileStat, bytes]:
+        """Return status and content of a file.
+
+        Raises WorkspaceFileNotFound, WorkspaceFileUnreadable and WorkspaceFileTooLarge.
+        """
+        async with self.open_file(agent_id, path, FileRange(length=model.FILE_LIMIT + 1)) as (found, content):
+            data = b"".join([chunk async for chunk in content])
+        if max(found.size, len(data)) > model.FILE_LIMIT:
+            raise errors.WorkspaceFileTooLarge
+        return found, data
 
     async def upload_file(self, agent_id: str, filename: str, content: str) -> UploadedFile:
         """Write a base64 file to `uploads/`, replacing one of the same name.
@@ -79,15 +84,28 @@ class AgentFileService:
             yield opened
 
     async def save_file(
-        self, agent_id: str, path: str, content: AsyncIterable[bytes], *, executable: bool = False
+        self,
+        agent_id: str,
+        path: str,
+        content: AsyncIterable[bytes],
+        *,
+        executable: bool = False,
+        tags: Collection[str] | None = None,
     ) -> int:
         """Write a file of any size once `content` has ended, replacing one, and return its size.
 
-        Raises WorkspaceFileTooLarge, AgentDiskFull, and InvalidFilePath if a part of the path is not a folder.
+        With `tags` only in place of a file that has one of these entity tags, which the container compares when all
+        is received, just before it replaces the file.
+        Raises WorkspaceFileTooLarge, AgentDiskFull, FileNotAsExpected, and InvalidFilePath if a part of the path is not
+        a folder.
         """
-        path = validate_path(path)
+        path, mode = validate_path(path), 0o755 if executable else 0o644
         async with self._connect(agent_id, errors.InvalidFilePath) as warden:
-            return await warden.files.upload(path, content, mode=0o755 if executable else 0o644)
+            expected = None if tags is None else model.parse_etags(tags)
+            try:
+                return await warden.files.upload(path, content, mode=mode, expected=expected)
+            except warden_errors.WardenRequestUnknown:
+                raise errors.ConditionalWriteUnsupported from None
 
     async def delete(self, agent_id: str, path: str, *, recursive: bool = False) -> None:
         """Delete a file or a folder. Raises WorkspaceFileNotFound, FolderNotEmpty, FolderTooLarge."""
@@ -143,6 +161,7 @@ _PROBLEMS: dict[type[Exception], type[Problem]] = {
     warden_errors.WardenFileExists: errors.FileExists,
     warden_errors.WardenFolderNotEmpty: errors.FolderNotEmpty,
     warden_errors.WardenTooManyEntries: errors.FolderTooLarge,
+    warden_errors.WardenTreeChanged: errors.FileNotAsExpected,
     warden_errors.WardenDiskFull: errors.AgentDiskFull,
     warden_errors.WardenWatchRefused: errors.FilesNotWatched,
 }

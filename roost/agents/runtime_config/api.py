@@ -2,12 +2,14 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter, Depends, Response
 
 from roost.agents.runtime_config import schemas
 from roost.agents.runtime_config.errors import InvalidConfig
+from roost.agents.runtime_config.model import expect_tags, format_etag
 from roost.agents.runtime_config.service import RuntimeConfigService
 from roost.identity.authenticator import AgentCaller, AgentId
+from roost.web.entity_tags import IfMatch
 from roost.web.errors import refuse_body_with
 from roost.web.service_registry import provide_service
 
@@ -16,18 +18,23 @@ router = APIRouter(prefix="/v0/agents/{agentId}/config", tags=["config"])
 
 
 @router.get("")
-async def get_config(_: AgentCaller, agent_id: AgentId, config: Service) -> schemas.ConfigRecord:
-    """Return the engine's configuration with placeholders for secrets."""
-    return schemas.ConfigRecord(config=await config.read(agent_id))
+async def get_config(_: AgentCaller, agent_id: AgentId, config: Service, response: Response) -> schemas.ConfigRecord:
+    """Return the engine's configuration with placeholders for secrets, and its entity tag."""
+    text = await config.read(agent_id)
+    response.headers["ETag"] = format_etag(text)
+    return schemas.ConfigRecord(config=text)
 
 
-@router.put("")
+@router.put("", responses={412: {}})
 @refuse_body_with(InvalidConfig)
 async def replace_config(
-    _: AgentCaller, agent_id: AgentId, body: schemas.ConfigRequest, config: Service
+    _: AgentCaller, agent_id: AgentId, body: schemas.ConfigRequest, config: Service, if_match: IfMatch = None
 ) -> schemas.ConfigWriteResponse:
-    """Replace the configuration, except for the platform's keys; a placeholder keeps its secret value."""
-    await config.write(agent_id, body.config)
+    """Replace the configuration, except for the platform's keys; a placeholder keeps its secret value.
+
+    With `If-Match`, it replaces only a configuration that has one of these entity tags.
+    """
+    await config.write(agent_id, body.config, expect_tags(if_match))
     return schemas.ConfigWriteResponse()
 
 

@@ -4,9 +4,11 @@ The platform's keys never change. A write returns once the running gateway appli
 next start would write the same file, so it survives restarts of gateway and server, and a new container.
 """
 
+import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
 from typing import Any
+from weakref import WeakValueDictionary
 
 from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.agents.registry.repository import AgentRepository
@@ -27,6 +29,7 @@ from roost.drivers.engine.abilities.configuration import (
     ConfigurationRejected,
     ConfigurationVerdict,
     ConfigurationWritten,
+    Expectation,
 )
 from roost.drivers.engine.contract import EngineFailed
 from roost.drivers.runtime import warden_errors
@@ -58,6 +61,7 @@ class RuntimeConfigService:
         self._runtimes = runtimes
         self._setups = setups
         self._restarts = restarts
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def read(self, agent_id: str) -> str:
         """Return the engine's file without secrets. Raises AgentNotFound, ConfigUnsupported, ConfigReadFailed."""
@@ -74,18 +78,29 @@ class RuntimeConfigService:
         text = None if config is None else model.encode_config(config)
         return await self._validate(ability, context, agent_id, text)
 
-    async def write(self, agent_id: str, config: Any) -> None:
-        """Replace the user's part of the file.
+    async def write(self, agent_id: str, config: Any, is_expected: Expectation | None = None) -> None:
+        """Replace the user's part of the file, if `is_expected` accepts the present text.
 
-        Raises AgentNotFound, ConfigUnsupported, InvalidConfig, ConfigWriteFailed.
+        Raises AgentNotFound, ConfigUnsupported, InvalidConfig, ConfigurationChanged, ConfigWriteFailed.
         """
         ability, context = await self._ability(agent_id)
         text = model.encode_config(config)
         await self._validate(ability, context, agent_id, text)
+        async with self._locks.setdefault(agent_id, asyncio.Lock()):
+            await self._replace(ability, context, agent_id, text, is_expected)
+
+    async def _replace(
+        self,
+        ability: ConfigurationAbility,
+        context: AgentContext,
+        agent_id: str,
+        text: str,
+        is_expected: Expectation | None,
+    ) -> None:
         async with _engine_failures(agent_id, ConfigWriteFailed):
             setup = await self._setups(await self._agents.get(agent_id))
             try:
-                written = await ability.write(context, setup, text)
+                written = await ability.write(context, setup, text, is_expected)
             except ConfigurationRejected as refusal:
                 raise InvalidConfig(detail=refusal.message) from refusal
         if not written.live:

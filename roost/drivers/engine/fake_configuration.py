@@ -7,9 +7,11 @@ from typing import Any
 from roost.drivers.engine.abilities.agent_context import AgentContext
 from roost.drivers.engine.abilities.configuration import (
     ConfigurationAbility,
+    ConfigurationChanged,
     ConfigurationRejected,
     ConfigurationVerdict,
     ConfigurationWritten,
+    Expectation,
 )
 from roost.drivers.engine.contract import GatewaySetup
 from roost.drivers.engine.gateway_http import send_json
@@ -37,7 +39,11 @@ class FakeConfiguration(ConfigurationAbility):
         _, found = await self._call(agent, "POST /config/check", {} if text is None else {"text": text})
         return ConfigurationVerdict(found.get("valid") is True, as_string(found.get("output")))
 
-    async def write(self, agent: AgentContext, setup: GatewaySetup, text: str) -> ConfigurationWritten:
+    async def write(
+        self, agent: AgentContext, setup: GatewaySetup, text: str, is_expected: Expectation | None = None
+    ) -> ConfigurationWritten:
+        if is_expected is not None and not is_expected(await self.read(agent)):
+            raise ConfigurationChanged
         before = await agent.warden.read(self._path, root="home", limit=_LIMIT)
         whole = self._render(as_object(parse_json(text)), agent.version, setup)
         status, found = await self._call(agent, "PUT /config", whole)

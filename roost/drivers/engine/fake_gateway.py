@@ -17,6 +17,8 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
+import uuid
+from collections import defaultdict
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -26,6 +28,31 @@ _WEBSOCKET_GUID = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"  # RFC 6455, section 1
 _BLOCK = 65536
 
 
+class FakeChat:
+    """The people who wrote to a bot: requests of strangers, who is approved, and when the last message came."""
+
+    def __init__(self) -> None:
+        self._requests: list[dict[str, Any]] = []
+        self._approved: set[str] = set()
+        self._last_message_at: int | None = None
+
+    def state(self) -> dict[str, Any]:
+        return {"requests": self._requests, "lastMessageAtMs": self._last_message_at}
+
+    def receive(self, channel: dict[str, Any], sender: str, name: str) -> None:
+        now = int(time.time() * 1000)
+        if channel["dm_policy"] == "open" or sender in {*channel["allow_from"], *self._approved}:
+            self._last_message_at = now
+        elif all(one["sender"] != sender for one in self._requests):
+            self._requests.append({"id": uuid.uuid4().hex, "sender": sender, "name": name, "ts": now})
+
+    def approve(self, request_id: str) -> bool:
+        found = [one for one in self._requests if one["id"] == request_id]
+        self._requests = [one for one in self._requests if one["id"] != request_id]
+        self._approved |= {one["sender"] for one in found}
+        return bool(found)
+
+
 class FakeGatewayServer(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 128
@@ -33,6 +60,7 @@ class FakeGatewayServer(ThreadingHTTPServer):
     def __init__(self, settings: dict[str, Any]) -> None:
         super().__init__(("127.0.0.1", settings["port"]), FakeGatewayHandler)
         self.settings = settings
+        self.chats = defaultdict[str, FakeChat](FakeChat)
         self.model = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         here = Path(__file__).parent
         self.admin_api = runpy.run_path(str(here / "admin_api.py"))["FakeAdminApi"](here, settings)
@@ -79,6 +107,8 @@ class FakeGatewayHandler(BaseHTTPRequestHandler):
             "/v1/models": lambda _: self._json({"object": "list", "data": [{"id": "fake", "object": "model"}]}),
             "/v1/chat/completions": lambda _: self._chat(),
             "/channels": lambda _: self._channels(),
+            "/channels/message": lambda _: self._receive_message(),
+            "/channels/approve": lambda _: self._approve_request(),
             "/skills": lambda _: self._skills(),
             "/echo": lambda _: self._echo(),
             "/slow": self._slow,
@@ -116,8 +146,21 @@ class FakeGatewayHandler(BaseHTTPRequestHandler):
                 self._json({"error": {"message": "A channel was refused"}}, 500)
                 return
             self.server.settings["channels"] = channels
-        states = {name: _channel_state(channel) for name, channel in self.server.settings["channels"].items()}
+        channels = self.server.settings["channels"]
+        states = {name: _channel_state(channel) | self.server.chats[name].state() for name, channel in channels.items()}
         self._json({"channels": states})
+
+    def _receive_message(self) -> None:
+        """Do what a bot does with a message, given its channel, sender and name."""
+        message: dict[str, Any] = json.loads(self._body())
+        channel = self.server.settings["channels"][message["channel"]]
+        self.server.chats[message["channel"]].receive(channel, message["sender"], message["name"])
+        self._json({})
+
+    def _approve_request(self) -> None:
+        body: dict[str, Any] = json.loads(self._body())
+        is_found = self.server.chats[body["channel"]].approve(body["requestId"])
+        self._json({}, 200 if is_found else 404)
 
     def _skills(self) -> None:
         """Answer with the skills of the workspace, in which the gateway runs."""

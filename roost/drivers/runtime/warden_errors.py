@@ -55,7 +55,7 @@ class WardenTooManyEntries(InvalidInput):
 
 
 class WardenTreeChanged(ResourceConflict):
-    """A path to change is not as an apply expects it; nothing has changed."""
+    """A path to change is not as the request expects it; nothing has changed."""
 
     message = "The files of the agent have changed"
 

@@ -36,11 +36,15 @@ class FolderEntry:
 
 @dataclass(frozen=True)
 class FileStat:
-    """Size in bytes, permission bits and time of a file, when it was opened."""
+    """Size in bytes, permission bits, time and stamp of a file, when it was opened.
+
+    Containers that run since before an update of the server have no stamp.
+    """
 
     size: int
     mode: int
     modified_at: datetime
+    stamp: "Stamp | None" = None
 
 
 class Stamp(NamedTuple):
@@ -83,18 +87,30 @@ class WardenFiles:
         request = {"path": path, "root": root, "offset": offset, "length": length}
         async with self._warden.request("download", **request) as (reply, (reader, _)):
             with reply_errors():
-                found = FileStat(int(reply["size"]), int(reply["mode"]), parse_time(reply["time"]))
+                found = _parse_stat(reply)
             async with aclosing(_read_content(reader)) as content:
                 yield found, content
 
     async def upload(
-        self, path: str, content: AsyncIterable[bytes], *, root: Root = "workspace", mode: int = 0o644
+        self,
+        path: str,
+        content: AsyncIterable[bytes],
+        *,
+        root: Root = "workspace",
+        mode: int = 0o644,
+        expected: Sequence[Stamp] | None = None,
     ) -> int:
         """Write a file of any size as `write` does, once `content` has ended, and return its size.
 
-        Raises PathRefused, WardenNotAFile, WardenFileTooLarge, WardenDiskFull and the errors of `content`.
+        With `expected` only in place of a file that has one of these stamps; if that is empty, of any file.
+        Raises PathRefused, WardenNotAFile, WardenFileTooLarge, WardenDiskFull, WardenTreeChanged and the errors of
+        `content`; WardenRequestUnknown for `expected` in containers that run since before an update of the server.
         """
-        async with self._warden.request("upload", path=path, root=root, mode=mode) as (_, (reader, writer)):
+        operation, condition = ("upload", {}) if expected is None else ("replace", {"expected": expected})
+        async with self._warden.request(operation, path=path, root=root, mode=mode, **condition) as (
+            _,
+            (reader, writer),
+        ):
             end = await send_and_receive(send_frames(writer, b"d", content), _read_end(reader), TREE_SECONDS)
             with reply_errors():
                 return int(end["size"])
@@ -130,6 +146,11 @@ async def _read_end(reader: asyncio.StreamReader) -> Json:
         if kind == b"x":
             return json.loads(data)
     raise WardenFailed
+
+
+def _parse_stat(reply: Json) -> FileStat:
+    stamp = Stamp(*map(int, reply["stamp"])) if "stamp" in reply else None
+    return FileStat(int(reply["size"]), int(reply["mode"]), parse_time(reply["time"]), stamp)
 
 
 def parse_folder_entry(item: Any) -> FolderEntry:

@@ -7,9 +7,14 @@ from collections.abc import Sequence
 from contextlib import aclosing
 
 from roost.drivers.image.contract import ImageTooLarge, InvalidImage, UnsupportedImage
-from roost.hosts.storage_gateway import conditions, content_negotiation, directory_listing, image_options, image_resizer
+from roost.hosts.storage_gateway import (
+    content_negotiation,
+    directory_listing,
+    image_options,
+    image_resizer,
+    range_requests,
+)
 from roost.hosts.storage_gateway.byte_ranges import MultipartByteRanges, content_range
-from roost.hosts.storage_gateway.conditions import ByteRange, RangeNotSatisfiable
 from roost.hosts.storage_gateway.errors import InvalidGatewayUrl, PathNotFound
 from roost.hosts.storage_gateway.formats import TrustlessFormats
 from roost.hosts.storage_gateway.headers import (
@@ -23,6 +28,7 @@ from roost.hosts.storage_gateway.headers import (
 )
 from roost.hosts.storage_gateway.image_resizer import ImageResizer
 from roost.hosts.storage_gateway.mime_types import MimeTypes
+from roost.hosts.storage_gateway.range_requests import ByteRange, RangeNotSatisfiable
 from roost.hosts.storage_gateway.request import GatewayRequest
 from roost.hosts.storage_gateway.resolver import ResolvedContent
 from roost.hosts.storage_gateway.response import GatewayResponse, range_not_satisfiable, text_response
@@ -85,7 +91,7 @@ class ContentResponses:
         if (response := check_preconditions(request, headers)) is not None:
             return response
         try:
-            ranges = conditions.select_ranges(
+            ranges = range_requests.select_ranges(
                 request.headers.get("range"), request.headers.get("if-range"), headers["ETag"], file.size
             )
         except RangeNotSatisfiable:

@@ -2,12 +2,12 @@
 
 import hashlib
 
-from roost.hosts.storage_gateway import conditions
+from roost.hosts.storage_gateway import range_requests
 from roost.hosts.storage_gateway.byte_ranges import content_range
-from roost.hosts.storage_gateway.conditions import RangeNotSatisfiable
 from roost.hosts.storage_gateway.content_negotiation import CAR, RAW, TAR, ContentFormat
 from roost.hosts.storage_gateway.errors import InvalidGatewayUrl
 from roost.hosts.storage_gateway.headers import cache_control, check_preconditions, common_headers, encode_location
+from roost.hosts.storage_gateway.range_requests import RangeNotSatisfiable
 from roost.hosts.storage_gateway.request import GatewayRequest
 from roost.hosts.storage_gateway.resolver import ResolvedContent
 from roost.hosts.storage_gateway.response import GatewayResponse, range_not_satisfiable
@@ -42,7 +42,7 @@ class TrustlessFormats:
             return response
         block = await self._reader.read_block(content.scope, cid)
         try:
-            ranges = conditions.select_ranges(
+            ranges = range_requests.select_ranges(
                 request.headers.get("range"), request.headers.get("if-range"), headers["ETag"], len(block)
             )
         except RangeNotSatisfiable:

@@ -3,12 +3,13 @@
 from functools import lru_cache
 from urllib.parse import quote
 
-from roost.hosts.storage_gateway import conditions, disposition
+from roost.hosts.storage_gateway import disposition
 from roost.hosts.storage_gateway.request import GatewayRequest
 from roost.hosts.storage_gateway.resolver import ResolvedContent
 from roost.hosts.storage_gateway.response import GatewayResponse, text_response
 from roost.hosts.url_map import PUBLIC_CONTENT
 from roost.storage.unixfs.cid import Cid
+from roost.web import entity_tags
 from roost.web.content_disposition import content_disposition
 
 URL_CHARACTERS = "/%?&=:@!$'()*+,;~-._"
@@ -40,9 +41,9 @@ def common_headers(request: GatewayRequest, content: ResolvedContent) -> dict[st
 def check_preconditions(request: GatewayRequest, headers: dict[str, str]) -> GatewayResponse | None:
     """Return the response to a conditional request that needs no content: 304 or 412."""
     etag = headers["ETag"]
-    if conditions.is_precondition_failed(request.headers.get("if-match"), etag):
+    if entity_tags.is_precondition_failed(request.headers.get("if-match"), etag):
         return text_response(412, "The content is another one", {"ETag": etag})
-    is_current = conditions.is_not_modified(request.headers.get("if-none-match"), etag)
+    is_current = entity_tags.is_not_modified(request.headers.get("if-none-match"), etag)
     return GatewayResponse(304, headers) if is_current else None
 
 

@@ -1,11 +1,26 @@
 """Validation of paths, file names and base64 (cases D1, D4, D5, D7)."""
 
 import base64
+from datetime import UTC, datetime
 
 import pytest
 
-from roost.agents.files.errors import InvalidFileContent, InvalidFilename, InvalidFilePath, WorkspaceFileTooLarge
-from roost.agents.files.model import FILE_LIMIT, decode_content, validate_filename, validate_path
+from roost.agents.files.errors import (
+    FileNotAsExpected,
+    InvalidFileContent,
+    InvalidFilename,
+    InvalidFilePath,
+    WorkspaceFileTooLarge,
+)
+from roost.agents.files.model import (
+    FILE_LIMIT,
+    decode_content,
+    format_etag,
+    parse_etags,
+    validate_filename,
+    validate_path,
+)
+from roost.drivers.runtime.warden_files import FileStat, Stamp
 
 
 @pytest.mark.parametrize(
@@ -85,3 +100,30 @@ def test_base64_is_strict_and_bounded() -> None:
         decode_content(base64.b64encode(bytes(FILE_LIMIT + 1)).decode())
     with pytest.raises(WorkspaceFileTooLarge):
         decode_content("A" * (FILE_LIMIT * 2))
+
+
+def stat_of(*stamp: int) -> FileStat:
+    return FileStat(1, 0o644, datetime(2026, 1, 1, tzinfo=UTC), Stamp(*stamp))
+
+
+@pytest.mark.parametrize("stamp", [(1, 2, 3), (-1, 1, 0), (2**63, 2**64 - 1, 2**64 - 1)])
+def test_an_etag_is_the_stamp(stamp: tuple[int, int, int]) -> None:
+    etag = format_etag(stat_of(*stamp))
+    assert etag is not None
+    assert parse_etags([etag, '"other"']) == [Stamp(*stamp)]
+
+
+def test_an_etag_of_a_recent_change_is_weak() -> None:
+    assert format_etag(stat_of(1, 0, 3)) == 'W/"1.0.3"'
+
+
+@pytest.mark.parametrize("stamp", [(2**64, 1, 1), (1, 2**70, 1), (1, 1, -(2**64))])
+def test_a_stamp_of_a_hostile_container_makes_no_etag(stamp: tuple[int, int, int]) -> None:
+    assert format_etag(stat_of(*stamp)) is None
+
+
+@pytest.mark.parametrize("tags", [[], ['"other"'], ["1.2.3"], ['"1.2"'], [f'"1.2.{"3" * 17}"']])
+def test_tags_of_no_file_match_nothing(tags: list[str]) -> None:
+    with pytest.raises(FileNotAsExpected):
+        parse_etags(tags)
+    assert parse_etags([*tags, "*"]) == ()

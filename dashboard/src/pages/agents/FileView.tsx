@@ -3,6 +3,7 @@ import { Download } from 'lucide-react';
 import { useEffect, useState } from 'react';
 import { flushSync } from 'react-dom';
 
+import type { StoredText } from '../../api/client';
 import { ApiError } from '../../api/errors';
 import {
   baseName,
@@ -111,29 +112,27 @@ function FileContent(props: ContentProps) {
   const query = useQuery(fileTextQuery(props.agentId, props.entry));
   return (
     <Loaded query={query}>
-      {(found) =>
-        'reason' in found ? <p className={styles.muted}>{t[found.reason]}</p> : <FileEditor {...props} text={found.text} />
-      }
+      {(found) => ('reason' in found ? <p className={styles.muted}>{t[found.reason]}</p> : <FileEditor {...props} stored={found} />)}
     </Loaded>
   );
 }
 
-function FileEditor({ agentId, entry, text, onChanged }: ContentProps & { text: string }) {
+function FileEditor({ agentId, entry, stored, onChanged }: ContentProps & { stored: StoredText }) {
   const t = useText(files);
   const may = useMay();
   const queries = useQueryClient();
   const draft = useDraft({
-    stored: text,
+    stored,
     load: async () => {
       const found = await readText(agentId, entry).catch((error: unknown) => {
-        if (error instanceof ApiError && error.status === 404) return { text }; // deleted meanwhile: saving writes it again
+        if (error instanceof ApiError && error.status === 404) return { text: stored.text, etag: null }; // saving writes it again
         throw error;
       });
       if ('reason' in found) throw new Error(t[found.reason]);
       queries.setQueryData(fileTextQuery(agentId, entry).queryKey, found);
-      return found.text;
+      return found;
     },
-    write: (content) => saveFile(agentId, entry.path, content, entry.executable),
+    write: (content, etag) => saveFile(agentId, entry.path, content, entry.executable, etag),
     onSaved: () => showToast(t.saved(baseName(entry.path))),
   });
   const { isChanged } = draft;

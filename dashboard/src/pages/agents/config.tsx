@@ -3,6 +3,7 @@ import { getRouteApi } from '@tanstack/react-router';
 import { useEffect, useState } from 'react';
 
 import { configQuery, saveConfig, validateConfig } from '../../api/agentData';
+import type { StoredText } from '../../api/client';
 import { ApiError } from '../../api/errors';
 import { useMay } from '../../app/useSession';
 import { Button } from '../../components/Button';
@@ -30,20 +31,20 @@ export function AgentConfigPage() {
   return (
     <Page title={t.title} lead={t.lead} fills>
       <div className={styles.layout}>
-        <Loaded query={query}>{({ config: text }) => <ConfigEditor agentId={id} text={text} />}</Loaded>
+        <Loaded query={query}>{(stored) => <ConfigEditor agentId={id} stored={stored} />}</Loaded>
       </div>
     </Page>
   );
 }
 
-function ConfigEditor({ agentId, text }: { agentId: string; text: string }) {
+function ConfigEditor({ agentId, stored }: { agentId: string; stored: StoredText }) {
   const t = useText(config);
   const may = useMay();
   const queries = useQueryClient();
   const draft = useDraft({
-    stored: text,
-    load: async () => (await queries.fetchQuery({ ...configQuery(agentId), staleTime: 0 })).config,
-    write: (content) => saveConfig(agentId, content),
+    stored,
+    load: () => queries.fetchQuery({ ...configQuery(agentId), staleTime: 0 }),
+    write: (content, etag) => saveConfig(agentId, content, etag),
     onSaved: () => showToast(t.saved),
   });
   const check = useMutation({ mutationFn: () => validateConfig(agentId, draft.text) });
@@ -73,7 +74,7 @@ function ConfigEditor({ agentId, text }: { agentId: string; text: string }) {
       {found.error && <ErrorPanel error={found.error} title={t.invalid} />}
       <Editor
         label={t.title}
-        language={configLanguage(text)}
+        language={configLanguage(stored.text)}
         value={draft.text}
         onChange={change}
         onSave={save}

@@ -8,8 +8,10 @@ the engine's files. Other settings of a channel (groups, prefixes) belong to the
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Literal
 
+from roost.core.problem import NotFound
 from roost.core.sensitive import Sensitive
 from roost.drivers.engine.abilities.agent_context import AgentContext
 
@@ -18,6 +20,12 @@ DmPolicy = Literal["open", "pairing"]
 TELEGRAM, SLACK, DISCORD, WHATSAPP = "telegram", "slack", "discord", "whatsapp"
 CHANNELS = (TELEGRAM, SLACK, DISCORD, WHATSAPP)
 ERROR_LIMIT = 500
+MAX_PAIRING_REQUESTS = 20
+NAME_LIMIT = 100
+
+
+class PairingRequestNotFound(NotFound):
+    message = "Pairing request not found"
 
 
 @dataclass(frozen=True)
@@ -36,17 +44,34 @@ class ChannelSetup:
 
 
 @dataclass(frozen=True)
+class PairingRequest:
+    """A stranger who has written to the bot and waits for approval.
+
+    Drivers sanitize the names and cut them to NAME_LIMIT characters. `request_id` is None if only the code approves it.
+    """
+
+    sender_id: str
+    sender_name: str | None
+    requested_at: datetime | None
+    request_id: str | None = None
+
+
+@dataclass(frozen=True)
 class ChannelState:
     """State of a channel as a running gateway reports it; drivers cut `last_error` to ERROR_LIMIT characters.
 
     connected: whether the platform is connected now; None if the engine does not report it.
     linked: whether a user has logged in (WhatsApp's QR code); None for channels without a login.
+    last_message_at: when the last message of somebody who may write arrived; None if the engine does not report it.
+    requests: at most MAX_PAIRING_REQUESTS.
     """
 
     running: bool
     connected: bool | None = None
     linked: bool | None = None
     last_error: str | None = None
+    last_message_at: datetime | None = None
+    requests: tuple[PairingRequest, ...] = ()
 
 
 class ChannelAbility(ABC):
@@ -77,4 +102,15 @@ class HotChannelAbility(ChannelAbility):
 
         Returns when the gateway has accepted the change, within 90 s; platforms may not be connected yet. Idempotent.
         Raises EngineFailed if the gateway did not accept it, and the errors of dialling.
+        """
+
+
+class PairingAbility(ABC):
+    """Ability to approve a pairing request without the code that the stranger got."""
+
+    @abstractmethod
+    async def approve_request(self, agent: AgentContext, channel: str, request_id: str) -> None:
+        """Let the sender of a request write to the bot, within 10 s.
+
+        Raises PairingRequestNotFound, EngineFailed, and the errors of dialling.
         """

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from roost.core.problem import InvalidInput
+from roost.core.problem import InvalidInput, PreconditionFailed
 from roost.drivers.engine.abilities.agent_context import AgentContext
 
 if TYPE_CHECKING:
@@ -24,6 +24,12 @@ class ConfigurationRejected(InvalidInput):
     """The engine rejects the configuration; the message is the engine's, at most OUTPUT_LIMIT characters."""
 
     message = "The engine rejects this configuration"
+
+
+class ConfigurationChanged(PreconditionFailed):
+    """The file is another one than the caller knows."""
+
+    message = "The configuration has changed since it was read: read it again"
 
 
 @dataclass(frozen=True)
@@ -42,6 +48,10 @@ class ConfigurationWritten:
     undo: Callable[[], Awaitable[None]]
 
 
+Expectation = Callable[[str], bool]
+"""Returns whether the file, as its user may see it, is the one that a write may replace."""
+
+
 class ConfigurationAbility(ABC):
     """Ability to read and write the configuration.
 
@@ -57,9 +67,11 @@ class ConfigurationAbility(ABC):
         """Validate `text` (at most TEXT_LIMIT bytes) or the present file within 60 s, without applying it."""
 
     @abstractmethod
-    async def write(self, agent: AgentContext, setup: "GatewaySetup", text: str) -> ConfigurationWritten:
-        """Replace the user's part of the file by a validated text within 30 s.
+    async def write(
+        self, agent: AgentContext, setup: "GatewaySetup", text: str, is_expected: Expectation | None = None
+    ) -> ConfigurationWritten:
+        """Replace the user's part of the file by a validated text within 30 s, if the present one is expected.
 
         The file is the one that `plan` makes at the next start with the same setup. Raises ConfigurationRejected for
-        a placeholder without a present value, and for errors that only a write detects.
+        a placeholder without a present value, and for errors that only a write detects; ConfigurationChanged.
         """

@@ -6,23 +6,33 @@ is. WhatsApp is not supported: it needs Node and a login by QR code, or a public
 """
 
 from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
+from roost.core.sanitize import sanitize_line
 from roost.drivers.engine.abilities.agent_context import AgentContext
 from roost.drivers.engine.abilities.channels import (
     DISCORD,
     ERROR_LIMIT,
+    MAX_PAIRING_REQUESTS,
+    NAME_LIMIT,
     SLACK,
     TELEGRAM,
     ChannelAbility,
     ChannelSetup,
     ChannelState,
+    PairingRequest,
 )
 from roost.drivers.engine.gateway_http import send_json
+from roost.drivers.engine.task_json import parse_milliseconds
 from roost.drivers.engine.version_folder import VersionFolder
-from roost.drivers.model.json_access import as_object
+from roost.drivers.model.json_access import as_object, as_string, parse_json
+from roost.drivers.runtime.warden_errors import PathRefused, WardenFileNotFound, WardenFileTooLarge, WardenNotAFile
 
 _LIBRARIES: Mapping[str, str] = {TELEGRAM: "telegram", SLACK: "slack_bolt", DISCORD: "discord"}
+_PAIRING_FOLDERS, _FILE_LIMIT = (".hermes/platforms/pairing", ".hermes/pairing"), 64 * 1024
 _ANYONE, _NO_ONE = "*", "0"  # digits, because Discord's adapter fetches the list of members to resolve a name
 _RUNNING_STATES = ("connected", "connecting", "retrying")
 # Without them Hermes resolves these over HTTPS at each start, although the proxy resolves names.
@@ -41,7 +51,8 @@ class HermesChannels(ChannelAbility):
     async def status(self, agent: AgentContext) -> Mapping[str, ChannelState]:
         _, detail = await send_json(agent.warden.dial, self._port, "GET /health/detailed", agent.token)
         platforms = as_object(detail.get("platforms"))
-        return {name: _state(as_object(platforms[name])) for name in _LIBRARIES if name in platforms}
+        states = {name: _state(as_object(platforms[name])) for name in _LIBRARIES if name in platforms}
+        return {name: replace(state, requests=await _read_requests(agent, name)) for name, state in states.items()}
 
 
 def channel_variables(channels: Mapping[str, ChannelSetup]) -> dict[str, str]:
@@ -61,6 +72,34 @@ def channel_variables(channels: Mapping[str, ChannelSetup]) -> dict[str, str]:
 def channel_config(channels: Mapping[str, ChannelSetup]) -> dict[str, object]:
     """Return the settings without a variable: disabled channels, and the answer to unknown senders."""
     return {name: _section(name, channels[name]) if name in channels else {"enabled": False} for name in _LIBRARIES}
+
+
+def parse_requests(content: bytes) -> tuple[PairingRequest, ...]:
+    """Parse the file of a platform's pending requests; it has only hashes of their codes."""
+    rows = [as_object(row) for row in as_object(parse_json(content)).values()]
+    found = [(as_string(row.get("user_id")), as_string(row.get("user_name")), row.get("created_at")) for row in rows]
+    return tuple(
+        PairingRequest(_short(user), _short(name) or None, _parse_seconds(created))
+        for user, name, created in found[:MAX_PAIRING_REQUESTS]
+        if user
+    )
+
+
+async def _read_requests(agent: AgentContext, name: str) -> tuple[PairingRequest, ...]:
+    for folder in _PAIRING_FOLDERS:
+        with suppress(WardenFileNotFound, WardenFileTooLarge, WardenNotAFile, PathRefused):
+            return parse_requests(
+                await agent.warden.read(f"{folder}/{name}-pending.json", root="home", limit=_FILE_LIMIT)
+            )
+    return ()
+
+
+def _short(text: str) -> str:
+    return sanitize_line(text)[:NAME_LIMIT]
+
+
+def _parse_seconds(seconds: object) -> datetime | None:
+    return parse_milliseconds(seconds * 1000) if isinstance(seconds, int | float) else None
 
 
 def _section(name: str, setup: ChannelSetup) -> dict[str, object]:

@@ -15,9 +15,11 @@ from roost.drivers.engine.abilities.configuration import (
     OUTPUT_LIMIT,
     TEXT_LIMIT,
     ConfigurationAbility,
+    ConfigurationChanged,
     ConfigurationRejected,
     ConfigurationVerdict,
     ConfigurationWritten,
+    Expectation,
 )
 from roost.drivers.engine.contract import EngineFailed, GatewaySetup
 from roost.drivers.model.json_access import as_object, as_string, parse_json
@@ -36,7 +38,10 @@ class HermesConfiguration(ConfigurationAbility):
         self._argv = [python, "-I", "-c", _SCRIPT]
 
     async def read(self, agent: AgentContext) -> str:
-        shown = (await self._run_script(agent, "show", await self._read_file(agent))).get("text")
+        return await self._show(agent, await self._read_file(agent))
+
+    async def _show(self, agent: AgentContext, text: str) -> str:
+        shown = (await self._run_script(agent, "show", text)).get("text")
         if not isinstance(shown, str):
             raise EngineFailed("The file is not valid YAML")
         return shown
@@ -45,8 +50,16 @@ class HermesConfiguration(ConfigurationAbility):
         found = await self._run_script(agent, "check", await self._read_file(agent) if text is None else text)
         return ConfigurationVerdict(found.get("valid") is True, _output(found))
 
-    async def write(self, agent: AgentContext, setup: GatewaySetup, text: str) -> ConfigurationWritten:  # noqa: ARG002 - the managed scope has the platform's keys
+    async def write(
+        self,
+        agent: AgentContext,
+        setup: GatewaySetup,  # noqa: ARG002 - the managed scope has the platform's keys
+        text: str,
+        is_expected: Expectation | None = None,
+    ) -> ConfigurationWritten:
         before = await self._read_file(agent)
+        if is_expected is not None and not is_expected(await self._show(agent, before)):
+            raise ConfigurationChanged
         found = await self._run_script(agent, "restore", text, before)
         whole = found.get("text")
         if found.get("valid") is not True or not isinstance(whole, str) or len(whole.encode()) > TEXT_LIMIT:

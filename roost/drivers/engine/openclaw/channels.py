@@ -7,6 +7,7 @@ the user and are preserved. WhatsApp has no token: a user links a phone with a Q
 import asyncio
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from roost.core import clock
@@ -21,10 +22,12 @@ from roost.drivers.engine.abilities.channels import (
     ChannelSetup,
     ChannelState,
     HotChannelAbility,
+    PairingAbility,
 )
 from roost.drivers.engine.contract import EngineFailed
-from roost.drivers.engine.openclaw import plugins
+from roost.drivers.engine.openclaw import pairing, plugins
 from roost.drivers.engine.openclaw.rpc import OpenClawRpc, RpcRefused
+from roost.drivers.engine.task_json import parse_milliseconds
 from roost.drivers.engine.version_folder import VersionFolder
 from roost.drivers.model.json_access import as_list, as_object
 
@@ -41,7 +44,7 @@ _WHATSAPP = (
 )
 
 
-class OpenClawChannels(HotChannelAbility):
+class OpenClawChannels(HotChannelAbility, PairingAbility):
     def __init__(self, folder: VersionFolder, port: int) -> None:
         self._folder = folder
         self._port = port
@@ -54,7 +57,15 @@ class OpenClawChannels(HotChannelAbility):
 
     async def status(self, agent: AgentContext) -> Mapping[str, ChannelState]:
         async with OpenClawRpc.open(agent.warden.dial, self._port, agent.token) as rpc:
-            return parse_states(await rpc.call("channels.status"))
+            states = parse_states(await rpc.call("channels.status"))
+            if not states:
+                return states
+            requests = await pairing.list_requests(rpc)
+        return {name: replace(state, requests=requests.get(name, ())) for name, state in states.items()}
+
+    async def approve_request(self, agent: AgentContext, channel: str, request_id: str) -> None:
+        async with OpenClawRpc.open(agent.warden.dial, self._port, agent.token) as rpc:
+            await pairing.approve_request(rpc, channel, request_id)
 
     async def apply(self, agent: AgentContext, channels: Mapping[str, ChannelSetup]) -> None:
         try:
@@ -158,4 +169,5 @@ def _state(account: Json) -> ChannelState:
         connected=connected if isinstance(connected, bool) else None,
         linked=linked if isinstance(linked, bool) else None,
         last_error=str(error)[:ERROR_LIMIT] if error else None,
+        last_message_at=parse_milliseconds(account.get("lastInboundAt")),
     )

@@ -5,7 +5,7 @@ second. It validates only what it writes, so validation needs a run of the progr
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -15,9 +15,11 @@ from roost.drivers.engine.abilities.agent_context import AgentContext
 from roost.drivers.engine.abilities.configuration import (
     OUTPUT_LIMIT,
     ConfigurationAbility,
+    ConfigurationChanged,
     ConfigurationRejected,
     ConfigurationVerdict,
     ConfigurationWritten,
+    Expectation,
 )
 from roost.drivers.engine.contract import EngineFailed, GatewaySetup
 from roost.drivers.engine.openclaw import config_file
@@ -60,10 +62,7 @@ class OpenClawConfiguration(ConfigurationAbility):
 
     async def read(self, agent: AgentContext) -> str:
         async with OpenClawRpc.open(agent.warden.dial, self._port, agent.token) as rpc:
-            raw = as_object(await rpc.call("config.get")).get("raw")
-        if not isinstance(raw, str):
-            raise EngineFailed("The gateway cannot read the file")
-        return raw.replace(config_file.edge_header(agent.token), PLACEHOLDER)
+            return _shown_text(as_object(await rpc.call("config.get")), agent)
 
     async def check(self, agent: AgentContext, text: str | None = None) -> ConfigurationVerdict:
         if text is not None:
@@ -80,7 +79,9 @@ class OpenClawConfiguration(ConfigurationAbility):
         )
         return _verdict(parse_json(result.stdout))
 
-    async def write(self, agent: AgentContext, setup: GatewaySetup, text: str) -> ConfigurationWritten:
+    async def write(
+        self, agent: AgentContext, setup: GatewaySetup, text: str, is_expected: Expectation | None = None
+    ) -> ConfigurationWritten:
         users = config_file.parse_config(text.encode())
         if users is None:
             raise ConfigurationRejected
@@ -90,7 +91,7 @@ class OpenClawConfiguration(ConfigurationAbility):
         before = await agent.warden.read(self._path, root="home", limit=_READ_LIMIT)
         undo = partial(agent.warden.write, self._path, before, root="home", mode=0o600)
         async with OpenClawRpc.open(agent.warden.dial, self._port, agent.token) as rpc:
-            await _set(rpc, raw.decode())
+            await _set(rpc, raw.decode(), lambda found: is_expected is None or is_expected(_shown_text(found, agent)))
             try:
                 return ConfigurationWritten(await _is_live(rpc), undo)
             except ConfigurationRejected:
@@ -98,10 +99,23 @@ class OpenClawConfiguration(ConfigurationAbility):
                 raise
 
 
-async def _set(rpc: OpenClawRpc, raw: str) -> None:
-    """Write the file; try again with a new hash after a concurrent write, so that the last writer wins."""
+def _shown_text(found: Mapping[str, Any], agent: AgentContext) -> str:
+    """Return the file of an answer as its user may see it."""
+    raw = found.get("raw")
+    if not isinstance(raw, str):
+        raise EngineFailed("The gateway cannot read the file")
+    return raw.replace(config_file.edge_header(agent.token), PLACEHOLDER)
+
+
+async def _set(rpc: OpenClawRpc, raw: str, is_expected: Callable[[Mapping[str, Any]], bool]) -> None:
+    """Write the file if it is the expected one; after a concurrent write, try again with its hash.
+
+    The gateway compares the hash just before it writes. Raises ConfigurationChanged.
+    """
     for attempt in range(_ATTEMPTS):
         found = as_object(await rpc.call("config.get"))
+        if not is_expected(found):
+            raise ConfigurationChanged
         try:
             await rpc.call("config.set", {"raw": raw, "baseHash": found.get("hash")}, _SET_SECONDS)
             return

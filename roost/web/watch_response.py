@@ -1,21 +1,34 @@
-"""Changes of a workspace as server-sent events (https://html.spec.whatwg.org/multipage/server-sent-events.html)."""
+"""Changes as server-sent events (https://html.spec.whatwg.org/multipage/server-sent-events.html)."""
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, aclosing
+from typing import TypeVar
 
-from roost.agents.files.schemas import ChangedFilesRecord
+from pydantic import BaseModel
+
 from roost.core.problem import Problem
-from roost.drivers.runtime.warden_tree import ChangedPaths
+from roost.web.duplex_response import DuplexResponse
 
+EVENT_CONTENT = {"text/event-stream": {"schema": {"description": "Server-sent events with JSON objects as data."}}}
 KEEPALIVE_SECONDS = 15.0
 _KEEPALIVE = b": watching\n\n"
+_HEADERS = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
+
+T = TypeVar("T")
+Watch = AbstractAsyncContextManager[AsyncGenerator[T]]
+
+
+def watch_response(
+    admitted: AbstractAsyncContextManager[object], watch: Watch[T], to_record: Callable[[T], BaseModel]
+) -> DuplexResponse:
+    """Return a response that streams a record of each change, until the credential becomes invalid."""
+    return DuplexResponse(lambda _: encode_changes(admitted, watch, to_record), "text/event-stream", _HEADERS)
 
 
 async def encode_changes(
-    admitted: AbstractAsyncContextManager[object],
-    watch: AbstractAsyncContextManager[AsyncGenerator[ChangedPaths]],
+    admitted: AbstractAsyncContextManager[object], watch: Watch[T], to_record: Callable[[T], BaseModel]
 ) -> AsyncGenerator[bytes]:
     """Yield events until `admitted` or the watch ends; an event `error` tells why. Raises a Problem before the first.
 
@@ -26,16 +39,16 @@ async def encode_changes(
         async with admitted, watch as changes, aclosing(_with_pauses(changes)) as items:
             async for item in items:
                 is_open = True
-                yield _KEEPALIVE if item is None else _format_event(item)
+                yield _KEEPALIVE if item is None else _format_event(to_record(item))
     except Problem as problem:
         if not is_open:
             raise
         yield f"event: error\ndata: {json.dumps({'error': problem.message})}\n\n".encode()
 
 
-async def _with_pauses(changes: AsyncGenerator[ChangedPaths]) -> AsyncGenerator[ChangedPaths | None]:
+async def _with_pauses(changes: AsyncGenerator[T]) -> AsyncGenerator[T | None]:
     """Yield changes, and None after each pause."""
-    step: asyncio.Future[ChangedPaths | None] | None = None
+    step: asyncio.Future[T | None] | None = None
     try:
         while True:
             step = step or asyncio.ensure_future(anext(changes, None))
@@ -52,5 +65,5 @@ async def _with_pauses(changes: AsyncGenerator[ChangedPaths]) -> AsyncGenerator[
             await asyncio.gather(step, return_exceptions=True)
 
 
-def _format_event(changes: ChangedPaths) -> bytes:
-    return f"data: {ChangedFilesRecord.from_changes(changes).model_dump_json(by_alias=True)}\n\n".encode()
+def _format_event(record: BaseModel) -> bytes:
+    return f"data: {record.model_dump_json(by_alias=True)}\n\n".encode()

@@ -1,4 +1,4 @@
-"""Conditional and range requests for immutable content (RFC 9110, 13 and 14). Pure."""
+"""Range requests for immutable content (RFC 9110, 14). Pure."""
 
 import re
 from collections.abc import Sequence
@@ -7,7 +7,6 @@ from dataclasses import dataclass
 _SPEC = re.compile(r"([0-9]{1,18})-([0-9]{1,18})?|-([0-9]{1,18})", re.ASCII)
 _RANGES_LIMIT = 16
 """Maximum ranges in one response."""
-_TAG = re.compile(r'(W/)?("[^"]*")')
 
 
 class RangeNotSatisfiable(Exception):  # noqa: N818 - the word of the RFC
@@ -20,20 +19,6 @@ class ByteRange:
 
     begin: int
     end: int
-
-
-def is_not_modified(if_none_match: str | None, etag: str) -> bool:
-    """Return whether `If-None-Match` contains the ETag (13.1.2: weak comparison)."""
-    if if_none_match is None:
-        return False
-    return if_none_match.strip() == "*" or etag.removeprefix("W/") in (tag for _, tag in _TAG.findall(if_none_match))
-
-
-def is_precondition_failed(if_match: str | None, etag: str) -> bool:
-    """Return whether `If-Match` lacks the ETag (13.1.1: strong comparison)."""
-    if if_match is None or if_match.strip() == "*":
-        return False
-    return etag not in {tag for weak, tag in _TAG.findall(if_match) if not weak}
 
 
 def select_ranges(range_header: str | None, if_range: str | None, etag: str, size: int) -> Sequence[ByteRange]:

@@ -1,10 +1,8 @@
 import pytest
 
-from roost.hosts.storage_gateway.conditions import (
+from roost.hosts.storage_gateway.range_requests import (
     ByteRange,
     RangeNotSatisfiable,
-    is_not_modified,
-    is_precondition_failed,
     select_ranges,
 )
 
@@ -80,23 +78,3 @@ def test_a_range_of_what_is_here_only(tag: str | None, *, counts: bool) -> None:
     assert bool(select_ranges("bytes=0-0", tag, ETAG, 100)) is counts
     if not counts:  # and never an error about it
         assert select_ranges("bytes=100-", tag, ETAG, 100) == ()
-
-
-@pytest.mark.parametrize(
-    ("tags", "etag", "known", "another"),
-    [
-        (None, ETAG, False, False),
-        ("*", ETAG, True, False),
-        ('"cid"', ETAG, True, False),
-        ('"a", "cid"', ETAG, True, False),
-        ('W/"cid"', ETAG, True, True),
-        ('"cid"', f"W/{ETAG}", True, True),
-        ('W/"cid"', f"W/{ETAG}", True, True),
-        ('"a"', ETAG, False, True),
-        ("cid", ETAG, False, True),
-        ("", ETAG, False, True),
-    ],
-)
-def test_tags_are_compared_weakly_and_strongly(tags: str | None, etag: str, *, known: bool, another: bool) -> None:
-    assert is_not_modified(tags, etag) is known
-    assert is_precondition_failed(tags, etag) is another
