@@ -159,6 +159,7 @@ def build_server(settings: Settings, drivers: Drivers, tls_listeners: TlsListene
             find_route=agents.routes.find,
             dial=agents.runtimes.dial,
             credential=agents.runtimes.get_credential,
+            record_use=agents.runtimes.record_use,
             subscribe=core.gateway_tokens.subscribe,
             subscribe_routes=_route_subscription(agents, domains),
             observe=observe,
