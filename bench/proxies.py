@@ -282,6 +282,7 @@ def _serve_edge(port: int, upstream: int) -> None:
         find_route=lambda _agent_id, _path: None,
         dial=dial,
         credential=credential,
+        record_use=lambda _agent_id: None,
         subscribe=lambda _listener: None,
         subscribe_routes=lambda _listener: None,
         observe=lambda _record: None,

@@ -113,7 +113,7 @@ def build_agent_services(
     runtimes, dialer = AgentRuntimes(repository, drivers.runtime, drivers.engines), agent_dialer(core)
     private_values = partial(_get_private_values, core, repository, environment, channels)
     servers, relays = _model_server_access(core), RelayServer(drivers.runtime, app, EgressProxy(dialer))
-    models = _build_model_gateway(core, drivers, dialer, secrets, servers)
+    models = _build_model_gateway(core, drivers, dialer, secrets, servers, repository)
     logs = LogService(repository, runtimes, private_values)
     instances = _build_instances(core, runtimes, secrets, channels, validator, models, templates)
     skill_library = SkillService(db, storage.content, storage.files.quota.check, find_file_cid)
@@ -214,13 +214,24 @@ def _model_server_access(core: CoreServices) -> ModelServerAccess:
 
 
 def _build_model_gateway(
-    core: CoreServices, drivers: Drivers, dialer: PublicDialer, secrets: SecretService, servers: ModelServerAccess
+    core: CoreServices,
+    drivers: Drivers,
+    dialer: PublicDialer,
+    secrets: SecretService,
+    servers: ModelServerAccess,
+    repository: AgentRepository,
 ) -> ModelGateway:
     """Build the gateway, which knows of each change of an agent's keys."""
     settings = core.settings
     providers_of_agents = agent_providers(secrets, transport_factory(dialer, settings.ca_file), servers)
     timeouts = ModelTimeouts(settings.model_timeout, settings.model_idle_timeout)
-    models = ModelGateway(core.db, drivers.upstreams, providers=providers_of_agents, timeouts=timeouts)
+    models = ModelGateway(
+        core.db,
+        drivers.upstreams,
+        providers=providers_of_agents,
+        timeouts=timeouts,
+        record_use=repository.last_uses.record,
+    )
     secrets.subscribe(models.refresh_agent)
     return models
 
@@ -307,6 +318,8 @@ async def start_agent_services(agents: AgentServices, runtime: Runtime, stack: A
         raise RuntimeFailed(f"No container can be started here: {capabilities.error}")
     stack.push_async_callback(agents.routes.mirror.stop)
     await agents.routes.mirror.start()
+    stack.push_async_callback(agents.repository.last_uses.stop)
+    agents.repository.last_uses.start()
     stack.push_async_callback(agents.models.stop)
     await agents.models.start()
     stack.push_async_callback(agents.relays.close_all)

@@ -133,14 +133,13 @@ def build_server(settings: Settings, drivers: Drivers, tls_listeners: TlsListene
         dashboard, storage.resolver, content_responses, storage.hit_counter, responses, paid_content
     )
     observe = _request_observer(core.metrics)
-    trusted = settings.trusted_proxies
     asgi = add_middleware(
         gateway,
         core.addresses,
         core.authenticator.identify_caller,
         find_known=core.known_credentials.find,
         limits=core.rate_limits,
-        trusted=trusted,
+        trusted=settings.trusted_proxies,
         observe=observe,
     )
     templates = build_template_services(core, storage, drivers)
@@ -159,11 +158,12 @@ def build_server(settings: Settings, drivers: Drivers, tls_listeners: TlsListene
             find_route=agents.routes.find,
             dial=agents.runtimes.dial,
             credential=agents.runtimes.get_credential,
+            record_use=agents.runtimes.record_use,
             subscribe=core.gateway_tokens.subscribe,
             subscribe_routes=_route_subscription(agents, domains),
             observe=observe,
             cache=responses,
-            trusted=trusted,
+            trusted=settings.trusted_proxies,
             rate_limits=core.rate_limits,
         )
     )

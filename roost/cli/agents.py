@@ -24,6 +24,7 @@ from roost.cli.output import (
     confirm_change,
     error_console,
     exit_with_error,
+    format_age,
     print_line,
     print_record,
     print_rows,
@@ -33,7 +34,7 @@ from roost.cli.shell import open_shell
 from roost.cli.snapshots import find_snapshot, take_snapshot
 
 commands = typer.Typer(help="Manage agents, each in its own container.", no_args_is_help=True)
-_COLUMNS = ("agentId", "name", "engine", "agentVersion", "status", "createdAt")
+_COLUMNS = ("agentId", "name", "engine", "agentVersion", "status", "createdAt", "lastUsed")
 _PROFILE = ("engine", "description", "vibe", "emoji", "model")
 _PAGE_TIMEOUT_SECONDS = 30.0
 
@@ -46,6 +47,8 @@ def list_agents(data: Data = None, output: FleetOutput = OutputFormat.TABLE) -> 
     if output is OutputFormat.YAML:
         print_fleet(server, [agent["agentId"] for agent in reversed(agents)])
         return
+    if output is OutputFormat.TABLE:
+        agents = [agent | {"lastUsed": format_age(agent.get("lastUsedAt"))} for agent in agents]
     print_rows(agents, _COLUMNS, output)
 
 

@@ -8,6 +8,7 @@ import json
 import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from enum import IntEnum, StrEnum
 from typing import Annotated, Any, NoReturn, TextIO
 
@@ -16,6 +17,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from roost.core import clock
 from roost.core.sanitize import sanitize_lines
 
 _PIPE_WIDTH = 1000  # columns, so that a script gets one line per record
@@ -152,6 +154,17 @@ def print_record(record: Mapping[str, Any], form: OutputFormat, fields: Sequence
     width = max(map(len, lines), default=0)
     for name, text in lines.items():
         print_field(name, text, width)
+
+
+def format_age(moment: str | None) -> str:
+    """Return a time of the API relative to now (`3 minutes ago`); nothing for None."""
+    if moment is None:
+        return ""
+    seconds = (clock.utc_now() - datetime.fromisoformat(moment)).total_seconds()
+    for unit, size in (("day", 86_400), ("hour", 3_600), ("minute", 60)):
+        if (count := int(seconds // size)) > 0:
+            return f"{count} {unit}{'s' if count > 1 else ''} ago"
+    return "just now"
 
 
 def _format_heading(field: str) -> str:

@@ -2,9 +2,11 @@
 
 import json
 import webbrowser
+from datetime import timedelta
 
 import pytest
 
+from roost.core import clock
 from tests.cli.terminal import FakeServer
 
 ADA = {
@@ -33,7 +35,18 @@ def test_list(ada: FakeServer) -> None:
     head, row = ada.run("agents", "list").stdout.splitlines()
     assert head.split("  ")[0] == "AGENT ID"
     assert row.split() == ["a1", "Ada", "hermes", "1.0", "running", "2026-01-02", "03:04"]
-    assert json.loads(ada.run("agents", "list", "-o", "json").stdout)[0]["name"] == "Ada"
+    assert json.loads(ada.run("agents", "list", "-o", "json").stdout) == [ADA]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(-3, "just now"), (59, "just now"), (60, "1 minute ago"), (7_199, "1 hour ago"), (200_000, "2 days ago")],
+)
+def test_the_list_shows_the_last_use(ada: FakeServer, seconds: int, words: str) -> None:
+    used = clock.format_iso(clock.utc_now() - timedelta(seconds=seconds))
+    ada.answers["GET /v0/agents"] = (200, {"agents": [{**ADA, "lastUsedAt": used}]})
+    assert ada.run("agents", "list").stdout.splitlines()[1].rstrip().endswith(f"  {words}")
+    assert json.loads(ada.run("agents", "list", "-o", "json").stdout)[0]["lastUsedAt"] == used
 
 
 def test_create_asks_for_what_was_given_and_shows_no_token(server: FakeServer) -> None:

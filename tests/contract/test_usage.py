@@ -75,3 +75,38 @@ async def test_memory_of_agents(server: RunningServer, tenant: str) -> None:
     assert (await other.get("/v0/agents/memory")).json() == {"agents": []}
     await owner.delete(f"/v0/agents/{agent['agentId']}")
     assert (await owner.get("/v0/agents/memory")).json() == {"agents": []}
+
+
+async def test_last_use_of_agents(server: RunningServer, tenant: str) -> None:
+    """Requests without a valid token, and readers of the API, use no agent."""
+    owner = server.client(server.key(tenant))
+    agent = (await owner.post("/v0/agents", json={"name": "ada"})).json()["agent"]
+    path, own = f"/v0/agents/{agent['agentId']}", server.agent_client(agent)
+    host = f"{agent['agentId']}.agents.localhost"
+
+    async def read_use() -> str | None:
+        (listed,) = (await owner.get("/v0/agents")).json()["agents"]
+        detail = (await owner.get(path)).json()["agent"]
+        assert listed["lastUsedAt"] == detail["lastUsedAt"]
+        return detail["lastUsedAt"]
+
+    assert (await server.client("rst_gw_wrong", host).get("/")).status_code == 401
+    assert (await own.get("/v0/logs")).status_code == 200
+    assert await read_use() is None
+    last = ""
+    task = {"name": "greet", "schedule": "0 9 * * *", "payload": "Go."}
+    task_id = (await own.post("/v0/tasks", json=task)).json()["task"]["id"]
+    assert await read_use() is None
+    for use in (
+        own.post("/v1/chat/completions", json={"messages": BODY["messages"]}),
+        owner.post(f"{path}/console/exec", json={"command": "true"}),
+        owner.post(f"{path}/chat", json={"messages": [{"role": "user", "content": "hello"}]}),
+        own.post("/v0/llm/v1/chat/completions", json=BODY),
+        own.post(f"/v0/tasks/{task_id}/run"),
+    ):
+        answer = await use
+        assert answer.status_code < 300, answer.text
+        used = await read_use()
+        assert used is not None
+        assert used > last
+        last = used

@@ -1,6 +1,7 @@
 """What people do: sign in, make an agent, talk to it, find it, delete it; and what hostile texts must not do."""
 
 import json
+import re
 from typing import Any
 
 from playwright.async_api import Browser, Route, expect
@@ -136,6 +137,22 @@ async def test_a_viewer_sees_no_actions(browser: Browser, server: RunningServer,
         assert await visit.page.get_by_role("button", name="Restart").count() == 0
         assert await visit.page.get_by_role("button", name="More actions").count() == 0
         assert visit.problems == []
+
+
+async def test_the_last_use_of_an_agent(browser: Browser, server: RunningServer) -> None:
+    client = server.client(server.key("uses"))
+    (ada, _) = [(await client.post("/v0/agents", json={"name": name})).json()["agent"] for name in ("Ada", "Bob")]
+    async with visiting(browser, server, tenant="uses", role="viewer") as visit:
+        await visit.open("/agents")
+        rows = visit.page.get_by_role("table", name="Agents").get_by_role("row")
+        await expect(rows.filter(has_text="Ada").get_by_role("cell").last).to_have_text("Never")
+        await server.agent_client(ada).get("/")
+        await visit.open("/agents")
+        used = rows.filter(has_text="Ada").get_by_role("cell").last
+        await expect(used).to_have_text(re.compile("^(now|[0-9]+ seconds? ago)$"))
+        await expect(rows.filter(has_text="Bob").get_by_role("cell").last).to_have_text("Never")
+        await visit.check()
+        await visit.picture("agents-last-used")
 
 
 async def test_a_thousand_agents(browser: Browser, server: RunningServer, agent: dict[str, Any]) -> None:

@@ -4,6 +4,8 @@ import { api, body } from './client';
 import type { components } from './schema';
 
 const MEMORY_POLL_MS = 15_000;
+/** Servers tell each other of uses once a minute, and uses are no events. */
+export const USE_POLL_MS = 30_000;
 export type AgentSummary = components['schemas']['AgentRecord'];
 export type AgentDetail = components['schemas']['AgentDetail'];
 export type Agent = AgentDetail['agent'];

@@ -12,7 +12,8 @@ export const de: typeof en = {
   state: 'Zustand',
   engine: 'Engine',
   memory: 'Arbeitsspeicher',
-  activity: 'Letzte Änderung',
+  lastUsed: 'Zuletzt benutzt',
+  neverUsed: 'Noch nie',
   states: {
     starting: 'Startet',
     running: 'Läuft',

@@ -10,7 +10,8 @@ export const en = {
   state: 'State',
   engine: 'Engine',
   memory: 'Memory',
-  activity: 'Last change',
+  lastUsed: 'Last used',
+  neverUsed: 'Never',
   states: {
     starting: 'Starting',
     running: 'Running',

@@ -47,6 +47,7 @@ class ChatService:
         if self._open[agent_id] >= MAX_CHATS:
             raise TooManyChats(retry_after=10)
         credential = await self._runtimes.get_credential(agent_id)
+        self._runtimes.record_use(agent_id)
         chat = {
             "model": await self._find_model(agent_id, credential),
             "messages": [{"role": message.role.value, "content": message.text} for message in messages],

@@ -55,8 +55,9 @@ class AgentDetails:
     async def encode_list(self, caller: Caller) -> str:
         """Return the JSON of an AgentList of the caller's tenant."""
         agents = await self._agents.list(caller.tenant_id)
+        last_uses = await self._agents.last_uses.list(caller.tenant_id)
         limit = await self._agents.get_limit(caller.tenant_id)
-        return schemas.encode_agent_list(((agent, self._origin(agent.id)) for agent in agents), limit)
+        return schemas.encode_agent_list(((agent, self._origin(agent.id)) for agent in agents), last_uses, limit)
 
     async def list_memory(self, caller: Caller) -> schemas.AgentMemoryList:
         """Return the memory of the caller's agents that run on this host."""
@@ -71,7 +72,7 @@ class AgentDetails:
         agent = await self._agents.get(agent_id)
         status, pid = await self.get_process(agent)
         lifecycle = ScriptListRecord.from_scripts(await self._scripts.list(agent_id))
-        record = schemas.agent_record(agent, self._origin(agent.id), await self._token(caller, agent.id), lifecycle)
+        record = await self._record(caller, agent, lifecycle)
         secrets = [AgentSecretRecord.from_attached(secret) for secret in await self._secrets.list_attached(agent_id)]
         snapshots, _ = await self._snapshots.list_page(agent_id)
         template, missing = await self._describe_template(agent)
@@ -89,8 +90,11 @@ class AgentDetails:
         )
 
     async def get_record(self, caller: Caller, agent: Agent) -> schemas.AgentRecord:
-        lifecycle = ScriptListRecord.from_scripts(await self._scripts.list(agent.id))
-        return schemas.agent_record(agent, self._origin(agent.id), await self._token(caller, agent.id), lifecycle)
+        return await self._record(caller, agent, ScriptListRecord.from_scripts(await self._scripts.list(agent.id)))
+
+    async def _record(self, caller: Caller, agent: Agent, lifecycle: ScriptListRecord) -> schemas.AgentRecord:
+        token, last_used_at = await self._token(caller, agent.id), await self._agents.last_uses.get(agent.id)
+        return schemas.agent_record(agent, self._origin(agent.id), token, lifecycle, last_used_at)
 
     async def get_created(self, caller: Caller, agent: Agent) -> schemas.CreateAgentResponse:
         """Return the response about a new agent."""

@@ -1,6 +1,7 @@
 """Requests and responses of agents (contract, Agents); details that it leaves open follow existing clients."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from functools import lru_cache
 from typing import Annotated, Self
 
@@ -28,7 +29,7 @@ from roost.agents.snapshots.schemas import SnapshotRecord
 from roost.agents.template_instances.schemas import AgentTemplateRecord, MissingItemRecord
 from roost.agents.templates.manifest import SLUG_LIMIT
 from roost.core.sensitive import Sensitive
-from roost.web.schemas import ApiSchema, Text
+from roost.web.schemas import ApiSchema, Moment, Text
 
 _Id = Annotated[Text, Field(min_length=1, max_length=256)]
 
@@ -108,6 +109,7 @@ class AgentRecord(AgentFields):
     """Record of an agent; lists have neither `gatewayToken`, which few callers may read, nor `lifecycleJson`."""
 
     status_reason: str | None
+    last_used_at: Moment | None = Field(default=None, description="Null if it has never been used.")
     gateway_token: str | None = None
     lifecycle_json: str | None = None
     """The scripts as JSON text, for clients of the reference service."""
@@ -185,28 +187,33 @@ class GatewayTokenRecord(ApiSchema):
 
 
 def agent_record(
-    agent: Agent, url: str, token: Sensitive[str] | None = None, lifecycle: ScriptListRecord | None = None
+    agent: Agent,
+    url: str,
+    token: Sensitive[str] | None = None,
+    lifecycle: ScriptListRecord | None = None,
+    last_used_at: datetime | None = None,
 ) -> AgentRecord:
     return AgentRecord.from_agent(
         agent,
         url,
         status_reason=agent.reason,
+        last_used_at=last_used_at,
         gateway_token=token.reveal() if token else None,
         lifecycle_json=lifecycle.model_dump_json(by_alias=True) if lifecycle else None,
     )
 
 
-def encode_agent_list(agents: Iterable[tuple[Agent, str]], agent_limit: int) -> str:
+def encode_agent_list(agents: Iterable[tuple[Agent, str]], last_uses: Mapping[str, datetime], agent_limit: int) -> str:
     """Return the JSON of an AgentList of agents and their URLs."""
-    records = ",".join(_encode_record(agent, url) for agent, url in agents)
+    records = ",".join(_encode_record(agent, url, last_uses.get(agent.id)) for agent, url in agents)
     empty = AgentList(agents=(), agent_limit=agent_limit).model_dump_json(by_alias=True)
     return empty.replace("[]", f"[{records}]", 1)
 
 
 @lru_cache(maxsize=4096)
-def _encode_record(agent: Agent, url: str) -> str:
+def _encode_record(agent: Agent, url: str, last_used_at: datetime | None) -> str:
     """Return the JSON of a record; it is kept, because long lists are read often and change little."""
-    return agent_record(agent, url).model_dump_json(by_alias=True)
+    return agent_record(agent, url, last_used_at=last_used_at).model_dump_json(by_alias=True)
 
 
 def token_record(token: Sensitive[str]) -> GatewayTokenRecord:

@@ -4,7 +4,7 @@ It limits concurrent requests per agent. Drivers handle keys and the upstreams' 
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import (
     AbstractAsyncContextManager,
     AbstractContextManager,
@@ -64,10 +64,12 @@ class ModelGateway:
         *,
         providers: AgentProviders | None = None,
         timeouts: ModelTimeouts | None = None,
+        record_use: Callable[[str], None] | None = None,
     ) -> None:
         """Serve the deployment's `upstreams` to all callers, and agents' own `providers` to those agents.
 
-        `default` is the name of an upstream, or `upstream/model` to put that model first.
+        `default` is the name of an upstream, or `upstream/model` to put that model first. `record_use` is
+        called for each request of an agent, with the agent's id.
         """
         self._db = db
         self._upstreams = upstreams
@@ -76,6 +78,7 @@ class ModelGateway:
         self._slots = ConcurrencyLimiter()
         self._meter = UsageMeter(db)
         self._timeouts = timeouts or ModelTimeouts()
+        self._record_use = record_use
 
     async def start(self) -> None:
         self._meter.start()
@@ -224,6 +227,8 @@ class ModelGateway:
     def _count(self, caller: Caller, model: str, tokens: TokenCount | ForwardedTokenCount) -> None:
         day = clock.utc_now().date().isoformat()
         agent = caller.agent_id or ""
+        if agent and self._record_use is not None:
+            self._record_use(agent)
         self._meter.add(
             ModelUsage(caller.tenant_id, agent, model, day, 1, tokens.prompt_tokens, tokens.completion_tokens)
         )

@@ -18,6 +18,8 @@ class AgentRuntimes:
         self._runtime = runtime
         self._engines: Mapping[str, Engine] = {engine.id: engine for engine in engines}
 
+        self.record_use = agents.last_uses.record
+
     def get_warden(self, agent_id: str) -> WardenClient:
         return WardenClient(partial(self._runtime.connect, agent_id))
 

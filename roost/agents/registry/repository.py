@@ -8,6 +8,7 @@ from sqlalchemy import Connection
 from roost.agents.registry import store
 from roost.agents.registry.agent_ports import AgentPorts
 from roost.agents.registry.errors import AgentLimitReached, AgentNotFound, AgentOnOtherHost
+from roost.agents.registry.last_uses import LastUses
 from roost.agents.registry.model import REASON_LIMIT, SERVER_REMOVED, TRANSITIONS, Agent, AgentProfile, AgentState
 from roost.core import clock, ids
 from roost.core.db import Database, DataChange, record_change
@@ -32,6 +33,7 @@ class AgentRepository:
     ) -> None:
         self.host_id = host_id
         self.ports = ports
+        self.last_uses = LastUses(db)
         self._db = db
         self._sealer = sealer
         self._quotas = quotas

@@ -1,4 +1,4 @@
-"""SQL of agents and of the ports of their addresses."""
+"""SQL of agents, of their last uses, and of the ports of their addresses."""
 
 from collections import namedtuple
 from collections.abc import Collection, Mapping, Sequence
@@ -9,6 +9,7 @@ from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import Connection
+from sqlalchemy.dialects import postgresql, sqlite
 
 from roost.agents.registry.model import Agent, AgentPort, AgentProfile, AgentState
 from roost.core.db import UtcTime, metadata, read_one, read_record, record_values
@@ -46,6 +47,13 @@ agent_ports = sa.Table(
     sa.Column("freed_at", UtcTime),
 )
 """Ports of hosts; `freed_at` is when the last agent left a port, NULL for one that no agent has had."""
+
+agent_uses = sa.Table(
+    "agent_uses",
+    metadata,
+    sa.Column("agent_id", sa.String(36), sa.ForeignKey("agents.id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("last_used_at", UtcTime, nullable=False),
+)
 
 _AGENT_BY_ID = agents.select().where(agents.c.id == sa.bindparam("agent"))
 """Runs for most requests, and is built once because that takes longer than to run it."""
@@ -123,6 +131,32 @@ def mark_deleted(connection: Connection, agent_id: str, at: datetime) -> bool:
 
 def delete_agent(connection: Connection, agent_id: str) -> None:
     connection.execute(agents.delete().where(agents.c.id == agent_id))
+
+
+def list_last_uses(connection: Connection, tenant_id: str) -> Mapping[str, datetime | None]:
+    """Return the stored last use of each of the tenant's agents, None for one that has none."""
+    query = sa.select(agents.c.id, agent_uses.c.last_used_at).select_from(agents.outerjoin(agent_uses))
+    rows = connection.execute(query.where(agents.c.tenant_id == tenant_id, agents.c.deleted.is_(False)))
+    return {row.id: row.last_used_at for row in rows}
+
+
+def get_last_use(connection: Connection, agent_id: str) -> datetime | None:
+    return connection.execute(sa.select(agent_uses.c.last_used_at).where(agent_uses.c.agent_id == agent_id)).scalar()
+
+
+def set_last_uses(connection: Connection, uses: Mapping[str, datetime]) -> None:
+    """Store the last uses of agents that still exist, unless later ones are stored."""
+    insert = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}[connection.dialect.name](agent_uses)
+    at = sa.bindparam("at", type_=UtcTime)
+    existing = sa.select(agents.c.id, at).where(agents.c.id == sa.bindparam("agent"))
+    insert = insert.from_select(["agent_id", "last_used_at"], existing.with_for_update(read=True, key_share=True))
+    upsert = insert.on_conflict_do_update(
+        index_elements=[agent_uses.c.agent_id],
+        set_={"last_used_at": insert.excluded.last_used_at},
+        where=agent_uses.c.last_used_at < insert.excluded.last_used_at,
+    )
+    # In the order of the key, so that two writers cannot deadlock.
+    connection.execute(upsert, [{"agent": agent_id, "at": at} for agent_id, at in sorted(uses.items())])
 
 
 def list_agent_ports(connection: Connection, agent_id: str | None) -> Mapping[str, AgentPort]:

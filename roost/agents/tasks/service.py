@@ -106,6 +106,7 @@ class TaskService:
             if (await engine.get(model.validate_task_id(task_id))).running:
                 raise TaskAlreadyRunning
             await engine.tasks.run(engine.context, task_id)
+            self._runtimes.record_use(agent_id)
             await self._record(agent_id, task_id, "run", state="started")
 
     async def list_runs(self, agent_id: str, task_id: str, limit: int) -> Sequence[TaskRun]:

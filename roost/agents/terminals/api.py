@@ -42,7 +42,13 @@ async def _serve_session(
     try:
         async with terminals.connect(agent_id, request.to_request()) as terminal:
             await accept_reader(socket, _SLOW_READER_SECONDS)
-            await run_while_connected(socket, _send_output(socket, terminal), partial(_receive_message, terminal))
+
+            async def receive_message(message: bytes | str) -> None:
+                if isinstance(message, bytes):
+                    terminals.record_use(agent_id)
+                await _receive_message(terminal, message)
+
+            await run_while_connected(socket, _send_output(socket, terminal), receive_message)
     except TerminalSessionNotFound:
         await socket.accept()  # a page cannot read a status, and must tell this from a server that is away
         raise

@@ -30,6 +30,7 @@ class TerminalService:
         self._agents = agents
         self._runtimes = runtimes
         self._load_variables = load_variables
+        self.record_use = agents.last_uses.record
 
     @asynccontextmanager
     async def connect(self, agent_id: str, request: TerminalRequest) -> AsyncGenerator[AttachedTerminal, None]:
@@ -38,6 +39,7 @@ class TerminalService:
         Raises AgentNotFound, AgentOnOtherHost, AgentNotRunning, and all errors of this slice, also while it is open.
         """
         await self._agents.get_here(agent_id)
+        self.record_use(agent_id)
         terminals = self._runtimes.get_warden(agent_id).terminals
         with _terminal_errors():
             if request.session is not None:

@@ -63,6 +63,7 @@ class ProxyDependencies:
       Raises a Problem.
     dial: opens a connection to a port in the agent's container, None for its gateway's. Raises a Problem or OSError.
     credential: the header by which the agent's engine recognises the edge; asked once for each connection.
+    record_use: called with the agent of each request that reaches it, and of each message; fast, and never raises.
     subscribe: registers a listener for agents whose connections have to be closed.
     subscribe_routes: registers a listener for agents whose routes have changed, and for domains that have.
     observe: called for each finished request; fast, and never raises.
@@ -76,6 +77,7 @@ class ProxyDependencies:
     find_route: Callable[[str, bytes], PathRoute | None]
     dial: Callable[[str, int | None], Awaitable[Stream]]
     credential: Callable[[str], Awaitable[tuple[str, Sensitive[str]]]]
+    record_use: Callable[[str], None]
     subscribe: Callable[[Callable[[str], None]], None]
     subscribe_routes: Callable[[Callable[[str], None]], None]
     observe: Observe

@@ -35,6 +35,8 @@ NOTHING_LISTENS = (
     "`start` of its manifest.json."
 )
 _NO_CONTENT = int(HTTPStatus.NO_CONTENT)
+_CONTROL_FRAME = 0x08
+"""Set in the first byte of a WebSocket frame that is no message (RFC 6455, section 5.2); most reads begin with one."""
 _RECENT = 2.0  # a request that may not be repeated takes no connection that the gateway may be about to close
 
 
@@ -73,6 +75,8 @@ class ProxyExchange:
         self._received += len(data)
         if self._usage is not None:
             self._usage.count_bytes(len(data))
+        if self._is_tunnel and not data[0] & _CONTROL_FRAME:  # pongs of an idle page do not count
+            self._pool.dependencies.record_use(self._request.agent_id)
         self._write_request(b"%x\r\n%b\r\n" % (len(data), data) if self._request.head.headers.chunked else data)
 
     def end_body(self) -> None:
@@ -184,6 +188,7 @@ class ProxyExchange:
     def _send(self, gateway: GatewayConnection) -> None:
         request, client = self._request, self._client
         self._gateway = gateway
+        self._pool.dependencies.record_use(request.agent_id)
         parts = [
             forward_request(
                 request.head,

@@ -19,9 +19,9 @@ AGENT = Agent("a1", "t1", AgentProfile("Ada"), "fake", "1.0.0", AgentState.FAILE
 def test_a_list_is_encoded_as_its_schema() -> None:
     agents = [(AGENT, "http://a"), (replace(AGENT, id="[]", state=AgentState.RUNNING), "http://b")]
     for kept in (agents, agents[:1], agents[::-1], []):
-        records = [schemas.agent_record(agent, url) for agent, url in kept]
+        records = [schemas.agent_record(agent, url, last_used_at=AT if agent is AGENT else None) for agent, url in kept]
         whole = schemas.AgentList(agents=records, agent_limit=7).model_dump_json(by_alias=True)
-        assert schemas.encode_agent_list(kept, 7) == whole
+        assert schemas.encode_agent_list(kept, {AGENT.id: AT}, 7) == whole
 
 
 def test_a_create_request_with_the_fewest_and_the_most_fields() -> None:
@@ -95,6 +95,7 @@ def test_a_record_as_clients_read_it() -> None:
         "agentVersion": "1.0.0",
         "status": "failed",
         "statusReason": "because",
+        "lastUsedAt": None,
         "url": "http://a1.agents.localhost",
         "createdAt": "2026-01-02T03:04:05.000000Z",
         "updatedAt": "2026-01-02T03:04:05.000000Z",

@@ -38,6 +38,7 @@ def _fresh(edge: EdgeServer) -> EdgeServer:
     edge.dial = None
     edge.tell(AGENT)
     edge.records.clear()
+    edge.uses.clear()
     edge.dials = 0
     return edge
 

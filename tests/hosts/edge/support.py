@@ -68,6 +68,7 @@ class EdgeServer:
 
     port: int = 0
     records: list[AccessRecord] = field(default_factory=list)
+    uses: list[str] = field(default_factory=list)
     tokens: dict[str, str] = field(default_factory=lambda: {AGENT: TOKEN})
     upstreams: dict[str, tuple[str, int]] = field(default_factory=dict)
     dial: Callable[[str], Awaitable[Any]] | None = None
@@ -186,6 +187,7 @@ class EdgeServer:
             find_route=self._find_route,
             dial=self._dial,
             credential=self._credential,
+            record_use=self.uses.append,
             subscribe=self._subscribe,
             subscribe_routes=self._subscribe_routes,
             observe=self.records.append,

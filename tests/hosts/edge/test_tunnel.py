@@ -82,6 +82,16 @@ def test_a_closed_websocket_is_told_of_once(echoing: EdgeServer) -> None:
     assert record.sent > 5
 
 
+def test_messages_are_uses_and_pings_are_none(echoing: EdgeServer) -> None:
+    with dial(echoing) as websocket:
+        assert echoing.uses == [AGENT]
+        assert websocket.ping().wait(20)
+        assert echoing.uses == [AGENT]
+        websocket.send("hello")
+        websocket.recv()
+        assert echoing.uses == [AGENT, AGENT]
+
+
 def test_many_at_once(echoing: EdgeServer) -> None:
     with ExitStack() as stack:
         all_of_them = [stack.enter_context(dial(echoing)) for _ in range(40)]
@@ -102,6 +112,7 @@ def test_a_refusal_comes_before_the_switch(echoing: EdgeServer, headers: dict[st
     with pytest.raises(InvalidStatus) as refused, dial(echoing, **headers):
         pass
     assert refused.value.response.status_code == status
+    assert echoing.uses == []
 
 
 def test_the_platforms_websockets_go_to_the_application(echoing: EdgeServer) -> None:

@@ -4,7 +4,7 @@ import { useVirtualizer } from '@tanstack/react-virtual';
 import { Plus } from 'lucide-react';
 import { useMemo, useRef, useState } from 'react';
 
-import { agentsQuery, memoryQuery, type AgentSummary } from '../../api/agents';
+import { agentsQuery, memoryQuery, USE_POLL_MS, type AgentSummary } from '../../api/agents';
 import { useMay } from '../../app/useSession';
 import { buttonClass } from '../../components/Button';
 import { formatBytes } from '../../components/bytes';
@@ -25,7 +25,7 @@ const FILTERED_FROM = 6;
 export function AgentListPage() {
   const t = useText(agents);
   const may = useMay();
-  const { data, error, refetch } = useQuery(agentsQuery);
+  const { data, error, refetch } = useQuery({ ...agentsQuery, refetchInterval: USE_POLL_MS });
   const create = (
     <Link to="/agents/new" className={buttonClass('primary')}>
       <Plus size={17} aria-hidden /> {t.create}
@@ -83,7 +83,7 @@ function AgentTable({ all }: { all: readonly AgentSummary[] }) {
               <span role="columnheader">{t.state}</span>
               <span role="columnheader">{t.engine}</span>
               <span role="columnheader">{t.memory}</span>
-              <span role="columnheader">{t.activity}</span>
+              <span role="columnheader">{t.lastUsed}</span>
             </div>
           </div>
           <div role="rowgroup" className={styles.body} style={{ height: virtual.getTotalSize() }}>
@@ -107,6 +107,7 @@ function AgentTable({ all }: { all: readonly AgentSummary[] }) {
 }
 
 function AgentCells({ agent, memory }: { agent: AgentSummary; memory: number | undefined }) {
+  const t = useText(agents);
   const { language } = useLanguage();
   return (
     <>
@@ -127,7 +128,7 @@ function AgentCells({ agent, memory }: { agent: AgentSummary; memory: number | u
         {memory === undefined ? '-' : formatBytes(memory, language)}
       </span>
       <span role="cell" className={styles.when}>
-        <Timestamp at={agent.updatedAt} />
+        {agent.lastUsedAt ? <Timestamp at={agent.lastUsedAt} /> : t.neverUsed}
       </span>
     </>
   );

@@ -87,6 +87,7 @@ function Overview({ detail }: { detail: AgentDetail }) {
             <code>{agent.agentId}</code> <CopyButton text={agent.agentId} label={t.id} />
           </Fact>
           <Fact title={t.model}>{agent.model ?? t.defaultModel}</Fact>
+          <Fact title={t.lastUsed}>{agent.lastUsedAt ? <Timestamp at={agent.lastUsedAt} /> : t.neverUsed}</Fact>
           <Fact title={t.createdAt}>
             <Timestamp at={agent.createdAt} />
           </Fact>
