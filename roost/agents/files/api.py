@@ -10,10 +10,11 @@ from roost.agents.files import schemas
 from roost.agents.files.errors import FileChanged
 from roost.agents.files.model import FileRange, parse_range
 from roost.agents.files.service import AgentFileService
-from roost.agents.files.watch_events import encode_changes
 from roost.drivers.runtime.warden_files import FileStat
+from roost.drivers.runtime.warden_tree import ChangedPaths
 from roost.identity.authenticator import AgentCaller, AgentId, AgentVisit
 from roost.web.duplex_response import DuplexResponse
+from roost.web.event_stream import EVENT_STREAM, EVENT_STREAM_HEADERS, encode_events, format_event
 from roost.web.schemas import BINARY, BINARY_CONTENT, describe_body
 from roost.web.service_registry import provide_service
 
@@ -79,8 +80,9 @@ async def download_workspace_file(_: AgentCaller, opened: Annotated[OpenedFile, 
 @router.get("/watch", response_class=Response, responses={200: {"content": _EVENTS}})
 async def watch_workspace_files(visit: AgentVisit, agent_id: AgentId, files: Service) -> Response:
     """Stream the paths that change, as server-sent events, until the credential becomes invalid."""
-    headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
-    return DuplexResponse(lambda _: encode_changes(visit, files.watch(agent_id)), "text/event-stream", headers)
+    return DuplexResponse(
+        lambda _: encode_events(visit, files.watch(agent_id), _format_changes), EVENT_STREAM, EVENT_STREAM_HEADERS
+    )
 
 
 @router.put("/content", openapi_extra=describe_body(_BYTES, BINARY, required=False))
@@ -137,3 +139,7 @@ async def _send_exactly(content: AsyncIterator[bytes], size: int) -> AsyncGenera
             return
     if size:
         raise BrokenPipeError from FileChanged()
+
+
+def _format_changes(changes: ChangedPaths) -> bytes:
+    return format_event(schemas.ChangedFilesRecord.from_changes(changes))
