@@ -13,6 +13,7 @@ from roost.agents.archives.task_import import TaskImport
 from roost.agents.channels.repository import ChannelRepository
 from roost.agents.channels.service import ChannelService
 from roost.agents.channels.validator import ChannelValidator
+from roost.agents.chat.conversations import ConversationService
 from roost.agents.chat.service import ChatService
 from roost.agents.commands.service import CommandService
 from roost.agents.devices.service import DeviceService
@@ -82,6 +83,7 @@ class AgentServices:
     commands: CommandService
     terminals: TerminalService
     chats: ChatService
+    conversations: ConversationService
     files: AgentFileService
     tasks: TaskService
     devices: DeviceService
@@ -186,6 +188,7 @@ def _container_services(
         "commands": CommandService(repository, runtimes, environment.get_values),
         "terminals": TerminalService(repository, runtimes, environment.get_values),
         "chats": ChatService(runtimes),
+        "conversations": ConversationService(runtimes),
         "files": AgentFileService(repository, runtimes),
         "tasks": TaskService(db, runtimes),
         "devices": DeviceService(db, runtimes),

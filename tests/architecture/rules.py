@@ -122,7 +122,8 @@ _HTTP = ("roost/web/*", "roost/hosts/*", "*/api.py")
 _CHILDREN = ("roost/drivers/*", "roost/warden/*", "roost/core/subprocess_worker.py")
 _IN_CONTAINERS = (  # programs of their own
     *("roost/drivers/engine/fake_scheduler.py", "roost/drivers/engine/fake_admin_api.py"),
-    *("roost/drivers/engine/fake_gateway.py", "roost/drivers/engine/hermes/runs.py"),
+    *("roost/drivers/engine/fake_gateway.py", "roost/drivers/engine/fake_conversations.py"),
+    "roost/drivers/engine/hermes/runs.py",
     "roost/agents/snapshots/copy_databases.py",
 )
 _INSTALLED = (  # engine drivers where they install software, or read a program that lies beside them
@@ -223,6 +224,7 @@ RULES: tuple[Rule, ...] = (
         (
             *("roost/core/clock.py", "roost/warden/*", "roost/drivers/engine/hermes/scheduler.py"),
             *("roost/drivers/engine/fake_scheduler.py", "roost/drivers/engine/fake_admin_api.py"),
+            "roost/drivers/engine/fake_conversations.py",
         ),
         "ask core/clock.py for the time, so that a test can set it",
         "from datetime import UTC, datetime\ndatetime.now(UTC)",
@@ -287,8 +289,9 @@ RULES: tuple[Rule, ...] = (
             "roost/hosts/*",  # connections live as long as their peer
             "roost/drivers/*",  # streams and child processes
             "roost/warden/*",  # the same, in the container
-            "roost/web/watch_response.py",  # a pause races the next event
+            "roost/web/event_stream.py",  # a pause races the next event
             "roost/agents/chat/service.py",  # an answer is received while heartbeats are sent
+            "roost/agents/chat/conversations.py",  # an answer belongs to the server, not to a request
             "roost/agents/logs/feed.py",  # one reader of a container's log for all who follow it
             "roost/web/duplex_response.py",  # the same
             "roost/agents/git/build.py",  # the log is read while the build is awaited

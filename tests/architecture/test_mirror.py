@@ -25,6 +25,12 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
     "roost/storage/uploads/*.py": "tests/contract/test_storage_uploads.py",
     "roost/agents/lifecycle/*.py": "tests/contract/test_agents.py",  # workflows, tested over HTTP
     "roost/agents/chat/service.py": "tests/contract/test_chat.py",
+    "roost/agents/chat/conversations.py": "tests/contract/test_conversations.py",
+    "roost/agents/chat/schemas.py": "tests/contract/test_conversations.py",
+    "roost/agents/chat/api.py": "tests/contract/test_conversations.py",
+    "roost/drivers/engine/abilities/chat.py": "tests/conformance/test_engine_chat.py",
+    "roost/drivers/engine/fake_chat.py": "tests/conformance/test_engine_chat.py",
+    "roost/drivers/engine/fake_conversations.py": "tests/conformance/test_engine_chat.py",
     "roost/agents/commands/service.py": "tests/contract/test_workspace.py",
     "roost/agents/system/*.py": "tests/contract/test_system.py",
     "roost/events/api.py": "tests/contract/test_events.py",

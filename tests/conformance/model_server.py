@@ -1,8 +1,14 @@
-"""A stub of the model gateway: OpenAI-compatible, answers every chat with one word."""
+"""A stub of the model gateway: OpenAI-compatible, answers every chat with one word.
+
+A command of the scripted model in a user's message (`/tool`, `/say`, `/slow`) is obeyed in a streamed answer.
+"""
 
 import asyncio
 import json
 from typing import Any
+
+from roost.drivers.model.chat import ChatRequest
+from roost.drivers.model.scripted import MODEL, ScriptedUpstream, plan_reply
 
 ANSWER = "pong"
 MODELS = ("stand-in", "stand-in-2")
@@ -20,6 +26,10 @@ class ModelServer:
             lines = head.split("\r\n")
             lengths = [int(line.split(":")[1]) for line in lines if line.lower().startswith("content-length:")]
             body = await reader.readexactly(lengths[0] if lengths else 0)
+            if (scripted := _parse_scripted(body)) is not None:
+                self.chats.append(json.loads(body))
+                await _stream_scripted(scripted, writer)
+                return
             writer.write(self._answer(lines[0].split()[1], body))
             await writer.drain()
         except (asyncio.IncompleteReadError, ConnectionError):
@@ -44,6 +54,23 @@ class ModelServer:
         events = [json.dumps({**_chunk("chat.completion.chunk", request), "choices": [part]}) for part in parts]
         stream = "".join(f"data: {event}\n\n" for event in [*events, "[DONE]"])
         return b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n" + stream.encode()
+
+
+def _parse_scripted(body: bytes) -> ChatRequest | None:
+    """Return a request with a command or its result in the scripted model's name; None for any other."""
+    request = json.loads(body or b"{}")
+    if not request.get("stream"):
+        return None
+    chat = ChatRequest.model_validate({**request, "model": MODEL})
+    return None if "You said" in plan_reply(chat).text else chat
+
+
+async def _stream_scripted(chat: ChatRequest, writer: asyncio.StreamWriter) -> None:
+    writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n")
+    async for chunk in ScriptedUpstream().stream(chat):
+        writer.write(f"data: {json.dumps({**chunk, 'model': MODELS[0]})}\n\n".encode())
+        await writer.drain()
+    writer.write(b"data: [DONE]\n\n")
 
 
 def _chunk(kind: str, request: dict[str, Any]) -> dict[str, Any]:

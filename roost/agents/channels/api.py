@@ -8,8 +8,8 @@ from roost.agents.channels import schemas
 from roost.agents.channels.schemas import ChannelConfiguration
 from roost.agents.channels.service import ChannelService
 from roost.identity.authenticator import AgentCaller, AgentId, AgentVisit
+from roost.web.event_stream import describe_events, event_response, format_event
 from roost.web.service_registry import provide_service
-from roost.web.watch_response import EVENT_CONTENT, watch_response
 
 RequestId = Annotated[str, Path(alias="requestId", max_length=200)]
 Service = Annotated[ChannelService, Depends(provide_service(ChannelService))]
@@ -22,10 +22,10 @@ async def list_channels(_: AgentCaller, agent_id: AgentId, channels: Service) ->
     return schemas.channel_list(await channels.get_overview(agent_id))
 
 
-@router.get("/watch", response_class=Response, responses={200: {"content": EVENT_CONTENT}})
+@router.get("/watch", response_class=Response, responses={200: {"content": describe_events()}})
 async def watch_channels(visit: AgentVisit, agent_id: AgentId, channels: Service) -> Response:
     """Stream the list of channels as server-sent events: now, and when a status, message or request changes."""
-    return watch_response(visit, channels.watch(agent_id), schemas.channel_list)
+    return event_response(visit, channels.watch(agent_id), lambda state: format_event(schemas.channel_list(state)))
 
 
 @router.post("/{channel}")

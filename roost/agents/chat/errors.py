@@ -1,6 +1,6 @@
 """Errors of chats with agents."""
 
-from roost.core.problem import ServiceUnavailable, TooManyRequests
+from roost.core.problem import NotFound, ResourceConflict, ServiceUnavailable, TooManyRequests
 
 
 class TooManyChats(TooManyRequests):
@@ -17,3 +17,15 @@ class AnswerFailed(ServiceUnavailable):
     """The gateway refused the chat, or its answer is no stream of chat completions."""
 
     message = "The agent could not answer"
+
+
+class ConversationNotFound(NotFound):
+    message = "Conversation not found"
+
+
+class ConversationBusy(ResourceConflict):
+    message = "The agent still answers the last message of this conversation"
+
+
+class ConversationsUnsupported(NotFound):
+    message = "This agent's engine stores no conversations"

@@ -11,11 +11,12 @@ from roost.agents.files.errors import FileChanged
 from roost.agents.files.model import FileRange, format_etag, parse_range
 from roost.agents.files.service import AgentFileService
 from roost.drivers.runtime.warden_files import FileStat
+from roost.drivers.runtime.warden_tree import ChangedPaths
 from roost.identity.authenticator import AgentCaller, AgentId, AgentVisit
 from roost.web.entity_tags import IfMatch, parse_if_match
+from roost.web.event_stream import describe_events, event_response, format_event
 from roost.web.schemas import BINARY, BINARY_CONTENT, describe_body
 from roost.web.service_registry import provide_service
-from roost.web.watch_response import EVENT_CONTENT, watch_response
 
 Service = Annotated[AgentFileService, Depends(provide_service(AgentFileService))]
 FilePath = Annotated[str, Query(alias="path")]
@@ -77,10 +78,10 @@ async def download_workspace_file(_: AgentCaller, opened: Annotated[OpenedFile, 
     )
 
 
-@router.get("/watch", response_class=Response, responses={200: {"content": EVENT_CONTENT}})
+@router.get("/watch", response_class=Response, responses={200: {"content": describe_events()}})
 async def watch_workspace_files(visit: AgentVisit, agent_id: AgentId, files: Service) -> Response:
     """Stream the paths that change, as server-sent events, until the credential becomes invalid."""
-    return watch_response(visit, files.watch(agent_id), schemas.ChangedFilesRecord.from_changes)
+    return event_response(visit, files.watch(agent_id), _format_changes)
 
 
 @router.put("/content", openapi_extra=describe_body(_BYTES, BINARY, required=False), responses={412: {}})
@@ -153,3 +154,7 @@ async def _send_exactly(content: AsyncIterator[bytes], size: int) -> AsyncGenera
             return
     if size:
         raise BrokenPipeError from FileChanged()
+
+
+def _format_changes(changes: ChangedPaths) -> bytes:
+    return format_event(schemas.ChangedFilesRecord.from_changes(changes))

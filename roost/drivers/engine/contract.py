@@ -4,8 +4,8 @@
 through byte streams (`Dial`), never through the host's network; it starts processes on the host only to install; and
 it has no state, because all data of an agent is in the agent's home.
 
-Abilities (channels, devices, configuration, skills, tasks) are separate contracts in `abilities/`. An engine has an
-attribute for each, which is None if it lacks the ability.
+Abilities (channels, chat, devices, configuration, skills, tasks) are separate contracts in `abilities/`. An engine has
+an attribute for each, which is None if it lacks the ability.
 """
 
 from abc import ABC, abstractmethod
@@ -17,6 +17,7 @@ from typing import ClassVar
 from roost.core.problem import InvalidInput, Problem, ServiceUnavailable
 from roost.core.sensitive import Sensitive
 from roost.drivers.engine.abilities.channels import ChannelAbility, ChannelSetup
+from roost.drivers.engine.abilities.chat import ChatAbility
 from roost.drivers.engine.abilities.configuration import ConfigurationAbility
 from roost.drivers.engine.abilities.devices import DeviceAbility
 from roost.drivers.engine.abilities.saved_state import SavedState
@@ -107,6 +108,7 @@ class Engine(ABC):
     reads: ClassVar[Sequence[str]] = ()
     """Files (relative to the home) that `plan` needs in `GatewaySetup.existing` to preserve a user's changes."""
     channels: ChannelAbility | None = None
+    chat: ChatAbility | None = None
     devices: DeviceAbility | None = None
     configuration: ConfigurationAbility | None = None
     skills: SkillAbility | None = None

@@ -21,6 +21,7 @@ from roost.drivers.engine.contract import (
     Progress,
 )
 from roost.drivers.engine.fake_channels import FakeChannels, HotFakeChannels, serialize_channels
+from roost.drivers.engine.fake_chat import FakeChat
 from roost.drivers.engine.fake_configuration import FakeConfiguration
 from roost.drivers.engine.fake_devices import FakeDevices
 from roost.drivers.engine.fake_skills import FakeSkills
@@ -33,7 +34,7 @@ _FOLDER = ".roost/fake"
 _SETTINGS = f"{_FOLDER}/settings.json"
 _PROGRAMS = {
     f"{_FOLDER}/{name}.py": Path(__file__).with_name(f"fake_{name}.py").read_bytes()
-    for name in ("gateway", "scheduler", "admin_api")
+    for name in ("gateway", "scheduler", "admin_api", "conversations")
 }
 _START = f'exec python3 -I "$HOME/{_FOLDER}/gateway.py" "$HOME/{_SETTINGS}"'
 BROKEN = "1.0.5"
@@ -59,6 +60,7 @@ class FakeEngine(Engine):
     def __init__(self, port: int = 18700, *, hot_channels: bool = True) -> None:
         self.port = port
         self.channels = HotFakeChannels(port) if hot_channels else FakeChannels(port)
+        self.chat = FakeChat(port)
         self.tasks = FakeTasks(port)
         self.skills = FakeSkills(port)
         self.devices = FakeDevices(port)

@@ -65,6 +65,8 @@ class FakeGatewayServer(ThreadingHTTPServer):
         here = Path(__file__).parent
         self.admin_api = runpy.run_path(str(here / "admin_api.py"))["FakeAdminApi"](here, settings)
         self.tasks = runpy.run_path(str(here / "scheduler.py"))["FakeScheduler"](here / "tasks.json", self.ask_model)
+        conversations = runpy.run_path(str(here / "conversations.py"))["FakeConversations"]
+        self.conversations = conversations(here / "conversations.json", self.open_chat)
 
     def open_chat(self, chat: dict[str, Any]) -> Any:
         """Send a chat to the model gateway and return its response. Raises URLError."""
@@ -125,6 +127,9 @@ class FakeGatewayHandler(BaseHTTPRequestHandler):
             status, answer = self.server.tasks.handle(self.command, url.path, self._body())
             self._json(answer, status)
             return
+        if section == "conversations":
+            self._conversation(url.path.rpartition("/")[2])
+            return
         query = dict(urllib.parse.parse_qsl(url.query))
         routes.get(url.path, lambda _: self._json({"error": {"message": "Not found"}}, 404))(query)
 
@@ -137,6 +142,30 @@ class FakeGatewayHandler(BaseHTTPRequestHandler):
                 self._chunk(b"")
         except urllib.error.URLError as error:
             self._json({"error": {"message": f"The model gateway failed: {error.reason}"}}, 502)
+
+    def _conversation(self, name: str) -> None:
+        """List the conversations, or return one, or answer a message as server-sent events."""
+        found = self.server.conversations
+        if self.command == "GET":
+            self._json(found.summaries() if name == "conversations" else found.history(name))
+            return
+        events = found.answer(name, json.loads(self._body())["text"])
+        self.close_connection = True
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.end_headers()
+        try:
+            for event in events:
+                self._event(f"data: {json.dumps(event)}")
+            self._event("event: end\ndata: {}")
+        except urllib.error.URLError as error:
+            self._event("data: " + json.dumps({"error": f"The model gateway failed: {error.reason}"}))
+        except ConnectionError:
+            events.close()  # the client has stopped the answer
+
+    def _event(self, event: str) -> None:
+        self.wfile.write(f"{event}\n\n".encode())
+        self.wfile.flush()
 
     def _channels(self) -> None:
         """Answer with the states of the channels, after a PUT has replaced them."""

@@ -6,7 +6,7 @@ an agent can replace the gateway in its container.
 
 import asyncio
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import AsyncGenerator, Collection, Mapping
 from typing import Any
 
 from roost.core.problem import Problem
@@ -33,20 +33,16 @@ async def send_json(
     body: Mapping[str, Any] | None = None,
     *,
     expected: Collection[int] = (200,),
+    limit: int = _LIMIT,
 ) -> tuple[int, Mapping[str, Any]]:
     """Send a request such as `POST /jobs`; return the status and the JSON object of the answer within 10 s.
 
     Raises EngineFailed, also for a status that is not in `expected`, and the errors of `dial`.
     """
     content = b"" if body is None else json.dumps(body).encode()
-    headers = {
-        "Authorization": f"Bearer {token.reveal()}",
-        "Content-Type": "application/json",
-        "Content-Length": str(len(content)),
-    }
     try:
         async with asyncio.timeout(10):
-            status, answer = await _request(dial, port, request, headers, content)
+            status, answer = await _request(dial, port, request, _json_headers(token, content), content, limit)
         found = json.loads(answer) if status in expected else None
     except TimeoutError:
         raise EngineFailed("The gateway did not answer in time") from None
@@ -57,25 +53,72 @@ async def send_json(
     return status, found  # pyright: ignore[reportUnknownVariableType] - JSON
 
 
+async def stream_events(
+    dial: Dial, port: int, request: str, token: Sensitive[str], body: Mapping[str, Any], headers: Mapping[str, str]
+) -> AsyncGenerator[tuple[str, str], None]:
+    """Send a request and yield the name (by default `message`) and the data of each server-sent event.
+
+    Closing the generator closes the connection. Raises EngineFailed, also for another status than 200, and the errors
+    of `dial`. The caller limits the time.
+    """
+    content = json.dumps(body).encode()
+    reader, writer = await dial(port)
+    try:
+        writer.write(_encode_request(request, {**_json_headers(token, content), **headers}, content))
+        status, _ = _parse(await reader.readuntil(b"\r\n\r\n"))
+        if status != 200:
+            raise EngineFailed(f"The gateway answered {status}")
+        unread = bytearray()
+        while chunk := await reader.read(65536):
+            *blocks, rest = (unread + chunk).split(b"\n\n")
+            for block in blocks:
+                yield _parse_event(block.decode(errors="replace"))
+            unread = rest
+            if len(unread) > _LIMIT:
+                raise EngineFailed("The gateway's event is too long")
+    except (OSError, EOFError, asyncio.LimitOverrunError) as error:
+        raise EngineFailed(f"The gateway's stream failed: {error}") from error
+    finally:
+        writer.close()
+
+
+def _parse_event(block: str) -> tuple[str, str]:
+    fields = [line.partition(":") for line in block.splitlines()]
+    values = {name: value.removeprefix(" ") for name, _, value in fields}
+    return values.get("event", "message"), values.get("data", "")
+
+
+def _json_headers(token: Sensitive[str], content: bytes) -> Mapping[str, str]:
+    return {
+        "Authorization": f"Bearer {token.reveal()}",
+        "Content-Type": "application/json",
+        "Content-Length": str(len(content)),
+    }
+
+
+def _encode_request(request: str, headers: Mapping[str, str], content: bytes) -> bytes:
+    lines = [f"{request} HTTP/1.0", "Host: 127.0.0.1", *(f"{key}: {value}" for key, value in headers.items())]
+    return "\r\n".join([*lines, "", ""]).encode() + content
+
+
 async def _request(
-    dial: Dial, port: int, request: str, headers: Mapping[str, str], content: bytes
+    dial: Dial, port: int, request: str, headers: Mapping[str, str], content: bytes, limit: int = _LIMIT
 ) -> tuple[int, bytes]:
     reader, writer = await dial(port)
-    lines = [f"{request} HTTP/1.0", "Host: 127.0.0.1", *(f"{key}: {value}" for key, value in headers.items())]
     try:
-        writer.write("\r\n".join([*lines, "", ""]).encode() + content)
-        return _parse(await _read(reader))
+        writer.write(_encode_request(request, headers, content))
+        return _parse(await _read(reader, limit))
     except OSError as error:
         raise EngineFailed(f"The gateway closed the connection: {error}") from error
     finally:
         writer.close()
 
 
-async def _read(reader: asyncio.StreamReader) -> bytes:
+async def _read(reader: asyncio.StreamReader, limit: int) -> bytes:
     received = bytearray()
     while chunk := await reader.read(65536):
         received += chunk
-        if len(received) > _LIMIT:
+        if len(received) > limit:
             raise EngineFailed("The gateway's answer is too long")
     return bytes(received)
 

@@ -26,6 +26,7 @@ from roost.drivers.engine.contract import (
 )
 from roost.drivers.engine.gateway_http import is_answering, send_json
 from roost.drivers.engine.hermes import channels, models, skills, virtual_environment
+from roost.drivers.engine.hermes.chat import HermesChat
 from roost.drivers.engine.hermes.configuration import HermesConfiguration
 from roost.drivers.engine.hermes.redaction import redact_yaml
 from roost.drivers.engine.hermes.tasks import HermesTasks
@@ -80,6 +81,7 @@ class Hermes(Engine):
         self._folder = VersionFolder(root / "hermes")
         self.configuration = HermesConfiguration(models.USERS_CONFIG, f"{self.target}/bin/python3")
         self.channels = channels.HermesChannels(self._folder, self.port)
+        self.chat = HermesChat(self.port)
         self.skills = skills.HermesSkills(self.port)
         self.tasks = HermesTasks(self.port, f"{self.target}/bin/python3")
 

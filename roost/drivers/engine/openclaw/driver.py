@@ -22,6 +22,7 @@ from roost.drivers.engine.contract import (
 from roost.drivers.engine.gateway_http import is_answering
 from roost.drivers.engine.openclaw import compile_cache, config_file, install
 from roost.drivers.engine.openclaw.channels import OpenClawChannels
+from roost.drivers.engine.openclaw.chat import OpenClawChat
 from roost.drivers.engine.openclaw.configuration import OpenClawConfiguration
 from roost.drivers.engine.openclaw.devices import OpenClawDevices
 from roost.drivers.engine.openclaw.rpc import OpenClawRpc
@@ -72,6 +73,7 @@ class OpenClaw(Engine):
         self._folder = install.version_folder(root)
         self.channels = OpenClawChannels(self._folder, self.port)
         self._caches = VersionFolder(root / "openclaw-cache")
+        self.chat = OpenClawChat(self.port)
         self.tasks = OpenClawTasks(self.port)
         self.skills = OpenClawSkills(self.port)
         self.devices = OpenClawDevices(self.port)

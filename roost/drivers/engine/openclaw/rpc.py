@@ -7,7 +7,7 @@ Only such a connection has all scopes without a paired device. The gateway's mes
 import asyncio
 import itertools
 import json
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Collection, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, Self
 
@@ -23,6 +23,7 @@ _PROTOCOL = 4
 _SCOPES = ("operator.read", "operator.write", "operator.admin", "operator.approvals", "operator.pairing")
 _OPEN_SECONDS = 10.0
 _MAX_MESSAGE_BYTES = 8 << 20  # the schema of the configuration has 2.4 MB
+_MAX_EVENTS = 1000
 
 
 class RpcRefused(EngineFailed):
@@ -38,8 +39,10 @@ class RpcRefused(EngineFailed):
 class OpenClawRpc:
     """An open connection, for concurrent calls."""
 
-    def __init__(self, socket: StreamWebSocket) -> None:
+    def __init__(self, socket: StreamWebSocket, subscribed: Collection[str] = ()) -> None:
         self._socket = socket
+        self._subscribed = subscribed
+        self._events: asyncio.Queue[Json | None] = asyncio.Queue(_MAX_EVENTS)
         self._ids = itertools.count(1)
         self._challenge: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._pending: dict[str, asyncio.Future[Any]] = {}
@@ -48,8 +51,10 @@ class OpenClawRpc:
 
     @classmethod
     @asynccontextmanager
-    async def open(cls, dial: Dial, port: int, token: Sensitive[str]) -> AsyncGenerator[Self]:
-        """Connect and authenticate within 10 s.
+    async def open(
+        cls, dial: Dial, port: int, token: Sensitive[str], subscribed: Collection[str] = ()
+    ) -> AsyncGenerator[Self]:
+        """Connect and authenticate within 10 s; `subscribed` names the events that `events` yields.
 
         Raises EngineFailed, RpcRefused for a wrong token, and the errors of `dial`.
         """
@@ -58,7 +63,8 @@ class OpenClawRpc:
                 async with asyncio.timeout(_OPEN_SECONDS):
                     stream = await dial(port)
                     url = f"ws://127.0.0.1:{port}/"
-                    rpc = cls(await stack.enter_async_context(StreamWebSocket.open(stream, url, _MAX_MESSAGE_BYTES)))
+                    socket = await stack.enter_async_context(StreamWebSocket.open(stream, url, _MAX_MESSAGE_BYTES))
+                    rpc = cls(socket, subscribed)
                     await stack.enter_async_context(rpc._reading())
                     await rpc._authenticate(token)
             except TimeoutError:
@@ -78,6 +84,12 @@ class OpenClawRpc:
                 if refused.retry_seconds is None or clock.monotonic_seconds() + refused.retry_seconds >= end:
                     raise
                 await asyncio.sleep(refused.retry_seconds)
+
+    async def events(self) -> AsyncGenerator[Json]:
+        """Yield the subscribed events until the connection ends, then raise EngineFailed."""
+        while (event := await self._events.get()) is not None:
+            yield event
+        raise self._failure or EngineFailed("The connection to the gateway ended")
 
     async def _authenticate(self, token: Sensitive[str]) -> None:
         await self._challenge
@@ -112,11 +124,15 @@ class OpenClawRpc:
     async def _read(self) -> None:
         try:
             async for text in self._socket.receive():
-                self._handle(as_object(json.loads(text)))
+                message = as_object(json.loads(text))
+                self._handle(message)
+                if message.get("type") == "event" and message.get("event") in self._subscribed:
+                    await self._events.put(message)
         except EngineFailed as failure:
             self._fail(failure)
         except (ValueError, RecursionError):
             self._fail(EngineFailed("The gateway sent a message that is not JSON"))
+        await self._events.put(None)
 
     def _handle(self, message: Json) -> None:
         if message.get("type") == "event" and message.get("event") == "connect.challenge":
@@ -145,7 +161,7 @@ def _connect_params(token: Sensitive[str]) -> Json:
         "client": {"id": "gateway-client", "version": "0.1.0", "platform": "linux", "mode": "backend"},
         "role": "operator",
         "scopes": list(_SCOPES),
-        "caps": [],
+        "caps": ["tool-events"],  # without it, no event tells of tools
         "commands": [],
         "permissions": {},
         "auth": {"password": token.reveal()},

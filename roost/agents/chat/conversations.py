@@ -1,0 +1,166 @@
+"""Conversations with agents, which their engines store. The server keeps only the answers that are being written.
+
+An answer belongs to the server, not to a client: all who open the conversation follow it, and a lost connection does
+not end it. At most one answer of a conversation is written at a time.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass
+
+from roost.agents.chat.errors import (
+    AgentUnreachable,
+    ConversationBusy,
+    ConversationNotFound,
+    ConversationsUnsupported,
+    TooManyChats,
+)
+from roost.agents.chat.live_answer import AnswerEnd, AnswerState, LiveAnswer
+from roost.agents.registry.agent_runtimes import AgentRuntimes
+from roost.core import log
+from roost.core.log import redact_credentials
+from roost.core.problem import Problem
+from roost.core.sanitize import sanitize_line
+from roost.drivers.engine.abilities.agent_context import AgentContext
+from roost.drivers.engine.abilities.chat import (
+    AnswerText,
+    ChatAbility,
+    MessageRole,
+    StoredConversation,
+    StoredMessage,
+    ToolUse,
+    create_conversation_id,
+    is_conversation_id,
+)
+
+_log = log.get_logger("chat")
+MAX_ANSWERS = 16
+"""Maximum number of answers that one agent writes at once."""
+_MAX_ENDED = 256
+_SILENCE_SECONDS = 600.0
+_ERROR_CHARACTERS = 1000
+_TITLE_CHARACTERS = 200
+
+
+@dataclass(frozen=True)
+class Conversation:
+    """A conversation with its latest messages; without the answer that is being written."""
+
+    id: str | None
+    messages: Sequence[StoredMessage]
+    is_answering: bool
+
+
+class ConversationService:
+    def __init__(self, runtimes: AgentRuntimes) -> None:
+        self._runtimes = runtimes
+        self._answers: dict[tuple[str, str], LiveAnswer] = {}
+        self._tasks: dict[tuple[str, str], asyncio.Task[None]] = {}
+
+    async def list(self, agent_id: str) -> Sequence[StoredConversation]:
+        """List conversations, newest first. Raises AgentNotFound, AgentOnOtherHost, EngineFailed."""
+        chat, context = await self._ability(agent_id)
+        stored = await chat.conversations(context)
+        begun = [
+            StoredConversation(conversation_id, self._answers[agent, conversation_id].question[:_TITLE_CHARACTERS])
+            for agent, conversation_id in self._tasks
+            if agent == agent_id and all(one.id != conversation_id for one in stored)
+        ]
+        return sorted([*begun, *stored], key=lambda conversation: conversation.id, reverse=True)
+
+    async def get(self, agent_id: str, conversation_id: str | None, limit: int) -> Conversation:
+        """Return a conversation, by default the newest one. Raises ConversationNotFound and the errors of `list`."""
+        if conversation_id is None:
+            newest = next(iter(await self.list(agent_id)), None)
+            if newest is None:
+                return Conversation(None, [], is_answering=False)
+            conversation_id = newest.id
+        _check_id(conversation_id)
+        chat, context = await self._ability(agent_id)
+        answer = self._running(agent_id, conversation_id)
+        messages = await chat.history(context, conversation_id, limit)
+        if answer is None or answer.end is not None:
+            return Conversation(conversation_id, messages, is_answering=False)
+        before = [one for one in messages if one.sent_at is None or one.sent_at < answer.started_at]
+        question = StoredMessage("question", MessageRole.USER, answer.question, sent_at=answer.started_at)
+        return Conversation(conversation_id, [*before, question], is_answering=True)
+
+    async def send(self, agent_id: str, conversation_id: str | None, text: str) -> str:
+        """Send a message, by default into a new conversation; return the conversation's id. Its answer is then written.
+
+        Raises ConversationNotFound, ConversationBusy, TooManyChats, ContainerNotRunning and the errors of `list`.
+        """
+        conversation_id = _check_id(conversation_id) if conversation_id else create_conversation_id()
+        chat, context = await self._ability(agent_id)
+        _, writer = await self._runtimes.dial(agent_id)  # a problem now is better than one in the stream
+        writer.close()
+        key = agent_id, conversation_id
+        if key in self._tasks:
+            raise ConversationBusy
+        if sum(agent == agent_id for agent, _ in self._tasks) >= MAX_ANSWERS:
+            raise TooManyChats(retry_after=10)
+        self._forget_ended()
+        self._answers.pop(key, None)
+        answer = self._answers[key] = LiveAnswer(text)
+        self._tasks[key] = asyncio.create_task(self._write(key, chat, context, answer))
+        return conversation_id
+
+    async def stop(self, agent_id: str, conversation_id: str) -> bool:
+        """Stop the answer of a conversation in the engine; return whether one was being written."""
+        task = self._tasks.get((agent_id, _check_id(conversation_id)))
+        if task is None:
+            return False
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        return True
+
+    @asynccontextmanager
+    async def follow(
+        self, agent_id: str, conversation_id: str
+    ) -> AsyncGenerator[AsyncGenerator[AnswerText | ToolUse | AnswerEnd, None], None]:
+        """Yield the latest answer of a conversation as a stream; one that ended long ago is only in the history."""
+        answer = self._answers.get((agent_id, _check_id(conversation_id)))
+        async with aclosing(_no_answer() if answer is None else answer.follow()) as events:
+            yield events
+
+    def _running(self, agent_id: str, conversation_id: str) -> LiveAnswer | None:
+        key = agent_id, conversation_id
+        return self._answers.get(key) if key in self._tasks else None
+
+    async def _ability(self, agent_id: str) -> tuple[ChatAbility, AgentContext]:
+        engine, context = await self._runtimes.get_context(agent_id)
+        if engine.chat is None:
+            raise ConversationsUnsupported
+        return engine.chat, context
+
+    async def _write(self, key: tuple[str, str], chat: ChatAbility, context: AgentContext, answer: LiveAnswer) -> None:
+        try:
+            async with aclosing(chat.send(context, key[1], answer.question)) as events:
+                while (event := await asyncio.wait_for(anext(events, None), _SILENCE_SECONDS)) is not None:
+                    answer.add(event)
+            answer.finish()
+        except TimeoutError:
+            answer.finish(AgentUnreachable.message)
+        except Problem as problem:
+            answer.finish(redact_credentials(sanitize_line(problem.message[:_ERROR_CHARACTERS])))
+            _log.warning("answer.failed", agent_id=key[0], error=problem.message)
+        finally:
+            answer.finish(stopped=True)  # unless it has ended, it was cancelled
+            del self._tasks[key]
+
+    def _forget_ended(self) -> None:
+        """Forget the oldest answers that have ended; they are in the engines' histories."""
+        ended = [key for key in self._answers if key not in self._tasks]
+        for key in ended[: max(0, len(ended) - _MAX_ENDED)]:
+            del self._answers[key]
+
+
+async def _no_answer() -> AsyncGenerator[AnswerEnd, None]:
+    yield AnswerEnd(AnswerState.COMPLETE)
+
+
+def _check_id(conversation_id: str) -> str:
+    if not is_conversation_id(conversation_id):
+        raise ConversationNotFound
+    return conversation_id

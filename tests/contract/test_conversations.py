@@ -1,0 +1,193 @@
+"""Conversations that an agent's engine stores: history, answers that outlive their readers, stop, and who may chat."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from typing import Any
+
+import httpx2 as httpx
+import pytest
+
+from roost.agents.chat import conversations
+from tests.server import RunningServer
+
+Event = tuple[str, dict[str, Any]]
+
+
+class ChatClient:
+    """A person who opens the chat of one agent."""
+
+    def __init__(self, server: RunningServer, agent_id: str) -> None:
+        self.client = server.client(server.key())
+        self.path = f"/v0/agents/{agent_id}/chat"
+
+    async def history(self, **query: Any) -> dict[str, Any]:
+        answer = await self.client.get(f"{self.path}/messages", params=query)
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    async def send(self, text: str, conversation_id: str | None = None) -> httpx.Response:
+        return await self.client.post(f"{self.path}/messages", json={"text": text, "conversationId": conversation_id})
+
+    async def begin(self, text: str) -> str:
+        sent = await self.send(text)
+        assert sent.status_code == 202, sent.text
+        return sent.json()["conversationId"]
+
+    async def follow(self, conversation_id: str) -> AsyncIterator[Event]:
+        query = {"conversationId": conversation_id}
+        async with self.client.stream("GET", f"{self.path}/answer", params=query) as answer:
+            assert answer.headers["content-type"].startswith("text/event-stream")
+            name = ""
+            async for line in answer.aiter_lines():
+                if line.startswith("event: "):
+                    name = line.removeprefix("event: ")
+                if line.startswith("data: "):
+                    yield name, json.loads(line.removeprefix("data: "))
+
+    async def ask(self, text: str) -> tuple[str, list[Event]]:
+        conversation_id = await self.begin(text)
+        return conversation_id, [event async for event in self.follow(conversation_id)]
+
+    async def stop(self, conversation_id: str) -> bool:
+        answer = await self.client.post(f"{self.path}/stop", json={"conversationId": conversation_id})
+        return answer.json()["stopped"]
+
+
+def text_of(events: list[Event]) -> str:
+    return "".join(data["text"] for name, data in events if name == "text")
+
+
+@pytest.fixture(scope="module")
+async def agent(server: RunningServer) -> dict[str, Any]:
+    return (await server.client(server.key()).post("/v0/agents", json={"name": "a"})).json()["agent"]
+
+
+@pytest.fixture
+def chat(server: RunningServer, agent: dict[str, Any]) -> ChatClient:
+    return ChatClient(server, agent["agentId"])
+
+
+async def test_a_new_agent_has_no_conversation(server: RunningServer) -> None:
+    new = (await server.client(server.key()).post("/v0/agents", json={"name": "b"})).json()["agent"]
+    assert await ChatClient(server, new["agentId"]).history() == {
+        "conversationId": None,
+        "messages": [],
+        "isAnswering": False,
+    }
+
+
+async def test_an_answer_is_streamed_and_then_in_the_history(chat: ChatClient) -> None:
+    conversation_id, events = await chat.ask("/say hello there")
+    assert text_of(events) == "hello there"
+    assert events[-1] == ("end", {"state": "complete", "error": None})
+    history = await chat.history()
+    assert history["conversationId"] == conversation_id
+    assert history["isAnswering"] is False
+    assert [(message["role"], message["text"]) for message in history["messages"]] == [
+        ("user", "/say hello there"),
+        ("assistant", "hello there"),
+    ]
+    assert [event async for event in chat.follow(conversation_id)][-1][0] == "end"
+
+
+async def test_tools_are_told_live_and_in_the_history(chat: ChatClient) -> None:
+    _, events = await chat.ask('/tool echo {"text": "a result"}')
+    states = [data["state"] for name, data in events if name == "tool"]
+    assert states[-1] == "done"
+    (stored,) = (await chat.history())["messages"][-1]["tools"]
+    assert (stored["name"], stored["state"], stored["result"]) == ("echo", "done", "a result")
+
+
+async def test_conversations_are_apart_and_listed(chat: ChatClient) -> None:
+    first, _ = await chat.ask("about orchids")
+    second, _ = await chat.ask("about tides")
+    listed = (await chat.client.get(f"{chat.path}/conversations")).json()["conversations"]
+    assert [one["id"] for one in listed][:2] == [second, first]
+    assert listed[1]["title"] == "about orchids"
+    assert (await chat.history())["conversationId"] == second
+    assert (await chat.history(conversationId=first))["messages"][0]["text"] == "about orchids"
+    assert len((await chat.history(conversationId=first, limit=1))["messages"]) == 1
+
+
+async def test_an_answer_outlives_its_reader_and_others_can_join(chat: ChatClient, server: RunningServer) -> None:
+    conversation_id = await chat.begin("/slow 40")
+    async with aclosing(chat.follow(conversation_id)) as events:
+        await anext(events)
+    history = await chat.history()
+    assert (history["conversationId"], history["isAnswering"]) == (conversation_id, True)
+    assert [message["text"] for message in history["messages"]] == ["/slow 40"]
+    other = ChatClient(server, chat.path.split("/")[3])
+    joined = [event async for event in other.follow(conversation_id)]
+    assert text_of(joined).split() == [str(number) for number in range(1, 41)]
+    assert (await chat.history())["messages"][-1]["text"].endswith("40")
+
+
+async def test_stop_ends_the_answer_in_the_engine(chat: ChatClient) -> None:
+    conversation_id = await chat.begin("/slow 2000")
+    async with aclosing(chat.follow(conversation_id)) as events:
+        await anext(events)
+        assert await chat.stop(conversation_id) is True
+        rest = [event async for event in events]
+    assert rest[-1] == ("end", {"state": "stopped", "error": None})
+    assert await chat.stop(conversation_id) is False
+    sent = await chat.send("/say next", conversation_id)
+    assert sent.status_code == 202
+    assert text_of([event async for event in chat.follow(conversation_id)]) == "next"
+
+
+async def test_one_answer_at_a_time(chat: ChatClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    conversation_id = await chat.begin("/slow 2000")
+    refused = await chat.send("me too", conversation_id)
+    assert (refused.status_code, refused.json()["error"]) == (
+        409,
+        "The agent still answers the last message of this conversation",
+    )
+    monkeypatch.setattr(conversations, "MAX_ANSWERS", 1)
+    assert (await chat.send("another")).status_code == 429
+    await chat.stop(conversation_id)
+
+
+async def test_a_lost_agent_fails_the_answer(server: RunningServer, chat: ChatClient, agent: dict[str, Any]) -> None:
+    conversation_id = await chat.begin("/slow 2000")
+    async with aclosing(chat.follow(conversation_id)) as events:
+        await anext(events)
+        warden = server.roost.agents.runtimes.get_warden(agent["agentId"])
+        await warden.stop("gateway", grace=0)
+        async with asyncio.timeout(10):
+            rest = [event async for event in events]
+    assert rest[-1][1]["state"] == "failed"
+    assert rest[-1][1]["error"]
+
+
+@pytest.mark.parametrize("conversation_id", ["", "x", "../../x", "chat-1-2", "main"])
+async def test_malformed_conversation_ids(chat: ChatClient, conversation_id: str) -> None:
+    assert (
+        await chat.client.get(f"{chat.path}/messages", params={"conversationId": conversation_id})
+    ).status_code == 404
+    assert (await chat.client.get(f"{chat.path}/answer", params={"conversationId": conversation_id})).status_code == 404
+    stop = await chat.client.post(f"{chat.path}/stop", json={"conversationId": conversation_id})
+    assert stop.status_code == 404
+
+
+@pytest.mark.parametrize("body", [{}, {"text": ""}, {"text": 1}, {"text": "x", "conversationId": 1}])
+async def test_malformed_messages(chat: ChatClient, body: Any) -> None:
+    refused = await chat.client.post(f"{chat.path}/messages", json=body)
+    assert refused.status_code == 400
+    assert refused.json()["error"]
+
+
+@pytest.mark.parametrize("path", ["messages", "conversations", "answer?conversationId=chat-00000000000000000-000000"])
+async def test_strangers_read_nothing(server: RunningServer, chat: ChatClient, path: str) -> None:
+    assert (await server.client().get(f"{chat.path}/{path}")).status_code == 401
+    assert (await server.client(server.key("other")).get(f"{chat.path}/{path}")).status_code in {401, 403, 404}
+
+
+async def test_an_agent_that_does_not_run(server: RunningServer) -> None:
+    client = server.client(server.key())
+    failed = (await client.post("/v0/agents", json={"name": "fail-start"})).json()["agent"]
+    chat = ChatClient(server, failed["agentId"])
+    async with asyncio.timeout(30):
+        assert (await chat.send("hello")).status_code == 503
+        assert (await chat.client.get(f"{chat.path}/messages")).status_code == 503
