@@ -6,6 +6,7 @@ from prometheus_client import CollectorRegistry
 
 from roost.agents.hosts.model import HostIdentity
 from roost.agents.registry.repository import find_tenant_id
+from roost.agents.snapshots.model import COMMIT
 from roost.app.drivers import open_database
 from roost.app.host_identity import load_host_identity
 from roost.core.db import Database
@@ -31,6 +32,9 @@ from roost.net.resolver import SystemResolver
 from roost.settings import Settings
 from roost.storage.webhooks.model import DELIVER
 from roost.work import OperationWorker
+
+UNREPORTED_OPERATIONS = frozenset({DELIVER, COMMIT})
+"""Kinds of operations that are no events; a commit follows each snapshot, which is one."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +69,7 @@ class CoreServices:
 def build_core_services(settings: Settings) -> CoreServices:
     """Open the database, migrated, and the deployment's keys. Raises BadSettings."""
     db = open_database(settings)
-    EventRecorder(db, find_tenant_id, unreported={DELIVER})
+    EventRecorder(db, find_tenant_id, UNREPORTED_OPERATIONS)
     host = load_host_identity(settings.data)
     sealer = load_sealer(settings, db)
     api_keys, gateway_tokens = ApiKeys(db, sealer), GatewayTokens(db, sealer)

@@ -16,18 +16,10 @@ _HOLDERS = "SELECT name FROM domains WHERE status <> 'pending_ownership' GROUP B
 _HALF = "SELECT id FROM domains WHERE (holder IS NULL) <> (status = 'pending_ownership')"
 
 
-class AddressAction(Action):
-    """Changes where requests are led to, in one transaction."""
+class Replace(Action):
+    """Replaces all routes of the agent."""
 
     victims = ("server",)
-
-    def __init__(self, deployment: Deployment, chance: random.Random) -> None:
-        super().__init__(deployment, chance)
-        self._fill()  # the checks of all operations need a snapshot
-
-
-class Replace(AddressAction):
-    """Replaces all routes of the agent."""
 
     def __init__(self, deployment: Deployment, chance: random.Random) -> None:
         super().__init__(deployment, chance)
@@ -55,12 +47,14 @@ class Replace(AddressAction):
         return [{"pathPrefix": prefix, "port": _PORT, "protected": False} for prefix in sorted(prefixes)]
 
 
-class Verify(AddressAction):
+class Verify(Action):
     """Verifies one name for an agent and for a storage gateway at the same time, or removes the one that has it."""
+
+    victims = ("server",)
 
     def __init__(self, deployment: Deployment, chance: random.Random) -> None:
         super().__init__(deployment, chance)
-        gateway = self._storage("GET", "/v3/gateways")["data"]["rows"][0]["id"]
+        gateway = deployment.get("GET", "/v3/gateways")["data"]["rows"][0]["id"]
         self._folders = (f"/agents/{deployment.agent_id}/domains", f"/v3/gateways/{gateway}/custom_domain")
         self._paths: Sequence[str] = ()
         self._name = ""
@@ -70,7 +64,9 @@ class Verify(AddressAction):
         self._name = f"n{self._chance.randrange(1 << 40)}.example.com"
         body = {"customDomain": self._name, "port": _PORT, "protected": False}
         agents = self.deployment.get("POST", self._folders[0], json=body)["domain"]["id"]
-        gateways = self._storage("POST", self._folders[1], json={"domain": self._name})["data"]["custom_domain_id"]
+        gateways = self.deployment.get("POST", self._folders[1], json={"domain": self._name})["data"][
+            "custom_domain_id"
+        ]
         self._paths = (f"{self._folders[0]}/{agents}", f"{self._folders[1]}/{gateways}")
         challenge = self.deployment.get("POST", f"{self._folders[0]}/challenge", json={"customDomain": self._name})
         self.deployment.set_text(challenge["name"], challenge["value"])
@@ -95,18 +91,11 @@ class Verify(AddressAction):
         assert answer.status_code in expected, f"the edge has another owner: {answer.text}"
         assert ("ERR_ID" in answer.text) is (tuple(verified) == (("storage_gateway",),))
         for path in self._paths:
-            self.deployment.send("DELETE", path, host=_host(path))
+            self.deployment.send("DELETE", path)
         assert not self.deployment.rows("SELECT id FROM domains WHERE name = :name", name=self._name)
 
     def _verify(self, path: str) -> int:
         try:
-            return self.deployment.send("POST", f"{path}/verify", host=_host(path)).status_code
+            return self.deployment.send("POST", f"{path}/verify").status_code
         except httpx.HTTPError:  # the server was killed
             return 0
-
-    def _storage(self, method: str, path: str, **options: Any) -> Any:
-        return self.deployment.get(method, path, host=_host(path), **options)
-
-
-def _host(path: str) -> str:
-    return "api.localhost" if path.startswith("/v3") else "agents.localhost"

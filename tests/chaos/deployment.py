@@ -1,28 +1,28 @@
 """A server process with one agent in a container, whose processes can be killed and come back."""
 
-import asyncio
 import hashlib
 import json
-import multiprocessing
 import os
-import signal
 import socket
 import stat
 import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import httpx2 as httpx
 import sqlalchemy as sa
+from websockets.sync.client import ClientConnection, connect
 
 from roost.agents.hub.maintenance import read_catalogue
 from roost.agents.templates.model import Submission, TemplateSource
 from roost.agents.templates.service import TemplateService
 from roost.drivers.git.local_folder import LocalRepository
 from roost.drivers.runtime.bwrap.record import ContainerRecord, load_record
-from tests.conformance.name_server import NameServer
+from tests.chaos.side_servers import fork_facilitator, fork_name_server
 from tests.journeys.server_process import until
 from tests.server import RunningServer
 from tests.storage.server_crash import Servers
@@ -30,6 +30,8 @@ from tests.storage.server_crash import Servers
 Tree = Mapping[str, tuple[str, int, str]]
 """Kind, permissions, and the hash of a file or the target of a link, by path."""
 _QUIET_SECONDS = 90.0
+_CONNECTION: Mapping[str, Any] = {"timeout": 120, "trust_env": False, "verify": False}
+"""Loading the certificates takes 50 ms a request, and HTTP has nothing to verify."""
 _SKILL = b"---\nname: reading\ndescription: Reads\n---\n\nRead.\n"
 _MANIFEST: Mapping[str, Any] = {
     "version": 1,
@@ -68,21 +70,27 @@ class Deployment:
         self.database = database or f"sqlite:///{self.data / 'roost.db'}"
         self._engine = sa.create_engine(self.database, poolclass=sa.NullPool)
         self._servers = Servers(self.data, database, is_isolated=True)
-        self._names = folder / "names"
+        self._names, self._ledger = folder / "names", folder / "ledger"
         self._names.mkdir()
-        self._servers.environment |= {"ROOST_SNAPSHOT_DELAY": "3600", "ROOST_CATALOGUE": "true"}
-        self._servers.environment["ROOST_DNS_SERVERS"] = f"127.0.0.1:{_fork_name_server(self._names)}"
+        self._ledger.mkdir()
+        self._servers.environment |= {
+            "ROOST_SNAPSHOT_DELAY": "3600",
+            "ROOST_CATALOGUE": "true",
+            "ROOST_DNS_SERVERS": f"127.0.0.1:{fork_name_server(self._names)}",
+            "ROOST_FACILITATOR_URL": f"http://127.0.0.1:{fork_facilitator(self._ledger)}",
+        }
         self._pid, told = self._servers.start(_prepare)
         self._key: str = told["key"]
         self._token: str = told["token"]
         self.agent_id: str = told["agent"]
         self.template: str = told["template"]
-        self._port: int = told["port"]
+        self.port: int = told["port"]
+        self.shell("echo first > first")  # histories are checked, and an empty workspace has none
 
     def start(self) -> None:
         """Start the server unless it runs."""
         if not self._pid:
-            self._pid, self._port = self._servers.start()
+            self._pid, self.port = self._servers.start()
 
     def kill_server(self) -> None:
         if self._pid:
@@ -102,25 +110,40 @@ class Deployment:
     def tree(self, agent_id: str | None = None) -> Tree:
         return read_tree(self.data / "agents" / (agent_id or self.agent_id) / "workspace")
 
-    def send(self, method: str, path: str, host: str = "agents.localhost", **options: Any) -> httpx.Response:
-        """Send a request of the tenant to a path below `/v0`, or of another address."""
-        headers = {
-            "Host": f"{host}:{self._port}",
-            "Authorization": f"Bearer {self._key}",
-            **options.pop("headers", {}),
-        }
-        prefix = "" if path.startswith("/v3") else "/v0"
-        url = f"http://127.0.0.1:{self._port}{prefix}{path}"
-        return httpx.request(method, url, headers=headers, timeout=120, trust_env=False, **options)
+    def send(self, method: str, path: str, host: str | None = None, **options: Any) -> httpx.Response:
+        """Send a request of the tenant to a path below `/v0`, or of the storage API below `/v3`."""
+        is_storage = path.startswith("/v3")
+        host = host or ("api.localhost" if is_storage else "agents.localhost")
+        headers = {"Authorization": f"Bearer {self._key}", **options.pop("headers", {})}
+        return self.visit(host, path if is_storage else f"/v0{path}", method, headers=headers, **options)
+
+    def visit(self, host: str, path: str, method: str = "GET", **options: Any) -> httpx.Response:
+        """Send a request of a visitor without a credential to any address."""
+        headers = {"Host": f"{host}:{self.port}", **options.pop("headers", {})}
+        return httpx.request(method, self._url(path), headers=headers, **_CONNECTION, **options)
+
+    @contextmanager
+    def stream(self, path: str, **headers: str) -> Generator[Iterator[str]]:
+        """Give the lines of a response of the tenant as they come."""
+        headers = {"Host": f"agents.localhost:{self.port}", "Authorization": f"Bearer {self._key}", **headers}
+        with httpx.stream("GET", self._url(f"/v0{path}"), headers=headers, **_CONNECTION) as answer:
+            assert answer.status_code == 200, answer.read()
+            yield answer.iter_lines()
+
+    def open_socket(self, path: str, **query: Any) -> ClientConnection:
+        """Open a WebSocket of the tenant."""
+        sock = socket.create_connection(("127.0.0.1", self.port))
+        uri = f"ws://agents.localhost:{self.port}/v0{path}?{urlencode(query)}"
+        headers = {"Authorization": f"Bearer {self._key}"}
+        return connect(uri, sock=sock, additional_headers=headers, open_timeout=60, close_timeout=5)
 
     def set_text(self, name: str, text: str) -> None:
         """Set the TXT record of a name."""
         (self._names / f"{name}.").write_text(text)
 
-    def visit(self, host: str, path: str) -> httpx.Response:
-        """Send a request of a visitor without a credential to any address."""
-        headers = {"Host": f"{host}:{self._port}"}
-        return httpx.get(f"http://127.0.0.1:{self._port}{path}", headers=headers, timeout=120, trust_env=False)
+    def settlements(self) -> Mapping[str, str]:
+        """Return the transactions of the facilitator by nonce."""
+        return {file.name: file.read_text() for file in self._ledger.iterdir()}
 
     def get(self, method: str, path: str, **options: Any) -> Any:
         """Return the answer of a request, which succeeds."""
@@ -139,11 +162,15 @@ class Deployment:
         options: dict[str, Any] = {"files": parts, "data": {"network": "private"}}
         return self.get("POST", "/v3/files", host="uploads.localhost", **options)["data"]["cid"]
 
+    def upload(self, content: bytes, **fields: str) -> dict[str, Any]:
+        """Store a private file through the storage API, and return its record."""
+        options: dict[str, Any] = {"files": [("file", ("a.txt", content))], "data": {"network": "private", **fields}}
+        return self.get("POST", "/v3/files", host="uploads.localhost", **options)["data"]
+
     def drop_files(self) -> None:
         """Delete all files of the storage API."""
-        host = "api.localhost"
-        for file in self.get("GET", "/v3/files/private", host=host)["data"]["files"]:
-            self.get("DELETE", f"/v3/files/private/{file['id']}", host=host)
+        for file in self.get("GET", "/v3/files/private")["data"]["files"]:
+            self.get("DELETE", f"/v3/files/private/{file['id']}")
 
     def read(self, agent_id: str, path: str) -> str:
         """Read a file of a workspace."""
@@ -164,7 +191,7 @@ class Deployment:
         return done.stdout.strip()
 
     def try_git(self, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
-        url = f"http://x:{self._token}@agents.localhost:{self._port}/v0/agents/{self.agent_id}/git"
+        url = f"http://x:{self._token}@agents.localhost:{self.port}/v0/agents/{self.agent_id}/git"
         user = ("-c", "user.name=test", "-c", "user.email=test@example.com", "-c", "safe.directory=*")
         return subprocess.run(
             ["git", *user, *(url if one == "URL" else one for one in arguments)],
@@ -183,6 +210,10 @@ class Deployment:
         with self._engine.connect() as connection:
             return [tuple(row) for row in connection.execute(sa.text(query), values)]
 
+    def execute(self, statement: str, **values: Any) -> None:
+        with self._engine.begin() as connection:
+            connection.execute(sa.text(statement), values)
+
     def agents(self) -> set[str]:
         return {agent for (agent,) in self.rows("SELECT id FROM agents")}
 
@@ -193,42 +224,14 @@ class Deployment:
         except AssertionError:
             raise AssertionError(f"not at rest: {self._unsettled()}") from None
 
+    def _url(self, path: str) -> str:
+        return f"http://127.0.0.1:{self.port}{path}"
+
     def _unsettled(self) -> Sequence[Any]:
         operations = self.rows("SELECT kind, subject, state, attempts FROM operations WHERE finished_at IS NULL")
         agents = self.rows("SELECT id, state, reason FROM agents WHERE state <> 'running' OR deleted")
         without = self.agents() ^ self.containers().keys()
         return [*operations, *agents, *without]
-
-
-class _FolderNameServer(NameServer):
-    """Authority whose TXT records are files, which another process writes."""
-
-    def __init__(self, folder: Path) -> None:
-        super().__init__()
-        self._folder = folder
-
-    def datagram_received(self, data: bytes, addr: tuple[str, int]) -> None:
-        self.records = {(file.name, "TXT"): [f'"{file.read_text()}"'] for file in self._folder.iterdir()}
-        super().datagram_received(data, addr)
-
-
-def _fork_name_server(folder: Path) -> int:
-    """Serve names in a process, because a server is a fork of a process without threads; return the port."""
-    listener = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-    listener.bind(("127.0.0.1", 0))
-    listener.setblocking(False)
-
-    async def serve() -> None:
-        loop = asyncio.get_running_loop()
-        await loop.create_datagram_endpoint(lambda: _FolderNameServer(folder), sock=listener)
-        await asyncio.Event().wait()
-
-    def run() -> None:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        asyncio.run(serve())
-
-    multiprocessing.get_context("fork").Process(target=run, daemon=True).start()
-    return listener.getsockname()[1]
 
 
 async def _prepare(server: RunningServer) -> dict[str, Any]:

@@ -19,7 +19,11 @@ from tests.chaos.actions import Action, Fork, Push, Reset, Sync
 from tests.chaos.address_actions import Replace, Verify
 from tests.chaos.audit import check_content, check_history, check_library, check_remains, check_repositories
 from tests.chaos.deployment import Deployment
+from tests.chaos.event_audit import check_events
 from tests.chaos.library_actions import Attach, FromTemplate, Install, Publish, Register
+from tests.chaos.session_actions import SignIn, SignOut
+from tests.chaos.storage_actions import Pay, Price, Vectorize
+from tests.chaos.stream_actions import Chat, Command, Follow, Terminal
 from tests.storage.crash import forked
 
 ACTIONS: Mapping[str, type[Action]] = {
@@ -34,6 +38,15 @@ ACTIONS: Mapping[str, type[Action]] = {
     "template": FromTemplate,
     "replace": Replace,
     "verify": Verify,
+    "price": Price,
+    "pay": Pay,
+    "vectorize": Vectorize,
+    "follow": Follow,
+    "sign_in": SignIn,
+    "sign_out": SignOut,
+    "chat": Chat,
+    "command": Command,
+    "terminal": Terminal,
 }
 _AUDIT_EVERY = 10
 _STAGED_SECONDS = 0.06
@@ -98,6 +111,7 @@ def _interrupt(deployment: Deployment, action: Action, victim: str, chance: rand
     deployment.settle()
     check_remains(deployment)
     check_library(deployment)
+    check_events(deployment)
     action.check()
     check_history(deployment, deployment.agent_id)
     return is_under_way
@@ -114,6 +128,7 @@ def _audit(deployment: Deployment) -> None:
     deployment.settle()
     check_remains(deployment)
     check_library(deployment)
+    check_events(deployment)
     check_repositories(deployment)
     child = forked(lambda: asyncio.run(check_content(deployment.database, deployment.data / "blobs")))
     assert os.waitpid(child, 0)[1] == 0, "see the error above"

@@ -109,8 +109,9 @@ async def test_an_agent_is_followed_from_its_start_to_its_end(server: RunningSer
     await client.delete(path)
     async with stream(client, params={"after": "0"}) as lines:
         seen = list[dict[str, Any]]()
-        while not seen or seen[-1]["type"] != "agent.deleted":
+        while not seen or (seen[-1]["data"].get("kind"), seen[-1]["data"].get("state")) != ("agent.delete", "done"):
             seen += await receive(lines, 1)
+    assert [one["type"] for one in seen].count("agent.deleted") == 1
     assert [one["id"] for one in seen] == [str(number) for number in range(1, len(seen) + 1)]
     assert "very secret" not in json.dumps(seen)
     assert made["gatewayToken"] not in json.dumps(seen)

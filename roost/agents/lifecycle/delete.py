@@ -1,7 +1,6 @@
 """Deletion: hides the agent and revokes its token at once; an operation removes container, files and repository."""
 
 import contextlib
-from typing import Any
 
 from sqlalchemy import Connection
 
@@ -21,7 +20,7 @@ from roost.core.problem import Problem, ServiceUnavailable
 from roost.drivers.git.contract import GitRepositories
 from roost.drivers.runtime.contract import Runtime
 from roost.identity.gateway_tokens import GatewayTokens
-from roost.work import ClaimedOperation, OperationState, OperationWorker
+from roost.work import ClaimedOperation, OperationState, OperationWorker, Settlement
 
 _TIMEOUT_SECONDS = 60.0
 
@@ -78,7 +77,7 @@ class DeleteWorkflow:
         if operation.state is not OperationState.DONE:
             raise AgentDeleteFailed
 
-    async def handle(self, operation: ClaimedOperation) -> dict[str, Any]:
+    async def handle(self, operation: ClaimedOperation) -> Settlement:
         """Handle `agent.delete`, idempotently; raises ServiceUnavailable for another attempt."""
         await self._relays.close(operation.subject)
         try:
@@ -86,5 +85,8 @@ class DeleteWorkflow:
             await self._git.delete(operation.subject)
         except Problem as problem:
             raise ServiceUnavailable(problem.message) from problem
-        await operation.guard(lambda connection: self._agents.purge(connection, operation.subject))
-        return {}
+        return Settlement(lambda connection: self._finish(connection, operation))
+
+    def _finish(self, connection: Connection, operation: ClaimedOperation) -> None:
+        work.finish_operation(connection, operation, {})
+        self._agents.purge(connection, operation.subject)

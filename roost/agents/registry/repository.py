@@ -11,7 +11,7 @@ from roost.agents.registry.errors import AgentLimitReached, AgentNotFound, Agent
 from roost.agents.registry.last_uses import LastUses
 from roost.agents.registry.model import REASON_LIMIT, SERVER_REMOVED, TRANSITIONS, Agent, AgentProfile, AgentState
 from roost.core import clock, ids
-from roost.core.db import Database, DataChange, record_change
+from roost.core.db import Database, DataChange, assign_tenant, record_change
 from roost.core.log import redact_credentials
 from roost.core.sanitize import sanitize_lines
 from roost.core.seal import Sealer, UnsealFailed
@@ -139,7 +139,9 @@ class AgentRepository:
             self.ports.release(connection, agent_id)
 
     def purge(self, connection: Connection, agent_id: str) -> None:
-        """Delete the row of an agent after all its other data."""
+        """Delete the row of an agent after all its other data; the transaction has recorded its last changes."""
+        if (tenant_id := find_tenant_id(connection, agent_id)) is not None:
+            assign_tenant(connection, agent_id, tenant_id)
         store.delete_agent(connection, agent_id)
         self._tokens.pop(agent_id, None)
 

@@ -2,7 +2,7 @@
 
 from sqlalchemy import Connection
 
-from roost.core.db.changes import DataChange, record_change, take_changes
+from roost.core.db.changes import DataChange, assign_tenant, record_change, take_changes
 from roost.core.db.database import Database, metadata, publish_on_commit, write_change
 from roost.core.db.insert import insert_many, insert_or_ignore, update_or_ignore
 from roost.core.db.paging import page_by_creation
@@ -18,6 +18,7 @@ __all__ = [
     "JsonText",
     "PreparedQuery",
     "UtcTime",
+    "assign_tenant",
     "insert_many",
     "insert_or_ignore",
     "metadata",

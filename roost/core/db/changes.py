@@ -5,7 +5,7 @@ Code that changes what clients follow records it here, in the same transaction. 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sqlalchemy import Connection
@@ -44,3 +44,11 @@ def take_changes(connection: Connection) -> Sequence[DataChange]:
     """Return the changes of the transaction, each once."""
     changes, connection.info[CHANGES] = connection.info.get(CHANGES, []), []
     return changes
+
+
+def assign_tenant(connection: Connection, agent_id: str, tenant_id: str) -> None:
+    """Name the tenant in the transaction's changes of an agent, before its row, which tells the tenant, is deleted."""
+    changes: Sequence[DataChange] = connection.info.get(CHANGES, [])
+    connection.info[CHANGES] = [
+        replace(change, tenant_id=tenant_id) if change.agent_id == agent_id else change for change in changes
+    ]

@@ -3,7 +3,7 @@
 import pytest
 from sqlalchemy import Connection
 
-from roost.core.db import Database, DataChange, record_change, take_changes, write_change
+from roost.core.db import Database, DataChange, assign_tenant, record_change, take_changes, write_change
 from roost.core.problem import ServiceUnavailable
 
 CHANGE = DataChange("agent", "changed", "a", "t")
@@ -34,3 +34,17 @@ async def test_a_change_outside_of_the_database_stands_without_it(database: Data
     await write_change(database, CHANGE)
     with pytest.raises(ServiceUnavailable):
         await database.write(lambda _: None)
+
+
+async def test_changes_of_an_agent_get_its_tenant_before_it_is_gone(database: Database) -> None:
+    taken: list[DataChange] = []
+    database.add_commit_hook(lambda connection: taken.extend(take_changes(connection)))
+
+    def delete(connection: Connection) -> None:
+        assign_tenant(connection, "ada", "t")  # without a change before
+        for agent_id in ("ada", "bob"):
+            record_change(connection, DataChange("operation", "changed", agent_id, agent_id=agent_id))
+        assign_tenant(connection, "ada", "t")
+
+    await database.write(delete)
+    assert [(change.id, change.tenant_id) for change in taken] == [("ada", "t"), ("bob", None)]
