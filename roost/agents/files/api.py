@@ -79,7 +79,7 @@ async def download_workspace_file(_: AgentCaller, opened: Annotated[OpenedFile, 
 @router.get("/watch", response_class=Response, responses={200: {"content": _EVENTS}})
 async def watch_workspace_files(visit: AgentVisit, agent_id: AgentId, files: Service) -> Response:
     """Stream the paths that change, as server-sent events, until the credential becomes invalid."""
-    headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
+    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
     return DuplexResponse(lambda _: encode_changes(visit, files.watch(agent_id)), "text/event-stream", headers)
 
 
