@@ -40,6 +40,9 @@ whenSignedOut(() => {
   void router.invalidate();
 });
 
+// A page that the browser kept whole may show what was there before a sign-out in another window.
+addEventListener('pageshow', ({ persisted }) => persisted && location.reload());
+
 createRoot(document.getElementById('root')!).render(
   <StrictMode>
     <LanguageProvider>

@@ -20,7 +20,7 @@ from roost.web.websocket import MessageSchema, serve_texts
 Service = Annotated[EventService, Depends(provide_service(EventService))]
 Socket = Annotated[WebSocket, MessageSchema(schemas.EventRecord)]
 _EVENTS = {"text/event-stream": {"schema": {"description": "Server-sent events, each with an `EventRecord`."}}}
-_HEADERS = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
+_HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 router = APIRouter(tags=["events"])
 
 

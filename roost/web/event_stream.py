@@ -15,7 +15,7 @@ Item = TypeVar("Item")
 
 KEEPALIVE_SECONDS = 15.0
 _KEEPALIVE = b": open\n\n"
-_HEADERS = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
+_HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
 
 def describe_events(text: str = "Server-sent events with JSON objects as data.") -> dict[str, Any]:

@@ -99,6 +99,9 @@ class _RequestState:
             self.status = message.get("status", 101)
             own = (b"x-request-id", self.request_id.encode())
             message["headers"] = [*message.get("headers", ()), *SECURITY_HEADERS, own]
+            if self._scope.get("state", {}).get("session_cookie") is not None:
+                # Browsers and caches may keep what depends on a cookie (RFC 9111, 4.2.2), and show it after a sign-out.
+                MutableHeaders(scope=message).setdefault("Cache-Control", "no-store")
             if rule_of(self._scope).family is UrlFamily.STORAGE:
                 self._add_explicit_headers(MutableHeaders(scope=message))
         else:

@@ -1,5 +1,6 @@
 """The session cookie at every kind of host: it counts at the dashboard's alone, and no program of an agent gets it."""
 
+from collections import Counter
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import httpx2 as httpx
 import pytest
 
 from roost.drivers.runtime.fake import FakeRuntime
+from tests.contract.endpoints import routes
 from tests.contract.hosts import GATEWAY_KINDS, HANDSHAKE, KINDS, PROGRAM_KINDS, Estate, running_estate
 from tests.contract.test_agent_ports import ADDRESS, free_range
 from tests.contract.test_sessions import Browser
@@ -43,6 +45,23 @@ async def test_the_session_counts_at_the_loopback_names(estate: Estate) -> None:
     for line in (f"Authorization: Bearer {token}", f"Authorization: Basic {token}"):
         assert (await estate.ask(site, "GET {path}", line, token=None)).status == 401, line
     assert (await estate.ask(site, f"GET {{path}}?token={token}", token=None)).status == 401
+
+
+async def test_no_cache_keeps_what_a_session_reads(estate: Estate) -> None:
+    """A cookie does not keep caches from storing a response, as `Authorization` does (RFC 9111, 3.5)."""
+    cookie, _ = await sign_in(estate)
+    site, found = estate.sites["local"], Counter[str | None]()
+    for (method, path), row in routes().items():
+        called = path.replace("{agentId}", estate.agent["agentId"]).replace("{network}", "private")
+        is_stream = path.endswith(("/events", "/watch"))
+        if method == "GET" and row["credentials"] and "{" not in called and not is_stream:
+            reply = await estate.ask(site, "GET {path}", f"Cookie: {cookie}", path=called, token=None)
+            found[reply["cache-control"]] += 1
+    assert found.pop("no-store") > 60
+    assert found == {}
+    for path in ("/v0/events", f"/v0/agents/{estate.agent['agentId']}/files/watch"):
+        stream = await estate.ask(site, "HEAD {path}", f"Cookie: {cookie}", path=path, token=None)
+        assert stream["cache-control"] == "no-store"
 
 
 @pytest.mark.parametrize("kind", OTHER_KINDS)

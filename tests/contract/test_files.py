@@ -295,7 +295,7 @@ async def test_changes_are_streamed(files: httpx.AsyncClient) -> None:
 async def test_a_head_of_a_stream_ends(files: httpx.AsyncClient) -> None:
     async with asyncio.timeout(10):
         head = await files.head("/v0/files/watch")
-    assert (head.status_code, head.headers["cache-control"]) == (200, "no-cache")
+    assert (head.status_code, head.headers["cache-control"]) == (200, "no-store")
 
 
 async def test_a_watch_is_refused_before_it_begins(server: RunningServer, agent: dict[str, Any]) -> None:

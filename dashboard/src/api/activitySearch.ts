@@ -8,10 +8,10 @@ export interface ActivityFilter {
 
 export const isKind = (value: unknown): value is Kind => KINDS.some((kind) => kind === value);
 
-/** Return the filter of an address. */
+/** Return the filter of an address. The router keeps parameters of the address that are left out here. */
 export function readActivitySearch(search: Record<string, unknown>): ActivityFilter {
   return {
-    ...(isKind(search.kind) && { kind: search.kind }),
-    ...(typeof search.agent === 'string' && { agent: search.agent }),
+    kind: isKind(search.kind) ? search.kind : undefined,
+    agent: typeof search.agent === 'string' ? search.agent : undefined,
   };
 }

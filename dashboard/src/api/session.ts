@@ -12,6 +12,7 @@ export interface Session {
   readonly csrfToken: string;
   readonly expiresAt: string;
 }
+const STORED_UPLOAD = 'tus::';
 export type Credential = { readonly code: string } | { readonly key: string };
 
 async function accept(response: Response): Promise<Session> {
@@ -45,9 +46,12 @@ export async function signIn(credential: Credential): Promise<Session> {
   );
 }
 
+/** End the session, and remove what this browser stores of it: names of unfinished uploads, terminals. */
 export async function signOut(): Promise<void> {
   await sendTo('/v0/session', { method: 'DELETE' });
   setCsrfToken(null);
+  sessionStorage.clear();
+  for (const key of Object.keys(localStorage)) if (key.startsWith(STORED_UPLOAD)) localStorage.removeItem(key);
 }
 
 const RANKS: Record<Role, number> = { viewer: 0, editor: 1, owner: 2 };

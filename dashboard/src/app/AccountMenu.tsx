@@ -67,5 +67,6 @@ function useSignOut(): () => Promise<void> {
     queries.clear();
     queries.setQueryData(sessionQuery.queryKey, null);
     await navigate({ to: '/login' });
+    location.reload(); // whatever else is in memory, too: uploads, texts that can be restored
   };
 }

@@ -14,22 +14,16 @@ import type { Network } from '../api/storage';
 import { PERIODS, type Period } from '../api/usage';
 import { Skeleton } from '../components/Skeleton';
 import { Shell } from './Shell';
+import { safePath } from './safePath';
 import { PageNotFound, PageProblem } from './problems';
 
 const root = createRootRouteWithContext<{ queries: QueryClient }>()({ component: Outlet });
 
-/** Return the path to open after sign-in, from the address. Paths of this server only. */
-export function safePath(path: unknown): string | undefined {
-  return typeof path === 'string' && /^\/(?![/\\])/.test(path) ? path : undefined;
-}
-
 const login = createRoute({
   getParentRoute: () => root,
   path: '/login',
-  validateSearch: (search): { next?: string } => {
-    const next = safePath(search.next);
-    return next === undefined ? {} : { next };
-  },
+  // The router keeps parameters that are left out here as they are in the address.
+  validateSearch: (search): { next?: string } => ({ next: safePath(search.next) }),
   component: lazyRouteComponent(() => import('../pages/login/login'), 'LoginPage'),
 });
 
@@ -90,8 +84,8 @@ const keys = createRoute({
 /** Return the network and group of an address. */
 function readFileSearch(search: Record<string, unknown>): { network?: Network; group?: string } {
   return {
-    ...(search.network === 'public' && { network: 'public' }),
-    ...(typeof search.group === 'string' && { group: search.group }),
+    network: search.network === 'public' ? 'public' : undefined,
+    group: typeof search.group === 'string' ? search.group : undefined,
   };
 }
 
@@ -112,7 +106,7 @@ const files = createRoute({
 const groups = createRoute({
   getParentRoute: () => storage,
   path: '/groups',
-  validateSearch: (search): { network?: Network } => (search.network === 'public' ? { network: 'public' } : {}),
+  validateSearch: (search): { network?: Network } => ({ network: search.network === 'public' ? 'public' : undefined }),
   component: lazyRouteComponent(() => import('../pages/storage/groups'), 'StorageGroupsPage'),
 });
 const gateways = createRoute({
@@ -216,8 +210,7 @@ const terminal = createRoute({
 
 /** Return the number of days of an address. */
 function readUsageSearch(search: Record<string, unknown>): { days?: Period } {
-  const days = PERIODS.find((period) => period === Number(search.days));
-  return days === undefined ? {} : { days };
+  return { days: PERIODS.find((period) => period === Number(search.days)) };
 }
 
 const agentUsage = createRoute({

@@ -1,5 +1,5 @@
 import { useQueryClient } from '@tanstack/react-query';
-import { getRouteApi, useRouter } from '@tanstack/react-router';
+import { getRouteApi } from '@tanstack/react-router';
 import { useEffect, useState, type SyntheticEvent } from 'react';
 
 import { sessionQuery, signIn, type Credential, type Session } from '../../api/session';
@@ -91,16 +91,15 @@ export function LoginPage() {
   );
 }
 
-/** Return the function that makes a session and opens the page that was asked for. */
+/**
+ * Return the function that makes a session and opens the page that was asked for. It is loaded anew: uploads and
+ * conversations of the last session in this window are in memory, and may be another person's.
+ */
 function useSignIn(): (credential: Credential) => Promise<void> {
-  const queries = useQueryClient();
-  const router = useRouter();
   const { next } = route.useSearch();
   return async (credential) => {
-    const session = await signIn(credential);
-    queries.clear();
-    queries.setQueryData(sessionQuery.queryKey, session);
-    router.history.replace(next ?? '/');
+    await signIn(credential);
+    location.replace(next ?? '/');
   };
 }
 
