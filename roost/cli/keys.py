@@ -39,7 +39,6 @@ commands = typer.Typer(help="Manage API keys, the JWTs of a tenant.", no_args_is
 Tenant = Annotated[str | None, typer.Option(help=f"The tenant's name (default: {DEFAULT_TENANT}).")]
 _COLUMNS = ("id", "name", "scopes", "expiresAt", "revoked")
 _PATH = "/v3/pinata/keys"
-_PAGE_SIZE = 100
 
 
 @commands.command()
@@ -138,12 +137,13 @@ def _refuse_local_options(server: ServerSession, options: Mapping[str, object]) 
 
 def _fetch_keys(server: ServerSession) -> Iterator[dict[str, Any]]:
     """Yield the keys of the caller's tenant, with their scopes as they are listed on the server's machine."""
-    offset, count = 0, 1
-    while offset < count:
-        page = server.call("GET", f"{_PATH}?offset={offset}")
+    offset = 0
+    while (page := server.call("GET", f"{_PATH}?offset={offset}"))["keys"]:
         for key in page["keys"]:
             yield {**key, "scopes": key["scopes"]["resources"]}
-        offset, count = offset + _PAGE_SIZE, page["count"]
+        offset += len(page["keys"])
+        if offset >= page["count"]:
+            return
 
 
 @contextmanager

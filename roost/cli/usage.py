@@ -7,12 +7,12 @@ from urllib.parse import urlencode
 
 import typer
 
+from roost.agents.usage.model import DAYS_LIMIT, DEFAULT_DAYS
 from roost.cli.client import Data, load_session
 from roost.cli.output import Output, OutputFormat, print_line, print_record, print_rows
 from roost.core import clock
 
 _COLUMNS = ("requests", "promptTokens", "completionTokens")
-_DAYS_LIMIT = 366
 
 
 class UsageGroup(StrEnum):
@@ -25,7 +25,7 @@ def print_usage(
     agent: Annotated[
         str | None, typer.Argument(metavar="AGENT", help="The agent's name or id; all agents without it.")
     ] = None,
-    days: Annotated[int, typer.Option(min=1, max=_DAYS_LIMIT, help="The last days, with today (UTC).")] = 30,
+    days: Annotated[int, typer.Option(min=1, max=DAYS_LIMIT, help="The last days, with today (UTC).")] = DEFAULT_DAYS,
     by: Annotated[UsageGroup, typer.Option(help="What to sum by.")] = UsageGroup.DAY,
     data: Data = None,
     output: Output = OutputFormat.TABLE,

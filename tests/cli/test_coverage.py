@@ -1,7 +1,13 @@
 """Every operation of the APIs has a command, or a reason in this table why it has none."""
 
+import inspect
 from collections.abc import Mapping
+from types import CodeType, FunctionType
 
+import pytest
+
+from roost.cli import output
+from roost.cli.output import OutputFormat
 from roost.hosts.application import create_bare_application
 from roost.hosts.routes import route_table
 from tests.cli.test_main import ALL
@@ -245,8 +251,29 @@ def test_the_commands_of_the_table_exist() -> None:
     assert {command for rows in COMMANDS.values() for command in rows} <= {" ".join(path) for path in ALL}
 
 
-def test_every_command_that_prints_records_has_all_formats() -> None:
-    for path, command in ALL.items():
-        for parameter in command.params:
-            if parameter.name == "output":
-                assert {"table", "json", "yaml"} == {one.value for one in type(parameter.default)}, path
+PRINTERS = {output.print_document, output.print_message, output.print_record, output.print_rows}
+
+
+def find_calls(function: FunctionType, found: set[FunctionType]) -> None:
+    """Add a function and those of the command line that it uses, also indirectly."""
+    if function in found or not function.__module__.startswith("roost.cli"):
+        return
+    found.add(function)
+    codes = [function.__code__]
+    for code in codes:
+        codes += [one for one in code.co_consts if isinstance(one, CodeType)]
+        for name in code.co_names:
+            if isinstance(used := function.__globals__.get(name), FunctionType):
+                find_calls(used, found)
+
+
+VERBS = {path: command for path, command in ALL.items() if not hasattr(command, "commands")}
+
+
+@pytest.mark.parametrize("path", VERBS, ids=" ".join)
+def test_every_command_that_prints_records_has_all_formats(path: tuple[str, ...]) -> None:
+    calls: set[FunctionType] = set()
+    find_calls(inspect.unwrap(VERBS[path].callback), calls)
+    formats = [{*parameter.default.__class__} for parameter in VERBS[path].params if parameter.name == "output"]
+    choices = [one for one in formats if OutputFormat.TABLE in one]
+    assert choices == ([{OutputFormat.TABLE, OutputFormat.JSON, OutputFormat.YAML}] if calls & PRINTERS else [])

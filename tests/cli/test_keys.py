@@ -90,8 +90,8 @@ def test_keys_of_a_server_elsewhere(server: FakeServer) -> None:
     ]
     server.answers |= {
         "POST /v3/pinata/keys": (200, {"JWT": "a.b.c", "pinata_api_key": "h", "pinata_api_secret": "s"}),
-        "GET /v3/pinata/keys?offset=0": (200, {"keys": rows[:1], "count": 101}),
-        "GET /v3/pinata/keys?offset=100": (200, {"keys": rows[1:], "count": 101}),
+        "GET /v3/pinata/keys?offset=0": (200, {"keys": rows[:1], "count": 2}),
+        "GET /v3/pinata/keys?offset=1": (200, {"keys": rows[1:], "count": 2}),
         "DELETE /v3/pinata/keys/k1": (200, "Revoked"),
     }
     assert server.run("keys", "create", "--name", "ci", "--scope", "org:read").stdout == "a.b.c\n"

@@ -22,6 +22,7 @@ JSON = {"Content-Type": "application/json"}
 USED = {"error": "This sign-in link was used or has expired; run `roost dashboard` for a new one"}
 NO_CSRF = {"error": "The X-CSRF-Token header is missing or not that of this session"}
 FOREIGN = {"error": "Cross-site request refused"}
+SIGNED_OUT = {"session": None}
 
 
 class Browser:
@@ -125,7 +126,8 @@ async def test_malformed_sign_ins(server: RunningServer, key: str) -> None:
         assert key not in answer.text
     for body in ({"code": "rst_login_" + "0" * 64}, {"key": "no.j.wt"}, {"key": key[:-3]}):
         assert (await Browser(server).sign_in(body)).status_code in {400, 401}, body
-    assert (await Browser(server).http.get("/v0/session")).status_code == 401
+    nobody = await Browser(server).http.get("/v0/session")
+    assert (nobody.status_code, nobody.json(), nobody.headers["cache-control"]) == (200, SIGNED_OUT, "no-store")
     assert (await Browser(server).http.delete("/v0/session")).status_code == 401
     lone = await Browser(server).http.post("/v0/session", content=b'{"code": "\\ud800"}', headers=JSON)
     assert lone.status_code == 400
@@ -139,7 +141,7 @@ async def test_signing_in_replaces_the_session(server: RunningServer, key: str) 
     old = browser.http.headers["Cookie"]
     assert (await browser.sign_in({"code": await new_code(server, key)})).status_code == 200
     assert browser.http.headers["Cookie"] != old
-    assert (await Browser(server).http.get("/v0/session", headers={"Cookie": old})).status_code == 401
+    assert (await Browser(server).http.get("/v0/session", headers={"Cookie": old})).json() == SIGNED_OUT
     planted = Browser(server)
     planted.http.headers["Cookie"] = "roost_session=rst_session_" + "0" * 64
     assert (await planted.sign_in({"code": await new_code(server, key)})).status_code == 200
@@ -150,7 +152,7 @@ async def test_two_cookies_of_the_name_open_nothing(server: RunningServer, key: 
     """A page of another host below the domain may have set the other one."""
     one, two = await signed_in(server, key), await signed_in(server, key)
     both = f"{one.http.headers['Cookie']}; {two.http.headers['Cookie']}"
-    assert (await Browser(server).http.get("/v0/session", headers={"Cookie": both})).status_code == 401
+    assert (await Browser(server).http.get("/v0/session", headers={"Cookie": both})).json() == SIGNED_OUT
 
 
 async def test_changes_need_the_csrf_token(server: RunningServer, key: str) -> None:
@@ -161,7 +163,7 @@ async def test_changes_need_the_csrf_token(server: RunningServer, key: str) -> N
             answer = await browser.http.request(method, path, headers=headers)
             assert answer.status_code == 403, (token, path)
         assert (await browser.http.delete("/v0/session", headers=headers)).json() == NO_CSRF
-    assert (await browser.send("GET", "/v0/session")).status_code == 200
+    assert (await browser.send("GET", "/v0/session")).json() != SIGNED_OUT
 
 
 FOREIGN_PAGES = (
@@ -196,7 +198,7 @@ async def test_signing_out(server: RunningServer, key: str) -> None:
     answer = await browser.send("DELETE", "/v0/session")
     assert (answer.status_code, answer.content) == (204, b"")
     assert answer.headers["set-cookie"] == "roost_session=; Path=/; Max-Age=0; HttpOnly; SameSite=Strict"
-    assert (await browser.send("GET", "/v0/session")).status_code == 401
+    assert (await browser.send("GET", "/v0/session")).json() == SIGNED_OUT
     assert (await browser.send("GET", "/v3/files/private")).status_code == 401
 
 
@@ -207,7 +209,7 @@ async def test_a_session_ends_with_its_key(server: RunningServer, tenant: str, k
     newest = keys[0]["key"]
     assert (await server.client(key, "api.localhost").delete(f"/v3/pinata/keys/{newest}")).status_code == 200
     async with asyncio.timeout(1):
-        while (await browser.send("GET", "/v0/session")).status_code != 401:
+        while (await browser.send("GET", "/v0/session")).json() != SIGNED_OUT:
             await asyncio.sleep(0.05)
     assert (await Browser(server).sign_in({"code": code})).json() == USED
 
@@ -225,10 +227,10 @@ async def test_a_session_ends_with_time(server: RunningServer, key: str, monkeyp
     assert (await Browser(server).sign_in({"code": late_code})).json() == USED
     for hours in range(11, 160, 11):
         move_clock(hours=hours)
-        assert (await browser.send("GET", "/v0/session")).status_code == 200, hours
-    assert (await idle.send("GET", "/v0/session")).status_code == 401
+        assert (await browser.send("GET", "/v0/session")).json() != SIGNED_OUT, hours
+    assert (await idle.send("GET", "/v0/session")).json() == SIGNED_OUT
     move_clock(days=7, minutes=1)
-    assert (await browser.send("GET", "/v0/session")).status_code == 401
+    assert (await browser.send("GET", "/v0/session")).json() == SIGNED_OUT
 
 
 async def test_a_new_session_ends_the_least_used(server: RunningServer, key: str) -> None:
@@ -239,8 +241,8 @@ async def test_a_new_session_ends_the_least_used(server: RunningServer, key: str
     await first.sign_in({"key": key})
     for _ in range(SESSION_LIMIT - 1):
         assert (await Browser(server).sign_in({"key": key})).status_code == 200
-    assert (await second.send("GET", "/v0/session")).status_code == 401
-    assert (await first.send("GET", "/v0/session")).status_code == 200
+    assert (await second.send("GET", "/v0/session")).json() == SIGNED_OUT
+    assert (await first.send("GET", "/v0/session")).json() != SIGNED_OUT
 
 
 @pytest.fixture(scope="module")

@@ -247,7 +247,8 @@ async def signed_in(browser: Browser, place: Neighbourhood) -> AsyncIterator[tup
 
 
 async def is_signed_in(page: Page) -> bool:
-    return await page.evaluate("fetch('/v0/session').then((answer) => answer.status)") == 200
+    session = "fetch('/v0/session').then((answer) => answer.json()).then(({session}) => session)"
+    return await page.evaluate(session) is not None
 
 
 async def attack(browser: Browser, place: Neighbourhood, kind: str) -> None:

@@ -1,7 +1,6 @@
 import { queryOptions } from '@tanstack/react-query';
 
 import { sendTo, setCsrfToken } from './client';
-import { ApiError } from './errors';
 
 export type Role = 'owner' | 'editor' | 'viewer';
 export interface Session {
@@ -15,9 +14,9 @@ export interface Session {
 const STORED_UPLOAD = 'tus::';
 export type Credential = { readonly code: string } | { readonly key: string };
 
-async function accept(response: Response): Promise<Session> {
-  const { session } = (await response.json()) as { session: Session };
-  setCsrfToken(session.csrfToken);
+async function accept<Found extends Session | null>(response: Response): Promise<Found> {
+  const { session } = (await response.json()) as { session: Found };
+  setCsrfToken(session?.csrfToken ?? null);
   return session;
 }
 
@@ -26,14 +25,7 @@ export const sessionQuery = queryOptions({
   queryKey: ['session'],
   staleTime: Infinity,
   retry: false,
-  queryFn: async (): Promise<Session | null> => {
-    try {
-      return await accept(await sendTo('/v0/session'));
-    } catch (error) {
-      if (error instanceof ApiError && error.status === 401) return null;
-      throw error;
-    }
-  },
+  queryFn: async () => accept<Session | null>(await sendTo('/v0/session')),
 });
 
 export async function signIn(credential: Credential): Promise<Session> {

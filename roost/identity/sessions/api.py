@@ -8,6 +8,7 @@ from roost.identity.auth_request import AuthRequest, auth_request_of
 from roost.identity.authenticator import ServiceCaller
 from roost.identity.caller import Caller
 from roost.identity.credentials import ended_session_headers, session_headers
+from roost.identity.errors import Unauthorised
 from roost.identity.same_origin import check_same_origin
 from roost.identity.sessions import schemas
 from roost.identity.sessions.service import BrowserSessions
@@ -32,6 +33,16 @@ async def session_caller(
     return await authenticator.authenticate(auth_request_of(request))
 
 
+async def find_session_caller(
+    request: Request, authenticator: Annotated[SessionAuthenticator, Depends(provide_service(SessionAuthenticator))]
+) -> Caller | None:
+    """Return the caller of the browser's session, None without one that is valid. Raises ForeignOrigin."""
+    try:
+        return await authenticator.find_caller(auth_request_of(request))
+    except Unauthorised:
+        return None
+
+
 OwnPage = Annotated[AuthRequest, Depends(own_page)]
 SessionCaller = Annotated[Caller, Depends(session_caller)]
 
@@ -53,11 +64,14 @@ async def open_session(
     return schemas.session_response(started.detail)
 
 
-@router.get("", responses=_ELSEWHERE)
-async def show_session(caller: SessionCaller, sessions: Service, response: Response) -> schemas.SessionResponse:
-    """Return the browser's session."""
+@router.get("", responses={**_ELSEWHERE, 403: {}, 503: {}})
+async def show_session(
+    caller: Annotated[Caller | None, Depends(find_session_caller)], sessions: Service, response: Response
+) -> schemas.PresentSessionResponse:
+    """Return the browser's session; null, and no error, if it is not signed in."""
     response.headers["Cache-Control"] = "no-store"
-    return schemas.session_response(await sessions.describe(caller))
+    detail = None if caller is None else await sessions.describe(caller)
+    return schemas.present_session_response(detail)
 
 
 @router.delete("", status_code=204, responses=_ELSEWHERE)

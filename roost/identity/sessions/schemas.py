@@ -59,9 +59,22 @@ class SessionResponse(ApiSchema):
     session: SessionRecord
 
 
+class PresentSessionResponse(ApiSchema):
+    session: SessionRecord | None
+    """Null if the browser is not signed in."""
+
+
 def session_response(detail: SessionDetail) -> SessionResponse:
+    return SessionResponse(session=_session_record(detail))
+
+
+def present_session_response(detail: SessionDetail | None) -> PresentSessionResponse:
+    return PresentSessionResponse(session=None if detail is None else _session_record(detail))
+
+
+def _session_record(detail: SessionDetail) -> SessionRecord:
     tenant = SessionTenantRecord(id=detail.tenant.id, name=detail.tenant.name)
-    record = SessionRecord(
+    return SessionRecord(
         tenant=tenant,
         role=detail.role,
         plan=detail.tenant.plan,
@@ -69,7 +82,6 @@ def session_response(detail: SessionDetail) -> SessionResponse:
         csrf_token=detail.csrf_token,
         expires_at=detail.expires_at,
     )
-    return SessionResponse(session=record)
 
 
 def link_record(link: IssuedLink) -> SessionLinkRecord:

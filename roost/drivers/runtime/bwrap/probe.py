@@ -27,6 +27,10 @@ from roost.drivers.runtime.warden_client import WardenClient
 
 _TIMEOUT_SECONDS = 10.0
 _NOT_JOINED = "the container did not join its group"
+_AS_ROOT = (
+    "the server runs as root, to give each agent its own user; started as another user with a new data folder, it "
+    "needs no root, but agents share that user"
+)
 _NAMESPACES = ("user", "pid", "net", "ipc", "uts", "mnt")
 
 # Runs in the container. TIOCSTI without a terminal is ENOTTY, unless the seccomp filter returns EPERM first.
@@ -126,8 +130,13 @@ def _limits(facts: Mapping[str, Any], joined: bool) -> Sequence[Enforcement]:
 def _users() -> Sequence[Enforcement]:
     root = os.geteuid() == 0
     return [
-        _enforcement("own-uid", root, "one host user for each agent", "only root can give each agent its own user"),
-        _enforcement("rootless", not root, "neither server nor containers are root", "the server runs as root"),
+        _enforcement(
+            "own-uid",
+            root,
+            "one host user for each agent",
+            "agents share the server's user; run as root, it gives each its own",
+        ),
+        _enforcement("rootless", not root, "neither server nor containers are root", _AS_ROOT),
     ]
 
 

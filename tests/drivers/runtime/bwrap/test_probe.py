@@ -27,6 +27,9 @@ async def test_the_probe_reports_enforced_restrictions(tmp_path: Path) -> None:
     usable = {controller.name for controller in get_controllers().usable}
     assert ("memory" in enforced) == ("memory" in usable)
     assert ("own-uid" in enforced) == AS_ROOT != ("rootless" in enforced)
+    reasons = {item.name: item.reason for item in capabilities.enforcement if not item.enforced}
+    assert "run as root" in reasons.get("own-uid", "run as root")
+    assert "started as another user" in reasons.get("rootless", "started as another user")
     assert "disk-quota" not in enforced
     assert all(item.reason for item in capabilities.enforcement)
     assert not list((tmp_path / "data/agents").iterdir())
