@@ -78,7 +78,9 @@ async def test_the_first_message_is_shown_as_it_comes(
         await dialog.get_by_role("button", name="Connect").click()
         await expect(dialog.get_by_text("Waiting for the first message")).to_be_visible()
         await write("Ada <b>Lovelace</b> \N{RIGHT-TO-LEFT OVERRIDE}@ada")
-        await expect(dialog.get_by_text("Ada <b>Lovelace</b> \N{REPLACEMENT CHARACTER}@ada has written")).to_be_visible()
+        await expect(
+            dialog.get_by_text("Ada <b>Lovelace</b> \N{REPLACEMENT CHARACTER}@ada has written")
+        ).to_be_visible()
         await visit.picture("channels-request")
         await visit.check()
         await dialog.get_by_role("button", name="Let Ada").click()

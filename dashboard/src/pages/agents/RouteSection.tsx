@@ -54,11 +54,11 @@ function RouteEditor({ agentId, agentUrl, routes }: Props) {
   const stored = JSON.stringify(routes);
   const [draft, setDraft] = useState<{ rows: readonly RouteRow[]; of: string } | null>(null);
   const save = useMutation({
-    mutationFn: (rows: readonly RouteRow[]) => replaceRoutes(agentId, rows),
-    onSuccess: ({ mappings }) => {
+    mutationFn: async (rows: readonly RouteRow[]) => ({ before: routes, changed: (await replaceRoutes(agentId, rows)).mappings }),
+    onSuccess: ({ before, changed }) => {
       setDraft(null);
       undo(t.saved, async () => {
-        if (!(await restoreRoutes(agentId, mappings, routes))) throw new Error(texts.conflict);
+        if (!(await restoreRoutes(agentId, changed, before))) throw new Error(texts.conflict);
       });
     },
   });

@@ -128,8 +128,11 @@ function FileForm({ file }: { file: StoredFile }) {
   const rename = useMutation({ mutationFn: () => renameFile(file, name.trim()), onSuccess: () => showToast(t.renamed) });
   const undo = useUndo();
   const move = useMutation({
-    mutationFn: (group: string) => moveToGroup(file, group),
-    onSuccess: (_, group) => undo(t.moved, () => moveToGroup({ ...file, group_id: group || null }, file.group_id ?? '')),
+    mutationFn: async (group: string) => {
+      await moveToGroup(file, group);
+      return file.group_id ?? '';
+    },
+    onSuccess: (before, group) => undo(t.moved, () => moveToGroup({ ...file, group_id: group || null }, before)),
   });
   const problem = rename.error ?? move.error;
   return (
