@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from roost.cli.output import ExitCode
 from tests.cli.terminal import FakeServer
 
 PATH = "/v0/agents/a1/channels"
@@ -77,6 +78,33 @@ def test_a_code_is_approved_by_the_engines_command(ada: FakeServer, engine: str,
     ((command,),) = [body.values() for body in ada.bodies("POST /v0/agents/a1/console/exec")]
     assert command.endswith(f"{program} pairing approve telegram 'AB; id'")
     assert ada.run("channels", "approve", "Ada", "telegram", "OLD").exit_code == 1
+
+
+def test_a_request_is_approved_by_its_id(ada: FakeServer) -> None:
+    request = {"requestId": "r1", "senderId": "4711", "senderName": "Ada", "requestedAt": None}
+    telegram = {**TELEGRAM, "lastError": None, "lastMessageAt": None, "pairingRequests": [request]}
+    ada.answers[f"GET {PATH}"] = (200, {"telegram": telegram, "version": "1"})
+    ada.answers[f"POST {PATH}/telegram/pairing/r1/approve"] = (200, {"success": True, "message": "Approved"})
+    done = ada.run("channels", "approve", "Ada", "telegram", "r1")
+    assert (done.exit_code, done.stdout) == (0, "Approved\n")
+
+
+def test_a_watch_prints_requests_and_messages(ada: FakeServer) -> None:
+    request = {"requestId": None, "senderId": "4711", "senderName": None, "requestedAt": None}
+    telegram = {
+        "connected": True,
+        "lastError": None,
+        "lastMessageAt": "2026-01-01T00:00:00Z",
+        "pairingRequests": [request],
+    }
+    event = json.dumps({"telegram": telegram, "slack": None, "version": "1"})
+    ada.answers[f"GET {PATH}/watch"] = (200, f": watching\n\ndata: {event}\n\n")
+    done = ada.run("channels", "watch", "Ada")
+    assert done.stdout.splitlines() == [
+        "telegram: connected, last message 2026-01-01T00:00:00Z",
+        "telegram: (4711) asks to write, request by its code only",
+    ]
+    assert done.exit_code == ExitCode.UNREACHABLE
 
 
 def test_the_rest_is_changed_without_a_token(ada: FakeServer) -> None:

@@ -36,6 +36,13 @@ async def test_routes(browser: Browser, server: RunningServer, agent: dict[str, 
         await expect(page.get_by_role("link", name="Open /site")).to_be_visible()
         stored = (await client.get(address)).json()["mappings"]
         assert stored == [{"port": 3000, "pathPrefix": "/site", "protected": False}]
+        await routes.get_by_role("button", name="Remove the route /site").click()
+        await page.get_by_role("button", name="Save").click()
+        await expect(page.get_by_text("Not saved")).to_have_count(0)
+        assert (await client.get(address)).json()["mappings"] == []
+        await page.get_by_role("button", name="Undo").last.click()
+        await expect(page.get_by_role("link", name="Open /site")).to_be_visible()
+        assert (await client.get(address)).json()["mappings"] == stored
         await routes.get_by_label("Port").fill("3001")
         await client.put(address, json={"mappings": []})
         await page.reload()

@@ -56,6 +56,45 @@ async def test_channels(browser: Browser, server: RunningServer, agent: dict[str
         await visit.check()
 
 
+async def test_the_first_message_is_shown_as_it_comes(
+    browser: Browser, server: RunningServer, agent: dict[str, Any]
+) -> None:
+    """A stranger's message makes a request, which is approved in the page; the next message is told. No reload."""
+    client = server.agent_client(agent)
+    asked: list[str] = []
+
+    async def write(name: str) -> None:
+        message = {"channel": "telegram", "sender": "4711", "name": name}
+        assert (await client.post("/channels/message", json=message)).is_success
+
+    async with visiting(browser, server, role="editor") as visit:
+        page = visit.page
+        page.on("request", lambda request: asked.append(request.url.partition("/v0/")[2]))
+        await visit.open(f"/agents/{agent['agentId']}/channels")
+        telegram = page.get_by_role("list", name="Channels").get_by_role("listitem").filter(has_text="Telegram")
+        await telegram.get_by_role("button", name="Set up").click()
+        dialog = page.get_by_role("dialog")
+        await dialog.get_by_label("Bot token").fill(TOKEN)
+        await dialog.get_by_role("button", name="Connect").click()
+        await expect(dialog.get_by_text("Waiting for the first message")).to_be_visible()
+        await write("Ada <b>Lovelace</b> \N{RIGHT-TO-LEFT OVERRIDE}@ada")
+        await expect(
+            dialog.get_by_text("Ada <b>Lovelace</b> \N{REPLACEMENT CHARACTER}@ada has written")
+        ).to_be_visible()
+        await visit.picture("channels-request")
+        await visit.check()
+        await dialog.get_by_role("button", name="Let Ada").click()
+        await expect(dialog.get_by_text("Waiting for the first message")).to_be_visible()
+        await write("Ada")
+        await expect(dialog.get_by_text("Message received")).to_be_visible()
+        await visit.picture("channels-message")
+        await visit.check()
+        await dialog.get_by_role("button", name="Done").click()
+        await expect(telegram.get_by_text("Message received")).to_be_visible()
+        assert asked.count(f"agents/{agent['agentId']}/channels/watch") == 1
+        assert asked.count(f"agents/{agent['agentId']}/channels") < 8  # the events of changes ask again, no timer
+
+
 async def test_a_code_is_entered_later(browser: Browser, server: RunningServer, agent: dict[str, Any]) -> None:
     """The engine of the server has no codes, so that the page is told of another one, and its command is looked at."""
     path = f"/v0/agents/{agent['agentId']}"

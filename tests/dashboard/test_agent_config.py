@@ -47,6 +47,7 @@ async def test_config(browser: Browser, server: RunningServer, agent: dict[str, 
         await page.get_by_role("button", name="Save").click()
         await expect(page.get_by_role("region", name="What changed meanwhile")).to_contain_text("hello")
         await visit.picture("config-conflict")
+        visit.problems[:] = [problem for problem in visit.problems if not problem.startswith("412 PUT")]
         await visit.check()
         await page.get_by_role("button", name="Take theirs").click()
         await expect(editor).to_contain_text("hello")

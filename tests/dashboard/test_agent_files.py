@@ -104,6 +104,7 @@ async def test_changes_are_not_lost(browser: Browser, server: RunningServer, age
         await expect(page.get_by_role("region", name="What changed meanwhile")).to_contain_text("theirs")
         assert (await client.get(content, params={"path": "texts/b.txt"})).text == "theirs\n"
         await visit.picture("files-conflict")
+        visit.problems[:] = [problem for problem in visit.problems if not problem.startswith("412 PUT")]
         await visit.check()
         await page.get_by_role("button", name="Keep mine").click()
         await tree.get_by_role("row", name="a.txt").click()

@@ -41,4 +41,7 @@ async def test_a_task_from_its_form_to_its_end(browser: Browser, server: Running
         await item.get_by_role("button", name="Delete").click()
         await page.get_by_role("alertdialog").get_by_role("button", name="Delete").click()
         await expect(page.get_by_text("No tasks yet")).to_be_visible()
+        await page.get_by_role("button", name="Undo").click()
+        await expect(item).to_contain_text("Every 90 minutes")
+        await expect(item.get_by_role("button", name="Resume")).to_be_visible()  # still paused
         await visit.check()

@@ -105,8 +105,12 @@ async def test_groups(browser: Browser, server: RunningServer) -> None:
         await page.get_by_role("button", name="in.txt", exact=True).click()
         await expect(page.get_by_role("dialog").get_by_text("Handbooks").first).to_be_visible()
         address = await page.get_by_role("dialog").get_by_role("region", name="Address").inner_text()
-        await page.get_by_role("dialog").get_by_role("button", name="Close").click()
         assert "/ipfs/" in address
+        await page.get_by_role("dialog").get_by_role("button", name="Group").click()
+        await page.get_by_role("option", name="None", exact=True).click()
+        await page.get_by_role("button", name="Undo").click()
+        await expect(page.get_by_text("It is restored.")).to_be_visible()
+        await expect(page.get_by_role("button", name="in.txt", exact=True)).to_be_visible()
         await visit.open("/storage/groups?network=public")
         await page.get_by_role("button", name="Delete Handbooks").click()
         await page.get_by_role("alertdialog").get_by_role("button", name="Delete").click()

@@ -49,6 +49,14 @@ export const replaceRoutes = (agentId: string, rows: readonly RouteRow[]) =>
     }),
   );
 
+/** Put back the routes from `before` a change. Returns false if others have changed them since. */
+export async function restoreRoutes(agentId: string, changed: readonly Route[], before: readonly Route[]): Promise<boolean> {
+  const { mappings } = await body(api.GET('/v0/agents/{agentId}/port-forwarding', at(agentId)));
+  if (JSON.stringify(mappings) !== JSON.stringify(changed)) return false;
+  await replaceRoutes(agentId, toRows(before));
+  return true;
+}
+
 /** Return the port of a text, null for what is no number. */
 export function parsePort(text: string): number | null {
   return /^\s*[0-9]{1,5}\s*$/.test(text) ? Number(text) : null;

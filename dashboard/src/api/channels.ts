@@ -1,7 +1,13 @@
-import { api, body } from './client';
+import { EventSourceParserStream } from 'eventsource-parser/stream';
+
+import { api, body, sendTo } from './client';
+import { ApiError } from './errors';
+import { retryDelay } from './live';
 import type { components } from './schema';
 
 export type Channel = components['schemas']['ChannelRecord'];
+export type ChannelList = components['schemas']['ChannelList'];
+export type PairingRequest = components['schemas']['PairingRequestRecord'];
 export type ChannelConfiguration = components['schemas']['ChannelConfiguration'];
 export const CHANNELS = ['telegram', 'slack', 'discord', 'whatsapp'] as const;
 export type ChannelName = (typeof CHANNELS)[number];
@@ -49,16 +55,41 @@ export function isComplete(name: ChannelName, draft: ChannelDraft, isNew: boolea
   return draft.botToken.trim() !== '' && (name !== 'slack' || draft.appToken.trim() !== '');
 }
 
-/** Return whether an entry of the list is a channel that is switched on, and not connected yet. */
-export function isConnecting(entry: unknown): boolean {
-  const { enabled, connected } = Object(entry) as Partial<Channel>;
-  return enabled === true && connected !== true;
-}
-
 /** Return whether the engine gives strangers codes on a channel. */
 export function hasPairingCodes(engine: string, name: ChannelName): boolean {
   return Object.hasOwn(ENGINE_PROGRAMS, engine) && !(engine === 'hermes' && name === 'discord');
 }
+
+/** Return whether the engine tells when messages arrive. */
+export const tellsMessages = (engine: string): boolean => engine !== 'hermes';
+
+/** Give `onList` the channels of an agent now and at each change. Connects again until `signal` aborts or they are gone. */
+export async function followChannels(agentId: string, onList: (list: ChannelList) => void, signal: AbortSignal): Promise<void> {
+  for (let attempt = 0; !signal.aborted; attempt += 1) {
+    try {
+      const response = await sendTo(`/v0/agents/${encodeURIComponent(agentId)}/channels/watch`, { signal });
+      const events = response
+        .body!.pipeThrough(new TextDecoderStream() as ReadableWritablePair<string, Uint8Array<ArrayBuffer>>)
+        .pipeThrough(new EventSourceParserStream())
+        .getReader();
+      for (let next = await events.read(); !next.done; next = await events.read()) {
+        attempt = 0;
+        if (next.value.event !== 'error') onList(JSON.parse(next.value.data) as ChannelList);
+      }
+    } catch (error) {
+      if (error instanceof ApiError && [401, 403, 404].includes(error.status)) return;
+    }
+    await new Promise((resolve) => setTimeout(resolve, retryDelay(attempt)));
+  }
+}
+
+/** Let the sender of a request write to the bot. */
+export const approveRequest = (agentId: string, channel: ChannelName, requestId: string) =>
+  body(
+    api.POST('/v0/agents/{agentId}/channels/{channel}/pairing/{requestId}/approve', {
+      params: { path: { agentId, channel, requestId } },
+    }),
+  );
 
 /** Return the engine's own command that approves a code; null for what is no code. */
 export function pairingCommand(engine: string, name: ChannelName, code: string): string | null {

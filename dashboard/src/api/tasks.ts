@@ -47,3 +47,16 @@ export const toggleTask = (agentId: string, jobId: string, enabled: boolean) =>
 
 export const deleteTask = (agentId: string, jobId: string) =>
   body(api.DELETE('/v0/agents/{agentId}/tasks/{jobId}', { params: { path: { agentId, jobId } } }));
+
+/** Return whether a deleted task can be made again: one with an instruction, and a time that is still to come. */
+export const isRestorableTask = ({ schedule, payload }: Task, now = Date.now()): boolean =>
+  schedule !== null && payload !== null && !(schedule.at && Date.parse(schedule.at) <= now);
+
+/** Return the request that makes a task again as it was, without its history. */
+export function toNewTask({ name, description, enabled, schedule, payload, delivery, sessionTarget, wakeMode }: Task): NewTask {
+  const parts = { schedule: given(schedule), payload: given(payload), delivery: given(delivery) };
+  return { name, description, enabled, sessionTarget, wakeMode, ...parts } as NewTask;
+}
+
+/** Return an object without the fields that are null, which requests leave out. */
+const given = (record: object | null) => Object.fromEntries(Object.entries(record ?? {}).filter(([, value]) => value !== null));

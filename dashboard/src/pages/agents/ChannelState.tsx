@@ -1,17 +1,27 @@
+import { focusManager, useQuery, useQueryClient } from '@tanstack/react-query';
+import { useEffect, useSyncExternalStore } from 'react';
+
 import { channelsQuery } from '../../api/agentData';
-import { isConnecting, type Channel } from '../../api/channels';
+import { CHANNELS, followChannels, type Channel } from '../../api/channels';
 import { StatusBadge } from '../../components/StatusBadge';
 import * as channels from '../../i18n/channels';
 import { useText } from '../../i18n/language';
 
-const POLL_MS = 2_000;
-
-/** The channels of an agent, asked again while one connects: the platforms send no events about that. */
-export const liveChannelsQuery = (agentId: string) => ({
-  ...channelsQuery(agentId),
-  refetchInterval: ({ state }: { state: { data?: object } }) =>
-    Object.values(state.data ?? {}).some(isConnecting) ? POLL_MS : false,
-});
+/** The channels of an agent. While one is set up and the page is seen, the server tells of states and messages. */
+export function useLiveChannels(agentId: string) {
+  const queries = useQueryClient();
+  const query = useQuery(channelsQuery(agentId));
+  const isSeen = useSyncExternalStore((notify) => focusManager.subscribe(notify), () => focusManager.isFocused());
+  const isFollowed = isSeen && CHANNELS.some((name) => query.data?.[name]?.enabled);
+  useEffect(() => {
+    if (!isFollowed) return;
+    const abort = new AbortController();
+    const { queryKey } = channelsQuery(agentId);
+    void followChannels(agentId, (list) => queries.setQueryData(queryKey, list), abort.signal);
+    return () => abort.abort();
+  }, [agentId, isFollowed, queries]);
+  return query;
+}
 
 export function ChannelBadge({ channel }: { channel: (Channel & { linked?: boolean | null }) | null }) {
   const t = useText(channels);

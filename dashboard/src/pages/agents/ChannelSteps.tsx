@@ -14,7 +14,8 @@ import { Step, Steps } from '../../components/Steps';
 import * as channels from '../../i18n/channels';
 import { useText } from '../../i18n/language';
 import { AccessFields, TokenFields } from './ChannelFields';
-import { ChannelBadge, liveChannelsQuery } from './ChannelState';
+import { ChannelMessages } from './ChannelMessages';
+import { ChannelBadge, useLiveChannels } from './ChannelState';
 
 const PLATFORMS = {
   telegram: 'https://t.me/BotFather',
@@ -30,7 +31,7 @@ interface Props {
 
 /** Sets up a channel step by step, from the bot at its platform to the first person who may write to it. */
 export function ChannelSteps({ agentId, channel: name, onDone }: Props) {
-  const query = useQuery(liveChannelsQuery(agentId));
+  const query = useLiveChannels(agentId);
   const engine = useQuery(agentQuery(agentId)).data?.agent.engine ?? '';
   return (
     <Loaded query={query}>
@@ -79,7 +80,7 @@ function StepList({ agentId, name, channel, engine, onDone }: ListProps) {
         )}
         {connect.data?.warning && <Note>{connect.data.warning}</Note>}
       </Step>
-      <Step title={t.write[name]}>
+      <Step title={t.write[name]} isDone={Boolean(channel?.lastMessageAt)}>
         {isSetUp && <FirstMessage agentId={agentId} name={name} channel={channel} engine={engine} onDone={onDone} />}
       </Step>
     </Steps>
@@ -99,7 +100,8 @@ function PlatformLink({ name }: { name: keyof typeof PLATFORMS }) {
 function FirstMessage({ agentId, name, channel, engine, onDone }: ListProps & { channel: Channel }) {
   const t = useText(channels);
   const open = useMutation({ mutationFn: () => openAgentPage(agentId) });
-  const needsCode = channel.dmPolicy === 'pairing' && hasPairingCodes(engine, name);
+  const hasRequest = channel.pairingRequests.some(({ requestId }) => requestId !== null);
+  const needsCode = channel.dmPolicy === 'pairing' && hasPairingCodes(engine, name) && !hasRequest;
   return (
     <>
       <Row>
@@ -116,6 +118,7 @@ function FirstMessage({ agentId, name, channel, engine, onDone }: ListProps & { 
         )}
       </Row>
       {(open.error ?? channel.lastError) && <ErrorPanel error={open.error ?? new Error(channel.lastError!)} />}
+      <ChannelMessages agentId={agentId} engine={engine} name={name} channel={channel} />
       {needsCode && <CodeForm agentId={agentId} engine={engine} name={name} />}
       <Button kind="primary" onPress={onDone}>
         {t.done}

@@ -2,8 +2,9 @@ import { useMutation } from '@tanstack/react-query';
 import { ExternalLink, Plus, X } from 'lucide-react';
 import { useState } from 'react';
 
-import { findRefusedField, parsePort, replaceRoutes, toRows, type Route, type RouteRow } from '../../api/addresses';
+import { findRefusedField, parsePort, replaceRoutes, restoreRoutes, toRows, type Route, type RouteRow } from '../../api/addresses';
 import { useMay } from '../../app/useSession';
+import { useUndo } from '../../app/useUndo';
 import { Button, buttonClass } from '../../components/Button';
 import { ErrorPanel } from '../../components/ErrorPanel';
 import { TextField } from '../../components/Field';
@@ -13,7 +14,6 @@ import { Note } from '../../components/Row';
 import { Select } from '../../components/Select';
 import { StatusBadge } from '../../components/StatusBadge';
 import { Table, type Column } from '../../components/Table';
-import { showToast } from '../../components/Toast';
 import * as addresses from '../../i18n/addresses';
 import * as drafts from '../../i18n/drafts';
 import { useText } from '../../i18n/language';
@@ -50,13 +50,16 @@ function RouteTable({ agentUrl, routes }: Props) {
 
 function RouteEditor({ agentId, agentUrl, routes }: Props) {
   const t = useText(addresses);
+  const undo = useUndo();
   const stored = JSON.stringify(routes);
   const [draft, setDraft] = useState<{ rows: readonly RouteRow[]; of: string } | null>(null);
   const save = useMutation({
-    mutationFn: (rows: readonly RouteRow[]) => replaceRoutes(agentId, rows),
-    onSuccess: () => {
+    mutationFn: async (rows: readonly RouteRow[]) => ({ before: routes, changed: (await replaceRoutes(agentId, rows)).mappings }),
+    onSuccess: ({ before, changed }) => {
       setDraft(null);
-      showToast(t.saved);
+      undo(t.saved, async () => {
+        if (!(await restoreRoutes(agentId, changed, before))) throw new Error(texts.conflict);
+      });
     },
   });
   const texts = useText(drafts);

@@ -18,7 +18,8 @@ import { showToast } from '../../components/Toast';
 import * as channels from '../../i18n/channels';
 import { useText } from '../../i18n/language';
 import { AccessFields, TokenFields } from './ChannelFields';
-import { ChannelBadge, liveChannelsQuery } from './ChannelState';
+import { ChannelMessages } from './ChannelMessages';
+import { ChannelBadge, useLiveChannels } from './ChannelState';
 import { ChannelSteps, CodeForm } from './ChannelSteps';
 
 const route = getRouteApi('/shell/agents/$id/channels');
@@ -26,7 +27,7 @@ const route = getRouteApi('/shell/agents/$id/channels');
 export function AgentChannelsPage() {
   const { id } = route.useParams();
   const t = useText(channels);
-  const query = useQuery(liveChannelsQuery(id));
+  const query = useLiveChannels(id);
   return (
     <Page title={t.title} lead={t.lead}>
       <Loaded query={query}>
@@ -79,6 +80,7 @@ function ChannelItem({ agentId, name, channel }: Props) {
       {channel?.lastError && <ErrorPanel error={new Error(channel.lastError)} />}
       {warning !== null && <p role="status">{warning}</p>}
       {toggle.error && <ErrorPanel error={toggle.error} />}
+      {channel?.enabled && open !== 'steps' && <ChannelMessages agentId={agentId} engine={engine} name={name} channel={channel} />}
       {open === 'steps' && (
         <Dialog title={t.setUpTitle(title)} isOpen onClose={close}>
           <ChannelSteps agentId={agentId} channel={name} onDone={close} />

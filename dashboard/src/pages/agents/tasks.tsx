@@ -3,8 +3,20 @@ import { getRouteApi } from '@tanstack/react-router';
 import { Plus } from 'lucide-react';
 import { useState } from 'react';
 
-import { createTask, deleteTask, RUNNING_POLL_MS, runTask, taskRunsQuery, tasksQuery, toggleTask, type Task } from '../../api/tasks';
+import {
+  createTask,
+  deleteTask,
+  isRestorableTask,
+  RUNNING_POLL_MS,
+  runTask,
+  taskRunsQuery,
+  tasksQuery,
+  toggleTask,
+  toNewTask,
+  type Task,
+} from '../../api/tasks';
 import { useMay } from '../../app/useSession';
+import { useUndo } from '../../app/useUndo';
 import { Button } from '../../components/Button';
 import { ConfirmDialog } from '../../components/ConfirmDialog';
 import { Dialog } from '../../components/Dialog';
@@ -67,6 +79,7 @@ export function AgentTasksPage() {
 function TaskItem({ agentId, task, onShowRuns }: { agentId: string; task: Task; onShowRuns: () => void }) {
   const t = useText(tasks);
   const may = useMay();
+  const undo = useUndo();
   const { language } = useLanguage();
   const [isDeleting, setDeleting] = useState(false);
   const run = useMutation({
@@ -76,7 +89,10 @@ function TaskItem({ agentId, task, onShowRuns }: { agentId: string; task: Task; 
   const toggle = useMutation({ mutationFn: () => toggleTask(agentId, task.id, !task.enabled) });
   const remove = useMutation({
     mutationFn: () => deleteTask(agentId, task.id),
-    onSuccess: () => showToast(t.deleted(task.name)),
+    onSuccess: () => {
+      if (isRestorableTask(task)) undo(t.deleted(task.name), () => createTask(agentId, toNewTask(task)));
+      else showToast(t.deleted(task.name));
+    },
   });
   const problem = run.error ?? toggle.error;
   const actions = (

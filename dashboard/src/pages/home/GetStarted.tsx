@@ -2,7 +2,6 @@ import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { useEffect } from 'react';
 
-import { channelsQuery } from '../../api/agentData';
 import { enginesQuery, type AgentSummary } from '../../api/agents';
 import { CHANNELS } from '../../api/channels';
 import { agentModelsQuery, usedModel } from '../../api/models';
@@ -11,6 +10,7 @@ import { Button } from '../../components/Button';
 import { Row } from '../../components/Row';
 import * as start from '../../i18n/start';
 import { useText } from '../../i18n/language';
+import { useLiveChannels } from '../agents/ChannelState';
 import { ModelCard } from './ModelCard';
 import { PhoneCard } from './PhoneCard';
 import type { useStart } from './startState';
@@ -28,7 +28,7 @@ export function GetStarted({ agent, steps }: Props) {
   const may = useMay();
   const { agentId } = agent;
   const model = usedModel(useQuery(agentModelsQuery(agentId)).data?.models ?? [], agent.model);
-  const channels = useQuery(channelsQuery(agentId)).data;
+  const channels = useLiveChannels(agentId).data;
   const engine = useQuery(enginesQuery).data?.engines.find(({ id }) => id === agent.engine);
   const isDone = model !== null && CHANNELS.some((name) => channels?.[name]);
   useEffect(() => (isDone ? steps.hide : undefined), [isDone]); // the next visit shows the normal page
@@ -50,7 +50,7 @@ export function GetStarted({ agent, steps }: Props) {
             <ModelCard agentId={agentId} model={model} onSkip={() => steps.skip('model')} />
           )}
           {!steps.skipped.includes('phone') && (
-            <PhoneCard agentId={agentId} channels={channels} onSkip={() => steps.skip('phone')} />
+            <PhoneCard agentId={agentId} engine={agent.engine} channels={channels} onSkip={() => steps.skip('phone')} />
           )}
         </div>
       )}

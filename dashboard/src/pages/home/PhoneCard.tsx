@@ -11,6 +11,7 @@ import { Skeleton } from '../../components/Skeleton';
 import * as channelTexts from '../../i18n/channels';
 import * as start from '../../i18n/start';
 import { useText } from '../../i18n/language';
+import { ChannelMessages } from '../agents/ChannelMessages';
 import { ChannelBadge } from '../agents/ChannelState';
 import styles from './home.module.css';
 
@@ -18,16 +19,17 @@ const ChannelSteps = lazy(async () => ({ default: (await import('../agents/Chann
 
 interface Props {
   agentId: string;
+  engine: string;
   channels: Readonly<Record<ChannelName, Channel | null>> | undefined;
   onSkip: () => void;
 }
 
 /** Connects the agent to a chat app, step by step for Telegram. */
-export function PhoneCard({ agentId, channels, onSkip }: Props) {
+export function PhoneCard({ agentId, engine, channels, onSkip }: Props) {
   const t = useText(start);
   const { names } = useText(channelTexts);
   const [isOpen, setOpen] = useState(false);
-  const connected = CHANNELS.filter((name) => channels?.[name]);
+  const connected = CHANNELS.flatMap((name) => (channels?.[name] ? [[name, channels[name]] as const] : []));
   const hasAny = connected.length > 0;
   const skip = hasAny ? (
     <Check className={styles.done} size={18} aria-hidden />
@@ -47,10 +49,13 @@ export function PhoneCard({ agentId, channels, onSkip }: Props) {
     <Section title={hasAny ? t.phoneDone : t.phoneTitle} actions={skip}>
       {hasAny ? (
         <PlainList label={t.phoneDone}>
-          {connected.map((name) => (
-            <li key={name} className={styles.channel}>
-              <span>{name === 'telegram' && channels?.telegram?.botUsername ? t.writesAs(channels.telegram.botUsername) : names[name]}</span>
-              <ChannelBadge channel={channels?.[name] ?? null} />
+          {connected.map(([name, channel]) => (
+            <li key={name}>
+              <div className={styles.channel}>
+                <span>{name === 'telegram' && channel.botUsername ? t.writesAs(channel.botUsername) : names[name]}</span>
+                <ChannelBadge channel={channel} />
+              </div>
+              {channel.enabled && !isOpen && <ChannelMessages agentId={agentId} engine={engine} name={name} channel={channel} />}
             </li>
           ))}
         </PlainList>

@@ -5,6 +5,7 @@ import { useState } from 'react';
 import { gatewaysQuery } from '../../api/gateways';
 import { deleteFile, downloadLink, moveToGroup, renameFile, type StoredFile } from '../../api/storage';
 import { useMay } from '../../app/useSession';
+import { useUndo } from '../../app/useUndo';
 import { Button, buttonClass } from '../../components/Button';
 import { formatBytes } from '../../components/bytes';
 import { CodeBlock, CopyButton } from '../../components/CodeBlock';
@@ -125,7 +126,14 @@ function FileForm({ file }: { file: StoredFile }) {
   const t = useText(storage);
   const [name, setName] = useState(file.name ?? '');
   const rename = useMutation({ mutationFn: () => renameFile(file, name.trim()), onSuccess: () => showToast(t.renamed) });
-  const move = useMutation({ mutationFn: (group: string) => moveToGroup(file, group), onSuccess: () => showToast(t.moved) });
+  const undo = useUndo();
+  const move = useMutation({
+    mutationFn: async (group: string) => {
+      await moveToGroup(file, group);
+      return file.group_id ?? '';
+    },
+    onSuccess: (before, group) => undo(t.moved, () => moveToGroup({ ...file, group_id: group || null }, before)),
+  });
   const problem = rename.error ?? move.error;
   return (
     <>

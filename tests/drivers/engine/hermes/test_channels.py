@@ -3,17 +3,19 @@
 import json
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from roost.core.sensitive import Sensitive
 from roost.drivers.engine.abilities.agent_context import AgentContext
-from roost.drivers.engine.abilities.channels import ERROR_LIMIT, ChannelSetup, ChannelState
+from roost.drivers.engine.abilities.channels import ERROR_LIMIT, ChannelSetup, ChannelState, PairingRequest
 from roost.drivers.engine.contract import EngineFailed
 from roost.drivers.engine.hermes import channels
 from roost.drivers.engine.hermes.driver import Hermes
 from roost.drivers.engine.version_folder import VersionFolder
+from roost.drivers.runtime.warden_errors import WardenFileNotFound
 from tests.drivers.engine.hermes.test_driver import SETUP
 
 TOKEN = "7000000001:AAEhBOweik6ad9r_QXMENQjcrGbqCr4K-bc"
@@ -83,14 +85,11 @@ def test_a_channel_with_an_installed_library_is_supported(tmp_path: Path) -> Non
     assert ability.supported("0.18.0") == {"telegram"}
 
 
-class FakeWarden:
-    """A warden whose gateway answers every request with `detail`."""
+class FakeStream:
+    """A connection to a gateway that answers every request with `detail`."""
 
     def __init__(self, detail: object) -> None:
         self._detail = detail
-
-    async def dial(self, _port: int) -> tuple["FakeWarden", "FakeWarden"]:
-        return self, self
 
     def write(self, sent: bytes) -> None:
         assert b"Authorization: Bearer t\r\n" in sent
@@ -104,8 +103,27 @@ class FakeWarden:
         """Nothing to close."""
 
 
-async def status(detail: object) -> Mapping[str, ChannelState]:
-    agent = AgentContext(FakeWarden(detail), Sensitive("t"), "0.19.0")  # type: ignore[arg-type] - only its `dial` is used
+class FakeWarden:
+    """A warden with a gateway, and the files of its home."""
+
+    def __init__(self, detail: object, files: Mapping[str, bytes]) -> None:
+        self._detail, self._files = detail, files
+
+    async def dial(self, _port: int) -> tuple[FakeStream, FakeStream]:
+        stream = FakeStream(self._detail)
+        return stream, stream
+
+    async def read(self, path: str, *, root: str, limit: int) -> bytes:
+        assert (root, limit) == ("home", 65536)
+        if path not in self._files:
+            raise WardenFileNotFound
+        return self._files[path]
+
+
+async def status(detail: object, **files: bytes) -> Mapping[str, ChannelState]:
+    """Return the states that a gateway tells, with files of pending requests by their channels."""
+    paths = {f".hermes/pairing/{name}-pending.json": content for name, content in files.items()}
+    agent = AgentContext(FakeWarden(detail, paths), Sensitive("t"), "0.19.0")  # type: ignore[arg-type] - only two methods are used
     return await channels.HermesChannels(VersionFolder(Path("/nowhere")), 1).status(agent)
 
 
@@ -126,6 +144,15 @@ async def test_states_are_read_and_errors_are_cut() -> None:
     assert (found["telegram"].running, found["telegram"].connected) == (True, False)
     assert found["telegram"].last_error == error[:ERROR_LIMIT]
     assert set(found) == {"telegram", "slack", "discord"}
+
+
+async def test_requests_are_read_without_their_codes() -> None:
+    one = {"hash": "00", "salt": "00", "user_id": "4711", "user_name": "Ada\x1b[31m", "created_at": 1.5}
+    pending = json.dumps({"e1": one, "e2": {"user_id": "U2", "created_at": "soon"}, "e3": 7, "e4": {}}).encode()
+    found = await status({"platforms": {"telegram": {}, "slack": {}, "discord": {}}}, telegram=pending, slack=b"{")
+    at = datetime(1970, 1, 1, 0, 0, 1, 500_000, tzinfo=UTC)
+    assert found["telegram"].requests == (PairingRequest("4711", "Ada", at), PairingRequest("U2", None, None))
+    assert found["slack"].requests == found["discord"].requests == ()
 
 
 @pytest.mark.parametrize("detail", [{}, {"platforms": 7}, {"platforms": []}, {"platforms": {"x": 1}}])
