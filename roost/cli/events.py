@@ -55,4 +55,13 @@ def _list_events(
 def _format_line(event: dict[str, Any]) -> str:
     subject = event["subject"]["id"] if event["subject"] else "some events are gone: reload"
     details = " ".join(f"{name}={json.dumps(value)}" for name, value in event["data"].items())
-    return f"{event['id']:>6}  {event['at']}  {event['type']:<17}  {subject}  {details}".rstrip()
+    line = f"{event['id']:>6}  {event['at']}  {event['type']:<17}  {subject}  {details}"
+    return f"{line.rstrip()}{_format_actor(event.get('actor'))}"
+
+
+def _format_actor(actor: dict[str, Any] | None) -> str:
+    """Return `  by session "laptop"`: the kind of the actor, and the name of its key."""
+    if actor is None:
+        return ""
+    name = f" {json.dumps(actor['name'])}" if actor["name"] else ""
+    return f"  by {actor['kind'].replace('_', ' ')}{name}"

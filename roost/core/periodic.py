@@ -1,6 +1,7 @@
 """Background loops and waits: one way to start, wake, stop and pace them, and to log their failures."""
 
 import asyncio
+import contextvars
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
@@ -25,7 +26,8 @@ class PeriodicTask:
         """Begin with the first run after `delay` seconds."""
         self._stopping = False
         self._woken.clear()
-        self._task = asyncio.create_task(self._repeat(delay), name=self._name)
+        empty = contextvars.Context()  # the loop does not belong to the request or operation that starts it
+        self._task = asyncio.create_task(self._repeat(delay), name=self._name, context=empty)
 
     def wake(self) -> None:
         """Run as soon as the current run has ended, without the pause."""

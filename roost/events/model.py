@@ -1,11 +1,12 @@
 """Events, their types, and what a client may see of them. Pure."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
+from roost.core.actor import Actor
 from roost.events.errors import InvalidCursor, UnknownEventType
 from roost.identity.caller import Caller
 
@@ -49,7 +50,10 @@ STORED_TYPES = frozenset(EventType) - {EventType.HEARTBEAT, EventType.RESET}
 
 @dataclass(frozen=True)
 class Event:
-    """One change of a tenant. Its number counts the tenant's events without gaps, in the order of their commits."""
+    """One change of a tenant. Its number counts the tenant's events without gaps, in the order of their commits.
+
+    actor: who made the change; None for one from before actors were recorded.
+    """
 
     tenant_id: str
     number: int
@@ -59,6 +63,7 @@ class Event:
     subject_id: str = ""
     agent_id: str | None = None
     data: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    actor: Actor | None = None
 
 
 @dataclass(frozen=True)
@@ -75,13 +80,20 @@ class EventBounds:
 
 @dataclass(frozen=True)
 class EventFilter:
-    """Filter of a stream: event types, and an agent."""
+    """Filter of a stream: event types, an agent, and whether it tells of actors more than their kind."""
 
     types: frozenset[EventType] = STORED_TYPES
     agent_id: str | None = None
+    shows_actors: bool = True
 
     def matches(self, event: Event) -> bool:
         return event.type in self.types and self.agent_id in {None, event.agent_id}
+
+    def redact(self, event: Event) -> Event:
+        """Return an event as the stream may show it."""
+        if self.shows_actors or event.actor is None:
+            return event
+        return replace(event, actor=Actor(event.actor.kind))
 
 
 def parse_types(text: str | None) -> frozenset[EventType]:

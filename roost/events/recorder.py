@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 from sqlalchemy import Connection
 
 from roost.core import clock
+from roost.core.actor import SERVER, Actor, current_actor
 from roost.core.db import Database, DataChange, publish_on_commit, take_changes
 from roost.events import store
 from roost.events.model import Event, EventType, shorten_data
@@ -53,8 +54,14 @@ def _store(connection: Connection, tenant_id: str, changes: Sequence[DataChange]
             subject_id=change.id,
             agent_id=change.agent_id,
             data=shorten_data(change.data),
+            actor=_visible_actor(change.actor or current_actor.get(), tenant_id),
         )
         for number, change in enumerate(changes, first)
     ]
     store.insert_events(connection, rows)
     publish_on_commit(connection, TOPIC + tenant_id)
+
+
+def _visible_actor(actor: Actor, tenant_id: str) -> Actor:
+    """Return an actor as its own tenant may see it; others do not learn whom the operator's tenant has."""
+    return actor if actor.tenant_id == tenant_id else SERVER

@@ -5,6 +5,7 @@ from typing import Any
 from pydantic import Field
 from pydantic.alias_generators import to_camel
 
+from roost.core.actor import ActorKind
 from roost.events.model import Event, EventType
 from roost.web.schemas import ApiSchema, Moment
 
@@ -12,6 +13,14 @@ from roost.web.schemas import ApiSchema, Moment
 class EventSubjectRecord(ApiSchema):
     kind: str = Field(examples=["agent"])
     id: str
+
+
+class EventActorRecord(ApiSchema):
+    """Who changed something: `id` of the key or the agent, `name` of the key; a gateway token sees neither."""
+
+    kind: ActorKind
+    id: str | None
+    name: str | None
 
 
 class EventRecord(ApiSchema):
@@ -22,6 +31,7 @@ class EventRecord(ApiSchema):
     at: Moment
     subject: EventSubjectRecord | None
     agent_id: str | None
+    actor: EventActorRecord | None = None
     data: dict[str, Any]
 
     @classmethod
@@ -32,6 +42,7 @@ class EventRecord(ApiSchema):
             at=event.at,
             subject=EventSubjectRecord(kind=event.subject_kind, id=event.subject_id) if event.subject_kind else None,
             agent_id=event.agent_id,
+            actor=EventActorRecord.model_validate(event.actor, from_attributes=True) if event.actor else None,
             data={to_camel(key): value for key, value in event.data.items()},
         )
 

@@ -64,7 +64,11 @@ class EventService:
         credential = caller.key_id or f"agent/{caller.agent_id}"
         if self._streams[credential] >= MAX_STREAMS:
             raise TooManyEventStreams(retry_after=10)
-        visible = EventFilter(wanted.types & list_visible_types(caller), caller.agent_id or wanted.agent_id)
+        visible = EventFilter(
+            wanted.types & list_visible_types(caller),
+            caller.agent_id or wanted.agent_id,
+            shows_actors=caller.agent_id is None,  # who has an agent's token may be no member of the tenant
+        )
         feed = self._feeds.setdefault(caller.tenant_id, EventFeed())
         self._wake(frozenset({TOPIC + caller.tenant_id}))  # a new feed has not begun yet
         feed.streams += 1
@@ -108,7 +112,7 @@ class EventService:
             for event in events:
                 number = event.number
                 if visible.matches(event):
-                    yield event
+                    yield visible.redact(event)
                     beat = clock.monotonic_seconds() + HEARTBEAT_SECONDS
             if not events and (not is_live or clock.monotonic_seconds() >= beat):
                 is_live = True

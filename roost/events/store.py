@@ -14,7 +14,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
-from roost.core.db import JsonText, UtcTime, metadata, read_one, read_record
+from roost.core.db import ActorText, JsonText, UtcTime, metadata, read_one, read_record
 from roost.events.model import Event, EventBounds, EventType
 
 event_streams = sa.Table(
@@ -36,6 +36,7 @@ events = sa.Table(
     sa.Column("subject_id", sa.String(100), nullable=False),
     sa.Column("agent_id", sa.String(36)),
     sa.Column("data", JsonText, nullable=False),
+    sa.Column("actor", ActorText),
 )
 _s, _e = event_streams.c, events.c
 

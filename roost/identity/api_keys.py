@@ -203,4 +203,11 @@ def key_pair(handle: str, secret: str) -> str:
 def caller_of_key(key: ApiKey) -> Caller:
     """Return the caller who has a key."""
     is_counted = key.max_uses is not None
-    return Caller(CallerKind.SERVICE, key.tenant_id, key_id=key.id, scopes=key.scopes, is_counted=is_counted)
+    return Caller(
+        CallerKind.SERVICE,
+        key.tenant_id,
+        key_id=key.id,
+        key_name=key.name,
+        scopes=key.scopes,
+        is_counted=is_counted,
+    )

@@ -4,7 +4,8 @@ A credential comes from `Authorization: Bearer`, otherwise `?token=`, otherwise 
 counts. Only gateway tokens count outside the header (contract, Authentication 1 and 2). The accepted kinds depend on
 the host: service JWTs and platform tokens on the management address, gateway tokens on the agent's own address, all on
 `localhost`. An agent's relay socket needs none, because the socket identifies the agent; it accepts a platform token,
-too. The type in a handler's signature states the required caller.
+too. The type in a handler's signature states the required caller. From then on, changes of the request's
+task are those of its caller (`core/actor.py`).
 """
 
 from collections.abc import AsyncGenerator, Callable, Coroutine
@@ -15,6 +16,7 @@ from typing import Annotated, Any
 from fastapi import Depends, Path
 from starlette.requests import HTTPConnection
 
+from roost.core.actor import current_actor
 from roost.core.problem import NotFound
 from roost.identity.api_keys import ApiKeys
 from roost.identity.auth_request import AuthRequest, auth_request_of
@@ -98,7 +100,7 @@ class Authenticator:
         `admits_agents`: also an agent from its container or with its platform token. Raises PermissionDenied.
         """
         if admits_agents and (agent := await self._find_agent_itself(request)) is not None:
-            return agent
+            return _act_as(agent)
         if (caller := await self._sessions.find_caller(request)) is None:
             try:
                 is_storage = request.host_kind in {HostKind.STORAGE, HostKind.LOCAL}
@@ -108,7 +110,7 @@ class Authenticator:
         wider = scope.removesuffix(":read") + ":write"
         if scope != ANY_SCOPE and not caller.allows(scope) and not caller.allows(wider):
             raise PermissionDenied(f"Permission denied: the key needs the scope {scope}")
-        return caller
+        return _act_as(caller)
 
     async def _find_agent_itself(self, request: AuthRequest) -> Caller | None:
         """Return the agent whose relay socket or platform token it is; None with another credential."""
@@ -128,7 +130,7 @@ class Authenticator:
         caller = await self.authenticate_any(request)
         if caller.kind in kinds:
             await self._check_agent_access(caller, agent_id, request)
-            return caller
+            return _act_as(caller)
         if caller.kind is CallerKind.RELAY:
             raise NotFound
         raise PermissionDenied if caller.kind is CallerKind.PLATFORM else self._rejection(request)
@@ -171,7 +173,7 @@ class Authenticator:
         if not {agent_id, request.agent_id} <= {caller.agent_id, None}:
             self._rejection(request)
             raise BasicUnauthorised
-        return caller
+        return _act_as(caller)
 
     @asynccontextmanager
     async def hold_authorization(self, caller: Caller) -> AsyncGenerator[Caller, None]:
@@ -263,6 +265,11 @@ class Authenticator:
     def _rejection(self, request: AuthRequest) -> Unauthorised:
         self._throttle.record_failure(request.limited_client)
         return Unauthorised()
+
+
+def _act_as(caller: Caller) -> Caller:
+    current_actor.set(caller.actor)
+    return caller
 
 
 AgentId = Annotated[str, Path(alias="agentId")]

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from roost.core.actor import Actor, ActorKind
+
 _RESOURCE_SCOPE_COLONS = 2
 
 
@@ -37,6 +39,7 @@ class Caller:
     tenant_id: str
     agent_id: str | None = None
     key_id: str | None = None
+    key_name: str | None = None
     scopes: frozenset[str] = frozenset()
     is_counted: bool = False
     """Whether the key has a maximum number of requests."""
@@ -46,6 +49,15 @@ class Caller:
     """SHA-256 of the token of a browser session."""
     role: Role | None = None
     """The role of a browser session, which `scopes` reflect."""
+
+    @property
+    def actor(self) -> Actor:
+        """The actor of changes that the caller makes."""
+        if self.kind is CallerKind.SERVICE:
+            kind = ActorKind.KEY if self.session_digest is None else ActorKind.SESSION
+            return Actor(kind, self.tenant_id, self.key_id, self.key_name)
+        kind = ActorKind.TOKEN if self.kind is CallerKind.GATEWAY else ActorKind.AGENT
+        return Actor(kind, self.tenant_id, self.agent_id)
 
     def allows(self, scope: str) -> bool:
         """Return whether the credential has `scope` (`org:agents:read`) or the broad scope above it (`org:read`)."""

@@ -12,6 +12,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from roost.core import clock, log
+from roost.core.actor import SERVER, acting_as
 from roost.core.problem import Problem, ServerStopping
 from roost.web import errors
 from roost.web.access_log import AccessRecord, Observe, write_access_log
@@ -40,7 +41,8 @@ class RequestContextMiddleware:
         state = _RequestState(scope, receive, send)
         token = log.request_id.set(state.request_id)
         try:
-            await self._app(scope, state.receive, state.send)
+            with acting_as(SERVER):  # a connection's next request begins in the context of the one before
+                await self._app(scope, state.receive, state.send)
         except ClientDisconnect:
             _log.debug("request.abandoned", path=state.path)
         except asyncio.CancelledError:  # the server stops, and this request outlasted the time for it

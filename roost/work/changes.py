@@ -20,4 +20,5 @@ def record_operation(
         "attempts": operation.attempts,
         "error": error and error["message"],
     }
-    record_change(connection, DataChange("operation", "changed", operation.id, operation.tenant_id, agent_id, data))
+    change = DataChange("operation", "changed", operation.id, operation.tenant_id, agent_id, data, operation.actor)
+    record_change(connection, change)

@@ -16,7 +16,7 @@ T = TypeVar("T")
 class ClaimedOperation(Operation):
     """Operation whose current attempt this process runs."""
 
-    db: Database = field(repr=False, compare=False)
+    db: Database = field(repr=False, compare=False, kw_only=True)
 
     async def guard(self, fn: Callable[[Connection], T]) -> T:
         """Run `db.write(fn)` if this attempt is current. Raises LeaseLost."""

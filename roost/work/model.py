@@ -7,6 +7,8 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
+from roost.core.actor import Actor
+
 JSON = Any
 
 LEASE_SECONDS = 15.0
@@ -34,6 +36,7 @@ class Operation:
     attempts: number of attempts; also the fencing token, because writes of an earlier attempt are refused.
     failures: number of attempts that ended in an error; interruptions (crash, restart, lost lease) do not count.
     error: `{"kind": ..., "message": ...}` of the last failure, also while a retry is pending.
+    actor: who asked for it; None for one from before actors were recorded.
     """
 
     id: str
@@ -51,6 +54,7 @@ class Operation:
     error: JSON
     created_at: datetime
     finished_at: datetime | None
+    actor: Actor | None = None
 
     @property
     def is_finished(self) -> bool:

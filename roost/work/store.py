@@ -13,7 +13,8 @@ import sqlalchemy as sa
 from sqlalchemy import Connection
 
 from roost.core import clock, ids
-from roost.core.db import JsonText, UtcTime, metadata, publish_on_commit, read_one, read_record
+from roost.core.actor import current_actor
+from roost.core.db import ActorText, JsonText, UtcTime, metadata, publish_on_commit, read_one, read_record
 from roost.core.problem import ProblemKind
 from roost.work.changes import record_operation
 from roost.work.errors import LeaseLost, OperationNotFound
@@ -39,6 +40,7 @@ operations = sa.Table(
     sa.Column("error", JsonText),
     sa.Column("created_at", UtcTime, nullable=False),
     sa.Column("finished_at", UtcTime),
+    sa.Column("actor", ActorText),
 )
 _o = operations.c
 _UNFINISHED = _o.finished_at.is_(None)
@@ -91,6 +93,7 @@ def add_operation(
             failures=0,
             run_after=run_after or now,
             created_at=now,
+            actor=current_actor.get(),
         )
         .returning(*_FIELDS)
     )

@@ -15,6 +15,7 @@ from weakref import WeakValueDictionary
 from structlog.contextvars import bound_contextvars
 
 from roost.core import clock, log
+from roost.core.actor import SERVER, acting_as
 from roost.core.db import Connection, Database
 from roost.core.periodic import PeriodicTask
 from roost.core.problem import Problem
@@ -166,7 +167,8 @@ class OperationWorker:
 
     def _begin(self, claim: ClaimedOperation, safe_until: float) -> None:
         spec = self._handlers[claim.kind]
-        with bound_contextvars(operation=claim.id, kind=claim.kind, subject=claim.subject):
+        log_fields = bound_contextvars(operation=claim.id, kind=claim.kind, subject=claim.subject)
+        with log_fields, acting_as(claim.actor or SERVER):
             run = _RunningOperation(claim, asyncio.create_task(spec.run(claim)), safe_until)
             run.settling = asyncio.create_task(self._settle(run, spec.retries))
         self._running[claim.id] = run

@@ -31,6 +31,22 @@ def test_the_stored_events_are_printed_once() -> None:
     assert [path for path, _ in server.asked] == ["/v0/events?types=file&after=oldest", "/v0/events?types=file&after=7"]
 
 
+def test_who_changed_something_is_printed() -> None:
+    actors = [
+        {"kind": "session", "id": "k1", "name": "lap\u001btop"},
+        {"kind": "token", "id": "a1", "name": None},
+        {"kind": "signed_url", "id": None, "name": None},
+    ]
+    stored = [event(number, data={}, actor=actor) for number, actor in enumerate(actors)]
+    with streams(tells(*stored, message(8, "heartbeat"))) as server:
+        lines = events(server).stdout.splitlines()
+    assert [line.partition("  f1  ")[2] for line in lines] == [
+        'by session "lap\\u001btop"',
+        "by token",
+        "by signed url",
+    ]
+
+
 def test_events_are_followed_after_the_last_position() -> None:
     first = tells(message(3, "heartbeat"), event(4), message(6, "heartbeat"))
     second = tells(message(20, "reset"), code=1008, reason="Unauthorized")

@@ -11,6 +11,7 @@ import pytest
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
+from tests.contract.test_sessions import signed_in
 from tests.server import RunningServer
 
 DEADLINE = 20.0
@@ -67,11 +68,13 @@ async def test_a_stream_resumes_after_its_cursor(server: RunningServer, tenant: 
         event = (await receive(lines, 1))[0]
     assert event.pop("at").endswith("Z")
     cid = event["data"].pop("cid")
+    assert event["actor"].pop("id")
     assert event == {
         "id": "1",
         "type": "file.added",
         "subject": {"kind": "file", "id": file_id},
         "agentId": None,
+        "actor": {"kind": "key", "name": "test"},
         "data": {"name": "a.txt", "size": 5, "network": "public"},
     }
     assert cid.startswith("baf")
@@ -86,6 +89,7 @@ async def test_a_stream_resumes_after_its_cursor(server: RunningServer, tenant: 
             "at": "",
             "subject": None,
             "agentId": None,
+            "actor": None,
             "data": {},
         }
 
@@ -95,7 +99,7 @@ async def test_a_websocket_has_the_same_objects(server: RunningServer, tenant: s
         assert json.loads(await opened.recv())["type"] == "heartbeat"
         await upload(api, "b.txt")
         message = json.loads(await opened.recv())
-        assert list(message) == ["id", "type", "at", "subject", "agentId", "data"]
+        assert list(message) == ["id", "type", "at", "subject", "agentId", "actor", "data"]
         assert (message["type"], message["data"]["name"]) == ("file.added", "b.txt")
 
 
@@ -153,6 +157,37 @@ async def test_each_resource_of_an_agent_has_events(server: RunningServer, tenan
         ("domain.changed", "registered"),
         ("skill.changed", "attached"),
     ]
+
+
+async def test_events_say_who(server: RunningServer, tenant: str) -> None:
+    """Of keys the name, of work in the background who asked for it; a gateway token learns the kinds alone."""
+    client = server.client(server.key(tenant))
+    made = (await client.post("/v0/agents", json={"name": "eve"})).json()["agent"]
+    own, path = server.agent_client(made), f"/v0/agents/{made['agentId']}"
+    await own.put("/v0/files/content", params={"path": "a.txt"}, content=b"a")
+    assert (await own.post("/v0/snapshots/sync")).status_code < 300
+    browser = await signed_in(server, server.key(tenant))
+    renamed = await browser.send("PATCH", f"{path}/platform/metadata", json={"name": "Eve"})
+    assert renamed.status_code == 200, renamed.text
+
+    async def read(reader: httpx.AsyncClient) -> list[tuple[str, str, str | None]]:
+        seen = list[tuple[str, str, str | None]]()
+        async with stream(reader, params={"after": "oldest", "types": "agent,operation,snapshot"}) as lines:
+            while not seen or seen[-1][:2] != ("agent.changed", "session"):
+                (one,) = await receive(lines, 1)
+                assert (one["actor"]["id"] is not None) == (reader is client)
+                seen.append((one["type"], one["actor"]["kind"], one["actor"]["name"]))
+        return seen
+
+    mine = await read(client)
+    assert {one for one in mine if one[0].startswith("agent.")} == {
+        ("agent.created", "key", "test"),
+        ("agent.changed", "key", "test"),
+        ("agent.changed", "session", "test"),
+    }
+    assert ("snapshot.created", "token", None) in mine
+    assert {one[1] for one in mine if one[0] == "operation.changed"} == {"key", "token"}
+    assert await read(own) == [(kind, who, None) for kind, who, _ in mine]
 
 
 async def test_a_gateway_token_sees_its_own_agent(

@@ -4,10 +4,12 @@ import asyncio
 import signal
 import sys
 import threading
+from dataclasses import replace
 
 import pytest
 from sqlalchemy import Connection, text
 
+from roost.core.actor import SERVER, Actor, ActorKind, acting_as
 from roost.core.db import Database, DataChange, record_change
 from roost.events import store
 from roost.events.model import Event, EventType
@@ -53,6 +55,22 @@ async def test_changes_go_to_their_tenants_and_those_of_one_subject_become_one(d
     mine, others = await stored(database), await stored(database, OTHER)
     assert (ids(mine), ids(others)) == (["a", "c", "o"], ["b"])
     assert (mine[2].type, mine[2].agent_id, mine[2].data["state"]) == (EventType.OPERATION_CHANGED, "ada", "running")
+
+
+async def test_an_event_has_the_actor_of_its_change_or_of_the_task(database: Database) -> None:
+    ada, agent = Actor(ActorKind.KEY, TENANT, "k1", "ada \ud800"), Actor(ActorKind.AGENT, TENANT, "ada")
+    await write(database, secret("by nobody"))
+    with acting_as(ada):
+        await write(database, secret("by ada"), replace(secret("by the agent"), actor=agent))
+    assert [one.actor for one in await stored(database)] == [SERVER, ada, agent]
+
+
+async def test_a_tenant_does_not_see_the_actors_of_others(database: Database) -> None:
+    with acting_as(Actor(ActorKind.SESSION, TENANT, "k1", "ada")):
+        await write(
+            database, secret("theirs", OTHER), replace(secret("mine"), actor=Actor(ActorKind.KEY, OTHER, "k2", "eve"))
+        )
+    assert [one.actor for one in (*await stored(database, OTHER), *await stored(database))] == [SERVER, SERVER]
 
 
 async def test_an_unknown_type_undoes_the_transaction(database: Database) -> None:

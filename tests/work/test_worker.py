@@ -7,6 +7,7 @@ from structlog.testing import capture_logs
 
 from roost import work
 from roost.core import clock
+from roost.core.actor import SERVER, Actor, ActorKind, acting_as, current_actor
 from roost.core.db import Connection, Database
 from roost.core.problem import ServiceUnavailable
 from roost.work import (
@@ -29,6 +30,21 @@ async def test_an_operation_is_done_and_its_result_kept(start: Start, add: Add) 
     assert (done.state, done.result, done.error, done.attempts) == (OperationState.DONE, {"got": [1]}, None, 1)
     assert done.finished_at
     assert done.lease_owner is None
+
+
+async def test_a_handler_acts_for_whoever_added_the_operation(start: Start, add: Add, database: Database) -> None:
+    ada = Actor(ActorKind.KEY, "t", "k", "ada")
+
+    async def handler(claim: ClaimedOperation) -> list[str | None]:
+        return [current_actor.get().name, await claim.guard(lambda _: current_actor.get().name)]
+
+    loop = await start({"k": handler})
+    with acting_as(ada):
+        hers = await add(subject="x")
+    nobodys = await add(subject="y")
+    assert (hers.actor, nobodys.actor) == (ada, SERVER)
+    assert (await loop.wait(hers.id, LONG)).result == ["ada", "ada"]
+    assert (await loop.wait(nobodys.id, LONG)).result == [None, None]
 
 
 async def test_operations_added_before_and_after_the_start_are_found(start: Start, add: Add) -> None:

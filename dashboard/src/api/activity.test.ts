@@ -5,7 +5,7 @@ import { readActivitySearch } from './activitySearch';
 import type { ServerEvent } from './live';
 
 function event(id: number, type: string, subject = `s${id}`, agentId: string | null = null): ServerEvent {
-  return { id: String(id), type, at: '2026-01-01T00:00:00Z', subject: { kind: type.split('.')[0]!, id: subject }, agentId, data: {} };
+  return { id: String(id), type, at: '2026-01-01T00:00:00Z', subject: { kind: type.split('.')[0]!, id: subject }, agentId, actor: null, data: {} };
 }
 
 describe('activity', () => {

@@ -12,6 +12,8 @@ export interface ServerEvent {
   readonly at: string;
   readonly subject: { readonly kind: string; readonly id: string };
   readonly agentId: string | null;
+  /** Who made the change; null if it was not recorded. */
+  readonly actor: { readonly kind: string; readonly id: string | null; readonly name: string | null } | null;
   readonly data: Record<string, unknown>;
 }
 
@@ -126,7 +128,7 @@ export class LiveConnection {
 /** Return the event of a message of the stream; null for what this page does not know. */
 export function parseEvent(type: string | undefined, data: string): ServerEvent | null {
   if (type === 'reset') {
-    return { id: '', type, at: '', subject: { kind: 'reset', id: '' }, agentId: null, data: {} };
+    return { id: '', type, at: '', subject: { kind: 'reset', id: '' }, agentId: null, actor: null, data: {} };
   }
   try {
     const event = JSON.parse(data) as ServerEvent;

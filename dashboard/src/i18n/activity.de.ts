@@ -73,6 +73,14 @@ export const de: typeof en = {
   ofAgent: 'Verlauf',
   quiet: 'In der letzten Stunde hat sich nichts geändert.',
   reason: 'Grund',
+  actors: {
+    key: (name: string | null) => (name ? `durch den Schlüssel ${name}` : 'mit einem API-Schlüssel'),
+    session: (name: string | null) => (name ? `im Browser, durch den Schlüssel ${name}` : 'im Browser'),
+    token: () => 'durch den Inhaber des Agenten-Tokens',
+    agent: () => 'durch den Agenten selbst',
+    signed_url: () => 'durch eine signierte URL',
+    server: () => 'durch den Server',
+  },
   events: {
     'agent.created': (data: Data) => `Agent ${text(data.name)} wurde angelegt`,
     'agent.changed': (data: Data) => `Agent ${text(data.name)} ${states[text(data.state)] ?? 'wurde geändert'}`,

@@ -71,6 +71,14 @@ export const en = {
   ofAgent: 'Activity',
   quiet: 'Nothing has changed in the last hour.',
   reason: 'Why',
+  actors: {
+    key: (name) => (name ? `by the key ${name}` : 'with an API key'),
+    session: (name) => (name ? `in a browser, by the key ${name}` : 'in a browser'),
+    token: () => "by the holder of the agent's token",
+    agent: () => 'by the agent itself',
+    signed_url: () => 'by a signed URL',
+    server: () => 'by the server',
+  } as Record<string, (name: string | null) => string>,
   events: {
     'agent.created': (data) => `Agent ${text(data.name)} was created`,
     'agent.changed': (data) => `Agent ${text(data.name)} ${states[text(data.state)] ?? 'was changed'}`,

@@ -8,9 +8,10 @@ from roost.core.db.insert import insert_many, insert_or_ignore, update_or_ignore
 from roost.core.db.paging import page_by_creation
 from roost.core.db.prepared_query import PreparedQuery
 from roost.core.db.records import read_one, read_record, record_values
-from roost.core.db.types import IdQuery, JsonText, UtcTime
+from roost.core.db.types import ActorText, IdQuery, JsonText, UtcTime
 
 __all__ = [
+    "ActorText",
     "Connection",
     "DataChange",
     "Database",

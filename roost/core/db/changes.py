@@ -10,6 +10,8 @@ from typing import Any
 
 from sqlalchemy import Connection
 
+from roost.core.actor import Actor
+
 CHANGES = "changes of this transaction"
 """Key in `Connection.info`."""
 
@@ -21,6 +23,7 @@ class DataChange:
     tenant_id: None if the caller does not know it; then it is the tenant of the agent.
     agent_id: the agent that the subject is or belongs to.
     data: a few small values that show the change, never a secret; its keys are in snake_case.
+    actor: who made it; None is the actor of the task that records it.
     """
 
     kind: str
@@ -29,6 +32,7 @@ class DataChange:
     tenant_id: str | None = None
     agent_id: str | None = None
     data: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    actor: Actor | None = None
 
     @property
     def type(self) -> str:

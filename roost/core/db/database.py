@@ -12,6 +12,7 @@ import sqlite3
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from itertools import count
 from pathlib import Path
 from typing import Any, TypeVar
@@ -111,7 +112,10 @@ class Database:
         caller does not stop the transaction. Raises DatabaseWriteFailed.
         """
         topics = set[str]()
-        result = await asyncio.get_running_loop().run_in_executor(self._threads, self._write_here, fn, topics)
+        context = copy_context()  # holds the actor of the changes, and what identifies the request in the log
+        result = await asyncio.get_running_loop().run_in_executor(
+            self._threads, lambda: context.run(self._write_here, fn, topics)
+        )
         if topics:
             for listener in self._listeners:
                 listener(frozenset(topics))

@@ -1,12 +1,15 @@
 """Column types with the same meaning on SQLite and PostgreSQL."""
 
 import json
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from sqlalchemy import BigInteger, Select, Text
 from sqlalchemy.engine import Dialect
 from sqlalchemy.types import TypeDecorator
+
+from roost.core.actor import Actor, ActorKind
 
 IdQuery = Select[tuple[str]]
 """A query of ids, which the SQL of another slice may contain."""
@@ -49,3 +52,19 @@ class JsonText(TypeDecorator[Any]):
 
     def process_result_value(self, value: str | None, dialect: Dialect) -> Any:  # noqa: ARG002 - SQLAlchemy's signature
         return None if value is None else json.loads(value)
+
+
+class ActorText(TypeDecorator[Actor]):
+    """An actor as JSON text; None is NULL, where it is unknown."""
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: Actor | None, dialect: Dialect) -> str | None:  # noqa: ARG002 - SQLAlchemy's signature
+        return None if value is None else json.dumps(asdict(value), separators=(",", ":"))
+
+    def process_result_value(self, value: str | None, dialect: Dialect) -> Actor | None:  # noqa: ARG002 - SQLAlchemy's signature
+        if value is None:
+            return None
+        fields = json.loads(value)
+        return Actor(**fields | {"kind": ActorKind(fields["kind"])})

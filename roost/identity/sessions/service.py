@@ -201,6 +201,7 @@ def _caller(session: BrowserSession, key: Caller) -> Caller:
         key.kind,
         session.tenant_id,
         key_id=session.key_id,
+        key_name=key.key_name,
         scopes=scopes,
         session_digest=session.digest,
         role=session.role,

@@ -6,6 +6,7 @@ from uuid import UUID
 from fastapi import Depends
 from starlette.requests import Request
 
+from roost.core.actor import Actor, ActorKind, current_actor
 from roost.core.problem import NotFound
 from roost.identity.auth_request import auth_request_of
 from roost.storage.signed_urls.model import UploadGrant
@@ -23,7 +24,9 @@ async def upload_grant(
     entry = auth_request_of(request)
     if entry.host_kind not in _SURFACES:
         raise NotFound
-    return await links.verify_upload(entry.method, f"/v3/files/{file_id}", entry.query)
+    grant = await links.verify_upload(entry.method, f"/v3/files/{file_id}", entry.query)
+    current_actor.set(Actor(ActorKind.SIGNED_URL, grant.tenant_id))
+    return grant
 
 
 SignedUploadGrant = Annotated[UploadGrant, Depends(upload_grant)]

@@ -63,6 +63,7 @@ function EventRow({ event, agentName }: { event: ServerEvent; agentName: string 
   const target = linkOf(event);
   const words = t.events[type]?.(data) ?? type;
   const reason = data.reason ?? data.error;
+  const by = event.actor && t.actors[event.actor.kind];
   return (
     <li className={styles.event}>
       <span className={`${styles.icon} ${isFailure(event) ? styles.danger : ''}`}>
@@ -81,6 +82,7 @@ function EventRow({ event, agentName }: { event: ServerEvent; agentName: string 
               {t.reason}: <span translate="no">{reason}</span>
             </span>
           )}
+          {by && <span>{by(event.actor?.name ?? null)}</span>}
         </div>
       </div>
       <span className={styles.at}>

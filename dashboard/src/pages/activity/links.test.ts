@@ -4,7 +4,7 @@ import type { ServerEvent } from '../../api/live';
 import { isFailure, linkOf } from './links';
 
 function event(type: string, agentId: string | null = null, data: Record<string, unknown> = {}): ServerEvent {
-  return { id: '1', type, at: '', subject: { kind: 'x', id: 'subject' }, agentId, data };
+  return { id: '1', type, at: '', subject: { kind: 'x', id: 'subject' }, agentId, actor: null, data };
 }
 
 it('leads to the page of the subject', () => {
