@@ -86,7 +86,7 @@ function ConfigEditor({ agentId, text }: { agentId: string; text: string }) {
             {draft.isSaving ? t.saving : t.save}
           </Button>
           <Button onPress={validate} isDisabled={isPending}>
-            {t.validate}
+            {check.isPending ? t.validating : t.validate}
           </Button>
           <Button onPress={discard} isDisabled={!draft.isChanged || isPending}>
             {t.discard}
