@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -10,12 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.async_api import Browser, ConsoleMessage, Page, Response, async_playwright
+from playwright.async_api import Browser, ConsoleMessage, Page, Response, async_playwright, expect
 
 from tests.server import RunningServer
 
 ROOT = Path(__file__).parents[2]
 SOURCE, BUILT = ROOT / "dashboard", ROOT / "roost" / "hosts" / "dashboard" / "static"
+SCREENSHOTS = ROOT / "build" / "screenshots"
 AXE = SOURCE / "node_modules" / "axe-core" / "axe.min.js"
 SIZES: dict[str, dict[str, Any]] = {
     "desktop": {"viewport": {"width": 1280, "height": 800}, "color_scheme": "light"},
@@ -28,7 +30,8 @@ SIZES: dict[str, dict[str, Any]] = {
     },
 }
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
-_PATIENCE_MS = 15_000
+_PATIENCE_MS = 20_000
+expect.set_options(timeout=_PATIENCE_MS)
 _SIGNATURE = "/signature/"
 _WATCH = """
 window.violations = [];
@@ -62,6 +65,7 @@ class Visit:
 
     page: Page
     origin: str
+    size: str = "desktop"
     problems: list[str] = field(default_factory=list)
 
     def watch(self) -> None:
@@ -92,9 +96,9 @@ class Visit:
         assert not barriers, "\n".join(barriers)
 
     async def picture(self, name: str) -> None:
-        """Keep a picture in the folder ROOST_SCREENSHOTS, if it is set."""
-        if folder := os.environ.get("ROOST_SCREENSHOTS"):
-            await self.page.screenshot(path=Path(folder) / f"{name}.png")
+        """Keep a picture of a page, named by the test's file and the size; `name` may be the page's path."""
+        words = [_test_file(), *re.findall(r"[\w.]+", name), self.size]
+        await self.page.screenshot(path=SCREENSHOTS / f"{'-'.join(words)}.png", animations="disabled")
 
     def _note_console(self, message: ConsoleMessage) -> None:
         if message.type in {"error", "warning"} and not message.text.startswith("Failed to load resource"):
@@ -115,7 +119,7 @@ async def visiting(
     context = await browser.new_context(locale="en-US", **SIZES[size])
     context.set_default_timeout(_PATIENCE_MS)
     await context.add_init_script(_WATCH)
-    visit = Visit(await context.new_page(), f"http://localhost:{server.port}")
+    visit = Visit(await context.new_page(), f"http://localhost:{server.port}", size)
     visit.watch()
     try:
         if role:
@@ -125,3 +129,9 @@ async def visiting(
         yield visit
     finally:
         await context.close()
+
+
+def _test_file() -> str:
+    """Return the name of the running test's file without its ends: of `tests/a/test_pages.py::test_b`, `pages`."""
+    path, _, _ = os.environ["PYTEST_CURRENT_TEST"].partition("::")
+    return Path(path).stem.removeprefix("test_")

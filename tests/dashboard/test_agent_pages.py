@@ -19,4 +19,4 @@ async def test_pages(browser: Browser, server: RunningServer, agent: dict[str, A
         for name in PAGES:
             await visit.open(f"/agents/{agent['agentId']}/{name}")
             await visit.check()
-            await visit.picture(f"phone-{role}-{name}")
+            await visit.picture(f"{role}-{name}")

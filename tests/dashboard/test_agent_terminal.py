@@ -10,7 +10,6 @@ from playwright.async_api import Browser, Locator, Route, expect
 from tests.dashboard.browser import Visit, visiting
 from tests.server import RunningServer
 
-expect.set_options(timeout=20_000)
 WATCH = """
 window.sockets = [];
 window.WebSocket = class extends WebSocket {
@@ -166,7 +165,7 @@ async def test_phone_and_viewer(browser: Browser, server: RunningServer, agent: 
         await page.keyboard.type("!\n")
         await expect(rows).to_contain_text("to-p!")
         await visit.check()
-        await visit.picture("phone-terminal")
+        await visit.picture("terminal")
     async with visiting(browser, server, "phone", role="viewer") as visit:
         await visit.open(f"/agents/{agent['agentId']}/terminal")
         await expect(visit.page.get_by_role("heading", name="Terminals are for editors and owners")).to_be_visible()

@@ -78,7 +78,7 @@ async def test_pages(browser: Browser, server: RunningServer, size: str) -> None
         foreign = watch_requests(visit)
         for path in PAGES:
             await visit.open(path)
-            await visit.picture(f"{size}{path.rstrip('/').replace('/', '-')}")
+            await visit.picture(path)
             await visit.check(but=SCROLLED)
         assert foreign == []
 
@@ -90,7 +90,7 @@ async def test_search_finds_words_of_pages(browser: Browser, server: RunningServ
         await visit.page.get_by_placeholder("Search").fill("facilitator")
         found = visit.page.locator("a").filter(has_text="Facilitators").first
         await found.wait_for()
-        await visit.picture("desktop-docs-search")
+        await visit.picture("docs-search")
         await found.click()
         await visit.page.wait_for_url("**/docs/guides/payments/**")
         assert visit.problems == []
@@ -104,7 +104,7 @@ async def test_the_reader_of_the_api(browser: Browser, server: RunningServer, si
         foreign = watch_requests(visit)
         await visit.page.goto(f"{visit.origin}/docs/api/#tag/agents/POST/v0/agents")
         await visit.page.get_by_role("heading", name="Create Agent").first.wait_for()
-        await visit.picture(f"{size}-docs-api")
+        await visit.picture("docs-api")
         assert await visit.page.evaluate("window.violations") == []
         assert visit.problems == []
         assert foreign == []

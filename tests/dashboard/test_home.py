@@ -37,20 +37,20 @@ async def test_the_first_steps_are_offered_until_they_are_hidden(
     async with visiting(browser, server, size, role="owner", tenant=TENANT) as visit:
         page = visit.page
         await expect(page.get_by_text("Model of Ollama")).to_be_visible()
-        await visit.picture(f"{size}-start")
+        await visit.picture("start")
         await visit.check()
         await page.get_by_label("API key").fill("sk-ant-abc")
         await expect(page.get_by_role("button", name="Anthropic")).to_be_visible()
         await page.get_by_role("button", name="Connect Telegram").click()
         await expect(page.get_by_role("link", name="BotFather")).to_be_visible()
-        await visit.picture(f"{size}-start-telegram")
+        await visit.picture("start-telegram")
         await page.get_by_role("button", name="Close").click()
         await page.get_by_role("button", name="Skip").last.click()
         await expect(page.get_by_role("button", name="Connect Telegram")).to_have_count(0)
         await page.get_by_role("button", name="To the normal home page").click()
         await visit.open("/")
         await expect(page.get_by_role("link", name="All agents")).to_be_visible()
-        await visit.picture(f"{size}-home")
+        await visit.picture("home")
         await page.get_by_role("button", name="Get started").click()
         await expect(page.get_by_role("button", name="Connect Telegram")).to_be_visible()
         assert visit.problems == []
@@ -62,7 +62,7 @@ async def test_in_german_and_the_other_theme(browser: Browser, server: RunningSe
         await visit.page.evaluate("localStorage['roost.theme'] = 'dark'; localStorage['roost.language'] = 'de'")
         await visit.open("/")
         await expect(visit.page.get_by_text("Modell von Ollama")).to_be_visible()
-        await visit.picture("desktop-start-dark-german")
+        await visit.picture("start-dark-german")
         await visit.check()
 
 
@@ -110,5 +110,5 @@ async def test_from_the_stand_in_to_a_local_model(browser: Browser, server: Runn
         await expect(page.get_by_role("button", name="Send")).to_be_enabled()
         await page.get_by_role("button", name="Send").click()
         await expect(page.get_by_text("Ollama heard: And now?")).to_be_visible()
-        await visit.picture("desktop-start-model")
+        await visit.picture("start-model")
         await visit.check()

@@ -91,7 +91,7 @@ async def test_hostile_texts_everywhere(browser: Browser, server: RunningServer,
         for path in [*(page.format(id=agent["agentId"]) for page in pages), *hostile_paths()]:
             await visit.open(path)
             await watch.check(path)
-            await visit.picture(f"hostile{path[:40].replace('/', '-').replace('?', '-')}")
+            await visit.picture(path.replace(agent["agentId"], "agent")[:60])
         await _preview_files(visit.page, watch, visit, agent)
         await _open_dialogs(visit, watch)
         await _chat(visit, watch, agent)

@@ -122,7 +122,7 @@ async def test_tools_of_an_answer_and_another_try(
         await page.get_by_text("terminal", exact=True).click()
         await expect(page.get_by_text(f"ls {HOSTILE}")).to_be_visible()
         await expect(page.get_by_text("done", exact=True)).to_be_visible()
-        await visit.picture("desktop-chat-tools")
+        await visit.picture("chat-tools")
         await visit.check()
         await page.get_by_role("button", name="Ask again").click()
         await expect(page.get_by_text("terminal", exact=True)).to_have_count(1)

@@ -20,7 +20,7 @@ async def test_pages(browser: Browser, server: RunningServer, agent: dict[str, A
     async with visiting(browser, server, size, role="owner") as visit:
         for path in PAGES:
             await visit.open(path.format(id=agent["agentId"]))
-            await visit.picture(f"{size}{path.format(id='agent').replace('/', '-')}")
+            await visit.picture(path.format(id="agent"))
             await visit.check()
 
 
@@ -29,7 +29,7 @@ async def test_sign_in_page(browser: Browser, server: RunningServer, size: str) 
     async with visiting(browser, server, size) as visit:
         await visit.open("/agents")
         assert visit.page.url.startswith(f"{visit.origin}/login?next=")
-        await visit.picture(f"{size}-login")
+        await visit.picture("login")
         await visit.check()
 
 

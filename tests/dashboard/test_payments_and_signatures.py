@@ -44,7 +44,7 @@ async def test_instructions(browser: Browser, server: RunningServer) -> None:
         await expect(page.get_by_text("An amount above 0")).to_be_visible()
         await expect(page.get_by_role("button", name="Create instruction")).to_be_disabled()
         await page.get_by_role("textbox", name="Amount in USDC").fill("0.01")
-        await visit.picture("desktop-payment-instruction")
+        await visit.picture("payment-instruction")
         await visit.check()
         await page.get_by_role("button", name="Create instruction").click()
         await expect(page.get_by_text("0.01 USDC on base")).to_be_visible()
@@ -83,7 +83,7 @@ async def test_payments_and_totals(browser: Browser, server: RunningServer) -> N
             await expect(visit.page.get_by_role("region", name="Totals").get_by_text("0.02 USDC")).to_be_visible()
             await expect(visit.page.get_by_text("insufficient funds")).to_be_visible()
             await expect(visit.page.get_by_role("button", name="Delete")).to_have_count(0)
-            await visit.picture(f"{size}-payments")
+            await visit.picture("payments")
             await visit.check()
             await visit.page.get_by_role("button", name="State").click()
             await visit.page.get_by_role("option", name="Refused").click()
@@ -108,7 +108,7 @@ async def test_a_wallet_signs_a_file(browser: Browser, server: RunningServer) ->
             found = await server.client(server.key(), "localhost").get(f"/v3/files/private/signature/{file['cid']}")
             shown = await dialog.get_by_role("region", name="Signature").inner_text()
             assert shown == found.json()["data"]["signature"]
-            await visit.picture("desktop-file-signed")
+            await visit.picture("file-signed")
             await visit.check()
             await dialog.get_by_role("button", name="Remove the signature").click()
             await expect(sign).to_be_enabled()
@@ -126,7 +126,7 @@ async def test_without_a_wallet_the_dialog_names_the_command(browser: Browser, s
         command = visit.page.get_by_role("region", name="Command that adds a signature")
         await expect(command).to_contain_text(f"roost signatures add {file['cid']} --address")
         await command.scroll_into_view_if_needed()
-        await visit.picture("phone-file-unsigned")
+        await visit.picture("file-unsigned")
         await visit.check()
 
 

@@ -102,7 +102,7 @@ async def test_texts_are_in_the_catalogues_and_longer_ones_fit(
         await visit.page.route("**/assets/*", serve_asset)
         for path in PAGES:
             await visit.open(path.format(id=agent["agentId"]))
-            await visit.picture(f"pseudo{path.replace('/', '-')}")
+            await visit.picture(path)
             problems += [f"{path} {found}" for found in await visit.page.evaluate(FIND_HARD_CODED, NAMES)]
             problems += [f"{path} is cut: {cut}" for cut in (await visit.page.evaluate(FIND_CUT))[:1]]
     assert not problems, "\n".join(problems)

@@ -23,7 +23,7 @@ async def test_the_operator_sees_the_system(browser: Browser, server: RunningSer
         await expect(page.get_by_text("containers start")).to_be_visible()
         await expect(page.get_by_text(__version__, exact=True)).to_be_visible()
         await expect(page.get_by_text("Running", exact=True)).to_be_visible()
-        await visit.picture(f"{size}-system")
+        await visit.picture("system")
         await visit.check()
         await page.evaluate("localStorage['roost.language'] = 'de'")
         await visit.open("/system")
@@ -37,7 +37,7 @@ async def test_an_outdated_agent_is_updated(browser: Browser, server: RunningSer
         page = visit.page
         await visit.open("/system")
         await expect(page.get_by_text("1 agent is behind")).to_be_visible()
-        await visit.picture("desktop-system-outdated")
+        await visit.picture("system-outdated")
         await page.get_by_role("button", name="Update Old").click()
         await expect(page.get_by_text("All your agents have the newest release.")).to_be_visible()
         assert visit.problems == []
@@ -75,7 +75,7 @@ async def test_activity(browser: Browser, server: RunningServer, agent: dict[str
         await expect(changes.get_by_text(f"File {hostile} was stored")).to_be_visible()
         created = changes.get_by_role("listitem").filter(has_text="Agent Ada was created")
         await expect(created.get_by_text("by the key test")).to_be_visible()
-        await visit.picture(f"{size}-activity")
+        await visit.picture("activity")
         await visit.check()
         await client.post("/v0/secrets", json={"name": f"LATER_{size.upper()}", "value": "x"})
         await expect(changes.get_by_text(f"Secret LATER_{size.upper()} was created")).to_be_visible()

@@ -71,9 +71,9 @@ async def test_charts(browser: Browser, server: RunningServer, agent: dict[str, 
     async with visiting(browser, server, size, role="owner") as visit:
         await visit.open("/usage?days=90")
         await expect(visit.page.get_by_role("img", name="Tokens by day").locator("canvas")).to_be_visible()
-        await visit.picture(f"{size}-usage")
+        await visit.picture("usage")
         await visit.page.get_by_role("img", name="Bytes sent by day").scroll_into_view_if_needed()
-        await visit.picture(f"{size}-usage-gateways")
+        await visit.picture("usage-gateways")
         await visit.open(f"/agents/{agent['agentId']}/usage")
-        await visit.picture(f"{size}-agent-usage")
+        await visit.picture("agent-usage")
         await visit.check()

@@ -90,7 +90,7 @@ function extensions(label: string, readOnly: boolean, calls: Calls, highlighting
   };
   return [
     EditorView.cspNonce.of(styleNonce),
-    EditorView.contentAttributes.of({ 'aria-label': label }),
+    EditorView.contentAttributes.of({ 'aria-label': label, tabindex: '0' }),
     EditorView.lineWrapping,
     EditorState.readOnly.of(readOnly),
     EditorView.updateListener.of((update) => {

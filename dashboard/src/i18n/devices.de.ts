@@ -17,5 +17,6 @@ export const de: typeof en = {
   unnamed: 'Gerät ohne Namen',
   repair: 'Bekannt, fragt erneut',
   from: (address) => `Von ${address}`,
+  fromHere: 'Von diesem Rechner',
   connected: 'Verbunden',
 };

@@ -15,5 +15,6 @@ export const en = {
   unnamed: 'Unnamed device',
   repair: 'Known, asks again',
   from: (address: string) => `From ${address}`,
+  fromHere: 'From this machine',
   connected: 'Connected',
 };

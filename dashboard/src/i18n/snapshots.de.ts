@@ -28,7 +28,7 @@ export const de: typeof en = {
   labelHint: 'Zum Beispiel „vor dem Umzug“. Ein leeres Feld entfernt die Beschriftung.',
   labelled: 'Die Beschriftung wurde gesichert.',
   compare: 'Änderungen seitdem',
-  compareTitle: (name) => `Änderungen seit ${name}`,
+  compareTitle: (name) => `Änderungen seit „${name}“`,
   compareText: 'Von diesem Schnappschuss zum neuesten. Wähle eine Datei, um ihre Zeilen zu sehen.',
   same: 'Seitdem hat sich nichts geändert.',
   cut: 'Es gibt mehr Änderungen, als gezeigt werden.',

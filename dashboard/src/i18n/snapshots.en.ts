@@ -25,7 +25,7 @@ export const en = {
   labelHint: 'For example "before the move". Leave it empty to remove the label.',
   labelled: 'The label was saved.',
   compare: 'Changes since',
-  compareTitle: (name: string) => `Changes since ${name}`,
+  compareTitle: (name: string) => `Changes since "${name}"`,
   compareText: 'From this snapshot to the newest one. Choose a file to see its lines.',
   same: 'Nothing has changed since.',
   cut: 'There are more changes than are shown.',

@@ -87,7 +87,7 @@ function ConfigEditor({ agentId, stored }: { agentId: string; stored: StoredText
             {draft.isSaving ? t.saving : t.save}
           </Button>
           <Button onPress={validate} isDisabled={isPending}>
-            {t.validate}
+            {check.isPending ? t.validating : t.validate}
           </Button>
           <Button onPress={discard} isDisabled={!draft.isChanged || isPending}>
             {t.discard}

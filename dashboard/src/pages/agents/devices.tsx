@@ -16,6 +16,7 @@ import * as devices from '../../i18n/devices';
 import { useText } from '../../i18n/language';
 
 const route = getRouteApi('/shell/agents/$id/devices');
+const THIS_MACHINE = '192.0.0.8'; // what engines are told instead of a loopback address, which they would trust (RFC 7600)
 const POLL_MS = 2_000; // who waits for an approval looks at this page
 
 export function AgentDevicesPage() {
@@ -134,7 +135,7 @@ function DeviceFacts({ device }: { device: PendingDevice | PairedDevice }) {
     <>
       {device.platform && <span>{device.platform}</span>}
       {device.role && <span>{device.role}</span>}
-      {device.remoteIp && <span>{t.from(device.remoteIp)}</span>}
+      {device.remoteIp && <span>{device.remoteIp === THIS_MACHINE ? t.fromHere : t.from(device.remoteIp)}</span>}
       <code>{device.deviceId}</code>
     </>
   );
