@@ -99,35 +99,70 @@ async def test_stopping_an_answer(browser: Browser, server: RunningServer, agent
 async def test_tools_of_an_answer_and_another_try(
     browser: Browser, server: RunningServer, agent: dict[str, Any]
 ) -> None:
-    def told(status: str, **more: str) -> str:
-        data = json.dumps({"toolCallId": "c1", "tool": "terminal", "status": status, **more})
-        return f"event: hermes.tool.progress\ndata: {data}\n\n"
-
-    text = json.dumps({"choices": [{"delta": {"content": "Two files:\n\n```\na b\n```"}}]})
-    events = [told("running", label=f"ls {HOSTILE}"), told("completed"), f"data: {text}\n\ndata: [DONE]\n\n"]
-    asked: list[Any] = []
-
-    async def answer(route: Route) -> None:
-        asked.append(route.request.post_data_json)
-        await route.fulfill(body="".join(events), content_type="text/event-stream")
-
+    order = f"/tool echo {json.dumps({'text': HOSTILE})}"
     async with visiting(browser, server, role="owner") as visit:
         page = visit.page
-        await page.route(
-            "**/chat", lambda route: answer(route) if route.request.method == "POST" else route.continue_()
-        )
         await visit.open(f"/agents/{agent['agentId']}/chat")
-        await page.get_by_label("Message").fill("What is here?")
+        await page.get_by_label("Message").fill(order)
         await page.get_by_role("button", name="Send").click()
-        await page.get_by_text("terminal", exact=True).click()
-        await expect(page.get_by_text(f"ls {HOSTILE}")).to_be_visible()
-        await expect(page.get_by_text("done", exact=True)).to_be_visible()
+        last = page.locator("article").last
+        await last.get_by_text("echo", exact=True).click()
+        await expect(last.get_by_label("Result")).to_have_text(HOSTILE)
+        await expect(last.get_by_text("done", exact=True)).to_be_visible()
         await visit.picture("chat-tools")
         await visit.check()
         await page.get_by_role("button", name="Ask again").click()
-        await expect(page.get_by_text("terminal", exact=True)).to_have_count(1)
-        assert [len(one["messages"]) for one in asked] == [1, 1]
+        await expect(page.get_by_text("echo", exact=True)).to_have_count(2)
+        failing = json.dumps({"text": "no luck", "fail": True})
+        await page.get_by_label("Message").fill(f"/tool echo {failing}")
+        await page.keyboard.press("Enter")
+        await expect(page.get_by_text("failed", exact=True)).to_be_visible()
         assert await page.evaluate("window.hacked") is None
+
+
+async def test_the_agent_keeps_the_conversation(browser: Browser, server: RunningServer, agent: dict[str, Any]) -> None:
+    path = f"/agents/{agent['agentId']}/chat"
+    async with visiting(browser, server, role="owner") as visit, visiting(browser, server, role="viewer") as other:
+        await visit.open(path)
+        button = visit.page.get_by_role("button", name="New conversation")
+        await visit.page.get_by_label("Message").fill("/say an owl")
+        await visit.page.get_by_role("button", name="Send").click()
+        await button.click()
+        await expect(visit.page.get_by_text("Nothing has been said yet.")).to_be_visible()
+        await visit.page.get_by_label("Message").fill('/tool echo {"text": "a heron"}')
+        await visit.page.get_by_role("button", name="Send").click()
+        await expect(visit.page.get_by_text("The tool answered: a heron")).to_be_visible()
+
+        await visit.page.reload()
+        await expect(visit.page.get_by_text("The tool answered: a heron")).to_be_visible()
+        await expect(visit.page.get_by_text("done", exact=True)).to_be_visible()
+        await expect(visit.page.locator("article")).to_have_count(2)
+
+        await visit.page.get_by_label("Message").fill("/slow 200")
+        await visit.page.get_by_role("button", name="Send").click()
+        await expect(visit.page.locator("article").last).to_contain_text("5")
+        await other.open(path)
+        await expect(other.page.locator("article").last).to_contain_text("10")
+        await visit.page.get_by_role("button", name="Stop").click()
+        await expect(visit.page.get_by_text("Stopped.")).to_be_visible()
+        await expect(other.page.get_by_text("Stopped.")).to_be_visible()
+
+
+async def test_a_lost_connection_keeps_the_answer(
+    browser: Browser, server: RunningServer, agent: dict[str, Any]
+) -> None:
+    async with visiting(browser, server, role="owner") as visit:
+        page = visit.page
+        await visit.open(f"/agents/{agent['agentId']}/chat")
+        await page.get_by_role("button", name="New conversation").click()
+        await page.get_by_label("Message").fill("/slow 60")
+        await page.get_by_role("button", name="Send").click()
+        await expect(page.locator("article").last).to_contain_text("3")
+        await page.context.set_offline(True)
+        await expect(page.locator("article").last).to_contain_text("3")
+        await page.context.set_offline(False)
+        await expect(page.locator("article").last).to_contain_text("58 59 60")
+        await expect(page.get_by_role("button", name="Send")).to_be_visible()
 
 
 async def test_a_viewer_sees_no_actions(browser: Browser, server: RunningServer, agent: dict[str, Any]) -> None:

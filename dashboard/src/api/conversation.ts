@@ -1,21 +1,17 @@
 import { EventSourceParserStream } from 'eventsource-parser/stream';
 
-import { sendTo } from './client';
+import { api, body, sendTo } from './client';
 import { ApiError } from './errors';
+import { retryDelay } from './live';
+import type { components } from './schema';
 
-const TOOL_EVENT = 'hermes.tool.progress';
+type History = components['schemas']['ChatHistoryRecord'];
+export type ToolUse = components['schemas']['ToolUseRecord'];
+
 const MAX_TOOLS = 200;
 
-/** A tool that an agent used: by engines that tell of it (Hermes), with what it was used on in short. */
-export interface ToolUse {
-  readonly id: string;
-  readonly name: string;
-  readonly detail: string;
-  readonly isDone: boolean;
-}
-
 export interface Message {
-  readonly id: number;
+  readonly id: string;
   readonly role: 'user' | 'assistant';
   readonly text: string;
   readonly tools: readonly ToolUse[];
@@ -23,16 +19,31 @@ export interface Message {
   readonly error?: unknown;
 }
 
-/** Raised for an answer that is no stream of chat completions, or an empty one. */
-export class MalformedAnswer extends Error {
-  constructor(readonly isEmpty: boolean) {
-    super('malformed answer');
-  }
+export interface ConversationState {
+  readonly messages: readonly Message[];
+  readonly isAnswering: boolean;
+  readonly isLoading: boolean;
+  /** Why the history could not be loaded. */
+  readonly error: unknown;
 }
 
-/** A conversation with one agent. It belongs to the tab, so that leaving the page does not stop an answer. */
+/** Raised for an answer without a text and without tools. */
+export class EmptyAnswer extends Error {}
+
+/** What the stream of an answer tells. */
+export type AnswerEvent =
+  | { readonly kind: 'text'; readonly text: string; readonly replaces: boolean }
+  | { readonly kind: 'tool'; readonly use: ToolUse }
+  | { readonly kind: 'end'; readonly state: 'complete' | 'stopped' | 'failed'; readonly error: string };
+
+/** The conversation with one agent, which its engine keeps. Leaving the page or losing the server stops no answer. */
 export class Conversation {
-  #messages: readonly Message[] = [];
+  #state: ConversationState = { messages: [], isAnswering: false, isLoading: false, error: null };
+  #id: string | null = null;
+  #isLoaded = false;
+  #isNew = false;
+  #sending: Promise<unknown> = Promise.resolve();
+  #loading: Promise<void> | null = null;
   #abort: AbortController | null = null;
   #lastId = 0;
   #frame = 0;
@@ -40,71 +51,187 @@ export class Conversation {
 
   constructor(private readonly agentId: string) {}
 
-  readonly messages = (): readonly Message[] => this.#messages;
+  readonly state = (): ConversationState => this.#state;
 
   readonly watch = (watcher: () => void): (() => void) => {
     this.#watchers.add(watcher);
     return () => this.#watchers.delete(watcher);
   };
 
-  get isAnswering(): boolean {
-    return this.#abort !== null;
+  /** Load the history, and follow the answer that is being written. Does nothing while an answer is followed. */
+  load(): Promise<void> {
+    const isFailed = this.#state.messages.at(-1)?.state === 'failed'; // the history does not say why
+    if (this.#abort || this.#isNew || isFailed) return Promise.resolve();
+    this.#loading ??= this.#load().finally(() => {
+      this.#loading = null;
+    });
+    return this.#loading;
   }
 
-  stop(): void {
+  /** Begin a new conversation with the next message. An answer that is being written goes on in the old one. */
+  begin(): void {
+    this.leave();
+    this.#id = null;
+    this.#isLoaded = this.#isNew = true;
+    this.#change({ messages: [], isAnswering: false, error: null });
+  }
+
+  /** Stop following the answer. */
+  leave(): void {
     this.#abort?.abort();
+    this.#abort = null;
   }
 
-  clear(): void {
-    this.stop();
-    this.#replace([]);
+  /** Stop the answer in the engine. */
+  async stop(): Promise<void> {
+    await this.#sending.catch(() => undefined); // its error is an answer
+    if (this.#id === null) return;
+    await api.POST('/v0/agents/{agentId}/chat/stop', {
+      params: { path: { agentId: this.agentId } },
+      body: { conversationId: this.#id },
+    });
   }
 
-  /** Ask the last question again, in place of its answer. */
+  /** Send the last question once more. */
   async retry(): Promise<void> {
-    const index = this.#messages.findLastIndex(({ role }) => role === 'user');
-    const question = this.#messages[index];
-    if (this.#abort || !question) return;
-    this.#messages = this.#messages.slice(0, index);
-    await this.send(question.text);
+    const question = this.#state.messages.findLast(({ role }) => role === 'user');
+    if (question) await this.send(question.text);
   }
 
-  /** Send a message and collect its answer; errors become part of the conversation. */
+  /** Send a message and follow its answer; errors become part of the conversation. */
   async send(text: string): Promise<void> {
     if (this.#abort) return;
-    const abort = new AbortController();
-    this.#abort = abort;
-    const history = toHistory(this.#messages, text);
-    const question: Message = { id: (this.#lastId += 1), role: 'user', text, tools: [], state: 'complete' };
-    let answer: Message = { id: (this.#lastId += 1), role: 'assistant', text: '', tools: [], state: 'streaming' };
-    this.#replace([...this.#messages, question, answer]);
-    const show = (next: Partial<Message>) => {
-      answer = { ...answer, ...next };
-      this.#update(answer);
-    };
+    const abort = (this.#abort = new AbortController());
+    this.#append(this.#message('user', text), this.#message('assistant', '', 'streaming'));
     try {
-      for await (const piece of readAnswer(this.agentId, history, abort.signal)) {
-        show(typeof piece === 'string' ? { text: answer.text + piece } : { tools: addToolUse(answer.tools, piece) });
-      }
-      if (!answer.text) throw new MalformedAnswer(true);
-      show({ state: 'complete' });
+      if (!this.#isLoaded) this.#prepend(await this.#fetchHistory(abort.signal));
+      await (this.#sending = this.#post(text));
+      await this.#follow(abort);
     } catch (error) {
-      show(abort.signal.aborted ? { state: 'stopped' } : { state: 'failed', error });
-    } finally {
-      this.#abort = null;
-      this.#notify();
+      this.#end(abort, { state: 'failed', error });
     }
   }
 
-  #update(answer: Message): void {
-    if (this.#messages.some(({ id }) => id === answer.id)) {
-      this.#messages = this.#messages.map((one) => (one.id === answer.id ? answer : one));
-      this.#frame ||= requestAnimationFrame(() => this.#notify()); // tokens come faster than frames
+  async #post(text: string): Promise<void> {
+    const sent = await body(
+      api.POST('/v0/agents/{agentId}/chat/messages', {
+        params: { path: { agentId: this.agentId } },
+        body: { text, conversationId: this.#id },
+      }),
+    );
+    this.#id = sent.conversationId;
+    this.#isNew = false;
+  }
+
+  async #load(): Promise<void> {
+    this.#change({ isLoading: !this.#isLoaded, error: null });
+    const id = this.#id;
+    try {
+      const history = await this.#fetchHistory();
+      if (!this.#abort && id === this.#id) this.#show(history); // else a message was sent, or another one begun
+    } catch (error) {
+      this.#change({ error });
+    }
+    this.#change({ isLoading: false });
+  }
+
+  /** Put the history before the message that is being sent. */
+  #prepend(history: History): void {
+    this.#adopt(history);
+    this.#change({ messages: [...toMessages(history), ...this.#state.messages] });
+  }
+
+  #adopt(history: History): void {
+    this.#id = history.conversationId;
+    this.#isLoaded = true;
+  }
+
+  #fetchHistory(signal?: AbortSignal): Promise<History> {
+    const query = this.#id === null ? {} : { conversationId: this.#id };
+    return body(
+      api.GET('/v0/agents/{agentId}/chat/messages', {
+        params: { path: { agentId: this.agentId }, query },
+        ...(signal && { signal }),
+      }),
+    );
+  }
+
+  /** Show the history, and follow the answer to its last message in the background. */
+  #show(history: History): void {
+    this.#adopt(history);
+    this.#change({ messages: toMessages(history), isAnswering: history.isAnswering });
+    if (!history.isAnswering) return;
+    const abort = (this.#abort = new AbortController());
+    this.#append(this.#message('assistant', '', 'streaming'));
+    this.#follow(abort).catch((error: unknown) => this.#end(abort, { state: 'failed', error }));
+  }
+
+  /** Follow the answer until its end; after a lost connection from its beginning. Raises ApiError. */
+  async #follow(abort: AbortController): Promise<void> {
+    for (let attempt = 0; !abort.signal.aborted; attempt += 1) {
+      try {
+        if (await this.#read(abort)) return;
+      } catch (error) {
+        if (abort.signal.aborted) return;
+        if (error instanceof ApiError && error.status !== 0 && error.status < 500) throw error;
+      }
+      await pause(retryDelay(attempt), abort.signal);
     }
   }
 
-  #replace(messages: readonly Message[]): void {
-    this.#messages = messages;
+  /** Read the answer once; return whether its end was read. */
+  async #read(abort: AbortController): Promise<boolean> {
+    let [text, tools]: [string, readonly ToolUse[]] = ['', []];
+    for await (const event of readAnswer(this.agentId, this.#id ?? '', abort.signal)) {
+      if (event.kind === 'end') {
+        await this.#finish(abort, event);
+        return true;
+      }
+      if (event.kind === 'text') text = event.replaces ? event.text : text + event.text;
+      else tools = addToolUse(tools, event.use);
+      this.#update(abort, { text, tools });
+    }
+    return false;
+  }
+
+  async #finish(abort: AbortController, end: AnswerEvent & { kind: 'end' }): Promise<void> {
+    if (end.state === 'failed') return this.#end(abort, { state: 'failed', error: new ApiError(end.error, 502) });
+    if (end.state === 'stopped') return this.#end(abort, { state: 'stopped' });
+    const question = this.#state.messages.at(-2)?.text;
+    const history = await this.#fetchHistory(abort.signal).catch(() => null); // the answer is shown without it, too
+    const messages = history === null ? [] : toMessages(history);
+    const isStored = messages.at(-1)?.role === 'assistant' && messages.at(-2)?.text === question?.trim();
+    if (abort.signal.aborted) return;
+    if (isStored) this.#change({ messages });
+    const { text = '', tools = [] } = this.#state.messages.at(-1) ?? {};
+    this.#end(abort, !text.trim() && tools.length === 0 ? { state: 'failed', error: new EmptyAnswer() } : { state: 'complete' });
+  }
+
+  #message(role: Message['role'], text: string, state: Message['state'] = 'complete'): Message {
+    return { id: `new-${(this.#lastId += 1)}`, role, text, tools: [], state };
+  }
+
+  #append(...messages: readonly Message[]): void {
+    this.#change({ messages: [...this.#state.messages, ...messages], isAnswering: true });
+  }
+
+  /** Change the last message, unless the answer is no longer followed. */
+  #update(abort: AbortController, change: Partial<Message>): void {
+    if (abort !== this.#abort) return;
+    const { messages } = this.#state;
+    this.#state = { ...this.#state, messages: messages.with(-1, { ...messages.at(-1)!, ...change }) };
+    this.#frame ||= requestAnimationFrame(() => this.#notify()); // tokens come faster than frames
+  }
+
+  #end(abort: AbortController, change: Partial<Message>): void {
+    if (abort !== this.#abort) return;
+    this.#update(abort, change);
+    this.#abort = null;
+    this.#change({ isAnswering: false });
+  }
+
+  #change(change: Partial<ConversationState>): void {
+    this.#state = { ...this.#state, ...change };
     this.#notify();
   }
 
@@ -115,76 +242,66 @@ export class Conversation {
   }
 }
 
-/** Return what the agent is sent: its HTTP API is stateless, so each request has the whole conversation. */
-export function toHistory(messages: readonly Message[], text: string): readonly { role: string; content: string }[] {
-  const answered = messages.filter((one, index) => {
-    const answer = one.role === 'user' ? messages[index + 1] : one;
-    return answer !== undefined && answer.text !== '';
-  });
-  return [...answered.map(({ role, text: content }) => ({ role, content })), { role: 'user', content: text }];
-}
+const toMessages = (history: History): readonly Message[] =>
+  history.messages.map(({ id, role, text, tools, isStopped }) => ({
+    id,
+    role,
+    text,
+    tools,
+    state: isStopped ? 'stopped' : 'complete',
+  }));
 
-/** Return the text of one chunk of a chat completion; null at the end. Raises ApiError for an error in the stream. */
-export function parseChunk(data: string): string | null {
-  if (data === '[DONE]') return null;
-  let chunk: { error?: { message?: unknown } | string; choices?: { delta?: { content?: unknown } }[] };
+/** Return an event of the stream of an answer; null for anything else. Raises ApiError for an error of the stream. */
+export function parseAnswerEvent(name: string | undefined, data: string): AnswerEvent | null {
+  let found: unknown;
   try {
-    chunk = JSON.parse(data) as typeof chunk;
-  } catch {
-    throw new MalformedAnswer(false);
-  }
-  if (typeof chunk !== 'object' || chunk === null) throw new MalformedAnswer(false);
-  if (chunk.error) {
-    const message = typeof chunk.error === 'string' ? chunk.error : chunk.error.message;
-    throw new ApiError(typeof message === 'string' ? message : '', 502);
-  }
-  const choices = Array.isArray(chunk.choices) ? chunk.choices : [];
-  return choices.map((choice) => (typeof choice?.delta?.content === 'string' ? choice.delta.content : '')).join('');
-}
-
-/** Return what Hermes tells of a tool; null for anything else. */
-export function parseToolUse(data: string): ToolUse | null {
-  let told: unknown;
-  try {
-    told = JSON.parse(data);
+    found = JSON.parse(data);
   } catch {
     return null;
   }
-  const { toolCallId: id, tool: name, label, status } = Object(told) as Record<string, unknown>;
-  if (typeof id !== 'string' || typeof name !== 'string') return null;
-  return { id, name: cut(name, 100), detail: typeof label === 'string' ? cut(label, 4000) : '', isDone: status === 'completed' };
+  const fields = Object(found) as Record<string, unknown>;
+  const text = (key: string) => (typeof fields[key] === 'string' ? fields[key] : '');
+  if (name === 'error') throw new ApiError(text('error'), 502);
+  if (name === 'text') return { kind: 'text', text: text('text'), replaces: fields.replaces === true };
+  if (name === 'tool') return { kind: 'tool', use: found as ToolUse };
+  if (name === 'end') return { kind: 'end', state: found ? (fields.state as 'complete') : 'failed', error: text('error') };
+  return null;
 }
 
 /** Return the list with a new tool, or with the new state of one that it has. */
 export function addToolUse(uses: readonly ToolUse[], use: ToolUse): readonly ToolUse[] {
   if (!uses.some(({ id }) => id === use.id)) return uses.length < MAX_TOOLS ? [...uses, use] : uses;
-  return uses.map((one) => (one.id === use.id ? { ...one, detail: use.detail || one.detail, isDone: use.isDone } : one));
+  return uses.map((one) => (one.id === use.id ? use : one));
 }
 
-const cut = (text: string, length: number) => (text.length > length ? `${text.slice(0, length)} ...` : text);
-
-async function* readAnswer(agentId: string, messages: unknown, signal: AbortSignal): AsyncGenerator<string | ToolUse> {
-  const response = await sendTo(`/v0/agents/${encodeURIComponent(agentId)}/chat`, {
-    method: 'POST',
-    headers: { 'Content-Type': 'application/json', Accept: 'text/event-stream' },
-    body: JSON.stringify({ messages }),
+async function* readAnswer(agentId: string, conversationId: string, signal: AbortSignal): AsyncGenerator<AnswerEvent> {
+  const query = new URLSearchParams({ conversationId });
+  const response = await sendTo(`/v0/agents/${encodeURIComponent(agentId)}/chat/answer?${query}`, {
+    headers: { Accept: 'text/event-stream' },
     signal,
   });
-  if (!response.body) throw new MalformedAnswer(true);
+  if (!response.body) return;
   const reader = response.body
     .pipeThrough(new TextDecoderStream() as ReadableWritablePair<string, Uint8Array<ArrayBuffer>>)
     .pipeThrough(new EventSourceParserStream())
     .getReader();
   for (let next = await reader.read(); !next.done; next = await reader.read()) {
-    if (next.value.event === TOOL_EVENT) {
-      const use = parseToolUse(next.value.data);
-      if (use) yield use;
-      continue;
-    }
-    const text = parseChunk(next.value.data);
-    if (text === null) return;
-    if (text) yield text;
+    const event = parseAnswerEvent(next.value.event, next.value.data);
+    if (event) yield event;
   }
+}
+
+/** Wait; less if the browser comes back online or the wait is aborted. */
+function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, milliseconds);
+    const wake = () => {
+      clearTimeout(timer);
+      resolve();
+    };
+    addEventListener('online', wake, { once: true, signal });
+    signal.addEventListener('abort', wake, { once: true });
+  });
 }
 
 const conversations = new Map<string, Conversation>();
@@ -197,6 +314,6 @@ export function conversationWith(agentId: string): Conversation {
 
 /** Forget all conversations, when the session ends. */
 export function forgetConversations(): void {
-  for (const conversation of conversations.values()) conversation.stop();
+  for (const conversation of conversations.values()) conversation.leave();
   conversations.clear();
 }

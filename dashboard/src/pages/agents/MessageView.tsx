@@ -1,6 +1,6 @@
 import { RotateCcw } from 'lucide-react';
 
-import { MalformedAnswer, type Message } from '../../api/conversation';
+import { EmptyAnswer, type Message } from '../../api/conversation';
 import { Button } from '../../components/Button';
 import { CopyButton } from '../../components/CodeBlock';
 import { ErrorPanel } from '../../components/ErrorPanel';
@@ -23,7 +23,7 @@ export function MessageView({ message, name, onRetry }: Props) {
   const isMine = message.role === 'user';
   const isOver = message.state !== 'streaming';
   const { error } = message;
-  const problem = error instanceof MalformedAnswer ? new Error(error.isEmpty ? t.emptyAnswer : t.malformed) : error;
+  const problem = error instanceof EmptyAnswer ? new Error(t.emptyAnswer) : error;
   return (
     <article className={`${styles.message} ${isMine ? styles.mine : ''}`}>
       <header className={styles.head}>

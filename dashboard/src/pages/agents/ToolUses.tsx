@@ -1,4 +1,4 @@
-import { Check, CircleSlash, LoaderCircle } from 'lucide-react';
+import { Check, CircleSlash, CircleX, LoaderCircle } from 'lucide-react';
 
 import type { ToolUse } from '../../api/conversation';
 import * as chat from '../../i18n/chat';
@@ -11,7 +11,7 @@ interface Props {
   isOver: boolean;
 }
 
-/** The tools that an agent used, each with what it was used on, folded. */
+/** The tools that an agent used, each with its arguments and its result in short, folded. */
 export function ToolUses({ uses, isOver }: Props) {
   const t = useText(chat);
   if (uses.length === 0) return null;
@@ -19,14 +19,13 @@ export function ToolUses({ uses, isOver }: Props) {
     <ul className={styles.uses} aria-label={t.toolUses}>
       {uses.map((use) => (
         <li key={use.id}>
-          {use.detail ? (
+          {use.arguments || use.result ? (
             <details>
               <summary>
                 <ToolTitle use={use} isOver={isOver} />
               </summary>
-              <pre className={styles.detail} tabIndex={0}>
-                {use.detail}
-              </pre>
+              <ToolText label={t.toolArguments} text={use.arguments} />
+              <ToolText label={t.toolResult} text={use.result} />
             </details>
           ) : (
             <ToolTitle use={use} isOver={isOver} />
@@ -37,13 +36,25 @@ export function ToolUses({ uses, isOver }: Props) {
   );
 }
 
+function ToolText({ label, text }: { label: string; text: string }) {
+  if (!text) return null;
+  return (
+    <pre className={styles.detail} tabIndex={0} aria-label={label}>
+      {text}
+    </pre>
+  );
+}
+
 function ToolTitle({ use, isOver }: { use: ToolUse; isOver: boolean }) {
   const t = useText(chat);
-  const Icon = use.isDone ? Check : isOver ? CircleSlash : LoaderCircle;
-  const state = use.isDone ? t.toolDone : isOver ? t.toolStopped : t.toolRuns;
+  const [Icon, state] = {
+    running: isOver ? ([CircleSlash, t.toolStopped] as const) : ([LoaderCircle, t.toolRuns] as const),
+    done: [Check, t.toolDone] as const,
+    failed: [CircleX, t.toolFailed] as const,
+  }[use.state];
   return (
     <span className={styles.use}>
-      <Icon size={15} aria-hidden className={!use.isDone && !isOver ? styles.turning : ''} />
+      <Icon size={15} aria-hidden className={use.state === 'running' && !isOver ? styles.turning : ''} />
       <code>{use.name}</code> <span className={styles.note}>{state}</span>
     </span>
   );

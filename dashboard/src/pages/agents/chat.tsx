@@ -11,6 +11,7 @@ import { Button } from '../../components/Button';
 import { EmptyState } from '../../components/EmptyState';
 import { ErrorPanel } from '../../components/ErrorPanel';
 import { Page } from '../../components/Page';
+import { Skeleton } from '../../components/Skeleton';
 import { useFollowEnd } from '../../components/useFollowEnd';
 import * as chat from '../../i18n/chat';
 import { useText } from '../../i18n/language';
@@ -30,22 +31,28 @@ function Chat({ agentId }: { agentId: string }) {
   const may = useMay();
   const agent = useQuery(agentQuery(agentId));
   const conversation = conversationWith(agentId);
-  const messages = useSyncExternalStore(conversation.watch, conversation.messages);
+  const { messages, isAnswering, isLoading, error } = useSyncExternalStore(conversation.watch, conversation.state);
   const name = agent.data?.agent.name ?? agentId;
   const isDown = agent.data !== undefined && ['failed', 'not_running'].includes(agent.data.agent.status);
-  const clear = messages.length > 0 && <Button onPress={() => conversation.clear()}>{t.clear}</Button>;
+  const begin = messages.length > 0 && <Button onPress={() => conversation.begin()}>{t.clear}</Button>;
+  useEffect(() => {
+    const load = () => document.visibilityState === 'visible' && void conversation.load();
+    load();
+    document.addEventListener('visibilitychange', load); // others may have written meanwhile
+    return () => document.removeEventListener('visibilitychange', load);
+  }, [conversation, agent.data?.agent.status]);
   return (
-    <Page title={t.title(name)} actions={clear} fills>
+    <Page title={t.title(name)} actions={begin} fills>
       <div className={styles.layout}>
         {messages.length > 0 ? (
           <MessageList
             messages={messages}
             name={name}
-            onRetry={may('editor') && !conversation.isAnswering ? () => void conversation.retry() : undefined}
+            onRetry={may('editor') && !isAnswering ? () => void conversation.retry() : undefined}
           />
         ) : (
           <div className={styles.empty}>
-            {agent.error ? <ErrorPanel error={agent.error} /> : <EmptyState title={t.empty}>{t.emptyText}</EmptyState>}
+            {isLoading ? <Skeleton /> : <Nothing error={agent.error ?? (isDown ? null : error)} />}
           </div>
         )}
         {isDown && (
@@ -57,13 +64,18 @@ function Chat({ agentId }: { agentId: string }) {
           </p>
         )}
         <Composer
-          isAnswering={conversation.isAnswering}
+          isAnswering={isAnswering}
           onSend={(text) => void conversation.send(text)}
-          onStop={() => conversation.stop()}
+          onStop={() => void conversation.stop()}
         />
       </div>
     </Page>
   );
+}
+
+function Nothing({ error }: { error: unknown }) {
+  const t = useText(chat);
+  return error ? <ErrorPanel error={error} /> : <EmptyState title={t.empty}>{t.emptyText}</EmptyState>;
 }
 
 interface ListProps {
@@ -80,7 +92,6 @@ function MessageList({ messages, name, onRetry }: ListProps) {
     count: messages.length,
     getScrollElement: () => frame.current,
     estimateSize: () => TYPICAL_PIXELS,
-    getItemKey: (index) => messages[index]!.id,
     overscan: 6,
   });
   const total = virtual.getTotalSize();

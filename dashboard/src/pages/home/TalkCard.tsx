@@ -25,12 +25,12 @@ export function TalkCard({ agent, about }: { agent: AgentSummary; about?: ReactN
   const may = useMay();
   const [text, setText] = useState('');
   const conversation = conversationWith(agent.agentId);
-  const messages = useSyncExternalStore(conversation.watch, conversation.messages);
+  const { messages, isAnswering } = useSyncExternalStore(conversation.watch, conversation.state);
   const isRunning = agent.status === 'running';
   const params = { id: agent.agentId };
   const send = (event: SyntheticEvent) => {
     event.preventDefault();
-    if (!text.trim() || !isRunning || conversation.isAnswering) return;
+    if (!text.trim() || !isRunning || isAnswering) return;
     void conversation.send(text.trim());
     setText('');
   };
@@ -52,8 +52,8 @@ export function TalkCard({ agent, about }: { agent: AgentSummary; about?: ReactN
       {may('editor') && (
         <form onSubmit={send} className={styles.message}>
           <TextField label={t.message} placeholder={t.placeholder} value={text} onChange={setText} autoComplete="off" />
-          {conversation.isAnswering ? (
-            <Button onPress={() => conversation.stop()}>
+          {isAnswering ? (
+            <Button onPress={() => void conversation.stop()}>
               <Square size={15} aria-hidden /> {t.stop}
             </Button>
           ) : (
