@@ -154,7 +154,6 @@ async def test_a_lost_connection_keeps_the_answer(
     async with visiting(browser, server, role="owner") as visit:
         page = visit.page
         await visit.open(f"/agents/{agent['agentId']}/chat")
-        await page.get_by_role("button", name="New conversation").click()
         await page.get_by_label("Message").fill("/slow 60")
         await page.get_by_role("button", name="Send").click()
         await expect(page.locator("article").last).to_contain_text("3")
