@@ -223,6 +223,7 @@ RULES: tuple[Rule, ...] = (
         (
             *("roost/core/clock.py", "roost/warden/*", "roost/drivers/engine/hermes/scheduler.py"),
             *("roost/drivers/engine/fake_scheduler.py", "roost/drivers/engine/fake_admin_api.py"),
+            "roost/drivers/engine/fake_gateway.py",
         ),
         "ask core/clock.py for the time, so that a test can set it",
         "from datetime import UTC, datetime\ndatetime.now(UTC)",
@@ -235,6 +236,7 @@ RULES: tuple[Rule, ...] = (
             "roost/warden/*",
             "roost/drivers/engine/fake_scheduler.py",
             "roost/drivers/engine/fake_admin_api.py",
+            "roost/drivers/engine/fake_gateway.py",
         ),
         "ids, tokens and random bytes come from core/ids.py",
         "import secrets\nsecrets.token_hex(8)",
