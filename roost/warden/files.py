@@ -25,7 +25,7 @@ Entry = list[str | int | float]
 Stamp = tuple[int, int, int]
 
 change_lock = allocate_lock()
-"""Held by whoever changes what a path leads to, so that nothing comes between a comparison and the change after it."""
+"""Held while a path gets another file, so that nothing comes between a comparison and the change after it."""
 
 
 def open_under(root: str, path: str, *, create: bool = False) -> int:

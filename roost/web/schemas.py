@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Annotated, Any, Generic, TypeVar, get_args
 
+from fastapi import Header
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, PlainSerializer, WithJsonSchema
 from pydantic.alias_generators import to_camel
 
@@ -49,6 +50,9 @@ ZonedTime = Annotated[
     AfterValidator(lambda moment: moment if moment.tzinfo else moment.replace(tzinfo=UTC)),
 ]
 """A date or time in a request; UTC if it has no zone."""
+
+IfMatch = Annotated[str | None, Header(alias="If-Match")]
+"""The condition of a write (`core/entity_tags.py`)."""
 
 Uppercase = BeforeValidator(lambda text: text.upper() if isinstance(text, str) else text)
 """Accepts a value in any case."""

@@ -30,7 +30,7 @@ class InvalidAllowFrom(InvalidInput):
 
 
 class PairingUnsupported(InvalidInput):
-    """The agent's engine approves nobody without the code."""
+    """The agent's engine needs the code for every approval."""
 
     message = "This agent's engine approves people by their code only"
 

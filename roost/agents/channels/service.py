@@ -145,7 +145,7 @@ class ChannelService:
     async def watch(self, agent_id: str) -> AsyncGenerator[AsyncGenerator[ChannelOverview]]:
         """Watch the channels, and yield their overview at first and when it changes.
 
-        Engines tell nobody of messages, so the gateway is asked every second or two, as long as somebody watches.
+        Engines push no messages, so the gateway is polled as long as a client watches.
         Raises AgentNotFound, AgentOnOtherHost, TooManyChannelWatches.
         """
         await self._agents.get_here(agent_id)
@@ -161,12 +161,13 @@ class ChannelService:
 
     async def _poll_overview(self, agent_id: str) -> AsyncGenerator[ChannelOverview]:
         last: ChannelOverview | None = None
+        interval = Backoff(_WATCH_SECONDS)
         while True:
             found = await self.get_overview(agent_id)
             if found != last:
                 yield found
             last = found
-            await asyncio.sleep(_WATCH_SECONDS)
+            await interval.pause()
 
     async def _apply(self, agent_id: str) -> bool:
         """Apply the stored channels to the agent's gateway; return whether it runs. Raises Problem."""

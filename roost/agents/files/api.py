@@ -10,12 +10,12 @@ from roost.agents.files import schemas
 from roost.agents.files.errors import FileChanged
 from roost.agents.files.model import FileRange, format_etag, parse_range
 from roost.agents.files.service import AgentFileService
+from roost.core.entity_tags import parse_if_match
 from roost.drivers.runtime.warden_files import FileStat
 from roost.drivers.runtime.warden_tree import ChangedPaths
 from roost.identity.authenticator import AgentCaller, AgentId, AgentVisit
-from roost.web.entity_tags import IfMatch, parse_if_match
 from roost.web.event_stream import describe_events, event_response, format_event
-from roost.web.schemas import BINARY, BINARY_CONTENT, describe_body
+from roost.web.schemas import BINARY, BINARY_CONTENT, IfMatch, describe_body
 from roost.web.service_registry import provide_service
 
 Service = Annotated[AgentFileService, Depends(provide_service(AgentFileService))]

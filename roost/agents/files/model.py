@@ -13,8 +13,8 @@ from roost.agents.files.errors import (
     InvalidFilePath,
     WorkspaceFileTooLarge,
 )
+from roost.core.entity_tags import ANY_TAG
 from roost.drivers.runtime.warden_files import FileStat, FolderEntry, Stamp
-from roost.web.entity_tags import ANY_TAG
 
 FILE_LIMIT = 10 * 1024**2
 UPLOADS = "uploads"

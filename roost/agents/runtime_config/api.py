@@ -9,8 +9,8 @@ from roost.agents.runtime_config.errors import InvalidConfig
 from roost.agents.runtime_config.model import expect_tags, format_etag
 from roost.agents.runtime_config.service import RuntimeConfigService
 from roost.identity.authenticator import AgentCaller, AgentId
-from roost.web.entity_tags import IfMatch
 from roost.web.errors import refuse_body_with
+from roost.web.schemas import IfMatch
 from roost.web.service_registry import provide_service
 
 Service = Annotated[RuntimeConfigService, Depends(provide_service(RuntimeConfigService))]

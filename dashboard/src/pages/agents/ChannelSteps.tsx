@@ -2,7 +2,7 @@ import { useMutation, useQuery } from '@tanstack/react-query';
 import { ExternalLink } from 'lucide-react';
 import { useState } from 'react';
 
-import { configureChannel } from '../../api/agentData';
+import { channelsQuery, configureChannel } from '../../api/agentData';
 import { agentQuery, openAgentPage } from '../../api/agents';
 import { approvePairing, draftOf, hasPairingCodes, isComplete, toConfiguration, type Channel, type ChannelName } from '../../api/channels';
 import { Button, buttonClass } from '../../components/Button';
@@ -15,7 +15,7 @@ import * as channels from '../../i18n/channels';
 import { useText } from '../../i18n/language';
 import { AccessFields, TokenFields } from './ChannelFields';
 import { ChannelMessages } from './ChannelMessages';
-import { ChannelBadge, useLiveChannels } from './ChannelState';
+import { ChannelBadge } from './ChannelState';
 
 const PLATFORMS = {
   telegram: 'https://t.me/BotFather',
@@ -31,7 +31,7 @@ interface Props {
 
 /** Sets up a channel step by step, from the bot at its platform to the first person who may write to it. */
 export function ChannelSteps({ agentId, channel: name, onDone }: Props) {
-  const query = useLiveChannels(agentId);
+  const query = useQuery(channelsQuery(agentId)); // the page around it follows them
   const engine = useQuery(agentQuery(agentId)).data?.agent.engine ?? '';
   return (
     <Loaded query={query}>

@@ -62,7 +62,7 @@ class ChannelState:
 
     connected: whether the platform is connected now; None if the engine does not report it.
     linked: whether a user has logged in (WhatsApp's QR code); None for channels without a login.
-    last_message_at: when the last message of somebody who may write arrived; None if the engine does not report it.
+    last_message_at: when the last message of an approved user arrived; None if the engine does not report it.
     requests: at most MAX_PAIRING_REQUESTS.
     """
 

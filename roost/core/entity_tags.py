@@ -2,14 +2,9 @@
 
 import re
 from collections.abc import Collection
-from typing import Annotated
-
-from fastapi import Header
 
 ANY_TAG = "*"
 _TAG = re.compile(r'(W/)?("[^"]*")')
-
-IfMatch = Annotated[str | None, Header(alias="If-Match")]
 
 
 def parse_if_match(if_match: str | None) -> Collection[str] | None:

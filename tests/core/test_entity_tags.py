@@ -1,6 +1,6 @@
 import pytest
 
-from roost.web.entity_tags import ANY_TAG, is_not_modified, is_precondition_failed, parse_if_match
+from roost.core.entity_tags import ANY_TAG, is_not_modified, is_precondition_failed, parse_if_match
 
 ETAG = '"cid"'
 
