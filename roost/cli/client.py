@@ -27,7 +27,7 @@ from urllib.parse import quote, urlsplit
 
 import typer
 
-from roost.cli.context_file import LOCAL, read_contexts, selected_context
+from roost.cli.context_file import LOCAL, is_loopback, read_contexts, selected_context
 from roost.cli.output import ExitCode, exit_with_error, exit_with_unknown
 from roost.core.network_advice import describe_certificate_error
 from roost.core.sensitive import Sensitive
@@ -45,7 +45,6 @@ _EXIT_CODES = {
     431: ExitCode.USAGE,
 }
 _CONNECT_SECONDS = 5.0
-_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 _MAX_LINE = 500
 TRANSFER_TIMEOUT_SECONDS = 600.0  # between two chunks; the server hashes large content before it answers
 
@@ -183,11 +182,6 @@ class ServerSession:
 
         port = httpx.URL(self.url).port
         return f"{name}.{self.locate().domain}" + (f":{port}" if port else "")
-
-
-def is_loopback(host: str) -> bool:
-    """Return whether a host of a URL is this machine."""
-    return host in _LOOPBACK or host.endswith(".localhost")
 
 
 def drop_none(fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from roost.cli.output import ExitCode, exit_with_error
 from roost.core.private_file import lock_folder, write_private_file
@@ -23,6 +24,7 @@ LOCAL = "local"
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _OTHERS = 0o077
+_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 _selected: ContextVar[str | None] = ContextVar("context", default=None)
 
 
@@ -112,6 +114,40 @@ def current_context(file: ContextFile) -> str | None:
 def overriding_variable() -> str | None:
     """Return the variable of the environment that comes before the file's current context."""
     return next((name for name in ("ROOST_URL", "ROOST_CONTEXT", "ROOST_DATA") if os.environ.get(name)), None)
+
+
+def find_other_server(url: str, domain: str, *, names_folder: bool) -> tuple[str, str] | None:
+    """Return the server that commands reach instead of the one at `url`, and what mends it; None if they reach that.
+
+    names_folder: whether the commands are given its `--data`, which comes before the file's current context.
+    """
+    if other := os.environ.get("ROOST_URL"):
+        return None if _is_same_server(other, url, domain) else (other, "unset ROOST_URL ROOST_TOKEN")
+    if name := os.environ.get("ROOST_CONTEXT"):
+        remedy = "unset ROOST_CONTEXT"
+    elif names_folder or os.environ.get("ROOST_DATA"):
+        return None
+    else:
+        name, remedy = read_contexts().current or LOCAL, "roost contexts use local"
+    if name == LOCAL or ((known := read_contexts().contexts.get(name)) and _is_same_server(known.url, url, domain)):
+        return None
+    return f"{known.url} (context {name})" if known else f"the unknown context {name}", remedy
+
+
+def _is_same_server(one: str, other: str, domain: str) -> bool:
+    """Return whether two URLs reach one server: the same port of this machine, or names below its domain."""
+    try:
+        found, own = urlsplit(one), urlsplit(other)
+        host, own_host, is_own_port = found.hostname or "", own.hostname or "", found.port == own.port
+    except ValueError:
+        return False
+    is_own_host = host == own_host or (is_loopback(host) and is_loopback(own_host))
+    return (is_own_port and is_own_host) or (domain != "localhost" and f".{host}".endswith(f".{domain}"))
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether a host of a URL is this machine."""
+    return host in _LOOPBACK or host.endswith(".localhost")
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import typer
 
-from roost.cli.client import ServerSession, is_loopback
+from roost.cli.client import ServerSession
 from roost.cli.completion import complete_contexts
 from roost.cli.context_file import (
     LOCAL,
@@ -18,6 +18,7 @@ from roost.cli.context_file import (
     change_contexts,
     contexts_path,
     current_context,
+    is_loopback,
     read_contexts,
     selected_context,
     validate_context_name,

@@ -14,6 +14,7 @@ from collections.abc import Coroutine, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+import typer
 import uvloop
 from sqlalchemy import Connection
 
@@ -22,6 +23,7 @@ from roost.agents.lifecycle.errors import AgentStartFailed
 from roost.agents.lifecycle.model import CreateAgent
 from roost.agents.registry.model import Agent, AgentProfile
 from roost.app import Drivers
+from roost.cli.context_file import find_other_server
 from roost.cli.dashboard import open_window
 from roost.cli.engines import install_version
 from roost.cli.output import console, error_console, print_field, print_line
@@ -92,6 +94,7 @@ async def _serve(settings: Settings, drivers: Drivers, *, first_agent: bool, ope
             await _run_until_stopped(_create_first_agent(server, tenant), stop)
         else:
             _print_agents(server, await server.agents.repository.list(tenant.id))
+        _warn_of_other_server(server)
         if not stop.is_set():
             print_line("\nPress Ctrl-C to stop the server and its agents.\n")
         await serving
@@ -139,9 +142,7 @@ async def _ensure_key(server: app.RoostServer) -> tuple[Tenant, Caller]:
 
 
 def _write_session(path: Path, settings: Settings, domain: str, token: str) -> None:
-    host = "127.0.0.1" if settings.host in ("0.0.0.0", "::", "localhost") else settings.host  # noqa: S104 - compared
-    netloc = f"[{host}]" if ":" in host else host
-    content = {"url": f"http://{netloc}:{settings.port}", "token": token, "domain": domain, "tls": settings.tls}
+    content = {"url": _local_url(settings), "token": token, "domain": domain, "tls": settings.tls}
     write_private_file(path, json.dumps(content))
 
 
@@ -226,6 +227,25 @@ def _print_agent(server: app.RoostServer, agent: Agent) -> None:
     print_line(f"\n  {agent.profile.name} ({agent.engine}, {agent.state})")
     print_line(f"    chat         {_program_name()} chat{_data_flag(server.core.settings)} {agent.id}")
     print_line(f"    address      {server.core.addresses.agent_origin(agent.id)}/")
+
+
+def _warn_of_other_server(server: app.RoostServer) -> None:
+    """Say when commands of this shell reach another server than this one."""
+    settings = server.core.settings
+    try:
+        other = find_other_server(
+            _local_url(settings), server.core.addresses.domain, names_folder=bool(_data_flag(settings))
+        )
+    except typer.Exit:  # the file of contexts is damaged, as the error message says
+        return
+    if other is not None:
+        print_line(f"\n`roost chat` and other commands reach {other[0]}, not this server. To reach it: `{other[1]}`.")
+
+
+def _local_url(settings: Settings) -> str:
+    """Return the URL at which programs of this machine reach the server."""
+    host = "127.0.0.1" if settings.host in ("0.0.0.0", "::", "localhost") else settings.host  # noqa: S104 - compared
+    return f"http://{f'[{host}]' if ':' in host else host}:{settings.port}"
 
 
 def _data_flag(settings: Settings) -> str:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from roost.cli.context_file import ServerContext, change_contexts, contexts_path, read_contexts
+from roost.cli.context_file import ServerContext, change_contexts, contexts_path, find_other_server, read_contexts
 from roost.core.sensitive import Sensitive
 from tests.cli.terminal import FakeServer, fake_server, run
 
@@ -172,3 +172,32 @@ def test_a_damaged_current_context_is_named(config: Path, current: str) -> None:
     write("one", one="https://one.example")
     config.write_text(json.dumps(json.loads(config.read_text()) | {"current": json.loads(current)}))
     assert "is damaged" in run("contexts", "list").stderr
+
+
+OWN = "http://127.0.0.1:8642"
+
+
+@pytest.mark.parametrize(
+    ("environment", "current", "names_folder", "found"),
+    [
+        ({}, None, False, None),
+        ({}, "work", False, ("https://work.example (context work)", "roost contexts use local")),
+        ({}, "work", True, None),
+        ({"ROOST_DATA": "/data"}, "work", False, None),
+        ({}, "here", False, None),
+        ({}, "public", False, None),
+        ({"ROOST_CONTEXT": "local"}, "work", False, None),
+        ({"ROOST_CONTEXT": "work"}, None, True, ("https://work.example (context work)", "unset ROOST_CONTEXT")),
+        ({"ROOST_CONTEXT": "gone"}, None, False, ("the unknown context gone", "unset ROOST_CONTEXT")),
+        ({"ROOST_URL": "http://[::1]:8642/"}, "work", False, None),
+        ({"ROOST_URL": "http://localhost:1"}, None, True, ("http://localhost:1", "unset ROOST_URL ROOST_TOKEN")),
+        ({"ROOST_URL": "http://x:y"}, None, False, ("http://x:y", "unset ROOST_URL ROOST_TOKEN")),
+    ],
+)
+def test_where_commands_go_instead_of_a_server_here(
+    config: Path, monkeypatch: pytest.MonkeyPatch, environment, current, names_folder: bool, found
+) -> None:
+    write(current, work="https://work.example", here="http://localhost:8642", public="https://agents.roost.example")
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert find_other_server(OWN, "roost.example", names_folder=names_folder) == found

@@ -116,8 +116,12 @@ def test_the_first_agent_and_all_of_it_again(tmp_path: Path) -> None:
         assert "Stopping the agents" in server.text()
         assert "gc.get_freeze_count() > 1000=True, sys.getswitchinterval() < 0.001=True" in server.text()
         assert "Traceback" not in server.text()
-    with up(data) as server:
+        assert "not this server" not in server.text()
+    with up(data, ROOST_URL="https://roost.example", ROOST_TOKEN="key") as server:
         server.prints("Press Ctrl-C")
+        assert (
+            "reach https://roost.example, not this server. To reach it: `unset ROOST_URL ROOST_TOKEN`" in server.text()
+        )
         assert server.session["token"] == token
         assert [one["agentId"] for one in server.agents()] == [agent["agentId"]]
         assert agent["agentId"] in server.text()
