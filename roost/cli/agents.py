@@ -70,6 +70,7 @@ def create(
     template: Annotated[
         str | None, typer.Option(metavar="SLUG", help="Template to make it from.", autocompletion=complete_templates)
     ] = None,
+    snapshot: Annotated[str | None, typer.Option(metavar="CID", help="Snapshot of an agent to make it from.")] = None,
     attach_secrets: Annotated[
         bool, typer.Option("--attach-secrets", help="Give it your secrets of the names that the template asks for.")
     ] = False,
@@ -88,7 +89,8 @@ def create(
     """Create an agent and wait until it answers."""
     if name is None and template is None:
         exit_with_error("Give the agent a name, or a template with --template.", ExitCode.USAGE)
-    fields = {"name": name, "engine": engine, "description": description, "emoji": emoji, "templateId": template}
+    fields = {"name": name, "engine": engine, "description": description, "emoji": emoji}
+    fields |= {"templateId": template, "snapshotCid": snapshot}
     body: dict[str, object] = {key: value for key, value in fields.items() if value is not None}
     if attach_secrets:
         body["attachSecrets"] = True
@@ -96,7 +98,7 @@ def create(
     if skill:
         body |= {"skillCids": find_references(server, skill, acknowledge), "acknowledge": acknowledge}
     with error_console.status("Starting the agent ..."):
-        answer = server.call("POST", "/v0/agents", body, timeout_seconds=900.0 if template else 180.0)
+        answer = server.call("POST", "/v0/agents", body, timeout_seconds=900.0 if template or snapshot else 180.0)
     print_record(_without_token(answer["agent"]), output)
     if skill and output is OutputFormat.TABLE:
         print_agent_skills(server, answer["agent"]["agentId"])

@@ -59,6 +59,8 @@ def test_create_asks_for_what_was_given_and_shows_no_token(server: FakeServer) -
     plain = server.run("agents", "create", "Ada", "-o", "json")
     assert json.loads(plain.stdout) == {name: value for name, value in ADA.items() if name != "gatewayToken"}
     assert server.bodies("POST /v0/agents")[1] == {"name": "Ada"}
+    assert server.run("agents", "create", "Ada", "--snapshot", "bafy").exit_code == 0
+    assert server.bodies("POST /v0/agents")[2] == {"name": "Ada", "snapshotCid": "bafy"}
 
 
 def test_a_create_that_fails_says_why(server: FakeServer) -> None:

@@ -5,8 +5,7 @@ import { useMemo } from 'react';
 import { Controller, useForm } from 'react-hook-form';
 import * as v from 'valibot';
 
-import { enginesQuery, templatesQuery } from '../../api/agents';
-import { api, body } from '../../api/client';
+import { agentsQuery, enginesQuery, templatesQuery } from '../../api/agents';
 import { Button } from '../../components/Button';
 import { CodeBlock } from '../../components/CodeBlock';
 import { ErrorPanel } from '../../components/ErrorPanel';
@@ -16,65 +15,57 @@ import { Select } from '../../components/Select';
 import { showToast } from '../../components/Toast';
 import * as agents from '../../i18n/agents';
 import { useText } from '../../i18n/language';
+import { BY_CID, createAgent, createCommand, SNAPSHOT, type NewAgent } from './creation';
 import styles from './new.module.css';
+import { SnapshotFields } from './SnapshotFields';
 
 const NAME_LIMIT = 100;
-interface Values {
-  name: string;
-  engine: string;
-  template: string;
-}
-
-/** Return the command that does what the form does. */
-export function createCommand({ name, engine, template }: Values): string {
-  const quoted = `'${name.trim().replaceAll("'", `'\\''`)}'`;
-  return [
-    'roost agents create',
-    quoted,
-    engine && `--engine ${engine}`,
-    template && `--template ${template}`,
-  ]
-    .filter(Boolean)
-    .join(' ');
-}
-
 export function NewAgentPage() {
   const t = useText(agents);
   const navigate = useNavigate();
   const engines = useQuery(enginesQuery);
   const templates = useQuery(templatesQuery);
+  const all = useQuery(agentsQuery).data?.agents ?? [];
   const schema = useMemo(
     () =>
-      v.object({
-        name: v.pipe(v.string(), v.trim(), v.minLength(1, t.nameMissing), v.maxLength(NAME_LIMIT, t.nameLong)),
-        engine: v.string(),
-        template: v.string(),
-      }),
+      v.pipe(
+        v.object({
+          name: v.pipe(v.string(), v.trim(), v.minLength(1, t.nameMissing), v.maxLength(NAME_LIMIT, t.nameLong)),
+          engine: v.string(),
+          begin: v.string(),
+          origin: v.string(),
+          snapshot: v.string(),
+        }),
+        v.forward(
+          v.check(
+            ({ begin, origin, snapshot }) => begin !== SNAPSHOT || origin !== BY_CID || snapshot.trim() !== '',
+            t.cidMissing,
+          ),
+          ['snapshot'],
+        ),
+      ),
     [t],
   );
-  const form = useForm<Values>({
+  const form = useForm<NewAgent>({
     resolver: valibotResolver(schema),
-    defaultValues: { name: '', engine: '', template: '' },
+    defaultValues: { name: '', engine: '', begin: '', origin: '', snapshot: '' },
   });
   const create = useMutation({
-    mutationFn: ({ name, engine, template }: Values) =>
-      body(
-        api.POST('/v0/agents', {
-          body: { name: name.trim(), ...(engine && { engine }), ...(template && { templateId: template }) },
-        }),
-      ),
+    mutationFn: (given: NewAgent) => createAgent(given, all.find(({ agentId }) => agentId === given.origin)),
     onSuccess: ({ agent }) => {
       showToast(t.created(agent.name));
       void navigate({ to: '/agents/$id/overview', params: { id: agent.agentId } });
     },
   });
   const values = form.watch();
+  const isOfSnapshot = values.begin === SNAPSHOT;
   const engineChoices = [
     { id: '', label: t.defaultEngine },
     ...(engines.data?.engines ?? []).map(({ id, label }) => ({ id, label })),
   ];
-  const templateChoices = [
-    { id: '', label: t.noTemplate },
+  const choices = [
+    { id: '', label: t.emptyWorkspace },
+    { id: SNAPSHOT, label: t.ofSnapshot, description: t.ofSnapshotHint },
     ...(templates.data?.templates ?? []).map(({ slug, name, description }) => ({ id: slug, label: name, description })),
   ];
   return (
@@ -96,18 +87,33 @@ export function NewAgentPage() {
           )}
         />
         <Select
-          label={t.engine}
-          choices={engineChoices}
-          value={values.engine}
-          onChange={(engine) => form.setValue('engine', engine)}
+          label={t.begin}
+          hint={t.beginHint}
+          choices={choices}
+          value={values.begin}
+          onChange={(begin) => form.reset({ ...values, begin, origin: all[0]?.agentId ?? BY_CID, snapshot: '' })}
         />
-        <Select
-          label={t.template}
-          hint={t.templateHint}
-          choices={templateChoices}
-          value={values.template}
-          onChange={(template) => form.setValue('template', template)}
-        />
+        {isOfSnapshot && (
+          <SnapshotFields
+            all={all}
+            origin={values.origin}
+            snapshot={values.snapshot}
+            error={form.formState.errors.snapshot?.message}
+            onChange={(origin, snapshot) => {
+              form.clearErrors('snapshot');
+              form.setValue('origin', origin);
+              form.setValue('snapshot', snapshot);
+            }}
+          />
+        )}
+        {(!isOfSnapshot || values.origin === BY_CID) && (
+          <Select
+            label={t.engine}
+            choices={engineChoices}
+            value={values.engine}
+            onChange={(engine) => form.setValue('engine', engine)}
+          />
+        )}
         {create.error && <ErrorPanel error={create.error} />}
         <div className={styles.actions}>
           <Button kind="primary" type="submit" isDisabled={create.isPending}>
