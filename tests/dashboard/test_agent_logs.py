@@ -13,6 +13,11 @@ window.WebSocket = class extends WebSocket {
   constructor(...given) { super(...given); window.sockets.push(this); }
 };
 """
+SEND_LONG_LINE = """() => {
+  const message = `${'word '.repeat(200)}its end`;
+  const line = { timestamp: new Date().toISOString(), level: 'INFO', source: 'long', message };
+  window.sockets.at(-1).dispatchEvent(new MessageEvent('message', { data: JSON.stringify(line) }));
+}"""
 SEND_LINES = """(count) => {
   for (let number = 0; number < count; number += 1) {
     const line = { timestamp: new Date().toISOString(), level: 'INFO', source: 'flood', message: `line ${number}` };
@@ -43,6 +48,9 @@ async def test_ten_thousand_lines(browser: Browser, server: RunningServer, agent
         await page.evaluate(SEND_LINES, 3)
         await expect(page.get_by_text("Paused. 3 new lines.")).to_be_visible()
         await page.get_by_role("button", name="Continue").click()
+        await page.evaluate(SEND_LONG_LINE)
+        await expect(log.get_by_text("its end")).to_be_visible()
+        assert await log.evaluate("(frame) => frame.scrollWidth <= frame.clientWidth")
         await page.evaluate("window.sockets.at(-1).close()")
         await expect(page.get_by_text("Reconnecting")).to_be_visible()
         await expect(page.get_by_role("main").get_by_text("Live", exact=True)).to_be_visible()

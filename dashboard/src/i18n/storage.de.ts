@@ -4,7 +4,7 @@ export const de: typeof en = {
   sections: { files: 'Dateien', groups: 'Gruppen', gateways: 'Gateways', vectors: 'Suche', payments: 'Zahlungen' },
   sectionsLabel: 'Seiten des Speichers',
   files: 'Dateien',
-  filesLead: (stored, limit) => (limit ? `${stored} von ${limit} belegt` : `${stored} belegt`),
+  filesLead: (stored, limit) => `${limit ? `${stored} von ${limit}` : stored} belegt, mit Schnappschüssen`,
   network: 'Netz',
   networks: { private: 'Privat', public: 'Öffentlich' },
   networkText: {

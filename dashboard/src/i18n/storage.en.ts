@@ -2,7 +2,7 @@ export const en = {
   sections: { files: 'Files', groups: 'Groups', gateways: 'Gateways', vectors: 'Search', payments: 'Payments' },
   sectionsLabel: 'Pages of storage',
   files: 'Files',
-  filesLead: (stored: string, limit: string | null) => (limit ? `${stored} of ${limit} stored` : `${stored} stored`),
+  filesLead: (stored: string, limit: string | null) => `${limit ? `${stored} of ${limit}` : stored} stored, with snapshots`,
   network: 'Network',
   networks: { private: 'Private', public: 'Public' },
   networkText: {

@@ -1,7 +1,7 @@
 import { getRouteApi } from '@tanstack/react-router';
 import { useVirtualizer } from '@tanstack/react-virtual';
 import { ArrowDown, Download, Eraser, Pause, Play } from 'lucide-react';
-import { useEffect, useMemo, useRef, useState, useSyncExternalStore } from 'react';
+import { useEffect, useMemo, useRef, useState, useSyncExternalStore, type Ref } from 'react';
 
 import { filterLines, LEVELS, type LogLevel, type LogLine } from '../../api/logLines';
 import { LogStream, type LogState } from '../../api/logs';
@@ -89,7 +89,6 @@ function LogView({ stream, agentId }: { stream: LogStream; agentId: string }) {
 function Lines({ lines, empty }: { lines: readonly LogLine[]; empty: string }) {
   const t = useText(logs);
   const frame = useRef<HTMLDivElement>(null);
-  const { isAtEnd, onScroll, follow } = useFollowEnd(frame, lines);
   const virtual = useVirtualizer({
     count: lines.length,
     getScrollElement: () => frame.current,
@@ -97,13 +96,15 @@ function Lines({ lines, empty }: { lines: readonly LogLine[]; empty: string }) {
     getItemKey: (index) => lines[index]!.id,
     overscan: 20,
   });
+  const total = virtual.getTotalSize();
+  const { isAtEnd, onScroll, follow } = useFollowEnd(frame, `${total} ${lines.at(-1)?.id}`);
   return (
     <div className={styles.scroller}>
       <div ref={frame} className={styles.frame} onScroll={onScroll} tabIndex={0} role="log" aria-live="off" aria-label={t.title}>
         {lines.length === 0 && <p className={styles.empty}>{empty}</p>}
-        <div className={styles.lines} style={{ height: virtual.getTotalSize() }}>
+        <div className={styles.lines} style={{ height: total }}>
           {virtual.getVirtualItems().map((item) => (
-            <Line key={item.key} line={lines[item.index]!} top={item.start} />
+            <Line key={item.key} ref={virtual.measureElement} line={lines[item.index]!} index={item.index} top={item.start} />
           ))}
         </div>
       </div>
@@ -118,9 +119,21 @@ function Lines({ lines, empty }: { lines: readonly LogLine[]; empty: string }) {
   );
 }
 
-function Line({ line, top }: { line: LogLine; top: number }) {
+interface LineProps {
+  line: LogLine;
+  index: number;
+  top: number;
+  ref: Ref<HTMLDivElement>;
+}
+
+function Line({ line, index, top, ref }: LineProps) {
   return (
-    <div className={`${styles.line} ${styles[line.level] ?? ''}`} style={{ transform: `translateY(${top}px)` }}>
+    <div
+      ref={ref}
+      data-index={index}
+      className={`${styles.line} ${styles[line.level] ?? ''}`}
+      style={{ transform: `translateY(${top}px)` }}
+    >
       <time dateTime={line.timestamp}>{line.timestamp.slice(11, 19)}</time> <b>{line.level.padEnd(5)}</b>{' '}
       <span className={styles.source}>{line.source}</span> {line.message}
     </div>
