@@ -49,7 +49,7 @@ bench: setup  ## the benchmarks: a table on stdout and bench/results.json
 fuzz: setup  ## CASES=20000 requests made from the description of the API; fails at an undescribed answer or a 5xx
 	@$(BIN)/python -m tests.fuzz $(CASES)
 
-chaos: setup  ## kill the server and containers at POINTS=400 random points of snapshots, pushes, skills, templates and more
+chaos: setup  ## kill the server and containers at POINTS=400 random points of snapshots, pushes, skills, payments, sessions and more
 	@$(BIN)/python -m tests.chaos $(POINTS)
 
 fix:  ## format, and let the linter mend what it can

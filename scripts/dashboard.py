@@ -6,7 +6,6 @@ build the dashboard.
 """
 
 import fcntl
-import hashlib
 import os
 import shutil
 import subprocess
@@ -14,7 +13,8 @@ import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+from file_hash import ROOT, hash_files
+
 SOURCE = ROOT / "dashboard"
 BUILT = ROOT / "roost" / "hosts" / "dashboard" / "static"
 PACKAGES = SOURCE / "node_modules"
@@ -78,14 +78,6 @@ def run(folder: Path, program: str, *arguments: str | Path) -> None:
 def source_files() -> Iterable[Path]:
     found = [file for name in ("src", "public") for file in (SOURCE / name).rglob("*") if file.is_file()]
     return [SOURCE / name for name in INPUTS] + sorted(file for file in found if file.name != "schema.d.ts")
-
-
-def hash_files(files: Iterable[Path]) -> str:
-    whole = hashlib.sha256()
-    for file in files:
-        content = file.read_bytes()
-        whole.update(f"{file.relative_to(SOURCE)} {len(content)}\n".encode() + content)
-    return whole.hexdigest()
 
 
 def read(file: Path) -> str | None:

@@ -21,7 +21,8 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from posixpath import normpath, relpath
 
-ROOT = Path(__file__).resolve().parent.parent
+from file_hash import ROOT, hash_files
+
 SOURCE, DOCS = ROOT / "site", ROOT / "docs"
 WORK = ROOT / "build" / "docs"
 BUILT = ROOT / "roost" / "hosts" / "dashboard" / "docs"
@@ -192,14 +193,6 @@ def input_files() -> Iterable[Path]:
     found = (file for folder in folders for file in folder.rglob("*") if file.is_file() and file.suffix != ".pyc")
     named = [ROOT / name for name in (*PROJECT_PAGES, "scripts/docs.py", "scripts/cli_reference.py", "pyproject.toml")]
     return [*sorted(found), *named]
-
-
-def hash_files(files: Iterable[Path]) -> str:
-    whole = hashlib.sha256()
-    for file in files:
-        content = file.read_bytes()
-        whole.update(f"{file.relative_to(ROOT)} {len(content)}\n".encode() + content)
-    return whole.hexdigest()
 
 
 if __name__ == "__main__":

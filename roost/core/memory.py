@@ -4,7 +4,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-_MEMORY, _PROCESS = Path("/proc/meminfo"), Path("/proc/self/statm")
+_MEMORY = Path("/proc/meminfo")
 
 
 @dataclass(frozen=True)
@@ -19,8 +19,13 @@ class MemoryUse:
 def read_memory_use() -> MemoryUse:
     """Return the present use of memory. Raises OSError."""
     machine = parse_meminfo(_MEMORY.read_text())
-    pages = int(_PROCESS.read_text().split()[1])
-    return MemoryUse(machine.get("MemTotal", 0), machine.get("MemAvailable", 0), pages * os.sysconf("SC_PAGE_SIZE"))
+    return MemoryUse(machine.get("MemTotal", 0), machine.get("MemAvailable", 0), read_resident_bytes("self"))
+
+
+def read_resident_bytes(pid: int | str) -> int:
+    """Return the resident memory of a process. Raises OSError, for one that has ended too."""
+    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
 
 
 def parse_meminfo(text: str) -> dict[str, int]:

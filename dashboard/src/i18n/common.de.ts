@@ -7,6 +7,7 @@ export const de: typeof en = {
   copied: 'Kopiert',
   copy: 'Kopieren',
   loading: 'Wird geladen',
+  more: 'Mehr laden',
   noAnswer: 'Der Server antwortet nicht. Prüfe, ob er läuft und ob dieses Gerät online ist.',
   notFound: 'Diese Seite gibt es nicht.',
   reload: 'Neu laden',

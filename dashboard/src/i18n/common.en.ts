@@ -5,6 +5,7 @@ export const en = {
   copied: 'Copied',
   copy: 'Copy',
   loading: 'Loading',
+  more: 'Load more',
   noAnswer: 'The server does not answer. Check that it runs and that this device is online.',
   notFound: 'There is no such page.',
   reload: 'Load again',

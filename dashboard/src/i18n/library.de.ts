@@ -53,7 +53,6 @@ export const de: typeof en = {
   noHub: 'Der Hub ist leer',
   noHubText: 'Veröffentliche einen Skill deiner Bibliothek, um ihn zu teilen.',
   noMatch: 'Nichts passt.',
-  more: 'Mehr laden',
   install: 'Installieren',
   installs: 'Installiert',
   acknowledge: 'Ich habe die Befunde gelesen und will ihn trotzdem.',

@@ -51,7 +51,6 @@ export const en = {
   noHub: 'The hub is empty',
   noHubText: 'Publish a skill of your library to share it.',
   noMatch: 'Nothing matches.',
-  more: 'Load more',
   install: 'Install',
   installs: 'Installed',
   acknowledge: 'I have read the findings and want it all the same.',

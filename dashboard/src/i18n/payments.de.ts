@@ -53,7 +53,6 @@ export const de: typeof en = {
   detach: 'Entfernen',
   detachLabel: (cid) => `${cid} entfernen`,
   copyCid: 'CID kopieren',
-  more: 'Weitere laden',
   totals: 'Summen',
   count: 'Zahlungen',
   amount: 'Betrag',

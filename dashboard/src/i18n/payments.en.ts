@@ -50,7 +50,6 @@ export const en = {
   detach: 'Remove',
   detachLabel: (cid: string) => `Remove ${cid}`,
   copyCid: 'Copy the CID',
-  more: 'Load more',
   totals: 'Totals',
   count: 'Payments',
   amount: 'Amount',

@@ -31,7 +31,6 @@ export const de: typeof en = {
   id: 'ID',
   copyCid: 'CID kopieren',
   fileCount: 'Dateien',
-  more: 'Mehr laden',
   link: 'Adresse',
   makeLink: 'Link für eine Stunde erzeugen',
   open: 'Öffnen',

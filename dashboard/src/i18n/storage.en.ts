@@ -29,7 +29,6 @@ export const en = {
   id: 'Id',
   copyCid: 'Copy the CID',
   fileCount: 'Files',
-  more: 'Load more',
   link: 'Address',
   makeLink: 'Make a link for an hour',
   open: 'Open',

@@ -33,7 +33,6 @@ export const de: typeof en = {
   indexFile: (name) => `${name} indizieren`,
   remove: 'Entfernen',
   removeFile: (name) => `Index von ${name} entfernen`,
-  more: 'Mehr laden',
   agents: 'Agenten, die diese Gruppe durchsuchen dürfen',
   noAgents: 'Es gibt noch keine Agenten.',
 };

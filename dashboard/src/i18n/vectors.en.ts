@@ -31,7 +31,6 @@ export const en = {
   indexFile: (name: string) => `Index ${name}`,
   remove: 'Remove',
   removeFile: (name: string) => `Remove the index of ${name}`,
-  more: 'Load more',
   agents: 'Agents that may search this group',
   noAgents: 'There are no agents yet.',
 };

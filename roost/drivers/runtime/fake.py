@@ -22,6 +22,7 @@ from typing import Any, ClassVar
 
 from roost import warden
 from roost.core import clock, ids, unix_socket
+from roost.core.memory import read_resident_bytes
 from roost.core.problem import Problem
 from roost.core.unix_socket import Stream, StreamHandler
 from roost.drivers.runtime import loopback_namespace
@@ -261,7 +262,7 @@ def _descendants(pid: int) -> set[int]:
 
 def _resident_bytes(pid: int) -> int:
     try:
-        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        return read_resident_bytes(pid)
     except OSError:  # it has ended meanwhile
         return 0
 

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from roost.core.db import Database
+from roost.core.memory import read_resident_bytes
 from roost.core.seal import Sealer
 from roost.core.sensitive import Sensitive
 from roost.hosts.edge.dependencies import ProxyDependencies, ProxyLimits
@@ -47,19 +48,14 @@ PIECE = bytes(range(256)) * 256
 HANDSHAKE = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: x\r\nSec-WebSocket-Version: 13\r\n"
 
 
-def resident() -> int:
-    """Bytes of memory that this process, and so the server in it, has in use."""
-    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
-
-
 def growth_during(action: Callable[[], None]) -> int:
     """How much memory grew at most while `action` ran."""
-    before, highest, done = resident(), 0, threading.Event()
+    before, highest, done = read_resident_bytes("self"), 0, threading.Event()
 
     def watch() -> None:
         nonlocal highest
         while not done.wait(0.01):
-            highest = max(highest, resident())
+            highest = max(highest, read_resident_bytes("self"))
 
     watcher = threading.Thread(target=watch)
     watcher.start()

@@ -15,6 +15,7 @@ import { TextField } from '../../components/Field';
 import { ControlledFormDialog } from '../../components/ControlledFormDialog';
 import { Item, ItemList } from '../../components/ItemList';
 import { Loaded } from '../../components/Loaded';
+import { LoadMore } from '../../components/LoadMore';
 import { Page } from '../../components/Page';
 import { StatusBadge, type Tone } from '../../components/StatusBadge';
 import { Timestamp } from '../../components/Timestamp';
@@ -58,13 +59,7 @@ export function AgentSnapshotsPage() {
           )
         }
       </Loaded>
-      {query.hasNextPage && (
-        <div>
-          <Button onPress={() => void query.fetchNextPage()} isDisabled={query.isFetchingNextPage}>
-            {t.more}
-          </Button>
-        </div>
-      )}
+      <LoadMore query={query} label={t.more} />
     </Page>
   );
 }

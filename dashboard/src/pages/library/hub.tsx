@@ -2,11 +2,11 @@ import { useInfiniteQuery } from '@tanstack/react-query';
 import { useDeferredValue, useState } from 'react';
 
 import { hubQuery, type HubSkill } from '../../api/library';
-import { Button } from '../../components/Button';
 import { EmptyState } from '../../components/EmptyState';
 import { TextField } from '../../components/Field';
 import { Page } from '../../components/Page';
 import { Loaded } from '../../components/Loaded';
+import { LoadMore } from '../../components/LoadMore';
 import { Note, Row } from '../../components/Row';
 import { useText } from '../../i18n/language';
 import * as library from '../../i18n/library';
@@ -39,11 +39,7 @@ export function HubPage() {
           </>
         )}
       </Loaded>
-      {query.hasNextPage && (
-        <Row>
-          <Button onPress={() => void query.fetchNextPage()}>{t.more}</Button>
-        </Row>
-      )}
+      <LoadMore query={query} />
       {slug !== null && <HubDialog slug={slug} onClose={() => setSlug(null)} />}
     </Page>
   );

@@ -8,6 +8,7 @@ import { EmptyState } from '../../components/EmptyState';
 import { TextField } from '../../components/Field';
 import { Page } from '../../components/Page';
 import { Loaded } from '../../components/Loaded';
+import { LoadMore } from '../../components/LoadMore';
 import { Note, Row } from '../../components/Row';
 import { StatusBadge } from '../../components/StatusBadge';
 import { useText } from '../../i18n/language';
@@ -53,11 +54,7 @@ export function TemplateListPage() {
           </>
         )}
       </Loaded>
-      {query.hasNextPage && (
-        <Row>
-          <Button onPress={() => void query.fetchNextPage()}>{t.more}</Button>
-        </Row>
-      )}
+      <LoadMore query={query} />
       {isSubmitting && <SubmitDialog onClose={() => setSubmitting(false)} />}
       {openId !== null && <TemplateDialog templateId={openId} onClose={() => setOpenId(null)} />}
     </Page>

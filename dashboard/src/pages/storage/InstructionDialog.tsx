@@ -80,6 +80,16 @@ function RequirementFields({ number, draft, onChange, onRemove }: RequirementPro
   const t = useText(payments);
   const set = (change: Partial<RequirementDraft>) => onChange({ ...draft, ...change });
   const isWrong = draft.amount.trim() !== '' && readDraft({ ...draft, payTo: 'x', asset: 'x', network: 'x' }) === null;
+  const codeField = (name: 'network' | 'asset' | 'payTo', label: string, hint: string) => (
+    <TextField
+      label={label}
+      hint={hint}
+      value={draft[name]}
+      onChange={(value) => set({ [name]: value })}
+      autoComplete="off"
+      monospace
+    />
+  );
   return (
     <Stack>
       {(onRemove || number > 1) && (
@@ -100,22 +110,8 @@ function RequirementFields({ number, draft, onChange, onRemove }: RequirementPro
       />
       {isOther(draft) && (
         <>
-          <TextField
-            label={t.networkName}
-            hint={t.networkHint}
-            value={draft.network}
-            onChange={(network) => set({ network })}
-            autoComplete="off"
-            monospace
-          />
-          <TextField
-            label={t.asset}
-            hint={t.assetHint}
-            value={draft.asset}
-            onChange={(asset) => set({ asset })}
-            autoComplete="off"
-            monospace
-          />
+          {codeField('network', t.networkName, t.networkHint)}
+          {codeField('asset', t.asset, t.assetHint)}
         </>
       )}
       <TextField
@@ -127,14 +123,7 @@ function RequirementFields({ number, draft, onChange, onRemove }: RequirementPro
         inputMode="decimal"
         autoComplete="off"
       />
-      <TextField
-        label={t.payTo}
-        hint={t.payToHint}
-        value={draft.payTo}
-        onChange={(payTo) => set({ payTo })}
-        autoComplete="off"
-        monospace
-      />
+      {codeField('payTo', t.payTo, t.payToHint)}
     </Stack>
   );
 }

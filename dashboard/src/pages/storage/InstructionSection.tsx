@@ -18,6 +18,7 @@ import { TextField } from '../../components/Field';
 import { FormDialog } from '../../components/FormDialog';
 import { Section } from '../../components/Page';
 import { Loaded } from '../../components/Loaded';
+import { LoadMore } from '../../components/LoadMore';
 import { Note, PlainList, Row } from '../../components/Row';
 import { showToast } from '../../components/Toast';
 import { useLanguage, useText } from '../../i18n/language';
@@ -109,13 +110,7 @@ function SoldFiles({ instruction }: { instruction: Instruction }) {
           );
         }}
       </Loaded>
-      {query.hasNextPage && (
-        <Row>
-          <Button isDisabled={query.isFetchingNextPage} onPress={() => void query.fetchNextPage()}>
-            {t.more}
-          </Button>
-        </Row>
-      )}
+      <LoadMore query={query} />
       {detach.error && <ErrorPanel error={detach.error} />}
     </>
   );

@@ -9,11 +9,11 @@ import {
   type PaymentState,
   type PaymentTotal,
 } from '../../api/payments';
-import { Button } from '../../components/Button';
 import { EmptyState } from '../../components/EmptyState';
 import { Section } from '../../components/Page';
 import { Loaded } from '../../components/Loaded';
-import { Fields, Note, Row } from '../../components/Row';
+import { LoadMore } from '../../components/LoadMore';
+import { Fields, Note } from '../../components/Row';
 import { Select } from '../../components/Select';
 import { StatusBadge, type Tone } from '../../components/StatusBadge';
 import { Table, type Column } from '../../components/Table';
@@ -94,13 +94,7 @@ export function PaymentSection({ instructions, isQuiet }: Props) {
           )
         }
       </Loaded>
-      {query.hasNextPage && (
-        <Row>
-          <Button isDisabled={query.isFetchingNextPage} onPress={() => void query.fetchNextPage()}>
-            {t.more}
-          </Button>
-        </Row>
-      )}
+      <LoadMore query={query} />
     </Section>
   );
 }

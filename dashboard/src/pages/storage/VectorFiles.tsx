@@ -8,6 +8,7 @@ import { Button } from '../../components/Button';
 import { ErrorPanel } from '../../components/ErrorPanel';
 import { Section } from '../../components/Page';
 import { Loaded } from '../../components/Loaded';
+import { LoadMore } from '../../components/LoadMore';
 import { Note, Row } from '../../components/Row';
 import { StatusBadge, type Tone } from '../../components/StatusBadge';
 import { Table, type Column } from '../../components/Table';
@@ -80,11 +81,7 @@ export function VectorFiles({ groupId, network }: { groupId: string; network: Ne
           )
         }
       </Loaded>
-      {query.hasNextPage && (
-        <Row>
-          <Button onPress={() => void query.fetchNextPage()}>{t.more}</Button>
-        </Row>
-      )}
+      <LoadMore query={query} />
     </Section>
   );
 }

@@ -5,13 +5,13 @@ import { useCallback, useDeferredValue, useEffect, useMemo, useState, type DragE
 import { filesQuery, limitsQuery, type FileFilter, type StoredFile } from '../../api/storage';
 import { uploads } from '../../api/uploads';
 import { useMay } from '../../app/useSession';
-import { Button } from '../../components/Button';
 import { formatBytes } from '../../components/bytes';
 import { CopyButton } from '../../components/CodeBlock';
 import { EmptyState } from '../../components/EmptyState';
 import { TextField } from '../../components/Field';
 import { LongTable } from '../../components/LongTable';
 import { Loaded } from '../../components/Loaded';
+import { LoadMore } from '../../components/LoadMore';
 import { Fields, Note, Row } from '../../components/Row';
 import { Select } from '../../components/Select';
 import type { Column } from '../../components/Table';
@@ -113,13 +113,7 @@ function FileList({ filter }: { filter: FileFilter }) {
               {t.noFilesText} {t.dropText}
             </EmptyState>
           )}
-          {hasNextPage && (
-            <Row>
-              <Button isDisabled={isFetchingNextPage} onPress={loadMore}>
-                {t.more}
-              </Button>
-            </Row>
-          )}
+          <LoadMore query={query} />
           {open && <FileDialog file={open} onClose={() => setOpenId(null)} />}
         </>
       )}

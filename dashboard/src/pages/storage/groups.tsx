@@ -11,6 +11,7 @@ import { EmptyState } from '../../components/EmptyState';
 import { TextField } from '../../components/Field';
 import { FormDialog } from '../../components/FormDialog';
 import { Loaded } from '../../components/Loaded';
+import { LoadMore } from '../../components/LoadMore';
 import { Fields, Row } from '../../components/Row';
 import { Select } from '../../components/Select';
 import { Table, type Column } from '../../components/Table';
@@ -59,11 +60,7 @@ export function StorageGroupsPage() {
           )
         }
       </Loaded>
-      {query.hasNextPage && (
-        <Row>
-          <Button onPress={() => void query.fetchNextPage()}>{t.more}</Button>
-        </Row>
-      )}
+      <LoadMore query={query} />
       {open?.kind === 'create' && <NameDialog network={network} onClose={close} />}
       {open?.kind === 'rename' && <NameDialog network={network} group={open.group} onClose={close} />}
       {open?.kind === 'delete' && <DeleteDialog network={network} group={open.group} onClose={close} />}

@@ -7,7 +7,7 @@ import { useMay } from '../../app/useSession';
 import { Button } from '../../components/Button';
 import { EmptyState } from '../../components/EmptyState';
 import { Loaded } from '../../components/Loaded';
-import { Row } from '../../components/Row';
+import { LoadMore } from '../../components/LoadMore';
 import { useText } from '../../i18n/language';
 import * as payments from '../../i18n/payments';
 import { InstructionDialog } from './InstructionDialog';
@@ -42,13 +42,7 @@ export function StoragePaymentsPage() {
             ) : (
               instructions.map((one) => <InstructionSection key={one.id} instruction={one} />)
             )}
-            {query.hasNextPage && (
-              <Row>
-                <Button isDisabled={query.isFetchingNextPage} onPress={() => void query.fetchNextPage()}>
-                  {t.more}
-                </Button>
-              </Row>
-            )}
+            <LoadMore query={query} />
             <TotalSection instructions={instructions} />
             <PaymentSection instructions={instructions} isQuiet={instructions.length === 0} />
           </>
