@@ -102,13 +102,21 @@ class _RequestState:
             own = (b"x-request-id", self.request_id.encode())
             message["headers"] = [*message.get("headers", ()), *SECURITY_HEADERS, own]
             if self._scope.get("state", {}).get("session_cookie") is not None:
-                # Browsers and caches may keep what depends on a cookie (RFC 9111, 4.2.2), and show it after a sign-out.
-                MutableHeaders(scope=message).setdefault("Cache-Control", "no-store")
+                self._protect_session(MutableHeaders(scope=message))
             if rule_of(self._scope).family is UrlFamily.STORAGE:
                 self._add_explicit_headers(MutableHeaders(scope=message))
         else:
             self._sent += len(message.get("body") or message.get("bytes") or message.get("text") or b"")
         await self._send(message)
+
+    @staticmethod
+    def _protect_session(headers: MutableHeaders) -> None:
+        """Set defaults where browsers have sessions: no response is stored, framed, or a page that runs something.
+
+        Caches may store responses to cookies (RFC 9111, 3.5), and browsers show them after a sign-out.
+        """
+        headers.setdefault("Cache-Control", "no-store")
+        headers.setdefault("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
 
     def _add_explicit_headers(self, headers: MutableHeaders) -> None:
         """Set the default headers in the contract of the storage API."""

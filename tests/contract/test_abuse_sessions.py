@@ -47,17 +47,17 @@ async def test_the_session_counts_at_the_loopback_names(estate: Estate) -> None:
     assert (await estate.ask(site, f"GET {{path}}?token={token}", token=None)).status == 401
 
 
-async def test_no_cache_keeps_what_a_session_reads(estate: Estate) -> None:
+async def test_what_a_session_reads_is_neither_stored_nor_framed(estate: Estate) -> None:
     """A cookie does not keep caches from storing a response, as `Authorization` does (RFC 9111, 3.5)."""
     cookie, _ = await sign_in(estate)
-    site, found = estate.sites["local"], Counter[str | None]()
+    site, found = estate.sites["local"], Counter[tuple[str | None, ...]]()
     for (method, path), row in routes().items():
         called = path.replace("{agentId}", estate.agent["agentId"]).replace("{network}", "private")
         is_stream = path.endswith(("/events", "/watch"))
         if method == "GET" and row["credentials"] and "{" not in called and not is_stream:
             reply = await estate.ask(site, "GET {path}", f"Cookie: {cookie}", path=called, token=None)
-            found[reply["cache-control"]] += 1
-    assert found.pop("no-store") > 60
+            found[reply["cache-control"], reply["content-security-policy"]] += 1
+    assert found.pop(("no-store", "default-src 'none'; frame-ancestors 'none'")) > 60
     assert found == {}
     for path in ("/v0/events", f"/v0/agents/{estate.agent['agentId']}/files/watch"):
         stream = await estate.ask(site, "HEAD {path}", f"Cookie: {cookie}", path=path, token=None)

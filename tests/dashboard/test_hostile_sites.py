@@ -17,10 +17,11 @@ from tests.dashboard.browser import chromium
 from tests.platforms.tls import Authority
 from tests.server import RunningServer, running
 
+expect.set_options(timeout=20_000)
 DOMAIN, FOREIGN = "roost.example", "elsewhere.example"
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 21\r\nConnection: close\r\n"
 HOSTILE_PAGE = HEAD + b"\r\n<h1>A nice page!</h1>"
-OPENED_MS = 3000
+OPENED_MS = 20_000
 
 ATTACKS = """async ({ target, agentId }) => {
   const results = {};
@@ -48,10 +49,12 @@ ATTACKS = """async ({ target, agentId }) => {
   await outcome('read files', async () => (await fetch(url('/v3/files/private'), all)).text());
   await outcome('blind read', async () => (await fetch(url('/v0/agents'), { ...all, mode: 'no-cors' })).type);
   await outcome('write', async () => (await fetch(url('/v0/agents'), write('POST', 'application/json', agent))).status);
-  for (const method of ['POST', 'GET']) {
-    const options = { ...all, method, mode: 'no-cors', ...(method === 'POST' && { body: agent }) };
-    await outcome('blind ' + method, async () => (await fetch(url('/v0/agents'), options)).type);
+  for (const body of [agent, new Blob([agent])]) {
+    const options = { ...all, method: 'POST', mode: 'no-cors', body };
+    await outcome('blind write', async () => (await fetch(url('/v0/agents'), options)).type);
   }
+  const restart = url(`/v0/agents/${agentId}/restart`);
+  await outcome('blind restart', async () => (await fetch(restart, { ...all, method: 'POST', mode: 'no-cors' })).type);
   await outcome('delete', async () => (await fetch(url('/v0/agents/' + agentId), { ...all, method: 'DELETE' })).status);
   await outcome('sign out', async () => (await fetch(url('/v0/session'), { ...all, method: 'DELETE' })).status);
   await outcome('beacon', () => navigator.sendBeacon(url('/v0/agents'), agent) && 'sent');
@@ -104,10 +107,18 @@ TOSS = """(domain) => {
     }
   }
 }"""
+POST_IN_A_WINDOW = """(action) => {
+  const form = document.createElement('form');
+  Object.assign(form, { method: 'post', action, target: '_blank' });
+  document.body.append(form);
+  form.submit();
+}"""
 SIGN_IN = """({ target, code }) => {
-  const options = { method: 'POST', mode: 'no-cors', credentials: 'include', body: JSON.stringify({ code }) };
+  const body = new Blob([JSON.stringify({ code })]);
+  const options = { method: 'POST', mode: 'no-cors', credentials: 'include', body };
   return fetch(`${target}/v0/session`, options);
 }"""
+STATUS = "(path) => fetch(path).then((answer) => answer.status)"
 HARMLESS = {"refused", "opaque", "sent", ""}
 
 
@@ -251,48 +262,67 @@ async def is_signed_in(page: Page) -> bool:
     return await page.evaluate(session) is not None
 
 
-async def attack(browser: Browser, place: Neighbourhood, kind: str) -> None:
+async def attack(browser: Browser, place: Neighbourhood, kind: str) -> set[str]:
+    """Try everything from a hostile page; return what succeeded."""
+    agent_id = place.agent["agentId"]
     async with signed_in(browser, place) as (context, dashboard):
-        hostile, let_in = await context.new_page(), list[str]()
+        hostile, done = await context.new_page(), set[str]()
 
         def note(response: Response) -> None:
             if response.url.startswith(f"{place.dashboard}/v") and response.status < 400:
-                let_in.append(f"{response.request.method} {response.url}")
+                path = response.url.removeprefix(place.dashboard).replace(agent_id, "{id}")
+                done.add(f"{response.request.method} {path}")
 
         hostile.on("response", note)
         await hostile.goto(place.pages[kind])
-        told = await hostile.evaluate(ATTACKS, {"target": place.dashboard, "agentId": place.agent["agentId"]})
-        assert {name: result for name, result in told.items() if result not in HARMLESS} == {}
-        assert let_in == []
-        assert await place.agents() == ["Ada"]
-        await _open_a_window(context, hostile, place)
+        told = await hostile.evaluate(ATTACKS, {"target": place.dashboard, "agentId": agent_id})
+        done |= {name for name, result in told.items() if result not in HARMLESS}
+        if any(frame.url.startswith(place.dashboard) for frame in hostile.frames):
+            done.add("frame shown")
+        if await place.agents() != ["Ada"]:
+            done.add("agents changed")
+        async with context.expect_page() as opening:
+            await hostile.evaluate(POST_IN_A_WINDOW, f"{place.dashboard}/v0/agents/{agent_id}/restart")
+        opened = await opening.value
+        await opened.wait_for_url(f"{place.dashboard}/**")
+        if '"error"' not in await opened.content():
+            done.add("POST in a window")
+        done |= await _open_a_window(context, hostile, place)
         await hostile.evaluate(TOSS, place.dashboard.partition("://")[2].partition(":")[0])
-        if kind != "another port" or place.dashboard.startswith("https:"):
-            assert await is_signed_in(dashboard)
+        await hostile.close()  # its streams take the connections that browsers allow to a host
+        if await is_signed_in(dashboard):
             await dashboard.reload()
             await expect(dashboard.get_by_role("heading", name="Home")).to_be_visible()
+        else:
+            done.add("signed out")
+    return done
 
 
-async def _open_a_window(context: BrowserContext, hostile: Page, place: Neighbourhood) -> None:
-    """Open the dashboard from a hostile page: neither window has the other, and the session shows nothing of it."""
+async def _open_a_window(context: BrowserContext, hostile: Page, place: Neighbourhood) -> set[str]:
+    """Open the dashboard from a hostile page; return which window has the other, and what it told."""
     async with context.expect_page() as opening:
         await hostile.evaluate(OPEN, place.dashboard)
-    opened = await opening.value
+    opened, done = await opening.value, set[str]()
     await opened.locator("h1").wait_for()
-    assert await opened.evaluate("window.opener") is None
-    await hostile.wait_for_function("window.opened.closed", timeout=OPENED_MS)
-    assert await hostile.evaluate("window.heard") == []
+    if await opened.evaluate("window.opener") is not None:
+        done.add("opener")
+    else:
+        await hostile.wait_for_function("window.opened.closed", timeout=OPENED_MS)
+    if await hostile.evaluate("window.heard"):
+        done.add("messages")
     await opened.close()
+    return done
 
 
 @pytest.mark.parametrize("kind", ["another port", "another loopback name", "another site", "an agent"])
 async def test_pages_beside_a_local_dashboard(browser: Browser, local: Neighbourhood, kind: str) -> None:
-    await attack(browser, local, kind)
+    # All ports of a host share its cookies; without HTTPS none can be for one origin, so another port can hide it.
+    assert await attack(browser, local, kind) == ({"signed out"} if kind == "another port" else set())
 
 
 @pytest.mark.parametrize("kind", ["another port", "another site", "an agent"])
 async def test_pages_beside_a_public_dashboard(browser: Browser, public: Neighbourhood, kind: str) -> None:
-    await attack(browser, public, kind)
+    assert await attack(browser, public, kind) == set()
 
 
 @pytest.mark.parametrize("where", ["local", "public"])
@@ -300,13 +330,14 @@ async def test_no_program_sees_the_session(browser: Browser, where: str, request
     place: Neighbourhood = request.getfixturevalue(where)
     async with signed_in(browser, place) as (context, _):
         cookies = [one["value"] for one in await context.cookies() if "roost_session" in one["name"]]
-        page = await context.new_page()
+        page, domain = await context.new_page(), place.management.removeprefix("agents.")
+        await context.add_cookies([{"name": "other", "value": "is seen", "domain": f".{domain}", "path": "/"}])
         await page.goto(place.pages["an agent"])
         for credentials in ("include", "same-origin"):
             await page.evaluate("(credentials) => fetch('/open/echo', { credentials })", credentials)
         seen = await page.evaluate("fetch('/open/seen').then((answer) => answer.text())")
         assert len(cookies) == 1
-        assert "GET /open" in seen or "GET /" in seen
+        assert "other=is seen" in seen  # a cookie of the whole domain would get there
         assert cookies[0] not in seen
 
 
@@ -314,14 +345,15 @@ async def test_a_name_that_turned_to_this_machine_is_no_address_of_the_server(
     browser: Browser, local: Neighbourhood
 ) -> None:
     """DNS rebinding: the hostile name resolves to the server, so that its page is of the same origin."""
-    async with signed_in(browser, local) as (context, _):
+    async with signed_in(browser, local) as (context, dashboard):
         page = await context.new_page()
         answer = await page.goto(f"http://{FOREIGN}:{local.server.port}/")
         assert answer is not None
         assert answer.status == 404
         assert "set-cookie" not in answer.headers
         for path in ("/v0/session", "/v0/agents", "/v3/files/private", "/openapi"):
-            assert await page.evaluate(f"fetch('{path}').then((answer) => answer.status)") == 404, path
+            assert await page.evaluate(STATUS, path) == 404, path
+            assert await dashboard.evaluate(STATUS, path) == 200, path
 
 
 @pytest.mark.parametrize("kind", ["another site", "an agent"])

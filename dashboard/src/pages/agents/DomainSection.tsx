@@ -87,7 +87,7 @@ function DomainItem({ domain }: { domain: Domain }) {
       </Button>
     </>
   );
-  const title = domain.status === 'pending_ownership' ? domain.domain : <a href={domain.url}>{domain.domain}</a>;
+  const title = domain.status === 'pending_ownership' ? domain.domain : <a href={domain.url} target="_blank" rel="noreferrer">{domain.domain}</a>;
   return (
     <Item
       title={title}

@@ -40,7 +40,7 @@ export function RouteSection(props: Props) {
 function RouteTable({ agentUrl, routes }: Props) {
   const t = useText(addresses);
   const columns: Column<Route>[] = [
-    { id: 'path', title: t.path, cell: ({ pathPrefix }) => <a href={agentUrl + pathPrefix}>{pathPrefix}</a> },
+    { id: 'path', title: t.path, cell: ({ pathPrefix }) => <a href={agentUrl + pathPrefix} target="_blank" rel="noreferrer">{pathPrefix}</a> },
     { id: 'port', title: t.port, cell: ({ port }) => port },
     { id: 'access', title: t.access, cell: (route) => (route.protected ? t.token : t.everyone) },
   ];
