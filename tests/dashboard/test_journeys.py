@@ -160,7 +160,7 @@ async def test_a_lost_connection_keeps_the_answer(
         await page.context.set_offline(True)
         await expect(page.locator("article").last).to_contain_text("3")
         await page.context.set_offline(False)
-        await expect(page.locator("article").last).to_contain_text("58 59 60")
+        await expect(page.locator("article").last).to_contain_text("58 59 60", timeout=30_000)
         await expect(page.get_by_role("button", name="Send")).to_be_visible()
 
 
