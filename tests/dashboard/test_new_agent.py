@@ -10,6 +10,8 @@ from playwright.async_api import Browser, Page, expect
 from tests.dashboard.browser import SIZES, visiting
 from tests.server import RunningServer
 
+CREATION_MS = 60_000
+
 
 @pytest.fixture
 async def cid(server: RunningServer, agent: dict[str, Any]) -> str:
@@ -30,7 +32,7 @@ async def choose(page: Page, label: str, option: str) -> None:
 
 async def read_note(client: httpx.AsyncClient, page: Page, name: str) -> str:
     """Wait for the page of the new agent, and return its note."""
-    await expect(page.get_by_role("heading", name=name)).to_be_visible()
+    await expect(page.get_by_role("heading", name=name)).to_be_visible(timeout=CREATION_MS)
     agent_id = page.url.split("/")[-2]
     return (await client.get(f"/v0/agents/{agent_id}/files/content", params={"path": "note.txt"})).text
 

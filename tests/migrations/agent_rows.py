@@ -397,11 +397,4 @@ ROWS: Mapping[str, Sequence[Row]] = {
         ("domain_challenges", {"tenant_id": TENANT, "domain": "x" * 253, "token": "0f" * 32, "created_at": THEN}),
     ],
     "0036": [("agent_ports", {"host_id": "h1", "port": 9000, "agent_id": "a1", "freed_at": THEN})],
-    "0044": [
-        (
-            "operations",
-            {**operation("asked", "pending")[1], "actor": '{"kind":"key","tenant_id":"t1","id":"before","name":"n"}'},
-        ),
-    ],
-    "0043": [("agent_uses", {"agent_id": "a1", "last_used_at": THEN})],
 }

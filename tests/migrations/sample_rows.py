@@ -6,7 +6,13 @@ unfinished. Rows are plain values, so that they do not follow changes of the cod
 
 from collections.abc import Mapping, Sequence
 
-from tests.migrations import agent_rows, payment_rows, session_rows, storage_rows
+from tests.migrations import actor_rows, agent_rows, payment_rows, session_rows, storage_rows
 from tests.migrations.row_values import Row
 
-ROWS: Mapping[str, Sequence[Row]] = {**agent_rows.ROWS, **storage_rows.ROWS, **payment_rows.ROWS, **session_rows.ROWS}
+ROWS: Mapping[str, Sequence[Row]] = {
+    **agent_rows.ROWS,
+    **storage_rows.ROWS,
+    **payment_rows.ROWS,
+    **session_rows.ROWS,
+    **actor_rows.ROWS,
+}
