@@ -14,6 +14,7 @@ from roost.drivers.engine.abilities.channels import (
     ERROR_LIMIT,
     ChannelSetup,
     ChannelState,
+    PairingRequestNotFound,
 )
 from roost.drivers.engine.contract import EngineFailed
 from roost.drivers.engine.openclaw import channels
@@ -132,6 +133,9 @@ async def test_a_running_gateway_accepts_other_channels_and_keeps_them(tmp_path:
         states = await ability.status(agent)
         assert states.keys() == ALL.keys()
         assert states["telegram"].running
+        assert states["slack"].requests == ()
+        with pytest.raises(PairingRequestNotFound):
+            await ability.approve_request(agent, "slack", "unknown")
         assert states["whatsapp"].linked is False
         assert not any(state.connected for state in states.values())
 
