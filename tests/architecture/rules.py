@@ -288,6 +288,7 @@ RULES: tuple[Rule, ...] = (
             "roost/drivers/*",  # streams and child processes
             "roost/warden/*",  # the same, in the container
             "roost/agents/files/watch_events.py",  # a pause races the next event
+            "roost/agents/system/service.py",  # a check that hangs outlives the request; the next one waits for it
             "roost/agents/chat/service.py",  # an answer is received while heartbeats are sent
             "roost/agents/logs/feed.py",  # one reader of a container's log for all who follow it
             "roost/web/duplex_response.py",  # the same
