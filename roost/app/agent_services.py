@@ -146,7 +146,6 @@ def build_agent_services(
         **routing,
         refuses_host=lambda host: not dialer.policy.admits_host(host),
     )
-    profiles = AgentProfiles(repository, lifecycle.restart)
     return AgentServices(
         hosts=HostService(db, core.host, partial(signal.raise_signal, signal.SIGINT)),  # SIGTERM may keep the agents
         repository=repository,
@@ -154,7 +153,6 @@ def build_agent_services(
         secrets=secrets,
         private_values=private_values,
         models=models,
-        model_servers=ModelServerService(servers, profiles, secrets, create_upstream),
         relays=relays,
         lifecycle=lifecycle,
         channel_validator=validator,
@@ -165,7 +163,7 @@ def build_agent_services(
         logs=logs,
         git=_build_git_service(core, drivers, repository, runtimes, lifecycle, logs),
         git_maintenance=_build_git_maintenance(drivers, lifecycle),
-        self_service=AgentSelfService(repository, lifecycle.details, core.platform_tokens, origin, profiles),
+        **_profile_services(core, repository, lifecycle, servers, secrets),
         sign_in=SignInService(db, core.gateway_tokens, origin, core.failed_logins),
         **_skill_services(skill_library),
     )
@@ -192,6 +190,21 @@ def _container_services(
         "files": AgentFileService(repository, runtimes),
         "tasks": TaskService(db, runtimes),
         "devices": DeviceService(db, runtimes),
+    }
+
+
+def _profile_services(
+    core: CoreServices,
+    repository: AgentRepository,
+    lifecycle: LifecycleServices,
+    servers: ModelServerAccess,
+    secrets: SecretService,
+) -> dict[str, Any]:
+    """Return the services that change profiles of agents."""
+    profiles, origin = AgentProfiles(repository, lifecycle.restart), core.addresses.agent_origin
+    return {
+        "model_servers": ModelServerService(servers, profiles, secrets, create_upstream),
+        "self_service": AgentSelfService(repository, lifecycle.details, core.platform_tokens, origin, profiles),
     }
 
 

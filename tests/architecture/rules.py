@@ -292,6 +292,7 @@ RULES: tuple[Rule, ...] = (
             "roost/drivers/*",  # streams and child processes
             "roost/warden/*",  # the same, in the container
             "roost/web/event_stream.py",  # a pause races the next event
+            "roost/agents/system/service.py",  # a check that hangs outlives the request; the next one waits for it
             "roost/agents/chat/service.py",  # an answer is received while heartbeats are sent
             "roost/agents/chat/conversations.py",  # an answer belongs to the server, not to a request
             "roost/agents/logs/feed.py",  # one reader of a container's log for all who follow it
