@@ -78,6 +78,18 @@ async def test_it_opens_no_other_host(estate: Estate, kind: str) -> None:
         assert await estate.shake_hands(handshake) in {401, 404}
 
 
+@pytest.mark.parametrize("kind", [kind for kind in OTHER_KINDS if not kind.startswith("open")])
+async def test_no_stream_opens_elsewhere(estate: Estate, kind: str) -> None:
+    """Neither events nor logs nor a terminal, as a response or a WebSocket, also from the pages of that host."""
+    cookie, _ = await sign_in(estate)
+    site, path = estate.sites[kind], f"/v0/agents/{estate.agent['agentId']}"
+    lines = (f"Cookie: {cookie}; __Host-{cookie}", f"Origin: http://{site.host}")
+    for target in ("/v0/events", "/v0/logs", f"{path}/events", f"{path}/logs", f"{path}/console/stream"):
+        assert (await estate.ask(site, f"GET {target}", *lines, token=None)).status in {401, 404}, target
+        handshake = site.head(f"GET {target}", *HANDSHAKE, *lines, token=None)
+        assert await estate.shake_hands(handshake) in {401, 404}, target
+
+
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "local" and not kind.endswith("domain")])
 async def test_no_other_host_signs_in(estate: Estate, kind: str) -> None:
     site = estate.sites[kind]
@@ -125,6 +137,11 @@ async def test_agents_at_ports_get_and_set_no_session(tmp_path: Path) -> None:
             headers = {"Host": f"{ADDRESS}:{port}", "Cookie": f"{cookie}; p{port}_{cookie}"}
             assert (await own.get("/v0/status", headers=headers)).status_code == 401
             assert (await own.get("/v0/session", headers=headers)).status_code == 404
+            upgrade = dict(line.split(": ") for line in HANDSHAKE)
+            for path in ("/v0/events", "/v0/logs", "/v0/console/stream"):
+                for more in ({}, upgrade, {**upgrade, "Origin": browser.origin}):
+                    answer = await own.get(path, headers={**headers, **more})
+                    assert answer.status_code in {401, 404}, (path, more)
 
 
 async def test_a_public_domain(tmp_path: Path) -> None:
