@@ -6,7 +6,7 @@ import { useState } from 'react';
 import { agentSkillsQuery, detachSkill, skillUpdatesQuery, type AgentSkill, type SkillUpdate } from '../../api/agentSkills';
 import { useMay } from '../../app/useSession';
 import { Button, buttonClass } from '../../components/Button';
-import { ConfirmDialog } from '../../components/ConfirmDialog';
+import { ConfirmButton } from '../../components/ConfirmButton';
 import { EmptyState } from '../../components/EmptyState';
 import { Facts } from '../../components/Facts';
 import { Item, ItemList } from '../../components/ItemList';
@@ -70,7 +70,7 @@ export function AgentSkillsPage() {
 function SkillItem({ skill, update }: { skill: AgentSkill; update: SkillUpdate | undefined }) {
   const t = useText(skills);
   const may = useMay();
-  const [open, setOpen] = useState<'show' | 'update' | 'remove' | null>(null);
+  const [open, setOpen] = useState<'show' | 'update' | null>(null);
   const close = () => setOpen(null);
   const remove = useMutation({
     mutationFn: () => detachSkill(skill.agentId, skill.skillId),
@@ -87,9 +87,9 @@ function SkillItem({ skill, update }: { skill: AgentSkill; update: SkillUpdate |
   const actions = may('editor') && (
     <>
       {update && <Button onPress={() => setOpen('update')}>{t.updateTo(update.latestVersion)}</Button>}
-      <Button aria-label={t.removeTitle(skill.name)} onPress={() => setOpen('remove')}>
-        {t.remove}
-      </Button>
+      <ConfirmButton action={t.remove} title={t.removeTitle(skill.name)} onConfirm={remove.mutateAsync}>
+        {t.removeText}
+      </ConfirmButton>
     </>
   );
   const title = (
@@ -103,15 +103,6 @@ function SkillItem({ skill, update }: { skill: AgentSkill; update: SkillUpdate |
       <Missing skill={skill} />
       {open === 'show' && <AttachedDialog skill={skill} onClose={close} />}
       {open === 'update' && update && <UpdateDialog agentId={skill.agentId} update={update} onClose={close} />}
-      <ConfirmDialog
-        title={t.removeTitle(skill.name)}
-        action={t.remove}
-        isOpen={open === 'remove'}
-        onClose={close}
-        onConfirm={() => remove.mutateAsync()}
-      >
-        <p>{t.removeText}</p>
-      </ConfirmDialog>
     </Item>
   );
 }
