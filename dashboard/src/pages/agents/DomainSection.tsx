@@ -6,7 +6,7 @@ import { challengeQuery, programPort, removeDomain, verifyDomain, type Domain } 
 import { useMay } from '../../app/useSession';
 import { Button } from '../../components/Button';
 import { CopyButton } from '../../components/CodeBlock';
-import { ConfirmDialog } from '../../components/ConfirmDialog';
+import { ConfirmButton } from '../../components/ConfirmButton';
 import { ErrorPanel } from '../../components/ErrorPanel';
 import { Item, ItemList } from '../../components/ItemList';
 import { Loaded } from '../../components/Loaded';
@@ -57,8 +57,7 @@ export function DomainSection({ agentId, agentUrl, domains }: Props) {
 function DomainItem({ domain }: { domain: Domain }) {
   const t = useText(addresses);
   const may = useMay();
-  const [open, setOpen] = useState<'change' | 'remove' | null>(null);
-  const close = () => setOpen(null);
+  const [isChanging, setChanging] = useState(false);
   const verify = useMutation({ mutationFn: () => verifyDomain(domain.agentId, domain.id) });
   const remove = useMutation({
     mutationFn: () => removeDomain(domain.agentId, domain.id),
@@ -79,12 +78,12 @@ function DomainItem({ domain }: { domain: Domain }) {
           {verify.isPending ? t.verifying : t.verify}
         </Button>
       )}
-      <Button aria-label={t.changeDomain(domain.domain)} onPress={() => setOpen('change')}>
+      <Button aria-label={t.changeDomain(domain.domain)} onPress={() => setChanging(true)}>
         {t.change}
       </Button>
-      <Button aria-label={t.removeDomain(domain.domain)} onPress={() => setOpen('remove')}>
-        {t.remove}
-      </Button>
+      <ConfirmButton action={t.remove} title={t.removeDomain(domain.domain)} onConfirm={remove.mutateAsync}>
+        {t.removeText}
+      </ConfirmButton>
     </>
   );
   const title = domain.status === 'pending_ownership' ? domain.domain : <a href={domain.url} target="_blank" rel="noreferrer">{domain.domain}</a>;
@@ -98,16 +97,7 @@ function DomainItem({ domain }: { domain: Domain }) {
       {domain.reason && !needsRecord && <Note>{domain.reason}</Note>}
       {verify.error && <ErrorPanel error={verify.error} />}
       {needsRecord && <ChallengeRecord domain={domain} />}
-      {open === 'change' && <ChangeDomainDialog domain={domain} onClose={close} />}
-      <ConfirmDialog
-        title={t.removeDomain(domain.domain)}
-        action={t.remove}
-        isOpen={open === 'remove'}
-        onClose={close}
-        onConfirm={() => remove.mutateAsync()}
-      >
-        <p>{t.removeText}</p>
-      </ConfirmDialog>
+      {isChanging && <ChangeDomainDialog domain={domain} onClose={() => setChanging(false)} />}
     </Item>
   );
 }

@@ -7,7 +7,7 @@ import { agentSecretsQuery, allSecretsQuery, attachSecret, createSecret, detachS
 import { useMay } from '../../app/useSession';
 import { useUndo } from '../../app/useUndo';
 import { Button } from '../../components/Button';
-import { ConfirmDialog } from '../../components/ConfirmDialog';
+import { ConfirmButton } from '../../components/ConfirmButton';
 import { EmptyState } from '../../components/EmptyState';
 import { TextField } from '../../components/Field';
 import { ControlledFormDialog } from '../../components/ControlledFormDialog';
@@ -64,7 +64,6 @@ function SecretItem({ agentId, secret }: { agentId: string; secret: AgentSecret 
   const t = useText(secrets);
   const may = useMay();
   const undo = useUndo();
-  const [isDetaching, setDetaching] = useState(false);
   const detach = useMutation({
     mutationFn: () => detachSecret(agentId, secret.id),
     onSuccess: () => undo(t.detached(secret.name), () => attachSecret(agentId, secret.id)),
@@ -74,18 +73,14 @@ function SecretItem({ agentId, secret }: { agentId: string; secret: AgentSecret 
       title={<code>{secret.name}</code>}
       badge={!secret.synced && <StatusBadge tone="warn">{t.waiting}</StatusBadge>}
       facts={<Timestamp at={secret.updatedAt} />}
-      actions={may('editor') && <Button onPress={() => setDetaching(true)}>{t.detach}</Button>}
-    >
-      <ConfirmDialog
-        title={t.detachTitle(secret.name)}
-        action={t.detach}
-        isOpen={isDetaching}
-        onClose={() => setDetaching(false)}
-        onConfirm={() => detach.mutateAsync()}
-      >
-        <p>{t.detachText}</p>
-      </ConfirmDialog>
-    </Item>
+      actions={
+        may('editor') && (
+          <ConfirmButton action={t.detach} title={t.detachTitle(secret.name)} onConfirm={detach.mutateAsync}>
+            {t.detachText}
+          </ConfirmButton>
+        )
+      }
+    />
   );
 }
 

@@ -6,7 +6,7 @@ import { useState } from 'react';
 import { agentSkillsQuery, detachSkill, skillUpdatesQuery, type AgentSkill, type SkillUpdate } from '../../api/agentSkills';
 import { useMay } from '../../app/useSession';
 import { Button, buttonClass } from '../../components/Button';
-import { ConfirmDialog } from '../../components/ConfirmDialog';
+import { ConfirmButton } from '../../components/ConfirmButton';
 import { EmptyState } from '../../components/EmptyState';
 import { Facts } from '../../components/Facts';
 import { Item, ItemList } from '../../components/ItemList';
@@ -70,8 +70,8 @@ export function AgentSkillsPage() {
 function SkillItem({ skill, update }: { skill: AgentSkill; update: SkillUpdate | undefined }) {
   const t = useText(skills);
   const may = useMay();
-  const [open, setOpen] = useState<'show' | 'update' | 'remove' | null>(null);
-  const close = () => setOpen(null);
+  const [isShown, setShown] = useState(false);
+  const [updating, setUpdating] = useState<SkillUpdate | null>(null); // kept until its dialog closes
   const remove = useMutation({
     mutationFn: () => detachSkill(skill.agentId, skill.skillId),
     onSuccess: () => showToast(t.removed(skill.name)),
@@ -86,14 +86,14 @@ function SkillItem({ skill, update }: { skill: AgentSkill; update: SkillUpdate |
   );
   const actions = may('editor') && (
     <>
-      {update && <Button onPress={() => setOpen('update')}>{t.updateTo(update.latestVersion)}</Button>}
-      <Button aria-label={t.removeTitle(skill.name)} onPress={() => setOpen('remove')}>
-        {t.remove}
-      </Button>
+      {update && <Button onPress={() => setUpdating(update)}>{t.updateTo(update.latestVersion)}</Button>}
+      <ConfirmButton action={t.remove} title={t.removeTitle(skill.name)} onConfirm={remove.mutateAsync}>
+        {t.removeText}
+      </ConfirmButton>
     </>
   );
   const title = (
-    <button type="button" className={library.name} aria-haspopup="dialog" onClick={() => setOpen('show')}>
+    <button type="button" className={library.name} aria-haspopup="dialog" onClick={() => setShown(true)}>
       {skill.name}
     </button>
   );
@@ -101,17 +101,8 @@ function SkillItem({ skill, update }: { skill: AgentSkill; update: SkillUpdate |
     <Item title={title} badge={<LevelBadge level={skill.verdict} />} facts={facts} actions={actions}>
       <p>{skill.description}</p>
       <Missing skill={skill} />
-      {open === 'show' && <AttachedDialog skill={skill} onClose={close} />}
-      {open === 'update' && update && <UpdateDialog agentId={skill.agentId} update={update} onClose={close} />}
-      <ConfirmDialog
-        title={t.removeTitle(skill.name)}
-        action={t.remove}
-        isOpen={open === 'remove'}
-        onClose={close}
-        onConfirm={() => remove.mutateAsync()}
-      >
-        <p>{t.removeText}</p>
-      </ConfirmDialog>
+      {isShown && <AttachedDialog skill={skill} onClose={() => setShown(false)} />}
+      {updating && <UpdateDialog agentId={skill.agentId} update={updating} onClose={() => setUpdating(null)} />}
     </Item>
   );
 }

@@ -6,7 +6,7 @@ import { createGateway, deleteGateway, gatewaysQuery, type Gateway } from '../..
 import { useMay } from '../../app/useSession';
 import { Button } from '../../components/Button';
 import { CopyButton } from '../../components/CodeBlock';
-import { ConfirmDialog } from '../../components/ConfirmDialog';
+import { ConfirmButton } from '../../components/ConfirmButton';
 import { EmptyState } from '../../components/EmptyState';
 import { TextField } from '../../components/Field';
 import { FormDialog } from '../../components/FormDialog';
@@ -54,7 +54,6 @@ export function StorageGatewaysPage() {
 function GatewaySection({ gateway }: { gateway: Gateway }) {
   const t = useText(gateways);
   const may = useMay();
-  const [isDeleting, setDeleting] = useState(false);
   const remove = useMutation({
     mutationFn: () => deleteGateway(gateway.id),
     onSuccess: () => showToast(t.deleted(gateway.domain)),
@@ -66,9 +65,14 @@ function GatewaySection({ gateway }: { gateway: Gateway }) {
         <Row>
           <StatusBadge tone="idle">{gateway.restrict ? t.forAll : t.forAllowed}</StatusBadge>
           {may('editor') && (
-            <Button aria-label={t.deleteTitle(gateway.domain)} onPress={() => setDeleting(true)}>
-              {t.delete}
-            </Button>
+            <ConfirmButton
+              action={t.delete}
+              title={t.deleteTitle(gateway.domain)}
+              onConfirm={remove.mutateAsync}
+              typed={gateway.domain}
+            >
+              {t.deleteText}
+            </ConfirmButton>
           )}
         </Row>
       }
@@ -81,18 +85,6 @@ function GatewaySection({ gateway }: { gateway: Gateway }) {
       <GatewayControls gateway={gateway} />
       <GatewayDomains gateway={gateway} />
       <GatewayPlugins gateway={gateway} />
-      {isDeleting && (
-        <ConfirmDialog
-          title={t.deleteTitle(gateway.domain)}
-          action={t.delete}
-          isOpen
-          onClose={() => setDeleting(false)}
-          onConfirm={remove.mutateAsync}
-          typed={gateway.domain}
-        >
-          {t.deleteText}
-        </ConfirmDialog>
-      )}
     </Section>
   );
 }

@@ -1,0 +1,29 @@
+import { useState, type ReactNode } from 'react';
+
+import { Button } from './Button';
+import { ConfirmDialog } from './ConfirmDialog';
+
+interface Props {
+  /** The verb on the button: "Remove". */
+  action: string;
+  /** The verb with its object: "Remove example.com". */
+  title: string;
+  /** What the action means. */
+  children: ReactNode;
+  onConfirm: () => Promise<unknown>;
+  /** Text that has to be typed first, for what cannot be undone. */
+  typed?: string;
+}
+
+/** A button whose action a dialog asks to confirm. */
+export function ConfirmButton({ action, title, ...rest }: Props) {
+  const [isOpen, setOpen] = useState(false);
+  return (
+    <>
+      <Button aria-label={title} onPress={() => setOpen(true)}>
+        {action}
+      </Button>
+      <ConfirmDialog action={action} title={title} isOpen={isOpen} onClose={() => setOpen(false)} {...rest} />
+    </>
+  );
+}
