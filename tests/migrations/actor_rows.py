@@ -8,6 +8,6 @@ from tests.migrations.row_values import THEN, Row
 ACTOR = '{"kind":"key","tenant_id":"t1","id":"before","name":"n"}'
 
 ROWS: Mapping[str, Sequence[Row]] = {
-    "0043": [("agent_uses", {"agent_id": "a1", "last_used_at": THEN})],
-    "0044": [operation("asked", "pending", actor=ACTOR)],
+    "0042": [("agent_uses", {"agent_id": "a1", "last_used_at": THEN})],
+    "0043": [operation("asked", "pending", actor=ACTOR)],
 }

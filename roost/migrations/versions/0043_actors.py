@@ -3,8 +3,8 @@
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0044"
-down_revision = "0043"
+revision = "0043"
+down_revision = "0042"
 
 
 def upgrade() -> None:
