@@ -32,7 +32,7 @@ async def test_an_operation_is_done_and_its_result_kept(start: Start, add: Add) 
     assert done.lease_owner is None
 
 
-async def test_a_handler_acts_for_whoever_added_the_operation(start: Start, add: Add, database: Database) -> None:
+async def test_a_handler_acts_for_the_actor_who_added_the_operation(start: Start, add: Add, database: Database) -> None:
     ada = Actor(ActorKind.KEY, "t", "k", "ada")
 
     async def handler(claim: ClaimedOperation) -> list[str | None]:
