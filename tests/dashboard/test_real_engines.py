@@ -112,7 +112,8 @@ async def use_chat(at: AgentVisit) -> None:
 
 async def use_logs(at: AgentVisit) -> None:
     await expect(at.main.get_by_text("Live", exact=True)).to_be_visible()
-    await expect(at.page.get_by_role("log")).to_contain_text("gateway")
+    await at.page.get_by_label("Search", exact=True).fill("tool")
+    await expect(at.page.get_by_role("log")).to_contain_text("tool")  # both engines tell of the chat's
 
 
 async def use_files(at: AgentVisit) -> None:
