@@ -23,9 +23,11 @@ UNSAFE = """() => [...document.querySelectorAll('body *')].flatMap((element) => 
   const found = [];
   for (const { name, value } of element.attributes) {
     if (name.startsWith('on') || name === 'srcdoc') found.push(name);
-    if (/^(src|href|xlink:href|action|formaction|poster|data)$/.test(name)) {
+    const isAddress = /^(src|href|xlink:href|action|formaction|poster|data)$/.test(name);
+    if (isAddress && URL.canParse(value, location.href)) {
       const { protocol, origin } = new URL(value, location.href);
-      const isLink = element.matches('a[target=_blank][rel~=noopener]') && /^(https?|mailto):$/.test(protocol);
+      const isApart = element.matches('a[target=_blank]:is([rel~=noopener], [rel~=noreferrer])');
+      const isLink = isApart && /^(https?|mailto):$/.test(protocol);
       if (origin !== location.origin && protocol !== 'blob:' && !isLink) found.push(`${name}=${value}`);
     }
   }
@@ -99,7 +101,7 @@ async def test_hostile_texts_everywhere(browser: Browser, server: RunningServer,
 
 async def _preview_files(page: Page, watch: Watch, visit: Visit, agent: dict[str, Any]) -> None:
     await visit.open(f"/agents/{agent['agentId']}/files")
-    for name in ("page.html", "page.svg", "page.md", "page.json", file_name(TEXTS[2])):
+    for name in ("page.html", "page.svg", "page.md", "page.json", "page.pdf", "page.png", file_name(TEXTS[2])):
         await page.get_by_role("row", name=name, exact=True).click()
         await expect(page.get_by_role("region", name=name)).to_be_visible()
         await expect(page.get_by_role("textbox", name=name)).to_contain_text("window.hacked")
