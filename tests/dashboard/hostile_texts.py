@@ -93,7 +93,7 @@ class HostileTenant:
 
         for text in TEXTS:
             await write_file(file_name(text), text)
-        for kind in ("html", "svg", "md", "json", "pdf", "png"):
+        for kind in ("html", "svg", "md", "json"):
             await write_file(f"page.{kind}", EVERYTHING)
         printed = f"cat <<'END'\n{EVERYTHING}\nEND\n"
         await write_file("manifest.json", json.dumps({"scripts": {"start": printed}}))
