@@ -23,9 +23,11 @@ UNSAFE = """() => [...document.querySelectorAll('body *')].flatMap((element) => 
   const found = [];
   for (const { name, value } of element.attributes) {
     if (name.startsWith('on') || name === 'srcdoc') found.push(name);
-    if (/^(src|href|xlink:href|action|formaction|poster|data)$/.test(name)) {
+    const isAddress = /^(src|href|xlink:href|action|formaction|poster|data)$/.test(name);
+    if (isAddress && URL.canParse(value, location.href)) {
       const { protocol, origin } = new URL(value, location.href);
-      const isLink = element.matches('a[target=_blank][rel~=noopener]') && /^(https?|mailto):$/.test(protocol);
+      const isApart = element.matches('a[target=_blank]:is([rel~=noopener], [rel~=noreferrer])');
+      const isLink = isApart && /^(https?|mailto):$/.test(protocol);
       if (origin !== location.origin && protocol !== 'blob:' && !isLink) found.push(`${name}=${value}`);
     }
   }

@@ -1,0 +1,128 @@
+"""Answers of the server with hostile texts where it has other people's, also where it would refuse to store them.
+
+So pages are tested without the server's checks: an engine, a chat platform or a registry may tell anything.
+"""
+
+import json
+import re
+from collections import Counter
+from typing import Any
+
+from playwright.async_api import Page, Route
+
+from tests.contract.test_devices import connect_device
+from tests.dashboard.hostile_texts import BEACON, CONTROLS, HACK, TEXTS
+from tests.server import RunningServer
+
+MARKUP = f"{TEXTS[1]}{TEXTS[0]}{TEXTS[6]}{TEXTS[8]}{CONTROLS}\N{RIGHT-TO-LEFT OVERRIDE}gpj"
+ADDRESS = f"javascript:{HACK}//"
+FREE_TEXTS = frozenset(
+    (
+        *("authorName", "botUsername", "category", "changeSummary", "changelog", "clientId", "clientMode"),
+        *("customDomain", "defaultEmoji", "defaultVibe", "description", "detail", "displayName", "domain", "emoji"),
+        *("error", "filename", "gitPath", "gitRef", "gitUrl", "keyName", "key_name", "label", "lastError", "license"),
+        *("longDescription", "message", "model", "name", "overview", "partnerName", "path", "pathPrefix", "platform"),
+        *("readme", "reason", "remoteIp", "statusReason", "subdomain", "submittedBy", "summary", "text", "userAgent"),
+        *("value", "vibe", "warning"),
+    )
+)
+"""Fields whose texts come from others."""
+LISTS = frozenset({"models", "allowFrom", "allowed", "tags"})
+"""Fields with lists of such texts."""
+API = re.compile(r"/v[03]/(?!session)")
+SELLER = "0x209693Bc6afc0C5328bA36FaF03C514EF312287C"
+TELEGRAM = "987654321:AAExampleTokenThatIsunwell0123456789"
+TOOL_EVENT = "hermes.tool.progress"
+
+MODEL_SERVERS = {
+    "available": True,
+    "servers": [
+        {"provider": "ollama", "label": "Ollama", "baseUrl": f"{BEACON}/v1", "models": ["qwen3:8b", "another"]},
+    ],
+}
+
+
+class HostileAnswers:
+    """Replaces texts in what a page reads; `replaced` counts them by field."""
+
+    def __init__(self, page: Page, text: str) -> None:
+        self._page, self._text = page, text
+        self.replaced = Counter[str]()
+
+    async def start(self) -> None:
+        await self._page.route(API, self._answer)
+
+    async def _answer(self, route: Route) -> None:
+        if "/events" in route.request.url:
+            await route.fulfill(body=self._events(), content_type="text/event-stream")
+            return
+        if route.request.method != "GET" and "/query" not in route.request.url:
+            await route.fallback()
+            return
+        response = await route.fetch()
+        if "json" not in response.headers.get("content-type", ""):
+            await route.fulfill(response=response)
+            return
+        await route.fulfill(response=response, json=self.replace(await response.json()))
+
+    def replace(self, value: Any, field: str = "") -> Any:
+        """Return JSON with the hostile text in place of other people's texts."""
+        if isinstance(value, dict):
+            return {name: self.replace(each, name) for name, each in value.items()}
+        if isinstance(value, list):
+            return [self.replace(each, field if field in LISTS else "") for each in value]
+        if isinstance(value, str) and field in FREE_TEXTS | LISTS:
+            self.replaced[field] += 1
+            return f"{self._text} {field}"
+        return value
+
+    def _events(self) -> str:
+        """Return the events of a tenant whose every event tells hostile texts, and a heartbeat."""
+        at, texts = "2026-01-02T03:04:05Z", dict.fromkeys(("name", "reason", "error", "path", "state"), self._text)
+        events = [
+            {"id": f"{number}", "type": kind, "at": at, "agentId": None, "data": texts, "subject": subject}
+            for number, kind in enumerate(("agent.changed", "task.changed", "secret.changed", "file.added"), start=1)
+            for subject in [{"kind": kind.partition(".")[0], "id": self._text}]
+        ]
+        told = "".join(f"id: {one['id']}\nevent: {one['type']}\ndata: {json.dumps(one)}\n\n" for one in events)
+        return f"{told}id: 9\n: heartbeat\n\n"
+
+
+def answer_with_tools(text: str) -> str:
+    """Return the stream of a chat whose agent uses a tool with hostile name and arguments, and says a text."""
+    tool = {"toolCallId": text, "tool": text, "label": text}
+    pieces = [f"event: {TOOL_EVENT}\ndata: {json.dumps({**tool, 'status': each})}" for each in ("running", "completed")]
+    said = json.dumps({"choices": [{"delta": {"content": f"{text}\n\nend of it"}}]})
+    return "\n\n".join([*pieces, f"data: {said}", "data: [DONE]", ""])
+
+
+async def fill_tenant(server: RunningServer) -> dict[str, Any]:
+    """Give the tenant one of everything; return its agent."""
+    client = server.client(server.key(), "localhost")
+
+    async def post(path: str, **options: Any) -> Any:
+        answer = await client.post(path, **options)
+        assert answer.is_success, (path, answer.text)
+        return answer.json()
+
+    agent = (await post("/v0/agents", json={"name": "Ada", "description": "Writes"}))["agent"]
+    path = f"/v0/agents/{agent['agentId']}"
+    await post(f"{path}/domains", json={"subdomain": "of-ada"})
+    routes = {"mappings": [{"pathPrefix": "/site", "port": 3000, "protected": False}]}
+    assert (await client.put(f"{path}/port-forwarding", json=routes)).is_success
+    task = await post(f"{path}/tasks", json={"name": "Report", "payload": "Report", "schedule": "every 90m"})
+    await post(f"{path}/tasks/{(task.get('task') or task)['id']}/run")
+    await post(f"{path}/channels/telegram", json={"botToken": TELEGRAM})
+    await connect_device(server.agent_client(agent), "phone", platform="ios", displayName="Phone")
+    secret = await post("/v0/secrets", json={"name": "PLACE", "value": "here", "type": "variable"})
+    await post(f"{path}/secrets", json={"secretIds": [secret["secret"]["id"]]})
+    await post(f"{path}/snapshots/sync")
+    await post("/v3/gateways", json={"domain": "mine"})
+    group = (await post("/v3/groups/private", json={"name": "Manuals"}))["data"]["id"]
+    file = {"file": ("boiler.txt", b"The boiler is serviced in May.")}
+    stored = await post("/v3/files", files=file, data={"network": "private", "group_id": group})
+    await post(f"/v3/vectorize/files/{stored['data']['id']}")
+    price = {"asset": "0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913", "pay_to": SELLER, "network": "base"}
+    price |= {"amount": "10000", "description": "A file"}
+    await post("/v3/x402/payment_instructions", json={"name": "Articles", "payment_requirements": [price]})
+    return {**agent, "group": group}
