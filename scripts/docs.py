@@ -18,6 +18,7 @@ import tarfile
 import tomllib
 from collections.abc import Iterable, Mapping
 from functools import partial
+from importlib import metadata
 from pathlib import Path, PurePosixPath
 from posixpath import normpath, relpath
 
@@ -31,7 +32,11 @@ PROJECT_PAGES = ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", 
 SECTIONS = ("explanation", "guides", "reference", "builders", "decisions", "cli", "project")
 PACKAGE, VERSION = "@scalar/api-reference", "1.72.1"
 INTEGRITY = "sha512-XpEJ0rfc/cXbCrR+iC4kK0o/WwX2dTtGQbT049OlPKAHD6IMIFdTeGz2r+M27P2EDWKyUITRm/NzlP8z2pw/Ow=="
-PARTS = {"package/dist/browser/standalone.js": "scalar.js", "package/package.json": "package.json"}
+PARTS = {
+    "package/dist/browser/standalone.js": "scalar.js",
+    "package/dist/browser/standalone.js.map": "scalar.map",
+    "package/package.json": "package.json",
+}
 LINK = re.compile(r"(?<=\]\()(?!https?:|mailto:|#)([^)\s#]+)")
 SCRIPT = re.compile(r"<script>(.*?)</script>", re.DOTALL)
 DRAWING = re.compile(r'<img\b[^>]*\bsrc="[^"]*images/([\w-]+)\.svg"[^>]*>')
@@ -52,6 +57,7 @@ def main() -> None:
         site = WORK / "site"
         finish_site(site)
         copy_reader(site, has_reader=has_reader)
+        (site / "third-party-notices.txt").write_text("\n".join(list_notices(has_reader=has_reader)))
         replace_folder(site, BUILT)
         if has_reader:  # otherwise the next run tries again
             STAMP.write_text(wanted)
@@ -132,7 +138,7 @@ def drawing(name: str) -> str:
 
 def fetch_reader() -> bool:
     """Return whether the reader of the API is there, after trying to get it from npm."""
-    if (READER / "scalar.js").exists() and (READER / "version").read_text() == INTEGRITY:
+    if all((READER / name).exists() for name in PARTS.values()) and (READER / "version").read_text() == INTEGRITY:
         return True
     sys.path.insert(0, str(ROOT / "scripts"))
     from dashboard import find_node
@@ -172,6 +178,17 @@ def copy_reader(site: Path, *, has_reader: bool) -> None:
         (site / "assets" / name).write_bytes(content)
         page = page.replace(f"../assets/{file.name}", f"../assets/{name}")
     (folder / "index.html").write_text(page)
+
+
+def list_notices(*, has_reader: bool) -> Iterable[str]:
+    """Yield the licence of the theme, and what the reader's package tells, which has no file about its licence."""
+    theme = metadata.distribution("zensical")
+    yield f"The pages contain code of zensical {theme.version}:\n\n{theme.read_text('licenses/LICENSE.md')}"
+    if has_reader:
+        licence = json.loads((READER / "package.json").read_text())["license"]
+        yield f"The reader of the API is {PACKAGE} {VERSION} ({licence}), with code of these packages:\n"
+        paths = "\n".join(json.loads((READER / "scalar.map").read_text())["sources"])
+        yield from sorted(set(re.findall(r".*node_modules/((?:@[^/]+/)?[^/@][^/]*)/", paths)))
 
 
 def replace_folder(new: Path, old: Path) -> None:

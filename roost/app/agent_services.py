@@ -238,16 +238,10 @@ def _build_model_gateway(
     repository: AgentRepository,
 ) -> ModelGateway:
     """Build the gateway, which knows of each change of an agent's keys."""
-    settings = core.settings
-    providers_of_agents = agent_providers(secrets, transport_factory(dialer, settings.ca_file), servers)
+    settings, record_use = core.settings, repository.last_uses.record
+    providers = agent_providers(secrets, transport_factory(dialer, settings.ca_file), servers)
     timeouts = ModelTimeouts(settings.model_timeout, settings.model_idle_timeout)
-    models = ModelGateway(
-        core.db,
-        drivers.upstreams,
-        providers=providers_of_agents,
-        timeouts=timeouts,
-        record_use=repository.last_uses.record,
-    )
+    models = ModelGateway(core.db, drivers.upstreams, providers=providers, timeouts=timeouts, record_use=record_use)
     secrets.subscribe(models.refresh_agent)
     return models
 

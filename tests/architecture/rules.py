@@ -224,8 +224,7 @@ RULES: tuple[Rule, ...] = (
         (
             *("roost/core/clock.py", "roost/warden/*", "roost/drivers/engine/hermes/scheduler.py"),
             *("roost/drivers/engine/fake_scheduler.py", "roost/drivers/engine/fake_admin_api.py"),
-            "roost/drivers/engine/fake_conversations.py",
-            "roost/drivers/engine/fake_gateway.py",
+            *("roost/drivers/engine/fake_conversations.py", "roost/drivers/engine/fake_gateway.py"),
         ),
         "ask core/clock.py for the time, so that a test can set it",
         "from datetime import UTC, datetime\ndatetime.now(UTC)",
@@ -291,12 +290,10 @@ RULES: tuple[Rule, ...] = (
             "roost/hosts/*",  # connections live as long as their peer
             "roost/drivers/*",  # streams and child processes
             "roost/warden/*",  # the same, in the container
-            "roost/web/event_stream.py",  # a pause races the next event
             "roost/agents/system/service.py",  # a check that hangs outlives the request; the next one waits for it
-            "roost/agents/chat/service.py",  # an answer is received while heartbeats are sent
-            "roost/agents/chat/conversations.py",  # an answer belongs to the server, not to a request
+            "roost/agents/chat/*",  # an answer is received while heartbeats are sent, and outlives its request
             "roost/agents/logs/feed.py",  # one reader of a container's log for all who follow it
-            "roost/web/duplex_response.py",  # the same
+            *("roost/web/duplex_response.py", "roost/web/event_stream.py"),  # a pause races the next event
             "roost/agents/git/build.py",  # the log is read while the build is awaited
             "roost/web/websocket.py",  # what is sent races the client's leaving
             "roost/storage/content/chunk_pipeline.py",  # one piece is worked on while the next is gathered

@@ -65,7 +65,7 @@ async def test_pages(browser: Browser, server: RunningServer, agent: dict[str, A
 
 @TEXTS
 async def test_dialogs(browser: Browser, server: RunningServer, agent: dict[str, Any], text: str) -> None:
-    """The runs of a task, passages that were found, and model servers of the machine."""
+    """The runs of a task, matches of a search, and model servers of the machine."""
     async with watching(browser, server) as (visit, watch):
         page, answers = visit.page, HostileAnswers(visit.page, text)
         await answers.start()
@@ -81,7 +81,7 @@ async def test_dialogs(browser: Browser, server: RunningServer, agent: dict[str,
         await page.get_by_label("What do you look for?").fill("When is the boiler serviced?")
         await page.get_by_role("button", name="Search", exact=True).click()
         await expect(page.get_by_role("list", name="Matches")).to_contain_text(HACK)
-        await see(visit, watch, "passages")
+        await see(visit, watch, "matches")
         assert {"models", "text"} - answers.replaced.keys() == set()
 
 

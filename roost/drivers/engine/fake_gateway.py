@@ -28,7 +28,7 @@ _WEBSOCKET_GUID = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"  # RFC 6455, section 1
 _BLOCK = 65536
 
 
-class FakeChat:
+class FakeDirectMessages:
     """The people who wrote to a bot: requests of strangers, who is approved, and when the last message came."""
 
     def __init__(self) -> None:
@@ -60,7 +60,7 @@ class FakeGatewayServer(ThreadingHTTPServer):
     def __init__(self, settings: dict[str, Any]) -> None:
         super().__init__(("127.0.0.1", settings["port"]), FakeGatewayHandler)
         self.settings = settings
-        self.chats = defaultdict[str, FakeChat](FakeChat)
+        self.chats = defaultdict[str, FakeDirectMessages](FakeDirectMessages)
         self.model = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         here = Path(__file__).parent
         self.admin_api = runpy.run_path(str(here / "admin_api.py"))["FakeAdminApi"](here, settings)

@@ -92,7 +92,7 @@ export function LoginPage() {
 }
 
 /**
- * Return the function that makes a session and opens the page that was asked for. It is loaded anew: uploads and
+ * Return the function that makes a session and opens the page that was asked for. It is loaded again: uploads and
  * conversations of the last session in this window are in memory, and may be another person's.
  */
 function useSignIn(): (credential: Credential) => Promise<void> {
