@@ -66,6 +66,7 @@ COMMANDS: Mapping[str, CommandSource] = {
     "contexts": CommandSource(
         "contexts:commands", "Choose the server that commands talk to, of those that `roost login` knows."
     ),
+    "conversations": CommandSource("conversations:commands", "Read the conversations of an agent in the dashboard."),
     "devices": CommandSource("devices:commands", "Manage the devices that are paired with an agent."),
     "config": CommandSource("runtime_config:commands", "Manage the configuration of an agent's engine."),
     "engines": CommandSource("engines:commands", "Manage the assistant software that agents run."),

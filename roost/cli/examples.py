@@ -71,6 +71,9 @@ roost channels set Ada telegram --bot-token-file token.txt --dm-policy pairing
 roost channels approve Ada telegram 12345678
 roost channels watch Ada
 roost channels remove Ada telegram
+roost conversations list Ada
+roost conversations show Ada
+roost conversations stop Ada chat-01k3zq
 roost devices list Ada
 roost devices approve Ada 0b6f1c1e
 roost devices approve-all Ada

@@ -15,6 +15,11 @@ from tests.cli.test_main import ALL
 COMMANDS: Mapping[str, Mapping[str, str]] = {
     # module of the handlers: commands, by the handlers that they call
     "agents.archives": {"agents export": "export_agent", "agents import": "import_agent"},
+    "agents.chat": {
+        "conversations list": "list_conversations",
+        "conversations show": "list_messages",
+        "conversations stop": "stop_answer",
+    },
     "agents.lifecycle": {
         "agents list": "list_agents",
         "agents memory": "list_memory",
@@ -213,6 +218,8 @@ COMMANDS: Mapping[str, Mapping[str, str]] = {
 
 REASONS: Mapping[str, str] = {
     # handlers, or the modules of handlers: why they have no command
+    "agents.chat.follow_answer": "`roost chat` prints its answers itself",
+    "agents.chat.send_chat_message": "`roost chat` talks to the engine's own API, at the agent's address",
     "agents.chat.send_message": "`roost chat` talks to the engine's own API, at the agent's address",
     "agents.git": "Git speaks this protocol; `roost clone` starts it",
     "agents.hub.clawhub": "the protocol of ClawHub's command line; `roost hub` has the same",
