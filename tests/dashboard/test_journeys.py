@@ -24,7 +24,8 @@ async def test_signing_in_by_key(browser: Browser, server: RunningServer) -> Non
         await expect(page.get_by_role("heading", name="New agent")).to_be_visible()
         assert server.key() not in json.dumps(await page.evaluate("[{...localStorage}, {...sessionStorage}]"))
         await page.get_by_role("button", name="Account and settings").click()
-        await page.get_by_role("menuitem", name="Sign out").click()
+        async with page.expect_navigation():
+            await page.get_by_role("menuitem", name="Sign out").click()
         await expect(page.get_by_role("heading", name="Sign in to Roost")).to_be_visible()
         await visit.open("/agents")
         assert "/login" in page.url
@@ -137,6 +138,14 @@ async def test_the_agent_keeps_the_conversation(browser: Browser, server: Runnin
         await expect(visit.page.get_by_text("The tool answered: a heron")).to_be_visible()
         await expect(visit.page.get_by_text("done", exact=True)).to_be_visible()
         await expect(visit.page.locator("article")).to_have_count(2)
+        await visit.page.get_by_role("button", name="Conversations").click()
+        await visit.page.get_by_role("menuitem").last.click()
+        await expect(visit.page.get_by_text("an owl", exact=True)).to_be_visible()
+        await expect(visit.page.get_by_text("The tool answered: a heron")).to_have_count(0)
+        await visit.page.get_by_role("button", name="Conversations").click()
+        await visit.picture("chat-conversations")
+        await visit.page.get_by_role("menuitem").first.click()
+        await expect(visit.page.get_by_text("The tool answered: a heron")).to_be_visible()
 
         await visit.page.get_by_label("Message").fill("/slow 200")
         await visit.page.get_by_role("button", name="Send").click()

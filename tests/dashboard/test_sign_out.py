@@ -27,7 +27,8 @@ async def see_sign_in(page: Page) -> None:
 
 async def sign_out(page: Page) -> None:
     await page.get_by_role("button", name="Account and settings").click()
-    await page.get_by_role("menuitem", name="Sign out").click()
+    async with page.expect_navigation():
+        await page.get_by_role("menuitem", name="Sign out").click()
     await see_sign_in(page)
 
 

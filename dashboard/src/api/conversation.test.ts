@@ -62,6 +62,18 @@ it('loads the history once, and continues that conversation', async () => {
   expect(conversation.state().isAnswering).toBe(false);
 });
 
+it('opens another conversation, also while one is loaded', async () => {
+  const conversation = new Conversation('a');
+  serve(
+    () => json(history(stored('user', 'one'))),
+    (request) => json({ ...history(stored('user', new URL(request.url).searchParams.get('conversationId')!)) }),
+  );
+  const loading = conversation.load();
+  await conversation.open('chat-2');
+  await loading;
+  expect(texts(conversation)).toEqual([['chat-2', 'complete']]);
+});
+
 it('keeps what it has when the connection is lost, and shows the whole answer later', async () => {
   vi.useFakeTimers();
   const conversation = new Conversation('a');

@@ -1,3 +1,4 @@
+import { queryOptions } from '@tanstack/react-query';
 import { EventSourceParserStream } from 'eventsource-parser/stream';
 
 import { api, body, sendTo } from './client';
@@ -74,6 +75,16 @@ export class Conversation {
     this.#id = null;
     this.#isLoaded = this.#isNew = true;
     this.#change({ messages: [], isAnswering: false, error: null });
+  }
+
+  /** Show another conversation that the engine keeps. */
+  async open(id: string): Promise<void> {
+    this.leave();
+    this.#id = id;
+    this.#isLoaded = this.#isNew = false;
+    this.#change({ messages: [], isAnswering: false, error: null });
+    await this.#loading; // of the one that was left
+    await this.load();
   }
 
   /** Stop following the answer. */
@@ -304,16 +315,19 @@ function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
   });
 }
 
+/** The conversations that the engine keeps, newest first. They are read again for another conversation on the page. */
+export const conversationsQuery = (agentId: string, shown: string | undefined) =>
+  queryOptions({
+    queryKey: ['agents', agentId, 'conversations', shown],
+    queryFn: ({ signal }) =>
+      body(api.GET('/v0/agents/{agentId}/chat/conversations', { params: { path: { agentId } }, signal })),
+    select: ({ conversations: found }) => found,
+  });
+
 const conversations = new Map<string, Conversation>();
 
 export function conversationWith(agentId: string): Conversation {
   let found = conversations.get(agentId);
   if (!found) conversations.set(agentId, (found = new Conversation(agentId)));
   return found;
-}
-
-/** Forget all conversations, when the session ends. */
-export function forgetConversations(): void {
-  for (const conversation of conversations.values()) conversation.leave();
-  conversations.clear();
 }

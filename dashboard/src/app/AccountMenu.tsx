@@ -1,10 +1,7 @@
-import { useQueryClient } from '@tanstack/react-query';
-import { useNavigate } from '@tanstack/react-router';
 import { BookOpen, CircleUser, Languages, LogOut, SunMoon } from 'lucide-react';
 import { useState } from 'react';
 
-import { forgetConversations } from '../api/conversation';
-import { sessionQuery, signOut } from '../api/session';
+import { signOut } from '../api/session';
 import { Button } from '../components/Button';
 import { Menu, MenuItem } from '../components/Menu';
 import { LANGUAGES, useLanguage, useText, type Language } from '../i18n/language';
@@ -20,7 +17,6 @@ export function AccountMenu() {
   const { docs } = useText(help);
   const { language, choose } = useLanguage();
   const session = useSession();
-  const leave = useSignOut();
   const [theme, setTheme] = useState(readTheme);
   const other = (Object.keys(LANGUAGES) as Language[]).filter((one) => one !== language);
   const changeTheme = () => {
@@ -57,16 +53,8 @@ export function AccountMenu() {
   );
 }
 
-/** Return the function that ends the session and forgets all that was loaded with it. */
-function useSignOut(): () => Promise<void> {
-  const queries = useQueryClient();
-  const navigate = useNavigate();
-  return async () => {
-    await signOut();
-    forgetConversations();
-    queries.clear();
-    queries.setQueryData(sessionQuery.queryKey, null);
-    await navigate({ to: '/login' });
-    location.reload(); // whatever else is in memory, too: uploads, texts that can be restored
-  };
+/** End the session, and load the page again, which forgets all that was loaded: data, uploads, texts to restore. */
+async function leave() {
+  await signOut();
+  location.replace('/login');
 }

@@ -15,6 +15,7 @@ export const de: typeof en = {
   notRunning: 'Der Agent läuft nicht und kann deshalb nicht antworten.',
   toOverview: 'Warum?',
   clear: 'Neues Gespräch',
+  conversations: 'Gespräche',
   image: (alt) => `Bild: ${alt || 'ohne Beschreibung'}`,
   emptyAnswer: 'Die Antwort war leer. Das Protokoll des Agenten zeigt vielleicht, warum.',
   thinking: 'Der Agent antwortet',

@@ -12,6 +12,7 @@ export const en = {
   notRunning: 'The agent does not run, so that it cannot answer.',
   toOverview: 'See why',
   clear: 'New conversation',
+  conversations: 'Conversations',
   image: (alt: string) => `Image: ${alt || 'without description'}`,
   emptyAnswer: 'The answer was empty. The logs of the agent may show why.',
   thinking: 'The agent is answering',

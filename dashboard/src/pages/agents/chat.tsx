@@ -15,6 +15,7 @@ import { Skeleton } from '../../components/Skeleton';
 import { useFollowEnd } from '../../components/useFollowEnd';
 import * as chat from '../../i18n/chat';
 import { useText } from '../../i18n/language';
+import { ConversationMenu } from './ConversationMenu';
 import { MessageView } from './MessageView';
 import styles from './chat.module.css';
 
@@ -34,7 +35,14 @@ function Chat({ agentId }: { agentId: string }) {
   const { messages, isAnswering, isLoading, error } = useSyncExternalStore(conversation.watch, conversation.state);
   const name = agent.data?.agent.name ?? agentId;
   const isDown = agent.data !== undefined && ['failed', 'not_running'].includes(agent.data.agent.status);
-  const begin = messages.length > 0 && <Button onPress={() => conversation.begin()}>{t.clear}</Button>;
+  const actions = (
+    <>
+      {agent.data?.agent.status === 'running' && (
+        <ConversationMenu agentId={agentId} shown={messages[0]?.id} onOpen={(id) => void conversation.open(id)} />
+      )}
+      {messages.length > 0 && <Button onPress={() => conversation.begin()}>{t.clear}</Button>}
+    </>
+  );
   useEffect(() => {
     const load = () => document.visibilityState === 'visible' && void conversation.load();
     load();
@@ -42,7 +50,7 @@ function Chat({ agentId }: { agentId: string }) {
     return () => document.removeEventListener('visibilitychange', load);
   }, [conversation, agent.data?.agent.status]);
   return (
-    <Page title={t.title(name)} actions={begin} fills>
+    <Page title={t.title(name)} actions={actions} fills>
       <div className={styles.layout}>
         {messages.length > 0 ? (
           <MessageList
