@@ -322,7 +322,7 @@ async def test_a_watch_ends_with_its_key(server: RunningServer, agent: dict[str,
         assert (await anext(lines)).startswith("data: ")
         server.roost.core.db.run(lambda connection: ApiKeys.delete(connection, caller.key_id or ""))
         rest = [line async for line in lines]
-    assert rest[-3:] == ["event: error", 'data: {"error": "Unauthorized"}', ""]
+    assert rest[-3:] == ["event: error", 'data: {"error":"Unauthorized"}', ""]
 
 
 async def test_a_watch_ends_with_its_container(server: RunningServer) -> None:

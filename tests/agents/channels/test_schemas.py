@@ -1,6 +1,7 @@
 """Responses about channels never contain a token."""
 
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -19,11 +20,12 @@ from roost.agents.channels.model import (
 )
 from roost.agents.channels.schemas import ChannelConfiguration
 from roost.core.sensitive import Sensitive
-from roost.drivers.engine.abilities.channels import CHANNELS, SLACK, TELEGRAM, WHATSAPP, ChannelState
+from roost.drivers.engine.abilities.channels import CHANNELS, SLACK, TELEGRAM, WHATSAPP, ChannelState, PairingRequest
 
 BOT, APP = Sensitive("123456789:very-secret-token-of-a-bot"), Sensitive("xapp-1-very-secret-token")
 CHANNEL = Channel(TELEGRAM, BOT, None, "open", ("1", "2"), True, "my_bot")
-STATE = ChannelState(True, True, None, "it broke")
+WRITTEN = datetime(2026, 1, 2, tzinfo=UTC)
+STATE = ChannelState(True, True, None, "it broke", WRITTEN, (PairingRequest("4711", "Bea", None, "r1"),))
 
 
 def channel_list_json(*shown: ChannelStatus) -> dict[str, object]:
@@ -49,6 +51,8 @@ def test_a_channel_with_what_its_gateway_says() -> None:
         "running": True,
         "connected": True,
         "lastError": "it broke",
+        "lastMessageAt": "2026-01-02T00:00:00.000000Z",
+        "pairingRequests": [{"requestId": "r1", "senderId": "4711", "senderName": "Bea", "requestedAt": None}],
     }
 
 
