@@ -261,12 +261,10 @@ def test_two_on_one_folder_and_two_on_one_port(tmp_path: Path, folder: str, told
 )
 def test_where_the_command_line_connects(tmp_path: Path, host: str, url: str) -> None:
     environment = {"ROOST_DATA": str(tmp_path), "ROOST_ALLOW_PLAIN_HTTP": "true"}
-    (tmp_path / "cli.new").write_text("left by a crash")
     _write_session(tmp_path / "cli.json", config.load_settings(environment, host=host, port=7), "localhost", "t")
     wanted = {"url": url, "token": "t", "domain": "localhost", "tls": False}
     assert json.loads((tmp_path / "cli.json").read_text()) == wanted
     assert (tmp_path / "cli.json").stat().st_mode & 0o777 == 0o600
-    assert not (tmp_path / "cli.new").exists()
 
 
 def test_the_first_agents_of_many_are_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
