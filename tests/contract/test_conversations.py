@@ -35,8 +35,8 @@ class ChatClient:
         assert sent.status_code == 202, sent.text
         return sent.json()["conversationId"]
 
-    async def follow(self, conversation_id: str) -> AsyncIterator[Event]:
-        query = {"conversationId": conversation_id}
+    async def follow(self, conversation_id: str | None = None) -> AsyncIterator[Event]:
+        query = {"conversationId": conversation_id} if conversation_id else {}
         async with self.client.stream("GET", f"{self.path}/answer", params=query) as answer:
             assert answer.headers["content-type"].startswith("text/event-stream")
             name = ""
@@ -121,6 +121,7 @@ async def test_an_answer_outlives_its_reader_and_others_can_join(chat: ChatClien
     other = ChatClient(server, chat.path.split("/")[3])
     joined = [event async for event in other.follow(conversation_id)]
     assert text_of(joined).split() == [str(number) for number in range(1, 41)]
+    assert text_of([event async for event in other.follow()]) == text_of(joined)
     assert (await chat.history())["messages"][-1]["text"].endswith("40")
 
 

@@ -84,9 +84,9 @@ async def follow_answer(
     visit: AgentVisit,
     agent_id: AgentId,
     conversations: Conversations,
-    conversation_id: Annotated[str, Query(alias="conversationId")],
+    conversation_id: ConversationId = None,
 ) -> Response:
-    """Stream the answer to the last message from its beginning; any number of clients can follow it."""
+    """Stream the answer to the last message, from its beginning; any number of clients can follow it."""
     return event_response(visit, conversations.follow(agent_id, conversation_id), _format_answer)
 
 

@@ -117,10 +117,16 @@ class ConversationService:
 
     @asynccontextmanager
     async def follow(
-        self, agent_id: str, conversation_id: str
+        self, agent_id: str, conversation_id: str | None
     ) -> AsyncGenerator[AsyncGenerator[AnswerText | ToolUse | AnswerEnd, None], None]:
-        """Yield the latest answer of a conversation as a stream; one that ended long ago is only in the history."""
-        answer = self._answers.get((agent_id, _check_id(conversation_id)))
+        """Yield the latest answer of a conversation, by default of the agent, as a stream.
+
+        One that ended long ago is only in the history. Raises ConversationNotFound.
+        """
+        if conversation_id is None:
+            answer = next((one for key, one in reversed(self._answers.items()) if key[0] == agent_id), None)
+        else:
+            answer = self._answers.get((agent_id, _check_id(conversation_id)))
         async with aclosing(_no_answer() if answer is None else answer.follow()) as events:
             yield events
 
