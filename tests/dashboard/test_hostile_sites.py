@@ -326,8 +326,10 @@ async def test_pages_beside_a_public_dashboard(browser: Browser, public: Neighbo
 
 
 @pytest.mark.parametrize("where", ["local", "public"])
-async def test_no_program_sees_the_session(browser: Browser, where: str, request: pytest.FixtureRequest) -> None:
-    place: Neighbourhood = request.getfixturevalue(where)
+async def test_no_program_sees_the_session(
+    browser: Browser, where: str, local: Neighbourhood, public: Neighbourhood
+) -> None:
+    place = {"local": local, "public": public}[where]
     async with signed_in(browser, place) as (context, _):
         cookies = [one["value"] for one in await context.cookies() if "roost_session" in one["name"]]
         page, domain = await context.new_page(), place.management.removeprefix("agents.")
