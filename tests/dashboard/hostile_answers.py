@@ -6,9 +6,10 @@ So pages are tested without the server's checks: an engine, a chat platform or a
 import json
 import re
 from collections import Counter
+from contextlib import suppress
 from typing import Any
 
-from playwright.async_api import Page, Route
+from playwright.async_api import Error, Page, Route
 
 from tests.contract.test_devices import connect_device
 from tests.dashboard.hostile_texts import BEACON, CONTROLS, HACK, TEXTS
@@ -22,7 +23,18 @@ FREE_TEXTS = frozenset(
         *("customDomain", "defaultEmoji", "defaultVibe", "description", "detail", "displayName", "domain", "emoji"),
         *("error", "filename", "gitPath", "gitRef", "gitUrl", "keyName", "key_name", "label", "lastError", "license"),
         *("longDescription", "message", "model", "name", "overview", "partnerName", "path", "pathPrefix", "platform"),
-        *("readme", "reason", "remoteIp", "statusReason", "subdomain", "submittedBy", "summary", "text", "userAgent"),
+        *(
+            "readme",
+            "reason",
+            "remoteIp",
+            "statusReason",
+            "subdomain",
+            "submittedBy",
+            "summary",
+            "text",
+            "title",
+            "userAgent",
+        ),
         *("value", "vibe", "warning"),
     )
 )
@@ -32,7 +44,6 @@ LISTS = frozenset({"models", "allowFrom", "allowed", "tags"})
 API = re.compile(r"/v[03]/(?!session)")
 SELLER = "0x209693Bc6afc0C5328bA36FaF03C514EF312287C"
 TELEGRAM = "987654321:AAExampleTokenThatIsunwell0123456789"
-TOOL_EVENT = "hermes.tool.progress"
 
 MODEL_SERVERS = {
     "available": True,
@@ -50,11 +61,19 @@ class HostileAnswers:
         self.replaced = Counter[str]()
 
     async def start(self) -> None:
-        await self._page.route(API, self._answer)
+        await self._page.route(API, self._answer_unless_left)
+
+    async def _answer_unless_left(self, route: Route) -> None:
+        with suppress(Error):  # the page was left meanwhile; one that is there would show none of its texts
+            await self._answer(route)
 
     async def _answer(self, route: Route) -> None:
         if "/events" in route.request.url:
             await route.fulfill(body=self._events(), content_type="text/event-stream")
+            return
+        if route.request.url.endswith("/watch"):  # a stream, which has no end to wait for
+            state = self.replace(await (await route.fetch(url=route.request.url.removesuffix("/watch"))).json())
+            await route.fulfill(body=f"data: {json.dumps(state)}\n\n", content_type="text/event-stream")
             return
         if route.request.method != "GET" and "/query" not in route.request.url:
             await route.fallback()
@@ -88,12 +107,34 @@ class HostileAnswers:
         return f"{told}id: 9\n: heartbeat\n\n"
 
 
+def tool_use(text: str, state: str = "done") -> dict[str, str]:
+    """Return the use of a tool with hostile id, name, arguments and result."""
+    return {"id": text, "name": text, "arguments": text, "state": state, "result": text}
+
+
 def answer_with_tools(text: str) -> str:
-    """Return the stream of a chat whose agent uses a tool with hostile name and arguments, and says a text."""
-    tool = {"toolCallId": text, "tool": text, "label": text}
-    pieces = [f"event: {TOOL_EVENT}\ndata: {json.dumps({**tool, 'status': each})}" for each in ("running", "completed")]
-    said = json.dumps({"choices": [{"delta": {"content": f"{text}\n\nend of it"}}]})
-    return "\n\n".join([*pieces, f"data: {said}", "data: [DONE]", ""])
+    """Return the stream of an answer in which the agent uses a tool and says a text."""
+    uses = [("tool", tool_use(text, "running")), ("tool", tool_use(text))]
+    events = [
+        *uses,
+        ("text", {"text": f"{text}\n\nend of it", "replaces": False}),
+        ("end", {"state": "complete", "error": None}),
+    ]
+    return "".join(f"event: {name}\ndata: {json.dumps(data)}\n\n" for name, data in events)
+
+
+def history_with_tools(text: str) -> dict[str, Any]:
+    """Return a conversation in which the agent used a tool and said a text."""
+    stored = {"sentAt": None, "isStopped": False}
+    asked = {"id": "1", "role": "user", "text": text, "tools": [], **stored}
+    said = {
+        "id": "2",
+        "role": "assistant",
+        "text": f"{text}\n\nend of it",
+        "tools": [tool_use(text, "failed")],
+        **stored,
+    }
+    return {"conversationId": "chat-1", "messages": [asked, said], "isAnswering": False}
 
 
 async def fill_tenant(server: RunningServer) -> dict[str, Any]:

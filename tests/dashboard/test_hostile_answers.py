@@ -14,6 +14,7 @@ from tests.dashboard.hostile_answers import (
     HostileAnswers,
     answer_with_tools,
     fill_tenant,
+    history_with_tools,
 )
 from tests.dashboard.hostile_texts import HACK
 from tests.dashboard.test_hostile_texts import Watch, watching
@@ -87,15 +88,29 @@ async def test_dialogs(browser: Browser, server: RunningServer, agent: dict[str,
 
 @TEXTS
 async def test_tools_in_the_chat(browser: Browser, server: RunningServer, agent: dict[str, Any], text: str) -> None:
+    """As they are told while the answer is written, and in the history."""
+    history: dict[str, Any] = {"conversationId": None, "messages": [], "isAnswering": False}
+
     async def answer(route: Route) -> None:
-        await route.fulfill(body=answer_with_tools(text), content_type="text/event-stream")
+        if route.request.method == "POST":
+            await route.fulfill(status=202, json={"conversationId": "chat-1"})
+        else:
+            await route.fulfill(json=history)
 
     async with watching(browser, server) as (visit, watch):
-        page = visit.page
-        await page.route(f"**/v0/agents/{agent['agentId']}/chat", answer)
+        page, path = visit.page, f"/v0/agents/{agent['agentId']}/chat"
+        stream = {"body": answer_with_tools(text), "content_type": "text/event-stream"}
+        await page.route(f"**{path}/messages*", answer)
+        await page.route(f"**{path}/answer*", lambda route: route.fulfill(**stream))
         await visit.open(f"/agents/{agent['agentId']}/chat")
         await page.get_by_label("Message").fill("Use a tool")
         await page.get_by_role("button", name="Send").click()
         await expect(page.get_by_text("end of it")).to_be_visible()
+        await expect(page.get_by_text("done", exact=True)).to_be_visible()
         await page.locator("article summary").click()
         await see(visit, watch, "tools")
+        history |= history_with_tools(text)
+        await page.reload()
+        await expect(page.get_by_text("failed", exact=True)).to_be_visible()
+        await page.locator("article summary").click()
+        await see(visit, watch, "tools of the history")

@@ -30,7 +30,8 @@ class DashboardCheckout:
         self.folder = folder
         self.dashboard, self.page = folder / "dashboard", folder / "roost/hosts/dashboard/static/index.html"
         (folder / "scripts").mkdir()
-        shutil.copy(CHECKOUT / "scripts" / "dashboard.py", folder / "scripts")
+        for name in ("dashboard.py", "file_hash.py"):
+            shutil.copy(CHECKOUT / "scripts" / name, folder / "scripts")
         (self.dashboard / "src").mkdir(parents=True)
         for name in (*SOURCES, "src/main.tsx"):
             (self.dashboard / name).write_text(name)
@@ -52,7 +53,7 @@ class DashboardCheckout:
             "PATH": f"{self.folder / 'bin'}{os.pathsep}{base}",
             "ROOST_ENGINES": str(self.folder / "engines"),
         }
-        command = [sys.executable, "-I", str(self.folder / "scripts" / "dashboard.py")]
+        command = [sys.executable, str(self.folder / "scripts" / "dashboard.py")]
         return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=30)
 
     def work(self) -> list[str]:
