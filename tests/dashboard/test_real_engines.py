@@ -183,6 +183,10 @@ async def use_skills(at: AgentVisit) -> None:
     item = at.item("Skills", "tidy")
     await expect(item).to_contain_text("Version")
     await expect(item.get_by_text("The engine does not list it yet")).to_have_count(0, timeout=ENGINE_PATIENCE_MS)
+    await at.visit.picture(f"{at.engine}-skills-attached")
+    await item.get_by_role("button", name="Remove").click()
+    await at.confirm("Remove", "alertdialog")
+    await expect(item).to_have_count(0)
 
 
 async def use_secrets(at: AgentVisit) -> None:
