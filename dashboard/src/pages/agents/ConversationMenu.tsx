@@ -1,4 +1,4 @@
-import { useQuery } from '@tanstack/react-query';
+import { keepPreviousData, useQuery } from '@tanstack/react-query';
 
 import { conversationsQuery } from '../../api/conversation';
 import { Button } from '../../components/Button';
@@ -11,13 +11,16 @@ interface Props {
   agentId: string;
   /** Id of a message of the conversation that is shown. */
   shown: string | undefined;
+  /** An engine that answers is not asked for its list. */
+  isAnswering: boolean;
   onOpen: (id: string) => void;
 }
 
 /** Choose another conversation that the engine keeps; nothing if there is none. */
-export function ConversationMenu({ agentId, shown, onOpen }: Props) {
+export function ConversationMenu({ agentId, shown, isAnswering, onOpen }: Props) {
   const t = useText(chat);
-  const { data: found = [] } = useQuery(conversationsQuery(agentId, shown));
+  const query = { ...conversationsQuery(agentId, shown), enabled: !isAnswering, placeholderData: keepPreviousData };
+  const { data: found = [] } = useQuery(query);
   if (found.length < (shown === undefined ? 1 : 2)) return null;
   return (
     <Menu label={t.conversations} trigger={<Button>{t.conversations}</Button>}>

@@ -38,7 +38,12 @@ function Chat({ agentId }: { agentId: string }) {
   const actions = (
     <>
       {agent.data?.agent.status === 'running' && (
-        <ConversationMenu agentId={agentId} shown={messages[0]?.id} onOpen={(id) => void conversation.open(id)} />
+        <ConversationMenu
+          agentId={agentId}
+          shown={messages[0]?.id}
+          isAnswering={isAnswering}
+          onOpen={(id) => void conversation.open(id)}
+        />
       )}
       {messages.length > 0 && <Button onPress={() => conversation.begin()}>{t.clear}</Button>}
     </>
