@@ -28,7 +28,7 @@ _POLICY_VIOLATION = 1008  # WebSocket close code (RFC 6455)
 
 @dataclass
 class _Reconnection:
-    """Attempts to open a stream again, with pauses that grow until one succeeds. Each interruption is told once."""
+    """Reconnects a stream, with pauses that grow until an attempt succeeds. Reports each interruption once."""
 
     name: str
     was_open: bool = False

@@ -59,7 +59,7 @@ async def test_channels(browser: Browser, server: RunningServer, agent: dict[str
 async def test_the_first_message_is_shown_as_it_comes(
     browser: Browser, server: RunningServer, agent: dict[str, Any]
 ) -> None:
-    """A stranger's message makes a request, which is approved in the page; the next message is told. No reload."""
+    """A stranger's message makes a request, the page approves it, and the next message shows without a reload."""
     client = server.agent_client(agent)
     asked: list[str] = []
 

@@ -88,7 +88,7 @@ async def test_dialogs(browser: Browser, server: RunningServer, agent: dict[str,
 
 @TEXTS
 async def test_tools_in_the_chat(browser: Browser, server: RunningServer, agent: dict[str, Any], text: str) -> None:
-    """As they are told while the answer is written, and in the history."""
+    """Tools in the stream of an answer, and in the history."""
     history: dict[str, Any] = {"conversationId": None, "messages": [], "isAnswering": False}
 
     async def answer(route: Route) -> None:

@@ -40,7 +40,7 @@ async def configure_channel(
 async def approve_pairing_request(
     _: AgentCaller, agent_id: AgentId, channel: str, request_id: RequestId, channels: Service
 ) -> schemas.ChannelChangeRecord:
-    """Let the person of a pairing request write to the bot, who is told so where the platform allows it."""
+    """Approve a pairing request: its sender may write to the bot, and gets a message if the platform allows it."""
     await channels.approve_request(agent_id, channel, request_id)
     return schemas.ChannelChangeRecord(message="Approved")
 

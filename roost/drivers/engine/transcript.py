@@ -4,7 +4,7 @@ Engines store an answer as several entries: texts, calls of tools, and their res
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
@@ -17,6 +17,8 @@ from roost.drivers.engine.abilities.chat import (
     ToolState,
     ToolUse,
 )
+from roost.drivers.engine.task_json import parse_objects
+from roost.drivers.model.json_access import as_string
 
 _MAX_TOOLS = 200
 _MAX_NAME = 100
@@ -94,3 +96,11 @@ def shorten_text(text: str, limit: int) -> str:
 
 def _to_text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def read_text(message: Mapping[str, Any]) -> str:
+    """Return the text of a message, whose content is a text or a list of parts of several types (OpenAI's form)."""
+    content = message.get("content")
+    if isinstance(content, str):
+        return content
+    return "\n\n".join(as_string(part.get("text")) for part in parse_objects(content) if part.get("type") == "text")

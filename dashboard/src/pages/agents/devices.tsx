@@ -16,7 +16,7 @@ import * as devices from '../../i18n/devices';
 import { useText } from '../../i18n/language';
 
 const route = getRouteApi('/shell/agents/$id/devices');
-const THIS_MACHINE = '192.0.0.8'; // what engines are told instead of a loopback address, which they would trust (RFC 7600)
+const THIS_MACHINE = '192.0.0.8'; // the server sends it to engines in place of loopback addresses, which they trust (dummy address of RFC 7600)
 const POLL_MS = 2_000; // who waits for an approval looks at this page
 
 export function AgentDevicesPage() {

@@ -22,7 +22,7 @@ from roost.drivers.engine.abilities.chat import (
 from roost.drivers.engine.contract import EngineFailed
 from roost.drivers.engine.gateway_http import send_json, stream_events
 from roost.drivers.engine.task_json import parse_number, parse_objects
-from roost.drivers.engine.transcript import Transcript, finish_use, shorten_text, start_use
+from roost.drivers.engine.transcript import Transcript, finish_use, read_text, shorten_text, start_use
 from roost.drivers.model.json_access import as_list, as_object, as_string, parse_json
 
 _TOOL_EVENT = "hermes.tool.progress"
@@ -96,7 +96,7 @@ def _conversation(session: Mapping[str, Any]) -> StoredConversation:
 
 
 def _add_entry(transcript: Transcript, entry: Mapping[str, Any]) -> None:
-    entry_id, content, sent_at = str(entry.get("id"))[:100], _text(entry), _parse_time(entry.get("timestamp"))
+    entry_id, content, sent_at = str(entry.get("id"))[:100], read_text(entry), _parse_time(entry.get("timestamp"))
     match entry.get("role"):
         case "user":
             transcript.add_question(entry_id, content, sent_at)
@@ -110,13 +110,6 @@ def _add_entry(transcript: Transcript, entry: Mapping[str, Any]) -> None:
             transcript.finish_tool(as_string(entry.get("tool_call_id")), content, failed=has_failed(content))
         case _:
             pass
-
-
-def _text(entry: Mapping[str, Any]) -> str:
-    content = entry.get("content")
-    if isinstance(content, str):
-        return content
-    return "\n\n".join(as_string(part.get("text")) for part in parse_objects(content))
 
 
 def has_failed(result: str) -> bool:

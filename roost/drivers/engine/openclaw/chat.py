@@ -23,8 +23,8 @@ from roost.drivers.engine.abilities.chat import (
 from roost.drivers.engine.contract import EngineFailed
 from roost.drivers.engine.openclaw.rpc import Json, OpenClawRpc
 from roost.drivers.engine.task_json import parse_milliseconds, parse_objects
-from roost.drivers.engine.transcript import Transcript, finish_use, shorten_text, start_use
-from roost.drivers.model.json_access import as_list, as_object, as_string
+from roost.drivers.engine.transcript import Transcript, finish_use, read_text, shorten_text, start_use
+from roost.drivers.model.json_access import as_object, as_string
 
 _SEND_SECONDS = 60.0  # the first message waits until the workspace is prepared
 _ABORT_SECONDS = 5.0
@@ -92,7 +92,7 @@ class AnswerReader:
             case "delta":
                 return self._add_text(as_string(payload.get("deltaText")), replaces=payload.get("replace") is True)
             case "final" | "aborted" as state:
-                whole = _text(as_object(payload.get("message")))
+                whole = read_text(as_object(payload.get("message")))
                 events = self._add_text(whole, replaces=True) if whole and whole != self._text else []
                 return events if state == "final" else [*events, AnswerStopped()]
             case "error":
@@ -116,7 +116,7 @@ class AnswerReader:
                 begun = self._tools.pop(use_id, None) or start_use(use_id, data.get("name"), "")
                 result = as_object(data.get("result"))
                 exit_code = as_object(result.get("details")).get("exitCode") or 0
-                use = finish_use(begun, _text(result), failed=data.get("isError") is True or exit_code != 0)
+                use = finish_use(begun, read_text(result), failed=data.get("isError") is True or exit_code != 0)
             case _:
                 return []
         self._tools[use_id] = use
@@ -142,22 +142,14 @@ def _add_entry(transcript: Transcript, entry: Mapping[str, Any], failed: Collect
     sent_at = parse_milliseconds(entry.get("timestamp"))
     match entry.get("role"):
         case "user":
-            transcript.add_question(entry_id, _text(entry), sent_at)
+            transcript.add_question(entry_id, read_text(entry), sent_at)
         case "assistant":
             calls = [part for part in parse_objects(entry.get("content")) if part.get("type") == "toolCall"]
             tools = [start_use(call.get("id"), call.get("name"), call.get("arguments")) for call in calls]
             stopped = as_object(entry.get("openclawAbort")).get("aborted") is True
-            transcript.add_answer(entry_id, _text(entry), sent_at, tools, stopped=stopped)
+            transcript.add_answer(entry_id, read_text(entry), sent_at, tools, stopped=stopped)
         case "toolResult":
             use_id = as_string(entry.get("toolCallId"))
-            transcript.finish_tool(use_id, _text(entry), failed=use_id in failed or entry.get("isError") is True)
+            transcript.finish_tool(use_id, read_text(entry), failed=use_id in failed or entry.get("isError") is True)
         case _:
             pass
-
-
-def _text(message: Mapping[str, Any]) -> str:
-    content = message.get("content")
-    if isinstance(content, str):
-        return content
-    parts = [as_object(part) for part in as_list(content)]
-    return "\n\n".join(as_string(part.get("text")) for part in parts if part.get("type") == "text")
