@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from roost.cli import message_stream
 from roost.cli.output import ExitCode
 from tests.cli.terminal import FakeServer
 
@@ -89,7 +90,8 @@ def test_a_request_is_approved_by_its_id(ada: FakeServer) -> None:
     assert (done.exit_code, done.stdout) == (0, "Approved\n")
 
 
-def test_a_watch_prints_requests_and_messages(ada: FakeServer) -> None:
+def test_a_watch_prints_requests_and_messages(ada: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(message_stream.time, "sleep", lambda _: None)
     request = {"requestId": None, "senderId": "4711", "senderName": None, "requestedAt": None}
     telegram = {
         "connected": True,
@@ -98,13 +100,14 @@ def test_a_watch_prints_requests_and_messages(ada: FakeServer) -> None:
         "pairingRequests": [request],
     }
     event = json.dumps({"telegram": telegram, "slack": None, "version": "1"})
-    ada.answers[f"GET {PATH}/watch"] = (200, f": watching\n\ndata: {event}\n\n")
+    removed = (404, {"error": "Agent not found"})
+    ada.answers[f"GET {PATH}/watch"] = [(200, f": watching\n\ndata: {event}\n\n"), removed]
     done = ada.run("channels", "watch", "Ada")
     assert done.stdout.splitlines() == [
         "telegram: connected, last message 2026-01-01T00:00:00Z",
         "telegram: (4711) asks to write, request by its code only",
     ]
-    assert done.exit_code == ExitCode.UNREACHABLE
+    assert done.exit_code == ExitCode.NOT_FOUND
 
 
 def test_the_rest_is_changed_without_a_token(ada: FakeServer) -> None:

@@ -309,6 +309,6 @@ async def test_pages_of_the_tenant(
                 rows = visit.page.get_by_role("row").filter(has_text=re.compile("|".join(NAMES.values())))
                 await expect(rows).to_have_count(len(agents))
                 if size == "desktop":
-                    await expect(rows.get_by_text(re.compile(r"^[\d.]+ MB$"))).to_have_count(len(agents))
+                    await expect(rows.get_by_text(re.compile(r"^[\d.]+ [MG]B$"))).to_have_count(len(agents))
             await visit.check()
             await visit.picture(path)

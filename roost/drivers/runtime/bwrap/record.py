@@ -118,11 +118,15 @@ def find_marked(mark: str) -> list[tuple[str, HostProcess]]:
     found: list[tuple[str, HostProcess]] = []
     wanted = mark.encode()
     for entry in os.scandir(_PROC):
-        command = _read_command(entry.name) if entry.name.isdecimal() else b""
+        # In this order: a command line is memory of its process, and reading it waits for a lock that a fork holds.
+        # A process of a container may be without processor time meanwhile, for seconds.
+        if not entry.name.isdecimal() or _is_inside_container(entry.name):
+            continue
+        command = _read_command(entry.name)
         if wanted in command:
             agent_id = plan.parse_agent_id(command.rstrip(b"\0").rpartition(b"\0")[2].decode(errors="replace"), mark)
             process = HostProcess.find(int(entry.name))
-            if process and agent_id is not None and not _is_inside_container(entry.name):
+            if process and agent_id is not None:
                 found.append((agent_id, process))
     return found
 
@@ -136,7 +140,7 @@ def read_stat(pid: int) -> list[bytes]:
 
 
 def _is_inside_container(pid: str) -> bool:
-    """Return whether the process is a child of a warden, which has its command line between fork and exec."""
+    """Return whether the process is a child of a warden. Between fork and exec, it has the warden's command line."""
     try:
         status = (_PROC / pid / "status").read_bytes()
     except OSError:
