@@ -2,9 +2,9 @@
 
 import json
 import sys
-import time
 from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass
+from time import sleep
 from typing import Any
 
 import typer
@@ -40,7 +40,7 @@ class _Reconnection:
     def wait(self) -> None:
         if not self._failures:
             print_line(f"The {self.name} stream ended; reconnecting ...", error_console)
-        time.sleep(min(_RECONNECT_SECONDS * 2**self._failures, _MAX_RECONNECT_SECONDS))
+        sleep(min(_RECONNECT_SECONDS * 2**self._failures, _MAX_RECONNECT_SECONDS))
         self._failures += 1
 
 

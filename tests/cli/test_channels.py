@@ -91,7 +91,7 @@ def test_a_request_is_approved_by_its_id(ada: FakeServer) -> None:
 
 
 def test_a_watch_prints_requests_and_messages(ada: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(message_stream.time, "sleep", lambda _: None)
+    monkeypatch.setattr(message_stream, "sleep", lambda _: None)
     request = {"requestId": None, "senderId": "4711", "senderName": None, "requestedAt": None}
     telegram = {
         "connected": True,

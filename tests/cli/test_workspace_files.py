@@ -82,7 +82,7 @@ def test_changes_are_followed_over_connections_and_gaps_are_told(
     ada: FakeServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pauses: list[float] = []
-    monkeypatch.setattr(message_stream.time, "sleep", pauses.append)
+    monkeypatch.setattr(message_stream, "sleep", pauses.append)
     busy, broken = (503, {"error": "The server is starting"}), b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\n"
     ada.answers[f"GET {AGENT}/files/watch"] = [(200, CHANGES), busy, b"", busy, broken, (200, CHANGES), WATCH_ENDS]
     ended = ada.run("workspace", "watch", "Ada")

@@ -1,5 +1,6 @@
-"""The pages of an agent's files and snapshots: write, upload, compare and restore."""
+"""The pages of an agent's files and snapshots: write, upload, preview, compare and restore."""
 
+import base64
 from typing import Any
 
 from playwright.async_api import Browser, FilePayload, expect
@@ -9,6 +10,57 @@ from tests.server import RunningServer
 
 NOTE: FilePayload = {"name": "note.md", "mimeType": "text/markdown", "buffer": b"# First\n"}
 PICTURE: FilePayload = {"name": "picture.bin", "mimeType": "application/octet-stream", "buffer": b"\x00\xff"}
+# One red pixel.
+PNG = base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGP4z8AAAAMBAQDJ/pLvAAAAAElFTkSuQmCC")
+SVG = """<svg xmlns="http://www.w3.org/2000/svg" width="40" height="30" onload="top.document.title = 'attacked'">
+<script>top.document.title = 'attacked'</script><image href="/v0/agents" width="9" height="9"/>
+<rect width="40" height="30" fill="teal"/></svg>"""
+
+
+async def test_previews(browser: Browser, server: RunningServer, agent: dict[str, Any]) -> None:
+    """Images, drawings and Markdown are shown; what is in them runs no script and loads nothing."""
+    client = server.client(server.key())
+    written = {
+        "red.png": PNG,
+        "broken.png": b"\x89PNG and no more",
+        "drawing.svg": SVG.encode(),
+        "page.md": b"# Plan\n\n- one\n\n![logo](/v0/agents) <img src=x onerror=\"top.document.title='attacked'\">\n",
+    }
+    for name, content in written.items():
+        params = {"path": f"shown/{name}"}
+        answer = await client.put(f"/v0/agents/{agent['agentId']}/files/content", params=params, content=content)
+        assert answer.is_success
+    async with visiting(browser, server, role="owner") as visit:
+        page, asked = visit.page, list[str]()
+        await visit.open(f"/agents/{agent['agentId']}/files")
+        tree = page.get_by_role("treegrid", name="Files")
+        await tree.get_by_role("row", name="shown").click()
+        page.on("request", lambda request: asked.append(request.url))
+        await tree.get_by_role("row", name="red.png").click()
+        await expect(page.get_by_role("img", name="shown/red.png")).to_have_js_property("naturalWidth", 1)
+        await visit.check()
+        await tree.get_by_role("row", name="broken.png").click()
+        await expect(page.get_by_text("The browser cannot show this image.")).to_be_visible()
+        await tree.get_by_role("row", name="drawing.svg").click()
+        await page.get_by_role("button", name="Preview").click()
+        await expect(page.get_by_role("img", name="shown/drawing.svg")).to_have_js_property("naturalWidth", 40)
+        await visit.check()
+        await visit.picture("files-preview")
+        await tree.get_by_role("row", name="page.md").click()
+        editor = page.get_by_role("textbox", name="shown/page.md")
+        await editor.press("Control+Home")
+        await page.keyboard.insert_text("# Changed\n\n")
+        await page.get_by_role("button", name="Preview").click()
+        preview = page.get_by_role("region", name="Preview of shown/page.md")
+        await expect(preview.get_by_role("heading")).to_have_text(["Changed", "Plan"])
+        await expect(preview.get_by_role("listitem")).to_have_text("one")
+        await expect(preview.get_by_role("img")).to_have_count(0)
+        await page.get_by_role("button", name="Text", exact=True).click()
+        await page.get_by_role("button", name="Discard changes").click()
+        await expect(editor).to_contain_text("# Plan")
+        assert "attacked" not in await page.title()
+        assert not [url for url in asked if url.endswith("/v0/agents")]
+        await visit.check()
 
 
 async def test_files_and_their_snapshots(browser: Browser, server: RunningServer, agent: dict[str, Any]) -> None:

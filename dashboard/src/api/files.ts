@@ -7,6 +7,18 @@ export type FileEntry = components['schemas']['FileEntryRecord'];
 
 /** Files above this size are downloaded instead of edited. */
 export const EDIT_LIMIT = 1 << 20;
+/** Images above this size are downloaded instead of shown. */
+const IMAGE_LIMIT = 16 << 20;
+const IMAGE_TYPES: Readonly<Record<string, string>> = {
+  avif: 'image/avif',
+  bmp: 'image/bmp',
+  gif: 'image/gif',
+  ico: 'image/x-icon',
+  jpeg: 'image/jpeg',
+  jpg: 'image/jpeg',
+  png: 'image/png',
+  webp: 'image/webp',
+};
 const PAGE_LIMIT = 5;
 
 export interface Folder {
@@ -53,6 +65,24 @@ export async function readText(agentId: string, { path, size }: FileEntry, signa
   return decodeText(new Uint8Array(await response.arrayBuffer()), response.headers.get('etag'));
 }
 
+/** The bytes of an image. */
+export const fileImageQuery = (agentId: string, entry: FileEntry) =>
+  queryOptions({
+    queryKey: ['agents', agentId, 'files', 'image', entry.path, entry.modifiedAt, entry.size],
+    staleTime: Infinity,
+    gcTime: 0,
+    refetchInterval: false,
+    queryFn: async () => new Blob([await fileContent(agentId, entry.path)], { type: imageType(entry)! }),
+  });
+
+/** Return the media type of a file that is shown as an image, null for another one. */
+export function imageType({ path, size }: FileEntry): string | null {
+  return size <= IMAGE_LIMIT ? (IMAGE_TYPES[extensionOf(path)] ?? null) : null;
+}
+
+/** Return whether a text is also shown as what it describes. */
+export const hasPreview = ({ path }: FileEntry): boolean => ['md', 'markdown', 'svg'].includes(extensionOf(path));
+
 /** Return folders first, then files, each by name. */
 export function sortEntries(entries: readonly FileEntry[]): readonly FileEntry[] {
   const rank = ({ kind }: FileEntry) => (kind === 'folder' ? 0 : 1);
@@ -70,6 +100,7 @@ export function decodeText(bytes: Uint8Array, etag: string | null): FileText {
 }
 
 export const baseName = (path: string): string => path.slice(path.lastIndexOf('/') + 1);
+export const extensionOf = (path: string): string => path.slice(path.lastIndexOf('.') + 1).toLowerCase();
 export const parentOf = (path: string): string => path.slice(0, Math.max(0, path.lastIndexOf('/')));
 export const joinPath = (folder: string, name: string): string => (folder ? `${folder}/${name}` : name);
 

@@ -1,6 +1,6 @@
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { Download } from 'lucide-react';
-import { useEffect, useState } from 'react';
+import { useEffect, useMemo, useState } from 'react';
 import { flushSync } from 'react-dom';
 
 import type { StoredText } from '../../api/client';
@@ -9,8 +9,12 @@ import {
   baseName,
   contentAddress,
   deleteFile,
+  extensionOf,
   fileContent,
+  fileImageQuery,
   fileTextQuery,
+  hasPreview,
+  imageType,
   isRestorable,
   moveFile,
   readText,
@@ -26,7 +30,9 @@ import { Editor } from '../../components/Editor';
 import { ErrorPanel } from '../../components/ErrorPanel';
 import { TextField } from '../../components/Field';
 import { ControlledFormDialog } from '../../components/ControlledFormDialog';
+import { ImageView } from '../../components/ImageView';
 import { Loaded } from '../../components/Loaded';
+import { Markdown } from '../../components/Markdown';
 import { StatusBadge } from '../../components/StatusBadge';
 import { Timestamp } from '../../components/Timestamp';
 import { showToast } from '../../components/Toast';
@@ -89,7 +95,8 @@ export function FileView({ agentId, entry, onMove, onChanged, isChanged }: Props
           )}
         </div>
       </header>
-      {entry.kind === 'file' && <FileContent agentId={agentId} entry={entry} onChanged={onChanged} />}
+      {entry.kind === 'file' && imageType(entry) && <FileImage agentId={agentId} entry={entry} />}
+      {entry.kind === 'file' && !imageType(entry) && <FileContent agentId={agentId} entry={entry} onChanged={onChanged} />}
       {entry.kind !== 'file' && !isFolder && <p className={styles.muted}>{t.noFile}</p>}
       {isMoving && <MoveForm agentId={agentId} entry={entry} onMove={onMove} onClose={() => setMoving(false)} />}
       <ConfirmDialog
@@ -106,6 +113,15 @@ export function FileView({ agentId, entry, onMove, onChanged, isChanged }: Props
 }
 
 type ContentProps = Pick<Props, 'agentId' | 'entry' | 'onChanged'>;
+
+function FileImage({ agentId, entry }: Pick<Props, 'agentId' | 'entry'>) {
+  const t = useText(files);
+  return (
+    <Loaded query={useQuery(fileImageQuery(agentId, entry))}>
+      {(content) => <ImageView content={content} label={entry.path} failure={t.noImage} />}
+    </Loaded>
+  );
+}
 
 function FileContent(props: ContentProps) {
   const t = useText(files);
@@ -135,6 +151,7 @@ function FileEditor({ agentId, entry, stored, onChanged }: ContentProps & { stor
     write: (content, etag) => saveFile(agentId, entry.path, content, entry.executable, etag),
     onSaved: () => showToast(t.saved(baseName(entry.path))),
   });
+  const [isPreview, setPreview] = useState(false);
   const { isChanged } = draft;
   useEffect(() => {
     onChanged(isChanged);
@@ -144,14 +161,23 @@ function FileEditor({ agentId, entry, stored, onChanged }: ContentProps & { stor
     <>
       {draft.conflict && <DraftConflict {...draft.conflict} onKeepMine={draft.keepMine} onTakeTheirs={draft.discard} />}
       {draft.error && <ErrorPanel error={draft.error} />}
-      <Editor
-        label={entry.path}
-        language={entry.path.slice(entry.path.lastIndexOf('.') + 1).toLowerCase()}
-        value={draft.text}
-        onChange={draft.change}
-        onSave={draft.save}
-        readOnly={!may('editor')}
-      />
+      {isPreview ? (
+        <TextPreview text={draft.text} path={entry.path} />
+      ) : (
+        <Editor
+          label={entry.path}
+          language={extensionOf(entry.path)}
+          value={draft.text}
+          onChange={draft.change}
+          onSave={draft.save}
+          readOnly={!may('editor')}
+        />
+      )}
+      {hasPreview(entry) && (
+        <div className={styles.actions}>
+          <Button onPress={() => setPreview(!isPreview)}>{isPreview ? t.text : t.preview}</Button>
+        </div>
+      )}
       {may('editor') && (
         <div className={styles.actions}>
           <Button kind="primary" onPress={draft.save} isDisabled={!isChanged || draft.conflict !== null || draft.isSaving}>
@@ -164,6 +190,21 @@ function FileEditor({ agentId, entry, stored, onChanged }: ContentProps & { stor
         </div>
       )}
     </>
+  );
+}
+
+/** A Markdown file as a page, an SVG file as an image. */
+function TextPreview({ text, path }: { text: string; path: string }) {
+  const t = useText(files);
+  const drawing = useMemo(() => new Blob([text], { type: 'image/svg+xml' }), [text]);
+  return (
+    <section className={styles.preview} aria-label={t.previewOf(path)} tabIndex={0}>
+      {extensionOf(path) === 'svg' ? (
+        <ImageView content={drawing} label={path} failure={t.noImage} />
+      ) : (
+        <Markdown text={text} />
+      )}
+    </section>
   );
 }
 
