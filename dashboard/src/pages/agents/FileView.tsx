@@ -173,22 +173,20 @@ function FileEditor({ agentId, entry, stored, onChanged }: ContentProps & { stor
           readOnly={!may('editor')}
         />
       )}
-      {hasPreview(entry) && (
-        <div className={styles.actions}>
-          <Button onPress={() => setPreview(!isPreview)}>{isPreview ? t.text : t.preview}</Button>
-        </div>
-      )}
-      {may('editor') && (
-        <div className={styles.actions}>
-          <Button kind="primary" onPress={draft.save} isDisabled={!isChanged || draft.conflict !== null || draft.isSaving}>
-            {t.save}
-          </Button>
-          <Button onPress={draft.discard} isDisabled={!isChanged}>
-            {t.discard}
-          </Button>
-          {isChanged && <StatusBadge tone="warn">{t.unsaved}</StatusBadge>}
-        </div>
-      )}
+      <div className={styles.actions}>
+        {may('editor') && (
+          <>
+            <Button kind="primary" onPress={draft.save} isDisabled={!isChanged || draft.conflict !== null || draft.isSaving}>
+              {t.save}
+            </Button>
+            <Button onPress={draft.discard} isDisabled={!isChanged}>
+              {t.discard}
+            </Button>
+          </>
+        )}
+        {hasPreview(entry) && <Button onPress={() => setPreview(!isPreview)}>{isPreview ? t.text : t.preview}</Button>}
+        {isChanged && <StatusBadge tone="warn">{t.unsaved}</StatusBadge>}
+      </div>
     </>
   );
 }
