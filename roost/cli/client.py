@@ -206,9 +206,14 @@ def open_http_client(server: ServerSession, timeout_seconds: float) -> "httpx.Cl
 
 
 def trusted_authorities(url: str) -> ssl.SSLContext | bool:
-    """Return the certificate authorities in `SSL_CERT_FILE` for HTTPS, or True for the default ones."""
+    """Return the certificate authorities in `SSL_CERT_FILE` for HTTPS, or True for the default ones.
+
+    For plain HTTP, return none: to load the default ones takes 20 ms of each command.
+    """
+    if not url.startswith("https://"):
+        return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     path = os.environ.get("SSL_CERT_FILE")
-    if not path or not url.startswith("https://"):
+    if not path:
         return True
     try:
         return ssl.create_default_context(cafile=path)

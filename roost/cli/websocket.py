@@ -56,7 +56,7 @@ def _headers(server: ServerSession) -> dict[str, str]:
 
 def _ssl_context(server: ServerSession) -> ssl.SSLContext | None:
     context = trusted_authorities(server.url)
-    return None if isinstance(context, bool) else context
+    return context if isinstance(context, ssl.SSLContext) and server.url.startswith("https://") else None
 
 
 @contextmanager
