@@ -122,7 +122,8 @@ async def test_an_agent_is_followed_from_its_start_to_its_end(server: RunningSer
     states = [one["data"]["state"] for one in seen if one["type"] in {"agent.created", "agent.changed"}]
     assert (states[0], states[-1]) == ("starting", "running")
     starts = [one["data"]["state"] for one in seen if one["data"].get("kind") == "agent.start"]
-    assert starts == ["pending", "running", "done"]
+    assert starts[:3] == ["pending", "running", "done"]
+    assert set(starts[3:]) <= {"pending"}  # with the new secret, which the deletion overtakes
     attached = [one for one in seen if one["type"] == "secret.changed" and one["agentId"]]
     assert [one["data"] for one in attached] == [{"name": "FOO_KEY", "action": "attached"}]
 
