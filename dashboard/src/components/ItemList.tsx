@@ -29,9 +29,9 @@ export function Item({ title, badge, facts, actions, children }: Props) {
           {badge}
         </div>
         {facts && <div className={styles.facts}>{facts}</div>}
-        {children}
       </div>
       {actions && <div className={styles.actions}>{actions}</div>}
+      {children && <div className={styles.more}>{children}</div>}
     </li>
   );
 }

@@ -50,7 +50,8 @@ class _HttpChatPlatform(ChatPlatform):
             async with asyncio.timeout(_TIMEOUT_SECONDS), self._create_client() as client:
                 return await self._verify_tokens(client, tokens)
         except (httpx2.RequestError, TimeoutError) as error:
-            raise PlatformUnreachable(f"{self.label} could not verify the token: {type(error).__name__}") from None
+            reason = f"the connection failed ({type(error).__name__})"
+            raise PlatformUnreachable(f"{self.label} could not verify the token: {reason}") from None
 
     @abstractmethod
     async def _verify_tokens(self, client: httpx2.AsyncClient, tokens: BotTokens) -> str | None: ...
