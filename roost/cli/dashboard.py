@@ -1,4 +1,4 @@
-"""`roost dashboard`: opens the dashboard in a browser, signed in by a link that works once."""
+"""`roost dashboard`: opens the dashboard in a browser, signed in by a link that works once; signs browsers out."""
 
 import sys
 import webbrowser
@@ -21,13 +21,19 @@ def open_dashboard(
     print_url: Annotated[
         bool, typer.Option("--print", help="Print the link instead of opening it; it works once, for 10 minutes.")
     ] = False,
+    sign_out: Annotated[
+        bool, typer.Option("--sign-out", help="Open nothing: sign out all browsers that this key signed in.")
+    ] = False,
     data: Data = None,
 ) -> None:
-    """Open the dashboard in a browser, signed in by a link that works once."""
+    """Open the dashboard in a browser, signed in by a link that works once; or sign all browsers out."""
     server = load_session(data)
-    link = server.call(
-        "POST", "/v0/session/links", {"role": role}, not_found=f"The server at {server.url} has no dashboard."
-    )["url"]
+    absent = f"The server at {server.url} has no dashboard."
+    if sign_out:
+        ended = server.call("DELETE", "/v0/session/all", not_found=absent)["ended"]
+        print_line(f"Sessions of browsers that ended: {ended}")
+        return
+    link = server.call("POST", "/v0/session/links", {"role": role}, not_found=absent)["url"]
     if print_url:
         sys.stdout.write(f"{link}\n")
     elif open_window(link):

@@ -24,6 +24,7 @@ roost chat Ada "What is new?"
 roost open Ada
 roost dashboard
 roost dashboard --role viewer --print
+roost dashboard --sign-out
 roost logs Ada
 roost logs Ada -f --level warn
 roost events -f --types agent,file.added

@@ -68,7 +68,7 @@ URL_MAP = (
     UrlRule(
         "/v0/session", UrlFamily.AGENTS, hosts=_MANAGED, body=_SIGN_IN, needs_dashboard=True
     ),  # the body or the cookie counts
-    _agents("/v0/session/links", hosts=_MANAGED, session_role="owner"),
+    _agents("/v0/session/(all|links)", hosts=_MANAGED, session_role="owner"),
     _agents("/v0/system(/.*)?", hosts=_MANAGED, session_role="owner"),
     _agents("/v0/(public-)?templates(/.*)?"),  # no agent has any of its own
     _agents("/v0/platform/.*|/v0/status", aliases=_ON_AGENT_AND_RELAY),

@@ -135,7 +135,7 @@ COMMANDS: Mapping[str, Mapping[str, str]] = {
     "agents.logs": {"logs": "tail_logs follow"},
     "agents.platform": {"agents update": "update_agent_metadata", "agents status": "get_agent_status"},
     "agents.sign_in": {"open": "create_sign_in_link"},
-    "identity.sessions": {"dashboard": "create_session_link"},
+    "identity.sessions": {"dashboard": "create_session_link end_all_sessions"},
     "identity": {"keys create": "create_key", "keys list": "list_keys", "keys revoke": "revoke_key"},
     "events": {"events": "stream_events stream_event_messages stream_agent_events stream_agent_event_messages"},
     "storage.uploads": {"files upload": "upload_file", "files usage": "get_limits"},

@@ -202,6 +202,23 @@ async def test_signing_out(server: RunningServer, key: str) -> None:
     assert (await browser.send("GET", "/v3/files/private")).status_code == 401
 
 
+@pytest.mark.parametrize("by_key", [False, True])
+async def test_signing_out_everywhere(server: RunningServer, tenant: str, key: str, by_key: bool) -> None:
+    browser, other = await signed_in(server, key), await signed_in(server, key)
+    foreign = await signed_in(server, server.key(tenant))
+    viewer = await signed_in(server, key, role="viewer")
+    assert (await viewer.send("DELETE", "/v0/session/all")).status_code == 403
+    if by_key:
+        answer = await server.client(key).delete("/v0/session/all")
+    else:
+        answer = await browser.send("DELETE", "/v0/session/all")
+    assert answer.json() == {"ended": 3}
+    assert ("set-cookie" in answer.headers) is not by_key
+    for ended in (browser, other, viewer):
+        assert (await ended.send("GET", "/v0/session")).json() == SIGNED_OUT
+    assert (await foreign.send("GET", "/v0/session")).json() != SIGNED_OUT
+
+
 async def test_a_session_ends_with_its_key(server: RunningServer, tenant: str, key: str) -> None:
     other = server.key(tenant)
     browser, code = await signed_in(server, other), await new_code(server, other)

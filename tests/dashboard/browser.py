@@ -113,9 +113,14 @@ class Visit:
 
 @asynccontextmanager
 async def visiting(
-    browser: Browser, server: RunningServer, size: str = "desktop", role: str = "", tenant: str = "acme"
+    browser: Browser,
+    server: RunningServer,
+    size: str = "desktop",
+    role: str = "",
+    tenant: str = "acme",
+    key: str | None = None,
 ) -> AsyncIterator[Visit]:
-    """Open a window, with a role in a tenant signed in by a one-time link."""
+    """Open a window, with a role in a tenant signed in by a one-time link of `key`, else of a new one."""
     context = await browser.new_context(locale="en-US", **SIZES[size])
     context.set_default_timeout(_PATIENCE_MS)
     await context.add_init_script(_WATCH)
@@ -123,7 +128,7 @@ async def visiting(
     visit.watch()
     try:
         if role:
-            made = await server.client(server.key(tenant)).post("/v0/session/links", json={"role": role})
+            made = await server.client(key or server.key(tenant)).post("/v0/session/links", json={"role": role})
             await visit.page.goto(f"{visit.origin}/login#{made.json()['url'].partition('#')[2]}")
             await visit.page.get_by_role("heading", name="Home").wait_for()
         yield visit

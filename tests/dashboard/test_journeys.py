@@ -25,7 +25,7 @@ async def test_signing_in_by_key(browser: Browser, server: RunningServer) -> Non
         assert server.key() not in json.dumps(await page.evaluate("[{...localStorage}, {...sessionStorage}]"))
         await page.get_by_role("button", name="Account and settings").click()
         async with page.expect_navigation():
-            await page.get_by_role("menuitem", name="Sign out").click()
+            await page.get_by_role("menuitem", name="Sign out", exact=True).click()
         await expect(page.get_by_role("heading", name="Sign in to Roost")).to_be_visible()
         await visit.open("/agents")
         assert "/login" in page.url

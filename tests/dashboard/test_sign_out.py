@@ -25,10 +25,10 @@ async def see_sign_in(page: Page) -> None:
     assert PRIVATE not in await page.content()
 
 
-async def sign_out(page: Page) -> None:
+async def sign_out(page: Page, action: str = "Sign out") -> None:
     await page.get_by_role("button", name="Account and settings").click()
     async with page.expect_navigation():
-        await page.get_by_role("menuitem", name="Sign out").click()
+        await page.get_by_role("menuitem", name=action, exact=True).click()
     await see_sign_in(page)
 
 
@@ -87,6 +87,18 @@ async def test_signing_out_in_another_window(browser: Browser, server: RunningSe
         await other.goto(f"{visit.origin}/agents")
         await sign_out(other)
         await see_sign_in(visit.page)
+
+
+async def test_signing_out_in_every_browser(browser: Browser, server: RunningServer, agent: dict[str, Any]) -> None:
+    key = server.key()
+    async with (
+        visiting(browser, server, role="owner", key=key) as lost,
+        visiting(browser, server, role="owner", key=key) as visit,
+    ):
+        await leave_traces(lost, agent)
+        await visit.open("/agents")
+        await sign_out(visit.page, "Sign out everywhere")
+        await see_sign_in(lost.page)
 
 
 async def test_a_page_that_the_browser_kept_whole(

@@ -40,7 +40,16 @@ export async function signIn(credential: Credential): Promise<Session> {
 
 /** End the session, and remove what this browser stores of it: names of unfinished uploads, terminals. */
 export async function signOut(): Promise<void> {
-  await sendTo('/v0/session', { method: 'DELETE' });
+  await endSessions('/v0/session');
+}
+
+/** End the sessions of all browsers that its key signed in, this one too. */
+export async function signOutEverywhere(): Promise<void> {
+  await endSessions('/v0/session/all');
+}
+
+async function endSessions(path: string): Promise<void> {
+  await sendTo(path, { method: 'DELETE' });
   setCsrfToken(null);
   sessionStorage.clear();
   for (const key of Object.keys(localStorage)) if (key.startsWith(STORED_UPLOAD)) localStorage.removeItem(key);

@@ -56,6 +56,7 @@ export const de: typeof en = {
   roles: { owner: 'Inhaber', editor: 'Bearbeiter', viewer: 'Leser' },
   searchHint: 'Eine Seite, ein Agent oder eine Aktion',
   signOut: 'Abmelden',
+  signOutEverywhere: 'Überall abmelden',
   skip: 'Zum Inhalt',
   theme: { system: 'Farben: System', light: 'Farben: hell', dark: 'Farben: dunkel' },
 };

@@ -54,6 +54,7 @@ export const en = {
   roles: { owner: 'Owner', editor: 'Editor', viewer: 'Viewer' },
   searchHint: 'A page, an agent or an action',
   signOut: 'Sign out',
+  signOutEverywhere: 'Sign out everywhere',
   skip: 'Skip to content',
   theme: { system: 'Theme: system', light: 'Theme: light', dark: 'Theme: dark' },
 };

@@ -82,6 +82,18 @@ async def end_session(caller: SessionCaller, request: Request, sessions: Service
     return Response(status_code=204, headers=ended_session_headers(visit.session_cookie or "", visit.origin))
 
 
+@router.delete("/all")
+async def end_all_sessions(
+    caller: ServiceCaller, request: Request, sessions: Service, response: Response
+) -> schemas.EndedSessions:
+    """End all browser sessions of the credential's key, and the links that were not used; streams close within 1 s."""
+    ended = await sessions.end_all(caller)
+    visit = auth_request_of(request)
+    if caller.session_digest is not None:
+        response.headers.update(ended_session_headers(visit.session_cookie or "", visit.origin))
+    return schemas.EndedSessions(ended=ended)
+
+
 @router.post("/links", status_code=201)
 async def create_session_link(
     caller: ServiceCaller, body: schemas.SessionLinkRequest, sessions: Service, response: Response

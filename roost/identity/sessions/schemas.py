@@ -64,6 +64,10 @@ class PresentSessionResponse(ApiSchema):
     """Null if the browser is not signed in."""
 
 
+class EndedSessions(ApiSchema):
+    ended: int = Field(examples=[2])
+
+
 def session_response(detail: SessionDetail) -> SessionResponse:
     return SessionResponse(session=_session_record(detail))
 

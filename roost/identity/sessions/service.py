@@ -143,6 +143,13 @@ class BrowserSessions:
         await self._db.write(lambda connection: store.remove_session(connection, digest))
         self._cache.drop(lambda cached: cached.session_digest == digest)
 
+    async def end_all(self, caller: Caller) -> int:
+        """End all sessions that the caller's key opened, in any browser, and its unused links; count the sessions."""
+        key_id, now = caller.key_id or "", clock.utc_now()
+        ended = await self._db.write(lambda connection: store.remove_all_of_key(connection, key_id, now))
+        self._cache.drop(lambda cached: cached.key_id == key_id)
+        return ended
+
     @asynccontextmanager
     async def hold_open(self, digest: bytes) -> AsyncGenerator[None, None]:
         """Cancel the block and raise Unauthorised within a second after the session ends."""

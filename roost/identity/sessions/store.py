@@ -52,6 +52,16 @@ def remove_session(connection: Connection, digest: bytes) -> None:
     connection.execute(browser_sessions.delete().where(browser_sessions.c.digest == digest))
 
 
+def remove_all_of_key(connection: Connection, key_id: str, now: datetime) -> int:
+    """Remove the links and the sessions of a key, and return how many of these were not over."""
+    table = browser_sessions
+    is_live = (table.c.key_id == key_id, table.c.expires_at > now, table.c.seen_at > now - IDLE_LIFETIME)
+    live = connection.execute(sa.select(sa.func.count()).select_from(table).where(*is_live)).scalar_one()
+    for each in (browser_sessions, session_links):
+        connection.execute(each.delete().where(each.c.key_id == key_id))
+    return live
+
+
 def remove_old_sessions(connection: Connection, tenant_id: str, keep: int, now: datetime) -> None:
     """Remove the ended sessions of all tenants, and those of this tenant except the `keep` used last."""
     table = browser_sessions

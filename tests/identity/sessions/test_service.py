@@ -160,6 +160,20 @@ async def test_a_session_ends_with_its_key_or_by_signing_out(env: SessionEnv) ->
         await env.sessions.create_link(caller, Role.VIEWER)
 
 
+async def test_all_sessions_of_a_key_end_at_once(env: SessionEnv) -> None:
+    opened = [(await env.sessions.sign_in(env.jwt, None)).token.reveal() for _ in range(2)]
+    code, caller = await env.code(), await env.sessions.verify(opened[0])
+    assert await env.sessions.verify(opened[1])
+    assert await env.sessions.end_all(caller) == 2
+    for sessions in (env.sessions, env.other):
+        for token in opened:
+            with pytest.raises(Unauthorised):
+                await sessions.verify(token)
+    with pytest.raises(InvalidLoginCode):
+        await env.sessions.redeem_code(code, None)
+    assert await env.sessions.sign_in(env.jwt, None)
+
+
 async def test_a_held_stream_ends_with_the_session(env: SessionEnv, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(service, "_WATCH_SECONDS", 0.01)
     caller = await env.sessions.verify((await env.sessions.sign_in(env.jwt, None)).token.reveal())
