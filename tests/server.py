@@ -22,7 +22,7 @@ from roost.hosts.server import open_listener
 from roost.identity import tenants
 from roost.identity.caller import Plan
 
-_NO_AUTHORITIES = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # for clients of plain HTTP: to load others takes 20 ms, 1 MB
+NO_AUTHORITIES = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # for clients of plain HTTP: to load others takes 20 ms, 1 MB
 
 
 @dataclass
@@ -50,7 +50,7 @@ class RunningServer:
             headers=headers,
             timeout=60,
             trust_env=False,
-            verify=_NO_AUTHORITIES,
+            verify=NO_AUTHORITIES,
             **options,
         )
         self.clients.append(made)

@@ -18,7 +18,7 @@ from tests.contract.endpoints import (
     route,
     routes,
 )
-from tests.server import RunningServer
+from tests.server import NO_AUTHORITIES, RunningServer
 
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"})
 GARBAGE = ["x", "null", "Bearer", "eyJhbGciOiJub25lIn0.e30.", "rst_gw_" + "0" * 64, "undefined"]
@@ -32,7 +32,8 @@ _peers = count(2)
 def client(server: RunningServer, token: str | None = None, host: str = "agents.localhost") -> httpx.AsyncClient:
     """Return a client with an IP address of its own, because repeated refusals lead to throttling."""
     number = next(_peers)
-    where = httpx.AsyncHTTPTransport(local_address=f"127.0.{number // 250}.{number % 250 + 2}")
+    address = f"127.0.{number // 250}.{number % 250 + 2}"
+    where = httpx.AsyncHTTPTransport(verify=NO_AUTHORITIES, local_address=address)
     return server.client(token, host, transport=where)
 
 
