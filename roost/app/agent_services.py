@@ -186,7 +186,7 @@ def _container_services(
         "commands": CommandService(repository, runtimes, environment.get_values),
         "terminals": TerminalService(repository, runtimes, environment.get_values),
         "chats": ChatService(runtimes),
-        "conversations": ConversationService(runtimes),
+        "conversations": ConversationService(db, runtimes),
         "files": AgentFileService(repository, runtimes),
         "tasks": TaskService(db, runtimes),
         "devices": DeviceService(db, runtimes),

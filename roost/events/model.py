@@ -33,6 +33,7 @@ class EventType(StrEnum):
     TASK_RUN = "task.run"
     DEVICE_CHANGED = "device.changed"
     CHANNEL_CHANGED = "channel.changed"
+    CONVERSATION_CHANGED = "conversation.changed"
     FILE_ADDED = "file.added"
     FILE_UPDATED = "file.updated"
     FILE_DELETED = "file.deleted"

@@ -138,6 +138,28 @@ async def test_stop_ends_the_answer_in_the_engine(chat: ChatClient) -> None:
     assert text_of([event async for event in chat.follow(conversation_id)]) == "next"
 
 
+async def test_messages_and_ends_of_answers_are_events(chat: ChatClient, agent: dict[str, Any]) -> None:
+    first, _ = await chat.ask("/say a secret word")
+    second = await chat.begin("/slow 2000")
+    async with aclosing(chat.follow(second)) as answer:
+        await anext(answer)
+    await chat.stop(second)
+    seen = list[dict[str, Any]]()
+    query = {"types": "conversation", "after": "oldest"}
+    path = chat.path.replace("chat", "events")
+    async with asyncio.timeout(10), chat.client.stream("GET", path, params=query) as stream:
+        async for line in stream.aiter_lines():
+            if line.startswith("data: "):
+                seen.append(json.loads(line.removeprefix("data: ")))
+            if seen and (seen[-1]["subject"]["id"], seen[-1]["data"]["state"]) == (second, "stopped"):
+                break
+    ours = [(one["subject"]["id"], one["data"]) for one in seen if one["subject"]["id"] in {first, second}]
+    states = [(first, "answering"), (first, "complete"), (second, "answering"), (second, "stopped")]
+    assert ours == [(conversation_id, {"state": state}) for conversation_id, state in states]
+    assert {one["agentId"] for one in seen} == {agent["agentId"]}
+    assert {one["actor"]["kind"] for one in seen} == {"key"}
+
+
 async def test_one_answer_at_a_time(chat: ChatClient, monkeypatch: pytest.MonkeyPatch) -> None:
     conversation_id = await chat.begin("/slow 2000")
     refused = await chat.send("me too", conversation_id)

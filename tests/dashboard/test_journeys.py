@@ -157,6 +157,23 @@ async def test_the_agent_keeps_the_conversation(browser: Browser, server: Runnin
         await expect(other.page.get_by_text("Stopped.")).to_be_visible()
 
 
+async def test_what_another_person_writes_appears(
+    browser: Browser, server: RunningServer, agent: dict[str, Any]
+) -> None:
+    path = f"/agents/{agent['agentId']}/chat"
+    async with visiting(browser, server, role="owner") as visit, visiting(browser, server, role="editor") as other:
+        for one in (visit, other):
+            await one.open(path)
+            await expect(one.page.get_by_label("Message")).to_be_enabled()
+        for number, (writer, reader) in enumerate([(visit, other), (other, visit)]):
+            await writer.page.get_by_label("Message").fill(f"/say word {number}")
+            await writer.page.get_by_role("button", name="Send").click()
+            articles = reader.page.get_by_role("article")
+            await expect(articles.filter(has_text=f"word {number}")).to_have_count(2)
+        await visit.check()
+        await other.check()
+
+
 async def test_a_lost_connection_keeps_the_answer(
     browser: Browser, server: RunningServer, agent: dict[str, Any]
 ) -> None:

@@ -69,6 +69,11 @@ export class Conversation {
     return this.#loading;
   }
 
+  /** Load what another person has just written, if it is in the conversation that is shown. */
+  loadChange(id: string): void {
+    if (this.#id === null || this.#id === id) void this.load();
+  }
+
   /** Begin a new conversation with the next message. An answer that is being written goes on in the old one. */
   begin(): void {
     this.leave();

@@ -28,8 +28,13 @@ export function retryDelay(attempt: number, random = Math.random()): number {
 }
 
 /** Return the query keys that an event makes stale. Keys are `[area, ...]`; those of one agent `['agents', id, ...]`. */
-export function staleKeys(event: Pick<ServerEvent, 'type' | 'subject' | 'agentId'>): readonly (readonly string[])[] {
+export function staleKeys(event: Pick<ServerEvent, 'type' | 'subject' | 'agentId' | 'data'>): readonly (readonly string[])[] {
   if (event.type === 'reset') return [[]];
+  if (event.subject.kind === 'conversation') {
+    // An engine lists its conversations slowly while it answers.
+    const isOver = event.data.state !== 'answering';
+    return event.agentId && isOver ? [['agents', event.agentId, 'conversations']] : [];
+  }
   const area = `${event.subject.kind}s`;
   const ofAgent = event.agentId ? [['agents', event.agentId]] : [];
   return event.subject.kind === 'agent' ? [['agents']] : [[area], ...ofAgent];

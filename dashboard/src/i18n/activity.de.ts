@@ -30,6 +30,12 @@ const progress: Record<string, string> = {
   done: 'ist fertig',
   failed: 'ist fehlgeschlagen',
 };
+const answers: Record<string, string> = {
+  answering: 'Eine Nachricht ging an den Agenten',
+  complete: 'Der Agent hat geantwortet',
+  stopped: 'Eine Antwort wurde abgebrochen',
+  failed: 'Eine Antwort ist fehlgeschlagen',
+};
 const actions: Record<string, string> = {
   created: 'angelegt',
   updated: 'geändert',
@@ -54,6 +60,7 @@ export const de: typeof en = {
   kinds: {
     agent: 'Agenten',
     operation: 'Hintergrundarbeit',
+    conversation: 'Gespräche',
     task: 'Aufgaben',
     device: 'Geräte',
     channel: 'Kanäle',
@@ -91,6 +98,7 @@ export const de: typeof en = {
     'task.run': () => 'Eine Aufgabe wurde gestartet',
     'device.changed': (data: Data) => `Ein Gerät wurde ${did(data.action)}`,
     'channel.changed': (data: Data) => `Ein Kanal wurde ${did(data.action)}`,
+    'conversation.changed': (data: Data) => answers[text(data.state)] ?? 'Ein Gespräch wurde geändert',
     'file.added': (data: Data) => `Datei ${text(data.name)} wurde gespeichert`,
     'file.updated': (data: Data) => `Datei ${text(data.name)} wurde geändert`,
     'file.deleted': (data: Data) => `Datei ${text(data.name)} wurde gelöscht`,

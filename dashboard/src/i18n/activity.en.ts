@@ -28,6 +28,12 @@ const progress: Record<string, string> = {
   done: 'is done',
   failed: 'has failed',
 };
+const answers: Record<string, string> = {
+  answering: 'A message was sent to the agent',
+  complete: 'The agent has answered',
+  stopped: 'An answer was stopped',
+  failed: 'An answer has failed',
+};
 const actions: Record<string, string> = {
   created: 'created',
   updated: 'changed',
@@ -52,6 +58,7 @@ export const en = {
   kinds: {
     agent: 'Agents',
     operation: 'Background work',
+    conversation: 'Conversations',
     task: 'Tasks',
     device: 'Devices',
     channel: 'Channels',
@@ -89,6 +96,7 @@ export const en = {
     'task.run': () => 'A task was run',
     'device.changed': (data) => `A device was ${did(data.action)}`,
     'channel.changed': (data) => `A channel was ${did(data.action)}`,
+    'conversation.changed': (data) => answers[text(data.state)] ?? 'A conversation was changed',
     'file.added': (data) => `File ${text(data.name)} was stored`,
     'file.updated': (data) => `File ${text(data.name)} was changed`,
     'file.deleted': (data) => `File ${text(data.name)} was deleted`,

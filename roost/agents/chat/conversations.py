@@ -19,6 +19,7 @@ from roost.agents.chat.errors import (
 from roost.agents.chat.live_answer import AnswerEnd, AnswerState, LiveAnswer
 from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.core import log
+from roost.core.db import Database, DataChange, write_change
 from roost.core.log import redact_credentials
 from roost.core.problem import Problem
 from roost.core.sanitize import sanitize_line
@@ -53,7 +54,8 @@ class Conversation:
 
 
 class ConversationService:
-    def __init__(self, runtimes: AgentRuntimes) -> None:
+    def __init__(self, db: Database, runtimes: AgentRuntimes) -> None:
+        self._db = db
         self._runtimes = runtimes
         self._answers: dict[tuple[str, str], LiveAnswer] = {}
         self._tasks: dict[tuple[str, str], asyncio.Task[None]] = {}
@@ -142,6 +144,7 @@ class ConversationService:
 
     async def _write(self, key: tuple[str, str], chat: ChatAbility, context: AgentContext, answer: LiveAnswer) -> None:
         try:
+            await self._record_change(key, "answering")
             async with aclosing(chat.send(context, key[1], answer.question)) as events:
                 while (event := await asyncio.wait_for(anext(events, None), _SILENCE_SECONDS)) is not None:
                     answer.add(event)
@@ -154,6 +157,13 @@ class ConversationService:
         finally:
             answer.finish(stopped=True)  # unless it has ended, it was cancelled
             del self._tasks[key]
+            if answer.end is not None:
+                await self._record_change(key, answer.end.state.value)
+
+    async def _record_change(self, key: tuple[str, str], state: str) -> None:
+        agent_id, conversation_id = key
+        change = DataChange("conversation", "changed", conversation_id, agent_id=agent_id, data={"state": state})
+        await write_change(self._db, change)
 
     def _forget_ended(self) -> None:
         """Forget the oldest answers that have ended; they are in the engines' histories."""

@@ -9,6 +9,7 @@ import {
   File,
   Globe,
   Lock,
+  MessageSquare,
   MessagesSquare,
   MonitorSmartphone,
   type LucideIcon,
@@ -26,6 +27,7 @@ import { isFailure, linkOf } from './links';
 const ICONS: Record<Kind, LucideIcon> = {
   agent: Bot,
   operation: Cog,
+  conversation: MessageSquare,
   task: CalendarClock,
   device: MonitorSmartphone,
   channel: MessagesSquare,

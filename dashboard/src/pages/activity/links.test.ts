@@ -9,6 +9,7 @@ function event(type: string, agentId: string | null = null, data: Record<string,
 
 it('leads to the page of the subject', () => {
   expect(linkOf(event('agent.changed', 'subject'))).toEqual({ to: '/agents/$id/overview', params: { id: 'subject' } });
+  expect(linkOf(event('conversation.changed', 'ada'))).toEqual({ to: '/agents/$id/chat', params: { id: 'ada' } });
   expect(linkOf(event('task.run', 'ada'))).toEqual({ to: '/agents/$id/tasks', params: { id: 'ada' } });
   expect(linkOf(event('file.added', null, { network: 'public' }))).toEqual({ to: '/storage/files', search: { network: 'public' } });
   expect(linkOf(event('domain.changed', 'ada'))).toEqual({ to: '/agents/$id/routes', params: { id: 'ada' } });

@@ -22,6 +22,8 @@ export function linkOf({ type, subject, agentId, data }: ServerEvent): Target | 
       return agent && { to: '/agents/$id/tasks', ...agent };
     case 'device':
       return agent && { to: '/agents/$id/devices', ...agent };
+    case 'conversation':
+      return agent && { to: '/agents/$id/chat', ...agent };
     case 'channel':
       return agent && { to: '/agents/$id/channels', ...agent };
     case 'snapshot':

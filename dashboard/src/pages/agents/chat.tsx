@@ -6,6 +6,7 @@ import { useEffect, useRef, useState, useSyncExternalStore, type KeyboardEvent }
 
 import { agentQuery } from '../../api/agents';
 import { conversationWith, type Message } from '../../api/conversation';
+import { live } from '../../api/live';
 import { useMay } from '../../app/useSession';
 import { Button } from '../../components/Button';
 import { EmptyState } from '../../components/EmptyState';
@@ -52,8 +53,15 @@ function Chat({ agentId }: { agentId: string }) {
     const load = () => document.visibilityState === 'visible' && void conversation.load();
     load();
     document.addEventListener('visibilitychange', load); // others may have written meanwhile
-    return () => document.removeEventListener('visibilitychange', load);
-  }, [conversation, agent.data?.agent.status]);
+    const stopListening = live.listen((event) => {
+      const isMessage = event.type === 'conversation.changed' && event.data.state === 'answering';
+      if (isMessage && event.agentId === agentId) conversation.loadChange(event.subject.id);
+    });
+    return () => {
+      document.removeEventListener('visibilitychange', load);
+      stopListening();
+    };
+  }, [conversation, agentId, agent.data?.agent.status]);
   return (
     <Page title={t.title(name)} actions={actions} fills>
       <div className={styles.layout}>
