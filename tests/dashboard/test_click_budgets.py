@@ -84,7 +84,7 @@ async def test_the_first_hour_by_clicks(browser: Browser, server: RunningServer,
         page = who.page
         await create_agent(who, "Ada")
         assert (await who.spent())["clicks"] <= 2
-        await expect(page.get_by_text("Running")).to_be_visible()
+        await expect(page.get_by_text("Running", exact=True)).to_be_visible()
 
         await who.click("link", "Home")
         await who.spent()
@@ -154,7 +154,7 @@ async def test_the_first_hour_without_a_mouse(browser: Browser, server: RunningS
         await expect(page.get_by_label("Name")).to_be_focused()
         await keyboard.insert_text("Ada")
         await keyboard.press("Enter")
-        await expect(page.get_by_text("Running")).to_be_visible()
+        await expect(page.get_by_text("Running", exact=True)).to_be_visible()
 
         await press(who, "link", "Chat")
         await tab_to(who, page.get_by_label("Message"))

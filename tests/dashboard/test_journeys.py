@@ -51,7 +51,7 @@ async def test_from_the_first_visit_to_an_answer_and_back(browser: Browser, serv
         await page.get_by_label("Name").fill("Bea & Co")
         await page.get_by_role("button", name="Create agent").click()
         await expect(page.get_by_role("heading", name="Bea & Co")).to_be_visible()
-        await expect(page.get_by_text("Running")).to_be_visible()
+        await expect(page.get_by_text("Running", exact=True)).to_be_visible()
         await page.get_by_role("link", name="Home").first.click()
         await page.get_by_label("Message").fill("/say **strong** words")
         await page.get_by_role("button", name="Send").click()
@@ -193,7 +193,7 @@ async def test_a_lost_connection_keeps_the_answer(
 async def test_a_viewer_sees_no_actions(browser: Browser, server: RunningServer, agent: dict[str, Any]) -> None:
     async with visiting(browser, server, role="viewer") as visit:
         await visit.open(f"/agents/{agent['agentId']}/overview")
-        await expect(visit.page.get_by_text("Running")).to_be_visible()
+        await expect(visit.page.get_by_text("Running", exact=True)).to_be_visible()
         assert await visit.page.get_by_role("button", name="Restart").count() == 0
         assert await visit.page.get_by_role("button", name="More actions").count() == 0
         assert visit.problems == []
