@@ -13,6 +13,8 @@ from typing import Any
 
 import httpx2 as httpx
 
+from tests.server import NO_AUTHORITIES
+
 ROOST = [sys.executable, "-m", "roost"]
 DEADLINE = 90.0
 
@@ -82,7 +84,7 @@ class Up:
 
     def client(self) -> httpx.Client:
         headers = {"Authorization": f"Bearer {self.session['token']}"}
-        return httpx.Client(base_url=self.url, headers=headers, timeout=120, trust_env=False)
+        return httpx.Client(base_url=self.url, headers=headers, timeout=120, trust_env=False, verify=NO_AUTHORITIES)
 
     def agent_client(self, agent: dict[str, Any]) -> httpx.Client:
         port = httpx.URL(self.url).port
@@ -90,7 +92,7 @@ class Up:
             "Authorization": f"Bearer {agent['gatewayToken']}",
             "Host": f"{agent['agentId']}.agents.localhost:{port}",
         }
-        return httpx.Client(base_url=self.url, headers=headers, timeout=120, trust_env=False)
+        return httpx.Client(base_url=self.url, headers=headers, timeout=120, trust_env=False, verify=NO_AUTHORITIES)
 
     def roost(self, *arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
         """Run the command line against this server."""
@@ -117,7 +119,7 @@ class Up:
 
     def _answers(self) -> bool:
         try:
-            return httpx.get(f"{self.url}/healthz", trust_env=False).status_code == 200
+            return httpx.get(f"{self.url}/healthz", trust_env=False, verify=NO_AUTHORITIES).status_code == 200
         except httpx.HTTPError:
             return False
 

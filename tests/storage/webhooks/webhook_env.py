@@ -23,6 +23,7 @@ from roost.storage.webhooks.model import DeliveryState, Webhook, WebhookDelivery
 from roost.storage.webhooks.sender import WebhookSender
 from roost.storage.webhooks.service import WebhookService, WebhookUpdate
 from roost.work import OperationWorker
+from tests.server import NO_AUTHORITIES
 from tests.storage.storage_env import StorageEnv
 
 KEY = Sensitive(bytes(32))
@@ -30,7 +31,9 @@ URL = "https://receiver.example/hook"
 
 
 def loopback_sender(timeout: float = 15.0) -> GuardedHttpSender:
-    return GuardedHttpSender(lambda _: httpx2.AsyncHTTPTransport(), lambda _: None, timeout=timeout)
+    return GuardedHttpSender(
+        lambda _: httpx2.AsyncHTTPTransport(verify=NO_AUTHORITIES), lambda _: None, timeout=timeout
+    )
 
 
 @dataclass
