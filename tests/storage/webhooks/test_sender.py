@@ -33,7 +33,6 @@ from roost.work import ClaimedOperation, LeaseLost, Operation, OperationLimits, 
 from roost.work import store as work_store
 from roost.work.model import FreeSlots
 from tests.receiver import Receiver, receiving
-from tests.server import NO_AUTHORITIES
 from tests.storage.storage_env import StorageEnv
 from tests.storage.webhooks.webhook_env import FakeClock, WebhookEnv, until
 
@@ -305,7 +304,7 @@ async def test_an_unexpected_error_is_a_failed_attempt(webhook_env: WebhookEnv) 
 
     webhook = (await webhook_env.create()).webhook
     await webhook_env.add()
-    broken = Broken(lambda _: httpx2.AsyncHTTPTransport(verify=NO_AUTHORITIES), lambda _: None)
+    broken = Broken(lambda _: httpx2.AsyncHTTPTransport(), lambda _: None)
     async with webhook_env.sending(broken):
         (delivery,) = await webhook_env.wait_for_deliveries(webhook, DeliveryState.PENDING)
     assert (delivery.error, delivery.attempts) == ("The attempt failed", 1)
