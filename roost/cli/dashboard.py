@@ -26,7 +26,7 @@ def open_dashboard(
     ] = False,
     data: Data = None,
 ) -> None:
-    """Open the dashboard in a browser, signed in by a link that works once; or sign all browsers out."""
+    """Open the dashboard in a browser, signed in by a link that works once."""
     server = load_session(data)
     absent = f"The server at {server.url} has no dashboard."
     if sign_out:
