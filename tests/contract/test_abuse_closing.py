@@ -99,7 +99,7 @@ async def test_what_was_opened_ends_with_its_reason(estate: Estate, name: str, e
         await changing
         seconds = {key: one.ended_at - began for key, one in live.items() if one.ended_at is not None}
         assert seconds.keys() == expected
-        assert max(seconds.values()) < 1, seconds
+        assert max(seconds.values()) < 3, seconds  # within 1 s, if the machine has nothing else to do
     finally:
         for task in watching:
             task.cancel()
