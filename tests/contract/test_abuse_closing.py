@@ -90,16 +90,17 @@ async def test_what_was_opened_ends_with_its_reason(estate: Estate, name: str, e
     }
     watching = [asyncio.create_task(one.watch()) for one in live.values()]
     expected = {key for key in live if key[0] in ended}
-    began = time.monotonic()
     changing = asyncio.create_task(change(estate, name))
+    changed_at = list[float]()  # on a busy machine, the change itself takes seconds
+    changing.add_done_callback(lambda _: changed_at.append(time.monotonic()))
     try:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(15):
             while {key for key, one in live.items() if one.ended_at is not None} < expected:
                 await asyncio.sleep(0.01)
         await changing
-        seconds = {key: one.ended_at - began for key, one in live.items() if one.ended_at is not None}
+        seconds = {key: one.ended_at - changed_at[0] for key, one in live.items() if one.ended_at is not None}
         assert seconds.keys() == expected
-        assert max(seconds.values()) < 3, seconds  # within 1 s, if the machine has nothing else to do
+        assert max(seconds.values()) < 1, seconds
     finally:
         for task in watching:
             task.cancel()
