@@ -138,6 +138,18 @@ async def test_stop_ends_the_answer_in_the_engine(chat: ChatClient) -> None:
     assert text_of([event async for event in chat.follow(conversation_id)]) == "next"
 
 
+async def test_an_answer_that_is_stopped_before_it_begins(
+    server: RunningServer, chat: ChatClient, agent: dict[str, Any]
+) -> None:
+    service, agent_id = server.roost.agents.conversations, agent["agentId"]
+    conversation_id = await service.send(agent_id, None, "/say never")
+    assert await service.stop(agent_id, conversation_id)  # nothing ran in between
+    assert await service.stop(agent_id, conversation_id) is False
+    stopped = [event async for event in chat.follow(conversation_id)]
+    assert stopped == [("end", {"state": "stopped", "error": None})]
+    assert (await chat.send("/say next", conversation_id)).status_code == 202
+
+
 async def test_messages_and_ends_of_answers_are_events(chat: ChatClient, agent: dict[str, Any]) -> None:
     first, _ = await chat.ask("/say a secret word")
     second = await chat.begin("/slow 2000")

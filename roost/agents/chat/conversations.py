@@ -110,11 +110,15 @@ class ConversationService:
 
     async def stop(self, agent_id: str, conversation_id: str) -> bool:
         """Stop the answer of a conversation in the engine; return whether one was being written."""
-        task = self._tasks.get((agent_id, _check_id(conversation_id)))
+        key = agent_id, _check_id(conversation_id)
+        task = self._tasks.get(key)
         if task is None:
             return False
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
+        if self._tasks.get(key) is task:  # cancelled before its first step, so nothing of `_write` has run
+            self._answers[key].finish(stopped=True)
+            del self._tasks[key]
         return True
 
     @asynccontextmanager
@@ -155,10 +159,9 @@ class ConversationService:
             answer.finish(redact_credentials(sanitize_line(problem.message[:_ERROR_CHARACTERS])))
             _log.warning("answer.failed", agent_id=key[0], error=problem.message)
         finally:
-            answer.finish(stopped=True)  # unless it has ended, it was cancelled
+            end = answer.finish(stopped=True)  # unless it has ended, it was cancelled
             del self._tasks[key]
-            if answer.end is not None:
-                await self._record_change(key, answer.end.state.value)
+            await self._record_change(key, end.state.value)
 
     async def _record_change(self, key: tuple[str, str], state: str) -> None:
         agent_id, conversation_id = key

@@ -53,12 +53,13 @@ class LiveAnswer:
         if len(self._text) > _MAX_CHARACTERS:
             raise AnswerFailed("The agent's answer is too long")
 
-    def finish(self, error: str | None = None, *, stopped: bool = False) -> None:
-        """End the answer; an earlier end stays."""
+    def finish(self, error: str | None = None, *, stopped: bool = False) -> AnswerEnd:
+        """End the answer, and return its end; an earlier end stays."""
         if self.end is None:
             ended = AnswerState.STOPPED if stopped or self._is_stopped else AnswerState.COMPLETE
             self.end = AnswerEnd(AnswerState.FAILED if error is not None else ended, error)
         self._notify()
+        return self.end
 
     async def follow(self) -> AsyncGenerator[AnswerText | ToolUse | AnswerEnd, None]:
         """Yield the answer so far, then its parts as they come, and its end."""
