@@ -22,7 +22,7 @@ def open_dashboard(
         bool, typer.Option("--print", help="Print the link instead of opening it; it works once, for 10 minutes.")
     ] = False,
     sign_out: Annotated[
-        bool, typer.Option("--sign-out", help="Open nothing: sign out all browsers that this key signed in.")
+        bool, typer.Option("--sign-out", help="Sign out all browsers that this key signed in; open none.")
     ] = False,
     data: Data = None,
 ) -> None:
@@ -31,7 +31,7 @@ def open_dashboard(
     absent = f"The server at {server.url} has no dashboard."
     if sign_out:
         ended = server.call("DELETE", "/v0/session/all", not_found=absent)["ended"]
-        print_line(f"Sessions of browsers that ended: {ended}")
+        print_line(f"Browser sessions ended: {ended}")
         return
     link = server.call("POST", "/v0/session/links", {"role": role}, not_found=absent)["url"]
     if print_url:

@@ -57,7 +57,7 @@ def test_it_opens_or_prints_a_link(
 def test_it_signs_all_browsers_out(server: FakeServer) -> None:
     server.answers["DELETE /v0/session/all"] = (200, {"ended": 2})
     done = server.run("dashboard", "--sign-out")
-    assert (done.exit_code, done.stdout) == (0, "Sessions of browsers that ended: 2\n")
+    assert (done.exit_code, done.stdout) == (0, "Browser sessions ended: 2\n")
     assert [line for line, _, _ in server.requests] == ["DELETE /v0/session/all"]
 
 

@@ -1,8 +1,17 @@
 /** Kinds of events, as the server names them. */
 export const KINDS = [
-  ...(['agent', 'operation', 'conversation', 'task', 'device', 'channel'] as const),
-  ...(['file', 'snapshot', 'skill', 'secret', 'domain'] as const),
-];
+  'agent',
+  'operation',
+  'conversation',
+  'task',
+  'device',
+  'channel',
+  'file',
+  'snapshot',
+  'skill',
+  'secret',
+  'domain',
+] as const;
 export type Kind = (typeof KINDS)[number];
 export interface ActivityFilter {
   readonly kind?: Kind;

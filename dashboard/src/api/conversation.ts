@@ -69,8 +69,8 @@ export class Conversation {
     return this.#loading;
   }
 
-  /** Load what another person has just written, if it is in the conversation that is shown. */
-  loadChange(id: string): void {
+  /** Load a message that another person sent, if its conversation is shown. */
+  loadMessage(id: string): void {
     if (this.#id === null || this.#id === id) void this.load();
   }
 

@@ -65,10 +65,10 @@ export async function readText(agentId: string, { path, size }: FileEntry, signa
   return decodeText(new Uint8Array(await response.arrayBuffer()), response.headers.get('etag'));
 }
 
-/** The bytes of an image. */
+/** Load an image. Its key is outside of the agent's, so that events of the agent do not load it again. */
 export const fileImageQuery = (agentId: string, entry: FileEntry) =>
   queryOptions({
-    queryKey: ['agents', agentId, 'files', 'image', entry.path, entry.modifiedAt, entry.size],
+    queryKey: ['images', agentId, entry.path, entry.modifiedAt, entry.size],
     staleTime: Infinity,
     gcTime: 0,
     refetchInterval: false,
@@ -80,7 +80,7 @@ export function imageType({ path, size }: FileEntry): string | null {
   return size <= IMAGE_LIMIT ? (IMAGE_TYPES[extensionOf(path)] ?? null) : null;
 }
 
-/** Return whether a text is also shown as what it describes. */
+/** Return whether a text file has a rendered preview. */
 export const hasPreview = ({ path }: FileEntry): boolean => ['md', 'markdown', 'svg'].includes(extensionOf(path));
 
 /** Return folders first, then files, each by name. */

@@ -5,11 +5,11 @@ import styles from './ImageView.module.css';
 interface Props {
   content: Blob;
   label: string;
-  /** What stands there if the browser cannot read the content. */
+  /** Text shown instead of content that the browser cannot read. */
   failure: string;
 }
 
-/** An image that is already loaded. As an image, it runs no scripts and loads nothing, whatever is in it. */
+/** Show an image from its bytes. In an `img` element, browsers run no scripts of an SVG and load none of its links. */
 export function ImageView({ content, label, failure }: Props) {
   const [address, setAddress] = useState<string | null>(null);
   const [isBroken, setBroken] = useState(false);

@@ -31,7 +31,7 @@ export function Item({ title, badge, facts, actions, children }: Props) {
         {facts && <div className={styles.facts}>{facts}</div>}
       </div>
       {actions && <div className={styles.actions}>{actions}</div>}
-      {children && <div className={styles.more}>{children}</div>}
+      {children && <div className={styles.details}>{children}</div>}
     </li>
   );
 }

@@ -86,7 +86,7 @@ async def end_session(caller: SessionCaller, request: Request, sessions: Service
 async def end_all_sessions(
     caller: ServiceCaller, request: Request, sessions: Service, response: Response
 ) -> schemas.EndedSessions:
-    """End all browser sessions of the credential's key, and the links that were not used; streams close within 1 s."""
+    """End all browser sessions of the credential's key, and its unused links; streams close within a second."""
     ended = await sessions.end_all(caller)
     visit = auth_request_of(request)
     if caller.session_digest is not None:

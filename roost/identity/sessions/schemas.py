@@ -66,6 +66,7 @@ class PresentSessionResponse(ApiSchema):
 
 class EndedSessions(ApiSchema):
     ended: int = Field(examples=[2])
+    """Number of sessions; expired ones do not count."""
 
 
 def session_response(detail: SessionDetail) -> SessionResponse:

@@ -144,7 +144,7 @@ class BrowserSessions:
         self._cache.drop(lambda cached: cached.session_digest == digest)
 
     async def end_all(self, caller: Caller) -> int:
-        """End all sessions that the caller's key opened, in any browser, and its unused links; count the sessions."""
+        """End all sessions that the caller's key opened, and its unused links; return the number of sessions."""
         key_id, now = caller.key_id or "", clock.utc_now()
         ended = await self._db.write(lambda connection: store.remove_all_of_key(connection, key_id, now))
         self._cache.drop(lambda cached: cached.key_id == key_id)

@@ -53,20 +53,16 @@ def remove_session(connection: Connection, digest: bytes) -> None:
 
 
 def remove_all_of_key(connection: Connection, key_id: str, now: datetime) -> int:
-    """Remove the links and the sessions of a key, and return how many of these were not over."""
-    table = browser_sessions
-    is_live = (table.c.key_id == key_id, table.c.expires_at > now, table.c.seen_at > now - IDLE_LIFETIME)
-    live = connection.execute(sa.select(sa.func.count()).select_from(table).where(*is_live)).scalar_one()
-    for each in (browser_sessions, session_links):
-        connection.execute(each.delete().where(each.c.key_id == key_id))
-    return live
+    """Remove the links and the sessions of a key. Return the number of sessions that had not expired."""
+    connection.execute(session_links.delete().where(session_links.c.key_id == key_id))
+    connection.execute(browser_sessions.delete().where(_has_expired(now)))
+    return connection.execute(browser_sessions.delete().where(browser_sessions.c.key_id == key_id)).rowcount
 
 
 def remove_old_sessions(connection: Connection, tenant_id: str, keep: int, now: datetime) -> None:
     """Remove the ended sessions of all tenants, and those of this tenant except the `keep` used last."""
     table = browser_sessions
-    is_over = sa.or_(table.c.expires_at <= now, table.c.seen_at <= now - IDLE_LIFETIME)
-    connection.execute(table.delete().where(is_over))
+    connection.execute(table.delete().where(_has_expired(now)))
     own = sa.select(table.c.digest).where(table.c.tenant_id == tenant_id)
     surplus = own.order_by(table.c.seen_at.desc(), table.c.digest).offset(keep)
     connection.execute(table.delete().where(table.c.digest.in_(surplus)))
@@ -94,6 +90,10 @@ def remove_old_links(connection: Connection, tenant_id: str, keep: int, now: dat
     own = sa.select(session_links.c.digest).where(session_links.c.tenant_id == tenant_id)
     surplus = own.order_by(session_links.c.expires_at.desc(), session_links.c.digest).offset(keep)
     connection.execute(session_links.delete().where(session_links.c.digest.in_(surplus)))
+
+
+def _has_expired(now: datetime) -> sa.ColumnElement[bool]:
+    return sa.or_(browser_sessions.c.expires_at <= now, browser_sessions.c.seen_at <= now - IDLE_LIFETIME)
 
 
 def _session(row: Any) -> BrowserSession:

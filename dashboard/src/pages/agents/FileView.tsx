@@ -95,8 +95,7 @@ export function FileView({ agentId, entry, onMove, onChanged, isChanged }: Props
           )}
         </div>
       </header>
-      {entry.kind === 'file' && imageType(entry) && <FileImage agentId={agentId} entry={entry} />}
-      {entry.kind === 'file' && !imageType(entry) && <FileContent agentId={agentId} entry={entry} onChanged={onChanged} />}
+      {entry.kind === 'file' && <FileContent agentId={agentId} entry={entry} onChanged={onChanged} />}
       {entry.kind !== 'file' && !isFolder && <p className={styles.muted}>{t.noFile}</p>}
       {isMoving && <MoveForm agentId={agentId} entry={entry} onMove={onMove} onClose={() => setMoving(false)} />}
       <ConfirmDialog
@@ -114,7 +113,7 @@ export function FileView({ agentId, entry, onMove, onChanged, isChanged }: Props
 
 type ContentProps = Pick<Props, 'agentId' | 'entry' | 'onChanged'>;
 
-function FileImage({ agentId, entry }: Pick<Props, 'agentId' | 'entry'>) {
+function FileImage({ agentId, entry }: ContentProps) {
   const t = useText(files);
   return (
     <Loaded query={useQuery(fileImageQuery(agentId, entry))}>
@@ -124,6 +123,10 @@ function FileImage({ agentId, entry }: Pick<Props, 'agentId' | 'entry'>) {
 }
 
 function FileContent(props: ContentProps) {
+  return imageType(props.entry) ? <FileImage {...props} /> : <FileText {...props} />;
+}
+
+function FileText(props: ContentProps) {
   const t = useText(files);
   const query = useQuery(fileTextQuery(props.agentId, props.entry));
   return (
@@ -191,7 +194,7 @@ function FileEditor({ agentId, entry, stored, onChanged }: ContentProps & { stor
   );
 }
 
-/** A Markdown file as a page, an SVG file as an image. */
+/** Render Markdown as a page and SVG as an image. */
 function TextPreview({ text, path }: { text: string; path: string }) {
   const t = useText(files);
   const drawing = useMemo(() => new Blob([text], { type: 'image/svg+xml' }), [text]);

@@ -55,7 +55,7 @@ function Chat({ agentId }: { agentId: string }) {
     document.addEventListener('visibilitychange', load); // others may have written meanwhile
     const stopListening = live.listen((event) => {
       const isMessage = event.type === 'conversation.changed' && event.data.state === 'answering';
-      if (isMessage && event.agentId === agentId) conversation.loadChange(event.subject.id);
+      if (isMessage && event.agentId === agentId) conversation.loadMessage(event.subject.id);
     });
     return () => {
       document.removeEventListener('visibilitychange', load);

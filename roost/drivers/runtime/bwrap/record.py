@@ -118,8 +118,8 @@ def find_marked(mark: str) -> list[tuple[str, HostProcess]]:
     found: list[tuple[str, HostProcess]] = []
     wanted = mark.encode()
     for entry in os.scandir(_PROC):
-        # In this order: a command line is memory of its process, and reading it waits for a lock that a fork holds.
-        # A process of a container may be without processor time meanwhile, for seconds.
+        # Check the namespace first: a command line is memory of its process, and a read waits for its memory lock.
+        # A process of a container can hold that lock for seconds when it forks and has used up its processor time.
         if not entry.name.isdecimal() or _is_inside_container(entry.name):
             continue
         command = _read_command(entry.name)
