@@ -327,6 +327,8 @@ async def start_agent_services(agents: AgentServices, runtime: Runtime, stack: A
     if not capabilities.usable:
         raise RuntimeFailed(f"No container can be started here: {capabilities.error}")
     stack.push_async_callback(agents.routes.mirror.stop)
+    await agents.routes.remove_closed()
+    await agents.domains.close_warden_ports()
     await agents.routes.mirror.start()
     stack.push_async_callback(agents.repository.last_uses.stop)
     agents.repository.last_uses.start()

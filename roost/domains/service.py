@@ -129,6 +129,13 @@ class DomainService:
         """Change the port or the protection of a domain. Raises DomainNotFound, and the errors of `change`."""
         return await self._change(owner, domain_id, change)
 
+    async def lead_to_gateway(self, ports: Collection[int]) -> Sequence[Domain]:
+        """Lead the domains of these ports to the gateways of their agents, protected; return those domains."""
+        found = await self._db.read(lambda connection: store.list_at_ports(connection, ports))
+        for domain in found:
+            await self._change(domain.owner, domain.id, lambda one: replace(one, port=None, is_protected=True))
+        return found
+
     async def remove(self, owner: DomainOwner, domain_id: str) -> Domain:
         """Remove a domain; connections through it end. Raises DomainNotFound."""
 

@@ -1,6 +1,6 @@
 """SQL of domains. `holder` is the name of a verified domain, so that no name has two owners."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -58,6 +58,11 @@ def list_gateway_domains(connection: Connection, tenant_id: str) -> Sequence[Dom
     kind = domains.c.owner_kind == DomainOwnerKind.STORAGE_GATEWAY
     query = domains.select().where(domains.c.tenant_id == tenant_id, kind)
     return [_domain(row) for row in connection.execute(query.order_by(domains.c.created_at, domains.c.id))]
+
+
+def list_at_ports(connection: Connection, ports: Collection[int]) -> Sequence[Domain]:
+    """List the domains that lead to one of these ports of an agent's programs."""
+    return [_domain(row) for row in connection.execute(domains.select().where(domains.c.port.in_(ports)))]
 
 
 def get_domain(connection: Connection, owner: DomainOwner, domain_id: str) -> Domain | None:

@@ -19,6 +19,7 @@ from roost.web import errors
 from roost.web.url_rule import HostKind, UrlFamily, UrlRule
 
 _GATEWAY_FAMILIES = frozenset({UrlFamily.CONTENT, UrlFamily.CONTENT_INDEX})
+_FORWARDED = "A request from outside, with X-Forwarded-Host, does not open the agent's own API"
 _AMBIGUOUS = (b"%2e", b"%2f", b"%5c", b"%25", b"%3f", b"%23")
 
 
@@ -39,6 +40,8 @@ class HostRouter:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] in {"http", "websocket"} and not self._route(scope):
             await errors.error_response(scope, 404, "Not found")(scope, receive, send)
+        elif scope["type"] == "http" and _came_from_outside(scope):
+            await errors.error_response(scope, 403, _FORWARDED)(scope, receive, send)
         else:
             await self._app(scope, receive, send)
 
@@ -136,6 +139,14 @@ def is_plain(raw: bytes, path: str) -> bool:
     if any(code in lowered for code in _AMBIGUOUS) or "\N{REPLACEMENT CHARACTER}" in path:
         return False
     return raw.split(b"/")[:3] == [segment.encode() for segment in path.split("/")[:3]]
+
+
+def _came_from_outside(scope: Scope) -> bool:
+    """Return whether a program of an agent passed on a request from the agent's address, with what the edge adds.
+
+    It holds for honest programs: a hostile one leaves the header out.
+    """
+    return scope["state"]["host_kind"] is HostKind.RELAY and b"x-forwarded-host" in dict(scope["headers"])
 
 
 def _is_local(scope: Scope) -> bool:

@@ -232,7 +232,7 @@ class Authenticator:
             raise self._rejection(request)
         try:
             if is_platform(credential.token):
-                caller = await self._platform.verify(credential.token)
+                caller = await self._platform.verify(credential.token, is_inside=request.host_kind is HostKind.RELAY)
             else:
                 caller = await self._keys.verify(credential.token, counts_use=request.counts_use)
         except Unauthorised as error:

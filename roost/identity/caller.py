@@ -47,6 +47,8 @@ class Caller:
     """SHA-256 of the gateway token of a gateway caller."""
     session_digest: bytes | None = None
     """SHA-256 of the token of a browser session."""
+    is_inside: bool = False
+    """Whether a platform token counts in the agent's container alone."""
     role: Role | None = None
     """The role of a browser session, which `scopes` reflect."""
 

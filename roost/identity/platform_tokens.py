@@ -2,7 +2,8 @@
 
 A token is a JWT (HS256) with its own type and audience, so that it cannot be confused with a service key (RFC 8725, 3.9
 and 3.11). It is bound to the agent, its tenant and its current gateway token: a rotation or the agent's deletion
-invalidates it. Tokens are not stored.
+invalidates it. One that was issued in the container counts there alone, so that a stranger to whom a program of the
+agent opens the container cannot take it away. Tokens are not stored.
 """
 
 import hmac
@@ -29,6 +30,7 @@ LIFETIME = timedelta(hours=1)
 _AUDIENCE = "roost-platform"
 _TYPE = "platform+jwt"
 _LONGEST = 4096
+_INSIDE = "inside"
 _CLAIMS = ["iss", "aud", "sub", "tenant", "gateway", "jti", "iat", "exp"]
 
 
@@ -55,12 +57,22 @@ class PlatformTokens:
             self._prefix = Sensitive(f"{header}.")
         return self._prefix
 
-    async def issue(self, agent_id: str) -> IssuedPlatformToken:
-        """Issue a token for the agent. Raises UnknownAgent, UnsealFailed."""
-        return await self._db.write(lambda connection: self._issue(connection, agent_id))
+    async def issue(self, agent_id: str, *, is_inside: bool = False) -> IssuedPlatformToken:
+        """Issue a token for the agent, `is_inside` for its container alone. Raises UnknownAgent, UnsealFailed."""
+        return await self._db.write(lambda connection: self._issue(connection, agent_id, is_inside=is_inside))
 
-    async def verify(self, token: str) -> Caller:
-        """Return the caller of a valid token. Raises Unauthorised."""
+    async def verify(self, token: str, *, is_inside: bool = False) -> Caller:
+        """Return the caller of a valid token, `is_inside` from the agent's container. Raises Unauthorised."""
+        caller = await self._find_caller(token)
+        if caller.is_inside and not is_inside:
+            raise Unauthorised
+        return caller
+
+    def has_verified(self, digest: bytes) -> bool:
+        """Return whether the token with this digest was valid when it was last verified."""
+        return self._cache.has(digest)
+
+    async def _find_caller(self, token: str) -> Caller:
         if len(token) > _LONGEST:
             raise Unauthorised
         key = token_digest(token)
@@ -69,15 +81,11 @@ class PlatformTokens:
         changes = self._changes
         caller = await self._db.read(lambda connection: self._verify(connection, token))
         if changes != self._changes:  # the token may have been rotated during the read
-            return await self.verify(token)
+            return await self._find_caller(token)
         self._cache.put(key, caller)
         return caller
 
-    def has_verified(self, digest: bytes) -> bool:
-        """Return whether the token with this digest was valid when it was last verified."""
-        return self._cache.has(digest)
-
-    def _issue(self, connection: Connection, agent_id: str) -> IssuedPlatformToken:
+    def _issue(self, connection: Connection, agent_id: str, *, is_inside: bool) -> IssuedPlatformToken:
         row = store.find_gateway_token(connection, agent_id)
         if row is None:
             raise UnknownAgent
@@ -93,6 +101,7 @@ class PlatformTokens:
             "jti": ids.new_id(),
             "iat": now,
             "exp": expires,
+            **({_INSIDE: True} if is_inside else {}),
         }
         return IssuedPlatformToken(Sensitive(_encode(claims, kid, secret)), expires)
 
@@ -103,7 +112,8 @@ class PlatformTokens:
             raise Unauthorised
         if not hmac.compare_digest(_fingerprint(row.digest).encode(), str(claims["gateway"]).encode()):
             raise Unauthorised
-        return Caller(CallerKind.PLATFORM, row.tenant_id, agent_id=row.agent_id)
+        is_inside = claims.get(_INSIDE) is True
+        return Caller(CallerKind.PLATFORM, row.tenant_id, agent_id=row.agent_id, is_inside=is_inside)
 
     def _secret(self, connection: Connection, token: str) -> bytes:
         secret = self._signing.secret(connection, read_key_id(token))

@@ -21,7 +21,7 @@ from .protocol import Connection, RequestRefused
 from .sockets import connect_socket
 from .streams import bind_port, serve_listener, splice_sockets
 from .supervised_process import SupervisedProcess
-from .transparent_proxy import TransparentProxy
+from .transparent_proxy import DNS_PORT, PORTS, TransparentProxy
 from .waiting import TimeLimit, create_background_task, gather_results
 
 TYPE_CHECKING = False
@@ -68,6 +68,9 @@ class WardenService:
         self._trees: TreeOperations | None = None
         self._terminals: TerminalOperations | None = None
         self._execs = self._dials = 0
+        self._own_ports = {int(port) for port in config.get("relays", {})}
+        if config.get("egress"):
+            self._own_ports |= {DNS_PORT, *PORTS}
         self._operations: dict[str, Callable[[Json, Connection], Awaitable[None]]] = {
             "ping": self._ping, "dial": self._dial, "exec": self._exec,
             **FileOperations(self._roots).operations,
@@ -122,7 +125,10 @@ class WardenService:
     async def _dial(self, request: Json, connection: Connection) -> None:
         if self._dials >= MAX_DIALS:
             raise RequestRefused("busy", "too many open streams")
-        with await _connect_loopback(int(request["port"])) as out:
+        port = int(request["port"])
+        if port in self._own_ports:  # what enters the container must not leave it as the agent
+            raise RequestRefused("dialRefused", f"port {port} is the warden's own")
+        with await _connect_loopback(port) as out:
             self._dials += 1
             try:
                 await connection.send_reply()

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from .streams import SocketHandler
 
-PORTS = (22, 80, 443, 587, 993, 5222, 8443)
+DNS_PORT, PORTS = 53, (22, 80, 443, 587, 993, 5222, 8443)
 MAX_NAMES, MAX_STREAMS = 16_384, 512
 DNS_SECONDS, CONNECT_SECONDS = 10.0, 30.0
 TTL = 60
@@ -98,14 +98,14 @@ class TransparentProxy:
 
     async def run(self) -> None:
         relays = [self._serve_port("0.0.0.0", port, lambda sock, port=port: self._tunnel(port, sock)) for port in PORTS]  # noqa: S104 - in the container
-        await gather_results(self._serve_udp(), self._serve_port("127.0.0.1", 53, self._serve_tcp), *relays)
+        await gather_results(self._serve_udp(), self._serve_port("127.0.0.1", DNS_PORT, self._serve_tcp), *relays)
 
     async def _serve_port(self, host: str, port: int, handle: SocketHandler) -> None:
         if listener := await bind_port(host, port, self._log_message):
             await serve_listener(listener, MAX_STREAMS, handle)
 
     async def _serve_udp(self) -> None:
-        sock = await bind_port("127.0.0.1", 53, self._log_message, socket.SOCK_DGRAM)
+        sock = await bind_port("127.0.0.1", DNS_PORT, self._log_message, socket.SOCK_DGRAM)
         while sock:
             with suppress(OSError):
                 query, peer = await receive_datagram(sock, MAX_HEAD_BYTES)

@@ -3,13 +3,16 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from roost.drivers.runtime.contract import WARDEN_PORTS, ContainerSpec
+from roost.drivers.runtime.fake import FakeRuntime
 from roost.drivers.runtime.warden_client import WardenClient
 from roost.drivers.runtime.warden_errors import DialRefused
-from tests.conformance.runtimes import CASES, RuntimeEnv, open_runtime_env, until
+from tests.conformance.runtimes import AGENT, CASES, RuntimeEnv, open_runtime_env, until
 
 ECHO = """
 import socket, sys
@@ -50,6 +53,34 @@ async def test_a_port_without_a_listener_is_refused(container: WardenClient) -> 
             await container.dial(port)
 
 
+async def test_a_listener_of_the_warden_is_refused_in_every_spelling(env: RuntimeEnv) -> None:
+    """Also when a program of the agent serves the same port on IPv6."""
+    served = asyncio.Event()
+    server = "import socket, time; socket.create_server(('::1', 8799), family=socket.AF_INET6); time.sleep(60)"
+
+    def serve(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        served.set()
+        writer.close()
+
+    with closing(await env.runtime.listen(AGENT, "api", serve)):
+        spec = ContainerSpec(AGENT, relays={8799: "api", 8798: "api"}, egress="api")
+        container = await env.container(spec)
+        await container.start("six", ["/usr/bin/python3", "-c", server], env={}, restart=False)
+        for port in (8799, 8798, "8799", 8799.9, 8799 + 65536, 8799 - 65536):
+            with pytest.raises(DialRefused):
+                await container.dial(port)  # type: ignore[arg-type]
+        if env.make is not FakeRuntime:  # the fake one serves names only if the kernel lets it
+            async with asyncio.timeout(10):
+                while await _listening_ports(container) != WARDEN_PORTS:  # low ones only once the runtime allows them
+                    await asyncio.sleep(0.01)
+            for port in WARDEN_PORTS:
+                with pytest.raises(DialRefused):
+                    await container.dial(port)
+        own_program = "import socket; print(socket.create_connection(('127.0.0.1', 8799)).recv(1))"
+        assert (await container.exec(["/usr/bin/python3", "-c", own_program])).exit_code == 0
+    assert served.is_set()
+
+
 async def test_a_stream_to_an_ipv6_port(container: WardenClient) -> None:
     await _serve(container, ECHO.replace('"127.0.0.1", 7000)', '"::1", 7000), family=socket.AF_INET6'))
     reader, writer = await container.dial(7000)
@@ -70,6 +101,11 @@ async def test_a_stream_has_backpressure(container: WardenClient) -> None:
     await until(lambda: time.monotonic() > quiet)
     assert await _memory(container) - before < 8 * 1024
     writer.close()
+
+
+async def _listening_ports(container: WardenClient) -> set[int]:
+    lines = (await container.exec(["cat", "/proc/net/tcp"])).stdout.decode().splitlines()[1:]
+    return {int(line.split()[1][-4:], 16) for line in lines if line.split()[3] == "0A"}
 
 
 async def _serve(container: WardenClient, program: str) -> None:

@@ -287,13 +287,13 @@ async def test_a_handler_can_take_over_the_transport(env: RuntimeEnv) -> None:
     writers: list[asyncio.StreamWriter] = []
     with closing(await env.runtime.listen(AGENT, "api", take_over)):
         container = await env.container(ContainerSpec(AGENT, relays={8799: "api"}))
-        reader, writer = await container.dial(8799)
-        writer.write(b"all of it")
+        send = "s = socket.create_connection(('127.0.0.1', 8799)); s.sendall(b'all of it'); print(s.recv(1))"
+        running = asyncio.create_task(container.exec(["/usr/bin/python3", "-c", f"import socket; {send}"], timeout=10))
         async with asyncio.timeout(10):
             assert await received == b"all of it"
         writers[0].transport.abort()
-        assert await reader.read() == b""
-        writer.close()
+        assert b"all of it" not in (ended := await running).stdout
+        assert not ended.timed_out
 
 
 async def test_files_of_the_spec_are_in_the_container(env: RuntimeEnv) -> None:

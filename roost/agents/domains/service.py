@@ -9,9 +9,13 @@ from roost.agents.registry.model import Agent
 from roost.agents.registry.repository import AgentRepository
 from roost.agents.routes.errors import InvalidRoutes
 from roost.agents.routes.model import GATEWAY_PORT, check_port
+from roost.core import log
 from roost.domains.errors import InvalidDomain
 from roost.domains.model import Domain, DomainChallenge, DomainOwner, DomainOwnerKind
 from roost.domains.service import DomainService
+from roost.drivers.runtime.contract import WARDEN_PORTS
+
+_log = log.get_logger("domains")
 
 
 class AgentDomainService:
@@ -75,6 +79,11 @@ class AgentDomainService:
     def remove_all(self, connection: Connection, agent: Agent) -> None:
         """Remove the domains of an agent in the caller's transaction."""
         self._domains.remove_all(connection, _owner(agent))
+
+    async def close_warden_ports(self) -> None:
+        """Lead domains of the warden's ports, which earlier versions stored, to the gateways; owners get an event."""
+        for domain in await self._domains.lead_to_gateway(WARDEN_PORTS):
+            _log.warning("domain.led_to_gateway", agent=domain.owner.id, domain=domain.name, port=domain.port)
 
     async def verify(self, agent_id: str, domain_id: str) -> Domain:
         """Verify ownership and certificate. Raises the errors of `DomainService.verify`, and AgentNotFound."""

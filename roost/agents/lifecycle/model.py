@@ -11,10 +11,8 @@ from roost.agents.registry.model import Agent, AgentProfile
 from roost.agents.snapshots.model import Snapshot
 from roost.core.sensitive import Sensitive
 from roost.drivers.engine.abilities.channels import ChannelSetup
-from roost.drivers.runtime.contract import ContainerLimits, ContainerSpec, EngineVersion
+from roost.drivers.runtime.contract import API_PORT, PROXY_PORT, ContainerLimits, ContainerSpec, EngineVersion
 
-API_PORT = 8799
-PROXY_PORT = 8798
 API_RELAY = "api"
 PROXY_RELAY = "proxy"
 HUB_URL = f"http://127.0.0.1:{API_PORT}"

@@ -19,9 +19,14 @@ router = APIRouter(prefix="/v0/agents/{agentId}", tags=["platform"])
 
 
 @router.post("/platform/token")
-async def create_platform_token(_: ExchangeCaller, agent_id: AgentId, service: Service) -> schemas.PlatformTokenRecord:
-    """Issue a platform token, with which the agent acts for its owner at the management address for an hour."""
-    return schemas.platform_token_record(await service.issue_token(agent_id), clock.utc_now())
+async def create_platform_token(
+    caller: ExchangeCaller, agent_id: AgentId, service: Service
+) -> schemas.PlatformTokenRecord:
+    """Issue a platform token, with which the agent acts for its owner for an hour.
+
+    It counts at the management address, or in the container alone if it was asked for there.
+    """
+    return schemas.platform_token_record(await service.issue_token(caller, agent_id), clock.utc_now())
 
 
 @router.get("/platform/whoami")

@@ -9,6 +9,7 @@ from roost.agents.registry.model import Agent, AgentProfile
 from roost.agents.registry.repository import AgentRepository
 from roost.core import log
 from roost.core.seal import UnsealFailed
+from roost.identity.caller import Caller, CallerKind
 from roost.identity.platform_tokens import IssuedPlatformToken, PlatformTokens
 
 _log = log.get_logger("platform")
@@ -29,10 +30,10 @@ class AgentSelfService:
         self._origin = origin
         self._profiles = profiles
 
-    async def issue_token(self, agent_id: str) -> IssuedPlatformToken:
+    async def issue_token(self, caller: Caller, agent_id: str) -> IssuedPlatformToken:
         """Issue a platform token. Raises PlatformTokenFailed if the signing key cannot be decrypted."""
         try:
-            return await self._platform.issue(agent_id)
+            return await self._platform.issue(agent_id, is_inside=caller.kind is CallerKind.RELAY)
         except UnsealFailed as error:
             _log.exception("signing_key.unseal_failed")
             raise PlatformTokenFailed from error

@@ -8,8 +8,9 @@ from roost.agents.registry.repository import AgentRepository
 from roost.core.sensitive import Sensitive
 from roost.drivers.engine.abilities.agent_context import AgentContext
 from roost.drivers.engine.contract import Dial, Engine, EngineNotInstalled
-from roost.drivers.runtime.contract import Runtime, Stream
+from roost.drivers.runtime.contract import WARDEN_PORTS, Runtime, Stream
 from roost.drivers.runtime.warden_client import WardenClient
+from roost.drivers.runtime.warden_errors import DialRefused
 
 
 class AgentRuntimes:
@@ -56,6 +57,8 @@ class AgentRuntimes:
 
         Raises AgentNotFound, AgentOnOtherHost, ContainerNotRunning, DialRefused.
         """
+        if port in WARDEN_PORTS:  # a container from before an update has a warden that would open it
+            raise DialRefused
         agent = await self._agents.get_here(agent_id)
         return await self.get_warden(agent_id).dial(port or self.get_engine(agent.engine).port)
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from urllib.parse import unquote_to_bytes
 
 from roost.agents.routes.errors import AmbiguousPath, InvalidRoutes
+from roost.drivers.runtime.contract import WARDEN_PORTS
 
 ROUTE_LIMIT = 10
 PREFIX_LIMIT = 200
@@ -49,6 +50,10 @@ def check_port(port: int, gateway_port: int = GATEWAY_PORT) -> int:
         raise InvalidRoutes(f"port must be from {LOWEST_PORT} to {HIGHEST_PORT}, got {port}")
     if port in {gateway_port, GATEWAY_PORT}:
         raise InvalidRoutes(f"port {port} is the gateway's own")
+    if port in WARDEN_PORTS:
+        raise InvalidRoutes(
+            f"port {port} is Roost's own in the container; choose another from {LOWEST_PORT} to {HIGHEST_PORT}"
+        )
     return port
 
 

@@ -1,19 +1,25 @@
 """List and replace the path routes of an agent."""
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
 
 from sqlalchemy import Connection
 
+from roost.agents.registry.errors import AgentNotFound
 from roost.agents.registry.model import Agent
 from roost.agents.registry.repository import AgentRepository
 from roost.agents.routes import store
 from roost.agents.routes.model import PathRoute, check_port, check_routes, find_route
-from roost.core.db import Database
+from roost.core import log
+from roost.core.db import Database, DataChange, record_change
 from roost.core.db.table_mirror import TableMirror
+from roost.drivers.runtime.contract import WARDEN_PORTS
 
 MIRROR = "routes"
 GetGatewayPort = Callable[[Agent], int]
 """Returns the port of an agent's gateway, to which no route may lead."""
+_log = log.get_logger("routes")
 
 
 class RouteService:
@@ -58,12 +64,28 @@ class RouteService:
     def copy(self, connection: Connection, origin_id: str, agent: Agent) -> None:
         """Give a new agent the routes of another one, in the caller's transaction."""
         routes = store.list_routes(connection, origin_id).get(origin_id, ())
-        port = self._get_gateway_port(agent)
-        self._store(connection, agent.id, [route for route in routes if route.port != port])
+        closed = {self._get_gateway_port(agent), *WARDEN_PORTS}
+        self._store(connection, agent.id, [route for route in routes if route.port not in closed])
+
+    async def remove_closed(self) -> None:
+        """Remove routes to ports of the warden, which earlier versions stored, and tell the owners by events."""
+        for agent_id, routes in (await self._db.read(lambda connection: store.list_routes(connection, None))).items():
+            if any(route.port in WARDEN_PORTS for route in routes):
+                with suppress(AgentNotFound):
+                    await self._db.write(partial(self._remove_closed, agent_id))
 
     def remove_all(self, connection: Connection, agent_id: str) -> None:
         """Remove the routes in the caller's transaction."""
         self._store(connection, agent_id, ())
+
+    def _remove_closed(self, agent_id: str, connection: Connection) -> None:
+        agent = self._agents.lock(connection, agent_id)
+        routes = store.list_routes(connection, agent_id).get(agent_id, ())
+        closed = [f"{route.prefix or '/'} to port {route.port}" for route in routes if route.port in WARDEN_PORTS]
+        self._store(connection, agent_id, [route for route in routes if route.port not in WARDEN_PORTS])
+        data = {"name": agent.profile.name, "action": "routes_removed", "routes": ", ".join(closed)}
+        record_change(connection, DataChange("agent", "changed", agent_id, agent.tenant_id, agent_id, data))
+        _log.warning("routes.removed", agent=agent_id, routes=closed)
 
     def _store(self, connection: Connection, agent_id: str, routes: Sequence[PathRoute]) -> None:
         store.replace_routes(connection, agent_id, routes)

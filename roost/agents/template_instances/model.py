@@ -44,7 +44,7 @@ class TemplateInstance:
     created_at: datetime
 
     def parse_manifest(self) -> TemplateManifest:
-        return TemplateManifest.model_validate(self.manifest)
+        return TemplateManifest.from_document(self.manifest)
 
 
 @dataclass(frozen=True)

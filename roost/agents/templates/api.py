@@ -43,7 +43,7 @@ async def submit_template(
 
 @router.post("/templates/validate", responses=_FETCH_ERRORS)
 async def validate_template(
-    caller: TenantCaller, body: schemas.ValidateTemplateRequest, templates: Service
+    caller: ServiceCaller, body: schemas.ValidateTemplateRequest, templates: Service
 ) -> schemas.ValidateTemplateResponse:
     """Check whether a public Git repository holds a valid template; nothing is stored."""
     found = await templates.validate(caller.tenant_id, body.to_submission())
@@ -52,14 +52,16 @@ async def validate_template(
 
 @router.post("/templates/branches", responses=_FETCH_ERRORS)
 async def list_branches(
-    caller: TenantCaller, body: schemas.GitRepositoryRequest, templates: Service
+    caller: ServiceCaller, body: schemas.GitRepositoryRequest, templates: Service
 ) -> schemas.BranchList:
     """List the branches of a public Git repository."""
     return schemas.branch_list(await templates.list_refs(caller.tenant_id, body.git_url))
 
 
 @router.post("/templates/refs", responses=_FETCH_ERRORS)
-async def list_refs(caller: TenantCaller, body: schemas.GitRepositoryRequest, templates: Service) -> schemas.GitRefList:
+async def list_refs(
+    caller: ServiceCaller, body: schemas.GitRepositoryRequest, templates: Service
+) -> schemas.GitRefList:
     """List the branches and tags of a public Git repository with their commits."""
     return schemas.git_ref_list(await templates.list_refs(caller.tenant_id, body.git_url))
 

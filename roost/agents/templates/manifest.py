@@ -7,7 +7,7 @@ same `TemplateManifest`. Unknown fields are ignored, with a warning. Nothing her
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, TypeVar, cast
+from typing import Annotated, Any, Literal, Self, TypeVar, cast
 
 from pydantic import AfterValidator, AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
@@ -38,6 +38,7 @@ from roost.agents.tasks.schemas import (
 )
 from roost.core.sanitize import is_storable
 from roost.drivers.engine.abilities.tasks import AGENT_TURN, Task
+from roost.drivers.runtime.contract import WARDEN_PORTS
 
 T = TypeVar("T")
 
@@ -251,8 +252,14 @@ class TemplateManifest(ManifestPart):
     template: TemplateListing = TemplateListing()
 
     def to_document(self) -> dict[str, Any]:
-        """Return the JSON object; `TemplateManifest.model_validate` reads it."""
+        """Return the JSON object; `from_document` reads it."""
         return self.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any]) -> Self:
+        """Read a stored manifest without routes to ports of the warden, which earlier versions allowed."""
+        routes = [route for route in document.get("routes", ()) if route["port"] not in WARDEN_PORTS]
+        return cls.model_validate({**document, "routes": routes})
 
 
 @dataclass(frozen=True)
@@ -358,6 +365,9 @@ def _list_doubts(manifest: TemplateManifest) -> Iterator[ManifestFault]:
         for token in (channel.bot_token, channel.app_token):
             if token is not None and token.removeprefix("env:") not in secrets:
                 yield ManifestFault(f"channels.{name}", f"{token} is none of the secrets")
+    for number, route in enumerate(manifest.routes):
+        if not route.protected:
+            yield ManifestFault(f"routes.{number}", f"anyone can open {route.path} without the gateway token")
 
 
 def _printable(text: str) -> str:

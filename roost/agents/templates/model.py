@@ -117,7 +117,7 @@ class TemplateVersion:
     created_at: datetime
 
     def parse_manifest(self) -> TemplateManifest:
-        return TemplateManifest.model_validate(self.manifest)
+        return TemplateManifest.from_document(self.manifest)
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,10 @@ from roost.core.unix_socket import Stream, StreamHandler
 
 WORKSPACE = "/workspace"
 HOME = "/home/agent"
+API_PORT, PROXY_PORT = 8799, 8798
+"""Loopback ports of an agent's container that its warden relays to the server: the API, and the egress proxy."""
+WARDEN_PORTS = frozenset({API_PORT, PROXY_PORT, 22, 53, 80, 443, 587, 993, 5222, 8443})
+"""All TCP ports of an agent's container at which its warden listens, so that no program of the agent can."""
 
 
 class RuntimeFailed(Problem):

@@ -1,7 +1,7 @@
 """Containers of agents have two relays, and the proxy variables for every program."""
 
-from roost.agents.lifecycle.model import API_PORT, HUB_URL, PROXY_PORT, PROXY_URL, TrustedAuthorities, container_spec
-from roost.drivers.runtime.contract import ContainerLimits, EngineVersion
+from roost.agents.lifecycle.model import HUB_URL, PROXY_URL, TrustedAuthorities, container_spec
+from roost.drivers.runtime.contract import API_PORT, PROXY_PORT, ContainerLimits, EngineVersion
 
 
 def test_the_relays_and_the_egress_by_name() -> None:
