@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from roost import app
-from roost.app.agent_services import agent_dialer
+from roost.app.agent_egress import agent_dialer
 from roost.app.core_services import build_core_services
 from roost.config import load_settings, variable_name
 from roost.core.payment_asset import PaymentAsset, PaymentNetwork

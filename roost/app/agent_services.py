@@ -1,9 +1,9 @@
 """Services of the agents API: what agents have, and the workflows of their lives."""
 
 import signal
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -18,6 +18,7 @@ from roost.agents.chat.service import ChatService
 from roost.agents.commands.service import CommandService
 from roost.agents.devices.service import DeviceService
 from roost.agents.domains.service import AgentDomainService
+from roost.agents.egress.agent_dialer import AgentDialer
 from roost.agents.egress.proxy import EgressProxy
 from roost.agents.files.service import AgentFileService
 from roost.agents.git.build import PushBuild
@@ -29,8 +30,7 @@ from roost.agents.lifecycle.startup_inputs import StartupInputCollector
 from roost.agents.logs.service import LogService
 from roost.agents.model_servers.access import ModelServerAccess
 from roost.agents.model_servers.service import ModelServerService
-from roost.agents.models import providers
-from roost.agents.models.model import AgentProviders, ModelTimeouts
+from roost.agents.models.model import ModelTimeouts
 from roost.agents.models.service import ModelGateway
 from roost.agents.platform.service import AgentSelfService
 from roost.agents.registry.agent_ports import AgentPorts
@@ -49,6 +49,7 @@ from roost.agents.tasks.service import TaskService
 from roost.agents.template_instances.service import TemplateInstanceService
 from roost.agents.templates.service import TemplateService
 from roost.agents.terminals.service import TerminalService
+from roost.app.agent_egress import agent_dialer, agent_providers
 from roost.app.core_services import CoreServices
 from roost.app.drivers import Drivers, create_upstream, prepare_engine
 from roost.app.lifecycle_services import LifecycleServices, build_lifecycle_services
@@ -57,12 +58,11 @@ from roost.core.db import Database
 from roost.core.disk_space import BALLAST_BYTES, DiskBallast
 from roost.core.sensitive import Sensitive
 from roost.domains.service import DomainService
-from roost.drivers.model.contract import ModelSettings, ModelUpstream
 from roost.drivers.runtime.contract import ContainerLimits, Runtime, RuntimeFailed
 from roost.hosts.relay import RelayServer
 from roost.identity.caller import Plan
 from roost.net.dialer import PublicDialer
-from roost.net.guarded_transport import TransportFactory, transport_factory
+from roost.net.guarded_transport import transport_factory
 from roost.settings import Settings
 from roost.storage.files.service import find_file_cid
 
@@ -111,15 +111,19 @@ def build_agent_services(
     settings, db, sealer, origin = core.settings, core.db, core.sealer, core.addresses.agent_origin
     repository = _build_repository(core)
     secrets, environment = SecretService(db, sealer, repository), SecretEnvironment(db, sealer)
-    channels, validator = ChannelRepository(db, sealer, repository), ChannelValidator(drivers.chat_platforms)
     runtimes, dialer = AgentRuntimes(repository, drivers.runtime, drivers.engines), agent_dialer(core)
+    channels = ChannelRepository(db, sealer, repository)
+    validator = ChannelValidator(drivers.chat_platforms, dialer.admit)
     private_values = partial(_get_private_values, core, repository, environment, channels)
-    servers, relays = _model_server_access(core), RelayServer(drivers.runtime, app, EgressProxy(dialer))
+    servers, relays = (
+        _model_server_access(core),
+        RelayServer(drivers.runtime, app, EgressProxy(PublicDialer(dialer.policy, core.resolver))),
+    )
     models = _build_model_gateway(core, drivers, dialer, secrets, servers, repository)
     logs = LogService(repository, runtimes, private_values)
     instances = _build_instances(core, runtimes, secrets, channels, validator, models, templates)
     skill_library = SkillService(db, storage.content, storage.files.quota.check, find_file_cid)
-    routing = _build_routing(core, domains, repository, runtimes)
+    routing = _build_routing(core, domains, repository, runtimes, dialer)
     lifecycle = build_lifecycle_services(
         db=db,
         operations=core.operations,
@@ -213,13 +217,17 @@ def _skill_services(library: SkillService) -> dict[str, Any]:
 
 
 def _build_routing(
-    core: CoreServices, domains: DomainService, repository: AgentRepository, runtimes: AgentRuntimes
+    core: CoreServices,
+    domains: DomainService,
+    repository: AgentRepository,
+    runtimes: AgentRuntimes,
+    dialer: AgentDialer,
 ) -> dict[str, Any]:
     """Return the services that lead requests to an agent's own programs."""
     port = runtimes.get_gateway_port
     return {
         "routes": RouteService(core.db, repository, port),
-        "domains": AgentDomainService(repository, domains, port, core.addresses.origin),
+        "domains": AgentDomainService(repository, domains, port, core.addresses.origin, dialer.admit),
     }
 
 
@@ -350,31 +358,6 @@ async def start_agent_services(agents: AgentServices, runtime: Runtime, stack: A
     stack.push_async_callback(agents.skill_checks.stop)
     agents.skill_checks.start()
     await agents.git.enqueue_unfinished_pushes(agents.lifecycle.host_agents)
-
-
-def agent_dialer(core: CoreServices) -> PublicDialer:
-    """Return the dialer for agents, which an operator can limit to a list of hosts, unlike the server's own."""
-    allowed = core.settings.egress_allow_hosts or None
-    return PublicDialer(replace(core.dialer.policy, allow_hosts=allowed), core.resolver)
-
-
-def agent_providers(secrets: SecretService, transports: TransportFactory, servers: ModelServerAccess) -> AgentProviders:
-    """Return the model providers whose keys agents have, reached within the egress rules of agents.
-
-    Beyond those, `servers` admits the operator's agents to model servers on this machine.
-    """
-
-    async def settings(agent_id: str) -> Sequence[ModelSettings]:
-        keys = await secrets.list_provider_keys(agent_id)
-        found = (providers.model_settings(key.provider, key.name, key.value, key.base_url) for key in keys)
-        return [
-            replace(one, is_local=await servers.admits_agent(agent_id, one.url)) for one in found if one is not None
-        ]
-
-    def connect(agent_id: str, settings: ModelSettings) -> ModelUpstream:
-        return create_upstream(settings, None if settings.is_local else transports(agent_id))
-
-    return AgentProviders(settings, connect)
 
 
 def _agent_quotas(settings: Settings) -> Mapping[Plan, int]:

@@ -154,12 +154,14 @@ class DomainService:
         for domain in store.list_domains(connection, owner):
             self._delete(connection, domain)
 
-    async def verify(self, owner: DomainOwner, domain_id: str) -> Domain:
+    async def verify(self, owner: DomainOwner, domain_id: str, admit: Callable[[str], None] = lambda _: None) -> Domain:
         """Look for the proof of ownership, and then for the certificate; return the domain as it is then.
 
-        Raises DomainNotFound, OwnershipNotProven, DomainTaken, DnsUnavailable.
+        `admit` is called with the name before anything is looked up, and may raise. Raises DomainNotFound,
+        OwnershipNotProven, DomainTaken, DnsUnavailable.
         """
         domain = await self._db.read(lambda connection: _require(connection, owner, domain_id))
+        admit(domain.name)
         if not domain.is_verified:
             if not await self._is_proven(domain):
                 raise OwnershipNotProven(_describe_challenge(await self._challenge_of(domain)))

@@ -43,7 +43,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         self._inner = httpx2.AsyncHTTPTransport(verify=trust, trust_env=False, limits=_LIMITS)
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        target = _parse_target(request.url)
+        target = parse_url_target(request.url)
         addresses, port = await self._dialer.resolve(self._subject, target)
         addresses = addresses[:_MAX_ATTEMPTS]
         problem: type[EgressProblem] = HostUnreachable
@@ -81,7 +81,7 @@ def check_url(policy: EgressPolicy, url: str) -> None:
     Raises EgressProblem, httpx2.InvalidURL.
     """
     parsed = httpx2.URL(url)
-    target = _parse_target(parsed)
+    target = parse_url_target(url)
     policy.check_target(target)
     if target.address and not policy.admits_address(target.address):
         raise AddressRefused(target.host)
@@ -90,7 +90,9 @@ def check_url(policy: EgressPolicy, url: str) -> None:
         raise EncryptionRequired
 
 
-def _parse_target(url: httpx2.URL) -> HostPort:
+def parse_url_target(url: httpx2.URL | str) -> HostPort:
+    """Return the host and port of a URL. Raises InvalidTarget, httpx2.InvalidURL."""
+    url = httpx2.URL(url)
     if url.scheme not in _PORTS or url.userinfo:
         raise InvalidTarget("The URL must start with http:// or https:// and contain no user name")
     return parse_host_port(url.netloc.decode("ascii"), _PORTS[url.scheme])

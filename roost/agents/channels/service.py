@@ -94,7 +94,8 @@ class ChannelService:
             engine = self._runtimes.get_engine(agent.engine)
             present = (await self._channels.get_channels(agent_id)).get(name)
             supported = supported_channels(engine, agent.engine_version)
-            validated = await self._validator.validate(name, request, present, await self._get_plan(agent), supported)
+            plan = await self._get_plan(agent)
+            validated = await self._validator.validate(name, request, present, plan, supported, agent_id)
             await self._channels.save(agent_id, validated.channel)
             try:
                 is_running = await self._apply(agent_id)

@@ -5,7 +5,7 @@ platform is unreachable, the channel is accepted with a warning, and the gateway
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 
@@ -17,6 +17,7 @@ from roost.drivers.chat_platform.contract import BotTokens, ChatPlatform, Platfo
 from roost.drivers.engine.abilities.channels import CHANNELS
 from roost.drivers.engine.contract import Engine
 from roost.identity.caller import Plan
+from roost.net.errors import EgressRefused
 
 _log = log.get_logger("channels")
 
@@ -27,8 +28,13 @@ class ValidatedChannel:
     warning: str | None = None
 
 
+AdmitUrl = Callable[[str, str], None]
+"""Raises EgressProblem if an agent, the first argument, may not reach the URL; logs it as the agent's request."""
+
+
 class ChannelValidator:
-    def __init__(self, platforms: Sequence[ChatPlatform]) -> None:
+    def __init__(self, platforms: Sequence[ChatPlatform], admit: AdmitUrl) -> None:
+        self._admit = admit
         self._platforms = {platform.name: platform for platform in platforms}
         self._running: set[asyncio.Timeout] = set()
 
@@ -38,9 +44,15 @@ class ChannelValidator:
             verification.reschedule(0)
 
     async def validate(
-        self, name: str, request: ChannelRequest, present: Channel | None, plan: Plan, supported: frozenset[str]
+        self,
+        name: str,
+        request: ChannelRequest,
+        present: Channel | None,
+        plan: Plan,
+        supported: frozenset[str],
+        agent_id: str | None = None,
     ) -> ValidatedChannel:
-        """Validate a request and return the channel to store.
+        """Validate a request and return the channel to store. A token of an agent is checked within its egress rules.
 
         Raises UnsupportedChannel, ChannelPlanTooSmall, TokenRejected, ServerStopping, and the errors of
         `merge_request` and `check_channel`.
@@ -55,7 +67,7 @@ class ChannelValidator:
         check_channel(channel)
         if present and (channel.bot_token, channel.app_token) == (present.bot_token, present.app_token):
             return ValidatedChannel(channel)
-        return await self._verify_token(channel)
+        return await self._verify_token(channel, agent_id)
 
     async def validate_all(
         self, requests: Mapping[str, ChannelRequest], plan: Plan, engine: Engine, version: str
@@ -67,14 +79,16 @@ class ChannelValidator:
         )
         return [one.channel for one in validated]
 
-    async def _verify_token(self, channel: Channel) -> ValidatedChannel:
+    async def _verify_token(self, channel: Channel, agent_id: str | None) -> ValidatedChannel:
         platform = self._platforms.get(channel.name)
         if platform is None:
             return ValidatedChannel(channel)
         try:
+            if agent_id is not None:  # its gateway token and its secrets lead here, too
+                self._admit(agent_id, platform.url)
             async with self._until_stopped():
                 bot_name = await platform.check(BotTokens(channel.bot_token, channel.app_token))
-        except PlatformUnreachable as problem:
+        except (PlatformUnreachable, EgressRefused) as problem:
             _log.warning("channel.verification_skipped", channel=channel.name, reason=problem.message)
             return ValidatedChannel(channel, f"The token was not checked. {problem.message}")
         return ValidatedChannel(replace(channel, bot_name=bot_name))

@@ -60,8 +60,8 @@ async def remove_domain(
 
 @router.post("/{domainId}/verify", responses={409: {}})
 async def verify_domain(
-    _: AgentCaller, agent_id: AgentId, domain_id: DomainId, domains: Service
+    caller: AgentCaller, agent_id: AgentId, domain_id: DomainId, domains: Service
 ) -> schemas.DomainResponse:
     """Look for the TXT record, and then for the certificate."""
-    verified = await domains.verify(agent_id, domain_id)
+    verified = await domains.verify(caller, agent_id, domain_id)
     return schemas.DomainResponse(domain=schemas.DomainRecord.from_domain(verified, domains.origin(verified)))

@@ -14,12 +14,13 @@ from roost.domains.errors import InvalidDomain
 from roost.domains.model import Domain, DomainChallenge, DomainOwner, DomainOwnerKind
 from roost.domains.service import DomainService
 from roost.drivers.runtime.contract import WARDEN_PORTS
+from roost.identity.caller import Caller, CallerKind
 
 _log = log.get_logger("domains")
 
 
 class AgentDomainService:
-    """`origin` returns the public origin of a host name."""
+    """`origin` returns the public origin of a host name; `admit` checks and logs that an agent may reach a URL."""
 
     def __init__(
         self,
@@ -27,7 +28,9 @@ class AgentDomainService:
         domains: DomainService,
         get_gateway_port: Callable[[Agent], int],
         origin: Callable[[str], str],
+        admit: Callable[[str, str], None],
     ) -> None:
+        self._admit = admit
         self._agents = agents
         self._domains = domains
         self._get_gateway_port = get_gateway_port
@@ -85,9 +88,15 @@ class AgentDomainService:
         for domain in await self._domains.lead_to_gateway(WARDEN_PORTS):
             _log.warning("domain.led_to_gateway", agent=domain.owner.id, domain=domain.name, port=domain.port)
 
-    async def verify(self, agent_id: str, domain_id: str) -> Domain:
-        """Verify ownership and certificate. Raises the errors of `DomainService.verify`, and AgentNotFound."""
-        return await self._domains.verify(_owner(await self._agents.get(agent_id)), domain_id)
+    async def verify(self, caller: Caller, agent_id: str, domain_id: str) -> Domain:
+        """Verify ownership and certificate; for the holder of the agent's token within the agent's egress rules.
+
+        Raises the errors of `DomainService.verify`, EgressRefused, AgentNotFound.
+        """
+        owner = _owner(await self._agents.get(agent_id))
+        if caller.kind is CallerKind.SERVICE:
+            return await self._domains.verify(owner, domain_id)
+        return await self._domains.verify(owner, domain_id, lambda name: self._admit(agent_id, f"https://{name}"))
 
     def _parse_port(self, agent: Agent, port: int | None) -> int | None:
         """Return the port of a program, None for the gateway's. Raises InvalidDomain."""

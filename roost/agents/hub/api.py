@@ -5,6 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Path, Query
 
 from roost.agents.hub import schemas
+from roost.agents.hub.errors import RegistryRefused
 from roost.agents.hub.model import parse_reference
 from roost.agents.hub.publishing import HubPublisher
 from roost.agents.hub.registries import HubRegistries, is_registry_id
@@ -12,7 +13,7 @@ from roost.agents.hub.service import HubService
 from roost.agents.skills.errors import AcknowledgementRefused
 from roost.agents.skills.schemas import SkillRecord, SkillResponse
 from roost.identity.authenticator import ServiceCaller, TenantCaller
-from roost.identity.caller import CallerKind
+from roost.identity.caller import Caller, CallerKind
 from roost.web.service_registry import provide_service
 
 Service = Annotated[HubService, Depends(provide_service(HubService))]
@@ -24,13 +25,21 @@ Version = Annotated[str | None, Query(max_length=128, description="A number or a
 router = APIRouter(prefix="/v0", tags=["hub"])
 
 
+def _is_elsewhere(caller: Caller, hub_skill_id: str) -> bool:
+    """Return whether the skill is another server's. Raises RegistryRefused for an agent: it has its own egress."""
+    if is_registry_id(hub_skill_id) and caller.kind is CallerKind.PLATFORM:
+        raise RegistryRefused
+    return is_registry_id(hub_skill_id)
+
+
 @router.get("/hub")
 async def list_hub_skills(
-    _: TenantCaller, query: Annotated[schemas.HubQuery, Query()], hub: Service, registries: Registries
+    caller: TenantCaller, query: Annotated[schemas.HubQuery, Query()], hub: Service, registries: Registries
 ) -> schemas.HubSkillList:
-    """Browse the hub; the first page also has skills of the registries of other servers."""
+    """Browse the hub; the owner's first page also has skills of the registries of other servers."""
     page = await hub.search(query.filter(), query.cursor, query.limit)
     is_first = query.cursor is None and query.category is None and query.featured is None
+    is_first = is_first and caller.kind is not CallerKind.PLATFORM
     elsewhere = await registries.search(query.q or "") if is_first else ()
     return schemas.HubSkillList(
         skills=[*map(schemas.hub_skill, page.listings), *map(schemas.registry_skill, elsewhere)],
@@ -44,7 +53,7 @@ async def get_hub_skill(
     caller: TenantCaller, slug: str, hub: Service, registries: Registries, version: Version = None
 ) -> schemas.HubSkillDetail:
     """Return a skill by its id or its name, with the verdict of the check."""
-    if is_registry_id(slug):
+    if _is_elsewhere(caller, slug):
         return schemas.registry_skill_detail(await registries.get(slug, version))
     return schemas.hub_skill_detail(await hub.get(parse_reference(slug), version), caller.tenant_id)
 
@@ -69,7 +78,7 @@ async def install_hub_skill(
     chosen = body or schemas.InstallHubSkillRequest()
     if chosen.acknowledge and caller.kind is CallerKind.PLATFORM:
         raise AcknowledgementRefused
-    install = registries.install if is_registry_id(hub_skill_id) else hub.install
+    install = registries.install if _is_elsewhere(caller, hub_skill_id) else hub.install
     installed = await install(caller.tenant_id, hub_skill_id, chosen.version, acknowledged=chosen.acknowledge)
     return SkillResponse(skill=SkillRecord.from_version(installed.skill, installed.version))
 

@@ -66,3 +66,7 @@ class RegistryFailed(ServiceUnavailable):
     """A registry of other servers does not answer, or not as a registry does."""
 
     message = "The registry does not answer"
+
+
+class RegistryRefused(AccessDenied):
+    message = "Skills of other servers are installed by the agent's owner"

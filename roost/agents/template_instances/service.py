@@ -161,4 +161,4 @@ class TemplateInstanceService:
         plan = (await self._db.read(lambda connection: tenants.get_tenant(connection, agent.tenant_id))).plan
         supported = supported_channels(self._runtimes.get_engine(agent.engine), agent.engine_version)
         request = model.channel_request(channel, values)
-        return (await self._validator.validate(name, request, None, plan, supported)).channel
+        return (await self._validator.validate(name, request, None, plan, supported, agent.id)).channel

@@ -32,9 +32,10 @@ class PlatformUnreachable(ServiceUnavailable):
 
 
 class ChatPlatform(ABC):
-    """A chat platform; `name` is that of its channel."""
+    """A chat platform; `name` is that of its channel, `url` the address of the API that verifies tokens."""
 
     name: ClassVar[str]
+    url: str
 
     @abstractmethod
     async def check(self, tokens: BotTokens) -> str | None:

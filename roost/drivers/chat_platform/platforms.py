@@ -43,7 +43,7 @@ class _HttpChatPlatform(ChatPlatform):
 
     def __init__(self, url: str) -> None:
         """Use the platform's HTTP API at the base `url`."""
-        self._url = url.rstrip("/")
+        self.url = url.rstrip("/")
 
     async def check(self, tokens: BotTokens) -> str | None:
         try:
@@ -58,7 +58,7 @@ class _HttpChatPlatform(ChatPlatform):
 
     def _create_client(self) -> httpx2.AsyncClient:
         return httpx2.AsyncClient(
-            headers={"User-Agent": "roost", "Accept-Encoding": "identity"}, trust_env=not is_loopback_url(self._url)
+            headers={"User-Agent": "roost", "Accept-Encoding": "identity"}, trust_env=not is_loopback_url(self.url)
         )
 
     async def _call(
@@ -66,7 +66,7 @@ class _HttpChatPlatform(ChatPlatform):
     ) -> _PlatformResponse:
         """Send a request and return its JSON object. Raises PlatformUnreachable for a failure of the platform."""
         content = bytearray()
-        async with client.stream(method, f"{self._url}/{path}", headers=headers) as response:
+        async with client.stream(method, f"{self.url}/{path}", headers=headers) as response:
             async for chunk in response.aiter_bytes():
                 content += chunk
                 if len(content) > _MAX_ANSWER_BYTES:

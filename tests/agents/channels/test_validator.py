@@ -33,7 +33,7 @@ async def silent_platform() -> AsyncIterator[tuple[str, "asyncio.Queue[asyncio.S
 
 async def test_channels_are_checked_at_the_same_time_and_a_stop_ends_the_checks() -> None:
     async with silent_platform() as (url, connections), asyncio.timeout(4):  # less than one check waits
-        validator = ChannelValidator([TelegramPlatform(url), SlackPlatform(url), DiscordPlatform(url)])
+        validator = ChannelValidator([TelegramPlatform(url), SlackPlatform(url), DiscordPlatform(url)], lambda *_: None)
         validating = asyncio.create_task(validator.validate_all(REQUESTS, Plan.PAID, FakeEngine(), "1.0.0"))
         writers = [await connections.get() for _ in REQUESTS]
         validator.stop()

@@ -1,0 +1,39 @@
+"""What the server connects to for agents: the dialer of their requests, and their own model providers."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from roost.agents.egress.agent_dialer import AgentDialer
+from roost.agents.model_servers.access import ModelServerAccess
+from roost.agents.models import providers
+from roost.agents.models.model import AgentProviders
+from roost.agents.secrets.service import SecretService
+from roost.app.core_services import CoreServices
+from roost.app.drivers import create_upstream
+from roost.drivers.model.contract import ModelSettings, ModelUpstream
+from roost.net.guarded_transport import TransportFactory
+
+
+def agent_dialer(core: CoreServices) -> AgentDialer:
+    """Return the dialer for agents, which an operator can limit to a list of hosts, unlike the server's own."""
+    allowed = core.settings.egress_allow_hosts or None
+    return AgentDialer(replace(core.dialer.policy, allow_hosts=allowed), core.resolver)
+
+
+def agent_providers(secrets: SecretService, transports: TransportFactory, servers: ModelServerAccess) -> AgentProviders:
+    """Return the model providers whose keys agents have, reached within the egress rules of agents.
+
+    Beyond those, `servers` admits the operator's agents to model servers on this machine.
+    """
+
+    async def settings(agent_id: str) -> Sequence[ModelSettings]:
+        keys = await secrets.list_provider_keys(agent_id)
+        found = (providers.model_settings(key.provider, key.name, key.value, key.base_url) for key in keys)
+        return [
+            replace(one, is_local=await servers.admits_agent(agent_id, one.url)) for one in found if one is not None
+        ]
+
+    def connect(agent_id: str, settings: ModelSettings) -> ModelUpstream:
+        return create_upstream(settings, None if settings.is_local else transports(agent_id))
+
+    return AgentProviders(settings, connect)
