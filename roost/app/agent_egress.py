@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from roost.agents.egress.agent_dialer import AgentDialer
+from roost.agents.egress.proxy import EgressProxy
 from roost.agents.model_servers.access import ModelServerAccess
 from roost.agents.models import providers
 from roost.agents.models.model import AgentProviders
@@ -11,13 +12,19 @@ from roost.agents.secrets.service import SecretService
 from roost.app.core_services import CoreServices
 from roost.app.drivers import create_upstream
 from roost.drivers.model.contract import ModelSettings, ModelUpstream
+from roost.net.dialer import PublicDialer
 from roost.net.guarded_transport import TransportFactory
+from roost.net.policy import EgressPolicy
 
 
 def agent_dialer(core: CoreServices) -> AgentDialer:
-    """Return the dialer for agents, which an operator can limit to a list of hosts, unlike the server's own."""
-    allowed = core.settings.egress_allow_hosts or None
-    return AgentDialer(replace(core.dialer.policy, allow_hosts=allowed), core.resolver)
+    """Return the dialer of what the server connects to for agents; it logs each request."""
+    return AgentDialer(_agent_policy(core), core.resolver)
+
+
+def agent_proxy(core: CoreServices) -> EgressProxy:
+    """Return the proxy for programs of agents, which logs each connection."""
+    return EgressProxy(PublicDialer(_agent_policy(core), core.resolver))
 
 
 def agent_providers(secrets: SecretService, transports: TransportFactory, servers: ModelServerAccess) -> AgentProviders:
@@ -37,3 +44,8 @@ def agent_providers(secrets: SecretService, transports: TransportFactory, server
         return create_upstream(settings, None if settings.is_local else transports(agent_id))
 
     return AgentProviders(settings, connect)
+
+
+def _agent_policy(core: CoreServices) -> EgressPolicy:
+    """Return the rules for agents, whom an operator can limit to a list of hosts, unlike the server's own requests."""
+    return replace(core.dialer.policy, allow_hosts=core.settings.egress_allow_hosts or None)

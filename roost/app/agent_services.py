@@ -19,7 +19,6 @@ from roost.agents.commands.service import CommandService
 from roost.agents.devices.service import DeviceService
 from roost.agents.domains.service import AgentDomainService
 from roost.agents.egress.agent_dialer import AgentDialer
-from roost.agents.egress.proxy import EgressProxy
 from roost.agents.files.service import AgentFileService
 from roost.agents.git.build import PushBuild
 from roost.agents.git.maintenance import RepositoryMaintenance
@@ -49,7 +48,7 @@ from roost.agents.tasks.service import TaskService
 from roost.agents.template_instances.service import TemplateInstanceService
 from roost.agents.templates.service import TemplateService
 from roost.agents.terminals.service import TerminalService
-from roost.app.agent_egress import agent_dialer, agent_providers
+from roost.app.agent_egress import agent_dialer, agent_providers, agent_proxy
 from roost.app.core_services import CoreServices
 from roost.app.drivers import Drivers, create_upstream, prepare_engine
 from roost.app.lifecycle_services import LifecycleServices, build_lifecycle_services
@@ -115,10 +114,7 @@ def build_agent_services(
     channels = ChannelRepository(db, sealer, repository)
     validator = ChannelValidator(drivers.chat_platforms, dialer.admit)
     private_values = partial(_get_private_values, core, repository, environment, channels)
-    servers, relays = (
-        _model_server_access(core),
-        RelayServer(drivers.runtime, app, EgressProxy(PublicDialer(dialer.policy, core.resolver))),
-    )
+    servers, relays = _model_server_access(core), RelayServer(drivers.runtime, app, agent_proxy(core))
     models = _build_model_gateway(core, drivers, dialer, secrets, servers, repository)
     logs = LogService(repository, runtimes, private_values)
     instances = _build_instances(core, runtimes, secrets, channels, validator, models, templates)

@@ -40,7 +40,7 @@ class HostRouter:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] in {"http", "websocket"} and not self._route(scope):
             await errors.error_response(scope, 404, "Not found")(scope, receive, send)
-        elif scope["type"] == "http" and _came_from_outside(scope):
+        elif scope["type"] == "http" and _is_passed_on(scope):
             await errors.error_response(scope, 403, _FORWARDED)(scope, receive, send)
         else:
             await self._app(scope, receive, send)
@@ -141,7 +141,7 @@ def is_plain(raw: bytes, path: str) -> bool:
     return raw.split(b"/")[:3] == [segment.encode() for segment in path.split("/")[:3]]
 
 
-def _came_from_outside(scope: Scope) -> bool:
+def _is_passed_on(scope: Scope) -> bool:
     """Return whether a program of an agent passed on a request from the agent's address, with what the edge adds.
 
     It holds for honest programs: a hostile one leaves the header out.
