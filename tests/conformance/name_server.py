@@ -15,6 +15,7 @@ class NameServer(asyncio.DatagramProtocol):
 
     def __init__(self) -> None:
         self.records: dict[tuple[str, str], list[str]] = {}
+        self.asked: list[str] = []
         self.rcode = dns.rcode.NOERROR
         self.port = 0
 
@@ -25,6 +26,7 @@ class NameServer(asyncio.DatagramProtocol):
         query = dns.message.from_wire(data)
         answer = dns.message.make_response(query)
         name = query.question[0].name
+        self.asked.append(str(name))
         kind = "TXT"
         if alias := self.records.get((str(name).lower(), "CNAME")):
             answer.answer.append(dns.rrset.from_text(name, 60, "IN", "CNAME", *alias))

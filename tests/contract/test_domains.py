@@ -3,6 +3,7 @@
 import json
 import time
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import httpx2 as httpx
@@ -13,7 +14,7 @@ from websockets.exceptions import ConnectionClosed
 from roost.identity.caller import Plan
 from tests.conformance.name_server import NameServer
 from tests.contract.test_routes import create
-from tests.server import RunningServer
+from tests.server import RunningServer, running
 
 pytestmark = pytest.mark.container
 ON_SERVICES = {"test_a_custom_domain_from_registration_to_removal"}
@@ -184,3 +185,20 @@ async def test_five_domains_and_the_free_plan(server: RunningServer, tenant: str
     missing = "/00000000-0000-4000-8000-000000000000"
     await call(client, "PUT", agent, missing, {"port": 3000}, 404)
     await call(client, "POST", agent, f"{missing}/verify", status=404)
+
+
+async def test_the_holder_of_an_agents_token_verifies_within_the_agents_rules(
+    names: NameServer, tmp_path: Path
+) -> None:
+    """The names of domains go to name servers, so another's name would carry what an agent may not send."""
+    settings = {"ROOST_DNS_SERVERS": f"127.0.0.1:{names.port}", "ROOST_EGRESS_DENY_HOSTS": "denied.example"}
+    async with running(tmp_path / "data", **settings) as server:
+        client = server.client(server.key())
+        agent = (await client.post("/v0/agents", json={"name": "Ada"})).json()["agent"]
+        made = await register(client, agent, customDomain="secret.denied.example", targetPort=3000)
+        await prove(client, agent, names, "secret.denied.example")
+        path, asked = f"/{made['id']}/verify", len(names.asked)
+        refused = await call(server.agent_client(agent), "POST", agent, path, status=403)
+        assert refused == {"error": "secret.denied.example is refused: this deployment does not allow that host"}
+        assert len(names.asked) == asked
+        assert (await call(client, "POST", agent, path))["domain"]["status"] == "active"

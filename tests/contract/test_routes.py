@@ -147,7 +147,7 @@ async def test_a_port_where_nothing_listens(server: RunningServer, tenant: str) 
 
 @pytest.mark.parametrize(
     "mappings",
-    [[route("/a", port)] for port in (22, 80, 1024, 18789, 65536, -1)]
+    [[route("/a", port)] for port in (22, 80, 1024, 8798, 8799, 18789, 65536, -1)]
     + [[route(prefix)] for prefix in ("", "a", "/v0", "/v0/x", "/a//b", "/a/../b", "/%61", "/a b")]
     + [[route("/a"), route("/a/")], [route(f"/{number}") for number in range(11)], [route("/b"), route("/a", 22)]]
     + [[{"port": 3000}], [route("/a", "3000")], [route("/a", protected="no")], ["/a"], [route("/a", True)]],  # type: ignore[arg-type]

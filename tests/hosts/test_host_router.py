@@ -154,6 +154,16 @@ async def test_a_container_asks_for_its_agent_at_short_paths(path: str, full: st
     assert (await told(path, state={"relay_agent": "a1"}))["path"] == full
 
 
+async def test_a_container_does_not_pass_on_what_came_from_outside() -> None:
+    relay, forwarded = {"relay_agent": "a1"}, [("X-Forwarded-Host", "a1.agents.localhost")]
+    for path in ("/v0/platform/token", "/v1/models", "/api/v1/skills"):
+        answer = await call(APP, path, state=relay, headers=forwarded)
+        assert answer.status == 403
+        assert b"does not open the agent's own API" in answer.body
+        assert (await call(APP, path, state=relay, headers=[("X-Forwarded-For", "192.0.2.1")])).status == 200
+    assert (await call(APP, "/v0/logs", host="a1.agents.localhost", headers=forwarded)).status == 200
+
+
 @pytest.mark.parametrize("path", ["/v0/issues", "/v0/issues/", "/v0/issues/1/comments"])
 @pytest.mark.parametrize("method", ["GET", "POST", "DELETE"])
 async def test_issues_are_closed_to_everybody(path: str, method: str) -> None:

@@ -56,6 +56,15 @@ async def test_a_token_names_its_agent_for_an_hour(env: TokenEnv) -> None:
     assert "eyJ" not in repr(issued)
 
 
+async def test_one_of_the_container_counts_there_alone(env: TokenEnv) -> None:
+    inside = (await env.platform.issue("one", is_inside=True)).token.reveal()
+    for _ in range(2):  # the second time it is in the cache
+        with pytest.raises(Unauthorised):
+            await env.platform.verify(inside)
+        assert (await env.platform.verify(inside, is_inside=True)).agent_id == "one"
+    assert (await env.platform.verify(await env.token(), is_inside=True)).agent_id == "one"
+
+
 async def test_it_ends_with_the_gateway_token(env: TokenEnv) -> None:
     mine, other = await env.token("one"), await env.token("two")
     await env.platform.verify(mine)

@@ -13,6 +13,7 @@ from roost.core.sensitive import Sensitive
 from roost.drivers.chat_platform.platforms import DiscordPlatform, SlackPlatform, TelegramPlatform
 from roost.drivers.engine.fake import FakeEngine
 from roost.identity.caller import Plan
+from roost.net.errors import HostRefused
 from tests.drivers.chat_platform.stand_in import DISCORD_BOT, SLACK_APP, SLACK_BOT, TELEGRAM_BOT
 
 REQUESTS = {
@@ -41,3 +42,20 @@ async def test_channels_are_checked_at_the_same_time_and_a_stop_ends_the_checks(
             await validating
         for writer in writers:
             writer.close()
+
+
+async def test_a_token_of_an_agent_is_not_sent_where_the_agent_may_not_go() -> None:
+    asked: list[tuple[str, str]] = []
+
+    def admit(agent_id: str, url: str) -> None:
+        asked.append((agent_id, url))
+        raise HostRefused("api.example")
+
+    async with silent_platform() as (url, connections), asyncio.timeout(4):
+        validator = ChannelValidator([TelegramPlatform(url)], admit)
+        request, supported = REQUESTS["telegram"], frozenset({"telegram"})
+        validated = await validator.validate("telegram", request, None, Plan.PAID, supported, "a1")
+        assert connections.empty()
+    assert asked == [("a1", url)]
+    assert (validated.channel.bot_name, validated.channel.bot_token.reveal()) == (None, TELEGRAM_BOT)
+    assert (validated.warning or "").startswith("The token was not checked. api.example is refused")

@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 from roost.agents.routes import model
 from roost.agents.routes.errors import AmbiguousPath, InvalidRoutes
 from roost.agents.routes.model import PathRoute
+from roost.drivers.runtime.contract import WARDEN_PORTS
 
 ROUTES = model.check_routes([PathRoute("/a", 2000), PathRoute("/a/b", 3000, is_protected=False)])
 
@@ -41,7 +42,7 @@ def test_prefixes_that_are_refused(text: str) -> None:
         model.parse_prefix(text)
 
 
-@pytest.mark.parametrize("port", [-1, 0, 22, 80, 1024, 18789, 8642, 65536])
+@pytest.mark.parametrize("port", [-1, 0, 22, 80, 1024, 18789, 8642, 65536, *WARDEN_PORTS])
 def test_ports_that_are_refused(port: int) -> None:
     with pytest.raises(InvalidRoutes):
         model.check_port(port, gateway_port=8642)

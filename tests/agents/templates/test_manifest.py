@@ -43,7 +43,7 @@ def test_the_documented_form() -> None:
     assert manifest.routes[0].protected
     assert manifest.tasks[0].payload.message == "Summarise"
     assert manifest.tasks[0].schedule.expr == "0 8 * * *"
-    assert TemplateManifest.model_validate(manifest.to_document()).to_document() == manifest.to_document()
+    assert TemplateManifest.from_document(manifest.to_document()).to_document() == manifest.to_document()
 
 
 def test_other_forms() -> None:
@@ -60,7 +60,7 @@ def test_other_forms() -> None:
     assert manifest.template.author_name == "Ada"
     assert manifest.template.author_url == "https://ada.example"
     assert manifest.tasks[0].schedule.every_ms == 60_000
-    assert TemplateManifest.model_validate(manifest.to_document()).to_document() == manifest.to_document()
+    assert TemplateManifest.from_document(manifest.to_document()).to_document() == manifest.to_document()
 
 
 def test_warnings() -> None:
@@ -70,6 +70,7 @@ def test_warnings() -> None:
             "agent": {"name": "Eve", "age": 5},
             "tasks": [{**TASK, "retry": 1}],
             "channels": {"slack": {"botToken": "env:BOT", "icon": "x"}},
+            "routes": [{"port": 3000, "path": "/app"}, {"port": 3000, "path": "/site", "protected": False}],
         }
     )
     assert parsed.manifest is not None
@@ -79,7 +80,14 @@ def test_warnings() -> None:
         "tasks.0.retry": "unknown field, ignored",
         "channels.slack.icon": "unknown field, ignored",
         "channels.slack": "env:BOT is none of the secrets",
+        "routes.1": "anyone can open /site without the gateway token",
     }
+
+
+def test_a_stored_manifest_loses_routes_that_are_closed_since() -> None:
+    routes = [{"port": port, "path": f"/{port}", "protected": False} for port in (3000, 8799, 8798)]
+    document = {**valid({}).to_document(), "routes": routes}
+    assert [route.port for route in TemplateManifest.from_document(document).routes] == [3000]
 
 
 @pytest.mark.parametrize(
@@ -113,6 +121,8 @@ def test_warnings() -> None:
         ({"scripts": {"start": "x" * 70_000}}, "scripts.start"),
         ({"routes": [{"port": 80, "path": "/"}]}, "routes.0.port"),
         ({"routes": [{"port": 18789, "path": "/"}]}, "routes.0.port"),
+        ({"routes": [{"port": 8799, "path": "/"}]}, "routes.0.port"),
+        ({"routes": [{"port": 3000, "path": "/"}, {"port": 8798, "path": "/x"}]}, "routes.1.port"),
         ({"routes": [{"port": 3000, "path": "/a/../b"}]}, "routes.0.path"),
         ({"routes": [{"port": 3000, "path": "/a"}, {"port": 3001, "path": "/a/"}]}, "routes.1"),
         ({"channels": {"irc": {}}}, "channels.irc.[key]"),

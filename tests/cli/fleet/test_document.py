@@ -11,6 +11,7 @@ HEAD = "version: 1\n"
 TASK = f"{HEAD}agents: [{{name: a, tasks: [{{name: t, "
 SCHEDULE = "must be a cron expression or a time ahead, at most once a minute"
 LITERAL = "must be ${NAME} of an environment variable; a token does not belong in a file"
+CLOSED_PORT = "port 8799 is Roost's own in the container; choose another from 1025 to 65535"
 CID = "bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi"
 
 
@@ -73,6 +74,10 @@ def test_forms_of_skills() -> None:
             "roost.yaml:2: agents[0].tasks[0]: the schedule, the payload or the name is malformed",
         ),
         (f"{HEAD}agents: [{{name: a, Model: m}}]", "roost.yaml:2: agents[0].Model: unknown key"),
+        (
+            f"{HEAD}agents: [{{name: a, routes: [{{path: /api, port: 8799, protected: false}}]}}]",
+            f"roost.yaml:2: agents[0].routes[0].port: {CLOSED_PORT}",
+        ),
         (
             f"{TASK}schedule: '@daily', payload: {{kind: agentTurn, mesage: x}}}}]}}]",
             "roost.yaml:2: agents[0].tasks[0].payload.mesage: unknown key",
