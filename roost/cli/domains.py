@@ -18,6 +18,7 @@ from roost.cli.output import (
     print_line,
     print_rows,
 )
+from roost.cli.routes import warn_of_open
 
 commands = typer.Typer(help="Give an agent names of its own.", no_args_is_help=True)
 DomainName = Annotated[
@@ -37,6 +38,7 @@ def list_domains(agent: AgentName, data: Data = None, output: Output = OutputFor
     found = server.call("GET", _path(server.find_agent(agent)))["domains"]
     if found or output is not OutputFormat.TABLE:
         print_rows(found, _COLUMNS, output)
+        warn_of_open([one["domain"] for one in found if not one["protected"] and output is OutputFormat.TABLE])
     else:
         print_line("No domains.", error_console)
 

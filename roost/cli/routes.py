@@ -54,11 +54,20 @@ def _parse_route(text: str) -> Mapping[str, Any]:
     return {"pathPrefix": prefix, "port": int(port), "protected": access != _OPEN}
 
 
+def warn_of_open(addresses: Sequence[str]) -> None:
+    """Say which addresses need no token, and what their programs must not do."""
+    if addresses:
+        names, verb = ", ".join(addresses), "need" if len(addresses) > 1 else "needs"
+        text = f"{names} {verb} no token: anyone can use what the program there does, such as a model that it asks."
+        print_line(text, error_console)
+
+
 def _print(agent: Mapping[str, Any], mappings: Sequence[Mapping[str, Any]], output: OutputFormat) -> None:
     if output is not OutputFormat.TABLE:
         print_document(list(mappings), output)
     elif mappings:
         print_rows([{**one, "url": f"{agent['url']}{one['pathPrefix']}"} for one in mappings], _COLUMNS, output)
+        warn_of_open([one["pathPrefix"] for one in mappings if not one["protected"]])
     else:
         print_line("No routes: all paths outside /v0 are the gateway's.", error_console)
 

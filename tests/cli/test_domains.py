@@ -54,7 +54,9 @@ def test_add_needs_one_name(ada: FakeServer, options: list[str]) -> None:
 
 
 def test_list(ada: FakeServer) -> None:
-    assert "pending_ownership" in ada.run("domains", "list", "Ada").stdout
+    listed = ada.run("domains", "list", "Ada")
+    assert "pending_ownership" in listed.stdout
+    assert listed.stderr.startswith("app.example.com needs no token: anyone can use what the program there does")
     assert json.loads(ada.run("domains", "list", "Ada", "-o", "json").stdout) == [PENDING]
     ada.answers[f"GET {PATH}"] = (200, {"domains": []})
     assert ada.run("domains", "list", "Ada").stderr == "No domains.\n"

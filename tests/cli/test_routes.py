@@ -21,10 +21,13 @@ def ada(server: FakeServer) -> FakeServer:
 
 
 def test_list(ada: FakeServer) -> None:
-    head, *lines = ada.run("routes", "list", "Ada").stdout.splitlines()
+    listed = ada.run("routes", "list", "Ada")
+    head, *lines = listed.stdout.splitlines()
+    assert listed.stderr.startswith("/site needs no token: anyone can use what the program there does")
     assert head.split() == ["PATH", "PREFIX", "PORT", "PROTECTED", "URL"]
     assert lines[1].split() == ["/site", "3000", "false", "http://a1.agents.localhost/site"]
-    assert json.loads(ada.run("routes", "list", "a1", "-o", "json").stdout) == [ADMIN, SITE]
+    as_json = ada.run("routes", "list", "a1", "-o", "json")
+    assert (json.loads(as_json.stdout), as_json.stderr) == ([ADMIN, SITE], "")
     ada.answers[f"GET {PATH}"] = (200, {"mappings": []})
     none = ada.run("routes", "list", "Ada")
     assert (none.stdout, none.stderr) == ("", "No routes: all paths outside /v0 are the gateway's.\n")

@@ -90,7 +90,10 @@ export const de: typeof en = {
   },
   events: {
     'agent.created': (data: Data) => `Agent ${text(data.name)} wurde angelegt`,
-    'agent.changed': (data: Data) => `Agent ${text(data.name)} ${states[text(data.state)] ?? 'wurde geändert'}`,
+    'agent.changed': (data: Data) =>
+      data.action === 'routes_removed'
+        ? `Routen von Agent ${text(data.name)} zu Ports von Roost wurden entfernt: ${text(data.routes)}`
+        : `Agent ${text(data.name)} ${states[text(data.state)] ?? 'wurde geändert'}`,
     'agent.deleted': () => 'Ein Agent wurde gelöscht',
     'operation.changed': (data: Data) =>
       `${work[text(data.kind)] ?? text(data.kind)} ${progress[text(data.state)] ?? 'wurde geändert'}`,

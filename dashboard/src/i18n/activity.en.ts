@@ -88,7 +88,10 @@ export const en = {
   } as Record<string, (name: string | null) => string>,
   events: {
     'agent.created': (data) => `Agent ${text(data.name)} was created`,
-    'agent.changed': (data) => `Agent ${text(data.name)} ${states[text(data.state)] ?? 'was changed'}`,
+    'agent.changed': (data) =>
+      data.action === 'routes_removed'
+        ? `Routes of agent ${text(data.name)} to ports of Roost were removed: ${text(data.routes)}`
+        : `Agent ${text(data.name)} ${states[text(data.state)] ?? 'was changed'}`,
     'agent.deleted': () => 'An agent was deleted',
     'operation.changed': (data) =>
       `${work[text(data.kind)] ?? text(data.kind)} ${progress[text(data.state)] ?? 'was changed'}`,

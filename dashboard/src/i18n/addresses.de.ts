@@ -11,6 +11,7 @@ export const de: typeof en = {
   access: 'Wer hineinkommt',
   token: 'Mit dem Gateway-Token',
   everyone: 'Alle',
+  openText: 'Ohne Token kann jeder nutzen, was das Programm dort tut, etwa ein Modell, das es fragt.',
   addRoute: 'Route hinzufügen',
   removeRoute: (path) => `Route ${path} entfernen`,
   openRoute: (path) => `${path} öffnen`,

@@ -9,6 +9,7 @@ export const en = {
   access: 'Who gets in',
   token: 'With the gateway token',
   everyone: 'Everyone',
+  openText: 'Without a token, anyone can use what the program there does, such as a model that it asks.',
   addRoute: 'Add a route',
   removeRoute: (path: string) => `Remove the route ${path}`,
   openRoute: (path: string) => `Open ${path}`,

@@ -36,7 +36,7 @@ async def test_each_request_is_logged_with_its_decision(
             with pytest.raises(error):
                 await dialer().resolve("a1", HostPort(host, port))
     told = {"agent": "a1", "host": host, "port": port, "decision": decision, "reason": reason}
-    assert logs == [{"event": "egress.requested", "log_level": "info", "logger": "egress", **told}]
+    assert logs == [{"event": "egress.requested", "log_level": "info", "logger_name": "egress", **told}]
 
 
 def test_a_host_is_admitted_before_something_else_connects_to_it() -> None:

@@ -95,6 +95,7 @@ function DomainItem({ domain }: { domain: Domain }) {
       actions={actions}
     >
       {domain.reason && !needsRecord && <Note>{domain.reason}</Note>}
+      {!domain.protected && <Note>{t.openText}</Note>}
       {verify.error && <ErrorPanel error={verify.error} />}
       {needsRecord && <ChallengeRecord domain={domain} />}
       {isChanging && <ChangeDomainDialog domain={domain} onClose={() => setChanging(false)} />}

@@ -32,6 +32,7 @@ export function RouteSection(props: Props) {
   return (
     <Section title={t.routes}>
       <Note>{t.routesText}</Note>
+      {props.routes.some((route) => !route.protected) && <Note>{t.openText}</Note>}
       {may('editor') ? <RouteEditor {...props} /> : <RouteTable {...props} />}
     </Section>
   );
