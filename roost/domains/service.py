@@ -133,7 +133,8 @@ class DomainService:
         """Lead the domains of these ports to the gateways of their agents, protected; return those domains."""
         found = await self._db.read(lambda connection: store.list_at_ports(connection, ports))
         for domain in found:
-            await self._change(domain.owner, domain.id, lambda one: replace(one, port=None, is_protected=True))
+            with suppress(DomainNotFound):  # removed meanwhile
+                await self._change(domain.owner, domain.id, lambda one: replace(one, port=None, is_protected=True))
         return found
 
     async def remove(self, owner: DomainOwner, domain_id: str) -> Domain:

@@ -192,7 +192,11 @@ async def _walk(env: Env, client: httpx.AsyncClient, kind: str) -> dict[str, set
     """Call every operation that a kind of credential opens; return those in which the server connected, by purpose."""
     found: dict[str, set[str]] = {}
     made_in_all, told_in_all = Counter[str](), Counter[str]()
-    operations = [key for key, row in routes().items() if any(one.split()[0] == kind for one in row["credentials"])]
+    operations = [
+        key
+        for key, row in routes().items()
+        if any(one.split()[0] == kind for one in row["credentials"]) or (kind == "relay" and not row["credentials"])
+    ]
     for method, path in sorted(operations, key=lambda one: one[0] == "DELETE"):
         if method == "WEBSOCKET":  # terminals, commands, logs and events stay in the container and the server
             continue

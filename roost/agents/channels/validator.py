@@ -17,7 +17,7 @@ from roost.drivers.chat_platform.contract import BotTokens, ChatPlatform, Platfo
 from roost.drivers.engine.abilities.channels import CHANNELS
 from roost.drivers.engine.contract import Engine
 from roost.identity.caller import Plan
-from roost.net.errors import EgressRefused
+from roost.net.errors import EgressProblem
 
 _log = log.get_logger("channels")
 
@@ -88,7 +88,7 @@ class ChannelValidator:
                 self._admit(agent_id, platform.url)
             async with self._until_stopped():
                 bot_name = await platform.check(BotTokens(channel.bot_token, channel.app_token))
-        except (PlatformUnreachable, EgressRefused) as problem:
+        except (PlatformUnreachable, EgressProblem) as problem:
             _log.warning("channel.verification_skipped", channel=channel.name, reason=problem.message)
             return ValidatedChannel(channel, f"The token was not checked. {problem.message}")
         return ValidatedChannel(replace(channel, bot_name=bot_name))
