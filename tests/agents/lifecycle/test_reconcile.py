@@ -75,8 +75,8 @@ async def test_an_agent_whose_gateway_died_keeps_its_container(database: Databas
         containers = await first.containers()
         await first.warden(agent.id).stop("gateway")
     async with open_lifecycle_env(database, folder, reconcile=True) as second:
+        await until(lambda: second.services.starter.is_up(agent))
         await reaches(second, agent, AgentState.RUNNING)
-        assert await second.services.starter.is_up(agent)
         assert await second.containers() == containers
 
 
@@ -292,7 +292,7 @@ async def test_an_agent_that_runs_in_spite_of_its_state_is_found(
         await reaches(env, agent, AgentState.RUNNING)
     await database.write(lambda c: env.agents.set_state(c, agent.id, wrong))
     async with open_lifecycle_env(database, folder, reconcile=True, every=60) as second:
-        assert await state(second, agent) is AgentState.RUNNING
+        await reaches(second, agent, AgentState.RUNNING)
 
 
 async def test_a_container_that_does_not_stop_does_not_keep_others_running(database: Database, folder: Path) -> None:

@@ -1,0 +1,129 @@
+"""Latency of the server while agents use up every core, compared with the same server while they are idle.
+
+Agents run busy loops first, then answer chats without a pause. In each state the server is killed once and started
+again.
+"""
+
+import multiprocessing
+import statistics
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import httpx2 as httpx
+
+from bench.table import Row
+from tests.journeys.server_process import Up, until, up
+
+_AGENTS = 20
+_READS, _COMMANDS, _CHATS = 400, 100, 40
+_WARM = 5
+_SETTLE_SECONDS = 3.0
+_READY_SECONDS = 5.0
+_LOOP = "nohup sh -c 'while :; do :; done' > /dev/null 2>&1 &"
+_CHAT = {"model": "default", "messages": [{"role": "user", "content": "Say hello."}]}
+_GOAL = "p99 <= 5 x idle"
+
+
+class _Latency(NamedTuple):
+    p50: float
+    p99: float
+
+
+def run(folder: Path) -> Sequence[Row]:
+    with up(folder / "data", "--no-first-agent") as server, ThreadPoolExecutor(2) as executor:
+        agents = list(executor.map(server.create, map("a{}".format, range(_AGENTS)), ["hermes"] * _AGENTS))
+        time.sleep(_SETTLE_SECONDS)
+        idle = _measure_requests(server, agents[0])
+        idle_start = _measure_start(server)
+        states = {"20 busy loops": _run_loops, "20 Hermes at work": _run_chats}
+        busy: dict[str, tuple[Mapping[str, _Latency], float]] = {}
+        for state, run_load in states.items():
+            with run_load(server, agents):
+                time.sleep(_SETTLE_SECONDS)
+                busy[state] = _measure_requests(server, agents[0]), _measure_start(server)
+    return [row for state, (found, start) in busy.items() for row in _rows(state, idle, found, idle_start, start)]
+
+
+def _rows(
+    state: str, idle: Mapping[str, _Latency], busy: Mapping[str, _Latency], idle_start: float, start: float
+) -> Iterator[Row]:
+    for what, found in busy.items():
+        yield Row(f"{what}, {state}, p50", found.p50, "ms", "idle", idle[what].p50, "reported")
+        yield Row(f"{what}, {state}, p99", found.p99, "ms", "idle", idle[what].p99, _GOAL)
+    yield Row(f"kill -9 to ready, {state}", start, "s", "idle", idle_start, f"<= {_READY_SECONDS:.0f} s")
+
+
+def _measure_requests(server: Up, agent: Mapping[str, Any]) -> Mapping[str, _Latency]:
+    command = f"/v0/agents/{agent['agentId']}/console/exec"
+    with server.client() as client, server.agent_client(dict(agent)) as edge:
+        return {
+            "list of agents": _latency(lambda: client.get("/v0/agents"), _READS),
+            "console/exec of `true`": _latency(lambda: client.post(command, json={"command": "true"}), _COMMANDS),
+            "health of a gateway through the edge": _latency(lambda: edge.get("/health"), _COMMANDS),
+            "chat through the edge": _latency(lambda: edge.post("/v1/chat/completions", json=_CHAT), _CHATS),
+        }
+
+
+def _latency(send: Callable[[], httpx.Response], count: int) -> _Latency:
+    times: list[float] = []
+    for number in range(_WARM + count):
+        began = time.perf_counter()
+        send().raise_for_status()
+        if number >= _WARM:
+            times.append((time.perf_counter() - began) * 1000)
+    return _Latency(statistics.median(times), statistics.quantiles(times, n=100, method="inclusive")[98])
+
+
+def _measure_start(server: Up) -> float:
+    """Kill the server, and return the seconds from its start until it is ready and lists its agents."""
+    server.kill()
+    began = time.perf_counter()
+    server.start()
+    with server.client() as client:
+        until(lambda: client.get("/readyz").status_code == 200, every=0.02)
+        client.get("/v0/agents").raise_for_status()
+    return time.perf_counter() - began
+
+
+@contextmanager
+def _run_loops(server: Up, agents: Sequence[Mapping[str, Any]]) -> Iterator[None]:
+    _execute(server, agents, _LOOP)
+    try:
+        yield
+    finally:
+        _execute(server, agents, "pkill -f 'while :'")
+
+
+def _execute(server: Up, agents: Sequence[Mapping[str, Any]], command: str) -> None:
+    with server.client() as client:
+        for agent in agents:
+            client.post(f"/v0/agents/{agent['agentId']}/console/exec", json={"command": command}).raise_for_status()
+
+
+@contextmanager
+def _run_chats(server: Up, agents: Sequence[Mapping[str, Any]]) -> Iterator[None]:
+    """Chat with every agent but the measured one without a pause, from a process of its own."""
+    process = multiprocessing.get_context("fork").Process(target=_chat_without_pause, args=(server, agents[1:]))
+    process.start()
+    try:
+        yield
+    finally:
+        process.kill()
+        process.join()
+
+
+def _chat_without_pause(server: Up, agents: Sequence[Mapping[str, Any]]) -> None:
+    def chat(agent: Mapping[str, Any]) -> None:
+        while True:
+            try:
+                with server.agent_client(dict(agent)) as client:
+                    client.post("/v1/chat/completions", json=_CHAT)
+            except (httpx.HTTPError, OSError, ValueError):  # the server is being started again
+                time.sleep(0.2)
+
+    with ThreadPoolExecutor(len(agents)) as executor:
+        list(executor.map(chat, agents))
