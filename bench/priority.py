@@ -1,10 +1,9 @@
 """Latency of the server while agents use up every core, compared with the same server while they are idle.
 
-Agents run busy loops first, then answer chats without a pause. In each state the server is killed once and started
-again.
+Agents run busy loops first, then chat with themselves without a pause. In each state the server is killed once and
+started again.
 """
 
-import multiprocessing
 import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,12 +18,17 @@ from bench.table import Row
 from tests.journeys.server_process import Up, until, up
 
 _AGENTS = 20
-_READS, _COMMANDS, _CHATS = 400, 100, 40
+_READS, _COMMANDS, _CHATS = 400, 100, 20
 _WARM = 5
-_SETTLE_SECONDS = 3.0
+_SETTLE_SECONDS, _PREFERRED_SECONDS = 3.0, 12.0
 _READY_SECONDS = 5.0
-_LOOP = "nohup sh -c 'while :; do :; done' > /dev/null 2>&1 &"
 _CHAT = {"model": "default", "messages": [{"role": "user", "content": "Say hello."}]}
+_OWN_CHAT = """. /home/agent/.roost/hermes/.env
+curl -s -o /dev/null -H "Authorization: Bearer $API_SERVER_KEY" -H 'Content-Type: application/json' \\
+  -d '{"messages": [{"role": "user", "content": "Say hello."}]}' \\
+  http://127.0.0.1:$API_SERVER_PORT/v1/chat/completions || sleep 1"""
+"""A chat of an agent with itself, for which no request to the server waits."""
+_STATES = {"20 busy loops": ":", "20 Hermes at work": _OWN_CHAT}
 _GOAL = "p99 <= 5 x idle"
 
 
@@ -34,16 +38,15 @@ class _Latency(NamedTuple):
 
 
 def run(folder: Path) -> Sequence[Row]:
-    with up(folder / "data", "--no-first-agent") as server, ThreadPoolExecutor(2) as executor:
+    compiled = {"PYTHONDONTWRITEBYTECODE": ""}  # as an installed server is
+    with up(folder / "data", "--no-first-agent", **compiled) as server, ThreadPoolExecutor(2) as executor:
         agents = list(executor.map(server.create, map("a{}".format, range(_AGENTS)), ["hermes"] * _AGENTS))
         time.sleep(_SETTLE_SECONDS)
         idle = _measure_requests(server, agents[0])
         idle_start = _measure_start(server)
-        states = {"20 busy loops": _run_loops, "20 Hermes at work": _run_chats}
         busy: dict[str, tuple[Mapping[str, _Latency], float]] = {}
-        for state, run_load in states.items():
-            with run_load(server, agents):
-                time.sleep(_SETTLE_SECONDS)
+        for state, work in _STATES.items():
+            with _keep_busy(server, agents, work):
                 busy[state] = _measure_requests(server, agents[0]), _measure_start(server)
     return [row for state, (found, start) in busy.items() for row in _rows(state, idle, found, idle_start, start)]
 
@@ -90,40 +93,18 @@ def _measure_start(server: Up) -> float:
 
 
 @contextmanager
-def _run_loops(server: Up, agents: Sequence[Mapping[str, Any]]) -> Iterator[None]:
-    _execute(server, agents, _LOOP)
+def _keep_busy(server: Up, agents: Sequence[Mapping[str, Any]], work: str) -> Iterator[None]:
+    """Run a script in all agents again and again; yield when their containers are no longer preferred for its start."""
+    script = f"cat > /tmp/busy.sh <<'END'\nwhile :; do\n{work}\ndone\nEND\n"
+    _execute(server, agents, f"{script}nohup sh /tmp/busy.sh > /dev/null 2>&1 &")
     try:
+        time.sleep(_PREFERRED_SECONDS)
         yield
     finally:
-        _execute(server, agents, "pkill -f 'while :'")
+        _execute(server, agents, "pkill -f busy.sh")
 
 
 def _execute(server: Up, agents: Sequence[Mapping[str, Any]], command: str) -> None:
     with server.client() as client:
         for agent in agents:
             client.post(f"/v0/agents/{agent['agentId']}/console/exec", json={"command": command}).raise_for_status()
-
-
-@contextmanager
-def _run_chats(server: Up, agents: Sequence[Mapping[str, Any]]) -> Iterator[None]:
-    """Chat with every agent but the measured one without a pause, from a process of its own."""
-    process = multiprocessing.get_context("fork").Process(target=_chat_without_pause, args=(server, agents[1:]))
-    process.start()
-    try:
-        yield
-    finally:
-        process.kill()
-        process.join()
-
-
-def _chat_without_pause(server: Up, agents: Sequence[Mapping[str, Any]]) -> None:
-    def chat(agent: Mapping[str, Any]) -> None:
-        while True:
-            try:
-                with server.agent_client(dict(agent)) as client:
-                    client.post("/v1/chat/completions", json=_CHAT)
-            except (httpx.HTTPError, OSError, ValueError):  # the server is being started again
-                time.sleep(0.2)
-
-    with ThreadPoolExecutor(len(agents)) as executor:
-        list(executor.map(chat, agents))

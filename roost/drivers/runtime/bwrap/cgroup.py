@@ -43,8 +43,9 @@ _LIMIT_FILES: Mapping[tuple[str, int], Callable[[ContainerLimits], _Values]] = {
     ("cpu", 2): lambda at: (("cpu.max", f"{int(at.cpus * _PERIOD)} {_PERIOD}"),),
 }
 _SWAP_FILES = {"memory.memsw.limit_in_bytes", "memory.swap.max"}  # missing in kernels without swap accounting
-_WEIGHT_FILES: Mapping[int, Mapping[str, int]] = {1: {"cpu.shares": 1024}, 2: {"cpu.weight": 100, "io.weight": 100}}
-"""Files of a group's weight by version, with the kernel's default. `io.weight` has an effect with some schedulers."""
+_WEIGHT_FILES: Mapping[int, Mapping[str, int]] = {1: {"cpu.shares": 256}, 2: {"cpu.weight": 25, "io.weight": 25}}
+"""Files of a group's weight by version, with the weight 1: a quarter of the kernel's default, which a database and a
+server that begins to start have. `io.weight` has an effect with some schedulers."""
 
 
 @dataclass(frozen=True)
@@ -84,13 +85,13 @@ class CgroupControllers:
             self.weights_problem = f"cgroup v{self._cpu.version} {leaf}: {error.strerror}"
 
     def set_weight(self, name: str, factor: int) -> None:
-        """Set the weight of a group among its siblings, as a multiple of the default. Raises OSError."""
+        """Set the weight of a group among its siblings, as a multiple of that of all agents. Raises OSError."""
         if self._cpu is None:
             return
-        for file, default in _WEIGHT_FILES[self._cpu.version].items():
+        for file, unit in _WEIGHT_FILES[self._cpu.version].items():
             path = self._cpu.base / name / file
             if path.exists():
-                path.write_text(str(default * factor))
+                path.write_text(str(unit * factor))
 
     def cpu_quota(self) -> float:
         """Return how many processors the server's group may use, infinity without a limit."""

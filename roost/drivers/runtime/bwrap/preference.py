@@ -12,7 +12,7 @@ from contextlib import suppress
 from roost.drivers.runtime.bwrap.start import get_controllers
 
 PREFERRED_WEIGHT = 20
-_SECONDS = 30.0
+_SECONDS = 10.0
 
 
 class PreferredContainers:
