@@ -14,6 +14,7 @@ from pathlib import Path
 
 _PROC = Path("/proc")
 _SERVER_NICE, _SERVER_OOM = -10, -900
+_GROUP_FILE = "server-group"
 _SET_IO_PRIORITY = {"x86_64": 251, "aarch64": 30}
 _WHO_PROCESS, _BEST_EFFORT = 1, 2 << 13  # linux/ioprio.h
 
@@ -27,6 +28,19 @@ class ProcessPriority:
     nice: int
     io_level: int
     oom_score: int
+
+
+def record_own_group(group: Path | None, folder: Path) -> None:
+    """Record the control group of a server in its folder for the next server, None if it has none of its own."""
+    with suppress(OSError):  # the disk may be full
+        (folder / _GROUP_FILE).write_text(str(group or ""))
+
+
+def join_recorded_group(folder: Path) -> None:
+    """Move this process to the group of the last server, before imports take seconds beside agents that compute."""
+    with suppress(OSError):  # there was none, or it is gone
+        if group := (folder / _GROUP_FILE).read_text():
+            Path(group, "cgroup.procs").write_text(str(os.getpid()))
 
 
 def raise_own_priority() -> None:

@@ -43,9 +43,8 @@ _LIMIT_FILES: Mapping[tuple[str, int], Callable[[ContainerLimits], _Values]] = {
     ("cpu", 2): lambda at: (("cpu.max", f"{int(at.cpus * _PERIOD)} {_PERIOD}"),),
 }
 _SWAP_FILES = {"memory.memsw.limit_in_bytes", "memory.swap.max"}  # missing in kernels without swap accounting
-_WEIGHT_FILES: Mapping[int, Mapping[str, int]] = {1: {"cpu.shares": 256}, 2: {"cpu.weight": 25, "io.weight": 25}}
-"""Files of a group's weight by version, with the weight 1: a quarter of the kernel's default, which a database and a
-server that begins to start have. `io.weight` has an effect with some schedulers."""
+_WEIGHT_FILES: Mapping[int, Mapping[str, int]] = {1: {"cpu.shares": 1024}, 2: {"cpu.weight": 100, "io.weight": 100}}
+"""Files of a group's weight by version, with the kernel's default. `io.weight` has an effect with some schedulers."""
 
 
 @dataclass(frozen=True)
@@ -65,8 +64,8 @@ class CgroupControllers:
         self.unavailable = unavailable
         self.weights_problem: str | None = unavailable.get("cpu", "not set up yet")
         """Why the server has no priority by weights, None if it has."""
+        self.server_group: Path | None = None
         self._cpu = next((controller for controller in usable if controller.name == "cpu"), None)
-        self._has_leaf = False
 
     def enter_server_group(self) -> None:
         """Move this process to a group that has priority over the group of the agents."""
@@ -76,7 +75,7 @@ class CgroupControllers:
         try:
             leaf.mkdir(exist_ok=True)
             (leaf / "cgroup.procs").write_text(str(os.getpid()))
-            self._has_leaf = True
+            self.server_group = leaf
             self.set_weight(_LEAF, SERVER_WEIGHT)
             self._create_folders(AGENTS)
             self.set_weight(AGENTS, 1)
@@ -136,14 +135,14 @@ class CgroupControllers:
         Moving the own thread there takes no time; moving another process waits for all processors (6 to 12 ms).
         """
         bases = {controller.base for controller in self.usable if controller.version == 1}
-        leaf = self._cpu.base if self._cpu and self._has_leaf else None
+        homes = {base: self.server_group if self.server_group == base / _LEAF else base for base in bases}
         try:
             for base in bases:
                 (base / name / "tasks").write_text("0")
             yield
         finally:
-            for base in bases:
-                ((base / _LEAF if base == leaf else base) / "tasks").write_text("0")
+            for home in homes.values():
+                (home / "tasks").write_text("0")
 
     def move_processes(self, name: str, pids: Sequence[int]) -> None:
         """Move processes into the group of version 2, to which `spawn_inside` does not apply. Blocking."""

@@ -12,8 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from weakref import WeakValueDictionary
 
-from roost.core import cpu_load, log, unix_socket
-from roost.core.process_priority import raise_own_priority
+from roost.core import cpu_load, log, process_priority, unix_socket
 from roost.core.unix_socket import Stream, StreamHandler
 from roost.drivers.runtime.bwrap import cgroup, launch, record
 from roost.drivers.runtime.bwrap.agent_paths import AgentPaths
@@ -68,7 +67,8 @@ class BwrapRuntime(Runtime):
         self._preferred = PreferredContainers(self._starter.group_name)
 
     def take_priority(self) -> None:
-        raise_own_priority()
+        process_priority.raise_own_priority()
+        process_priority.record_own_group(get_controllers().server_group, self._paths.folder)
         for agent_id in self._paths.list_agents():  # preferred ones of a killed server
             get_controllers().set_weight(self._starter.group_name(agent_id), 1)
 

@@ -129,7 +129,7 @@ def test_used_memory_is_without_reclaimable_cache(tmp_path: Path, file: str, sta
     assert cgroup.used_memory([tmp_path]) == 600
 
 
-@pytest.mark.parametrize(("version", "file", "unit"), [(1, "cpu.shares", 256), (2, "cpu.weight", 25)])
+@pytest.mark.parametrize(("version", "file", "unit"), [(1, "cpu.shares", 1024), (2, "cpu.weight", 100)])
 def test_the_server_and_its_agents_get_weights(tmp_path: Path, version: int, file: str, unit: int) -> None:
     tree(tmp_path, {f"roost-server/{file}": "", f"roost-agents/{file}": "", f"roost-agents/one/{file}": ""})
     groups = cgroup.CgroupControllers([CgroupController("cpu", version, tmp_path)], {})

@@ -39,7 +39,7 @@ def oom_score(pid: int | str) -> int:
 def weight_of(name: str) -> int:
     """Return the weight of a group as a multiple of the agents' together."""
     cpu = next(controller for controller in get_controllers().usable if controller.name == "cpu")
-    file, unit = {1: ("cpu.shares", 256), 2: ("cpu.weight", 25)}[cpu.version]
+    file, unit = {1: ("cpu.shares", 1024), 2: ("cpu.weight", 100)}[cpu.version]
     return int((cpu.base / name / file).read_text()) // unit
 
 
@@ -115,6 +115,19 @@ async def test_threads_return_to_the_servers_group_after_a_start(start: Start) -
     await start()
     own = Path("/proc/self/cgroup").read_text()
     assert {path.read_text() for path in Path("/proc/self/task").glob("*/cgroup")} == {own}
+
+
+@weights
+def test_the_next_server_joins_the_group_of_the_last_one_early(tmp_path: Path) -> None:
+    BwrapRuntime(tmp_path).take_priority()
+    recorded = tmp_path / "server-group"
+    group = get_controllers().server_group
+    assert recorded.read_text() == str(group)
+    recorded.write_text(str(tmp_path))
+    process_priority.join_recorded_group(tmp_path)
+    assert (tmp_path / "cgroup.procs").read_text() == str(os.getpid())
+    recorded.write_text("/missing")
+    process_priority.join_recorded_group(tmp_path)  # ignores a group that is gone
 
 
 @weights
