@@ -6,16 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from roost.core import cpu_load, process_priority
+from roost.core import cpu_load
 from roost.drivers.runtime.bwrap import cgroup
 from roost.drivers.runtime.bwrap.driver import BwrapRuntime
-from roost.drivers.runtime.bwrap.preference import PREFERRED_WEIGHT, PreferredContainers
 from roost.drivers.runtime.bwrap.record import read_stat
-from roost.drivers.runtime.bwrap.start import get_controllers, has_autogroup_only
+from roost.drivers.runtime.bwrap.start import has_autogroup_only
 from tests.drivers.runtime.bwrap.containers import AS_ROOT, RunningContainer, Start
-
-HAS_WEIGHTS = get_controllers().weights_problem is None
-weights = pytest.mark.skipif(not HAS_WEIGHTS, reason=str(get_controllers().weights_problem))
+from tests.drivers.runtime.bwrap.priorities import HAS_WEIGHTS, weight_of, weights
 
 
 def processes_of(container: RunningContainer) -> list[int]:
@@ -34,13 +31,6 @@ def parent(pid: int) -> int:
 
 def oom_score(pid: int | str) -> int:
     return int(Path(f"/proc/{pid}/oom_score_adj").read_text())
-
-
-def weight_of(name: str) -> int:
-    """Return the weight of a group as a multiple of the agents' together."""
-    cpu = next(controller for controller in get_controllers().usable if controller.name == "cpu")
-    file, unit = {1: ("cpu.shares", 1024), 2: ("cpu.weight", 100)}[cpu.version]
-    return int((cpu.base / name / file).read_text()) // unit
 
 
 @pytest.mark.container
@@ -117,56 +107,6 @@ async def test_threads_return_to_the_servers_group_after_a_start(start: Start) -
     assert {path.read_text() for path in Path("/proc/self/task").glob("*/cgroup")} == {own}
 
 
-@weights
-def test_the_next_server_joins_the_group_of_the_last_one_early(tmp_path: Path) -> None:
-    BwrapRuntime(tmp_path).take_priority()
-    recorded = tmp_path / "server-group"
-    group = get_controllers().server_group
-    assert recorded.read_text() == str(group)
-    recorded.write_text(str(tmp_path))
-    process_priority.join_recorded_group(tmp_path)
-    assert (tmp_path / "cgroup.procs").read_text() == str(os.getpid())
-    recorded.write_text("/missing")
-    process_priority.join_recorded_group(tmp_path)  # ignores a group that is gone
-
-
-@weights
-@pytest.mark.container
-async def test_a_container_is_preferred_while_requests_come(start: Start) -> None:
-    container: RunningContainer = await start()
-    name = container.runtime._starter.group_name("one")
-    assert weight_of(name) == 1
-    preferred = PreferredContainers(container.runtime._starter.group_name, seconds=0.05)
-    preferred.add("one")
-    preferred.add("one")
-    assert weight_of(name) == PREFERRED_WEIGHT
-    async with asyncio.timeout(10):
-        while weight_of(name) != 1:
-            await asyncio.sleep(0.01)
-    preferred.add("one")
-    assert weight_of(name) == PREFERRED_WEIGHT
-    preferred.discard("one")
-    container.runtime.take_priority()  # as the next server does after a crash
-    assert weight_of(name) == 1
-
-
-@weights
-@pytest.mark.container
-async def test_a_new_container_of_a_preferred_agent_is_preferred_again(start: Start) -> None:
-    container: RunningContainer = await start()
-    runtime = container.runtime
-    runtime.prefer("one")
-    await runtime.stop("one", grace=0)
-    await start()
-    assert weight_of(runtime._starter.group_name("one")) == 1
-    runtime.prefer("one")
-    assert weight_of(runtime._starter.group_name("one")) == PREFERRED_WEIGHT
-
-
-async def test_preferring_an_agent_without_a_container_does_nothing(tmp_path: Path) -> None:
-    BwrapRuntime(tmp_path).prefer("nobody")
-
-
 @pytest.mark.parametrize(("cpus", "is_pressed", "slots"), [(8, False, 8), (8, True, 4), (1, False, 1), (1, True, 1)])
 def test_starts_are_paced_by_processors_and_their_load(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cpus: int, is_pressed: bool, slots: int
@@ -184,12 +124,3 @@ async def test_the_probe_reports_priorities(tmp_path: Path) -> None:
     assert HAS_WEIGHTS or "Delegate=yes" in found["cpu-priority"].reason or AS_ROOT
     assert "the score 500" in found["memory-priority"].reason
     assert found["memory-priority"].enforced or "CAP_SYS_RESOURCE" in found["memory-priority"].reason
-
-
-def test_the_servers_own_priority_never_gets_worse() -> None:
-    child = os.fork()
-    if child == 0:
-        process_priority.raise_own_priority()
-        is_raised = os.getpriority(os.PRIO_PROCESS, 0) == -10
-        os._exit(0 if is_raised or not AS_ROOT else 1)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

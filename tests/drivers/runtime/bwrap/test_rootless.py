@@ -20,6 +20,7 @@ SUITES = (
     "test_isolation.py",
     "test_limits.py",
     "test_priority.py",
+    "test_preference.py",
     "test_egress.py",
     "test_probe.py",
     "test_driver.py",
