@@ -1,7 +1,7 @@
 """Run the benchmarks: `make bench` for all but the long one, git-large; `python -m bench NAME...` for some.
 
 Names: containers, agents, skills, templates, hub, api, records, scans, logs, events, edge, domains, tasks, snapshots,
-git, git-large, storage, uploads, gateway, payments, vectors, terminal, dashboard, cli.
+git, git-large, priority, storage, uploads, gateway, payments, vectors, terminal, dashboard, cli.
 """
 
 import sys
@@ -23,6 +23,7 @@ from bench import (
     hub,
     logs,
     payments,
+    priority,
     records,
     scans,
     skills,
@@ -53,6 +54,7 @@ _BENCHMARKS: Mapping[str, Callable[[Path], Sequence[Row]]] = {
     "snapshots": snapshots.run,
     "git": git_access.run,
     "git-large": git_access.run_large,
+    "priority": priority.run,
     "storage": storage.run,
     "uploads": uploads.run,
     "gateway": gateway.run,

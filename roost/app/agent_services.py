@@ -327,9 +327,10 @@ async def start_agent_services(agents: AgentServices, runtime: Runtime, stack: A
     """
     stack.push_async_callback(agents.hosts.stop)
     await agents.hosts.start()
-    capabilities = await runtime.probe()
-    if not capabilities.usable:
-        raise RuntimeFailed(f"No container can be started here: {capabilities.error}")
+    if not await runtime.list():  # one that runs proves the same, and a new one takes long on a busy machine
+        capabilities = await runtime.probe()
+        if not capabilities.usable:
+            raise RuntimeFailed(f"No container can be started here: {capabilities.error}")
     stack.push_async_callback(agents.routes.mirror.stop)
     await agents.routes.remove_closed()
     await agents.domains.close_warden_ports()

@@ -133,7 +133,7 @@ def build_lifecycle_services(
         *(db, operations, repository, gateway_tokens, runtimes, secrets, channel_validator, channels),
         *(snapshots, skills, routes),
     )
-    operations.handle(model.START, start.handle, retries=model.START_RETRIES)
+    operations.handle(model.START, start.handle, retries=model.START_RETRIES, slots=runtime.start_slots)
     operations.handle(model.UPDATE, update.handle)
     operations.handle(OPERATION_KIND, scripts.handle)
     operations.handle(model.DELETE, delete.handle, retries=10)

@@ -76,6 +76,7 @@ class RoostServer:
         Raises RuntimeFailed when no container can be started, BlobStoreFailed when the blob store does not work,
         TlsProxyFailed when Caddy does not start.
         """
+        self.drivers.runtime.take_priority()
         async with AsyncExitStack() as stack:
             stack.callback(self.core.close)
             for driver in (self.images, self.drivers.text_extractor, self.drivers.embedding_model):

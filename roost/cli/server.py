@@ -45,10 +45,14 @@ def start_server(
     ] = False,
 ) -> None:
     """Start the server. In a new data folder it also creates a first agent."""
-    from roost import app, config
-    from roost.cli.up import run_server
+    from roost import config
+    from roost.core.process_priority import join_recorded_group
 
     settings = config.load_settings(data=data, host=host, port=port, domain=domain, tls=tls)
+    join_recorded_group(settings.data)
+    from roost import app
+    from roost.cli.up import run_server
+
     run_server(settings, app.create_drivers(settings), first_agent=not no_first_agent, opens_browser=not no_browser)
 
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 READ_BYTES = 256 * 1024
 KILL_ATTEMPTS, KILL_PAUSE_SECONDS = 200, 0.01
+NICE_LEVELS = 9  # of programs below the warden, which requests wait for
 
 
 class ChildProcess:
@@ -80,8 +81,9 @@ class ChildProcess:
 class ProcessSpawner:
     """Starts processes, and reaps them and the orphans of the container; `reap` handles SIGCHLD."""
 
-    def __init__(self, env: Mapping[str, str]) -> None:
+    def __init__(self, env: Mapping[str, str], *, lowers_sessions: bool = False) -> None:
         self._env = dict(env)
+        self._lowers_sessions = lowers_sessions
         self._children: dict[int, ChildProcess] = {}
         self._thread = WorkerThreads(1)
         self._is_guarded = False
@@ -124,7 +126,7 @@ class ProcessSpawner:
         self, argv: list[str], env: Mapping[str, str], folder: int, actions: Sequence[FileAction], ours: list[int]
     ) -> ChildProcess:
         if not self._is_guarded:
-            self._thread.call(deny_mark_changes)
+            self._thread.call(_prepare_thread)
             self._is_guarded = True
         self._mark -= 1
         try:
@@ -132,10 +134,27 @@ class ProcessSpawner:
             pid = self._thread.call(_spawn_process, argv, {**self._env, **env}, folder, actions)
         finally:
             resource.setrlimit(resource.RLIMIT_RTTIME, (self._hard_limit, self._hard_limit))
+        if self._lowers_sessions:
+            _lower_session(pid)
         for fd in ours:
             os.set_blocking(fd, False)
         child = self._children[pid] = ChildProcess(pid, self._mark, ours)
         return child
+
+
+def _prepare_thread() -> None:
+    """Prepare the thread that starts programs: they inherit its filter and its nice value, which is its own."""
+    deny_mark_changes()
+    os.nice(NICE_LEVELS)
+
+
+def _lower_session(pid: int) -> None:
+    """Lower the session of a process among all sessions of the machine (sched(7), autogroup).
+
+    The kernel allows ten changes a second to all users together; a session that misses its turn keeps its place.
+    """
+    with suppress(OSError), open(f"/proc/{pid}/autogroup", "wb", buffering=0) as file:  # noqa: PTH123 - as above
+        file.write(b"19")
 
 
 def _spawn_process(argv: list[str], env: Mapping[str, str], folder: int, actions: Sequence[FileAction]) -> int:

@@ -62,7 +62,7 @@ class WardenService:
     def __init__(self, config: Json) -> None:
         self._config, self._started = config, time.monotonic()
         self._roots: dict[str, str] = {"workspace": config["workspace"], "home": config["home"]}
-        self._spawner = ProcessSpawner(config.get("env") or {})
+        self._spawner = ProcessSpawner(config.get("env") or {}, lowers_sessions=bool(config.get("lowers_sessions")))
         self._logs = ProcessLogs(config["home"])
         self._supervised: dict[str, SupervisedProcess] = {}
         self._trees: TreeOperations | None = None

@@ -52,11 +52,15 @@ through `guard`. It is cancelled when the lease is lost and when the server stop
 
 @dataclass(frozen=True)
 class HandlerSpec:
-    """Handler of one kind of operation, with its number of retries; `limits` is None for ordered operations."""
+    """Handler of one kind of operation, with its number of retries.
+
+    limits: None for ordered operations. slots: how many ordered ones may run at once now; None for the worker's limit.
+    """
 
     handler: Handler
     retries: int
     limits: OperationLimits | None = None
+    slots: Callable[[], int] | None = None
 
     async def run(self, claim: ClaimedOperation) -> JSON | Settlement:
         result = await self.handler(claim)

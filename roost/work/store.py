@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from sqlalchemy import Connection
 
 from roost.core import clock, ids
-from roost.core.actor import current_actor
+from roost.core.actor import SERVER, current_actor
 from roost.core.db import ActorText, JsonText, UtcTime, metadata, publish_on_commit, read_one, read_record
 from roost.core.problem import ProblemKind
 from roost.work.changes import record_operation
@@ -143,8 +143,11 @@ def claim_operations(
     until: datetime,
     limit: int,
     exclude: Collection[str] = (),
+    requested_first: bool = False,
 ) -> Sequence[Operation]:
     """Claim up to `limit` due ordered operations, oldest first; `exclude` has the ids that the caller already runs.
+
+    requested_first: whether those that the server asked for by itself come last.
 
     An operation is due if it is pending, or its lease expired, and its subject has no older unfinished operation.
     Operations of another host are never claimed, not even after their lease.
@@ -169,7 +172,7 @@ def claim_operations(
             is_ours,
             ~sa.exists().where(is_older),
         )
-        .order_by(_o.number)
+        .order_by(*([_o.actor == SERVER] if requested_first else []), _o.number)
         .limit(limit)
     )
     return _begin_attempts(connection, due, owner, until)

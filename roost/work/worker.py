@@ -73,8 +73,18 @@ class OperationWorker:
         self._unsubscribe: Callable[[], None] | None = None
         self._waits_end = float("inf")
 
-    def handle(self, kind: str, handler: Handler, *, retries: int = 0, limits: OperationLimits | None = None) -> None:
+    def handle(
+        self,
+        kind: str,
+        handler: Handler,
+        *,
+        retries: int = 0,
+        limits: OperationLimits | None = None,
+        slots: Callable[[], int] | None = None,
+    ) -> None:
         """Register the handler of a kind, whose operations are ordered, or unordered within `limits`.
+
+        Ordered ones with `slots` run at most so many at once, those that someone asked for before the server's own.
 
         An attempt that ends in a Problem fails the operation; one that ends in an unexpected exception or in a
         Problem of kind `unavailable` is retried up to `retries` times, with growing delays. A handler with its own
@@ -82,7 +92,7 @@ class OperationWorker:
         """
         if kind in self._handlers:
             raise ValueError(f"{kind} already has a handler")
-        self._handlers[kind] = HandlerSpec(handler, retries, limits)
+        self._handlers[kind] = HandlerSpec(handler, retries, limits, slots)
         if limits is not None:
             self._claim_tasks[kind] = PeriodicTask(
                 f"operations claim {kind}", partial(self._claim_unordered, kind, limits), _POLL_SECONDS
@@ -143,11 +153,17 @@ class OperationWorker:
                     await event.wait()
 
     async def _claim_ordered(self) -> None:
-        kinds = [kind for kind in self._handlers if self._claim_task_key(kind) is _ORDERED]
-        running_ids = [run.claim.id for run in self._running.values() if run.claim.kind in kinds]
-        limit = self._limit - len(running_ids)
-        if limit > 0:
-            await self._claim(partial(store.claim_operations, kinds=kinds, limit=limit, exclude=running_ids))
+        ordered = {kind: spec.slots for kind, spec in self._handlers.items() if spec.limits is None}
+        await self._claim_kinds([kind for kind, slots in ordered.items() if slots is None], self._limit)
+        for kind, slots in ordered.items():
+            if slots is not None:
+                await self._claim_kinds([kind], slots(), requested_first=True)
+
+    async def _claim_kinds(self, kinds: Sequence[str], limit: int, *, requested_first: bool = False) -> None:
+        exclude = [run.claim.id for run in self._running.values() if run.claim.kind in kinds]
+        if (free := limit - len(exclude)) > 0:
+            claim = partial(store.claim_operations, kinds=kinds, limit=free, exclude=exclude)
+            await self._claim(partial(claim, requested_first=requested_first))
 
     async def _claim_unordered(self, kind: str, limits: OperationLimits) -> None:
         running = [run.claim for run in self._running.values() if run.claim.kind == kind]

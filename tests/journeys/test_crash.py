@@ -2,10 +2,12 @@
 
 import contextlib
 import json
+import os
 import random
+import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import httpx2 as httpx
@@ -31,6 +33,29 @@ def test_killed_while_an_agent_streams_an_answer(tmp_path: Path, engine: str) ->
         assert "stand-in" in until(lambda: server.roost("chat", agent["agentId"], "Still there?").stdout)
 
 
+def test_a_start_is_ready_while_no_container_gets_processor_time(tmp_path: Path) -> None:
+    with up(tmp_path / "data", "--no-first-agent") as server:
+        agents = [server.create(name, "hermes") for name in ("a", "b")]
+        wardens = server.warden_pids()
+        gateways = [_detail(server, agent)["processId"] for agent in agents]
+        server.kill()
+        frozen = [pid for warden in wardens.values() for pid in _descendants(warden)]
+        assert len(frozen) >= 4
+        for pid in frozen:
+            os.kill(pid, signal.SIGSTOP)
+        try:
+            server.start()
+            with server.client() as client:
+                assert client.get("/readyz").status_code == 200
+            assert {agent["status"] for agent in server.agents()} == {"running"}
+        finally:
+            for pid in frozen:
+                os.kill(pid, signal.SIGCONT)
+        assert server.warden_pids() == wardens
+        assert [_detail(server, agent)["processId"] for agent in agents] == gateways
+        assert "stand-in" in server.roost("chat", agents[0]["agentId"], "Still there?").stdout
+
+
 def test_killed_at_any_point_of_a_create(tmp_path: Path) -> None:
     moments = random.Random(7)
     with up(tmp_path / "data", "--no-first-agent") as server:
@@ -50,6 +75,21 @@ def test_killed_at_any_point_of_a_create(tmp_path: Path) -> None:
         wardens = _wardens_in_process_table()
         (mark,) = {mark for agent, mark in wardens if agent in ids}
         assert sorted(agent for agent, theirs in wardens if theirs == mark) == sorted(ids)
+
+
+def _descendants(root: int) -> list[int]:
+    """Return a process and all below it."""
+    found, parents = {root}, dict(_parents())
+    while children := {pid for pid, parent in parents.items() if parent in found} - found:
+        found |= children
+    return sorted(found)
+
+
+def _parents() -> Iterator[tuple[int, int]]:
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdecimal():
+            with contextlib.suppress(OSError):  # it has ended
+                yield int(entry.name), int((entry / "stat").read_text().rpartition(")")[2].split()[1])
 
 
 def _stream_until(server, agent: dict, *, pieces: int, then: Callable[[], None]) -> None:

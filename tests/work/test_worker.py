@@ -89,6 +89,31 @@ async def test_concurrent_operations_have_a_limit(start: Start, add: Add) -> Non
     assert (await loop.wait(last.id, LONG)).state is OperationState.DONE
 
 
+async def test_slots_bound_a_kind_and_requests_come_before_the_servers_own(
+    start: Start, add: Add, database: Database
+) -> None:
+    blocking, free = BlockingHandler(), 1
+    own = [await add(subject=str(number)) for number in range(3)]
+    with acting_as(Actor(ActorKind.KEY, "t", "k", "ada")):
+        hers = await add(subject="hers")
+    loop = OperationWorker(database, owner="a", limit=3)
+    loop.handle("k", blocking, slots=lambda: free)
+    loop.handle("other", echo)
+    await loop.start()
+    try:
+        await until(lambda: [claim.id for claim in blocking.entered] == [hers.id])
+        other = await add("other", subject="x")
+        assert (await loop.wait(other.id, LONG)).state is OperationState.DONE
+        assert len(blocking.entered) == 1
+        free = 3
+        await add("other", subject="y")  # wakes it
+        await until(lambda: [claim.id for claim in blocking.entered] == [hers.id, own[0].id, own[1].id])
+        blocking.go.set()
+        assert (await loop.wait(own[2].id, LONG)).state is OperationState.DONE
+    finally:
+        await loop.stop(grace=0)
+
+
 async def test_two_loops_share_the_work_and_do_each_operation_once(start: Start, add: Add) -> None:
     done: list[str] = []
 

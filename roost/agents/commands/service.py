@@ -88,7 +88,7 @@ class CommandService:
         if not command.strip() or "\0" in command or len(command) > model.COMMAND_LIMIT or cwd == "":
             raise InvalidCommand
         await self._agents.get_here(agent_id)
-        self._agents.last_uses.record(agent_id)
+        self._runtimes.record_use(agent_id)
         env = {name: value.reveal() for name, value in (await self._load_environment(agent_id)).items()}
         limit = min(seconds or model.EXEC_TIMEOUT, model.EXEC_TIMEOUT_LIMIT)
         return {"argv": ["/bin/sh", "-c", command], "cwd": cwd, "env": env, "timeout": limit}

@@ -1,8 +1,10 @@
 """Reconcile the stored agents of this host with its running containers, at the server's start and every few seconds.
 
 The start adopts containers that outlived the last server, starts agents without one, removes the remains of deleted
-agents, and stops containers of no agent (their files stay). Later runs look for lost containers, for gateways that keep
-crashing, and for agents that got what they waited for. A clean stop of the server stops all containers, and the next
+agents, and stops containers of no agent (their files stay). It asks no container for anything, because those of a busy
+machine answer late: what the last server recorded is true until a later run finds otherwise. Later runs look into
+adopted containers once, for lost containers, for gateways that keep crashing, and for agents that got what they waited
+for. A clean stop of the server stops all containers, and the next
 start brings them back; or it keeps them, and the next start adopts them. A failure of one agent never affects others.
 """
 
@@ -25,6 +27,7 @@ from roost.core.db import Database
 from roost.core.periodic import PeriodicTask
 from roost.core.problem import Problem
 from roost.drivers.runtime.contract import Runtime
+from roost.drivers.runtime.warden_client import ProcessStatus
 
 _log = log.get_logger("reconcile")
 _STARTS = (model.START, RESTORE)
@@ -60,11 +63,12 @@ class AgentReconciler:
         self._interval = interval
         self._watch = PeriodicTask("reconcile", self._check_all, interval)
         self._slots = asyncio.Semaphore(_CONCURRENCY)
+        self._unverified: set[str] = set()
         self.keeps_containers = False
         """Whether `stop` leaves the containers to the next server."""
 
     async def start(self) -> None:
-        """Adopt or start every agent of this host; then begin the periodic checks."""
+        """Adopt or start every agent of this host; then begin the periodic checks, the first one at once."""
         # A SQLite database has a single server. On PostgreSQL an agent belongs to the server that has its files.
         await self._host_agents.adopt_unassigned(None if self._db.is_sqlite else await self._runtime.list_stored())
         containers = {container.agent_id for container in await self._runtime.list()}
@@ -73,13 +77,14 @@ class AgentReconciler:
             _log.warning("container.orphan_stopped", agent=orphan)
             await self._runtime.stop(orphan)
         present = [agent for agent in agents if agent.id in containers and not agent.deleted]
-        answers = await asyncio.gather(*map(self._reconnect, present))
-        connected = {agent.id for agent, answered in zip(present, answers, strict=True) if answered}
+        opened = await asyncio.gather(*map(self._open_relays, present))
+        adopted = {agent.id for agent, is_open in zip(present, opened, strict=True) if is_open}
         # One transaction, because each waits for the disk.
-        await self._db.write(lambda connection: self._adopt_or_start(connection, agents, connected))
-        for agent_id in connected:
+        await self._db.write(lambda connection: self._start_others(connection, agents, adopted))
+        for agent_id in adopted:
             _log.info("agent.adopted", agent=agent_id)
-        self._watch.start(delay=self._interval)
+        self._unverified = adopted
+        self._watch.start()
 
     def wake(self) -> None:
         """Check soon, without the pause."""
@@ -98,22 +103,19 @@ class AgentReconciler:
             lambda connection: self._host_agents.set_states(connection, stopped, AgentState.NOT_RUNNING)
         )
 
-    def _adopt_or_start(self, connection: Connection, agents: Sequence[Agent], connected: set[str]) -> None:
-        others = [agent for agent in agents if agent.id not in connected]
+    def _start_others(self, connection: Connection, agents: Sequence[Agent], adopted: set[str]) -> None:
+        others = [agent for agent in agents if agent.id not in adopted]
         self._enqueue(connection, model.DELETE, [agent for agent in others if agent.deleted])
         self._enqueue(connection, model.START, [agent for agent in others if not agent.deleted])
-        idle = connected - work.list_busy_subjects(connection, connected, (*_STARTS, model.UPDATE, model.DELETE))
-        self._host_agents.set_states(connection, idle, AgentState.RUNNING)
 
-    async def _reconnect(self, agent: Agent) -> bool:
-        """Open the relays again, which the last server took with it; return whether the gateway answers."""
-        async with self._slots:
-            try:
-                await self._relays.open(agent.id)
-            except (Problem, OSError) as error:
-                _log.warning("relay.open_failed", agent=agent.id, reason=str(error))
-                return False
-            return await self._starter.is_up(agent)
+    async def _open_relays(self, agent: Agent) -> bool:
+        """Open the relays again, which the last server took with it; return whether that succeeded."""
+        try:
+            await self._relays.open(agent.id)
+        except (Problem, OSError) as error:
+            _log.warning("relay.open_failed", agent=agent.id, reason=str(error))
+            return False
+        return True
 
     async def _shut_down(self, agent_id: str) -> bool:
         """Stop a container and return whether it has ended."""
@@ -130,7 +132,7 @@ class AgentReconciler:
         agents = [
             agent
             for agent in await self._host_agents.list()
-            if not agent.deleted and agent.state is not AgentState.STARTING
+            if not agent.deleted and (agent.state is not AgentState.STARTING or agent.id in self._unverified)
         ]
         # Listed after the agents: the container of a running agent is missing only if it is gone.
         containers = {container.agent_id for container in await self._runtime.list()}
@@ -154,12 +156,35 @@ class AgentReconciler:
             try:
                 process = (await self._runtimes.get_warden(agent.id).processes()).get(GATEWAY_PROCESS)
             except Problem:
+                return  # it may be too busy to answer
+            if agent.id in self._unverified:
+                await self._verify(agent, process)
                 return
             crashing = process is not None and process.restarts >= _CRASH_LIMIT and process.state != "running"
             if agent.state is AgentState.RUNNING and crashing:
                 await self._set_state(agent, AgentState.FAILED, "The gateway keeps crashing; see its logs")
             elif agent.state is not AgentState.RUNNING and not crashing and await self._starter.is_up(agent):
                 await self._set_state(agent, AgentState.RUNNING)
+
+    async def _verify(self, agent: Agent, process: ProcessStatus | None) -> None:
+        """Start the gateway of an adopted container unless it runs; one that was not recorded as running must answer.
+
+        Operations that the last server left unfinished decide by themselves.
+        """
+        is_running = process is not None and process.state != "exited"
+        if agent.state is not AgentState.RUNNING:
+            is_running = is_running and await self._starter.is_up(agent)
+
+        def settle(connection: Connection) -> None:
+            if work.list_busy_subjects(connection, [agent.id], (*_STARTS, model.UPDATE, model.DELETE)):
+                return
+            if not is_running:
+                self._enqueue(connection, model.START, [agent])
+            elif agent.state is not AgentState.RUNNING:
+                self._host_agents.set_states(connection, [agent.id], AgentState.RUNNING)
+
+        await self._db.write(settle)
+        self._unverified.discard(agent.id)
 
     def _enqueue(self, connection: Connection, kind: str, agents: Sequence[Agent]) -> None:
         """Enqueue a start or delete of each agent that waits for none."""

@@ -105,6 +105,7 @@ class StartWorkflow:
     async def start_agent(self, agent: Agent, *, new_container: bool) -> None:
         """Start the container and the gateway from any state; return when the gateway answers."""
         await self.start_container(agent, new_container=new_container)
+        self._runtime.prefer(agent.id)
         await self._pushes.try_finish(agent.id)
         await self._skills.try_deliver(agent, self._runtimes.get_warden(agent.id))
         await self._starter.start(agent)

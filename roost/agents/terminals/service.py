@@ -30,7 +30,7 @@ class TerminalService:
         self._agents = agents
         self._runtimes = runtimes
         self._load_variables = load_variables
-        self.record_use = agents.last_uses.record
+        self.record_use = runtimes.record_use
 
     @asynccontextmanager
     async def connect(self, agent_id: str, request: TerminalRequest) -> AsyncGenerator[AttachedTerminal, None]:

@@ -155,6 +155,18 @@ class Runtime(ABC):
     disk: DiskMeter
 
     @abstractmethod
+    def take_priority(self) -> None:
+        """Give this process priority over its containers, as far as its rights go; once, at the server's start."""
+
+    @abstractmethod
+    def prefer(self, agent_id: str) -> None:
+        """Put the agent's container before others for some seconds, because a request waits for it. Never raises."""
+
+    @abstractmethod
+    def start_slots(self) -> int:
+        """Return how many containers may start at once now without slowing each other down; at least one."""
+
+    @abstractmethod
     async def probe(self) -> Capabilities:
         """Start and remove a real container within 10 s, and report what was enforced. Never raises."""
 

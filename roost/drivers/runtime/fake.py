@@ -59,6 +59,17 @@ class FakeRuntime(Runtime):
         self._folder = folder.absolute()
         self.disk = HostDiskMeter(self._folder)
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self.slots = 16
+        self.preferred: list[str] = []
+
+    def take_priority(self) -> None:
+        pass
+
+    def prefer(self, agent_id: str) -> None:
+        self.preferred.append(agent_id)
+
+    def start_slots(self) -> int:
+        return self.slots
 
     async def probe(self) -> Capabilities:
         agent_id = f"probe-{ids.new_host_label()}"

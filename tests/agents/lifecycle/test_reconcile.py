@@ -46,6 +46,43 @@ async def test_a_container_whose_server_crashed_is_adopted_unchanged(database: D
         assert second.relays.open_now == {agent.id for agent in agents}
 
 
+async def test_containers_without_processor_time_are_adopted(database: Database, folder: Path) -> None:
+    async with open_lifecycle_env(database, folder, reconcile=True) as first:
+        agents = [await first.create(name) for name in ("one", "two")]
+        containers = await first.containers()
+    frozen = [pid for pid in containers.values() if pid]
+    for pid in frozen:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        async with asyncio.timeout(5), open_lifecycle_env(database, folder, reconcile=True) as second:
+            assert {await state(second, agent) for agent in agents} == {AgentState.RUNNING}
+            assert second.relays.open_now == {agent.id for agent in agents}
+            starts = work.list_busy_subjects
+            assert not database.run(lambda c: starts(c, [agent.id for agent in agents], [model.START]))
+            for pid in frozen:
+                os.kill(pid, signal.SIGCONT)
+            assert await second.containers() == containers
+    finally:
+        for pid in frozen:
+            os.kill(pid, signal.SIGCONT)
+
+
+async def test_starts_are_paced_by_the_runtime_and_preferred(database: Database, folder: Path) -> None:
+    async with open_lifecycle_env(database, folder) as env:
+        assert isinstance(env.runtime, FakeRuntime)
+        env.runtime.slots, env.engine.let = 1, False
+        creating = [asyncio.create_task(env.create(name)) for name in ("one", "two", "three")]
+
+        async def begun() -> bool:
+            return len(await env.host_agents.list()) == 3 and bool(await env.containers())
+
+        await until(begun)
+        assert len(await env.containers()) == 1
+        env.engine.let = True
+        agents = await asyncio.gather(*creating)
+        assert set(env.runtime.preferred) >= {agent.id for agent in agents}
+
+
 async def test_an_agent_that_lost_its_container_is_started(database: Database, folder: Path) -> None:
     async with open_lifecycle_env(database, folder, reconcile=True) as first:
         agent = await first.create()
@@ -75,8 +112,8 @@ async def test_an_agent_whose_gateway_died_keeps_its_container(database: Databas
         containers = await first.containers()
         await first.warden(agent.id).stop("gateway")
     async with open_lifecycle_env(database, folder, reconcile=True) as second:
+        await until(lambda: second.services.starter.is_up(agent))
         await reaches(second, agent, AgentState.RUNNING)
-        assert await second.services.starter.is_up(agent)
         assert await second.containers() == containers
 
 
@@ -292,7 +329,7 @@ async def test_an_agent_that_runs_in_spite_of_its_state_is_found(
         await reaches(env, agent, AgentState.RUNNING)
     await database.write(lambda c: env.agents.set_state(c, agent.id, wrong))
     async with open_lifecycle_env(database, folder, reconcile=True, every=60) as second:
-        assert await state(second, agent) is AgentState.RUNNING
+        await reaches(second, agent, AgentState.RUNNING)
 
 
 async def test_a_container_that_does_not_stop_does_not_keep_others_running(database: Database, folder: Path) -> None:

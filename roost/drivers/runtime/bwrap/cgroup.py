@@ -1,11 +1,16 @@
-"""Limits of memory, processes and processor time by control groups.
+"""Limits of memory, processes and processor time by control groups, and the server's priority over its agents.
 
 Each controller is found separately: a machine may have one in version 1, another in version 2, and a third not at all
 or not writable for us. Groups are created below the server's own, so that limits of the server apply to its containers
 too. A controller is usable if creating a group with it succeeded.
+
+    <the server's group>/roost-server                weight 20: the server and Caddy
+    <the server's group>/roost-sandbox-...           weight 5: a program that a request waits for
+    <the server's group>/roost-agents/roost-...      weight 1 for all agents and background work together
 """
 
 import asyncio
+import math
 import os
 from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -16,6 +21,9 @@ from roost.drivers.runtime.bwrap import advice
 from roost.drivers.runtime.contract import ContainerLimits
 
 CONTROLLERS = ("memory", "pids", "cpu")
+AGENTS = "roost-agents"
+SERVER_WEIGHT, SANDBOX_WEIGHT = 20, 5
+"""How many times as much processor time as all agents together the server and each sandbox get when all want it."""
 _PERIOD = 100_000  # microseconds, the kernel's default
 _LEAF = "roost-server"
 _TEST_GROUP = "roost-trial"
@@ -35,6 +43,8 @@ _LIMIT_FILES: Mapping[tuple[str, int], Callable[[ContainerLimits], _Values]] = {
     ("cpu", 2): lambda at: (("cpu.max", f"{int(at.cpus * _PERIOD)} {_PERIOD}"),),
 }
 _SWAP_FILES = {"memory.memsw.limit_in_bytes", "memory.swap.max"}  # missing in kernels without swap accounting
+_WEIGHT_FILES: Mapping[int, Mapping[str, int]] = {1: {"cpu.shares": 1024}, 2: {"cpu.weight": 100, "io.weight": 100}}
+"""Files of a group's weight by version, with the kernel's default. `io.weight` has an effect with some schedulers."""
 
 
 @dataclass(frozen=True)
@@ -52,19 +62,71 @@ class CgroupControllers:
     def __init__(self, usable: Sequence[CgroupController], unavailable: Mapping[str, str]) -> None:
         self.usable = usable
         self.unavailable = unavailable
+        self.weights_problem: str | None = unavailable.get("cpu", "not set up yet")
+        """Why the server has no priority by weights, None if it has."""
+        self.server_group: Path | None = None
+        self._cpu = next((controller for controller in usable if controller.name == "cpu"), None)
+
+    def enter_server_group(self) -> None:
+        """Move this process to a group that has priority over the group of the agents."""
+        if self._cpu is None:
+            return
+        leaf = self._cpu.base / _LEAF
+        try:
+            leaf.mkdir(exist_ok=True)
+            (leaf / "cgroup.procs").write_text(str(os.getpid()))
+            self.server_group = leaf
+            self.set_weight(_LEAF, SERVER_WEIGHT)
+            self._create_folders(AGENTS)
+            self.set_weight(AGENTS, 1)
+            self.weights_problem = None
+        except OSError as error:
+            self.weights_problem = f"cgroup v{self._cpu.version} {leaf}: {error.strerror}"
+
+    def set_weight(self, name: str, factor: int) -> None:
+        """Set the weight of a group among its siblings, as a multiple of that of all agents. Raises OSError."""
+        if self._cpu is None:
+            return
+        for file, unit in _WEIGHT_FILES[self._cpu.version].items():
+            path = self._cpu.base / name / file
+            if path.exists():
+                path.write_text(str(unit * factor))
+
+    def cpu_quota(self) -> float:
+        """Return how many processors the server's group may use, infinity without a limit."""
+        if self._cpu is None:
+            return math.inf
+        if self._cpu.version == 2:
+            quota, period = (*_read_words(self._cpu.base / "cpu.max"), "max", "max")[:2]
+        else:
+            files = ("cpu.cfs_quota_us", "cpu.cfs_period_us")
+            quota, period = (" ".join(_read_words(self._cpu.base / file)) for file in files)
+        return int(quota) / int(period) if quota.isdecimal() and period.isdecimal() else math.inf
 
     def group_paths(self, name: str) -> list[Path]:
         """Return the folders of a group, one for each hierarchy."""
         return list(dict.fromkeys(controller.base / name for controller in self.usable))
 
-    def create(self, name: str, limits: ContainerLimits) -> list[Path]:
+    def create(self, name: str, limits: ContainerLimits, weight: int = 1) -> list[Path]:
         """Create a group with these limits in each hierarchy, and return its folders. Raises OSError."""
+        parent, _, _ = name.rpartition("/")
+        if parent:
+            self._create_folders(parent)
         groups = self.group_paths(name)
         for group in groups:
             group.mkdir(exist_ok=True)
         for controller in self.usable:
             _write_limits(controller.base / name, controller, limits)
+        self.set_weight(name, weight)
         return groups
+
+    def _create_folders(self, parent: str) -> None:
+        """Create a group that has others below it, to which all our controllers apply."""
+        for controller in self.usable:
+            group = controller.base / parent
+            group.mkdir(exist_ok=True)
+            if controller.version == 2:
+                _enable(group, controller.name)
 
     @contextmanager
     def spawn_inside(self, name: str) -> Generator[None]:
@@ -73,13 +135,14 @@ class CgroupControllers:
         Moving the own thread there takes no time; moving another process waits for all processors (6 to 12 ms).
         """
         bases = {controller.base for controller in self.usable if controller.version == 1}
+        homes = {base: self.server_group if self.server_group == base / _LEAF else base for base in bases}
         try:
             for base in bases:
                 (base / name / "tasks").write_text("0")
             yield
         finally:
-            for base in bases:
-                (base / "tasks").write_text("0")
+            for home in homes.values():
+                (home / "tasks").write_text("0")
 
     def move_processes(self, name: str, pids: Sequence[int]) -> None:
         """Move processes into the group of version 2, to which `spawn_inside` does not apply. Blocking."""
@@ -92,7 +155,8 @@ def find_controllers(mounts: str | None = None, membership: str | None = None) -
     """Find the controllers and test each.
 
     May move the processes of our own version 2 group into a child of it, because a group with processes cannot delegate
-    its controllers. The arguments replace `/proc/self/{mountinfo,cgroup}` in tests.
+    its controllers; in version 1, moves this process into such a child. The arguments replace
+    `/proc/self/{mountinfo,cgroup}` in tests.
     """
     found = locate_controllers(
         mounts if mounts is not None else Path("/proc/self/mountinfo").read_text(),
@@ -112,7 +176,9 @@ def find_controllers(mounts: str | None = None, membership: str | None = None) -
             unavailable[name] = (
                 f"cgroup v{controller.version} {controller.base}: {error.strerror}; {advice.control_group_advice()}"
             )
-    return CgroupControllers(usable, unavailable)
+    groups = CgroupControllers(usable, unavailable)
+    groups.enter_server_group()
+    return groups
 
 
 def locate_controllers(mounts: str, membership: str) -> dict[str, CgroupController]:
@@ -127,9 +193,8 @@ def locate_controllers(mounts: str, membership: str) -> dict[str, CgroupControll
         elif kind == "cgroup":
             for names, path in own.items():
                 if names and set(names.split(",")) <= set(options.split(",")):
-                    found |= {
-                        name: CgroupController(name, 1, _host_path(point, root, path)) for name in names.split(",")
-                    }
+                    base = _without_leaf(_host_path(point, root, path))
+                    found |= {name: CgroupController(name, 1, base) for name in names.split(",")}
     return {name: found[name] for name in CONTROLLERS if name in found}
 
 
@@ -188,8 +253,7 @@ def _test_controller(controller: CgroupController) -> None:
 
 def _delegate(controller: CgroupController) -> None:
     """Enable the controller for the groups below `base`."""
-    switch = controller.base / "cgroup.subtree_control"
-    if controller.name in _read_words(switch):
+    if controller.name in _read_words(controller.base / "cgroup.subtree_control"):
         return
     if (controller.base / "cgroup.type").exists():  # the root group has no type and may have processes
         leaf = controller.base / _LEAF
@@ -201,7 +265,15 @@ def _delegate(controller: CgroupController) -> None:
             for pid in pids:
                 with suppress(ProcessLookupError):
                     (leaf / "cgroup.procs").write_text(pid)
-    switch.write_text(f"+{controller.name}")
+    _enable(controller.base, controller.name)
+    with suppress(OSError):  # only for its weights
+        _enable(controller.base, "io")
+
+
+def _enable(group: Path, controller: str) -> None:
+    switch = group / "cgroup.subtree_control"
+    if controller not in _read_words(switch):
+        switch.write_text(f"+{controller}")
 
 
 def _write_limits(group: Path, controller: CgroupController, limits: ContainerLimits) -> None:

@@ -12,14 +12,15 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from weakref import WeakValueDictionary
 
-from roost.core import log, unix_socket
+from roost.core import cpu_load, log, process_priority, unix_socket
 from roost.core.unix_socket import Stream, StreamHandler
 from roost.drivers.runtime.bwrap import cgroup, launch, record
 from roost.drivers.runtime.bwrap.agent_paths import AgentPaths
 from roost.drivers.runtime.bwrap.disk_meter import HostDiskMeter
+from roost.drivers.runtime.bwrap.preference import PreferredContainers
 from roost.drivers.runtime.bwrap.probe import probe_runtime
 from roost.drivers.runtime.bwrap.record import ContainerRecord
-from roost.drivers.runtime.bwrap.start import ContainerStarter, EngineFolders, no_engine_folders
+from roost.drivers.runtime.bwrap.start import ContainerStarter, EngineFolders, get_controllers, no_engine_folders
 from roost.drivers.runtime.bwrap.tools import SYSTEM_PYTHON
 from roost.drivers.runtime.contract import (
     Capabilities,
@@ -63,6 +64,20 @@ class BwrapRuntime(Runtime):
         self._starter = ContainerStarter(self._paths, self.connect, engine_folders, bwrap, system_python)
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._starting: set[str] = set()
+        self._preferred = PreferredContainers(self._starter.group_name)
+
+    def take_priority(self) -> None:
+        process_priority.raise_own_priority()
+        process_priority.record_own_group(get_controllers().server_group, self._paths.folder)
+        for agent_id in self._paths.list_agents():  # preferred ones of a killed server
+            get_controllers().set_weight(self._starter.group_name(agent_id), 1)
+
+    def prefer(self, agent_id: str) -> None:
+        self._preferred.add(agent_id)
+
+    def start_slots(self) -> int:
+        cpus = min(cpu_load.count_cpus(), get_controllers().cpu_quota())
+        return max(1, int(cpus / 2 if cpu_load.is_cpu_pressed() else cpus))
 
     async def probe(self) -> Capabilities:
         return await probe_runtime(self, self._starter)
@@ -143,6 +158,7 @@ class BwrapRuntime(Runtime):
             raise
 
     async def _stop(self, agent_id: str, grace: float) -> None:
+        self._preferred.discard(agent_id)
         present = self._load_record(agent_id)
         if present and present.is_alive():
             if grace > 0:

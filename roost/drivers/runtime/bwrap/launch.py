@@ -123,7 +123,8 @@ def set_limits(pid: int, limits: ContainerLimits) -> None:
 def _rlimits(limits: ContainerLimits) -> dict[str, int]:
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     open_files = limits.open_files if hard == resource.RLIM_INFINITY else min(limits.open_files, hard)
-    return {"core": 0, "fsize": limits.file_bytes, "nofile": open_files, "nproc": limits.pids}
+    files = {"core": 0, "fsize": limits.file_bytes, "nofile": open_files}
+    return {**files, "nproc": limits.pids, "nice": 0, "rtprio": 0}  # no program may raise its priority
 
 
 def _user_prefix(uid: int, limits: ContainerLimits) -> Sequence[str]:

@@ -48,7 +48,10 @@ _NAMESPACES = ("user", "ipc", "pid", "net", "uts")
 
 @dataclass(frozen=True)
 class HostLayout:
-    """Paths of the host that the agent's uid can reach; `python` is a path in the container."""
+    """Paths of the host that the agent's uid can reach; `python` is a path in the container.
+
+    lowers_sessions: whether the warden lowers each session that it starts.
+    """
 
     bwrap: Path
     warden: Path
@@ -58,6 +61,7 @@ class HostLayout:
     sockets: Path
     folders: Mapping[str, Path] = field(default_factory=dict[str, Path])
     system_mounts: Sequence[str] = ()
+    lowers_sessions: bool = False
 
 
 @dataclass(frozen=True)
@@ -76,7 +80,7 @@ def bwrap_arguments(spec: ContainerSpec, layout: HostLayout, fds: InheritedDescr
     mounts = [*layout.system_mounts, *_etc(), *_own_folders(spec), *_shared(layout)]
     return [
         *_isolation(layout.bwrap, mounts, ("/dev", "/"), fds), "--chdir", WORKSPACE,
-        "--", str(layout.python), "-S", "-E", "-I", f"{WARDEN}/warden.py", json.dumps(_config(spec, fds, mark)),
+        "--", str(layout.python), "-S", "-E", "-I", f"{WARDEN}/warden.py", json.dumps(_config(spec, layout, fds, mark)),
     ]  # fmt: skip
 
 
@@ -181,7 +185,7 @@ def _shared(layout: HostLayout) -> list[str]:
     return arguments
 
 
-def _config(spec: ContainerSpec, fds: InheritedDescriptors, mark: str) -> dict[str, Any]:
+def _config(spec: ContainerSpec, layout: HostLayout, fds: InheritedDescriptors, mark: str) -> dict[str, Any]:
     return {
         "agent": spec.agent_id,
         "mark": mark,
@@ -192,4 +196,5 @@ def _config(spec: ContainerSpec, fds: InheritedDescriptors, mark: str) -> dict[s
         "egress": f"{SOCKETS}/{spec.egress}" if spec.egress else None,
         "env": {**_ENV, **spec.env},
         "delete_only": spec.delete_only,
+        "lowers_sessions": layout.lowers_sessions,
     }

@@ -13,8 +13,8 @@ from typing import Any
 
 from roost.core import ids
 from roost.core.problem import Problem
-from roost.drivers.runtime.bwrap import advice, kernel
-from roost.drivers.runtime.bwrap.start import ContainerStarter, get_controllers
+from roost.drivers.runtime.bwrap import advice, cgroup, kernel
+from roost.drivers.runtime.bwrap.start import ContainerStarter, get_controllers, has_autogroup_only
 from roost.drivers.runtime.contract import (
     Capabilities,
     ContainerLimits,
@@ -54,6 +54,9 @@ print(json.dumps({
     "files": resource.getrlimit(resource.RLIMIT_NOFILE)[1],
     "file": resource.getrlimit(resource.RLIMIT_FSIZE)[1],
     "processes": resource.getrlimit(resource.RLIMIT_NPROC)[1],
+    "nice": os.getpriority(os.PRIO_PROCESS, 0),
+    "oom_score": int(open("/proc/self/oom_score_adj").read()),
+    "oom_score_stays": call_errno(open("/proc/self/oom_score_adj", "w", 1).write, "0\\n") != 0,
 }))
 """ % (_NAMESPACES, "{}.{}.0.1".format(*kernel.SYNTHETIC_BLOCK))  # noqa: UP031 - the program contains braces
 
@@ -72,7 +75,9 @@ async def probe_runtime(runtime: Runtime, starter: ContainerStarter) -> Capabili
                 )
             facts = json.loads(result.stdout)
             joined = all(str(container.pid) in _members(group) for group in starter.control_groups(agent_id))
-            return Capabilities(usable=True, enforcement=[*_isolation(facts), *_limits(facts, joined), *_users()])
+            return Capabilities(
+                usable=True, enforcement=[*_isolation(facts), *_limits(facts, joined), *_priorities(facts), *_users()]
+            )
     except TimeoutError:
         return _unusable(f"No container was ready within {_TIMEOUT_SECONDS:.0f} s", starter)
     except (Problem, OSError, ValueError, KeyError) as error:
@@ -125,6 +130,31 @@ def _limits(facts: Mapping[str, Any], joined: bool) -> Sequence[Enforcement]:
             "disk-quota", False, "none by the file system; the server stops agents that use more than `agent_disk`"
         ),
     ]
+
+
+def _priorities(facts: Mapping[str, Any]) -> Sequence[Enforcement]:
+    """Report what puts the server before its agents, in the words of `docs/guides/operating.md`."""
+    own_score = int(Path("/proc/self/oom_score_adj").read_text())
+    later, stays = facts["oom_score"] > own_score, facts["oom_score_stays"]
+    score = f"agents have the score {facts['oom_score']}, the server has {own_score}"
+    can_change = "an agent can change its score: the server has no CAP_SYS_RESOURCE"
+    return [
+        _cpu_priority(facts["nice"]),
+        _enforcement("memory-priority", later and stays, score, f"{score}; {can_change}" if later else score),
+    ]
+
+
+def _cpu_priority(nice: int) -> Enforcement:
+    problem = get_controllers().weights_problem
+    if problem is None:
+        return Enforcement("cpu-priority", True, f"weights {cgroup.SERVER_WEIGHT}:1 for the server and all its agents")
+    if has_autogroup_only():
+        problem += (
+            f"; agents have the nice value {nice}, which acts only within their sessions while "
+            "kernel.sched_autogroup_enabled is 1"
+        )
+        return Enforcement("cpu-priority", False, problem)
+    return _enforcement("cpu-priority", nice > 0, f"agents have the nice value {nice}; no weights: {problem}", problem)
 
 
 def _users() -> Sequence[Enforcement]:

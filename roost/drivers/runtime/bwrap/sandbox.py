@@ -11,6 +11,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any, TypeVar
 
+from roost.core.process_priority import ProcessPriority
 from roost.core.unix_socket import Stream
 from roost.drivers.runtime.bwrap import cgroup, launch, plan, tools
 from roost.drivers.runtime.bwrap.agent_paths import AgentPaths, HostUsers
@@ -31,6 +32,8 @@ _START_SECONDS = 10.0
 _END_SECONDS = 10.0
 _STREAM_BYTES = 1024**2
 _SHELL = "/bin/sh"
+_PRIORITY = ProcessPriority(nice=0, io_level=4, oom_score=300)
+"""Between the server and its agents, because requests wait for sandboxes."""
 
 _numbers = count()
 
@@ -100,7 +103,7 @@ class BwrapSandbox(Sandbox):
         main = Path(plan.SANDBOX_PROGRAM)
         folders |= {str(main.with_name(name)): accessible(folder) for name, folder in program.packages.items()}
         arguments = partial(plan.sandbox_arguments, self._prepare_bwrap(uid), python, folders)
-        get_controllers().create(group, program.limits)
+        get_controllers().create(group, program.limits, cgroup.SANDBOX_WEIGHT)
         with get_controllers().spawn_inside(group):
             return launch.launch_bwrap(
                 arguments, {str(main): program.file.read_bytes()}, connection.fileno(), uid, program.limits
@@ -115,7 +118,7 @@ class BwrapSandbox(Sandbox):
         programs |= {target: accessible(source) for target, source in sources.items()}
         folder = accessible(command.folder.parent) / command.folder.name  # one bind mount for all folders of a kind
         arguments = partial(plan.command_arguments, self._prepare_bwrap(uid), command, programs, folder)
-        get_controllers().create(group, command.limits)
+        get_controllers().create(group, command.limits, cgroup.SANDBOX_WEIGHT)
         with get_controllers().spawn_inside(group):
             return launch.launch_bwrap(
                 arguments, command.scripts, data.fileno(), uid, command.limits, output=control.fileno()
@@ -227,7 +230,7 @@ async def _confine(
     """Confine what was launched and let it begin, within the time of a start."""
     try:
         async with asyncio.timeout(_START_SECONDS):
-            processes = await confine_container(launched, group, uid, limits)
+            processes = await confine_container(launched, group, uid, limits, _PRIORITY)
             launched.unblock()
             return processes
     except (OSError, RuntimeFailed):

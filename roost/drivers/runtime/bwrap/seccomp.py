@@ -46,7 +46,7 @@ _X86_64 = {
     "modify_ldt": 154, "mount": 165, "name_to_handle_at": 303, "nfsservctl": 180, "open_by_handle_at": 304,
     "perf_event_open": 298, "pivot_root": 155, "quotactl": 179, "reboot": 169, "request_key": 249,
     "setdomainname": 171, "sethostname": 170, "setns": 308, "settimeofday": 164, "swapoff": 168, "swapon": 167,
-    "syslog": 103, "sysfs": 139, "umount2": 166, "uselib": 134, "userfaultfd": 323, "vhangup": 153,
+    "syslog": 103, "sysfs": 139, "umount2": 166, "uselib": 134, "userfaultfd": 323, "vhangup": 153, "ioprio_set": 251,
 }  # fmt: skip
 
 _AARCH64 = {
@@ -56,7 +56,7 @@ _AARCH64 = {
     "name_to_handle_at": 264, "nfsservctl": 42, "open_by_handle_at": 265, "perf_event_open": 241, "pivot_root": 41,
     "quotactl": 60, "reboot": 142, "request_key": 218, "setdomainname": 162, "sethostname": 161, "setns": 268,
     "settimeofday": 170, "swapoff": 225, "swapon": 224, "syslog": 116, "umount2": 39, "userfaultfd": 282,
-    "vhangup": 58,
+    "vhangup": 58, "ioprio_set": 30,
 }  # fmt: skip
 
 # Calls with rules for their arguments.

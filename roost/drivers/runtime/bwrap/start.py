@@ -14,7 +14,8 @@ from functools import cache, partial
 from os import geteuid
 from pathlib import Path
 
-from roost.core import clock, log, unix_socket
+from roost.core import clock, log, process_priority, unix_socket
+from roost.core.process_priority import ProcessPriority
 from roost.drivers.runtime.bwrap import cgroup, kernel, launch, plan, tools
 from roost.drivers.runtime.bwrap.agent_paths import AgentPaths
 from roost.drivers.runtime.bwrap.bind_stage import BindStage
@@ -30,6 +31,8 @@ from roost.drivers.runtime.contract import (
 from roost.drivers.runtime.warden_client import WardenClient
 
 _NETWORK_SECONDS = 5.0
+_AGENT_OOM_SCORE = 500
+_NICE_WITHOUT_WEIGHTS = 10
 
 EngineFolders = Callable[[EngineVersion], Mapping[str, Path]]
 """Returns the folders of an installed engine by their path in the container. Raises Problem."""
@@ -69,15 +72,15 @@ class ContainerStarter:
 
     def control_groups(self, agent_id: str) -> list[Path]:
         """Return the control groups of the agent's container, existing or not."""
-        return get_controllers().group_paths(self._group_name(agent_id))
+        return get_controllers().group_paths(self.group_name(agent_id))
 
     async def start(self, spec: ContainerSpec) -> ContainerRecord:
         """Start a container. Raises OSError, TimeoutError and RuntimeFailed, and leaves its remains to the caller."""
         uid = await asyncio.to_thread(self._paths.prepare, spec.agent_id)
         launched = await launch_in_thread(self._thread, partial(self._launch, spec, uid))
         try:
-            group = self._group_name(spec.agent_id)
-            warden, monitor = await confine_container(launched, group, uid, spec.limits)
+            group = self.group_name(spec.agent_id)
+            warden, monitor = await confine_container(launched, group, uid, spec.limits, container_priority())
             record = ContainerRecord(
                 spec.agent_id,
                 boot_id(),
@@ -116,9 +119,10 @@ class ContainerStarter:
             sockets=accessible_data(self._paths.relays(spec.agent_id)),
             folders={target: accessible(folder) for target, folder in folders.items()},
             system_mounts=plan.system_folders(),
+            lowers_sessions=has_autogroup_only(),
         )
         arguments = partial(plan.bwrap_arguments, spec, layout, mark=self._paths.mark)
-        group = self._group_name(spec.agent_id)
+        group = self.group_name(spec.agent_id)
         get_controllers().create(group, spec.limits)
         socket = unix_socket.listen_unix(self._paths.socket(spec.agent_id))
         with closing(socket), get_controllers().spawn_inside(group):
@@ -132,8 +136,9 @@ class ContainerStarter:
                 raise RuntimeFailed(f"The container's warden ended: {reason}") from None
             raise  # it was killed
 
-    def _group_name(self, agent_id: str) -> str:
-        return f"roost-{self._paths.mark[:8]}-{agent_id}"
+    def group_name(self, agent_id: str) -> str:
+        """Return the name of the control group of the agent's container."""
+        return f"{cgroup.AGENTS}/roost-{self._paths.mark[:8]}-{agent_id}"
 
 
 async def launch_in_thread(thread: Executor, launch_one: Callable[[], launch.LaunchedBwrap]) -> launch.LaunchedBwrap:
@@ -149,16 +154,29 @@ async def launch_in_thread(thread: Executor, launch_one: Callable[[], launch.Lau
         raise
 
 
+def container_priority() -> ProcessPriority:
+    """Return the priority of a container's warden, which starts programs nine levels below it."""
+    nice = _NICE_WITHOUT_WEIGHTS if get_controllers().weights_problem else 0
+    return ProcessPriority(nice, 7, _AGENT_OOM_SCORE)
+
+
+def has_autogroup_only() -> bool:
+    """Return whether each session of an agent competes with the whole server, for lack of weights."""
+    return get_controllers().weights_problem is not None and process_priority.has_autogroup()
+
+
 async def confine_container(
-    launched: launch.LaunchedBwrap, group: str, uid: int | None, limits: ContainerLimits
+    launched: launch.LaunchedBwrap, group: str, uid: int | None, limits: ContainerLimits, priority: ProcessPriority
 ) -> tuple[HostProcess, HostProcess]:
-    """Apply the group and the limits to a launched container; return pid 1 and monitor. Raises RuntimeFailed."""
+    """Apply group, limits and priority to a launched container; return pid 1 and monitor. Raises RuntimeFailed."""
     child, monitor = HostProcess.find(await launched.wait_for_child_pid()), HostProcess.find(launched.monitor)
     if child is None or monitor is None:
         raise RuntimeFailed(f"The container ended at once: {launched.last_error_line()}")
     await asyncio.to_thread(get_controllers().move_processes, group, (monitor.pid, child.pid))
     if uid is None:
         launch.set_limits(child.pid, limits)
+    for process in (child, monitor):
+        process_priority.set_priority(process.pid, priority)
     return child, monitor
 
 

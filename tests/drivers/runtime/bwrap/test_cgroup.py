@@ -1,5 +1,6 @@
 """Control groups on all kinds of machines, simulated by folders; `test_limits.py` uses the real ones."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -126,6 +127,48 @@ def test_used_memory_is_without_reclaimable_cache(tmp_path: Path, file: str, sta
     assert cgroup.used_memory([tmp_path / "other", tmp_path]) == 1000
     (tmp_path / "memory.stat").write_text(stat)
     assert cgroup.used_memory([tmp_path]) == 600
+
+
+@pytest.mark.parametrize(("version", "file", "unit"), [(1, "cpu.shares", 1024), (2, "cpu.weight", 100)])
+def test_the_server_and_its_agents_get_weights(tmp_path: Path, version: int, file: str, unit: int) -> None:
+    tree(tmp_path, {f"roost-server/{file}": "", f"roost-agents/{file}": "", f"roost-agents/one/{file}": ""})
+    groups = cgroup.CgroupControllers([CgroupController("cpu", version, tmp_path)], {})
+    assert groups.weights_problem == "not set up yet"
+    groups.enter_server_group()
+    assert groups.weights_problem is None
+    assert (tmp_path / "roost-server/cgroup.procs").read_text() == str(os.getpid())
+    assert (tmp_path / "roost-server" / file).read_text() == str(20 * unit)
+    assert (tmp_path / "roost-agents" / file).read_text() == str(unit)
+    groups.create("roost-agents/one", LIMITS, 20)
+    assert (tmp_path / "roost-agents/one" / file).read_text() == str(20 * unit)
+    if version == 2:
+        assert (tmp_path / "roost-agents/cgroup.subtree_control").read_text() == "+cpu"
+    else:
+        with groups.spawn_inside("roost-agents/one"):
+            pass
+        assert (tmp_path / "roost-server/tasks").read_text() == "0"
+
+
+def test_a_group_that_cannot_be_entered_is_reported(tmp_path: Path) -> None:
+    groups = cgroup.CgroupControllers([CgroupController("cpu", 1, tmp_path / "missing")], {})
+    groups.enter_server_group()
+    assert "No such file" in str(groups.weights_problem)
+
+
+@pytest.mark.parametrize(
+    ("version", "files", "quota"),
+    [
+        (1, {"cpu.cfs_quota_us": "150000", "cpu.cfs_period_us": "100000"}, 1.5),
+        (1, {"cpu.cfs_quota_us": "-1", "cpu.cfs_period_us": "100000"}, float("inf")),
+        (2, {"cpu.max": "50000 100000"}, 0.5),
+        (2, {"cpu.max": "max 100000"}, float("inf")),
+        (2, {}, float("inf")),
+    ],
+)
+def test_the_quota_of_the_servers_group(tmp_path: Path, version: int, files: dict[str, str], quota: float) -> None:
+    tree(tmp_path, files)
+    assert cgroup.CgroupControllers([CgroupController("cpu", version, tmp_path)], {}).cpu_quota() == quota
+    assert cgroup.CgroupControllers([], {}).cpu_quota() == float("inf")
 
 
 def test_groups_that_are_not_empty_stay(tmp_path: Path) -> None:

@@ -72,6 +72,7 @@ def test_the_configuration_of_the_warden() -> None:
         "relays": {"8799": "/run/roost/api"},
         "egress": "/run/roost/proxy",
         "delete_only": False,
+        "lowers_sessions": False,
     }
     assert (env["KEY"], env["LANG"], env["HOME"], env["USER"]) == ("v", "de", "/home/agent", "agent")
     assert json.loads(arguments(ContainerSpec("one"))[-1])["egress"] is None

@@ -19,6 +19,8 @@ PACKAGES = Path(sysconfig.get_paths()["purelib"])
 SUITES = (
     "test_isolation.py",
     "test_limits.py",
+    "test_priority.py",
+    "test_preference.py",
     "test_egress.py",
     "test_probe.py",
     "test_driver.py",
