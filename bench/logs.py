@@ -13,13 +13,13 @@ import subprocess
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from websockets.asyncio.client import connect
 
-from bench.table import Row
+from bench.row import Row
 from tests.journeys.server_process import Up, until, up
 
 _SOCKETS = 200
@@ -45,7 +45,7 @@ asyncio.run(main())
 """
 
 
-def run(folder: Path) -> Sequence[Row]:
+def run(folder: Path) -> Iterator[Row]:
     with up(folder / "data", "--no-first-agent") as server:
         agent = server.create("bench", "hermes")
         _start_printing(server, agent)
@@ -53,12 +53,9 @@ def run(folder: Path) -> Sequence[Row]:
         url = f"ws://{agent['agentId']}.agents.localhost:{port}/v0/logs?token={agent['gatewayToken']}"
         ours = asyncio.run(_latencies(url, int(port), lambda text: json.loads(text)["message"]))
     bare = _measure_fan_out()
-    name = f"a printed line at all {_SOCKETS} subscribers"
-    reference = f"bare fan-out to {_SOCKETS}"
-    return [
-        Row(f"{name}, p50", statistics.median(ours), "ms", reference, statistics.median(bare), "-"),
-        Row(f"{name}, p95", _p95(ours), "ms", reference, _p95(bare), "<= 50 ms"),
-    ]
+    name, reference = f"a printed line at all {_SOCKETS} subscribers", f"bare fan-out to {_SOCKETS}"
+    yield Row(f"{name}, p50", statistics.median(ours), "ms", reference, statistics.median(bare))
+    yield Row(f"{name}, p95", _p95(ours), "ms", reference, _p95(bare), "<= 5 x")
 
 
 def _start_printing(server: Up, agent: dict[str, Any]) -> None:
