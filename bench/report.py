@@ -34,7 +34,7 @@ class Report:
     """Rows of one run, printed and written as they come."""
 
     def __init__(self, path: Path) -> None:
-        self._path, self._began = path, time.monotonic()
+        self.path, self._began = path, time.monotonic()
         self._console = Console(width=sum(_COLUMNS.values()) + 2 * len(_COLUMNS), highlight=False, markup=False)
         self._results: dict[str, Any] = {"machine": _describe_machine(), "began": _now(), "ended": None, "rows": []}
         self._rows: list[dict[str, Any]] = self._results["rows"]
@@ -81,9 +81,9 @@ class Report:
         self._write()
 
     def _write(self) -> None:
-        written = self._path.with_suffix(".tmp")
+        written = self.path.with_suffix(".tmp")
         written.write_text(json.dumps(self._results, indent=2) + "\n")
-        written.replace(self._path)
+        written.replace(self.path)
 
     def _print(self, *cells: str, show_header: bool = False) -> None:
         table = Table(box=None, pad_edge=False, header_style="bold", show_header=show_header, padding=(0, 2, 0, 0))

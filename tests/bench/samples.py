@@ -1,10 +1,11 @@
 """Benchmarks that behave well or badly, and the program that runs them: FOLDER NAME..."""
 
+import asyncio
 import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -17,6 +18,24 @@ _SLEEP = [sys.executable, "-c", "import time; time.sleep(600)"]
 def good(_folder: Path) -> Iterator[Row]:
     yield Row("first", [3.0, 1.0, 2.0], "ms", "peer", [1.0, 1.0, 1.0], "<= 4 x")
     yield Row("second", 7.0, "MB", goal="<= 5 MB")
+
+
+async def waits(_folder: Path) -> AsyncGenerator[Row]:
+    """Yield rows from an event loop, whose work goes on between them."""
+    ticks = 0
+
+    async def tick() -> None:
+        nonlocal ticks
+        while True:
+            await asyncio.sleep(0.01)
+            ticks += 1
+
+    task = asyncio.create_task(tick())
+    for name in ("first", "second"):
+        before = ticks
+        await asyncio.sleep(0.2)
+        yield Row(name, ticks - before, "", goal="> 0")
+    task.cancel()
 
 
 def fails_late(_folder: Path) -> Iterator[Row]:
@@ -46,8 +65,8 @@ def dies(_folder: Path) -> Iterator[Row]:
 def hangs(_folder: Path) -> Iterator[Row]:
     """Start a process that outlives its parent, and never end."""
     yield Row("before the hang", 1.0, "ms")
-    _start_orphan()
     try:
+        _start_orphan()
         time.sleep(600)
     finally:
         Path(os.environ["SAMPLE_FOLDER"], "cleaned-up").touch()
@@ -81,7 +100,7 @@ def _start_orphan() -> None:
 
 SAMPLES = {
     function.__name__: Benchmark(f"tests.bench.samples:{function.__name__}")
-    for function in (good, fails_late, fails_twice, dies, hangs, leaves)
+    for function in (good, waits, fails_late, fails_twice, dies, hangs, leaves)
 } | {
     "times_out": Benchmark("tests.bench.samples:hangs", deadline=2),
     "stays_hung": Benchmark("tests.bench.samples:hangs_for_ever", deadline=2, cleanup=1),
