@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from bench.row import Row
-from bench.timing import time_in_turns_async
+from bench.timing import percentile_95, split_runs, time_in_turns_async
 from roost.agents.registry.model import AgentProfile, AgentState
 from roost.agents.registry.repository import AgentRepository, find_tenant_id
 from roost.core import ids
@@ -47,7 +47,10 @@ def run(folder: Path) -> Iterator[Row]:
 
 
 def _delay_row(name: str, delays: Sequence[float], goal: str) -> Row:
-    return Row(name, _p95(delays), "ms", goal=goal, others={"p50": statistics.median(delays)})
+    runs = split_runs(delays)
+    return Row(
+        name, list(map(percentile_95, runs)), "ms", goal=goal, others={"p50": list(map(statistics.median, runs))}
+    )
 
 
 async def _measure_writes(folder: Path) -> Sequence[Row]:
@@ -139,7 +142,3 @@ def _open(url: str) -> Database:
     db = Database(url)
     upgrade_database(db)
     return db
-
-
-def _p95(values: Sequence[float]) -> float:
-    return statistics.quantiles(values, n=20)[-1]

@@ -13,13 +13,14 @@ import subprocess
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from websockets.asyncio.client import connect
 
 from bench.row import Row
+from bench.timing import percentile_95
 from tests.journeys.server_process import Up, until, up
 
 _SOCKETS = 200
@@ -55,7 +56,7 @@ def run(folder: Path) -> Iterator[Row]:
     bare = _measure_fan_out()
     name, reference = f"a printed line at all {_SOCKETS} subscribers", f"bare fan-out to {_SOCKETS}"
     yield Row(f"{name}, p50", statistics.median(ours), "ms", reference, statistics.median(bare))
-    yield Row(f"{name}, p95", _p95(ours), "ms", reference, _p95(bare), "<= 5 x")
+    yield Row(f"{name}, p95", percentile_95(ours), "ms", reference, percentile_95(bare), "<= 5 x")
 
 
 def _start_printing(server: Up, agent: dict[str, Any]) -> None:
@@ -120,7 +121,3 @@ async def _latencies(url: str, port: int, line: Callable[[str], str]) -> list[fl
     missing = [stamp for stamp, times in printed.items() if len(times) != _SOCKETS]
     assert not missing, f"{len(missing)} lines did not reach all {_SOCKETS}"
     return [(max(times) - stamp) / 1e6 for stamp, times in printed.items()]
-
-
-def _p95(values: Sequence[float]) -> float:
-    return statistics.quantiles(values, n=20)[-1]

@@ -27,6 +27,16 @@ def take_turns(*measurements: Callable[[], float], runs: int = RUNS) -> Sequence
     return list(zip(*rounds, strict=True))
 
 
+def split_runs(values: Sequence[float]) -> Sequence[Sequence[float]]:
+    """Split many values, in the order of their measurement, into runs of the same size; leave out a rest."""
+    size = len(values) // RUNS
+    return [values[number * size : (number + 1) * size] for number in range(RUNS)]
+
+
+def percentile_95(values: Sequence[float]) -> float:
+    return statistics.quantiles(values, n=20)[-1]
+
+
 def time_in_turns(
     *actions: Callable[[], object], rounds: int, warm: int = 1, runs: int = RUNS
 ) -> Sequence[Sequence[float]]:
