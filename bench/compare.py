@@ -60,16 +60,16 @@ def _by_name(results: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any]]:
 
 def _compare(name: str, old: Mapping[str, Any] | None, new: Mapping[str, Any] | None) -> Comparison:
     others = " -> ".join(f"{record['other_cpus']:.1f}" if record else "-" for record in (old, new))
-    texts = [_describe(record) for record in (old, new)]
     if old is None or new is None or old["error"] or new["error"]:
         verdict = _FAILED if new and new["error"] else "only in one"
-        return Comparison(name, *texts, "", verdict, others)
+        return Comparison(name, _describe(old), _describe(new), "", verdict, others)
     before, after = map(_read_row, (old, new))
     has_ratio = before.reference_name == after.reference_name and before.ratios and after.ratios
     runs = (before.ratios, after.ratios) if has_ratio else (before.runs, after.runs)
     was, now = map(statistics.median, runs)
     change = f"{now / was - 1:+.0%} {'ratio' if has_ratio else 'figure'}" if was else ""
-    return Comparison(name, *texts, change, _judge(*runs, is_higher_better=after.is_higher_better), others)
+    verdict = _judge(*runs, is_higher_better=after.is_higher_better)
+    return Comparison(name, _describe(old), _describe(new), change, verdict, others)
 
 
 def _judge(old: Sequence[float], new: Sequence[float], *, is_higher_better: bool) -> str:

@@ -39,7 +39,7 @@ def run(folder: Path) -> Iterator[Row]:
     yield Row(f"delay of {_TASKS} tasks due at once, maximum", max(delays), "ms", goal="<= 5000 ms")
 
 
-def _create_tasks(client: httpx.Client, executor: ThreadPoolExecutor, agents: Sequence[str]) -> datetime:
+def _create_tasks(client: httpx.Client, executor: ThreadPoolExecutor, agents: list[str]) -> datetime:
     """Create all tasks; return when they are due, which is after the last one was created, also on a busy machine."""
     tomorrow = datetime.now(UTC) + timedelta(days=1)
     took = measure_seconds(lambda: list(executor.map(partial(_create_task, client, "probe", tomorrow), agents)))

@@ -10,7 +10,7 @@ import os
 import signal
 import sys
 import traceback
-from collections.abc import AsyncGenerator, Iterable, Iterator
+from collections.abc import AsyncGenerator, Generator, Iterable
 from contextlib import closing, suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -50,13 +50,13 @@ def _is_ours(filename: str) -> bool:
     return path.is_relative_to(_ROOT) and path != Path(__file__) and "site-packages" not in path.parts
 
 
-def _rows(target: str, folder: Path) -> Iterator[Row]:
+def _rows(target: str, folder: Path) -> Generator[Row]:
     module, _, function = target.partition(":")
     rows: Iterable[Row] | AsyncGenerator[Row] = getattr(importlib.import_module(module), function)(folder)
     yield from _iterate(rows) if isinstance(rows, AsyncGenerator) else rows
 
 
-def _iterate(rows: AsyncGenerator[Row]) -> Iterator[Row]:
+def _iterate(rows: AsyncGenerator[Row]) -> Generator[Row]:
     with asyncio.Runner() as runner:
         try:
             while (row := runner.run(_next_row(rows))) is not None:
