@@ -42,7 +42,7 @@ check:  ## format, lint, types, architecture tests
 	@$(BIN)/basedpyright
 	@$(BIN)/python -m pytest -q tests/architecture
 
-bench: setup  ## the benchmarks: a table on stdout and bench/results.json
+bench: setup  ## the benchmarks: rows as they come, on stdout and in bench/results.json
 	@$(PYTHON) scripts/setup.py bench
 	@$(BIN)/python -m bench
 

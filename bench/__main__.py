@@ -1,84 +1,53 @@
 """Run the benchmarks: `make bench` for all but the long one, git-large; `python -m bench NAME...` for some.
 
-Names: containers, agents, skills, templates, hub, api, records, scans, logs, events, edge, domains, tasks, snapshots,
-git, git-large, priority, storage, uploads, gateway, payments, vectors, terminal, dashboard, cli.
+Rows are printed and written to `bench/results.json` as they come. A benchmark that fails is a row with its reason; the
+others run, and the exit code is 1. Ctrl-C keeps what was measured.
 """
 
 import sys
-import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from bench import (
-    agents,
-    api,
-    cli,
-    containers,
-    dashboard,
-    domains,
-    edge,
-    events,
-    gateway,
-    git_access,
-    hub,
-    logs,
-    payments,
-    priority,
-    records,
-    scans,
-    skills,
-    snapshots,
-    storage,
-    tasks,
-    templates,
-    terminal,
-    uploads,
-    vectors,
-)
-from bench.table import Row, report_rows
+from bench.harness import Benchmark, run_benchmarks
 
-_BENCHMARKS: Mapping[str, Callable[[Path], Sequence[Row]]] = {
-    "containers": containers.run,
-    "agents": agents.run,
-    "skills": skills.run,
-    "templates": templates.run,
-    "hub": hub.run,
-    "api": api.run,
-    "records": records.run,
-    "scans": scans.run,
-    "logs": logs.run,
-    "events": events.run,
-    "edge": edge.run,
-    "domains": domains.run,
-    "tasks": tasks.run,
-    "snapshots": snapshots.run,
-    "git": git_access.run,
-    "git-large": git_access.run_large,
-    "priority": priority.run,
-    "storage": storage.run,
-    "uploads": uploads.run,
-    "gateway": gateway.run,
-    "payments": payments.run,
-    "vectors": vectors.run,
-    "terminal": terminal.run,
-    "dashboard": dashboard.run,
-    "cli": cli.run,
+BENCHMARKS: Mapping[str, Benchmark] = {
+    "containers": Benchmark("bench.containers:run"),
+    "agents": Benchmark("bench.agents:run"),
+    "skills": Benchmark("bench.skills:run"),
+    "templates": Benchmark("bench.templates:run"),
+    "hub": Benchmark("bench.hub:run"),
+    "api": Benchmark("bench.api:run"),
+    "records": Benchmark("bench.records:run"),
+    "scans": Benchmark("bench.scans:run"),
+    "logs": Benchmark("bench.logs:run"),
+    "events": Benchmark("bench.events:run"),
+    "edge": Benchmark("bench.edge:run"),
+    "domains": Benchmark("bench.domains:run"),
+    "tasks": Benchmark("bench.tasks:run", deadline=2400),
+    "snapshots": Benchmark("bench.snapshots:run", deadline=1800),
+    "git": Benchmark("bench.git_access:run", deadline=1800),
+    "git-large": Benchmark("bench.git_access:run_large", deadline=3600),
+    "priority": Benchmark("bench.priority:run", deadline=1800),
+    "storage": Benchmark("bench.storage:run"),
+    "uploads": Benchmark("bench.uploads:run"),
+    "gateway": Benchmark("bench.gateway:run"),
+    "payments": Benchmark("bench.payments:run"),
+    "vectors": Benchmark("bench.vectors:run", deadline=1800),
+    "terminal": Benchmark("bench.terminal:run"),
+    "dashboard": Benchmark("bench.dashboard:run"),
+    "cli": Benchmark("bench.cli:run"),
 }
 _LONG = frozenset({"git-large"})
 """Benchmarks of some minutes, which run by name only."""
+_RESULTS = Path(__file__).with_name("results.json")
 
 
-def main() -> None:
-    names = sys.argv[1:] or [name for name in _BENCHMARKS if name not in _LONG]
-    if unknown := set(names) - _BENCHMARKS.keys():
-        sys.exit(f"unknown benchmarks: {', '.join(sorted(unknown))}; available: {', '.join(_BENCHMARKS)}")
-    rows: list[Row] = []
-    for name in names:
-        print(f"measuring {name} ...", file=sys.stderr, flush=True)
-        with tempfile.TemporaryDirectory(prefix="roost-bench-") as folder:
-            Path(folder).chmod(0o755)
-            rows += _BENCHMARKS[name](Path(folder))
-    report_rows(rows)
+def main(arguments: Sequence[str]) -> int:
+    names = arguments or [name for name in BENCHMARKS if name not in _LONG]
+    if unknown := set(names) - BENCHMARKS.keys():
+        sys.exit(f"unknown benchmarks: {', '.join(sorted(unknown))}; available: {', '.join(BENCHMARKS)}")
+    return run_benchmarks(names, BENCHMARKS, _RESULTS)
 
 
-main()
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

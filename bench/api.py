@@ -2,16 +2,20 @@
 
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import httpx2 as httpx
 
-from bench.table import Row, median_ms
+from bench.row import Row
+from bench.timing import time_in_turns
 from roost.hosts.server import open_listener
 from tests.journeys.server_process import until, up
 
-_READS = 1000
+BARE_ASGI = "bare ASGI hello"
+_READS, _COMMANDS = 200, 60
 _HELLO = """
 import sys, uvicorn
 async def app(scope, receive, send):
@@ -21,31 +25,38 @@ uvicorn.run(app, port=int(sys.argv[1]), log_level="error", lifespan="off", loop=
 """
 
 
-def run(folder: Path) -> Sequence[Row]:
-    with up(folder / "data", "--no-first-agent") as server, server.client() as client:
+def run(folder: Path) -> Iterator[Row]:
+    with up(folder / "data", "--no-first-agent") as server, server.client() as client, bare_asgi() as hello:
         agent = server.create("bench", "hermes")
-        read = median_ms(lambda: client.get("/v0/agents").raise_for_status(), _READS, warm=50)
-        path = f"/v0/agents/{agent['agentId']}/console/exec"
-        body = {"command": "true"}
-        run_true = median_ms(lambda: client.post(path, json=body).raise_for_status(), 300, warm=20)
-    bare = measure_bare_asgi()
-    return [
-        Row("list of agents over HTTP, p50", read, "ms", "bare ASGI hello", bare, "within 10 x"),
-        Row("console/exec of `true` over HTTP, p50", run_true, "ms", "bare ASGI hello", bare, "<= 3 ms"),
-    ]
+
+        def read() -> None:
+            client.get("/v0/agents").raise_for_status()
+
+        def execute() -> None:
+            client.post(f"/v0/agents/{agent['agentId']}/console/exec", json={"command": "true"}).raise_for_status()
+
+        reads, bare = time_in_turns(read, hello, rounds=_READS, warm=50)
+        yield Row("list of agents over HTTP, p50", reads, "ms", BARE_ASGI, bare, "<= 4 x")
+        commands, bare = time_in_turns(execute, hello, rounds=_COMMANDS, warm=20)
+        yield Row("console/exec of `true` over HTTP, p50", commands, "ms", BARE_ASGI, bare, "<= 6 x")
 
 
-def measure_bare_asgi() -> float:
-    """Return the median time of a request to a minimal ASGI application, in milliseconds."""
+@contextmanager
+def bare_asgi() -> Iterator[Callable[[], None]]:
+    """Run a minimal ASGI application; yield a function that sends it a request."""
     with open_listener("127.0.0.1", 0) as free:
         port = free.getsockname()[1]
     with subprocess.Popen([sys.executable, "-c", _HELLO, str(port)]) as process:
         try:
             with httpx.Client(base_url=f"http://127.0.0.1:{port}", trust_env=False) as client:
                 until(lambda: _is_ready(client))
-                return median_ms(lambda: client.get("/"), _READS, warm=50)
+                yield partial(_greet, client)
         finally:
             process.terminate()
+
+
+def _greet(client: httpx.Client) -> None:
+    client.get("/").raise_for_status()
 
 
 def _is_ready(client: httpx.Client) -> bool:

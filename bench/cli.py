@@ -5,38 +5,29 @@ CPU time, because other work of the machine would change the time that passes.
 
 import os
 import resource
-import statistics
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from bench.table import Row
+from bench.row import Row
 
 _ROUNDS = 20
-_GOAL = "typed on without a pause: within 300 ms"
+_LINES = ("roost ag", "roost agents l")
 
 
-def run(_folder: Path) -> Sequence[Row]:
+def run(_folder: Path) -> Iterator[Row]:
     bare = _cpu_ms([sys.executable, "-c", "pass"])
-    return [
-        Row(
-            f"completion of `{line}`, CPU time",
-            _cpu_ms([sys.executable, "-m", "roost"], line),
-            "ms",
-            "Python",
-            bare,
-            _GOAL,
-        )
-        for line in ("roost ag", "roost agents l")
-    ]
+    for line in _LINES:
+        took = _cpu_ms([sys.executable, "-m", "roost"], line)
+        yield Row(f"completion of `{line}`, CPU time", took, "ms", "Python", bare, "<= 8 x")
 
 
-def _cpu_ms(command: Sequence[str], line: str = "") -> float:
+def _cpu_ms(command: Sequence[str], line: str = "") -> Sequence[float]:
     words = {"_ROOST_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(line.count(" "))}
     environment = {**os.environ, **(words if line else {})}
     _run(command, environment)  # compiles the modules
-    return statistics.median(_run(command, environment) for _ in range(_ROUNDS))
+    return [_run(command, environment) for _ in range(_ROUNDS)]
 
 
 def _run(command: Sequence[str], environment: Mapping[str, str]) -> float:

@@ -1,14 +1,15 @@
 """Start of a container with its warden, compared with bare bwrap; a command in it, compared with the host."""
 
 import asyncio
-import statistics
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator
 from functools import partial
 from pathlib import Path
+from statistics import median
 
-from bench.table import Row, median_ms
+from bench.row import Row
+from bench.timing import RUNS, median_ms, time_in_turns_async
 from roost.agents.lifecycle.model import container_spec
 from roost.drivers.runtime.bwrap.driver import BwrapRuntime
 from roost.drivers.runtime.contract import ContainerLimits
@@ -18,55 +19,47 @@ _CONTAINERS = 20
 _COMMANDS = 300
 
 
-def run(folder: Path) -> Sequence[Row]:
-    return asyncio.run(_run(folder))
-
-
-async def _run(folder: Path) -> Sequence[Row]:
+async def run(folder: Path) -> AsyncGenerator[Row]:
     runtime = BwrapRuntime(folder)
-    starts: list[float] = []
-    for number in range(_CONTAINERS):
-        spec = container_spec(f"bench-{number}", None, ContainerLimits())
-        for name in spec.relays.values():
-            (await runtime.listen(spec.agent_id, name, _close)).close()
-        began = time.perf_counter()
-        await runtime.start(spec)
-        starts.append((time.perf_counter() - began) * 1000)
-    warden = WardenClient(partial(runtime.connect, "bench-0"))
-    commands: list[float] = []
-    for _ in range(_COMMANDS):
-        began = time.perf_counter()
-        await warden.exec(["true"])
-        commands.append((time.perf_counter() - began) * 1000)
+    names = [f"bench-{number}" for number in range(_CONTAINERS)]
+    starts, bare = list[float](), list[float]()
+    for batch in range(RUNS):
+        starts.append(median([await _start(runtime, name) for name in names[batch::RUNS]]))
+        bare.append(median_ms(partial(_run_bwrap, folder), _CONTAINERS // RUNS))
+    yield Row("container and warden ready, p50", starts, "ms", "bare bwrap", bare, "<= 4 x")
+    warden = WardenClient(partial(runtime.connect, names[0]))
+    commands, spawns = await time_in_turns_async(partial(warden.exec, ["true"]), _spawn, rounds=_COMMANDS // RUNS)
+    yield Row("a command in a container, warden alone, p50", commands, "ms", "on the host", spawns, "<= 2 x")
     memory = [_pss(container.pid) for container in await runtime.list() if container.pid]
-    for number in range(_CONTAINERS):
-        await runtime.delete(f"bench-{number}")
-    bare = _run_bwrap(folder)
-    spawn = median_ms(lambda: subprocess.run(["true"], check=True), 100)
-    return [
-        Row("container and warden ready, p50", statistics.median(starts), "ms", "bare bwrap", bare, "<= 25 ms"),
-        Row(
-            "a command in a container, warden alone, p50",
-            statistics.median(commands),
-            "ms",
-            "on the host",
-            spawn,
-            "0.9 ms",
-        ),
-        Row("memory of a warden, PSS", statistics.median(memory), "MB", "an empty Python", _python_memory(), "<= 5 MB"),
-    ]
+    for name in names:
+        await runtime.delete(name)
+    yield Row("memory of a warden, PSS", memory, "MB", "an empty Python", _python_memory(), "<= 2 x")
+
+
+async def _start(runtime: BwrapRuntime, name: str) -> float:
+    """Start a container; return the milliseconds until its warden is ready."""
+    spec = container_spec(name, None, ContainerLimits())
+    for relay in spec.relays.values():
+        (await runtime.listen(spec.agent_id, relay, _close)).close()
+    began = time.perf_counter()
+    await runtime.start(spec)
+    return (time.perf_counter() - began) * 1000
+
+
+async def _spawn() -> None:
+    subprocess.run(["true"], check=True)
 
 
 def _close(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     writer.close()
 
 
-def _run_bwrap(folder: Path) -> float:
-    """Return the milliseconds of `true` under bwrap with the same namespaces."""
+def _run_bwrap(folder: Path) -> None:
+    """Run `true` under bwrap with the same namespaces."""
     binary = next(path for path in folder.rglob("bwrap") if path.is_file())
     command = [str(binary), "--unshare-all", "--ro-bind", "/usr", "/usr", "--symlink", "usr/lib", "/lib"]
     command += ["--symlink", "usr/lib64", "/lib64", "--proc", "/proc", "--dev", "/dev", "/usr/bin/true"]
-    return median_ms(lambda: subprocess.run(command, check=True), 50)
+    subprocess.run(command, check=True)
 
 
 def _python_memory() -> float:

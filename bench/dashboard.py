@@ -4,15 +4,14 @@ A list is scrolled for some seconds by a step per frame. A frame of more than 50
 the longest time during which the page could not react. The empty page has no content but its height.
 """
 
-import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from playwright.async_api import Page
 
 from bench.records import fill_agents, have_all_failed
-from bench.table import Row
+from bench.row import Row
 from roost import app, config
 from roost.identity.tenants import DEFAULT_TENANT, ensure_tenant
 from tests.dashboard.browser import chromium
@@ -62,12 +61,13 @@ _LOAD_ALL = """async (count) => {
 }"""
 
 
-def run(folder: Path) -> Sequence[Row]:
+async def run(folder: Path) -> AsyncGenerator[Row]:
     fill_agents(folder / "data")
     _fill_files(folder / "data")
     with up(folder / "data", "--no-first-agent") as server:
         until(lambda: have_all_failed(server.agents()), every=0.5)
-        return asyncio.run(_measure(server))
+        async for row in _measure(server):
+            yield row
 
 
 def _fill_files(data: Path) -> None:
@@ -76,7 +76,7 @@ def _fill_files(data: Path) -> None:
     db.close()
 
 
-async def _measure(server: Up) -> list[Row]:
+async def _measure(server: Up) -> AsyncGenerator[Row]:
     async with chromium() as browser:
         page = await browser.new_page(viewport={"width": 1280, "height": 800})
         await page.add_init_script(_WATCH_START)
@@ -84,20 +84,21 @@ async def _measure(server: Up) -> list[Row]:
         empty = await _measure_empty(page)
         origin = await _sign_in(page, server)
         size, ready = await _measure_start(page, f"{origin}/agents")
-        rows = [
-            Row("dashboard: first view, compressed", size, "KiB", "limit", 250, "<= 250 KiB"),
-            Row("dashboard: until the list of 1,000 agents shows", ready, "ms", "limit", 1000, "< 1 s"),
-        ]
-        rows += _rows("1,000 agents", await _scroll(page, "main [role=region]"), empty)
+        yield Row("dashboard: first view, compressed", size, "KiB", goal="<= 250 KiB")
+        yield Row("dashboard: until the list of 1,000 agents shows", ready, "ms", goal="< 1000 ms")
+        for row in _rows("1,000 agents", await _scroll(page, "main [role=region]"), empty):
+            yield row
         await page.goto(f"{origin}/storage/files")
         await page.get_by_role("cell", name="report 0.txt").wait_for()
         await page.evaluate(_LOAD_ALL, _FILES)
-        rows += _rows(f"{_FILES:,} files", await _scroll(page, "#content"), empty)
+        for row in _rows(f"{_FILES:,} files", await _scroll(page, "#content"), empty):
+            yield row
         await page.goto(f"{origin}/agents/{server.agents()[0]['agentId']}/logs")
         await page.get_by_role("main").get_by_text("Live", exact=True).wait_for()
         await page.evaluate(SEND_LINES, _LINES)
         await page.get_by_text(f"{_LINES} lines").wait_for()
-        return rows + _rows(f"a log of {_LINES:,} lines", await _scroll(page, "[role=log]"), empty)
+        for row in _rows(f"a log of {_LINES:,} lines", await _scroll(page, "[role=log]"), empty):
+            yield row
 
 
 async def _measure_empty(page: Page) -> dict[str, float]:
@@ -140,9 +141,11 @@ async def _scroll(page: Page, selector: str) -> dict[str, float]:
     return await page.evaluate(_SCROLL, [selector, _SCROLL_MS, _STEP_PIXELS])
 
 
-def _rows(what: str, found: dict[str, float], empty: dict[str, float]) -> list[Row]:
+def _rows(what: str, found: Mapping[str, float], empty: Mapping[str, float]) -> Sequence[Row]:
+    """Return rows with absolute goals, because both figures of the empty page are zero on a quiet machine."""
     name = f"dashboard: scroll {what}"
+    late, longest = ({"empty page": empty[key]} for key in ("late", "longest"))
     return [
-        Row(f"{name}, frames over 50 ms", found["late"], "%", "empty page", empty["late"], "<= 1 %"),
-        Row(f"{name}, longest task", found["longest"], "ms", "empty page", empty["longest"], "<= 100 ms"),
+        Row(f"{name}, frames over 50 ms", found["late"], "%", goal="<= 1 %", others=late),
+        Row(f"{name}, longest task", found["longest"], "ms", goal="<= 100 ms", others=longest),
     ]

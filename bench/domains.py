@@ -5,31 +5,32 @@ Each look-up is of another name than the one before, and all names take turns.
 
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from bench.table import Row
+from bench.row import Row
+from bench.timing import take_turns
 from roost.domains.model import Domain
 from roost.hosts.address import HostAddresses
 from tests.domains.samples import make_domain
 
 _FEW, _MANY = 10, 10_000
-_LOOKUPS, _ROUNDS = 100_000, 5
+_LOOKUPS = 100_000
 
 
-def run(_folder: Path) -> Sequence[Row]:
-    few, many = _microseconds(_FEW), _microseconds(_MANY)
-    return [Row(f"look-up among {_MANY:,} domains", many, "us", f"among {_FEW}", few, "no search: within 2 us")]
+def run(_folder: Path) -> Iterator[Row]:
+    few, many = take_turns(_prepare(_FEW), _prepare(_MANY))
+    yield Row(f"look-up among {_MANY:,} domains", many, "us", f"among {_FEW}", few, "<= 5 x")
 
 
-def _microseconds(count: int) -> float:
-    """Return the time of a look-up, the best of some rounds."""
+def _prepare(count: int) -> Callable[[], float]:
+    """Return a function that measures the microseconds of a look-up."""
     domains = {domain.name: domain for domain in map(_domain, range(count))}
     addresses = HostAddresses()
     addresses.use_domains(domains.get)
     hosts = [f"{name}:8642" for name in domains] * (_LOOKUPS // count)
     random.shuffle(hosts)
-    return min(_time_lookups(addresses, hosts) for _ in range(_ROUNDS)) / len(hosts) * 1e6
+    return lambda: _time_lookups(addresses, hosts) / len(hosts) * 1e6
 
 
 def _time_lookups(addresses: HostAddresses, hosts: Sequence[str]) -> float:

@@ -5,11 +5,10 @@ figure is a median of several rounds. CPU is the time of the serving processes, 
 """
 
 import asyncio
-import math
 import os
 import statistics
 import time
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,8 +18,8 @@ import uvloop
 
 from bench.load import echo_messages, hold_responses, send_requests
 from bench.processes import cpu_seconds, pinned_to, read_memory
-from bench.proxies import AGENTS, NGINX, Proxy, StartProxy, find_proxies, request_head, run_edge, run_upstream
-from bench.table import Row
+from bench.proxies import AGENTS, CADDY, NGINX, Proxy, StartProxy, find_proxies, request_head, run_edge, run_upstream
+from bench.row import Row, Runs
 from roost.hosts.server import raise_descriptor_limit
 
 _CONNECTIONS = 64
@@ -38,11 +37,13 @@ _OWN, _BARE = "the edge", "no proxy"
 
 
 class _Figures(NamedTuple):
-    cpu: float
-    rate: float
-    p50: float
-    p99: float
-    echo_cpu: float
+    """The figures of each round."""
+
+    cpu: Sequence[float]
+    rate: Sequence[float]
+    p50: Sequence[float]
+    p99: Sequence[float]
+    echo_cpu: Sequence[float]
 
 
 @dataclass(frozen=True)
@@ -58,53 +59,46 @@ class _Machine:
         return cls(cpus[0], cpus[-1])
 
 
-def run(folder: Path) -> Sequence[Row]:
+def run(folder: Path) -> Iterator[Row]:
     raise_descriptor_limit()
     machine, proxies = _Machine.detect(), {_OWN: run_edge, **find_proxies()}
     with ExitStack() as stack:
         upstream = stack.enter_context(run_upstream(machine.client))
         stack.enter_context(pinned_to(machine.client))
         figures = _measure_load(folder, machine, upstream, proxies)
+        yield _row("request to an agent's port, CPU", "us", "<= 1 x", {k: v.cpu for k, v in figures.items()})
+        name = f"requests to an agent's port, {_CONNECTIONS} at a time"
+        yield _row(name, "/s", "", {k: v.rate for k, v in figures.items()})
+        yield _row(f"{name}, p50", "ms", "", {k: v.p50 for k, v in figures.items()})
+        yield _row(f"{name}, p99", "ms", "", {k: v.p99 for k, v in figures.items()})
+        yield _row("WebSocket message there and back, CPU", "us", "<= 1 x", {k: v.echo_cpu for k, v in figures.items()})
         sockets = {name: _measure_idle(folder, machine, upstream, start) for name, start in proxies.items()}
+        idle = {name: after for name, (_, after) in sockets.items()} | {f"{_OWN} without them": sockets[_OWN][0]}
+        yield _row(f"memory with {_SOCKETS:,} idle WebSockets", "MB", "<= 150 MB", idle)
         slow = {name: _measure_slow(folder, machine, upstream, start) for name, start in proxies.items()}
-    idle = {name: after for name, (_, after) in sockets.items()} | {f"{_OWN} without them": sockets[_OWN][0]}
-    return [
-        _row("request to an agent's port, CPU", "us", "below the reference", {k: v.cpu for k, v in figures.items()}),
-        _row(
-            f"requests to an agent's port, {_CONNECTIONS} at a time",
-            "/s",
-            "reported",
-            {k: v.rate for k, v in figures.items()},
-        ),
-        _row("the same, p50", "ms", "reported", {k: v.p50 for k, v in figures.items()}),
-        _row("the same, p99", "ms", "reported", {k: v.p99 for k, v in figures.items()}),
-        _row("WebSocket message there and back, CPU", "us", "reported", {k: v.echo_cpu for k, v in figures.items()}),
-        _row(f"memory with {_SOCKETS:,} idle WebSockets", "MB", "<= 150 MB", idle),
-        _row(f"memory of {_SLOW_READERS} slow readers", "MB", "<= 50 MB: a buffer each", slow),
-    ]
+        yield _row(f"memory of {_SLOW_READERS} slow readers", "MB", "<= 50 MB", slow)
 
 
-def _row(name: str, unit: str, goal: str, figures: Mapping[str, float]) -> Row:
-    others = {key: value for key, value in figures.items() if key not in {_OWN, NGINX}}
-    return Row(name, figures[_OWN], unit, NGINX, figures.get(NGINX, math.nan), goal, others)
+def _row(name: str, unit: str, goal: str, figures: Mapping[str, Runs]) -> Row:
+    reference = NGINX if NGINX in figures else CADDY
+    others = {key: value for key, value in figures.items() if key not in {_OWN, reference}}
+    return Row(name, figures[_OWN], unit, reference, figures[reference], goal, others)
 
 
 def _measure_load(
     folder: Path, machine: _Machine, upstream: Proxy, proxies: Mapping[str, StartProxy]
 ) -> Mapping[str, _Figures]:
-    """Return the medians of all rounds."""
     with ExitStack() as stack:
         running = {
             name: stack.enter_context(start(folder, upstream.port, machine.server)) for name, start in proxies.items()
         }
         running[_BARE] = upstream
         rounds = [{name: _measure_round(proxy) for name, proxy in running.items()} for _ in range(_ROUNDS)]
-    return {
-        name: _Figures(*map(statistics.median, zip(*(each[name] for each in rounds), strict=True))) for name in running
-    }
+    return {name: _Figures(*zip(*(each[name] for each in rounds), strict=True)) for name in running}
 
 
-def _measure_round(proxy: Proxy) -> _Figures:
+def _measure_round(proxy: Proxy) -> Sequence[float]:
+    """Return the figures of one round, in the order of `_Figures`."""
     request, handshake = request_head("/bench?x=1"), request_head("/ws", 0, *_HANDSHAKE)
     uvloop.run(send_requests(proxy.port, request, _REQUESTS // 10, _CONNECTIONS))
     began = time.perf_counter()
@@ -112,7 +106,7 @@ def _measure_round(proxy: Proxy) -> _Figures:
     elapsed = time.perf_counter() - began
     echo_cpu, _ = _cpu_of(proxy, echo_messages(proxy.port, handshake, _MESSAGE, _REQUESTS, _CONNECTIONS))
     points = statistics.quantiles(seconds, n=100)
-    return _Figures(cpu, len(seconds) / elapsed, points[49] * 1000, points[98] * 1000, echo_cpu)
+    return cpu, len(seconds) / elapsed, points[49] * 1000, points[98] * 1000, echo_cpu
 
 
 def _cpu_of(proxy: Proxy, load: Coroutine[None, None, Sequence[float]]) -> tuple[float, Sequence[float]]:

@@ -2,7 +2,7 @@
 
 import random
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
 from functools import partial
@@ -11,8 +11,9 @@ from pathlib import Path
 
 import httpx2 as httpx
 
-from bench.api import measure_bare_asgi
-from bench.table import Row, median_ms
+from bench.api import BARE_ASGI, bare_asgi
+from bench.row import Row
+from bench.timing import time_in_turns
 from roost import app, config
 from roost.agents.hub import store
 from roost.agents.hub.model import HubOwner, HubSkill, HubVersion
@@ -25,19 +26,17 @@ from roost.identity import tenants
 from tests.databases import run_postgres
 from tests.journeys.server_process import until, up
 
-_SKILLS, _ROUNDS = 10_000, 300
+_SKILLS, _ROUNDS = 10_000, 60
 _WORDS = [f"{first}{second}" for first in ("acorn", "bird", "cloud", "drum", "elm") for second in map(str, range(200))]
 _QUERIES = ("drum7 elm3", "acorn", "cloud19", "finds and elm4", "nothing like this", "")
 """A few skills, many, few, all and a few, none, and no words at all."""
 
 
-def run(folder: Path) -> Sequence[Row]:
-    rows: list[Row] = []
-    bare = measure_bare_asgi()
-    for name, database in (("SQLite", _sqlite), ("PostgreSQL", _postgresql)):
-        with database() as settings, tempfile.TemporaryDirectory(dir=folder) as data:
-            rows += _measure(name, Path(data) / "data", settings, bare)
-    return rows
+def run(folder: Path) -> Iterator[Row]:
+    with bare_asgi() as hello:
+        for name, database in (("SQLite", _sqlite), ("PostgreSQL", _postgresql)):
+            with database() as settings, tempfile.TemporaryDirectory(dir=folder) as data:
+                yield from _measure(name, Path(data) / "data", settings, hello)
 
 
 @contextmanager
@@ -51,17 +50,14 @@ def _postgresql() -> Iterator[Mapping[str, str]]:
         yield {"ROOST_DATABASE_URL": url}
 
 
-def _measure(name: str, data: Path, settings: Mapping[str, str], bare: float) -> Sequence[Row]:
+def _measure(name: str, data: Path, settings: Mapping[str, str], hello: Callable[[], None]) -> Iterator[Row]:
     _fill(data, settings)
     with up(data, "--no-first-agent", **settings) as server, server.client() as client:
         until(lambda: client.get("/v0/hub/@roost/json-tools").status_code == 200)
-        rows: list[Row] = []
         for label, path in (("hub search", "/v0/hub"), ("hub search by ClawHub's protocol", "/api/v1/search")):
-            queries = cycle(_QUERIES)
-            took = median_ms(partial(_search, client, path, queries), _ROUNDS, warm=len(_QUERIES))
-            what = f"{label} among {_SKILLS:,} skills over HTTP, {name}, p50"
-            rows.append(Row(what, took, "ms", "bare ASGI hello", bare, "<= 20 ms"))
-    return rows
+            search = partial(_search, client, path, cycle(_QUERIES))
+            took, bare = time_in_turns(search, hello, rounds=_ROUNDS, warm=len(_QUERIES))
+            yield Row(f"{label} among {_SKILLS:,} skills, {name}, p50", took, "ms", BARE_ASGI, bare, "<= 40 x")
 
 
 def _search(client: httpx.Client, path: str, queries: Iterator[str]) -> None:

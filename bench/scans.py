@@ -2,14 +2,15 @@
 
 import multiprocessing
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import quantiles
 
 import httpx2 as httpx
 
-from bench.table import Row
+from bench.row import Row
+from bench.timing import take_turns
 from roost import app, config
 from roost.core import ids
 from roost.core.db import Connection, insert_many
@@ -19,21 +20,18 @@ from roost.storage.files import store
 from tests.journeys.server_process import Up, up
 
 _FILES = 100_000
-_REQUESTS = 400
+_REQUESTS = 200
 _SCANS = ("name=none-has-it&limit=10", "limit=1000")
 _LISTERS = 2
 """Connections for each scan."""
 
 
-def run(folder: Path) -> Sequence[Row]:
+def run(folder: Path) -> Iterator[Row]:
     with up(folder / "data", "--no-first-agent") as server:
         _fill(folder / "data")
-        other = _create_key(server)
-        with _client(server, other) as small:
-            idle = _p99(small)
-            with _scans(server):
-                busy = _p99(small)
-    return [Row(f"a small request beside scans of {_FILES:,} files, p99", busy, "ms", "idle server", idle, "<= 20 ms")]
+        with _client(server, _create_key(server)) as small:
+            idle, busy = take_turns(lambda: _p99(small), lambda: _p99_beside_scans(server, small))
+    yield Row(f"a small request beside scans of {_FILES:,} files, p99", busy, "ms", "idle server", idle, "<= 5 x")
 
 
 def _fill(data: Path) -> None:
@@ -86,20 +84,22 @@ def _p99(client: httpx.Client) -> float:
     return quantiles(times, n=100)[98]
 
 
+def _p99_beside_scans(server: Up, client: httpx.Client) -> float:
+    with _scans(server):
+        return _p99(client)
+
+
 @contextmanager
 def _scans(server: Up) -> Iterator[None]:
     """Repeat the scans in processes of their own, whose work does not count as the server's."""
-    scans = [
-        multiprocessing.Process(target=_repeat, args=(server, scan), daemon=True)
-        for scan in _SCANS
-        for _ in range(_LISTERS)
-    ]
+    fork = multiprocessing.get_context("fork")
+    scans = [fork.Process(target=_repeat, args=(server, scan), daemon=True) for scan in _SCANS for _ in range(_LISTERS)]
     for process in scans:
         process.start()
     try:
         yield
-    finally:
         assert all(process.is_alive() for process in scans), "a scan failed"
+    finally:
         for process in scans:
             process.kill()
             process.join()

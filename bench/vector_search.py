@@ -1,10 +1,8 @@
 """Search in a group of 2,000 chunks among 100,000, and deletion of a file's vectors, on both databases."""
 
-import asyncio
 import itertools
 import statistics
-import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -12,7 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-from bench.table import Row, median_ms
+from bench.row import Row
+from bench.timing import RUNS, time_in_turns_async
 from roost.core import clock, ids
 from roost.core.db import Connection, Database
 from roost.drivers.embedding.fake import FakeEmbeddingModel
@@ -55,10 +54,9 @@ class _PreparedModel(FakeEmbeddingModel):
         return [self.vector for _ in texts]
 
 
-def run(folder: Path) -> Sequence[Row]:
+async def measure_search(folder: Path) -> AsyncGenerator[Row]:
     vectors = _unit_vectors(_GROUPS * _FILES * _CHUNKS, 1).reshape(_GROUPS, _FILES, _CHUNKS, _DIMENSION)
     queries = _unit_vectors(_QUERIES, 2)
-    rows: list[Row] = []
     with ExitStack() as stack:
         server = stack.enter_context(run_postgres())
         (folder / "search").mkdir()
@@ -70,11 +68,11 @@ def run(folder: Path) -> Sequence[Row]:
             db = Database(url)
             stack.callback(db.close)
             upgrade_database(db)
-            rows += asyncio.run(_measure(name, db, vectors, queries))
-    return rows
+            async for row in _measure(name, db, vectors, queries):
+                yield row
 
 
-async def _measure(name: str, db: Database, vectors: np.ndarray, queries: np.ndarray) -> Sequence[Row]:
+async def _measure(name: str, db: Database, vectors: np.ndarray, queries: np.ndarray) -> AsyncGenerator[Row]:
     index, model, files = open_vector_index(db), _PreparedModel(), FileService(db)
     corpus = await _fill(db, index, files, vectors)
     await db.write(lambda connection: connection.exec_driver_sql("ANALYZE"))  # the server of tests never does
@@ -82,27 +80,33 @@ async def _measure(name: str, db: Database, vectors: np.ndarray, queries: np.nda
     group = vectors[7].reshape(-1, _DIMENSION)
     found: list[set[tuple[str, int]]] = []
 
-    async def search(query: np.ndarray) -> None:
+    own, plain = itertools.cycle(queries), itertools.cycle(queries)
+
+    async def search() -> None:
+        query = next(own)
         model.vector = query.tobytes()
         result = await service.query(corpus.caller, corpus.group_ids[7], "text", _LIMIT)
         found.append({(match.file.id, match.chunk.begin) for match in result.matches})
 
-    took = await _median_ms([partial(search, query) for query in queries])
-    plain = itertools.cycle(queries)
-    scan = median_ms(lambda: _scan(group, next(plain)), _QUERIES)
+    async def scan() -> None:
+        _scan(group, next(plain))
+
+    total, reference = f"{_GROUPS * _FILES * _CHUNKS:,}", "NumPy, in memory"
+    took, scanned = await time_in_turns_async(search, scan, rounds=_QUERIES // RUNS, warm=0)
+    yield Row(f"search {len(group):,} chunks of {total}, {name}, p50", took, "ms", reference, scanned, "<= 5 ms")
     numbers = [
         {(corpus.file_ids[7][row // _CHUNKS], row % _CHUNKS) for row in _scan(group, query)} for query in queries
     ]
     recall = statistics.mean(len(mine & exact) / _LIMIT for mine, exact in zip(found, numbers, strict=True))
-    doomed = [file_id for group_files in corpus.file_ids[10:12] for file_id in group_files][:_DELETIONS]
-    delete = await _median_ms([partial(service.delete, corpus.caller.tenant_id, file_id) for file_id in doomed])
-    nothing = await _median_ms([partial(db.write, _touch) for _ in range(_DELETIONS)])
-    total = f"{_GROUPS * _FILES * _CHUNKS:,}"
-    return [
-        Row(f"search {len(group):,} chunks of {total}, {name}, p50", took, "ms", "NumPy, in memory", scan, "<= 5 ms"),
-        Row(f"recall of {_LIMIT} results, {name}", recall, "", "NumPy, in memory", 1.0, "1.0"),
-        Row(f"delete {_CHUNKS} of {total} chunks, {name}, p50", delete, "ms", "a small write", nothing, "<= 10 ms"),
-    ]
+    yield Row(f"recall of {_LIMIT} results, {name}", recall, "", reference, 1.0, "= 1 x")
+    doomed = iter([file_id for group_files in corpus.file_ids[10:12] for file_id in group_files][:_DELETIONS])
+    delete, nothing = await time_in_turns_async(
+        lambda: service.delete(corpus.caller.tenant_id, next(doomed)),
+        lambda: db.write(_touch),
+        rounds=_DELETIONS // RUNS,
+        warm=0,
+    )
+    yield Row(f"delete {_CHUNKS} of {total} chunks, {name}, p50", delete, "ms", "a small write", nothing, "<= 5 x")
 
 
 def _scan(matrix: np.ndarray, query: np.ndarray) -> Sequence[int]:
@@ -152,12 +156,3 @@ def _touch(connection: Connection) -> None:
 def _unit_vectors(count: int, seed: int) -> np.ndarray:
     numbers = np.random.default_rng(seed).standard_normal((count, _DIMENSION)).astype("<f4")
     return numbers / np.linalg.norm(numbers, axis=1, keepdims=True)
-
-
-async def _median_ms(actions: Sequence[Callable[[], Awaitable[object]]]) -> float:
-    times: list[float] = []
-    for action in actions:
-        began = time.perf_counter()
-        await action()
-        times.append((time.perf_counter() - began) * 1000)
-    return statistics.median(times)

@@ -38,7 +38,7 @@ class Up:
         self._process: subprocess.Popen[bytes] | None = None
         self.output = data.with_suffix(".out")
 
-    def start(self) -> None:
+    def start(self, deadline: float = DEADLINE) -> None:
         session = self.data / "cli.json"
         before = session.stat().st_mtime_ns if session.exists() else 0
         with self.output.open("ab") as output:
@@ -49,8 +49,8 @@ class Up:
                 stderr=output,
                 env=self._environment,
             )
-        until(lambda: self._ended() or (session.exists() and session.stat().st_mtime_ns != before))
-        until(lambda: self._ended() or self._answers())
+        until(lambda: self._ended() or (session.exists() and session.stat().st_mtime_ns != before), deadline)
+        until(lambda: self._ended() or self._answers(), deadline)
         assert self._process.poll() is None, self.text()
 
     def kill(self) -> None:
@@ -60,11 +60,15 @@ class Up:
         self._process.wait()
 
     def stop(self) -> int:
-        """Press Ctrl-C; return the exit code."""
+        """Press Ctrl-C; return the exit code. A server that does not end is killed, so that it does not run on."""
         assert self._process is not None
         if self._process.poll() is None:
             self._process.send_signal(signal.SIGINT)
-        return self._process.wait(60)
+        try:
+            return self._process.wait(60)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise
 
     @property
     def pid(self) -> int:
