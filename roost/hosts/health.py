@@ -3,7 +3,7 @@
 import asyncio
 import hmac
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Depends, Request, Response
@@ -32,7 +32,7 @@ class ReadinessRecord(BaseModel):
     checks: Mapping[str, Literal["ok", "failing"]]
 
 
-@dataclass(frozen=True)
+@dataclass
 class ServerHealth:
     """What the routes below tell: `checks` by the name that `/readyz` shows, each with `deadline` seconds to pass.
 
@@ -43,6 +43,13 @@ class ServerHealth:
     registry: CollectorRegistry
     metrics_token: Sensitive[str] | None = None
     deadline: float = CHECK_SECONDS
+    _running: asyncio.Task[Mapping[str, bool]] | None = field(default=None, init=False)
+
+    async def run_checks(self) -> Mapping[str, bool]:
+        """Return which checks pass. Requests at the same time share one run, because anyone may ask."""
+        if self._running is None or self._running.done():
+            self._running = asyncio.create_task(pass_checks(self.checks, self.deadline))
+        return await asyncio.shield(self._running)
 
 
 Health = Annotated[ServerHealth, Depends(provide_service(ServerHealth))]
@@ -58,7 +65,7 @@ async def check_liveness() -> dict[str, str]:
 @router.get("/readyz", response_model=ReadinessRecord, responses={503: {"model": ReadinessRecord}})
 async def check_readiness(health: Health) -> JSONResponse:
     """Check all dependencies; 503 names the failing ones."""
-    passed = await pass_checks(health.checks, health.deadline)
+    passed = await health.run_checks()
     is_ready = all(passed.values())
     results = {name: "ok" if part else "failing" for name, part in passed.items()}
     return JSONResponse({"status": "ok" if is_ready else "failing", "checks": results}, 200 if is_ready else 503)

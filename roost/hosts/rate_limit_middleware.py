@@ -41,6 +41,7 @@ class RateLimitMiddleware:
         except RateLimitExceeded as exceeded:
             await _refuse(rule, exceeded)(scope, receive, send)
             return
+        scope["state"]["charge_requests"] = usage.charge_requests
         counter = _ByteCounter(usage, receive, send)
         try:
             await self._app(scope, counter.receive, counter.send)

@@ -52,6 +52,11 @@ class RateLimits:
         fields = self._caller_fields if host is None else self._all_fields
         return RequestUsage(self, caller, host, b"" if fields is None else fields.format_lines(states[0]))
 
+    def charge_requests(self, caller: Hashable, count: int) -> None:
+        """Count an admitted request as `count` more; those of the caller that follow wait for them."""
+        if self._caller_requests is not None:
+            self._caller_requests.charge(caller, count, clock.monotonic_seconds())
+
     def charge_bytes(self, caller: Hashable, host: str | None, size: int) -> None:
         """Count bytes that were carried."""
         now = clock.monotonic_seconds()
@@ -70,6 +75,10 @@ class RequestUsage:
         self._limits, self._caller, self._host = limits, caller, host
         self._uncharged = 0
         self.header_lines = header_lines
+
+    def charge_requests(self, count: int) -> None:
+        """Count the request as `count` more."""
+        self._limits.charge_requests(self._caller, count)
 
     def count_bytes(self, size: int) -> None:
         """Count bytes of the request or of its response as they flow."""

@@ -14,6 +14,7 @@ PUBLIC_CONTENT, PRIVATE_CONTENT, PAID_CONTENT = "/ipfs/", "/files/", "/x402/cid/
 _MIB = 1024**2
 _UPLOAD = BodyLimit(size=None, values=None)
 _SIGN_IN = BodyLimit(size=16 * 1024)
+_VERDICT_TARGETS = BodyLimit(size=64 * 1024)
 _MODEL_BODY = BodyLimit(size=32 * _MIB, values=None)
 _WORKSPACE_FILE = BodyLimit(size=16 * _MIB, message=WorkspaceFileTooLarge.message)
 _SKILL = BodyLimit(size=12 * _MIB, uncounted=frozenset({b"multipart/form-data", b"application/zip"}))
@@ -81,7 +82,7 @@ URL_MAP = (
     _registry("/api/v1/uploads/[^/]+", body=_SKILL_FILE),
     _registry("/api/v1/skills", methods=frozenset({"POST"}), body=_SKILL),
     _registry("/api/v1/whoami"),
-    _registry("/api/v1/skills/-/security-verdicts", authenticates_early=False),
+    _registry("/api/v1/skills/-/security-verdicts", authenticates_early=False, body=_VERDICT_TARGETS),
     _registry("/api/(v1|cli)/.*", methods=frozenset({"POST", "DELETE"})),
     _registry("/api/(v1|cli)/.*|/.well-known/clawhub.json", authenticates_early=False),  # all of it is published
     _signed(_SIGNED_UPLOAD, methods=frozenset({"POST"})),

@@ -1,4 +1,4 @@
-"""Response fields that tell a client its rate limit.
+"""Response fields that tell a client its rate limit, and what a request counts on it.
 
 `RateLimit-Limit`, `-Remaining` and `-Reset` (seconds) are what clients read today; `RateLimit` and `RateLimit-Policy`
 are what draft-ietf-httpapi-ratelimit-headers has in their place since its seventh version.
@@ -6,6 +6,8 @@ are what draft-ietf-httpapi-ratelimit-headers has in their place since its seven
 
 import math
 from collections.abc import Mapping, Sequence
+
+from starlette.types import Scope
 
 from roost.core.rate_limit import RateLimiter, RateLimitExceeded, RatePolicy
 
@@ -30,6 +32,12 @@ def exceeded_headers(problem: RateLimitExceeded) -> Mapping[str, str]:
     wait = math.ceil(problem.retry_after or 0.0)
     lines = _create_lines([problem.policy]) % (0, wait, 0, wait)
     return {name.decode(): value.decode() for name, value in parse_lines(lines)}
+
+
+def charge_requests(scope: Scope, count: int) -> None:
+    """Count a request as `count` more on the limit of its caller, because it asks for as many things at once."""
+    if (charge := scope["state"].get("charge_requests")) is not None:
+        charge(count)
 
 
 def parse_lines(lines: bytes) -> list[tuple[bytes, bytes]]:

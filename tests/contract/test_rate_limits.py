@@ -151,3 +151,11 @@ async def test_guesses_end_in_429_and_lock_nobody_out(server: RunningServer, age
         owner = server.client(agent["gatewayToken"], own)
         owner.headers["X-Forwarded-For"] = address
         assert (await owner.get("/v0/logs")).status_code == 200
+
+
+async def test_each_verdict_counts_as_a_request(server: RunningServer) -> None:
+    stranger = remote(server)
+    targets = [{"slug": f"skill-{number}", "version": "1.0.0"} for number in range(CALLER)]
+    answer = await stranger.post("/api/v1/skills/-/security-verdicts", json={"items": targets})
+    assert answer.status_code == 200, answer.text
+    assert (await stranger.get("/api/v1/skills")).status_code == 429

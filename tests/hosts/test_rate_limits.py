@@ -73,3 +73,9 @@ def test_the_fields_name_all_limits_that_apply() -> None:
         for host in (None, "one")
     }
     assert by_host == {None: 2, "one": 4}
+
+
+def test_one_request_counts_as_many_when_it_asks_for_as_many_things() -> None:
+    limits = RateLimits(caller_requests=5)
+    limits.start_request("a").charge_requests(4)
+    assert policy_of_refusal(limits, "a") == "requests"

@@ -55,7 +55,7 @@ async def get_hub_skill(
     """Return a skill by its id or its name, with the verdict of the check."""
     if _is_elsewhere(caller, slug):
         return schemas.registry_skill_detail(await registries.get(slug, version))
-    return schemas.hub_skill_detail(await hub.get(parse_reference(slug), version), caller.tenant_id)
+    return schemas.hub_skill_detail(await hub.get_detail(parse_reference(slug), version), caller.tenant_id)
 
 
 @router.get("/hub/{owner}/{name}")
@@ -63,7 +63,7 @@ async def get_hub_skill_of_owner(
     caller: TenantCaller, owner: str, name: str, hub: Service, version: Version = None
 ) -> schemas.HubSkillDetail:
     """Return a skill by its slug, `@owner/name`."""
-    return schemas.hub_skill_detail(await hub.get(parse_reference(name, owner), version), caller.tenant_id)
+    return schemas.hub_skill_detail(await hub.get_detail(parse_reference(name, owner), version), caller.tenant_id)
 
 
 @router.post("/hub/{hubSkillId}/install")

@@ -1,7 +1,7 @@
 """Browse the hub and install from it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from sqlalchemy import Connection
@@ -18,9 +18,12 @@ from roost.agents.skills.verdict import Verdict, check_bundle
 from roost.core import clock, log
 from roost.core.daemon_thread import run_in_daemon_thread
 from roost.core.db import Database
+from roost.core.problem import NotFound
 from roost.storage.content.service import ContentService
 from roost.storage.unixfs.cid import Cid
 
+WantedVersion = tuple[HubReference, str | None]
+"""A skill, and the number or the CID of a version of it; None for the newest."""
 _log = log.get_logger("hub")
 
 
@@ -42,7 +45,8 @@ class HubService:
     async def search(self, chosen: HubFilter, cursor: str | None, limit: int) -> HubPage:
         """List a page of skills in the order of the filter. Raises InvalidHubCursor."""
         after = HubCursor.parse(cursor, chosen.sort) if cursor else None
-        found = await self._db.read(lambda connection: store.search_skills(connection, chosen, after, limit + 1))
+        # Words are searched in all skills: strangers take turns, and the event loop does not wait for them.
+        found = await self._db.read_long(lambda connection: store.search_skills(connection, chosen, after, limit + 1))
         if len(found) <= limit:
             return HubPage(found)
         return HubPage(found[:limit], HubCursor.after(found[limit - 1].skill, chosen.sort).token())
@@ -50,28 +54,38 @@ class HubService:
     async def rank(self, query: str, limit: int) -> Sequence[HubListing]:
         """List the skills that fit a query best. Raises InvalidHubRequest."""
         chosen = HubFilter(terms=model.parse_terms(query))
-        return await self._db.read(
+        return await self._db.read_long(
             lambda connection: store.rank_skills(connection, chosen, query.strip().lower(), limit)
         )
 
     async def list_categories(self) -> Sequence[str]:
         return await self._db.read(store.list_categories)
 
-    async def get(self, reference: HubReference, version: str | None = None) -> HubDetail:
+    async def find_all(self, wanted: Sequence[WantedVersion]) -> Sequence[HubListing | NotFound]:
+        """Return skills with their newest versions, or those of a number or a CID, in as many queries as for one."""
+        return await self._db.read_long(lambda connection: _find_all(connection, wanted))
+
+    async def get(self, reference: HubReference, version: str | None = None) -> HubListing:
         """Return a skill with its newest version, or that of a number or a CID.
 
         Raises HubSkillNotFound, HubVersionNotFound.
         """
+        return await self._db.read(lambda connection: _find_one(connection, reference, version))
+
+    async def get_detail(self, reference: HubReference, version: str | None = None) -> HubDetail:
+        """Return what `get` returns with the body and all versions. Raises HubSkillNotFound, HubVersionNotFound."""
 
         def read(connection: Connection) -> HubDetail:
-            skill = _find_skill(connection, reference)
-            versions = store.list_versions(connection, skill.id)
-            chosen = next((one for one in versions if _is_meant(one, skill, version)), None)
-            if chosen is None:
-                raise HubVersionNotFound
-            return HubDetail(skill, chosen, versions)
+            found = _find_one(connection, reference, version)
+            body = store.get_body(connection, found.version.id)
+            versions = store.list_versions(connection, found.skill.id)
+            return HubDetail(found.skill, replace(found.version, body=body), versions)
 
-        return await self._db.read(read)
+        return await self._db.read_long(read)
+
+    async def find_by_fingerprint(self, skill: HubSkill, fingerprint: str) -> HubVersion | None:
+        """Return the last published version of a skill whose files have a fingerprint."""
+        return await self._db.read(lambda connection: store.find_by_fingerprint(connection, skill.id, fingerprint))
 
     async def read_bundle(self, version: HubVersion) -> Bundle:
         """Read the files of a version, verified by its CID. Raises the errors of `read_bundle`."""
@@ -152,15 +166,31 @@ class HubService:
         return await self._db.read_long(lambda connection: store.list_outdated(connection, rules_version, after, limit))
 
 
-def _find_skill(connection: Connection, reference: HubReference) -> HubSkill:
-    """Return a skill by its slug, its id, or a name, which means the first that was published under it."""
-    if reference.owner is not None:
-        skill = store.find_skill(connection, reference.owner, reference.name)
-    else:
-        skill = store.get_skill(connection, reference.name) or store.find_first(connection, reference.name)
+def _find_one(connection: Connection, reference: HubReference, version: str | None) -> HubListing:
+    (found,) = _find_all(connection, [(reference, version)])
+    if isinstance(found, NotFound):
+        raise found
+    return found
+
+
+def _find_all(connection: Connection, wanted: Sequence[WantedVersion]) -> Sequence[HubListing | NotFound]:
+    skills = store.find_skills(connection, {reference for reference, _ in wanted})
+    known = [(skills[reference], version) for reference, version in wanted if reference in skills]
+    versions = store.find_versions(
+        connection,
+        {skill.latest_id for skill, version in known if version is None},
+        {(skill.id, version) for skill, version in known if version is not None},
+        {(skill.id, cid) for skill, version in known if version is not None for cid in parse_cid_spellings(version)},
+    )
+    return [_choose(skills.get(reference), versions, version) for reference, version in wanted]
+
+
+def _choose(skill: HubSkill | None, versions: Sequence[HubVersion], wanted: str | None) -> HubListing | NotFound:
     if skill is None:
-        raise HubSkillNotFound
-    return skill
+        return HubSkillNotFound()
+    own = (version for version in versions if version.hub_skill_id == skill.id)
+    found = next((version for version in own if _is_meant(version, skill, wanted)), None)
+    return HubVersionNotFound() if found is None else HubListing(skill, found)
 
 
 def _is_meant(version: HubVersion, skill: HubSkill, wanted: str | None) -> bool:

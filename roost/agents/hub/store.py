@@ -14,6 +14,7 @@ from roost.agents.hub.model import (
     HubFilter,
     HubListing,
     HubOwner,
+    HubReference,
     HubSkill,
     HubSort,
     HubVersion,
@@ -100,6 +101,7 @@ hub_uploads = sa.Table(
 )
 """Files that a client of ClawHub uploads one by one before it publishes them."""
 
+_WITHOUT_BODY = tuple(column for column in hub_versions.c if column is not hub_versions.c.body)
 _WANTS: TypeAdapter[SkillWants] = TypeAdapter(SkillWants)
 _VERDICT: TypeAdapter[Verdict] = TypeAdapter(Verdict)
 _SORT_COLUMNS: Mapping[HubSort, sa.Column[Any]] = {
@@ -148,10 +150,27 @@ def find_skill(connection: Connection, owner: str, name: str) -> HubSkill | None
     return read_one(connection, query, _skill)
 
 
-def find_first(connection: Connection, name: str) -> HubSkill | None:
-    """Find the skill that was first published under a name."""
-    query = hub_skills.select().where(hub_skills.c.name == name)
-    return read_one(connection, query.order_by(hub_skills.c.created_at, hub_skills.c.id).limit(1), _skill)
+def find_skills(connection: Connection, references: Collection[HubReference]) -> Mapping[HubReference, HubSkill]:
+    """Find skills by the names of their owners, by ids, or by names alone, which mean the first of that name."""
+    owned = [(one.owner, one.name) for one in references if one.owner is not None]
+    free = [one.name for one in references if one.owner is None]
+    place = sa.func.row_number().over(
+        partition_by=hub_skills.c.name, order_by=(hub_skills.c.created_at, hub_skills.c.id)
+    )
+    placed = sa.select(hub_skills.c.id, place.label("place")).where(hub_skills.c.name.in_(free)).subquery()
+    query = hub_skills.select().where(
+        sa.or_(
+            sa.tuple_(hub_skills.c.owner, hub_skills.c.name).in_(owned),
+            hub_skills.c.id.in_(free),
+            hub_skills.c.id.in_(sa.select(placed.c.id).where(placed.c.place == 1)),
+        )
+    )
+    found: dict[HubReference, HubSkill] = {}
+    for skill in map(_skill, connection.execute(query.order_by(hub_skills.c.created_at, hub_skills.c.id))):
+        found[HubReference(skill.name, skill.owner)] = skill
+        found.setdefault(HubReference(skill.name), skill)
+        found[HubReference(skill.id)] = skill
+    return found
 
 
 def find_by_cid(connection: Connection, cids: Collection[str]) -> HubSkill | None:
@@ -202,10 +221,39 @@ def insert_version(connection: Connection, version: HubVersion) -> None:
 
 
 def list_versions(connection: Connection, hub_skill_id: str) -> Sequence[HubVersion]:
-    """List the versions of a skill, last published first."""
-    query = hub_versions.select().where(hub_versions.c.hub_skill_id == hub_skill_id)
+    """List the versions of a skill without their bodies, last published first."""
+    query = sa.select(*_WITHOUT_BODY).where(hub_versions.c.hub_skill_id == hub_skill_id)
     query = query.order_by(hub_versions.c.created_at.desc(), hub_versions.c.id)
     return [_version(row) for row in connection.execute(query)]
+
+
+def find_versions(
+    connection: Connection,
+    newest: Collection[str],
+    numbers: Collection[tuple[str, str]],
+    cids: Collection[tuple[str, str]],
+) -> Sequence[HubVersion]:
+    """Find versions without their bodies: by id, or by the number or the CID within a skill."""
+    skill_id = hub_versions.c.hub_skill_id
+    wanted = sa.or_(
+        hub_versions.c.id.in_(newest),
+        sa.tuple_(skill_id, hub_versions.c.version).in_(numbers),
+        sa.tuple_(skill_id, hub_versions.c.cid).in_(cids),
+    )
+    return [_version(row) for row in connection.execute(sa.select(*_WITHOUT_BODY).where(wanted))]
+
+
+def find_by_fingerprint(connection: Connection, hub_skill_id: str, fingerprint: str) -> HubVersion | None:
+    """Find the last published version of a skill with a fingerprint, without its body."""
+    query = sa.select(*_WITHOUT_BODY).where(
+        hub_versions.c.hub_skill_id == hub_skill_id, hub_versions.c.fingerprint == fingerprint
+    )
+    return read_one(connection, query.order_by(hub_versions.c.created_at.desc(), hub_versions.c.id).limit(1), _version)
+
+
+def get_body(connection: Connection, version_id: str) -> str:
+    """Return the text of a version's `SKILL.md` after its front matter."""
+    return connection.execute(sa.select(hub_versions.c.body).where(hub_versions.c.id == version_id)).scalar_one()
 
 
 def list_fingerprints(connection: Connection, tenant_id: str) -> frozenset[str]:
@@ -282,9 +330,7 @@ def _conditions(chosen: HubFilter) -> Sequence[sa.ColumnElement[bool]]:
 
 
 def _with_newest(connection: Connection, skills: Sequence[HubSkill]) -> Sequence[HubListing]:
-    columns = (column for column in hub_versions.c if column is not hub_versions.c.body)
-    query = sa.select(*columns).where(hub_versions.c.id.in_([skill.latest_id for skill in skills]))
-    newest = {row.id: _version(row) for row in connection.execute(query)}
+    newest = {one.id: one for one in find_versions(connection, [skill.latest_id for skill in skills], (), ())}
     return [HubListing(skill, newest[skill.latest_id]) for skill in skills]
 
 

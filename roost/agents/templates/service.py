@@ -80,11 +80,12 @@ class TemplateService:
         Raises InvalidPageToken.
         """
         after = PageCursor.parse(cursor) if cursor else None
-        rows, categories = await self._db.read(
+        rows, categories = await self._db.read_long(  # words are searched in all templates
             lambda connection: (
                 store.list_templates(connection, tenant_id, wanted, after, limit + 1),
                 store.list_categories(connection, tenant_id),
-            )
+            ),
+            tenant_id or "",
         )
         page, following = split_page(rows, limit)
         return page, categories, following

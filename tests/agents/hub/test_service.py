@@ -46,7 +46,7 @@ async def outcomes(*calls: Awaitable[Any]) -> list[Any]:
 async def test_two_servers_publish_one_version_at_once(env: SkillsEnv, other: SkillsEnv) -> None:
     found = await outcomes(*(publish(one) for one in (env, other) * 3))
     assert len({one.version.id for one in found}) == 1
-    detail = await env.hub.get(HubReference("notes"))
+    detail = await env.hub.get_detail(HubReference("notes"))
     assert [one.version for one in detail.versions] == ["1.0.0"]
     assert len(await env.list_objects()) == 1
 
@@ -55,7 +55,7 @@ async def test_one_number_for_two_contents_is_a_conflict(env: SkillsEnv, other: 
     found = await outcomes(publish(env, text="one", version="1.0.0"), publish(other, text="two", version="1.0.0"))
     assert found.count(HubVersionConflict) == 1
     assert len(await env.list_objects()) == 1
-    assert len((await env.hub.get(HubReference("notes"))).versions) == 1
+    assert len((await env.hub.get_detail(HubReference("notes"))).versions) == 1
 
 
 async def test_a_refused_publication_leaves_nothing(env: SkillsEnv) -> None:
@@ -165,5 +165,5 @@ async def test_skills_of_the_package_that_could_not_be_published_are_tried_again
     env.is_full = False
     for _ in range(2):
         await maintenance.run()
-        found = [await env.hub.get(HubReference(name)) for name in ("notes", "tables")]
+        found = [await env.hub.get_detail(HubReference(name)) for name in ("notes", "tables")]
         assert [(one.skill.owner, len(one.versions)) for one in found] == [("roost", 1)] * 2

@@ -12,9 +12,9 @@ from roost.agents.hub.archive import write_zip
 from roost.agents.hub.clawhub import schemas
 from roost.agents.hub.clawhub.service import RegistryService
 from roost.agents.hub.errors import HubFileNotFound
-from roost.agents.hub.model import HubFilter, HubReference, parse_reference
+from roost.agents.hub.model import HubFilter, HubListing, HubReference, parse_reference
 from roost.agents.hub.publishing import HubPublisher
-from roost.agents.hub.service import HubDetail, HubService
+from roost.agents.hub.service import HubService
 from roost.agents.hub.uploads import HubUploads
 from roost.agents.skills.bundle import FILES_LIMIT, Bundle
 from roost.agents.skills.upload import BundleUpload
@@ -37,18 +37,18 @@ _Version = Annotated[str | None, Query(max_length=128)]
 router = APIRouter(tags=["clawhub"])
 
 
-async def _find_skill(hub: Hub, slug: Slug, owner: _Handle = None, version: _Version = None) -> HubDetail:
+async def _find_skill(hub: Hub, slug: Slug, owner: _Handle = None, version: _Version = None) -> HubListing:
     return await hub.get(parse_reference(slug, owner), version)
 
 
 async def _find_by_query(
     hub: Hub, slug: Annotated[str, Query(max_length=256)], owner: _Handle = None, version: _Version = None
-) -> HubDetail:
+) -> HubListing:
     return await hub.get(parse_reference(slug, owner), version)
 
 
-Found = Annotated[HubDetail, Depends(_find_skill)]
-FoundByQuery = Annotated[HubDetail, Depends(_find_by_query)]
+Found = Annotated[HubListing, Depends(_find_skill)]
+FoundByQuery = Annotated[HubListing, Depends(_find_by_query)]
 
 
 @router.get("/.well-known/clawhub.json")
@@ -138,9 +138,9 @@ async def withdraw_skill(
 
 
 @router.get("/api/v1/skills/{slug}/versions")
-async def list_registry_versions(found: Found) -> schemas.RegistryVersionList:
+async def list_registry_versions(hub: Hub, slug: Slug, owner: _Handle = None) -> schemas.RegistryVersionList:
     """List the versions of a skill, last published first."""
-    return schemas.version_list(found)
+    return schemas.version_list(await hub.get_detail(parse_reference(slug, owner)))
 
 
 @router.get("/api/v1/skills/{slug}/versions/{version}")
@@ -196,10 +196,10 @@ async def download_skill(hub: Hub, found: FoundByQuery) -> Response:
 
 @router.get("/api/v1/resolve", responses={404: {}})
 async def resolve_version(
-    found: FoundByQuery, fingerprint: Annotated[str, Query(alias="hash", max_length=128)]
+    hub: Hub, found: FoundByQuery, fingerprint: Annotated[str, Query(alias="hash", max_length=128)]
 ) -> schemas.ResolveVersionResponse:
     """Return the version whose files have that fingerprint, and the newest one."""
-    return schemas.resolve_response(found, fingerprint)
+    return schemas.resolve_response(found, await hub.find_by_fingerprint(found.skill, fingerprint.lower()))
 
 
 @router.get("/api/v1/whoami")

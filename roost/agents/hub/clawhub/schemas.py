@@ -292,7 +292,7 @@ def list_response(found: Sequence[HubListing], next_cursor: str | None) -> Regis
     return RegistryListResponse(items=items, next_cursor=next_cursor)
 
 
-def skill_response(found: HubDetail) -> RegistrySkillResponse:
+def skill_response(found: HubListing) -> RegistrySkillResponse:
     return RegistrySkillResponse(
         skill=RegistrySkillRecord(**_skill_fields(found.skill, found.version)),
         latest_version=_latest(found.version),
@@ -305,7 +305,7 @@ def version_list(found: HubDetail) -> RegistryVersionList:
     return RegistryVersionList(items=[_latest(one) for one in found.versions])
 
 
-def version_response(found: HubDetail, files: Sequence[RegistryVersionFileRecord]) -> RegistryVersionResponse:
+def version_response(found: HubListing, files: Sequence[RegistryVersionFileRecord]) -> RegistryVersionResponse:
     latest = _latest(found.version)
     return RegistryVersionResponse(
         version=RegistryVersionRecord(**vars(latest), cid=found.version.cid, files=files),
@@ -336,8 +336,7 @@ def describe_moderation(version: HubVersion) -> ModerationRecord:
     )
 
 
-def resolve_response(found: HubDetail, fingerprint: str) -> ResolveVersionResponse:
-    match = next((one for one in found.versions if one.fingerprint == fingerprint.lower()), None)
+def resolve_response(found: HubListing, match: HubVersion | None) -> ResolveVersionResponse:
     return ResolveVersionResponse(
         match=_latest(match) if match else None,
         latest_version=_latest(found.version),

@@ -1,13 +1,19 @@
 """Publications that arrive by ClawHub's protocol: into the publisher's library, and from there into the hub."""
 
+from collections.abc import Sequence
+
 from roost.agents.hub.errors import InvalidHubRequest, OwnerRefused
-from roost.agents.hub.model import HubReference, Publication
+from roost.agents.hub.model import HubListing, HubReference, Publication
 from roost.agents.hub.publishing import HubPublisher, PublishedVersion
-from roost.agents.hub.service import HubService
+from roost.agents.hub.service import HubService, WantedVersion
 from roost.agents.skills.bundle import Bundle
 from roost.agents.skills.model import NewSkill, parse_version
 from roost.agents.skills.service import SkillService
 from roost.agents.skills.skill_file import parse_bundle
+from roost.core.problem import NotFound
+from roost.core.ttl_cache import TTLCache
+
+_VERDICT_SECONDS, _VERDICTS_KEPT = 5.0, 2_000
 
 
 class RegistryService:
@@ -17,6 +23,17 @@ class RegistryService:
         self._hub = hub
         self._publisher = publisher
         self._library = library
+        self._found = TTLCache[WantedVersion, HubListing | NotFound](_VERDICT_SECONDS, _VERDICTS_KEPT)
+
+    async def find_versions(self, wanted: Sequence[WantedVersion]) -> Sequence[HubListing | NotFound]:
+        """Return what `HubService.find_all` returns, remembered for some seconds, because strangers ask for it."""
+        kept = {one: found for one in wanted if (found := self._found.get(one)) is not None}
+        if missing := [one for one in dict.fromkeys(wanted) if one not in kept]:
+            found = await self._hub.find_all(missing)
+            for one, listing in zip(missing, found, strict=True):
+                self._found.put(one, listing)
+            kept |= dict(zip(missing, found, strict=True))
+        return [kept[one] for one in wanted]
 
     async def publish(
         self, tenant_id: str, slug: str, owner: str | None, bundle: Bundle, publication: Publication

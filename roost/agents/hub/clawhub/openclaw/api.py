@@ -2,13 +2,13 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Path, Query
+from fastapi import APIRouter, Depends, Path, Query, Request
 
 from roost.agents.hub.clawhub.openclaw import schemas
 from roost.agents.hub.clawhub.service import RegistryService
 from roost.agents.hub.model import HubFilter, parse_reference
 from roost.agents.hub.service import HubService
-from roost.core.problem import NotFound
+from roost.web.rate_limit_fields import charge_requests
 from roost.web.service_registry import provide_service
 
 Hub = Annotated[HubService, Depends(provide_service(HubService))]
@@ -46,17 +46,10 @@ async def verify_version(
 
 @router.post("/api/v1/skills/-/security-verdicts")
 async def list_security_verdicts(
-    body: schemas.SecurityVerdictsRequest, hub: Hub, registry: Registry
+    request: Request, body: schemas.SecurityVerdictsRequest, registry: Registry
 ) -> schemas.SecurityVerdictsResponse:
-    """Return the verdicts of versions that a client is about to install."""
-    return schemas.SecurityVerdictsResponse(items=[await _find_verdict(hub, registry, one) for one in body.items])
-
-
-async def _find_verdict(
-    hub: HubService, registry: RegistryService, target: schemas.VerdictTarget
-) -> schemas.SecurityVerdictRecord:
-    try:
-        found = await hub.get(parse_reference(target.slug, target.owner_handle), target.version)
-    except NotFound as problem:
-        return schemas.missing_verdict(target, problem)
-    return schemas.verdict_record(target, schemas.verification_response(registry.origin, found.skill, found.version))
+    """Return the verdicts of versions that a client is about to install; each counts as a request."""
+    charge_requests(request.scope, len(body.items) - 1)
+    wanted = [(parse_reference(one.slug, one.owner_handle), one.version) for one in body.items]
+    found = await registry.find_versions(wanted)
+    return schemas.security_verdicts(registry.origin, body.items, found)

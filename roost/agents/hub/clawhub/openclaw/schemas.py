@@ -157,12 +157,24 @@ def verification_response(origin: str, skill: HubSkill, version: HubVersion) -> 
     )
 
 
-def verdict_record(target: VerdictTarget, found: VerificationResponse) -> SecurityVerdictRecord:
-    return SecurityVerdictRecord(**vars(found), **_requested(target))
+def security_verdicts(
+    origin: str, targets: Sequence[VerdictTarget], found: Sequence[HubListing | NotFound]
+) -> SecurityVerdictsResponse:
+    """Return the verdicts about targets, of which those are `found` or not published."""
+    return SecurityVerdictsResponse(
+        items=[
+            _missing(target, one) if isinstance(one, NotFound) else _verdict(target, origin, one)
+            for target, one in zip(targets, found, strict=True)
+        ]
+    )
 
 
-def missing_verdict(target: VerdictTarget, problem: NotFound) -> SecurityVerdictRecord:
-    """Return the verdict about a version that is not published."""
+def _verdict(target: VerdictTarget, origin: str, found: HubListing) -> SecurityVerdictRecord:
+    verified = verification_response(origin, found.skill, found.version)
+    return SecurityVerdictRecord(**vars(verified), **_requested(target))
+
+
+def _missing(target: VerdictTarget, problem: NotFound) -> SecurityVerdictRecord:
     error = VerdictErrorRecord(message=problem.message)
     return SecurityVerdictRecord(
         ok=False, decision="fail", reasons=["skill.not_found"], error=error, **_requested(target)
