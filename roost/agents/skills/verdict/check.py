@@ -1,7 +1,8 @@
-"""Check of a bundle against the rules. Pure; the time is bounded by the limits below, whatever the files contain."""
+"""Check of a bundle against the rules. Pure; the limits below bound its time, whatever the files contain."""
 
 import re
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -9,39 +10,64 @@ from roost.agents.skills.bundle import Bundle
 from roost.agents.skills.verdict.content_checks import decode_text, find_content_problems, is_media
 from roost.agents.skills.verdict.model import Finding, SkillRule, Verdict, VerdictLevel
 from roost.agents.skills.verdict.rules import RULES, rules_version
-from roost.agents.skills.verdict.text_checks import find_encoded_blocks, find_unicode_problems, fold_lookalikes
+from roost.agents.skills.verdict.text_checks import (
+    cut_chunks,
+    find_encoded_blocks,
+    find_homoglyph,
+    find_unicode_problems,
+    fold_lookalikes,
+    remove_flags,
+)
 from roost.core.sanitize import sanitize_line
 
 TEXT_LIMIT = 2 * 1000**2
 """Maximum characters of a bundle that are searched; a bundle with more is dangerous, because the rest is unknown."""
-WINDOW, OVERLAP = 2000, 500
-"""Long lines are searched in overlapping parts."""
-WINDOWS_LIMIT = 20_000
-"""Maximum number of parts that one rule searches closely: those with a trigger."""
+CPU_LIMIT = 0.75
+"""Seconds of one bundle; one that needs more is dangerous, because the rest is unknown. Prose takes a fifth of it."""
+_BEFORE, _AFTER = 500, 1500
+"""Characters around a trigger that are searched, at most up to the ends of its line."""
 FINDINGS_PER_RULE = 5
 """Of one rule in one file."""
 FINDINGS_LIMIT = 200
 EXCERPT_LENGTH = 120
 
 _RULE_OF = {rule.id: rule for rule in RULES}
-_CONTINUED = re.compile(r"(?:\\|\||&&)\s*$")
-_JOINED_LIMIT = 20
+_TRIGGERS = frozenset(word for rule in RULES for word in rule.triggers)
+_CONTINUED = re.compile(r"[|\\&](?:(?<=[|\\])|(?<=&&))[ \t]{0,99}\n")
+"""The end of a line that goes on in the next one: after a backslash, a pipe or `&&`."""
+
+
+class _Budget:
+    """CPU time of this thread that the check of a bundle may use."""
+
+    def __init__(self, seconds: float) -> None:
+        self._end = time.thread_time() + seconds
+
+    def check(self) -> None:
+        """Raise TimeoutError when nothing is left; call it at least for every few thousand characters."""
+        if time.thread_time() > self._end:
+            raise TimeoutError
 
 
 @dataclass(frozen=True)
-class _TextWindow:
-    """Part of a line, or of lines that continue each other; `lower` is in lower case."""
+class _Text:
+    """Text of a file as a reader sees it, without line breaks in continued lines; `lower` is in lower case.
 
-    line: int
+    unjoined: the same with all line breaks, at the same positions. first: the first place of each trigger, or -1.
+    """
+
+    unjoined: str
     text: str
     lower: str
+    first: Mapping[str, int]
 
 
 def check_bundle(bundle: Bundle) -> Verdict:
     """Return the verdict about the files."""
+    for rule in RULES:
+        _compile(rule.patterns)  # once in a process, at the cost of no bundle
     findings: list[Finding] = []
-    searched = 0
-    windows_left = {rule.id: WINDOWS_LIMIT for rule in RULES}
+    budget, searched = _Budget(CPU_LIMIT), 0
     for path, file in bundle.files.items():
         found = [_find(problem.rule, path, 1, problem.reason) for problem in find_content_problems(path, file.content)]
         is_program = any(finding.rule in ("executable-content", "nested-archive") for finding in found)
@@ -55,86 +81,88 @@ def check_bundle(bundle: Bundle) -> Verdict:
             )
         text = text[: TEXT_LIMIT - searched]
         searched += len(text)
-        findings += _check_text(path, text, windows_left)
+        try:
+            findings.extend(_check_text(path, text, budget))  # keeps what was found before the budget was spent
+        except TimeoutError:
+            findings.append(_find("unchecked-content", path, 1, f"more than {CPU_LIMIT} seconds of CPU"))
+            break
     findings.sort(key=lambda finding: (-finding.level.rank, finding.path, finding.line, finding.rule))
     level = findings[0].level if findings else VerdictLevel.CLEAN
     return Verdict(level, findings[:FINDINGS_LIMIT], rules_version())
 
 
-def _check_text(path: str, text: str, windows_left: dict[str, int]) -> Iterator[Finding]:
-    lines = re.split(r"\r\n|\r|\n", text)
-    yield from _limit(_check_lines(path, lines))
-    windows = list(_windows(lines))
-    lower = "\n".join(window.lower for window in windows)
+def _check_text(path: str, text: str, budget: _Budget) -> Iterator[Finding]:
+    text = remove_flags(text.replace("\r\n", "\n").replace("\r", "\n"))
+    encoded = (("encoded-block", at) for at in find_encoded_blocks(text, FINDINGS_PER_RULE))
+    for rule, at in (*find_unicode_problems(text, FINDINGS_PER_RULE), *encoded):
+        yield _find(rule, path, _line_of(text, at), _excerpt(text, at))
+    folded, homoglyphs = text, 0
+    if not text.isascii():
+        chunks: list[str] = []
+        known: set[str] = set()
+        for at, chunk in cut_chunks(text):
+            budget.check()
+            chunks.append(fold_lookalikes(chunk))
+            if homoglyphs < FINDINGS_PER_RULE and (place := find_homoglyph(chunk, known)) is not None:
+                homoglyphs += 1
+                yield _find("homoglyphs", path, _line_of(text, at + place), _excerpt(text, at + place))
+        folded = "".join(chunks)
+    joined = _CONTINUED.sub(lambda found: found[0].rstrip("\\ \t\n").ljust(len(found[0])), folded)
+    lower = joined.lower()
+    searched = _Text(folded, joined, lower, {word: lower.find(word) for word in _TRIGGERS})
     for rule in RULES:
-        if rule.patterns and any(word in lower for word in rule.triggers):
-            yield from _check_rule(rule, path, windows, windows_left)
+        if rule.patterns:
+            yield from _check_rule(rule, path, searched, budget)
 
 
-def _check_lines(path: str, lines: Sequence[str]) -> Iterator[Finding]:
-    for number, line in enumerate(lines, 1):
-        for rule, at in find_unicode_problems(line):
-            yield _find(rule, path, number, _excerpt(line, at))
-        for at in find_encoded_blocks(line) if len(line) >= 300 else ():
-            yield _find("encoded-block", path, number, _excerpt(line, at))
-
-
-def _limit(findings: Iterator[Finding]) -> Iterator[Finding]:
-    """Pass on a limited number of findings of each rule."""
-    counts: dict[str, int] = {}
-    for finding in findings:
-        counts[finding.rule] = counts.get(finding.rule, 0) + 1
-        if counts[finding.rule] <= FINDINGS_PER_RULE:
-            yield finding
-
-
-def _check_rule(
-    rule: SkillRule, path: str, windows: Sequence[_TextWindow], windows_left: dict[str, int]
-) -> Iterator[Finding]:
-    patterns = _compile(rule.patterns)
-    lines: set[int] = set()
-    for window in windows:
-        if window.line in lines or not any(word in window.lower for word in rule.triggers):
+def _check_rule(rule: SkillRule, path: str, searched: _Text, budget: _Budget) -> Iterator[Finding]:
+    """Yield the findings of a rule, at most one of a line."""
+    patterns, text = _compile(rule.patterns), searched.text
+    count, line_end = 0, -1
+    upcoming = {word: at for word in rule.triggers if (at := searched.first[word]) >= 0}
+    for start, end in _places(upcoming, searched.lower, budget):
+        if start < line_end:
             continue
-        if not windows_left[rule.id]:
-            yield _find("unchecked-content", path, window.line, f"too many lines for the rule {rule.id}")
+        found = next((found for pattern in patterns if (found := pattern.search(text, start, end))), None)
+        if found is None:
+            continue
+        at = found.start()
+        yield _find(rule.id, path, _line_of(searched.unjoined, at), _excerpt(text, at))
+        count, line_end = count + 1, text.find("\n", at)
+        if count == FINDINGS_PER_RULE or line_end < 0:
             return
-        windows_left[rule.id] -= 1
-        found = next((found for pattern in patterns if (found := pattern.search(window.text))), None)
-        if found is not None:
-            lines.add(window.line)
-            yield _find(rule.id, path, window.line, _excerpt(window.text, found.start()))
-            if len(lines) == FINDINGS_PER_RULE:
-                return
 
 
-def _windows(lines: Sequence[str]) -> Iterator[_TextWindow]:
-    """Yield the parts of all lines; a line that ends in a backslash, a pipe or `&&` goes on in the next one."""
-    number = 0
-    while number < len(lines):
-        first = number
-        parts = [lines[number]]
-        while _CONTINUED.search(parts[-1][-100:]) and number + 1 < len(lines) and len(parts) < _JOINED_LIMIT:
-            number += 1
-            parts.append(lines[number])
-        number += 1
-        joined = " ".join(part.rstrip().removesuffix("\\") if len(parts) > 1 else part for part in parts)
-        whole = fold_lookalikes(joined)
-        for start in range(0, max(len(whole) - OVERLAP, 1), WINDOW - OVERLAP):
-            text = whole[start : start + WINDOW]
-            if text and not text.isspace():
-                yield _TextWindow(first + 1, text, text.lower())
+def _places(upcoming: dict[str, int], lower: str, budget: _Budget) -> Iterator[tuple[int, int]]:
+    """Yield the parts of lines around all triggers, in order; `upcoming` has the first place of each."""
+    while upcoming:
+        budget.check()
+        first = min(upcoming.values())
+        start = max(lower.rfind("\n", max(first - _BEFORE, 0), first) + 1, first - _BEFORE)
+        done = end = lower.find("\n", first, first + _BEFORE + _AFTER)
+        if end < 0:
+            done, end = first + _AFTER, first + _AFTER + _BEFORE
+        yield start, end
+        for word in [word for word, at in upcoming.items() if at < done]:
+            upcoming[word] = lower.find(word, done)
+            if upcoming[word] < 0:
+                del upcoming[word]
 
 
 @cache
 def _compile(patterns: Sequence[str]) -> Sequence[re.Pattern[str]]:
-    return [re.compile(pattern, re.IGNORECASE) for pattern in patterns]
+    return [re.compile(pattern, re.IGNORECASE | re.MULTILINE) for pattern in patterns]
 
 
 def _find(rule: str, path: str, line: int, excerpt: str) -> Finding:
     return Finding(rule, _RULE_OF[rule].level, path, line, sanitize_line(excerpt)[:EXCERPT_LENGTH])
 
 
-def _excerpt(line: str, at: int) -> str:
-    start = max(at - EXCERPT_LENGTH // 4, 0) if len(line) > EXCERPT_LENGTH else 0
-    return line[start : start + EXCERPT_LENGTH].strip()
+def _line_of(text: str, at: int) -> int:
+    return text.count("\n", 0, at) + 1
+
+
+def _excerpt(text: str, at: int) -> str:
+    """Return the line around a position, or a part of a long one."""
+    start = max(text.rfind("\n", 0, at) + 1, at - EXCERPT_LENGTH // 4)
+    return text[start : start + EXCERPT_LENGTH].partition("\n")[0].strip()

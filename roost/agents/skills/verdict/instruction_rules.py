@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from roost.agents.skills.verdict.model import SkillRule, VerdictLevel
+from roost.agents.skills.verdict.model import SkillRule, VerdictLevel, followed_by
 
 _REVIEW, _DANGEROUS = VerdictLevel.REVIEW, VerdictLevel.DANGEROUS
 
@@ -26,8 +26,8 @@ INSTRUCTION_RULES: Sequence[SkillRule] = (
         "Tells the agent to drop its instructions or its limits.",
         (
             (
-                r"\b(?:ignore|disregard|forget|override)\b[^\n.]{0,24}"
-                r"\b(?:previous|prior|above|earlier|preceding|existing|system|safety|your|all)\b[^\n.]{0,24}"
+                followed_by(r"\b(?:ignore|disregard|forget|override)\b", 24, ".")
+                + r"\b(?:previous|prior|above|earlier|preceding|existing|system|safety|your|all)\b[^\n.]{0,24}"
                 r"\b(?:instructions?|prompts?|guidelines|rules|directives)\b"
             ),
             r"\byou are (?:now )?(?:in )?(?:dan|developer mode|jailbroken|unrestricted|no longer bound)\b",
@@ -77,8 +77,8 @@ INSTRUCTION_RULES: Sequence[SkillRule] = (
         "Asks the agent to put secrets where others can read them.",
         (
             (
-                r"\b(?:send|post|upload|submit|forward|exfiltrate|e-?mail|paste|include)\b[^\n.]{0,60}"
-                r"\b(?:api[ _-]?keys?|passwords?|private keys?|seed phrases?|mnemonics?|credentials|access tokens?"
+                followed_by(r"\b(?:send|post|upload|submit|forward|exfiltrate|e-?mail|paste|include)\b", 60, ".")
+                + r"\b(?:api[ _-]?keys?|passwords?|private keys?|seed phrases?|mnemonics?|credentials|access tokens?"
                 r"|session cookies)\b[^\n.]{0,60}\b(?:to|at|via|into)\b[^\n]{0,20}"
                 r"(?:https?://|webhook|server|endpoint|channel|e-?mail)"
             ),
@@ -92,8 +92,9 @@ INSTRUCTION_RULES: Sequence[SkillRule] = (
         "Instructions in a comment that a rendered page does not show.",
         (
             (
-                r"<!--[^\n]{0,400}"
-                r"\b(?:ignore|execute|run (?:the|this)|curl|wget|you must|do not tell|password|api[ _-]?key|secretly)\b"
+                followed_by("<!--", 400)
+                + r"\b(?:ignore|execute|run (?:the|this)|curl|wget|you must|do not tell|password"
+                r"|api[ _-]?key|secretly)\b"
             ),
             r"^\[//\]:\s{0,4}#\s{0,4}[(\"'][^\n]{0,400}\b(?:ignore|execute|run|curl|wget|must|secretly)\b",
         ),

@@ -41,8 +41,9 @@ class Verdict:
 class SkillRule:
     """A rule; one without patterns has a function in `content_checks.py` or `text_checks.py`.
 
-    patterns: regular expressions for one line, without regard to case; each quantifier is bounded, so that a hostile
-    line takes little time. triggers: a line that has none of them, in lower case, cannot match.
+    patterns: regular expressions for one line, without regard to case; each quantifier is bounded, and long gaps are
+    those of `followed_by`, so that a hostile line takes little time. triggers: a line that has none of them, in lower
+    case, cannot match.
     """
 
     id: str
@@ -50,3 +51,12 @@ class SkillRule:
     description: str
     patterns: Sequence[str] = ()
     triggers: Sequence[str] = ()
+
+
+def followed_by(first: str, limit: int, excluded: str = "") -> str:
+    """Return a pattern of `first` and at most `limit` other characters of its line, but none of `excluded`.
+
+    The gap has no further `first`: a match that begins there is shorter, and each character is in one gap only, so that
+    a search takes linear time.
+    """
+    return rf"{first}(?:(?!{first})[^\n{excluded}]){{0,{limit}}}?"

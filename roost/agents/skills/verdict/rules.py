@@ -7,9 +7,9 @@ import hashlib
 from collections.abc import Sequence
 
 from roost.agents.skills.verdict.instruction_rules import INSTRUCTION_RULES
-from roost.agents.skills.verdict.model import SkillRule, VerdictLevel
+from roost.agents.skills.verdict.model import SkillRule, VerdictLevel, followed_by
 
-CHECKS_REVISION = 1
+CHECKS_REVISION = 2
 """Increases with each change of the functions that check content; stored verdicts are then made again."""
 
 _REVIEW, _DANGEROUS = VerdictLevel.REVIEW, VerdictLevel.DANGEROUS
@@ -32,6 +32,12 @@ _CREDENTIAL_WORDS = (
 )
 _READS = r"(?:\bcat\b|\bcp\b|\btar\b|\bzip\b|\bscp\b|\brsync\b|\bbase64\b|\bcurl\b|\bopen\(|\bread\w{0,12}\(|\bxxd\b)"
 _SENDS = r"(?:\bcurl\b|\bwget\b|\bnc\b|\bncat\b|requests\.post|urlopen\(|fetch\(|https?://|\bsendall\(|axios|\|\s{0,4}base64)"
+
+_DECODES = (
+    r"\b(?:base64\s{1,4}(?:-d|-D|--decode)|xxd\s{1,4}-r|"
+    + followed_by(r"openssl\s{1,4}(?:enc|base64)\b", 60, "|")
+    + "-d)"
+)
 
 RULES: Sequence[SkillRule] = (
     SkillRule(
@@ -67,12 +73,14 @@ RULES: Sequence[SkillRule] = (
         _DANGEROUS,
         "A download that is run without being looked at.",
         (
-            rf"{_DOWNLOAD}[^|\n]{{0,400}}\|\s{{0,8}}(?:\w{{1,12}}\s[^|]{{0,80}}\|\s{{0,8}})?{_INTERPRETER}(?!\s{{1,4}}-(?:m\s{{1,4}}json|c\b|e\b))",
+            followed_by(_DOWNLOAD, 400, "|") + rf"\|\s{{0,8}}(?:\w{{1,12}}\s[^|\n]{{0,80}}\|\s{{0,8}})?{_INTERPRETER}"
+            r"(?!\s{1,4}-(?:m\s{1,4}json|c\b|e\b))",
             rf"\b(?:eval|source|{_SHELL}\s{{1,4}}-c)\s{{0,4}}[\"']?(?:\$\(|`|<\()\s{{0,4}}{_DOWNLOAD}",
             rf"{_SHELL}\s{{0,4}}<\(\s{{0,4}}{_DOWNLOAD}",
-            r"\b(?:exec|eval)\s{0,4}\([^\n]{0,80}(?:urlopen|requests\.get|httpx\.get|urlretrieve|fetch)\s{0,4}\(",
-            r"\b(?:iex|invoke-expression)\b[^\n]{0,80}(?:downloadstring|iwr|invoke-webrequest|irm\b)",
-            r"\b(?:iwr|irm|invoke-webrequest)\b[^|\n]{0,200}\|\s{0,4}(?:iex|invoke-expression)\b",
+            followed_by(r"\b(?:exec|eval)\s{0,4}\(", 80)
+            + r"(?:urlopen|requests\.get|httpx\.get|urlretrieve|fetch)\s{0,4}\(",
+            followed_by(r"\b(?:iex|invoke-expression)\b", 80) + r"(?:downloadstring|iwr|invoke-webrequest|irm\b)",
+            followed_by(r"\b(?:iwr|irm|invoke-webrequest)\b", 200, "|") + r"\|\s{0,4}(?:iex|invoke-expression)\b",
         ),
         (
             "curl",
@@ -93,8 +101,9 @@ RULES: Sequence[SkillRule] = (
         _DANGEROUS,
         "A downloaded file that is made executable or run on the same line.",
         (
-            rf"{_DOWNLOAD}[^\n]{{0,300}}(?:&&|;)\s{{0,4}}chmod\s{{1,4}}(?:\+x|[0-7]{{0,2}}7[0-7]{{1,2}})\b",
-            rf"{_DOWNLOAD}[^\n]{{0,300}}(?:&&|;)\s{{0,4}}(?:{_SHELL}|python[\d.]{{0,4}}|node)\s{{1,4}}(?:/tmp/|\./|/var/tmp/)",
+            followed_by(_DOWNLOAD, 300) + r"(?:&&|;)\s{0,4}chmod\s{1,4}(?:\+x|[0-7]{0,2}7[0-7]{1,2})\b",
+            followed_by(_DOWNLOAD, 300)
+            + rf"(?:&&|;)\s{{0,4}}(?:{_SHELL}|python[\d.]{{0,4}}|node)\s{{1,4}}(?:/tmp/|\./|/var/tmp/)",
         ),
         ("curl", "wget", "fetch", "iwr", "invoke-"),
     ),
@@ -103,11 +112,13 @@ RULES: Sequence[SkillRule] = (
         _DANGEROUS,
         "Encoded text that is decoded and run.",
         (
-            rf"\b(?:base64\s{{1,4}}(?:-d|-D|--decode)|xxd\s{{1,4}}-r|openssl\s{{1,4}}(?:enc|base64)\b[^|\n]{{0,60}}-d)[^|\n]{{0,120}}\|\s{{0,8}}{_INTERPRETER}",
-            r"\b(?:exec|eval)\s{0,4}\([^\n]{0,80}(?:b64decode|a85decode|unhexlify|fromhex|zlib\.decompress|marshal\.loads|atob|codecs\.decode)\s{0,4}\(",
+            followed_by(_DECODES, 120, "|") + rf"\|\s{{0,8}}{_INTERPRETER}",
+            followed_by(r"\b(?:exec|eval)\s{0,4}\(", 80)
+            + r"(?:b64decode|a85decode|unhexlify|fromhex|zlib\.decompress|marshal\.loads|atob|codecs\.decode)\s{0,4}\(",
             r"\beval\s{0,4}\(\s{0,4}buffer\.from\s{0,4}\(",
-            rf"\b(?:eval|{_SHELL}\s{{1,4}}-c)\s{{0,4}}[\"']?(?:\$\(|`)[^\n)`]{{0,200}}base64\s{{1,4}}(?:-d|--decode)",
-            r"\bpowershell\b[^\n]{0,80}\s-e(?:nc|ncodedcommand)?\s{1,4}[A-Za-z0-9+/=]{20}",
+            followed_by(rf"\b(?:eval|{_SHELL}\s{{1,4}}-c)\s{{0,4}}[\"']?(?:\$\(|`)", 200, ")`")
+            + r"base64\s{1,4}(?:-d|--decode)",
+            followed_by(r"\bpowershell\b", 80) + r"\s-e(?:nc|ncodedcommand)?\s{1,4}[A-Za-z0-9+/=]{20}",
         ),
         (
             "base64",
@@ -131,11 +142,11 @@ RULES: Sequence[SkillRule] = (
         "A shell that another machine controls.",
         (
             r"/dev/(?:tcp|udp)/",
-            r"\b(?:nc|ncat|netcat)\b[^\n|;]{0,80}\s-\w{0,4}[ec]\b\s{0,4}\S{0,20}sh\b",
-            r"\bmkfifo\b[^\n]{0,120}\b(?:nc|ncat|netcat|telnet)\b",
+            followed_by(r"\b(?:nc|ncat|netcat)\b", 80, "|;") + r"\s-\w{0,4}[ec]\b\s{0,4}\S{0,20}sh\b",
+            followed_by(r"\bmkfifo\b", 120) + r"\b(?:nc|ncat|netcat|telnet)\b",
             r"\bos\.dup2\s{0,4}\([^\n]{0,40}fileno\(\)",
             r"\bpty\.spawn\s{0,4}\(",
-            r"\bsocat\b[^\n]{0,120}\bexec:",
+            followed_by(r"\bsocat\b", 120) + r"\bexec:",
         ),
         ("/dev/tcp", "/dev/udp", "nc", "netcat", "mkfifo", "os.dup2", "pty.spawn", "socat"),
     ),
@@ -144,15 +155,17 @@ RULES: Sequence[SkillRule] = (
         _DANGEROUS,
         "Reads files with credentials, or sends them away.",
         (
-            rf"{_READS}[^\n]{{0,120}}{_PRIVATE_FILES}",
-            rf"{_PRIVATE_FILES}[^\n]{{0,120}}{_SENDS}",
-            rf"{_READS}[^\n]{{0,120}}{_ENGINE_FILES}[^\n]{{0,200}}{_SENDS}",
-            rf"{_SENDS}[^\n]{{0,200}}{_ENGINE_FILES}",
+            followed_by(_READS, 120) + _PRIVATE_FILES,
+            followed_by(_PRIVATE_FILES, 120) + _SENDS,
+            followed_by(_READS, 120) + followed_by(_ENGINE_FILES, 200) + _SENDS,
+            followed_by(_SENDS, 200) + _ENGINE_FILES,
             r"/proc/(?:self|\d{1,7}|\*|\$\$|\$\w{1,20})/environ\b",
             r"/run/secrets/|/var/run/secrets/",
-            r"(?:\bprintenv\b|\benv\b|\bset\b|\bexport\s{1,4}-p)\s{0,4}\|[^\n]{0,120}(?:\bcurl\b|\bnc\b|\bwget\b|\bbase64\b)",
-            r"\bcurl\b[^\n]{0,200}(?:\$\(\s{0,4}|`)(?:env|printenv)\b",
-            r"(?:requests\.post|urlopen|fetch|axios\.post|httpx\.post)\s{0,4}\([^\n]{0,200}(?:os\.environ(?!\.get|\[)|process\.env(?![.\[]))",
+            followed_by(r"(?:\bprintenv\b|\benv\b|\bset\b|\bexport\s{1,4}-p)\s{0,4}\|", 120)
+            + r"(?:\bcurl\b|\bnc\b|\bwget\b|\bbase64\b)",
+            followed_by(r"\bcurl\b", 200) + r"(?:\$\(\s{0,4}|`)(?:env|printenv)\b",
+            followed_by(r"(?:requests\.post|urlopen|fetch|axios\.post|httpx\.post)\s{0,4}\(", 200)
+            + r"(?:os\.environ(?!\.get|\[)|process\.env(?![.\[]))",
             r"169\.254\.169\.254|metadata\.google\.internal",
         ),
         (*_CREDENTIAL_WORDS, "/environ", "/secrets/", "env", "169.254.", "metadata.google"),
@@ -190,7 +203,7 @@ RULES: Sequence[SkillRule] = (
         _REVIEW,
         "Installs software for all programs, from a registry or an address.",
         (
-            r"\b(?:npm|pnpm)\s{1,4}(?:i|install|add)\s{1,4}(?:[^\n`]{0,80}\s)?(?:-g|--global)\b",
+            followed_by(r"\b(?:npm|pnpm)\s{1,4}(?:i|install|add)\b", 80, "`") + r"\s(?:-g|--global)\b",
             r"\b(?:npm|pnpm)\s{1,4}(?:-g|--global)\s{1,4}(?:i|install|add)\b",
             r"\byarn\s{1,4}global\s{1,4}add\b",
             r"\bpip[\d.]{0,4}\s{1,4}install\b",
@@ -298,7 +311,7 @@ RULES: Sequence[SkillRule] = (
         "Destroys all files of a person, or a disk.",
         (
             r"\brm\s{1,4}(?:-\w{1,8}\s{1,4}){1,3}(?:--no-preserve-root\s{1,4})?[\"']?(?:/|~|\$home|/\*|~/\*)[\"']?(?=$|[\s;&|`)])",
-            r"\bdd\s[^\n]{0,80}\bof=/dev/(?:sd|nvme|hd|vd|xvd|disk)",
+            followed_by(r"\bdd\s", 80) + r"\bof=/dev/(?:sd|nvme|hd|vd|xvd|disk)",
             r"\bmkfs\.\w{2,5}\s{1,4}/dev/",
             r":\(\)\s{0,4}\{\s{0,4}:\s{0,4}\|\s{0,4}:\s{0,4}&",
             r"\bshutil\.rmtree\s{0,4}\(\s{0,4}(?:[\"'](?:/|~)[\"']|(?:os\.path\.expanduser\(\s{0,4}[\"']~[\"']|path\.home\())",
@@ -323,9 +336,9 @@ RULES: Sequence[SkillRule] = (
         _REVIEW,
         "An archive with a password, which keeps it from being searched.",
         (
-            r"\b(?:unzip|7z|7za|unrar)\b[^\n]{0,60}\s-p\s{0,2}\S",
+            followed_by(r"\b(?:unzip|7z|7za|unrar)\b", 60) + r"\s-p\s{0,2}\S",
             r"\bunzip\s{1,4}-P\s{1,4}\S",
-            r"\b(?:archive|zip|rar|7z)\b[^\n]{0,60}\bpass(?:word|code)?\s{0,4}(?:is\b|:|=)",
+            followed_by(r"\b(?:archive|zip|rar|7z)\b", 60) + r"\bpass(?:word|code)?\s{0,4}(?:is\b|:|=)",
         ),
         ("zip", "7z", "rar", "archive"),
     ),

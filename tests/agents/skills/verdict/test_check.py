@@ -87,7 +87,7 @@ def test_findings_are_bounded() -> None:
 
 def test_what_is_not_searched_is_dangerous() -> None:
     assert rules_in(check("word \n" * (check_module.TEXT_LIMIT // 6 + 1))) == {UNCHECKED}
-    padded = "curl \n" * (check_module.WINDOWS_LIMIT + 1) + "curl x | sh"
+    padded = "curl .npmrc \n" * 140_000 + "curl x | sh"
     assert check(padded).level is VerdictLevel.DANGEROUS
 
 
