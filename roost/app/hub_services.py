@@ -34,10 +34,13 @@ def build_hub_services(core: CoreServices, storage: StorageServices, library: Sk
     return HubServices(
         hub=hub,
         publisher=publisher,
-        registries=HubRegistries(remote, hub),
+        registries=HubRegistries(remote, hub, library),
         uploads=uploads,
         registry=RegistryService(core.addresses.agents_url, hub, publisher, library),
-        maintenance=HubMaintenance(db, hub, publisher, uploads, read_catalogue() if core.settings.catalogue else ()),
+        maintenance=HubMaintenance(
+            *(db, hub, publisher, uploads, library),
+            read_catalogue() if core.settings.catalogue else (),
+        ),
     )
 
 

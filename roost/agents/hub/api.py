@@ -54,7 +54,7 @@ async def get_hub_skill(
 ) -> schemas.HubSkillDetail:
     """Return a skill by its id or its name, with the verdict of the check."""
     if _is_elsewhere(caller, slug):
-        return schemas.registry_skill_detail(await registries.get(slug, version))
+        return schemas.registry_skill_detail(await registries.get(caller.tenant_id, slug, version))
     return schemas.hub_skill_detail(await hub.get_detail(parse_reference(slug), version), caller.tenant_id)
 
 

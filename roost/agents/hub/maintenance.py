@@ -5,11 +5,13 @@ from datetime import timedelta
 from importlib import resources
 from importlib.resources.abc import Traversable
 
-from roost.agents.hub.model import Publication
+from roost.agents.hub import store
+from roost.agents.hub.model import HubVersion, Publication
 from roost.agents.hub.publishing import HubPublisher
 from roost.agents.hub.service import HubService
 from roost.agents.hub.uploads import HubUploads
 from roost.agents.skills.bundle import Bundle, read_files
+from roost.agents.skills.service import SkillService
 from roost.agents.skills.verdict.rules import rules_version
 from roost.core import log
 from roost.core.db import Database
@@ -37,12 +39,14 @@ class HubMaintenance:
         hub: HubService,
         publisher: HubPublisher,
         uploads: HubUploads,
+        skills: SkillService,
         catalogue: Sequence[Bundle],
     ) -> None:
         self._db = db
         self._hub = hub
         self._publisher = publisher
         self._uploads = uploads
+        self._skills = skills
         self._catalogue = catalogue
         self._has_published = False
         self._task = PeriodicTask("hub maintenance", self.run, INTERVAL.total_seconds())
@@ -76,16 +80,24 @@ class HubMaintenance:
     async def check_outdated(self, current: str) -> int:
         """Check all published versions that were checked by other rules; return their number."""
         after, count = "", 0
-        while versions := await self._hub.list_outdated(current, after, _BATCH_SIZE):
+        while versions := await self._list_outdated(current, after):
             after = versions[-1].id
             for version in versions:
                 try:
-                    await self._hub.check_again(version)
+                    await self._check_again(version)
                 except Problem as problem:
                     _log.warning("hub_skill.check_failed", cid=version.cid, reason=problem.message)
                 else:
                     count += 1
         return count
+
+    async def _list_outdated(self, current: str, after: str) -> Sequence[HubVersion]:
+        return await self._db.read_long(lambda connection: store.list_outdated(connection, current, after, _BATCH_SIZE))
+
+    async def _check_again(self, version: HubVersion) -> None:
+        """Check a version by the present rules, and store the verdict. Raises as `HubService.read_bundle`."""
+        verdict = await self._skills.check(version.tenant_id, await self._hub.read_bundle(version))
+        await self._db.write(lambda connection: store.set_verdict(connection, version.id, verdict))
 
 
 def read_catalogue() -> Sequence[Bundle]:

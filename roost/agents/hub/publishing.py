@@ -5,7 +5,6 @@ The hub holds a copy of each published version for its publisher, so that it out
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 from sqlalchemy import Connection
 
@@ -24,9 +23,8 @@ from roost.agents.skills.model import (
 from roost.agents.skills.service import SkillService
 from roost.agents.skills.skill_file import SkillFile, parse_bundle
 from roost.agents.skills.stored_bundle import write_bundle
-from roost.agents.skills.verdict import Verdict, check_bundle
+from roost.agents.skills.verdict import Verdict
 from roost.core import clock, ids, log
-from roost.core.daemon_thread import run_in_daemon_thread
 from roost.core.db import Database
 from roost.core.problem import Problem
 from roost.core.sanitize import sanitize_line, sanitize_lines
@@ -79,15 +77,19 @@ class HubPublisher:
         _, versions = await self._skills.list_versions(tenant_id, reference)
         version = find_version(versions, publication.version) if publication.version else versions[0]
         bundle = await self._skills.read_version(version)
-        return await self.publish_bundle(tenant_id, bundle, replace(publication, version=version.version))
+        return await self.publish_bundle(
+            tenant_id, bundle, replace(publication, version=version.version), version.verdict
+        )
 
-    async def publish_bundle(self, tenant_id: str, bundle: Bundle, publication: Publication) -> PublishedVersion:
-        """Publish files as a version of the skill that their `SKILL.md` names.
+    async def publish_bundle(
+        self, tenant_id: str, bundle: Bundle, publication: Publication, stored: Verdict | None = None
+    ) -> PublishedVersion:
+        """Publish files as a version of the skill that their `SKILL.md` names; `stored` is a verdict about them.
 
         Raises InvalidSkill, HubVersionConflict, HubLimitReached, FeaturingRefused, StorageQuotaExceeded.
         """
         file = parse_bundle(bundle)
-        verdict = await run_in_daemon_thread(partial(check_bundle, bundle))
+        verdict = await self._skills.check(tenant_id, bundle, stored)
         async with self._content.receive(UNIXFS_V1_2025) as receiver:
             root = await write_bundle(receiver, bundle)
             submission = _Submission(file, verdict, bundle, str(root.cid), receiver.pack_id)

@@ -17,8 +17,9 @@ from roost.agents.hub.model import skill_body
 from roost.agents.hub.service import HubService
 from roost.agents.skills.bundle import SKILL_FILE, Bundle, read_zip
 from roost.agents.skills.model import LibrarySkill, NewSkill, complete_version
+from roost.agents.skills.service import SkillService
 from roost.agents.skills.skill_file import SkillFile, parse_bundle
-from roost.agents.skills.verdict import Verdict, check_bundle
+from roost.agents.skills.verdict import Verdict
 from roost.core import log
 from roost.core.daemon_thread import run_in_daemon_thread
 from roost.drivers.skill_registry.contract import FoundSkill, RegistryUnavailable, SkillRegistry
@@ -58,16 +59,17 @@ class RegistryDetail:
 
 
 class HubRegistries:
-    def __init__(self, registries: Sequence[SkillRegistry], hub: HubService) -> None:
+    def __init__(self, registries: Sequence[SkillRegistry], hub: HubService, skills: SkillService) -> None:
         self._registries: Mapping[str, SkillRegistry] = {_key_of(one.url): one for one in registries}
         self._hub = hub
+        self._skills = skills
 
     async def search(self, query: str) -> Sequence[RegistrySkill]:
         """Search all registries at once; those that fail are left out."""
         found = await asyncio.gather(*(self._search(key, query) for key in self._registries))
         return [skill for skills in found for skill in skills]
 
-    async def get(self, hub_skill_id: str, version: str | None = None) -> RegistryDetail:
+    async def get(self, tenant_id: str, hub_skill_id: str, version: str | None = None) -> RegistryDetail:
         """Download a version and check it. Raises HubSkillNotFound, RegistryFailed, InvalidBundle, InvalidSkill."""
         key, owner, slug = _parse_id(hub_skill_id)
         registry = self._registries.get(key)
@@ -93,18 +95,18 @@ class HubRegistries:
             parse_bundle(bundle),
             skill_body(bundle.files[SKILL_FILE].content),
             bundle,
-            await run_in_daemon_thread(partial(check_bundle, bundle)),
+            await self._skills.check(tenant_id, bundle),
         )
 
     async def install(
         self, tenant_id: str, hub_skill_id: str, version: str | None = None, *, acknowledged: bool = False
     ) -> LibrarySkill:
         """Put a version into a tenant's library. Raises the errors of `get` and of `HubService.install`."""
-        found = await self.get(hub_skill_id, version)
+        found = await self.get(tenant_id, hub_skill_id, version)
         number = complete_version(found.skill.version or "")
         new = NewSkill(version=number, slug=found.skill.slug)
         installed = await self._hub.install_bundle(
-            tenant_id, found.bundle, new, found.file.name, None, acknowledged=acknowledged
+            tenant_id, found.bundle, new, found.file.name, None, acknowledged=acknowledged, verdict=found.verdict
         )
         _log.info("registry_skill.installed", url=found.skill.source, slug=found.skill.slug)
         return installed

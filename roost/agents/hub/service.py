@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 from sqlalchemy import Connection
 
@@ -14,9 +13,8 @@ from roost.agents.skills.errors import SkillNotFound
 from roost.agents.skills.model import LibrarySkill, NewSkill, check_acknowledged, content_scope, parse_cid_spellings
 from roost.agents.skills.service import SkillService
 from roost.agents.skills.stored_bundle import read_bundle
-from roost.agents.skills.verdict import Verdict, check_bundle
+from roost.agents.skills.verdict import Verdict
 from roost.core import clock, log
-from roost.core.daemon_thread import run_in_daemon_thread
 from roost.core.db import Database
 from roost.core.problem import NotFound
 from roost.storage.content.service import ContentService
@@ -107,6 +105,7 @@ class HubService:
             found.skill.name,
             found.version.cid,
             acknowledged=acknowledged,
+            verdict=await self._skills.check(tenant_id, bundle, found.version.verdict),
         )
         await self._add_install(found.skill.id, tenant_id)
         _log.info("hub_skill.installed", slug=found.skill.slug, version=found.version.version)
@@ -128,17 +127,24 @@ class HubService:
         return await self.install(tenant_id, skill.id, cids[0])
 
     async def install_bundle(
-        self, tenant_id: str, bundle: Bundle, new: NewSkill, name: str, cid: str | None, *, acknowledged: bool
+        self,
+        tenant_id: str,
+        bundle: Bundle,
+        new: NewSkill,
+        name: str,
+        cid: str | None,
+        *,
+        acknowledged: bool,
+        verdict: Verdict,
     ) -> LibrarySkill:
         """Register files from a hub, unless the library has that CID. Raises as `install`."""
-        verdict = await run_in_daemon_thread(partial(check_bundle, bundle))
         check_acknowledged(name, verdict, acknowledged=acknowledged)
         if cid is not None and (present := await self._find_in_library(tenant_id, cid)):
             return present
         for one in await self._skills.list(tenant_id):
             if one.skill.name == name and one.skill.slug != new.slug:
                 raise LibrarySkillConflict(f"{LibrarySkillConflict.message}: {name}, {one.skill.id}")
-        registered = await self._skills.register(tenant_id, bundle, new)
+        registered = await self._skills.register(tenant_id, bundle, new, stored=verdict)
         return LibrarySkill(registered.skill, registered.version)
 
     async def count_install(self, tenant_id: str, reference: HubReference) -> None:
@@ -154,16 +160,6 @@ class HubService:
             return await self._skills.find(tenant_id, reference)
         except SkillNotFound:
             return None
-
-    async def check_again(self, version: HubVersion) -> Verdict:
-        """Check a published version by the present rules, and store the verdict. Raises as `read_bundle`."""
-        verdict = await run_in_daemon_thread(partial(check_bundle, await self.read_bundle(version)))
-        await self._db.write(lambda connection: store.set_verdict(connection, version.id, verdict))
-        return verdict
-
-    async def list_outdated(self, rules_version: str, after: str, limit: int) -> Sequence[HubVersion]:
-        """List versions after an id, in order, that were checked by other rules."""
-        return await self._db.read_long(lambda connection: store.list_outdated(connection, rules_version, after, limit))
 
 
 def _find_one(connection: Connection, reference: HubReference, version: str | None) -> HubListing:

@@ -12,6 +12,7 @@ from sqlalchemy import Connection
 
 from roost.agents.skills import model, store
 from roost.agents.skills.bundle import Bundle
+from roost.agents.skills.checker import SkillChecker
 from roost.agents.skills.errors import (
     InvalidSkillRequest,
     SkillAttached,
@@ -23,9 +24,8 @@ from roost.agents.skills.errors import (
 from roost.agents.skills.model import LibrarySkill, NewSkill, RegisteredSkill, Skill, SkillVersion
 from roost.agents.skills.skill_file import SkillFile, parse_bundle
 from roost.agents.skills.stored_bundle import read_bundle, without_marker, write_bundle
-from roost.agents.skills.verdict import Verdict, check_bundle
+from roost.agents.skills.verdict import Verdict
 from roost.core import clock, ids, log
-from roost.core.daemon_thread import run_in_daemon_thread
 from roost.core.db import Database, DataChange, record_change
 from roost.core.problem import Problem
 from roost.identity import tenants
@@ -68,6 +68,11 @@ class SkillService:
         self._content = content
         self._check_quota = check_quota
         self._find_file_cid = find_file_cid
+        self._checker = SkillChecker()
+
+    async def check(self, tenant_id: str, bundle: Bundle, stored: Verdict | None = None) -> Verdict:
+        """Return the verdict about files; see `SkillChecker.check`."""
+        return await self._checker.check(tenant_id, bundle, stored)
 
     async def list(self, tenant_id: str) -> Sequence[LibrarySkill]:
         """List the tenant's skills with their newest versions, the last registered first."""
@@ -96,17 +101,25 @@ class SkillService:
         return skill, model.sort_versions(versions)
 
     async def register(
-        self, tenant_id: str, bundle: Bundle, new: NewSkill, skill_id: str | None = None
+        self,
+        tenant_id: str,
+        bundle: Bundle,
+        new: NewSkill,
+        skill_id: str | None = None,
+        stored: Verdict | None = None,
     ) -> RegisteredSkill:
         """Store a bundle as a version: of the skill `skill_id`, or of the one with its name or slug, or of a new one.
 
-        Content that the library has is the version that it was. Raises InvalidSkill, InvalidSkillRequest,
-        SkillNotFound, SkillVersionConflict, SkillLimitReached, StorageQuotaExceeded, BlobStoreFailed.
+        stored: a verdict about these files. Content that the library has is the version that it was.
+        Raises InvalidSkill, InvalidSkillRequest, SkillNotFound, SkillVersionConflict, SkillLimitReached,
+        StorageQuotaExceeded, BlobStoreFailed.
         """
-        checked = await _check(without_marker(bundle))
+        bundle = without_marker(bundle)
+        file = parse_bundle(bundle)
         async with self._content.receive(UNIXFS_V1_2025) as receiver:
-            root = await write_bundle(receiver, checked.bundle)
-            return await self._publish(receiver, tenant_id, root.cid, checked, new, skill_id)
+            root = (await write_bundle(receiver, bundle)).cid
+            checked = _CheckedBundle(bundle, file, await self._check(tenant_id, root, bundle, stored))
+            return await self._publish(receiver, tenant_id, root, checked, new, skill_id)
 
     async def register_stored(
         self, tenant_id: str, cid: str, new: NewSkill, skill_id: str | None = None
@@ -117,7 +130,8 @@ class SkillService:
         `register`.
         """
         root, scope = await self._find_stored(tenant_id, cid)
-        checked = await _check(await read_bundle(self._content.reader, scope, root))
+        bundle = await read_bundle(self._content.reader, scope, root)
+        checked = _CheckedBundle(bundle, parse_bundle(bundle), await self._check(tenant_id, root, bundle))
         async with self._content.receive_car() as car:
             await copy_tree(self._content.reader, scope, root, car)
             return await self._publish(car, tenant_id, root, checked, new, skill_id)
@@ -153,13 +167,21 @@ class SkillService:
 
     async def check_again(self, version: SkillVersion) -> Verdict:
         """Check a stored version by the present rules, and store the verdict. Raises as `read_version`."""
-        verdict = await _check_files(await self.read_version(version))
+        verdict = await self.check(version.tenant_id, await self.read_version(version))
         await self._db.write(lambda connection: store.set_verdict(connection, version.id, verdict))
         return verdict
 
     async def list_outdated(self, rules_version: str, after: str, limit: int) -> Sequence[SkillVersion]:
         """List versions of all tenants after an id, in order, that were checked by other rules."""
         return await self._db.read_long(lambda connection: store.list_outdated(connection, rules_version, after, limit))
+
+    async def _check(self, tenant_id: str, root: Cid, bundle: Bundle, stored: Verdict | None = None) -> Verdict:
+        """Return a stored verdict, that of the tenant's version with that content among them, or check the files."""
+        if stored is None:
+            spellings = [str(one) for one in root.spellings()]
+            present = await self._db.read(lambda connection: store.find_by_cid(connection, tenant_id, spellings))
+            stored = present.version.verdict if present else None
+        return await self.check(tenant_id, bundle, stored)
 
     async def _find_stored(self, tenant_id: str, text: str) -> tuple[Cid, ContentScope]:
         """Find a stored folder on the tenant's private or public network."""
@@ -252,16 +274,6 @@ def record_skill_change(
     """Record a change of a skill, or of its attachment to an agent, in the transaction of the change."""
     data = {"name": skill.name, "action": action, "version": version}
     record_change(connection, DataChange("skill", "changed", skill.id, skill.tenant_id, agent_id, data))
-
-
-async def _check(bundle: Bundle) -> _CheckedBundle:
-    """Parse and check a bundle. Raises InvalidSkill."""
-    return _CheckedBundle(bundle, parse_bundle(bundle), await _check_files(bundle))
-
-
-async def _check_files(bundle: Bundle) -> Verdict:
-    """Check the files beside the event loop, because the largest take seconds."""
-    return await run_in_daemon_thread(lambda: check_bundle(bundle))
 
 
 def _find_or_create(connection: Connection, tenant_id: str, name: str, new: NewSkill, skill_id: str | None) -> Skill:

@@ -24,7 +24,7 @@ from sqlalchemy.exc import DBAPIError
 
 from roost.core import log
 from roost.core.db.changes import CHANGES, DataChange, record_change
-from roost.core.db.long_reads import LONG_READS, LongReadThreads
+from roost.core.fair_threads import FairThreads
 from roost.core.problem import ServiceUnavailable
 
 T = TypeVar("T")
@@ -41,6 +41,8 @@ metadata = MetaData(
 
 _TOPICS = "topics of this transaction"
 _POSTGRES_THREADS = 8
+LONG_READS = 2
+"""Long reads at a time, of as many owners."""
 _DEADLOCK, _DISK_FULL = "40P01", "53100"
 _NO_CONNECTION = frozenset({"08", "57"})
 """Classes of SQLSTATE: connection exceptions, and interventions of an operator, who stops a server for example."""
@@ -88,7 +90,7 @@ class Database:
             self.writer = _postgres(parsed)
             self._reader = self.writer.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
             self._threads = ThreadPoolExecutor(_POSTGRES_THREADS, thread_name_prefix="db")
-        self._long_reads = LongReadThreads()
+        self._long_reads = FairThreads(LONG_READS, "db-long-reads")
         self._versions = count(1)
         self.version = 0
         """A number that is another one after each write transaction of this process."""

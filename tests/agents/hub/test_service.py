@@ -158,7 +158,7 @@ async def test_skills_of_the_package_that_could_not_be_published_are_tried_again
     env: SkillsEnv, database: Database
 ) -> None:
     catalogue = [make_bundle("notes"), make_bundle("tables")]
-    maintenance = HubMaintenance(database, env.hub, env.publisher, HubUploads(database), catalogue)
+    maintenance = HubMaintenance(database, env.hub, env.publisher, HubUploads(database), env.skills, catalogue)
     env.is_full = True
     await maintenance.run()
     assert await outcomes(env.hub.get(HubReference("notes"))) == [HubSkillNotFound]

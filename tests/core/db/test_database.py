@@ -14,8 +14,7 @@ import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError, IntegrityError
 
 from roost.core.db import Connection, Database, publish_on_commit
-from roost.core.db.database import DatabaseUnavailable, DatabaseWriteFailed
-from roost.core.db.long_reads import LONG_READS
+from roost.core.db.database import LONG_READS, DatabaseUnavailable, DatabaseWriteFailed
 
 _things = sa.Table(
     "things", sa.MetaData(), sa.Column("id", sa.Integer, primary_key=True), sa.Column("count", sa.Integer)

@@ -1,4 +1,4 @@
-"""Threads for reads of many rows, shared fairly: the reads of one owner take turns."""
+"""Threads for work of tens of milliseconds and more, shared fairly: the work of one owner takes turns."""
 
 import asyncio
 from collections.abc import Callable
@@ -7,17 +7,17 @@ from typing import TypeVar
 from weakref import WeakValueDictionary
 
 T = TypeVar("T")
-LONG_READS = 2
-"""Long reads at a time, of as many owners. With each one more, the event loop waits longer for the interpreter."""
 
 
-class LongReadThreads:
-    def __init__(self) -> None:
-        self._threads = ThreadPoolExecutor(LONG_READS, thread_name_prefix="db-long-reads")
+class FairThreads:
+    """A few threads; with each one more, the event loop waits longer for the interpreter."""
+
+    def __init__(self, count: int, name: str) -> None:
+        self._threads = ThreadPoolExecutor(count, thread_name_prefix=name)
         self._turns = WeakValueDictionary[str, asyncio.Semaphore]()
 
-    async def run(self, owner: str, read: Callable[[], T]) -> T:
-        """Run `read` in a thread when the earlier reads of the owner have ended."""
+    async def run(self, owner: str, work: Callable[[], T]) -> T:
+        """Run `work` in a thread when the earlier work of the owner has ended."""
         turn = self._turns.setdefault(owner, asyncio.Semaphore())
         await turn.acquire()
         loop = asyncio.get_running_loop()
@@ -26,7 +26,7 @@ class LongReadThreads:
             if not loop.is_closed():
                 loop.call_soon_threadsafe(turn.release)
 
-        future = self._threads.submit(read)
+        future = self._threads.submit(work)
         future.add_done_callback(release)  # a cancelled caller does not end the thread, which keeps its turn
         return await asyncio.wrap_future(future)
 
