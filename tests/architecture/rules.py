@@ -283,7 +283,7 @@ RULES: tuple[Rule, ...] = (
         (
             "roost/work/*",  # the loop of durable work
             "roost/core/db/*",  # the writer thread
-            "roost/core/daemon_thread.py",  # blocking work of minutes
+            *("roost/core/daemon_thread.py", "roost/core/fair_threads.py"),  # blocking work of minutes, of seconds
             "roost/core/periodic.py",  # the one kind of background loop
             "roost/agents/snapshots/*",  # 10,000 entries are encoded and compared beside the loop; watches
             "roost/agents/versions/*",  # an install or a question to a registry, shared by all who wait for it

@@ -20,7 +20,7 @@ from roost.agents.skills.verdict.model import Finding
 from roost.agents.templates import store as template_store
 from roost.agents.templates.model import Template, TemplateStatus
 from roost.core import clock, ids, log
-from roost.core.db.long_reads import LongReadThreads
+from roost.core.fair_threads import FairThreads
 from roost.hosts.application import create_bare_application
 from roost.hosts.routes import list_operations
 from tests.server import RunningServer
@@ -129,14 +129,14 @@ def statements(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     """Collect the statements of requests, not those of background work; long reads run in the request's own context."""
     found: list[str] = []
 
-    async def read_here(_: LongReadThreads, owner: str, read: Callable[[], Any]) -> Any:
+    async def read_here(_: FairThreads, owner: str, read: Callable[[], Any]) -> Any:
         return read()
 
     def collect(*call: Any) -> None:
         if log.request_id.get() is not None:
             found.append(call[2])
 
-    monkeypatch.setattr(LongReadThreads, "run", read_here)
+    monkeypatch.setattr(FairThreads, "run", read_here)
     event.listen(Engine, "before_cursor_execute", collect)
     yield found
     event.remove(Engine, "before_cursor_execute", collect)

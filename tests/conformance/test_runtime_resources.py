@@ -1,4 +1,4 @@
-"""The contract of a runtime: the memory of its containers."""
+"""The contract of a runtime: memory and priority of its containers."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -29,3 +29,11 @@ async def test_the_memory_of_a_container_is_measured(env: RuntimeEnv) -> None:
             await asyncio.sleep(0.02)
     await env.runtime.stop(AGENT, grace=0)
     assert await env.runtime.read_memory([AGENT]) == {}
+
+
+async def test_priorities_are_hints_that_never_fail(env: RuntimeEnv) -> None:
+    env.runtime.take_priority()
+    env.runtime.prefer("nobody")
+    await env.container("one")
+    env.runtime.prefer("one")
+    assert env.runtime.start_slots() >= 1
