@@ -248,9 +248,11 @@ class _QuarantinedTree(PushedTree):
     def list_entries(self) -> AsyncGenerator[GitEntry]:
         return self._runner.list_tree(self._agent_id, self._commit, self._quarantine)
 
-    async def read_file(self, entry: GitEntry) -> bytes:
-        async with aclosing(self._runner.read_blobs(self._agent_id, [entry.blob], self._quarantine)) as blobs:
-            return b"".join([chunk async for blob in blobs async for chunk in blob.content])
+    async def read_files(self, entries: Sequence[GitEntry]) -> AsyncGenerator[bytes]:
+        names = [entry.blob for entry in entries]
+        async with aclosing(self._runner.read_blobs(self._agent_id, names, self._quarantine)) as blobs:
+            async for blob in blobs:
+                yield b"".join([chunk async for chunk in blob.content])
 
 
 @contextmanager
