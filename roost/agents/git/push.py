@@ -71,6 +71,7 @@ class AgentPush(PushHandler):
     ) -> None:
         self.agent_id = agent_id
         self.is_accepted = False
+        self.is_applied = False
         self._repositories = repositories
         self._tree = tree
         self._host = host
@@ -127,6 +128,7 @@ class AgentPush(PushHandler):
             _log.warning("push.interrupted", agent=self.agent_id, reason=problem.message)
             reason = f"{problem.message}. The push is finished at the next access to the agent's files."
             raise PushInterrupted(reason) from problem
+        self.is_applied = True
         await output.say(f"Changed {count:,} {'path' if count == 1 else 'paths'} of the agent's files.")
 
     async def finish(self, output: PushOutput) -> None:

@@ -100,6 +100,8 @@ class AgentReconciler:
 
     def _adopt_or_start(self, connection: Connection, agents: Sequence[Agent], connected: set[str]) -> None:
         others = [agent for agent in agents if agent.id not in connected]
+        for agent in others:
+            work.hasten_operations(connection, agent.id)
         self._enqueue(connection, model.DELETE, [agent for agent in others if agent.deleted])
         self._enqueue(connection, model.START, [agent for agent in others if not agent.deleted])
         idle = connected - work.list_busy_subjects(connection, connected, (*_STARTS, model.UPDATE, model.DELETE))

@@ -300,3 +300,7 @@ class GitRepositories(ABC):
     @abstractmethod
     async def finish_push(self, agent_id: str) -> None:
         """Move `main` to the commit of the unfinished push, if there is one, and forget the push."""
+
+    @abstractmethod
+    async def undo_push(self, agent_id: str) -> None:
+        """Forget the unfinished push, if there is one; `main` stays as it was before."""

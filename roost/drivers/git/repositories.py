@@ -186,6 +186,10 @@ class SandboxedRepositories(GitRepositories):
         async with self._locked(agent_id):
             await self._finish_push(agent_id)
 
+    async def undo_push(self, agent_id: str) -> None:
+        async with self._locked(agent_id):
+            await self._runner.query(agent_id, GitScript(scripts.UNDO_PUSH, is_writable=True))
+
     async def _finish_push(self, agent_id: str) -> None:
         await self._runner.query(agent_id, GitScript(scripts.FINISH_PUSH, is_writable=True))
 
