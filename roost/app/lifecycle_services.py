@@ -103,7 +103,7 @@ def build_lifecycle_services(
     versions = VersionService(repository, runtimes, prepare_version)
     scripts = ScriptService(db, repository, runtimes, origin, startup_inputs, build_seconds)
     disk = DiskGuard(runtime, limits.disk_bytes, disk_reserve, ballast)
-    pushes = PushRecovery(runtimes, git)
+    pushes = PushRecovery(db, runtimes, git)
     delivery, ready = SkillDelivery(db, skill_library), instances.prepare
     start = StartWorkflow(
         repository, runtimes, runtime, relays, starter, versions, scripts, limits, trust, disk, pushes, delivery, ready
@@ -133,10 +133,16 @@ def build_lifecycle_services(
         *(db, operations, repository, gateway_tokens, runtimes, secrets, channel_validator, channels),
         *(snapshots, skills, routes),
     )
-    operations.handle(model.START, start.handle, retries=model.START_RETRIES, slots=runtime.start_slots)
-    operations.handle(model.UPDATE, update.handle)
-    operations.handle(OPERATION_KIND, scripts.handle)
-    operations.handle(model.DELETE, delete.handle, retries=10)
+    operations.handle(
+        model.START,
+        start.handle,
+        retries=model.START_RETRIES,
+        slots=runtime.start_slots,
+        on_failure=start.mark_failed,
+    )
+    operations.handle(model.UPDATE, update.handle, on_failure=start.mark_failed)
+    operations.handle(OPERATION_KIND, scripts.handle, on_failure=scripts.mark_failed)
+    operations.handle(model.DELETE, delete.handle, retries=10, on_failure=delete.try_later)
     return LifecycleServices(
         host_agents=host_agents,
         starter=starter,

@@ -38,6 +38,8 @@ class EventType(StrEnum):
     FILE_UPDATED = "file.updated"
     FILE_DELETED = "file.deleted"
     SNAPSHOT_CREATED = "snapshot.created"
+    SNAPSHOT_FAILED = "snapshot.failed"
+    PUSH_FAILED = "push.failed"
     SKILL_CHANGED = "skill.changed"
     SECRET_CHANGED = "secret.changed"  # noqa: S105 - the name of a type
     DOMAIN_CHANGED = "domain.changed"

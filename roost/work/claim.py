@@ -50,6 +50,10 @@ through `guard`. It is cancelled when the lease is lost and when the server stop
 """
 
 
+OnFailure = Callable[[Connection, Operation, str], object]
+"""Records that an operation has failed, and why, where its owner sees it, in the transaction that ends it."""
+
+
 @dataclass(frozen=True)
 class HandlerSpec:
     """Handler of one kind of operation, with its number of retries.
@@ -61,6 +65,7 @@ class HandlerSpec:
     retries: int
     limits: OperationLimits | None = None
     slots: Callable[[], int] | None = None
+    on_failure: OnFailure | None = None
 
     async def run(self, claim: ClaimedOperation) -> JSON | Settlement:
         result = await self.handler(claim)

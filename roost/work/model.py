@@ -13,7 +13,9 @@ JSON = Any
 
 LEASE_SECONDS = 15.0
 RETENTION = timedelta(days=7)
-"""Age at which finished operations are deleted."""
+"""Age at which finished operations, and faults that nothing tried again, are deleted."""
+CRASH_RETRIES = 5
+"""Maximum retries after unexpected exceptions, which are not known to be temporary; a kind may have fewer."""
 
 _FIRST_RETRY = timedelta(seconds=1)
 _LONGEST_RETRY = timedelta(minutes=5)

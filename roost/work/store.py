@@ -18,6 +18,7 @@ from roost.core.db import ActorText, JsonText, UtcTime, metadata, publish_on_com
 from roost.core.problem import ProblemKind
 from roost.work.changes import record_operation
 from roost.work.errors import LeaseLost, OperationNotFound
+from roost.work.faults import clear_fault, record_fault
 from roost.work.model import JSON, FreeSlots, Operation, OperationState
 
 operations = sa.Table(
@@ -275,11 +276,15 @@ def update_payload(connection: Connection, operation: Operation, payload: JSON, 
 def finish_operation(connection: Connection, operation: Operation, result: JSON) -> None:
     """Record the result and end the attempt. Raises LeaseLost."""
     _end(connection, operation, state=OperationState.DONE, result=result, error=None, finished_at=clock.utc_now())
+    if operation.tenant_id is None:
+        clear_fault(connection, operation.subject, operation.kind)
 
 
 def fail_operation(connection: Connection, operation: Operation, error: JSON) -> None:
     failures, now = operation.failures + 1, clock.utc_now()
     _end(connection, operation, state=OperationState.FAILED, failures=failures, error=error, finished_at=now)
+    if operation.tenant_id is None:
+        record_fault(connection, operation.subject, operation.kind, error["message"])
 
 
 def retry_operation(connection: Connection, operation: Operation, error: JSON, run_after: datetime) -> None:
@@ -303,6 +308,12 @@ def release_operations(connection: Connection, owner: str | None = None) -> int:
     if owner is not None:
         query = query.where(_o.lease_owner == owner)
     return len(_update_all(connection, query.values(state=OperationState.PENDING, **_IDLE)))
+
+
+def hasten_operations(connection: Connection, subject: str) -> None:
+    """Make the retries of a subject due now, because what they wait for will not come."""
+    waiting = sa.and_(_ORDERED, _o.subject == subject, _o.state == OperationState.PENDING)
+    connection.execute(operations.update().where(waiting).values(run_after=clock.utc_now()))
 
 
 def abandon_operations(connection: Connection, host: str) -> None:

@@ -18,12 +18,13 @@ from roost.core import clock, log
 from roost.core.actor import SERVER, acting_as
 from roost.core.db import Connection, Database
 from roost.core.periodic import PeriodicTask
-from roost.core.problem import Problem
+from roost.core.problem import Problem, ServiceUnavailable
 from roost.work import store
-from roost.work.claim import ClaimedOperation, Handler, HandlerSpec, Settlement
+from roost.work.claim import ClaimedOperation, Handler, HandlerSpec, OnFailure, Settlement
 from roost.work.errors import LeaseLost
+from roost.work.faults import sweep_faults
 from roost.work.model import JSON, LEASE_SECONDS, RETENTION, FreeSlots, Operation, OperationLimits
-from roost.work.outcome import attempt_outcome
+from roost.work.outcome import Write, attempt_outcome, crash_outcome
 
 _POLL_SECONDS = 1.0
 _CANCEL_SECONDS = 5.0
@@ -81,18 +82,20 @@ class OperationWorker:
         retries: int = 0,
         limits: OperationLimits | None = None,
         slots: Callable[[], int] | None = None,
+        on_failure: OnFailure | None = None,
     ) -> None:
         """Register the handler of a kind, whose operations are ordered, or unordered within `limits`.
 
         Ordered ones with `slots` run at most so many at once, those that someone asked for before the server's own.
 
-        An attempt that ends in a Problem fails the operation; one that ends in an unexpected exception or in a
-        Problem of kind `unavailable` is retried up to `retries` times, with growing delays. A handler with its own
-        schedule returns a `Settlement` that postpones the operation.
+        An attempt that ends in a Problem fails the operation; one that ends in a Problem of kind `unavailable` is
+        retried up to `retries` times, with growing delays, and one that ends in an unexpected exception up to
+        `CRASH_RETRIES` times of them. A handler with its own schedule returns a `Settlement` that postpones the
+        operation. `on_failure` tells the owner of the subject that the operation has failed.
         """
         if kind in self._handlers:
             raise ValueError(f"{kind} already has a handler")
-        self._handlers[kind] = HandlerSpec(handler, retries, limits, slots)
+        self._handlers[kind] = HandlerSpec(handler, retries, limits, slots, on_failure)
         if limits is not None:
             self._claim_tasks[kind] = PeriodicTask(
                 f"operations claim {kind}", partial(self._claim_unordered, kind, limits), _POLL_SECONDS
@@ -186,24 +189,37 @@ class OperationWorker:
         log_fields = bound_contextvars(operation=claim.id, kind=claim.kind, subject=claim.subject)
         with log_fields, acting_as(claim.actor or SERVER):
             run = _RunningOperation(claim, asyncio.create_task(spec.run(claim)), safe_until)
-            run.settling = asyncio.create_task(self._settle(run, spec.retries))
+            run.settling = asyncio.create_task(self._settle(run, spec))
         self._running[claim.id] = run
 
-    async def _settle(self, run: _RunningOperation, retries: int) -> None:
-        """Record the outcome of the attempt at its end; if that fails, the operation runs again after its lease."""
+    async def _settle(self, run: _RunningOperation, spec: HandlerSpec) -> None:
+        """Record the outcome of the attempt at its end."""
         try:
             await asyncio.wait({run.attempt})
             _log_outcome(run, is_stopping=self._unsubscribe is None)
-            await self._db.write(attempt_outcome(run.attempt, run.claim, retries, is_revoked=run.is_revoked))
-        except LeaseLost:
-            _log.warning("operation.lease_lost", attempt=run.claim.attempts)
-        except Exception:  # noqa: BLE001 - the edge of a task
-            _log.exception("operation.not_recorded")
+            outcome = attempt_outcome(run.attempt, run.claim, spec, is_revoked=run.is_revoked)
+            await self._record(outcome, otherwise=crash_outcome(run.claim, spec))
         finally:
             del self._running[run.claim.id]
             if event := self._finish_events.get(run.claim.id):
                 event.set()
             self._claim_tasks[self._claim_task_key(run.claim.kind)].wake()
+
+    async def _record(self, outcome: Write, otherwise: Write | None = None) -> None:
+        """Write an outcome; if the database refuses it, which it would do again, write `otherwise`.
+
+        If nothing can be written, the operation runs again after its lease.
+        """
+        try:
+            await self._db.write(outcome)
+        except LeaseLost:
+            _log.warning("operation.lease_lost")
+        except ServiceUnavailable as problem:
+            _log.warning("operation.not_recorded", reason=problem.message)
+        except Exception:  # noqa: BLE001 - the edge of a task
+            _log.exception("operation.not_recorded")
+            if otherwise is not None:
+                await self._record(otherwise)
 
     async def _wait_until_settled(self, seconds: float) -> None:
         if tasks := {run.settling for run in self._running.values() if run.settling}:
@@ -236,6 +252,7 @@ class OperationWorker:
         before = clock.utc_now() - RETENTION
         while await self._db.write(lambda connection: store.sweep_operations(connection, before, _SWEEP_BATCH)):
             pass
+        await self._db.write(lambda connection: sweep_faults(connection, before))
 
     def _next_lease(self) -> tuple[float, datetime]:
         """Return the end of a lease that is written now, as monotonic time of this process and as UTC."""

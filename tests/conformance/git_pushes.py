@@ -67,7 +67,8 @@ class Handler(PushHandler):
     async def check(self, tree: PushedTree) -> None:
         self.calls.append("check")
         entries = [entry async for entry in tree.list_entries()]
-        self.contents = {entry.path: await tree.read_file(entry) for entry in entries}
+        contents = [content async for content in tree.read_files(entries)] if entries else []
+        self.contents = dict(zip([entry.path for entry in entries], contents, strict=True))
         self.on_check(entries)
 
     async def apply(self, update: RefUpdate, output: PushOutput) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import httpx2 as httpx
 import pytest
 
-from roost.agents.git import push
+from roost.agents.git import push, recovery
 from roost.agents.snapshots.model import RESET
 from roost.drivers.runtime.contract import ContainerNotRunning
 from roost.drivers.runtime.warden_errors import WardenDisconnected
@@ -222,13 +223,32 @@ async def test_trees_that_an_agent_cannot_have_are_refused(
         await refused(f"remote: {reason}")
     (work / "manifest.json").symlink_to("/etc/passwd")
     await change(client, "work")
-    await refused("remote: manifest.json is not a regular file.")
+    await refused("remote: 'manifest.json' is not a regular file.")
+    await change(client, "work", **{"manifest.json/inner": "{}"})
+    await refused("remote: 'manifest.json/inner' is below manifest.json, which must be a regular file.")
+    await index_link(client, b"a\0b")
+    await refused("remote: 'link' is a symbolic link whose target has a NUL byte.")
+    await index_link(client, b"t" * 4096)
+    await refused("remote: 'link' is a symbolic link of 4,096 bytes; it must have 1 to 4,095.")
     await change(client, "work", **{".roost-staging": "x"})
     await refused("remote: '.roost-staging' is a reserved name.")
     await client.run("update-index", "--add", "--cacheinfo", f"160000,{before},module", cwd="work")
     await client.run("commit", "-qm", "module", cwd="work")
     await refused("remote: 'module' is a submodule; an agent's repository holds all of its files itself.")
     assert await shell(workspace, "ls -A") == "folder\nreadme\n"
+
+
+async def interrupt(*_: object) -> int:
+    """Fail like a change of files during which the container ends."""
+    raise WardenDisconnected
+
+
+async def index_link(client: GitClient, target: bytes) -> None:
+    """Commit a symbolic link with any target, which no file system need allow."""
+    (client.folder / "target").write_bytes(target)
+    blob = (await client.run("hash-object", "-w", "../target", cwd="work")).strip()
+    await client.run("update-index", "--add", "--cacheinfo", f"120000,{blob},link", cwd="work")
+    await client.run("commit", "-qm", "link", cwd="work")
 
 
 async def test_links_and_hooks_of_a_push_reach_nothing(
@@ -274,9 +294,6 @@ async def test_a_stopped_agent_takes_no_push_and_can_be_cloned(
 async def test_the_next_server_finishes_what_a_crash_interrupted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_container: bool
 ) -> None:
-    async def interrupt(*_: object) -> int:
-        raise WardenDisconnected
-
     async with running(tmp_path / "data", stop=not has_container) as first:
         agent = (await first.client(first.key()).post("/v0/agents", json={"name": "a"})).json()["agent"]
         client = GitClient(first, agent, tmp_path)
@@ -374,9 +391,6 @@ async def test_an_interrupted_push_is_finished_before_the_files_are_used(
     first = (await workspace.post("/v0/snapshots/sync")).json()["snapshotCid"]
     await change(client, "work", readme="second")
 
-    async def interrupt(*_: object) -> int:
-        raise WardenDisconnected
-
     monkeypatch.setattr(push, "apply_commit", interrupt)
     output = await client.run("push", "origin", "main", cwd="work", ok=False)
     assert "The push is finished at the next access to the agent's files." in output
@@ -387,3 +401,105 @@ async def test_an_interrupted_push_is_finished_before_the_files_are_used(
     await access(client, first)
     assert await shell(workspace, "cat readme") == text
     assert await repositories.find_unfinished_push(client.agent["agentId"]) is None
+
+
+async def test_every_character_of_a_name_stays(client: GitClient, work: Path, workspace: httpx.AsyncClient) -> None:
+    """Also those that spell bytes that are not UTF-8 in a snapshot, which icon fonts use, and such bytes themselves."""
+    names = [b"icon \xee\xbe\x80", b"icon \xef\x80\x95", b"caf\xe9", b"both \xee\xbf\xbf\xff", b"tab\tback\\slash"]
+    for name in names:
+        Path(os.fsdecode(os.fsencode(work) + b"/" + name)).write_text("kept")
+    await client.run("add", "-A", cwd="work")
+    await client.run("commit", "-qm", "names", cwd="work")
+    await client.run("push", "-q", "origin", "main", cwd="work")
+    await shell(workspace, "echo x > other")
+    saved = (await workspace.post("/v0/snapshots/sync")).json()
+    assert saved["skipped"] == []
+    await client.run("pull", "-q", "origin", "main", cwd="work")
+    assert {*names, b"other", b"readme", b"folder", b".git"} == list_names(work)
+    await shell(workspace, "rm -rf ./*")
+    await reset_to(client, saved["snapshotCid"])
+    again = await client.clone("again")
+    assert {*names, b"other", b"readme", b"folder", b".git"} == list_names(again)
+
+
+def list_names(folder: Path) -> set[bytes]:
+    return {os.fsencode(path.name) for path in folder.iterdir()}
+
+
+async def accept_all(*_: object) -> tuple[tuple[()], None]:
+    return (), None
+
+
+@pytest.mark.parametrize("ends", ["goes on", "is killed"])
+async def test_an_accepted_push_that_cannot_be_applied_is_undone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ends: str
+) -> None:
+    """As of a server that accepted it: the agent takes snapshots, resets and pushes again, and says what happened."""
+    async with running(tmp_path / "data", stop=ends != "is killed") as first:
+        agent = (await first.client(first.key()).post("/v0/agents", json={"name": "a"})).json()["agent"]
+        client = GitClient(first, agent, tmp_path)
+        await client.run("init", "-q", "-b", "main", "work")
+        await client.run("remote", "add", "origin", client.url(), cwd="work")
+        await change(client, "work", file="good")
+        await client.run("push", "-q", "-u", "origin", "main", cwd="work")
+        cid = (await first.agent_client(agent).post("/v0/snapshots/sync")).json()["snapshotCid"]
+        await index_link(client, b"a\0b")
+        monkeypatch.setattr(push, "_check_entries", accept_all)
+        monkeypatch.setattr(push, "apply_commit", interrupt)
+        await client.run("push", "origin", "main", cwd="work", ok=False)
+        monkeypatch.undo()
+        assert await first.roost.drivers.git.find_unfinished_push(agent["agentId"]) is not None
+        if ends == "goes on":
+            await check_use(client, cid)
+    if ends == "is killed":
+        async with running(tmp_path / "data") as second:
+            again = GitClient(second, agent, tmp_path)
+            await again.run("remote", "set-url", "origin", again.url(), cwd="work")
+            await until(lambda: is_up(second, agent))
+            await check_use(again, cid)
+
+
+async def is_up(server: RunningServer, agent: dict[str, Any]) -> bool:
+    found = await server.client(server.key()).get(f"/v0/agents/{agent['agentId']}")
+    return found.json()["agent"]["status"] == "running"
+
+
+async def check_use(client: GitClient, cid: str) -> None:
+    """Use an agent with all that a recorded push could prevent."""
+    workspace = client.server.agent_client(client.agent)
+    saved = await workspace.post("/v0/snapshots/sync")
+    assert saved.status_code == 200, saved.text
+    assert (await workspace.get("/v0/snapshots/sync")).json()["message"] == "Synced"
+    (fault,) = (await workspace.get(f"/v0/agents/{client.agent['agentId']}")).json()["faults"]
+    bad = (await client.run("rev-parse", "HEAD", cwd="work")).strip()
+    assert fault["kind"] == "git.push"
+    assert fault["reason"].startswith(f"The push of {bad[:12]} could not be applied and was undone: ")
+    owner = client.server.client(client.server.key())
+    assert (await owner.get(f"/v0/agents/{client.agent['agentId']}/export")).status_code == 200
+    await reset_to(client, cid)
+    assert "link" in await client.run("push", "origin", "main", cwd="work", ok=False)
+    await client.run("reset", "-q", "--hard", "origin/main", cwd="work")
+    await change(client, "work", file="better")
+    await client.run("push", "-q", "origin", "main", cwd="work")
+    assert await shell(workspace, "cat file; ls") == "betterfile\n"
+    assert (await workspace.get(f"/v0/agents/{client.agent['agentId']}")).json()["faults"] == []
+
+
+async def test_a_push_that_fails_for_too_long_is_undone(
+    client: GitClient, work: Path, workspace: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await client.run("push", "-q", "origin", "main", cwd="work")
+    await change(client, "work", readme="second")
+
+    monkeypatch.setattr(push, "apply_commit", interrupt)
+    monkeypatch.setattr(recovery, "apply_commit", interrupt)
+    await client.run("push", "origin", "main", cwd="work", ok=False)
+    failed = await workspace.post("/v0/snapshots/sync")
+    assert (failed.status_code, failed.json()["error"]) == (503, WardenDisconnected.message)
+    status = (await workspace.get("/v0/snapshots/sync")).json()
+    assert status["message"].startswith("Not saved since ")
+    assert (status["fault"]["failures"], status["fault"]["reason"]) == (1, WardenDisconnected.message)
+    monkeypatch.setattr(recovery, "_PATIENCE_SECONDS", 0.0)
+    assert (await workspace.post("/v0/snapshots/sync")).status_code == 200
+    assert (await workspace.get("/v0/snapshots/sync")).json()["fault"] is None
+    assert await shell(workspace, "cat readme") == "read me"

@@ -27,7 +27,7 @@ async def test_the_operator_sees_versions_health_servers_and_work(server: Runnin
     assert set(found["checks"].values()) == {"ok"}
     (host,) = found["hosts"]
     assert (host["isRunning"], host["isThis"]) == (True, True)
-    assert set(found["operations"]) == {"pending", "paused", "running"}
+    assert set(found["operations"]) == {"pending", "paused", "running", "failing"}
     assert 0 < found["disk"]["free"] < found["disk"]["total"]
     assert 0 < found["memory"]["server"] < found["memory"]["available"] < found["memory"]["total"]
     assert str(server.roost.core.settings.data) not in answer.text

@@ -20,11 +20,13 @@ from roost.agents.registry.errors import AgentLimitReached
 from roost.agents.registry.model import Agent
 from roost.agents.registry.repository import AgentRepository
 from roost.agents.scripts.manifest import MANIFEST_LIMIT
+from roost.agents.scripts.manifest import MANIFEST_PATH as SCRIPTS_MANIFEST
 from roost.agents.skills.attachments import AgentSkillService
 from roost.agents.snapshots.model import Snapshot, SnapshotTrigger, content_scope
+from roost.agents.snapshots.restore import get_member_mode
 from roost.core import clock, ids
 from roost.core.db import Database
-from roost.drivers.runtime.warden_tree import STAGING_NAME
+from roost.drivers.runtime.tree_rules import TreeRefused, TreeRules
 from roost.identity import tenants
 from roost.identity.caller import Caller
 from roost.storage.content.car_receiver import MAX_BLOCKS, CarReceiver
@@ -33,7 +35,7 @@ from roost.storage.content.model import ContentScope
 from roost.storage.content.reader import ContentReader
 from roost.storage.content.service import ContentService
 from roost.storage.content.tree_copy import copy_tree
-from roost.storage.content.tree_walk import MemberKind, walk_tree
+from roost.storage.content.tree_walk import MemberKind, TreeMember, walk_tree
 from roost.storage.files.errors import StorageQuotaExceeded
 from roost.storage.files.quota import StorageQuota
 from roost.storage.unixfs.cid import Cid
@@ -161,17 +163,26 @@ async def _read_root(reader: ContentReader, scope: ContentScope, root: Cid) -> t
 
 
 async def _measure_tree(reader: ContentReader, scope: ContentScope, name: str, root: Cid) -> tuple[int, int]:
-    """Return the number and bytes of the files of a tree. Raises InvalidArchive and the errors of `walk_tree`."""
+    """Check a tree, and return number and bytes of its files. Raises InvalidArchive and the errors of `walk_tree`."""
     files = size = 0
+    rules = TreeRules(files=(SCRIPTS_MANIFEST,) if name == WORKSPACE else ())
     async with aclosing(walk_tree(reader, scope, root, max_entries=MAX_BLOCKS)) as members:
         async for member in members:
             if member.path == "" and member.kind is not MemberKind.FOLDER:
                 raise InvalidArchive(f"Invalid archive: {name} is not a folder")
-            if member.path.startswith(STAGING_NAME):
-                raise InvalidArchive(f"Invalid archive: {name} has the reserved name {STAGING_NAME}")
+            if member.path:
+                _check_member(member, rules, name)
             if member.kind is not MemberKind.FOLDER:
                 files, size = files + 1, size + member.size
     return files, size
+
+
+def _check_member(member: TreeMember, rules: TreeRules, name: str) -> None:
+    try:
+        rules.check_entry(member.path, member.kind.value, mode=get_member_mode(member), target_size=member.size)
+        rules.check_target(member.path, member.target)
+    except TreeRefused as refused:
+        raise InvalidArchive(f"Invalid archive: {name}: {refused.message}") from refused
 
 
 def _first_snapshot(tenant_id: str, root: Cid, pack_id: str, files: int, size: int) -> Snapshot:

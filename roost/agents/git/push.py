@@ -22,7 +22,9 @@ from roost.drivers.git.contract import (
     PushRefused,
     RefUpdate,
 )
+from roost.drivers.git.git_names import is_git_path
 from roost.drivers.runtime.contract import ContainerNotRunning
+from roost.drivers.runtime.tree_rules import TreeRefused, TreeRules
 from roost.drivers.runtime.warden_errors import (
     PathRefused,
     WardenBusy,
@@ -31,12 +33,11 @@ from roost.drivers.runtime.warden_errors import (
     WardenTooManyEntries,
     WardenTreeChanged,
 )
-from roost.drivers.runtime.warden_tree import STAGING_NAME, WardenTree
+from roost.drivers.runtime.warden_tree import WardenTree
 
 MAX_FILES = 100_000
 MAX_FILE_BYTES = 1024**3
 MAX_TREE_BYTES = 4 * 1024**3
-_MAX_NAME_BYTES, _MAX_PATH_BYTES, _MAX_PARTS, _MAX_LINK_BYTES = 255, 3_000, 100, 4_000
 
 _BEHIND = "The agent has changed since your last pull. Run `git pull --rebase` and push again."
 _REWRITES = "The push would remove commits of the agent. Run `git pull --rebase` and push again."
@@ -70,6 +71,7 @@ class AgentPush(PushHandler):
     ) -> None:
         self.agent_id = agent_id
         self.is_accepted = False
+        self.is_applied = False
         self._repositories = repositories
         self._tree = tree
         self._host = host
@@ -97,16 +99,15 @@ class AgentPush(PushHandler):
             raise PushRefused(_REWRITES)
 
     async def check(self, tree: PushedTree) -> None:
-        files = size = 0
-        manifest: GitEntry | None = None
-        async with aclosing(tree.list_entries()) as entries:
-            async for entry in entries:
-                files, size = files + 1, size + (entry.size or 0)
-                if files > MAX_FILES or size > MAX_TREE_BYTES:
-                    raise PushRefused(f"An agent has at most {MAX_FILES:,} files and {MAX_TREE_BYTES // 1024**3} GiB.")
-                _check_entry(entry)
-                if entry.path == MANIFEST_PATH:
-                    manifest = entry
+        try:
+            links, manifest = await _check_entries(tree)
+            if links:
+                async with aclosing(tree.read_files(links)) as targets:
+                    paths = iter(links)
+                    async for target in targets:
+                        TreeRules.check_target(next(paths).path, target)
+        except TreeRefused as refused:
+            raise PushRefused(f"{refused.message}.") from refused
         if manifest is not None:
             self._manifest = await self._read_manifest(manifest, tree)
         self.is_accepted = True
@@ -127,6 +128,7 @@ class AgentPush(PushHandler):
             _log.warning("push.interrupted", agent=self.agent_id, reason=problem.message)
             reason = f"{problem.message}. The push is finished at the next access to the agent's files."
             raise PushInterrupted(reason) from problem
+        self.is_applied = True
         await output.say(f"Changed {count:,} {'path' if count == 1 else 'paths'} of the agent's files.")
 
     async def finish(self, output: PushOutput) -> None:
@@ -136,28 +138,41 @@ class AgentPush(PushHandler):
             await output.say(f"The scripts cannot be run: {problem.message}.")
 
     async def _read_manifest(self, entry: GitEntry, tree: PushedTree) -> ManifestScripts:
-        if entry.kind not in {EntryKind.FILE, EntryKind.EXECUTABLE}:
-            raise PushRefused(f"{MANIFEST_PATH} is not a regular file.")
         if (entry.size or 0) > MANIFEST_LIMIT:
             raise PushRefused(f"{MANIFEST_PATH} is larger than {MANIFEST_LIMIT // 1024**2} MiB.")
+        async with aclosing(tree.read_files([entry])) as contents:
+            content = await anext(contents)
         try:
-            return parse_manifest(await tree.read_file(entry), self._host)
+            return parse_manifest(content, self._host)
         except InvalidManifest as error:
             raise PushRefused(f"{error.message}.") from error
 
 
-def _check_entry(entry: GitEntry) -> None:
-    """Refuse what a workspace cannot hold."""
-    name, size = f"{entry.path[:200]!a}", entry.size or 0
-    parts = [part.encode(errors="surrogateescape") for part in entry.path.split("/")]
+async def _check_entries(tree: PushedTree) -> tuple[Sequence[GitEntry], GitEntry | None]:
+    """Check paths, kinds and sizes; return the links and the manifest. Raises PushRefused and TreeRefused."""
+    files = size = 0
+    links: list[GitEntry] = []
+    manifest: GitEntry | None = None
+    rules = TreeRules(files=(MANIFEST_PATH,))
+    async with aclosing(tree.list_entries()) as entries:
+        async for entry in entries:
+            files, size = files + 1, size + (entry.size or 0)
+            if files > MAX_FILES or size > MAX_TREE_BYTES:
+                raise PushRefused(f"An agent has at most {MAX_FILES:,} files and {MAX_TREE_BYTES // 1024**3} GiB.")
+            _check_entry(entry, rules)
+            if entry.kind is EntryKind.LINK:
+                links.append(entry)
+            elif entry.path == MANIFEST_PATH:
+                manifest = entry
+    return links, manifest
+
+
+def _check_entry(entry: GitEntry, rules: TreeRules) -> None:
+    is_link = entry.kind is EntryKind.LINK
     if entry.kind is EntryKind.SUBMODULE:
-        raise PushRefused(f"{name} is a submodule; an agent's repository holds all of its files itself.")
-    if entry.path.startswith(STAGING_NAME):
-        raise PushRefused(f"{name} is a reserved name.")
-    if len(parts) > _MAX_PARTS or max(map(len, parts)) > _MAX_NAME_BYTES or sum(map(len, parts)) > _MAX_PATH_BYTES:
-        limits = f"{_MAX_NAME_BYTES} bytes in a name, {_MAX_PARTS} parts and {_MAX_PATH_BYTES:,} bytes in all"
-        raise PushRefused(f"{name} is too long; a path has at most {limits}.")
-    if size > MAX_FILE_BYTES:
-        raise PushRefused(f"{name} is larger than {MAX_FILE_BYTES // 1024**3} GiB.")
-    if entry.kind is EntryKind.LINK and not 0 < size <= _MAX_LINK_BYTES:
-        raise PushRefused(f"{name} is a symbolic link of {size} bytes; it must have 1 to {_MAX_LINK_BYTES}.")
+        raise TreeRefused(entry.path, "is a submodule; an agent's repository holds all of its files itself")
+    if is_git_path(entry.path, is_link=is_link):
+        raise TreeRefused(entry.path, "is a name that Git reserves")
+    if (entry.size or 0) > MAX_FILE_BYTES:
+        raise TreeRefused(entry.path, f"is larger than {MAX_FILE_BYTES // 1024**3} GiB")
+    rules.check_entry(entry.path, "link" if is_link else "file", target_size=entry.size or 0)

@@ -122,6 +122,8 @@ class AgentGitService:
                     yield chunk
         finally:
             self._recovery.live_pushes.discard(push)
+            if push.is_applied:
+                await self._recovery.clear_failure(agent_id)
             if push.is_accepted:
                 await self._restore_files(agent)
 

@@ -1,6 +1,7 @@
 """Deletion: hides the agent and revokes its token at once; an operation removes container, files and repository."""
 
 import contextlib
+from datetime import timedelta
 
 from sqlalchemy import Connection
 
@@ -15,14 +16,17 @@ from roost.agents.routes.service import RouteService
 from roost.agents.secrets.service import SecretService
 from roost.agents.skills.attachments import AgentSkillService
 from roost.agents.snapshots.taking import remove_snapshots
+from roost.core import clock, log
 from roost.core.db import Database
 from roost.core.problem import Problem, ServiceUnavailable
 from roost.drivers.git.contract import GitRepositories
 from roost.drivers.runtime.contract import Runtime
 from roost.identity.gateway_tokens import GatewayTokens
-from roost.work import ClaimedOperation, OperationState, OperationWorker, Settlement
+from roost.work import ClaimedOperation, Operation, OperationState, OperationWorker, Settlement
 
 _TIMEOUT_SECONDS = 60.0
+_PAUSE = timedelta(hours=1)
+_log = log.get_logger("lifecycle")
 
 
 class DeleteWorkflow:
@@ -67,6 +71,7 @@ class DeleteWorkflow:
             self._routes.remove_all(connection, agent_id)
             self._domains.remove_all(connection, agent)
             remove_snapshots(connection, agent_id)
+            work.hasten_operations(connection, agent_id)
             return work.add_operation(connection, model.DELETE, agent_id, host=agent.host_id).id
 
         operation_id = await self._db.write(mark_deleted)
@@ -87,6 +92,13 @@ class DeleteWorkflow:
             raise ServiceUnavailable(problem.message) from problem
         return Settlement(lambda connection: self._finish(connection, operation))
 
+    def try_later(self, connection: Connection, operation: Operation, reason: str) -> None:
+        """Enqueue the deletion again: its agent is hidden, so that nobody else would."""
+        _log.error("agent.delete_failed", agent=operation.subject, reason=reason)
+        at = clock.utc_now() + _PAUSE
+        work.add_operation(connection, model.DELETE, operation.subject, host=self._agents.host_id, run_after=at)
+
     def _finish(self, connection: Connection, operation: ClaimedOperation) -> None:
         work.finish_operation(connection, operation, {})
+        work.forget_faults(connection, operation.subject)
         self._agents.purge(connection, operation.subject)

@@ -9,6 +9,7 @@ from roost.agents.lifecycle.gateway import GATEWAY_PROCESS, Origin
 from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.agents.registry.model import Agent, AgentState
 from roost.agents.registry.repository import AgentRepository
+from roost.agents.registry.schemas import FaultRecord
 from roost.agents.routes.schemas import RouteRecord
 from roost.agents.routes.service import RouteService
 from roost.agents.scripts.schemas import ScriptListRecord
@@ -86,6 +87,7 @@ class AgentDetails:
             snapshots=[SnapshotRecord.from_snapshot(snapshot) for snapshot in snapshots],
             template=template,
             missing=missing,
+            faults=[FaultRecord.from_fault(fault) for fault in await self._agents.list_faults(agent_id)],
             port_forwarding=[RouteRecord.from_route(route) for route in await self._routes.list(agent_id)],
         )
 

@@ -105,6 +105,8 @@ class AgentReconciler:
 
     def _start_others(self, connection: Connection, agents: Sequence[Agent], adopted: set[str]) -> None:
         others = [agent for agent in agents if agent.id not in adopted]
+        for agent in others:
+            work.hasten_operations(connection, agent.id)
         self._enqueue(connection, model.DELETE, [agent for agent in others if agent.deleted])
         self._enqueue(connection, model.START, [agent for agent in others if not agent.deleted])
 

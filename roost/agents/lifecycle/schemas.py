@@ -19,7 +19,7 @@ from roost.agents.registry.model import (
     AgentProfile,
     validate_agent_name,
 )
-from roost.agents.registry.schemas import AgentFields
+from roost.agents.registry.schemas import AgentFields, FaultRecord
 from roost.agents.routes.schemas import RouteRecord
 from roost.agents.scripts.schemas import ScriptListRecord
 from roost.agents.secrets.schemas import AgentSecretRecord
@@ -159,6 +159,8 @@ class AgentDetail(ApiSchema):
     port_forwarding: Sequence[RouteRecord] = ()
     template: AgentTemplateRecord | None = None
     missing: Sequence[MissingItemRecord] = ()
+    faults: Sequence[FaultRecord] = ()
+    """Background work that keeps failing, the oldest first."""
 
 
 class ActionResponse(ApiSchema):

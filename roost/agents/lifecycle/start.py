@@ -33,7 +33,7 @@ from roost.core import log
 from roost.core.problem import Problem
 from roost.drivers.runtime.contract import ContainerLimits, ContainerNotRunning, Runtime
 from roost.drivers.runtime.warden_client import WardenClient
-from roost.work import ClaimedOperation
+from roost.work import ClaimedOperation, Operation
 
 _log = log.get_logger("lifecycle")
 
@@ -157,6 +157,12 @@ class StartWorkflow:
     def mark_starting(self, connection: Connection, agent_id: str) -> None:
         """Set the state `starting`, so that nothing else starts the gateway."""
         self._agents.set_state(connection, agent_id, AgentState.STARTING)
+
+    def mark_failed(self, connection: Connection, operation: Operation, reason: str) -> None:
+        """Set the state `failed` of an agent that still waits for an operation, which has failed."""
+        agent = self._agents.find(connection, operation.subject)
+        if agent is not None and agent.state is AgentState.STARTING:
+            self._agents.set_state(connection, agent.id, AgentState.FAILED, reason)
 
     def enqueue_start(self, connection: Connection, agent: Agent) -> str:
         """Enqueue a start in the present container, and return the id of the operation."""

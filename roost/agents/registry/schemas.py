@@ -6,6 +6,21 @@ from pydantic import Field
 
 from roost.agents.registry.model import Agent, AgentState
 from roost.web.schemas import ApiSchema, Moment
+from roost.work import OperationFault
+
+
+class FaultRecord(ApiSchema):
+    """Work of an agent that keeps failing: when it did first and last since its last success, how often, and why."""
+
+    kind: str = Field(examples=["agent.snapshot"])
+    failing_since: Moment
+    failed_at: Moment
+    failures: int
+    reason: str
+
+    @classmethod
+    def from_fault(cls, fault: OperationFault) -> Self:
+        return cls.model_validate(fault, from_attributes=True)
 
 
 class AgentFields(ApiSchema):

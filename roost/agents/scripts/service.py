@@ -4,6 +4,7 @@ The operation can be interrupted anywhere: the next attempt finds the build by n
 """
 
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from typing import Protocol
 from urllib.parse import urlsplit
 
@@ -16,15 +17,15 @@ from roost.agents.registry.model import Agent
 from roost.agents.registry.repository import AgentRepository
 from roost.agents.scripts import manifest, model, store
 from roost.agents.scripts.errors import InvalidManifest, ScriptLaunchFailed
-from roost.agents.scripts.model import BUILD, PROCESSES, ScriptStatus
+from roost.agents.scripts.model import BUILD, PROCESSES, ScriptState, ScriptStatus
 from roost.agents.scripts.run import ScriptRun
-from roost.core import log
+from roost.core import clock, log
 from roost.core.db import Database
 from roost.core.problem import Problem
 from roost.core.sensitive import Sensitive
 from roost.drivers.runtime.contract import ContainerNotRunning
 from roost.drivers.runtime.warden_client import ProcessStatus
-from roost.work import ClaimedOperation
+from roost.work import ClaimedOperation, Operation
 
 Origin = Callable[[str], str]
 
@@ -97,6 +98,15 @@ class ScriptService:
             await self._run(run, agent, rebuild=operation.payload == model.REBUILD)
         except (AgentNotFound, ContainerNotRunning):
             return
+
+    @staticmethod
+    def mark_failed(connection: Connection, operation: Operation, reason: str) -> None:
+        """Set the scripts `failed` whose run has failed."""
+        agent_id = model.subject_agent_id(operation.subject)
+        for name, script in store.list_scripts(connection, agent_id).items():
+            if script.state in {ScriptState.PENDING, ScriptState.RUNNING}:
+                failed = replace(script, state=ScriptState.FAILED, reason=reason, finished_at=clock.utc_now())
+                store.save_script(connection, agent_id, name, failed)
 
     async def _run(self, run: ScriptRun, agent: Agent, *, rebuild: bool) -> None:
         try:

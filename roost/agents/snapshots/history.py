@@ -22,12 +22,10 @@ from roost.core.db import Database
 from roost.drivers.git.contract import (
     GitChange,
     GitDeletion,
-    GitFailed,
     GitFile,
     GitLink,
     GitRepositories,
     GitUnavailable,
-    PushUnfinished,
     UnknownCommit,
 )
 from roost.storage.content.reader import ContentReader
@@ -73,8 +71,11 @@ class SnapshotHistory:
         return [snapshot.commit_sha for snapshot in snapshots if snapshot.commit_sha is not None]
 
     async def handle(self, operation: ClaimedOperation) -> None:
-        """Handle `agent.commit`, idempotently. A machine without Git has no commits."""
-        agent_id = operation.subject.removeprefix(_SUBJECT)
+        """Handle `agent.commit`, idempotently. A machine without Git has no commits.
+
+        Raises GitFailed and PushUnfinished; the next snapshot enqueues the commit again.
+        """
+        agent_id = operation.subject.removesuffix(_SUBJECT)
         snapshot = await self._db.read(lambda connection: store.get_snapshot(connection, operation.payload))
         try:
             agent = await self._agents.get_here(agent_id)
@@ -84,7 +85,7 @@ class SnapshotHistory:
             return
         try:
             commit = await self._make_current(agent, snapshot)
-        except (GitUnavailable, GitFailed, PushUnfinished) as problem:
+        except GitUnavailable as problem:
             _log.warning("snapshot.not_committed", agent=agent_id, reason=problem.message)
             return
         if commit is not None:
@@ -139,11 +140,11 @@ class SnapshotHistory:
                         yield GitFile(member.path, member.size, content, _is_executable(member))
 
 
-_SUBJECT = "git/"
+_SUBJECT = "/git"
 
 
 def _subject(agent_id: str) -> str:
-    return f"{_SUBJECT}{agent_id}"
+    return f"{agent_id}{_SUBJECT}"
 
 
 def _is_executable(member: TreeMember) -> bool:

@@ -8,6 +8,7 @@ from roost.agents.snapshots.member_content import BATCH_SIZE, read_members
 from roost.agents.snapshots.model import FILE_MODE, FOLDER_MODE
 from roost.agents.snapshots.state_tree import StateTree
 from roost.drivers.runtime.contract import ContainerNotRunning, RuntimeFailed
+from roost.drivers.runtime.tree_rules import TreeRules
 from roost.drivers.runtime.warden_changes import PutFile, PutFolder, PutLink, RemovePath, TreeChange
 from roost.drivers.runtime.warden_client import WardenClient
 from roost.drivers.runtime.warden_tree import ScanEntry, WardenTree
@@ -39,7 +40,7 @@ async def restore_tree(
     """Restore a tree, and return the index of its files and links. `index` is of the last reading.
 
     What that reading left out (sockets, files with secrets) stays, unless the tree has something in its place.
-    Raises the errors of `WardenTree.apply` and of the reader.
+    Raises TreeRefused, before anything is written, and the errors of `WardenTree.apply` and of the reader.
     """
     present: dict[str, ScanEntry] = {}
     async with aclosing(tree.scan()) as batches:
@@ -67,15 +68,22 @@ class _Restore:
         self._present = present
         self._index = index
         self._wanted: set[str] = set()
+        self._rules = TreeRules(max_path_bytes=None)
         self._written: list[TreeMember] = []
         self.restored: dict[str, IndexedEntry] = {}
         """Files and links of the tree; complete once `changes` has ended."""
 
     def add_member(self, member: TreeMember) -> None:
+        """Add a member of the wanted tree. Raises TreeRefused."""
+        if member.path:
+            self._rules.check_entry(member.path, member.kind.value, target_size=member.size)
+            self._rules.check_target(member.path, member.target)
         self._wanted.add(member.path)
         now, known = self._present.get(member.path), self._index.get(member.path)
         if member.kind is MemberKind.FOLDER:
-            if member.path and not (now and now.kind == "folder" and now.mode & _PERMISSIONS == _get_mode(member)):
+            if member.path and not (
+                now and now.kind == "folder" and now.mode & _PERMISSIONS == get_member_mode(member)
+            ):
                 self._written.append(member)
         elif now and known and known.cid == bytes(member.cid) and _is_unchanged(now, known):
             self.restored[member.path] = known
@@ -96,7 +104,7 @@ class _Restore:
         """Yield the changes that write members."""
         for member in members:
             if member.kind is MemberKind.FOLDER:
-                yield PutFolder(member.path, _get_mode(member))
+                yield PutFolder(member.path, get_member_mode(member))
         files = [member for member in members if member.kind is not MemberKind.FOLDER]
         async with aclosing(read_members(self._reader, self._scope, files)) as contents:
             async for member, found, content in contents:
@@ -104,7 +112,7 @@ class _Restore:
                 if member.kind is MemberKind.LINK:
                     yield PutLink(member.path, member.target.decode("utf-8", "surrogateescape"))
                 else:
-                    yield PutFile(member.path, _get_mode(member), found.size or 0, content)
+                    yield PutFile(member.path, get_member_mode(member), found.size or 0, content)
 
     def _find_kept(self) -> set[str]:
         """Return the paths that no reading knows, with the folders around them."""
@@ -133,12 +141,13 @@ def _index_member(member: TreeMember, found: ContentStat) -> IndexedEntry:
         size,
         own + below,
         found.block.pack_id,
-        0 if member.kind is MemberKind.LINK else _get_mode(member),
+        0 if member.kind is MemberKind.LINK else get_member_mode(member),
         target=member.target.decode("utf-8", "surrogateescape"),
     )
 
 
-def _get_mode(member: TreeMember) -> int:
+def get_member_mode(member: TreeMember) -> int:
+    """Return the permissions that a restored file or folder gets."""
     if member.mode is not None:
         return member.mode & _PERMISSIONS
     return FOLDER_MODE if member.kind is MemberKind.FOLDER else FILE_MODE

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, StrictBool
 
+from roost.agents.registry.schemas import FaultRecord
 from roost.agents.snapshots.comparison import ComparedFile, SnapshotComparison
 from roost.agents.snapshots.model import LABEL_LIMIT, SkippedFile, Snapshot, SnapshotTrigger, SyncStatus
 from roost.web.schemas import ApiSchema, Moment, Text
@@ -80,18 +81,22 @@ class SnapshotListRecord(ApiSchema):
 
 
 class SyncStatusRecord(ApiSchema):
+    """`fault`: why snapshots fail, and since when nothing was saved."""
+
     agent_id: str
     configured: Literal[True] = True
     missing: Sequence[str] = ()
     last_sync: Moment | None
     snapshot_cid: str | None
     message: str
+    fault: FaultRecord | None
 
     @classmethod
     def from_status(cls, agent_id: str, status: SyncStatus) -> Self:
-        message = "Never synced" if status.synced_at is None else "Synced"
+        fault = status.fault and FaultRecord.from_fault(status.fault)
         cid = status.snapshot.cid if status.snapshot else None
-        return cls(agent_id=agent_id, last_sync=status.synced_at, snapshot_cid=cid, message=message)
+        message = _describe_status(status)
+        return cls(agent_id=agent_id, last_sync=status.synced_at, snapshot_cid=cid, message=message, fault=fault)
 
 
 class SyncRecord(ApiSchema):
@@ -145,6 +150,12 @@ class SnapshotDiffRecord(ApiSchema):
     def from_comparison(cls, comparison: SnapshotComparison) -> Self:
         changes = [ComparedFileRecord.from_compared(file) for file in comparison.changes]
         return cls(changes=changes, truncated=comparison.truncated, diff=comparison.diff)
+
+
+def _describe_status(status: SyncStatus) -> str:
+    if status.fault is not None:
+        return f"Not saved since {status.fault.failing_since:%Y-%m-%d %H:%M:%S} UTC: {status.fault.reason}"
+    return "Never synced" if status.synced_at is None else "Synced"
 
 
 def _printable(path: str) -> str:

@@ -29,9 +29,10 @@ from roost.agents.snapshots.restore import open_to_write, restore_tree
 from roost.agents.snapshots.state_tree import StateTree
 from roost.agents.snapshots.taking import LoadSecrets, SnapshotTaker, hold_needed, insert_snapshot, read_status
 from roost.core import clock, ids, log
-from roost.core.db import Database
+from roost.core.db import Database, DataChange, record_change
 from roost.core.problem import Problem, ProblemKind, ServiceUnavailable
 from roost.core.sensitive import Sensitive
+from roost.drivers.runtime.tree_rules import TreeRefused
 from roost.drivers.runtime.warden_changes import ExpectEntry
 from roost.drivers.runtime.warden_client import WardenClient
 from roost.drivers.runtime.warden_errors import (
@@ -48,7 +49,9 @@ OpenWorkspace = Callable[[Agent], AbstractAsyncContextManager[WardenClient]]
 """Opens the container of an agent, without its gateway if the agent does not run."""
 AfterReset = Callable[[Connection, Agent], object]
 """Called in the transaction that ends the reset of a workspace, to enqueue further changes of it."""
-_RESET_RETRIES = 1000
+_RESET_RETRIES = 8
+"""Retries over four minutes of a reset whose writing failed; then the workspace may be a mixture, which the next
+snapshot shows, and other operations of the agent go on."""
 _UNCHANGED = (PathRefused, WardenDiskFull, WardenFileTooLarge, WardenTooManyEntries)
 """Errors after which the workspace is as it was before `WardenTree.apply`, and which another attempt would meet too."""
 _COMMIT_SECONDS = 0.2
@@ -63,6 +66,7 @@ class GatewayControl(Protocol):
 
     async def stop_gateway(self, agent: Agent) -> None: ...
     def mark_starting(self, connection: Connection, agent_id: str) -> None: ...
+    def mark_failed(self, connection: Connection, operation: Operation, reason: str) -> None: ...
     def enqueue_start(self, connection: Connection, agent: Agent) -> str:
         """Return the id of the operation."""
         ...
@@ -97,9 +101,9 @@ class SnapshotService:
         self._gateways = gateways
         self._after_reset = after_reset
         self._taker = SnapshotTaker(db, content, runtimes, load_secrets, digest_value, history)
-        queue.handle(model.SYNC, self.handle_sync)
-        queue.handle(model.RESET, self.handle_reset, retries=_RESET_RETRIES)
-        queue.handle(model.RESTORE, self.handle_reset, retries=_RESET_RETRIES)
+        queue.handle(model.SYNC, self.handle_sync, on_failure=_record_failure)
+        for kind in (model.RESET, model.RESTORE):
+            queue.handle(kind, self.handle_reset, retries=_RESET_RETRIES, on_failure=self._mark_failed)
 
     async def list_page(self, agent_id: str, page: int = 1) -> tuple[Sequence[Snapshot], bool]:
         """List a page of snapshots, newest first, and whether there are more. Raises AgentNotFound."""
@@ -111,9 +115,14 @@ class SnapshotService:
         return found[: model.PAGE_SIZE], len(found) > model.PAGE_SIZE
 
     async def get_status(self, agent_id: str) -> SyncStatus:
-        """Return when the workspace was last compared. Raises AgentNotFound."""
+        """Return when the workspace was last compared, and what failed since then. Raises AgentNotFound."""
         await self._agents.get(agent_id)
-        return await self._db.read(lambda connection: read_status(connection, agent_id))
+
+        def read(connection: Connection) -> SyncStatus:
+            fault = work.find_fault(connection, agent_id, model.SYNC)
+            return replace(read_status(connection, agent_id), fault=fault)
+
+        return await self._db.read(read)
 
     async def sync(
         self, agent_id: str, trigger: SnapshotTrigger = SnapshotTrigger.REQUEST
@@ -264,6 +273,9 @@ class SnapshotService:
         _log.info("snapshot.restored", agent=agent.id, cid=target.cid)
         return await operation.guard(finish)
 
+    def _mark_failed(self, connection: Connection, operation: Operation, reason: str) -> None:
+        self._gateways.mark_failed(connection, operation, f"The workspace could not be restored: {reason}")
+
     def _begin(self, operation: ClaimedOperation, connection: Connection) -> None:
         """Record that writing begins."""
         work.update_payload(connection, operation, {**operation.payload, "is_writing": True}, "write")
@@ -281,7 +293,8 @@ class SnapshotService:
     ) -> tuple[bytes, bytes | None]:
         """Write the workspace and, if the operation says so, the state; return their indexes.
 
-        Raises ServiceUnavailable, for another attempt, if a tree may be neither as it was nor as it is to be.
+        Raises TreeRefused, and ServiceUnavailable, for another attempt, if a tree may be neither as it was nor as it is
+        to be.
         """
         index = decode_index(await self._db.read(lambda connection: store.get_index(connection, agent.id)))
         scope, reader = model.content_scope(agent.tenant_id), self._content.reader
@@ -298,6 +311,8 @@ class SnapshotService:
                 tree = StateTree(warden, self._runtimes.get_engine(agent.engine), known)
                 scope, root = model.state_scope(agent.tenant_id), Cid.parse(target.state_cid)
                 state_data = await asyncio.to_thread(encode_index, await restore_tree(tree, reader, scope, root, known))
+        except TreeRefused:
+            raise
         except Problem as problem:
             if isinstance(problem, _UNCHANGED) and not is_repeated:
                 raise
@@ -337,6 +352,13 @@ def _read_committed_index(connection: Connection, agent_id: str) -> bytes | None
     snapshot = read_status(connection, agent_id).snapshot
     is_committed = snapshot is not None and (snapshot.commit_sha is not None or not snapshot.files)
     return store.get_index(connection, agent_id) if is_committed else None
+
+
+def _record_failure(connection: Connection, operation: Operation, reason: str) -> None:
+    """Record for the agent's followers since when its workspace is not saved."""
+    if (fault := work.find_fault(connection, operation.subject, model.SYNC)) is not None:
+        data = {"reason": reason, "failing_since": fault.failing_since.isoformat(), "failures": fault.failures}
+        record_change(connection, DataChange("snapshot", "failed", operation.id, agent_id=operation.subject, data=data))
 
 
 def _enqueue(connection: Connection, *, kind: str, agent: Agent, payload: Any) -> str:

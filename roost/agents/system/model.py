@@ -40,6 +40,7 @@ class SystemState:
     hosts: Sequence[Host]
     host_id: str
     operations: Mapping[OperationState, int]
+    failing: int
     disk: DiskSpace
     memory: MemoryUse
 

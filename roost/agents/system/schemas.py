@@ -32,11 +32,12 @@ class HostRecord(ApiSchema):
 
 
 class OperationCountsRecord(ApiSchema):
-    """Unfinished background work of all tenants and servers."""
+    """Unfinished background work of all tenants and servers; `failing`: what failed last and keeps failing."""
 
     pending: int = Field(examples=[0])
     paused: int = Field(examples=[0])
     running: int = Field(examples=[1])
+    failing: int = Field(examples=[0])
 
 
 class DiskRecord(ApiSchema):
@@ -108,6 +109,7 @@ def system_record(state: SystemState, now: datetime) -> SystemRecord:
             pending=counts[OperationState.PENDING],
             paused=counts[OperationState.PAUSED],
             running=counts[OperationState.RUNNING],
+            failing=state.failing,
         ),
         disk=DiskRecord(free=disk.free, total=disk.total),
         memory=MemoryRecord(total=memory.total, available=memory.available, server=memory.process),

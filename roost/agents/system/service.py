@@ -63,8 +63,12 @@ class SystemService:
         """Return the present state. Raises PermissionDenied."""
         await self._require_operator(caller)
         readiness = await self._read_readiness()
-        hosts, operations = await self._db.read(
-            lambda connection: (list_hosts(connection), work.count_unfinished(connection))
+        hosts, operations, failing = await self._db.read(
+            lambda connection: (
+                list_hosts(connection),
+                work.count_unfinished(connection),
+                work.count_faults(connection),
+            )
         )
         return SystemState(
             software=self._software,
@@ -72,6 +76,7 @@ class SystemService:
             hosts=hosts,
             host_id=self._host_id,
             operations=operations,
+            failing=failing,
             disk=self._read_disk(),
             memory=read_memory_use(),
         )

@@ -12,16 +12,13 @@ from roost.agents.templates.model import README_LIMIT, InspectedTemplate, Templa
 from roost.core.sanitize import sanitize_line, sanitize_lines
 from roost.drivers.git.contract import EntryKind, GitEntry
 from roost.drivers.git.remote_contract import FetchedCommit
-from roost.drivers.runtime.warden_tree import STAGING_NAME
+from roost.drivers.runtime.tree_rules import TreeRefused, TreeRules
 from roost.storage.content.receiver import ContentReceiver
-from roost.storage.unixfs.entry_name import encode_entry_name
-from roost.storage.unixfs.errors import InvalidEntryName
 from roost.storage.unixfs.importer import DagTree
 
 WORKSPACE = "workspace/"
 README = "README.md"
 _FILES = (EntryKind.FILE, EntryKind.EXECUTABLE)
-_MAX_NAME_BYTES, _MAX_PATH_BYTES, _MAX_PARTS, _MAX_LINK_BYTES = 255, 1_000, 32, 1_000
 _POINTER = b"version https://git-lfs.github.com/spec/"
 _POINTER_LIMIT = 1024
 
@@ -58,8 +55,9 @@ class TemplateInspection:
         readme = await self._read_readme(found)
         if not self._entries:
             found.warn("workspace", "the folder workspace/ is missing or empty; agents begin without files")
+        rules = TreeRules(files=(MANIFEST_PATH,))
         for path, entry in self._entries.items():
-            _check_entry(path, entry, found)
+            _check_entry(path, entry, rules, found)
         if not found.errors:
             await self._check_contents(found)
         errors = [*parsed.errors, *found.errors][:FAULTS_LIMIT]
@@ -120,41 +118,30 @@ class TemplateInspection:
             return [b"".join([chunk async for chunk in blob.content]) async for blob in blobs]
 
 
-def _has_entry_name(path: str) -> bool:
-    """Return whether a directory can hold the names of a path."""
-    try:
-        for part in path.split("/"):
-            encode_entry_name(part)
-    except InvalidEntryName:
-        return False
-    return True
-
-
-def _check_entry(path: str, entry: GitEntry, found: _Findings) -> None:
-    where = WORKSPACE + path
-    parts = [part.encode(errors="surrogateescape") for part in path.split("/")]
+def _check_entry(path: str, entry: GitEntry, rules: TreeRules, found: _Findings) -> None:
+    where, kind = WORKSPACE + path, "link" if entry.kind is EntryKind.LINK else "file"
     if entry.kind is EntryKind.SUBMODULE:
         found.refuse(where, "is a submodule; a template holds all of its files itself")
-    elif path.startswith(STAGING_NAME):
-        found.refuse(where, "is a reserved name")
-    elif not _has_entry_name(path):
-        found.refuse(where, "the name is not valid text")
-    elif len(parts) > _MAX_PARTS or max(map(len, parts)) > _MAX_NAME_BYTES or sum(map(len, parts)) > _MAX_PATH_BYTES:
-        limits = f"{_MAX_NAME_BYTES} bytes in a name, {_MAX_PARTS} parts and {_MAX_PATH_BYTES:,} bytes in all"
-        found.refuse(where, f"a path has at most {limits}")
-    elif entry.kind is EntryKind.LINK and not 0 < (entry.size or 0) <= _MAX_LINK_BYTES:
-        found.refuse(where, f"the target of a symbolic link has 1 to {_MAX_LINK_BYTES} bytes")
+        return
+    try:
+        rules.check_entry(path, kind, target_size=entry.size or 0)
+    except TreeRefused as refused:
+        found.refuse(where, refused.reason)
 
 
 def _check_link(path: str, target: bytes, found: _Findings) -> None:
-    """Refuse a link that leads out of the workspace, by itself or through another one, or that cannot be stored.
+    """Refuse a link that leads out of the workspace, by itself or through another one, or that no workspace can carry.
 
     `..` may only be at the beginning, where it means folders of the tree: after a link it would mean the link's target.
     """
+    try:
+        TreeRules.check_target(path, target)
+    except TreeRefused as refused:
+        found.refuse(WORKSPACE + path, refused.reason)
     parts = target.split(b"/")
     up = len(list(takewhile(lambda part: part in {b"..", b"."}, parts)))
     levels = parts[:up].count(b"..")
-    if b"\0" in target or target.startswith(b"/") or b".." in parts[up:] or levels > path.count("/"):
+    if target.startswith(b"/") or b".." in parts[up:] or levels > path.count("/"):
         found.refuse(WORKSPACE + path, "is a symbolic link that leads out of workspace/, or has .. after a name")
 
 

@@ -171,8 +171,8 @@ class PushedTree(ABC):
         """Yield the files and links, with sizes."""
 
     @abstractmethod
-    async def read_file(self, entry: GitEntry) -> bytes:
-        """Return a whole file, whose size the caller has checked."""
+    def read_files(self, entries: Sequence[GitEntry]) -> AsyncGenerator[bytes]:
+        """Yield whole files or targets of links, in order; the caller has checked their sizes."""
 
 
 class PushHandler(ABC):
@@ -300,3 +300,7 @@ class GitRepositories(ABC):
     @abstractmethod
     async def finish_push(self, agent_id: str) -> None:
         """Move `main` to the commit of the unfinished push, if there is one, and forget the push."""
+
+    @abstractmethod
+    async def undo_push(self, agent_id: str) -> None:
+        """Forget the unfinished push, if there is one; `main` stays as it was before."""

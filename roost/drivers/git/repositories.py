@@ -186,6 +186,10 @@ class SandboxedRepositories(GitRepositories):
         async with self._locked(agent_id):
             await self._finish_push(agent_id)
 
+    async def undo_push(self, agent_id: str) -> None:
+        async with self._locked(agent_id):
+            await self._runner.query(agent_id, GitScript(scripts.UNDO_PUSH, is_writable=True))
+
     async def _finish_push(self, agent_id: str) -> None:
         await self._runner.query(agent_id, GitScript(scripts.FINISH_PUSH, is_writable=True))
 
@@ -248,9 +252,11 @@ class _QuarantinedTree(PushedTree):
     def list_entries(self) -> AsyncGenerator[GitEntry]:
         return self._runner.list_tree(self._agent_id, self._commit, self._quarantine)
 
-    async def read_file(self, entry: GitEntry) -> bytes:
-        async with aclosing(self._runner.read_blobs(self._agent_id, [entry.blob], self._quarantine)) as blobs:
-            return b"".join([chunk async for blob in blobs async for chunk in blob.content])
+    async def read_files(self, entries: Sequence[GitEntry]) -> AsyncGenerator[bytes]:
+        names = [entry.blob for entry in entries]
+        async with aclosing(self._runner.read_blobs(self._agent_id, names, self._quarantine)) as blobs:
+            async for blob in blobs:
+                yield b"".join([chunk async for chunk in blob.content])
 
 
 @contextmanager

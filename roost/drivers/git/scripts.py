@@ -51,6 +51,7 @@ status=$?
 rm -rf {_KEPT_REFS}
 sync objects/pack && [ $status = 0 ] && : > {COLLECTED}
 """
+UNDO_PUSH = f"rm -f {INTERNAL_REFS}/*.lock; git update-ref -d {PENDING} && sync {INTERNAL_REFS}"
 FINISH_PUSH = f"""
 rm -f refs/heads/*.lock {INTERNAL_REFS}/*.lock
 commit=$(git rev-parse -q --verify {PENDING}) || {{ {_end(status=0)}; }}

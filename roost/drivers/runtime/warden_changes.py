@@ -78,8 +78,8 @@ async def send_changes(writer: asyncio.StreamWriter, changes: AsyncIterable[Tree
             case PutFolder(path, mode):
                 await sender.add("folder", path, mode)
             case PutLink(path, target):
-                if len(target) > MAX_TARGET_BYTES:
-                    raise PathRefused
+                if not target or "\0" in target or len(target) > MAX_TARGET_BYTES:
+                    raise PathRefused("A symbolic link has no valid target")
                 await sender.add("link", path, target)
             case PutFile(path, mode, size, content):
                 files.append(path)

@@ -51,7 +51,7 @@ class Announcements:
         self._network = network
         self._running = 0
         queue.handle(RECONCILE, self.reconcile, retries=RETRIES)
-        queue.handle(SURVEY, self.survey, retries=RETRIES)
+        queue.handle(SURVEY, self.survey, retries=RETRIES, on_failure=_add_next_survey)
         files.add_listener(_changed)
 
     async def start(self) -> None:
@@ -88,10 +88,7 @@ class Announcements:
                 if not await self._network.has(str(cid)):
                     await claim.guard(lambda connection, cid=cid: _add_reconciliation(connection, cid))
             after = page[-1]
-        next_time = clock.utc_now() + _SURVEY_EVERY
-        await claim.guard(
-            lambda connection: work.add_operation(connection, SURVEY, _SURVEY_SUBJECT, run_after=next_time)
-        )
+        await claim.guard(_add_next_survey)
         return None
 
     async def _reconcile(self, cid: Cid) -> None:
@@ -108,6 +105,11 @@ class Announcements:
         async with aclosing(export_car(self._reader, scope, [root])) as pieces:
             async for piece in pieces:
                 yield piece
+
+
+def _add_next_survey(connection: Connection, *_: object) -> None:
+    next_time = clock.utc_now() + _SURVEY_EVERY
+    work.add_operation(connection, SURVEY, _SURVEY_SUBJECT, run_after=next_time)
 
 
 def _changed(connection: Connection, change: FileEvent, file: File, _before: File | None) -> None:

@@ -36,7 +36,7 @@ from roost.storage.unixfs.errors import MalformedContent
 from roost.storage.uploads import mime_sniffing
 from roost.storage.uploads.errors import UploadTooLarge
 from roost.storage.uploads.model import DIRECTORY
-from roost.work import JSON, ClaimedOperation, OperationLimits
+from roost.work import JSON, ClaimedOperation, Operation, OperationLimits
 
 RETRIES = 400
 """Attempts over more than a day, after which the pin expires."""
@@ -72,7 +72,7 @@ class PinRetrieval:
         self._limit = limit
         self._max_limit = max_limit
         self._progress_timeout = progress_timeout
-        queue.handle(RETRIEVE, self.retrieve, retries=RETRIES, limits=LIMITS)
+        queue.handle(RETRIEVE, self.retrieve, retries=RETRIES, limits=LIMITS, on_failure=_mark_expired)
 
     async def retrieve(self, claim: ClaimedOperation) -> JSON:
         """Try all sources once. Raises ContentNotFoundYet."""
@@ -200,6 +200,14 @@ class _LocalSource(ContentSource):
         async with aclosing(export_car(self._reader, scope, [root])) as pieces:
             async for piece in pieces:
                 yield piece
+
+
+def _mark_expired(connection: Connection, operation: Operation, _reason: str) -> None:
+    """End the search for a pin whose retrieval has failed."""
+    pin = store.get_pin(connection, operation.payload["pin"])
+    if pin is not None and pin.status in WAITING:
+        tenants.lock_tenant(connection, pin.tenant_id)
+        _set_final_status(connection, pin, PinState.EXPIRED, None)
 
 
 def _find_failure(pin: Pin) -> PinState | None:

@@ -1,21 +1,24 @@
-"""Names of files in UnixFS, whose names are UTF-8: a byte that is not part of UTF-8 becomes a private-use character.
+"""Names of files in UnixFS, whose names are UTF-8: one reversible spelling for every name that Linux allows.
 
-Byte 0xNN, in Python's names the lone surrogate U+DCNN, becomes U+EFNN, as in MirOS's OPTU encodings. A file whose name
-has such a character already cannot be told apart, so its name is refused.
+A byte 0xNN that is not part of UTF-8, in Python's names the lone surrogate U+DCNN, becomes the private-use character
+U+EFNN, as in MirOS's OPTU encodings. A character from U+EF80 to U+EFFF, which icon fonts use, is spelled by its three
+bytes in the same way, so that it is told apart from a byte.
 """
 
 from roost.storage.unixfs.errors import InvalidEntryName
 
 _ESCAPED, _PRIVATE = 0xDC00, 0xEF00
-_TO_PRIVATE = {_ESCAPED + byte: _PRIVATE + byte for byte in range(0x80, 0x100)}
-_TO_ESCAPED = {private: escaped for escaped, private in _TO_PRIVATE.items()}
+_BYTES = range(0x80, 0x100)
+_TO_ESCAPED = {_PRIVATE + byte: _ESCAPED + byte for byte in _BYTES}
+_TO_PRIVATE = {_ESCAPED + byte: chr(_PRIVATE + byte) for byte in _BYTES}
+_TO_PRIVATE |= {sign: "".join(chr(_PRIVATE + byte) for byte in chr(sign).encode()) for sign in _TO_ESCAPED}
 
 
 def encode_entry_name(name: str) -> str:
     """Return the UnixFS name of a file; bytes that are not UTF-8 are lone surrogates. Raises InvalidEntryName."""
     if name.isascii():
         return name
-    if not _is_file_name(name) or any(ord(sign) in _TO_ESCAPED for sign in name):
+    if _read_bytes(name) != name:  # crafted surrogates, which make up UTF-8 or stand for no byte
         raise InvalidEntryName
     return name.translate(_TO_PRIVATE)
 
@@ -24,15 +27,15 @@ def decode_entry_name(name: str) -> str:
     """Return the name of a file from its UnixFS name; the inverse of `encode_entry_name`. Raises InvalidEntryName."""
     if name.isascii():
         return name
-    decoded = name.translate(_TO_ESCAPED)
-    if not _is_file_name(decoded):
+    decoded = _read_bytes(name.translate(_TO_ESCAPED))
+    if decoded is None or decoded.translate(_TO_PRIVATE) != name:  # a second spelling of the same name
         raise InvalidEntryName
     return decoded
 
 
-def _is_file_name(name: str) -> bool:
-    """Return whether Python gives a file this name; crafted surrogates can make up UTF-8, which has another name."""
+def _read_bytes(name: str) -> str | None:
+    """Return the name that Python gives to a file with these characters and bytes, None if there is no such file."""
     try:
-        return name.encode("utf-8", "surrogateescape").decode("utf-8", "surrogateescape") == name
+        return name.encode("utf-8", "surrogateescape").decode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
-        return False
+        return None

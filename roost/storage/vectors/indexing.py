@@ -42,7 +42,7 @@ from roost.storage.vectors.model import (
 )
 from roost.storage.vectors.text_splitting import split_text
 from roost.storage.vectors.vector_index import VectorIndex
-from roost.work import ClaimedOperation, OperationLimits, Settlement
+from roost.work import ClaimedOperation, Operation, OperationLimits, Settlement
 
 RETRIES = 8
 """Attempts after the first one if drivers are away, over four minutes."""
@@ -70,7 +70,7 @@ class VectorIndexing:
         self._extractor = extractor
         self._model = model
         self._index = index
-        operations.handle(VECTORIZE, self.vectorize, retries=RETRIES, limits=LIMITS)
+        operations.handle(VECTORIZE, self.vectorize, retries=RETRIES, limits=LIMITS, on_failure=_mark_failed)
 
     async def vectorize(self, claim: ClaimedOperation) -> Settlement | None:
         """Run one attempt. Raises what the next attempt may not meet."""
@@ -171,6 +171,13 @@ class _IndexingAttempt:
         tenants.lock_tenant(connection, self.tenant_id)  # before the row, as requests and deletions do
         row = store.find_file_vectors(connection, self.file_id, lock=True)
         return row is not None and row.operation_id == self._claim.id
+
+
+def _mark_failed(connection: Connection, operation: Operation, reason: str) -> None:
+    failed = {"state": VectorState.FAILED, "reason": reason[:_REASON_CHARACTERS], "updated_at": clock.utc_now()}
+    row = store.find_file_vectors(connection, str(operation.payload["file"]), lock=True)
+    if row is not None and row.operation_id == operation.id:
+        store.update_file_vectors(connection, row.file_id, chunks=0, chunks_done=0, **failed)
 
 
 def _is_temporary(error: Exception) -> bool:

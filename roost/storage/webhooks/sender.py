@@ -31,7 +31,7 @@ from roost.storage.webhooks.model import (
     operation_subject,
 )
 from roost.storage.webhooks.service import add_deliveries, get_webhook, new_delivery
-from roost.work import ClaimedOperation, OperationState, Settlement
+from roost.work import ClaimedOperation, Operation, OperationState, Settlement
 
 RETRIES: Final = 10_000
 """Retries of an operation whose outcome was not recorded: enough for a month without a writable database."""
@@ -51,7 +51,7 @@ class WebhookSender:
         self._sealer = sealer
         self._http_sender = http_sender
         for kind in (DELIVER, SEND_TEST):
-            queue.handle(kind, self.attempt_delivery, retries=RETRIES, limits=SENDING_LIMITS)
+            queue.handle(kind, self.attempt_delivery, retries=RETRIES, limits=SENDING_LIMITS, on_failure=_mark_failed)
 
     async def send_test(self, tenant_id: str, webhook_id: str) -> WebhookDelivery:
         """Send one test message once and return its delivery. Raises WebhookNotFound, WebhookQueueFull."""
@@ -136,6 +136,10 @@ def _defer_operation(connection: Connection, claim: ClaimedOperation) -> None:
         work.postpone_operation(connection, claim, clock.utc_now())
         if not webhook.enabled:
             work.pause_operations(connection, claim.kind, claim.subject)
+
+
+def _mark_failed(connection: Connection, operation: Operation, reason: str) -> None:
+    store.fail_delivery(connection, operation.id, reason[:_ERROR_LIMIT], clock.utc_now())
 
 
 def _write_outcome(connection: Connection, claim: ClaimedOperation, job: DeliveryJob, outcome: DeliveryOutcome) -> None:

@@ -170,6 +170,12 @@ def restart_delivery(connection: Connection, delivery_id: str, at: datetime) -> 
     connection.execute(deliveries.update().where(_d.id == delivery_id).values(values))
 
 
+def fail_delivery(connection: Connection, delivery_id: str, error: str, at: datetime) -> None:
+    """End an unfinished delivery whose attempts could not be recorded."""
+    values = {"state": DeliveryState.FAILED, "error": error, "next_at": at, "finished_at": at}
+    connection.execute(deliveries.update().where(_d.id == delivery_id, _d.finished_at.is_(None)).values(values))
+
+
 def find_receiver(connection: Connection, delivery_id: str, *, lock: bool = False) -> Webhook | None:
     """Return the webhook of an unfinished delivery; None if the webhook was deleted."""
     query = sa.select(webhooks).join(deliveries, _d.webhook_id == webhooks.c.id)
