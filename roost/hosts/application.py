@@ -32,7 +32,7 @@ from roost.agents.terminals import api as terminals
 from roost.agents.usage import api as usage
 from roost.agents.versions import api as versions
 from roost.events import api as events
-from roost.hosts import discovery, health, openapi
+from roost.hosts import discovery, health, openapi, routes
 from roost.hosts.address import HostAddresses
 from roost.hosts.head_requests import HeadMiddleware
 from roost.hosts.path_rewrite import PathRewriteMiddleware
@@ -113,7 +113,10 @@ _ROUTERS = (
 
 
 def create_application(services: ServiceRegistry, addresses: HostAddresses, *extra: APIRouter) -> FastAPI:
-    """Return the application with all routes of the API, and `extra` ones that no caller of it needs."""
+    """Return the application with all routes of the API, and `extra` ones that no caller of it needs.
+
+    Raises UndeclaredRightError for an operation that the URL map does not have.
+    """
     app = FastAPI(
         openapi_url="/openapi",
         docs_url=None,
@@ -127,6 +130,7 @@ def create_application(services: ServiceRegistry, addresses: HostAddresses, *ext
     app.add_middleware(HeadMiddleware, routes=app.routes)  # around the rewriting, which knows no HEAD
     for router in (*_ROUTERS, *extra):
         app.include_router(router)
+    routes.check_rights(app)
     openapi.install_openapi(app, addresses)
     return app
 

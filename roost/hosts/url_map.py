@@ -1,12 +1,14 @@
 """The URL map: one row for each family of paths. No other module compares a path with a prefix of an API.
 
-The first matching row counts; `web/url_rule.py` explains its fields.
+The first matching row counts; `web/url_rule.py` explains its fields. Rows that declare rights name each path, so that a
+new operation has none until somebody decides; short paths of an agent's address have the rights of what they mean.
 """
 
+from collections.abc import Mapping
 from functools import partial
 
 from roost.agents.files.errors import WorkspaceFileTooLarge
-from roost.web.url_rule import BodyLimit, ErrorForm, HostKind, UrlFamily, UrlRule
+from roost.web.url_rule import WEBSOCKET, BodyLimit, ErrorForm, HostKind, Right, UrlFamily, UrlRule
 
 PUBLIC_CONTENT, PRIVATE_CONTENT, PAID_CONTENT = "/ipfs/", "/files/", "/x402/cid/"
 """Path prefixes of content on storage gateways."""
@@ -23,16 +25,32 @@ _ANY_JSON = BodyLimit(size=10 * _MIB, values=None)
 
 _SIGNED_UPLOAD = "/v3/files/[0-9a-fA-F-]{32,36}"
 _UPLOAD_IN_PARTS = f"{_SIGNED_UPLOAD}/[0-9a-fA-F]+"
+_AGENT = "/v0/agents/{}"
 _OWN_AGENT = ("/v0", "/v0/agents/{agent}")
 _OLD_HUB = dict.fromkeys(HostKind, ("/v0/clawhub", "/v0/hub"))
 """The name that the reference service gives the hub."""
 _ON_AGENT = {HostKind.AGENT: _OWN_AGENT}
 _ON_AGENT_AND_RELAY = {HostKind.AGENT: _OWN_AGENT, HostKind.RELAY: _OWN_AGENT}
 
+_Rights = Mapping[str, Right]
+_READS: _Rights = {"GET": Right.READ, WEBSOCKET: Right.READ}
+_CHANGES: _Rights = {**_READS, **dict.fromkeys(("POST", "PUT", "PATCH", "DELETE"), Right.WRITE)}
+_NONE, _ONLY_READS, _RUNS, _CREDENTIALS, _MANAGES = (
+    dict.fromkeys((*_CHANGES, "OPTIONS"), right)
+    for right in (Right.NONE, Right.READ, Right.EXECUTE, Right.CREDENTIAL, Right.MANAGE)
+)
+
+
+def _paths(prefix: str, *templates: str) -> str:
+    """Return the pattern of the paths that begin with `prefix`; `{}` is any segment."""
+    return f"{prefix}({'|'.join(templates)})".replace("{}", "[^/]+")
+
+
 _ALL = frozenset(HostKind) - {HostKind.STORAGE_GATEWAY, HostKind.DOMAIN}
 _MANAGED = frozenset({HostKind.LOCAL, HostKind.MANAGEMENT})
 _agents = partial(UrlRule, family=UrlFamily.AGENTS, hosts=_ALL, authenticates_early=True)
 _registry = partial(_agents, hosts=frozenset({HostKind.LOCAL, HostKind.MANAGEMENT, HostKind.RELAY}))
+_published = partial(_registry, authenticates_early=False)
 _models = partial(_agents, family=UrlFamily.MODELS, errors=ErrorForm.OPENAI, body=_MODEL_BODY)
 _git = partial(
     UrlRule,
@@ -45,6 +63,7 @@ _storage = partial(UrlRule, family=UrlFamily.STORAGE, errors=ErrorForm.STORAGE, 
 _signed = partial(_storage, allows_cors=True, body=_UPLOAD, authenticates_early=False)  # the URL is the credential
 _vectors = partial(_storage, hosts=UrlRule().hosts | {HostKind.RELAY})  # of groups that were granted to the agent
 _legacy = partial(_storage, errors=ErrorForm.LEGACY)
+_open = partial(UrlRule, rights=_NONE)
 _gateway = partial(UrlRule, hosts=frozenset({HostKind.STORAGE_GATEWAY}))
 
 DASHBOARD = UrlRule("/.*", UrlFamily.DASHBOARD, hosts=_MANAGED, needs_dashboard=True)
@@ -52,56 +71,157 @@ CONTENT = _gateway("/(ipfs|files|x402/cid)/.*", UrlFamily.CONTENT)
 URL_MAP = (
     UrlRule("/v0|/v0/issues(/.*)?", hosts=frozenset()),  # the contract closes issues to all callers
     _models("/v1(/.*)?", hosts=frozenset({HostKind.RELAY}), aliases={HostKind.RELAY: ("/v1", "/v0/llm/v1")}),
+    _models(_paths("/v0/llm/v1", "/models", "/models/.+"), rights=_READS),
+    _models(_paths("/v0/llm/v1", "/chat/completions", "/responses", "/embeddings"), rights=_RUNS),
     _models("/v0/llm(/.*)?"),
-    _agents("/v0/agents/[^/]+/files/upload", body=_WORKSPACE_FILE),
+    _agents(_paths(_AGENT, "/files/upload"), body=_WORKSPACE_FILE, rights=_CHANGES),
     _agents("/v0/files/upload", body=_WORKSPACE_FILE, aliases=_ON_AGENT),
-    _agents("/v0/agents/[^/]+/files/content", methods=frozenset({"PUT"}), body=_UPLOAD),
+    _agents(_paths(_AGENT, "/files/content"), methods=frozenset({"PUT"}), body=_UPLOAD, rights=_CHANGES),
     _agents("/v0/files/content", methods=frozenset({"PUT"}), body=_UPLOAD, aliases=_ON_AGENT),
-    _agents("/v0/agents/import", methods=frozenset({"POST"}), body=_UPLOAD),
+    _agents("/v0/agents/import", methods=frozenset({"POST"}), body=_UPLOAD, rights=_CHANGES),
+    _git(_paths(_AGENT, "/git/info/refs", "/git/git-upload-pack"), rights=_ONLY_READS),
+    _git(_paths(_AGENT, "/git/git-receive-pack"), rights=_CHANGES),
     _git("/v0/agents/[^/]+/git/.*"),
     _git("/v0/git/.*", aliases=_ON_AGENT),
-    _agents("/v0/agents/[^/]+", methods=frozenset({"DELETE"}), session_role="owner"),
-    # What reveals the agent's token, runs commands, or copies all of the agent, also by GET or a WebSocket.
-    _agents("/v0/agents/[^/]+/(gateway-token|sign-in-link|export|console/.*)", session_role="editor"),
-    _agents("/v0/agents/[^/]+/model-server", methods=frozenset({"PUT"}), session_role="owner"),
+    _agents("/v0/agents", rights=_CHANGES),
+    _agents("/v0/agents/(engines|memory)", methods=frozenset({"GET"}), rights=_READS),
+    _agents(_paths(_AGENT, ""), rights={**_READS, "DELETE": Right.MANAGE}),
+    _agents(_paths(_AGENT, "/model-server"), rights=_MANAGES),
+    _agents(
+        _paths(_AGENT, "/gateway-token", "/gateway-token/rotate", "/sign-in-link", "/platform/token", "/export"),
+        rights=_CREDENTIALS,
+    ),
+    _agents(_paths(_AGENT, "/devices/approve-all", "/devices/{}/approve"), rights=_CREDENTIALS),
+    _agents(
+        _paths(_AGENT, "/console/exec", "/console/stream", "/scripts/retry", "/tasks/{}/run"),
+        rights=_RUNS,
+    ),
+    _agents(_paths(_AGENT, "/chat", "/chat/messages", "/chat/stop"), rights={**_READS, "POST": Right.EXECUTE}),
+    _agents(
+        _paths(_AGENT, "/(logs|events|status|usage|models|scripts|devices)", "/available-agent-versions"),
+        rights=_READS,
+    ),
+    _agents(_paths(_AGENT, "/chat/(conversations|answer)", "/platform/whoami"), rights=_READS),
+    _agents(
+        _paths(_AGENT, "/files", "/files/(list|content|watch|move|folder)", "/config", "/config/validate"),
+        rights=_CHANGES,
+    ),
+    _agents(_paths(_AGENT, "/snapshots", "/snapshots/(sync|reset|diff)", "/snapshots/{}/label"), rights=_CHANGES),
+    _agents(_paths(_AGENT, "/(restart|update|port-forwarding)", "/platform/metadata"), rights=_CHANGES),
+    _agents(
+        _paths(_AGENT, "/secrets", "/secrets/{}", "/tasks", "/tasks/{}", "/tasks/{}/(toggle|runs)"), rights=_CHANGES
+    ),
+    _agents(_paths(_AGENT, "/channels/watch", "/domains/challenge", "/skills/updates"), rights=_CHANGES),
+    _agents(_paths(_AGENT, "/channels", "/channels/{}", "/channels/{}/pairing/{}/approve"), rights=_CHANGES),
+    _agents(_paths(_AGENT, "/domains", "/domains/{}", "/domains/{}/verify"), rights=_CHANGES),
+    _agents(_paths(_AGENT, "/skills", "/skills/{}", "/skills/{}/update"), rights=_CHANGES),
     _agents("/v0/agents(/.*)?"),
-    UrlRule(
-        "/v0/session", UrlFamily.AGENTS, hosts=_MANAGED, body=_SIGN_IN, needs_dashboard=True
-    ),  # the body or the cookie counts
-    _agents("/v0/session/(all|links)", hosts=_MANAGED, session_role="owner"),
-    _agents("/v0/system(/.*)?", hosts=_MANAGED, session_role="owner"),
+    UrlRule(  # the body or the cookie counts
+        "/v0/session", UrlFamily.AGENTS, hosts=_MANAGED, body=_SIGN_IN, needs_dashboard=True, rights=_NONE
+    ),
+    _agents("/v0/session/(all|links)", hosts=_MANAGED, rights=_MANAGES),
+    _agents("/v0/system(/(checks|engines))?", hosts=_MANAGED, rights=_MANAGES),
+    _agents("/v0/public-templates", rights=_NONE),
+    _agents(_paths("/v0/templates", "", "/(validate|branches|refs)", "/id/{}"), rights=_CHANGES),
+    _agents("/v0/templates/[^/]+", rights=_CHANGES),
     _agents("/v0/(public-)?templates(/.*)?"),  # no agent has any of its own
     _agents("/v0/platform/.*|/v0/status", aliases=_ON_AGENT_AND_RELAY),
-    _agents("/v0/skills", methods=frozenset({"POST"}), body=_SKILL, aliases=_ON_AGENT),
-    _agents("/v0/skills/[^/]+/versions", body=_SKILL),  # no agent has versions of its own
+    _agents("/v0/skills", methods=frozenset({"POST"}), body=_SKILL, aliases=_ON_AGENT, rights=_CHANGES),
+    _agents(_paths("/v0/skills", "/{}/versions"), body=_SKILL, rights=_CHANGES),  # no agent has versions of its own
+    _agents(_paths("/v0/hub", "", "/{}", "/{}/install"), rights=_CHANGES),
+    _agents("/v0/hub/[^/]+/[^/]+", rights=_READS),
     _agents("/v0/hub(/.*)?"),
     _agents("/v0/clawhub(/.*)?", aliases=_OLD_HUB),
-    _agents("/v0/sign-in", hosts=frozenset({HostKind.AGENT})),  # sets the cookie of the agent's address
+    _agents("/v0/sign-in", hosts=frozenset({HostKind.AGENT}), rights=_NONE),  # sets the address's cookie
+    _agents(
+        _paths("/v0", "/secrets", "/secrets/{}", "/skills", "/skills/{}", "/skills/{}/publish"),
+        aliases=_ON_AGENT,
+        rights=_CHANGES,
+    ),
+    _agents("/v0/(events|usage|model-servers|available-agent-versions)", aliases=_ON_AGENT, rights=_READS),
     _agents("/v0/.*", aliases=_ON_AGENT),
-    _registry("/api/v1/uploads/[^/]+", body=_SKILL_FILE),
-    _registry("/api/v1/skills", methods=frozenset({"POST"}), body=_SKILL),
-    _registry("/api/v1/whoami"),
-    _registry("/api/v1/skills/-/security-verdicts", authenticates_early=False),
+    _registry("/api/v1/uploads/[^/]+", body=_SKILL_FILE, rights=_CHANGES),
+    _registry("/api/v1/skills", methods=frozenset({"POST"}), body=_SKILL, rights=_CHANGES),
+    _registry("/api/v1/whoami", rights=_READS),
+    _registry("/api/v1/skills/-/security-verdicts", authenticates_early=False, rights=_NONE),
+    _registry(
+        _paths("/api", "/v1/skills/-/upload-url", "/v1/skills/{}", "/cli/telemetry/install"),
+        methods=frozenset({"POST", "DELETE"}),
+        rights=_CHANGES,
+    ),
     _registry("/api/(v1|cli)/.*", methods=frozenset({"POST", "DELETE"})),
-    _registry("/api/(v1|cli)/.*|/.well-known/clawhub.json", authenticates_early=False),  # all of it is published
-    _signed(_SIGNED_UPLOAD, methods=frozenset({"POST"})),
-    _signed(_UPLOAD_IN_PARTS),
-    _storage("/v3/files", allows_cors=True, methods=frozenset({"POST"}), body=_UPLOAD),
-    _storage(f"/v3/files|{_SIGNED_UPLOAD}", allows_cors=True),
-    _vectors("/v3/vectorize/groups(/[^/]+/files)?", methods=frozenset({"GET"})),
-    _vectors("/v3/vectorize/groups/[^/]+/query", methods=frozenset({"POST"})),
-    _vectors("/v3/vectorize/files/[^/]+", methods=frozenset({"GET", "POST"})),
-    _storage("/v3/pinata/keys(/.*)?", methods=frozenset({"POST", "PUT", "DELETE"}), session_role="owner"),
+    _published(_paths("/api/v1", "/(trending|search|skills|download|resolve)", "/skills/{}"), rights=_NONE),
+    _published(
+        _paths("/api/v1/skills/{}", "/(install|verify|versions|file|scan|moderation)", "/versions/{}"),
+        rights=_NONE,
+    ),
+    _published("/.well-known/clawhub.json", rights=_NONE),
+    _published("/api/(v1|cli)/.*"),
+    _signed(_SIGNED_UPLOAD, methods=frozenset({"POST"}), rights=_NONE),
+    _signed(_UPLOAD_IN_PARTS, rights=_NONE),
+    _storage("/v3/files", allows_cors=True, methods=frozenset({"POST"}), body=_UPLOAD, rights=_CHANGES),
+    _storage(f"/v3/files|{_SIGNED_UPLOAD}", allows_cors=True, rights={**_CHANGES, "OPTIONS": Right.NONE}),
+    _vectors(_paths("/v3/vectorize/groups", "", "/{}/files"), methods=frozenset({"GET"}), rights=_READS),
+    _vectors(
+        _paths("/v3/vectorize/groups", "/{}/query"),
+        methods=frozenset({"POST"}),
+        rights=_ONLY_READS,
+    ),
+    _vectors(_paths("/v3/vectorize/files", "/{}"), methods=frozenset({"GET", "POST"}), rights=_CHANGES),
+    _storage(_paths("/v3/vectorize", "/files/{}", "/groups/{}/agents", "/groups/{}/agents/{}"), rights=_CHANGES),
+    _storage(_paths("/v3/pinata/keys", "", "/{}"), rights={**_MANAGES, **_READS}),
+    _storage("/v3/files/sign|/v3/files/private/download_link", methods=frozenset({"POST"}), rights=_CREDENTIALS),
+    _storage("/v3/data/testAuthentication", rights=_NONE),
+    _storage("/v3/(files/(limits|totals)|data/userPinnedDataTotal)", methods=frozenset({"GET"}), rights=_READS),
+    _storage(
+        _paths(
+            "/v3/files", "/public/pin_by_cid", "/public/pin_by_cid/{}", "/groups", "/groups/{}", "/groups/{}/ids/{}"
+        ),
+        rights=_CHANGES,
+    ),
+    _storage(_paths("/v3/files", "/swap/{}", "/{}/(signature|swap)/{}", "/{}", "/{}/{}"), rights=_CHANGES),
+    _storage(_paths("/v3/groups", "/{}", "/{}/{}", "/{}/{}/ids/{}"), rights=_CHANGES),
+    _storage(_paths("/v3/gateways", "/{}/access_tokens"), rights={**_READS, "POST": Right.CREDENTIAL}),
+    _storage(
+        _paths("/v3/gateways", "/exists/{}", "/plugins", "/plugins/marketplace", "/plugins/marketplace/{}"),
+        methods=frozenset({"GET"}),
+        rights=_READS,
+    ),
+    _storage(_paths("/v3/gateways", "/plugins/{}", "/plugins/{}/plugin/{}"), rights=_CHANGES),
+    _storage(
+        _paths("/v3/gateways", "", "/{}", "/{}/(ips|hosts|custom_domain)", "/{}/custom_domain/{}(/verify)?"),
+        rights=_CHANGES,
+    ),
+    _storage(_paths("/v3/gateways", "/{}/{}", "/{}/{}/.+"), rights=_CHANGES),
+    _storage(
+        _paths(
+            "/v3/ipfs",
+            "/(swap|signature)/{}",
+            "/gateways",
+            "/gateway_plugins/{}",
+            "/gateway_analytics_(top|time_series)",
+        ),
+        rights=_CHANGES,
+    ),
+    _storage("/v3/analytics/gateways/(top|time_series)", rights=_READS),
+    _storage(_paths("/v3/x402", "/payment_instructions(/{}(/cids(/{})?)?)?", "/payments(/totals)?"), rights=_CHANGES),
+    _storage(_paths("/v3/webhooks", "", "/{}/rotate_secret"), rights={**_READS, "POST": Right.CREDENTIAL}),
+    _storage(_paths("/v3/webhooks/{}", "", "/(deliveries|test)", "/deliveries/{}/redeliver"), rights=_CHANGES),
     _storage("/v3(/.*)?"),
-    _legacy("/pinning/pinFileToIPFS", methods=frozenset({"POST"}), body=_UPLOAD),
-    _legacy("/pinning/pinJSONToIPFS", body=_ANY_JSON),
+    _legacy("/pinning/pinFileToIPFS", methods=frozenset({"POST"}), body=_UPLOAD, rights=_CHANGES),
+    _legacy("/pinning/pinJSONToIPFS", body=_ANY_JSON, rights=_CHANGES),
+    _legacy("/data/testAuthentication", rights=_NONE),
+    _legacy("/(data/(userPinnedDataTotal|pinList)|pinning/pinJobs)", rights=_READS),
+    _legacy(_paths("/pinning", "/hashMetadata", "/unpin/{}", "/pinByHash"), rights=_CHANGES),
+    _legacy(_paths("/psa", "/pins", "/pins/{}"), rights=_CHANGES),
+    _legacy(_paths("/groups", "", "/{}", "/{}/cids"), rights=_CHANGES),
     _legacy("/(pinning|data|psa)/.*|/groups(/.*)?"),
     CONTENT,
     _gateway("/|/ipfs|/files|/x402(/cid)?", UrlFamily.CONTENT_INDEX),
-    UrlRule("/metrics", hosts=frozenset({HostKind.LOCAL, HostKind.MANAGEMENT}), is_rate_limited=False),
-    UrlRule("/tls/permission", hosts=frozenset({HostKind.LOCAL}), is_rate_limited=False),  # Caddy asks, ours or another
-    UrlRule("/healthz|/readyz", is_rate_limited=False),
-    UrlRule("/openapi|/.well-known/roost"),
+    _open("/metrics", hosts=frozenset({HostKind.LOCAL, HostKind.MANAGEMENT}), is_rate_limited=False),
+    _open("/tls/permission", hosts=frozenset({HostKind.LOCAL}), is_rate_limited=False),  # Caddy asks, ours or another
+    _open("/healthz|/readyz", is_rate_limited=False),
+    _open("/openapi|/.well-known/roost"),
     UrlRule("/docs(/.*)?", UrlFamily.DOCS, hosts=_MANAGED, needs_dashboard=True),
     DASHBOARD,  # every path outside the APIs
     UrlRule(),

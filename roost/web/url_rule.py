@@ -13,6 +13,9 @@ from starlette.types import Scope
 
 from roost.web.json_tokens import VALUES_LIMIT
 
+WEBSOCKET = "WEBSOCKET"
+"""What stands for the method of a WebSocket, whose request is a GET."""
+
 
 class HostKind(StrEnum):
     """Kinds of addresses of the server."""
@@ -54,6 +57,21 @@ class ErrorForm(StrEnum):
     """OpenAI's own form."""
     TEXT = auto()
     """The message as plain text, of storage gateways to their visitors."""
+
+
+class Right(StrEnum):
+    """What a caller needs for an operation; `identity/rights.py` says which credential has it."""
+
+    NONE = auto()
+    """Nothing: it is public, the request has a proof of its own, or any valid credential counts."""
+    READ = auto()
+    WRITE = auto()
+    EXECUTE = auto()
+    """Run commands or models: it costs resources or money, and does whatever the agent can."""
+    CREDENTIAL = auto()
+    """Get a credential, let a device in, or copy state that contains credentials."""
+    MANAGE = auto()
+    """Delete agents, manage keys and sessions, see the deployment."""
 
 
 @dataclass(frozen=True)
@@ -100,14 +118,18 @@ class UrlRule:
     """Whether pages of any origin may send such requests."""
     needs_dashboard: bool = False
     """Whether only the hosts of the dashboard serve it."""
-    session_role: str = ""
-    """The role that a browser session needs at least, empty if the scopes of its role decide alone."""
+    rights: Mapping[str, Right] = field(default_factory=dict[str, Right])
+    """The right that each method needs; WebSockets are the method WEBSOCKET. No caller has one that is not declared."""
     is_rate_limited: bool = True
     """Whether such requests count on the limits of their caller and host."""
 
     def matches(self, method: str, path: str) -> bool:
         """Return whether the row applies to a request."""
         return (not self.methods or method in self.methods) and self._compiled.fullmatch(path) is not None
+
+    def find_right(self, method: str) -> Right | None:
+        """Return the right that a method needs, None if it is not declared; HEAD needs that of GET."""
+        return self.rights.get("GET" if method == "HEAD" else method)
 
     @cached_property
     def _compiled(self) -> re.Pattern[str]:
