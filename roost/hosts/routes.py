@@ -11,13 +11,14 @@ from fastapi.routing import APIRoute, APIWebSocketRoute, iter_route_contexts
 from pydantic import BaseModel
 from starlette.routing import compile_path
 
+from roost.core.right import Right
 from roost.hosts.url_map import find_rule
 from roost.identity import authenticator
 from roost.identity.caller import CallerKind
 from roost.identity.rights import SCOPE_ACTIONS, TOKEN_RIGHTS
 from roost.identity.sessions import api as sessions
 from roost.storage.compat.paths import PATH_REWRITES
-from roost.web.url_rule import WEBSOCKET, HostKind, Right, UrlFamily
+from roost.web.url_rule import WEBSOCKET, HostKind, UrlFamily
 from roost.web.websocket import MessageSchema
 
 JWT, GATEWAY, PLATFORM, RELAY = "jwt", "gateway", "platform", "relay"

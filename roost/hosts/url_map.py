@@ -1,14 +1,15 @@
 """The URL map: one row for each family of paths. No other module compares a path with a prefix of an API.
 
 The first matching row counts; `web/url_rule.py` explains its fields. Rows that declare rights name each path, so that a
-new operation has none until somebody decides; short paths of an agent's address have the rights of what they mean.
+new operation has none until its row is written; short paths of an agent's address have the rights of their full ones.
 """
 
 from collections.abc import Mapping
 from functools import partial
 
 from roost.agents.files.errors import WorkspaceFileTooLarge
-from roost.web.url_rule import WEBSOCKET, BodyLimit, ErrorForm, HostKind, Right, UrlFamily, UrlRule
+from roost.core.right import Right
+from roost.web.url_rule import WEBSOCKET, BodyLimit, ErrorForm, HostKind, UrlFamily, UrlRule
 
 PUBLIC_CONTENT, PRIVATE_CONTENT, PAID_CONTENT = "/ipfs/", "/files/", "/x402/cid/"
 """Path prefixes of content on storage gateways."""

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 from starlette.requests import HTTPConnection
 
-from roost.web.url_rule import HostKind, Right
+from roost.core.right import Right
+from roost.web.url_rule import HostKind
 
 
 @dataclass(slots=True)  # to freeze it would double the time to make one

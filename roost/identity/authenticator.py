@@ -18,6 +18,7 @@ from starlette.requests import HTTPConnection
 
 from roost.core.actor import current_actor
 from roost.core.problem import NotFound
+from roost.core.right import Right
 from roost.identity.api_keys import ApiKeys
 from roost.identity.auth_request import AuthRequest, auth_request_of
 from roost.identity.caller import Caller, CallerKind
@@ -43,7 +44,7 @@ from roost.identity.sessions.session_authenticator import SessionAuthenticator, 
 from roost.identity.storage_credential import verify_storage_credential
 from roost.identity.throttle import FailedLoginThrottle
 from roost.web.service_registry import provide_service
-from roost.web.url_rule import HostKind, Right, UrlFamily
+from roost.web.url_rule import HostKind, UrlFamily
 
 ANY_SCOPE = "any scope"
 _GATEWAY_BOUND = frozenset({CallerKind.GATEWAY, CallerKind.PLATFORM})

@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping
 
+from roost.core.right import Right
 from roost.identity.caller import Caller, CallerKind, Role
 from roost.identity.errors import PermissionDenied
 from roost.identity.sessions.errors import RoleTooLow
 from roost.identity.sessions.model import includes_role
-from roost.web.url_rule import Right
 
 AGENTS = "org:agents"
 """The first part of the scopes of the agents API; the broad scopes (`org:read`) include them."""

@@ -11,6 +11,7 @@ from functools import cached_property
 
 from starlette.types import Scope
 
+from roost.core.right import Right
 from roost.web.json_tokens import VALUES_LIMIT
 
 WEBSOCKET = "WEBSOCKET"
@@ -57,21 +58,6 @@ class ErrorForm(StrEnum):
     """OpenAI's own form."""
     TEXT = auto()
     """The message as plain text, of storage gateways to their visitors."""
-
-
-class Right(StrEnum):
-    """What a caller needs for an operation; `identity/rights.py` says which credential has it."""
-
-    NONE = auto()
-    """Nothing: it is public, the request has a proof of its own, or any valid credential counts."""
-    READ = auto()
-    WRITE = auto()
-    EXECUTE = auto()
-    """Run commands or models: it costs resources or money, and does whatever the agent can."""
-    CREDENTIAL = auto()
-    """Get a credential, let a device in, or copy state that contains credentials."""
-    MANAGE = auto()
-    """Delete agents, manage keys and sessions, see the deployment."""
 
 
 @dataclass(frozen=True)

@@ -5,12 +5,13 @@ from typing import Any
 
 import pytest
 
+from roost.core.right import Right
 from roost.hosts.address import HostAddresses
 from roost.hosts.application import create_application
 from roost.hosts.routes import route_table
 from roost.hosts.url_map import URL_MAP, find_rule, is_platform_target
 from roost.web.service_registry import ServiceRegistry
-from roost.web.url_rule import WEBSOCKET, ErrorForm, HostKind, Right, UrlFamily
+from roost.web.url_rule import WEBSOCKET, ErrorForm, HostKind, UrlFamily
 
 ID = "00000000-0000-4000-8000-000000000000"
 MIB = 1024**2

@@ -6,6 +6,7 @@ import pytest
 
 from roost.core.db import Database
 from roost.core.problem import NotFound
+from roost.core.right import Right
 from roost.core.seal import Sealer
 from roost.core.sensitive import Sensitive
 from roost.identity import tenants
@@ -28,7 +29,7 @@ from roost.identity.platform_tokens import PlatformTokens
 from roost.identity.sessions.service import BrowserSessions
 from roost.identity.sessions.session_authenticator import SessionAuthenticator
 from roost.identity.throttle import FailedLoginThrottle
-from roost.web.url_rule import HostKind, Right, UrlFamily
+from roost.web.url_rule import HostKind, UrlFamily
 
 ATTEMPTS = 20
 OWN = "http://agent-1.agents.localhost:8642"

@@ -4,12 +4,12 @@ from itertools import product
 
 import pytest
 
+from roost.core.right import Right
 from roost.identity.caller import Caller, CallerKind, Role
 from roost.identity.errors import PermissionDenied
 from roost.identity.rights import check_right
 from roost.identity.sessions.errors import RoleTooLow
 from roost.identity.sessions.model import session_scopes
-from roost.web.url_rule import Right
 
 OF_WRITERS = {Right.WRITE, Right.EXECUTE, Right.CREDENTIAL, Right.MANAGE}
 ALL = frozenset(Right)
