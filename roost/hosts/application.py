@@ -13,6 +13,7 @@ from roost.agents.git import api as git
 from roost.agents.hub import api as hub
 from roost.agents.hub.clawhub import api as clawhub
 from roost.agents.hub.clawhub.openclaw import api as openclaw_registry
+from roost.agents.key_revocation import api as key_revocation
 from roost.agents.lifecycle import api as lifecycle
 from roost.agents.logs import api as logs
 from roost.agents.model_servers import api as model_servers
@@ -87,6 +88,7 @@ _ROUTERS = (
     model_servers.router,
     platform.router,
     sign_in.router,
+    key_revocation.router,
     sessions.router,
     tus.creation_router,  # before form uploads, which have the same path
     tus.router,

@@ -122,6 +122,8 @@ URL_MAP = (
     ),
     _agents("/v0/session/(all|links)", hosts=_MANAGED, rights=_MANAGES),
     _agents("/v0/system(/(checks|engines))?", hosts=_MANAGED, rights=_MANAGES),
+    _agents("/v0/keys/[^/]+/token-reads", hosts=_MANAGED, scope="org", rights=_READS),
+    _agents("/v0/keys/[^/]+/revoke", hosts=_MANAGED, scope="org", rights=_MANAGES),
     _agents("/v0/public-templates", rights=_NONE),
     _agents(_paths("/v0/templates", "", "/(validate|branches|refs)", "/id/{}"), rights=_CHANGES),
     _agents("/v0/templates/[^/]+", rights=_CHANGES),

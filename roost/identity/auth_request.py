@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from starlette.requests import HTTPConnection
 
 from roost.core.right import Right
-from roost.web.url_rule import HostKind
+from roost.web.url_rule import HostKind, rule_of
 
 
 @dataclass(slots=True)  # to freeze it would double the time to make one
@@ -17,7 +17,8 @@ class AuthRequest:
     limited_client: the client as limits count it; None if they do not apply to it.
     counts_use: whether the request is one of the limited uses of its key.
     session_cookie: the name of the cookie of browser sessions; None where they do not count.
-    right: what the operation needs; None if there is no such operation.
+    right: what the operation needs; None if there is no such operation. `scope` is the first part of the scopes that
+        give it.
     """
 
     host_kind: HostKind
@@ -33,6 +34,7 @@ class AuthRequest:
     counts_use: bool = True
     session_cookie: str | None = None
     right: Right | None = None
+    scope: str = "org:agents"
 
 
 def auth_request_of(connection: HTTPConnection) -> AuthRequest:
@@ -51,4 +53,5 @@ def auth_request_of(connection: HTTPConnection) -> AuthRequest:
         limited_client=state.get("limited_client"),
         session_cookie=state.get("session_cookie"),
         right=state.get("right"),
+        scope=rule_of(connection.scope).scope,
     )

@@ -83,7 +83,7 @@ class Authenticator:
         if family is UrlFamily.GIT:
             return await self.authenticate_git(request, request.agent_id)
         caller = await self.authenticate_any(request)
-        return check_right(caller, request.right) if caller.kind is CallerKind.SERVICE else caller
+        return check_right(caller, request.right, request.scope) if caller.kind is CallerKind.SERVICE else caller
 
     async def authenticate_any(self, request: AuthRequest) -> Caller:
         """Authenticate by any credential that the host accepts, whatever its rights."""
@@ -106,14 +106,14 @@ class Authenticator:
         `admits_agents`: also an agent from its container or with its platform token. Raises PermissionDenied.
         """
         if admits_agents and (agent := await self._find_agent_itself(request)) is not None:
-            return _act_as(check_right(agent, request.right))
+            return _act_as(check_right(agent, request.right, request.scope))
         if (caller := await self._sessions.find_caller(request)) is None:
             try:
                 is_storage = request.host_kind in {HostKind.STORAGE, HostKind.LOCAL}
                 caller = await verify_storage_credential(self._keys, request, admits_keys=is_storage)
             except Unauthorised as error:
                 raise self._rejection(request) from error
-        check_right(caller, request.right, api=None)
+        check_right(caller, request.right, None)
         wider = scope.removesuffix(":read") + ":write"
         if scope != ANY_SCOPE and not caller.allows(scope) and not caller.allows(wider):
             raise PermissionDenied(f"Permission denied: the key needs the scope {scope}")
@@ -136,7 +136,7 @@ class Authenticator:
         """
         caller = await self.authenticate_any(request)
         if caller.kind in kinds:
-            check_right(caller, request.right)
+            check_right(caller, request.right, request.scope)
             await self._check_agent_access(caller, agent_id, request)
             return _act_as(caller)
         if caller.kind is CallerKind.RELAY:
@@ -150,7 +150,7 @@ class Authenticator:
     async def authenticate_model(self, request: AuthRequest) -> Caller:
         """Authenticate access to the model gateway: an agent by relay or token, a tenant by JWT."""
         if request.host_kind is HostKind.RELAY:  # engines send a placeholder as their key
-            return check_right(await self._relay_caller(request), request.right)
+            return check_right(await self._relay_caller(request), request.right, request.scope)
         return await self.authenticate(request, MODEL)
 
     def recall_gateway_token(self, request: AuthRequest) -> Caller | None:
@@ -181,7 +181,7 @@ class Authenticator:
         if not {agent_id, request.agent_id} <= {caller.agent_id, None}:
             self._rejection(request)
             raise BasicUnauthorised
-        return _act_as(check_right(caller, request.right))
+        return _act_as(check_right(caller, request.right, request.scope))
 
     @asynccontextmanager
     async def hold_authorization(self, caller: Caller) -> AsyncGenerator[Caller, None]:

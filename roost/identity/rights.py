@@ -8,9 +8,6 @@ from roost.identity.errors import PermissionDenied
 from roost.identity.sessions.errors import RoleTooLow
 from roost.identity.sessions.model import includes_role
 
-AGENTS = "org:agents"
-"""The first part of the scopes of the agents API; the broad scopes (`org:read`) include them."""
-
 SCOPE_ACTIONS: Mapping[Right, str] = {
     Right.READ: "read",
     Right.WRITE: "write",
@@ -36,10 +33,11 @@ TOKEN_RIGHTS: Mapping[CallerKind, frozenset[Right]] = {
 """The rights of credentials of one agent, where a handler accepts them."""
 
 
-def check_right(caller: Caller, right: Right | None, api: str | None = AGENTS) -> Caller:
+def check_right(caller: Caller, right: Right | None, scope: str | None) -> Caller:
     """Return the caller if it has the right. Raises PermissionDenied, RoleTooLow.
 
-    api: the first part of the scopes that count; None if the handler checks the scope.
+    scope: the first part of the scopes that count, `org:agents`, which broad ones (`org:read`) include; None if the
+        handler checks the scope.
     """
     if right is None or right not in TOKEN_RIGHTS.get(caller.kind, Right):
         raise PermissionDenied
@@ -47,6 +45,6 @@ def check_right(caller: Caller, right: Right | None, api: str | None = AGENTS) -
         return caller
     if caller.role is not None and not includes_role(caller.role, _ROLES[right]):
         raise RoleTooLow
-    if api is not None and not caller.allows(f"{api}:{SCOPE_ACTIONS[right]}"):
+    if scope is not None and not caller.allows(f"{scope}:{SCOPE_ACTIONS[right]}"):
         raise PermissionDenied
     return caller

@@ -104,6 +104,8 @@ class UrlRule:
     """Whether pages of any origin may send such requests."""
     needs_dashboard: bool = False
     """Whether only the hosts of the dashboard serve it."""
+    scope: str = "org:agents"
+    """The first part of the scopes that give its rights, unless the handler's signature names the scope."""
     rights: Mapping[str, Right] = field(default_factory=dict[str, Right])
     """The right that each method needs; WebSockets are the method WEBSOCKET. No caller has one that is not declared."""
     is_rate_limited: bool = True

@@ -11,6 +11,7 @@ from roost.identity.rights import check_right
 from roost.identity.sessions.errors import RoleTooLow
 from roost.identity.sessions.model import session_scopes
 
+SCOPE = "org:agents"
 OF_WRITERS = {Right.WRITE, Right.EXECUTE, Right.CREDENTIAL, Right.MANAGE}
 ALL = frozenset(Right)
 
@@ -20,7 +21,7 @@ def rights_of(caller: Caller) -> set[Right]:
     found = set[Right]()
     for right in Right:
         try:
-            assert check_right(caller, right) is caller
+            assert check_right(caller, right, SCOPE) is caller
         except PermissionDenied:
             continue
         except RoleTooLow:
@@ -70,9 +71,9 @@ def test_a_session_has_the_rights_of_its_role(role: Role, rights: set[Right]) ->
 
 def test_a_role_says_what_is_too_low() -> None:
     with pytest.raises(RoleTooLow):
-        check_right(session(Role.EDITOR), Right.MANAGE)
+        check_right(session(Role.EDITOR), Right.MANAGE, SCOPE)
     with pytest.raises(RoleTooLow):
-        check_right(session(Role.VIEWER), Right.EXECUTE)
+        check_right(session(Role.VIEWER), Right.EXECUTE, SCOPE)
 
 
 def test_tokens_of_an_agent_have_no_rights_of_its_owner() -> None:
@@ -85,14 +86,14 @@ def test_tokens_of_an_agent_have_no_rights_of_its_owner() -> None:
 def test_what_is_not_declared_nobody_may() -> None:
     for caller in (key(), session(Role.OWNER), *(Caller(kind, "t", agent_id="a") for kind in CallerKind)):
         with pytest.raises(PermissionDenied):
-            check_right(caller, None)
+            check_right(caller, None, SCOPE)
 
 
 def test_a_handler_that_checks_the_scope_still_needs_the_role() -> None:
     for role, right in product(Role, Right):
         caller, expected = session(role, "org:files:write"), session(role)
         if right in rights_of(expected):
-            assert check_right(caller, right, api=None) is caller
+            assert check_right(caller, right, None) is caller
         else:
             with pytest.raises(RoleTooLow):
-                check_right(caller, right, api=None)
+                check_right(caller, right, None)
