@@ -145,14 +145,12 @@ def _revoke_here(data: Path | None, key_id: str, *, rotates: bool, missing: str)
     with _database(data) as (settings, db):
         sealer = load_sealer(settings, db)
         keys, tokens = ApiKeys(db, sealer), GatewayTokens(db, sealer)
-        agents = AgentRepository(db, sealer, {}, host_id="")
-        revocation = KeyRevocation(keys, tokens, TokenReads(db, tokens), agents)
+        revocation = KeyRevocation(keys, tokens, TokenReads(db, tokens), AgentRepository(db, sealer, {}, host_id=""))
         try:
-            tenant_id = db.run(lambda connection: ApiKeys.get_tenant_id(connection, key_id))
-            known = asyncio.run(revocation.revoke(tenant_id, key_id, rotates=rotates))
+            reads = asyncio.run(revocation.revoke(None, key_id, rotates=rotates))
         except ApiKeyNotFound:
             exit_with_error(missing, ExitCode.NOT_FOUND)
-    return {token.read.agent_id: token.agent_name for token in known}
+    return {read.agent_id: name for name, read in reads}
 
 
 def _refuse_local_options(server: ServerSession, options: Mapping[str, object]) -> None:

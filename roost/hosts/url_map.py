@@ -26,7 +26,8 @@ _ANY_JSON = BodyLimit(size=10 * _MIB, values=None)
 
 _SIGNED_UPLOAD = "/v3/files/[0-9a-fA-F-]{32,36}"
 _UPLOAD_IN_PARTS = f"{_SIGNED_UPLOAD}/[0-9a-fA-F]+"
-_AGENT = "/v0/agents/{}"
+_ID = "[^/]+"
+_AGENT = f"/v0/agents/{_ID}"
 _OWN_AGENT = ("/v0", "/v0/agents/{agent}")
 _OLD_HUB = dict.fromkeys(HostKind, ("/v0/clawhub", "/v0/hub"))
 """The name that the reference service gives the hub."""
@@ -40,12 +41,6 @@ _NONE, _ONLY_READS, _RUNS, _CREDENTIALS, _MANAGES = (
     dict.fromkeys((*_CHANGES, "OPTIONS"), right)
     for right in (Right.NONE, Right.READ, Right.EXECUTE, Right.CREDENTIAL, Right.MANAGE)
 )
-
-
-def _paths(prefix: str, *templates: str) -> str:
-    """Return the pattern of the paths that begin with `prefix`; `{}` is any segment."""
-    return f"{prefix}({'|'.join(templates)})".replace("{}", "[^/]+")
-
 
 _ALL = frozenset(HostKind) - {HostKind.STORAGE_GATEWAY, HostKind.DOMAIN}
 _MANAGED = frozenset({HostKind.LOCAL, HostKind.MANAGEMENT})
@@ -70,157 +65,106 @@ _gateway = partial(UrlRule, hosts=frozenset({HostKind.STORAGE_GATEWAY}))
 DASHBOARD = UrlRule("/.*", UrlFamily.DASHBOARD, hosts=_MANAGED, needs_dashboard=True)
 CONTENT = _gateway("/(ipfs|files|x402/cid)/.*", UrlFamily.CONTENT)
 URL_MAP = (
+    CONTENT,
+    _gateway("/|/ipfs|/files|/x402(/cid)?", UrlFamily.CONTENT_INDEX),
     UrlRule("/v0|/v0/issues(/.*)?", hosts=frozenset()),  # the contract closes issues to all callers
     _models("/v1(/.*)?", hosts=frozenset({HostKind.RELAY}), aliases={HostKind.RELAY: ("/v1", "/v0/llm/v1")}),
-    _models(_paths("/v0/llm/v1", "/models", "/models/.+"), rights=_READS),
-    _models(_paths("/v0/llm/v1", "/chat/completions", "/responses", "/embeddings"), rights=_RUNS),
+    _models("/v0/llm/v1/models(/.+)?", rights=_READS),
+    _models("/v0/llm/v1/(chat/completions|responses|embeddings)", rights=_RUNS),
     _models("/v0/llm(/.*)?"),
-    _agents(_paths(_AGENT, "/files/upload"), body=_WORKSPACE_FILE, rights=_CHANGES),
+    _agents(f"{_AGENT}/files/upload", body=_WORKSPACE_FILE, rights=_CHANGES),
     _agents("/v0/files/upload", body=_WORKSPACE_FILE, aliases=_ON_AGENT),
-    _agents(_paths(_AGENT, "/files/content"), methods=frozenset({"PUT"}), body=_UPLOAD, rights=_CHANGES),
+    _agents(f"{_AGENT}/files/content", methods=frozenset({"PUT"}), body=_UPLOAD, rights=_CHANGES),
     _agents("/v0/files/content", methods=frozenset({"PUT"}), body=_UPLOAD, aliases=_ON_AGENT),
     _agents("/v0/agents/import", methods=frozenset({"POST"}), body=_UPLOAD, rights=_CHANGES),
-    _git(_paths(_AGENT, "/git/info/refs", "/git/git-upload-pack"), rights=_ONLY_READS),
-    _git(_paths(_AGENT, "/git/git-receive-pack"), rights=_CHANGES),
-    _git("/v0/agents/[^/]+/git/.*"),
+    _git(f"{_AGENT}/git/(info/refs|git-upload-pack)", rights=_ONLY_READS),
+    _git(f"{_AGENT}/git/git-receive-pack", rights=_CHANGES),
+    _git(f"{_AGENT}/git/.*"),
     _git("/v0/git/.*", aliases=_ON_AGENT),
     _agents("/v0/agents", rights=_CHANGES),
     _agents("/v0/agents/(engines|memory)", methods=frozenset({"GET"}), rights=_READS),
-    _agents(_paths(_AGENT, ""), rights={**_READS, "DELETE": Right.MANAGE}),
-    _agents(_paths(_AGENT, "/model-server"), rights=_MANAGES),
-    _agents(
-        _paths(_AGENT, "/gateway-token", "/gateway-token/rotate", "/sign-in-link", "/platform/token", "/export"),
-        rights=_CREDENTIALS,
-    ),
-    _agents(_paths(_AGENT, "/devices/approve-all", "/devices/{}/approve"), rights=_CREDENTIALS),
-    _agents(
-        _paths(_AGENT, "/console/exec", "/console/stream", "/scripts/retry", "/tasks/{}/run"),
-        rights=_RUNS,
-    ),
-    _agents(_paths(_AGENT, "/chat", "/chat/messages", "/chat/stop"), rights={**_READS, "POST": Right.EXECUTE}),
-    _agents(
-        _paths(_AGENT, "/(logs|events|status|usage|models|scripts|devices)", "/available-agent-versions"),
-        rights=_READS,
-    ),
-    _agents(_paths(_AGENT, "/chat/(conversations|answer)", "/platform/whoami"), rights=_READS),
-    _agents(
-        _paths(_AGENT, "/files", "/files/(list|content|watch|move|folder)", "/config", "/config/validate"),
-        rights=_CHANGES,
-    ),
-    _agents(_paths(_AGENT, "/snapshots", "/snapshots/(sync|reset|diff)", "/snapshots/{}/label"), rights=_CHANGES),
-    _agents(_paths(_AGENT, "/(restart|update|port-forwarding)", "/platform/metadata"), rights=_CHANGES),
-    _agents(
-        _paths(_AGENT, "/secrets", "/secrets/{}", "/tasks", "/tasks/{}", "/tasks/{}/(toggle|runs)"), rights=_CHANGES
-    ),
-    _agents(_paths(_AGENT, "/channels/watch", "/domains/challenge", "/skills/updates"), rights=_CHANGES),
-    _agents(_paths(_AGENT, "/channels", "/channels/{}", "/channels/{}/pairing/{}/approve"), rights=_CHANGES),
-    _agents(_paths(_AGENT, "/domains", "/domains/{}", "/domains/{}/verify"), rights=_CHANGES),
-    _agents(_paths(_AGENT, "/skills", "/skills/{}", "/skills/{}/update"), rights=_CHANGES),
+    _agents(_AGENT, rights={**_READS, "DELETE": Right.MANAGE}),
+    _agents(f"{_AGENT}/model-server", rights=_MANAGES),
+    _agents(f"{_AGENT}/(gateway-token(/rotate)?|sign-in-link|platform/token|export)", rights=_CREDENTIALS),
+    _agents(f"{_AGENT}/devices/(approve-all|{_ID}/approve)", rights=_CREDENTIALS),
+    _agents(f"{_AGENT}/(console/(exec|stream)|scripts/retry|tasks/{_ID}/run)", rights=_RUNS),
+    _agents(f"{_AGENT}/chat(/(messages|stop))?", rights={**_READS, "POST": Right.EXECUTE}),
+    _agents(f"{_AGENT}/(chat/(conversations|answer)|platform/whoami|available-agent-versions)", rights=_READS),
+    _agents(f"{_AGENT}/(logs|events|status|usage|models|scripts|devices)", rights=_READS),
+    _agents(f"{_AGENT}/(restart|update|port-forwarding|platform/metadata|config(/validate)?)", rights=_CHANGES),
+    _agents(f"{_AGENT}/files(/(list|content|watch|move|folder))?", rights=_CHANGES),
+    _agents(f"{_AGENT}/(channels/watch|domains/challenge|skills/updates|snapshots/(sync|reset|diff))", rights=_CHANGES),
+    _agents(f"{_AGENT}/(secrets|tasks|channels|domains|skills)(/{_ID})?", rights=_CHANGES),
+    _agents(f"{_AGENT}/(tasks/{_ID}/(toggle|runs)|domains/{_ID}/verify|skills/{_ID}/update)", rights=_CHANGES),
+    _agents(f"{_AGENT}/(snapshots(/{_ID}/label)?|channels/{_ID}/pairing/{_ID}/approve)", rights=_CHANGES),
     _agents("/v0/agents(/.*)?"),
     UrlRule(  # the body or the cookie counts
         "/v0/session", UrlFamily.AGENTS, hosts=_MANAGED, body=_SIGN_IN, needs_dashboard=True, rights=_NONE
     ),
     _agents("/v0/session/(all|links)", hosts=_MANAGED, rights=_MANAGES),
     _agents("/v0/system(/(checks|engines))?", hosts=_MANAGED, rights=_MANAGES),
-    _agents("/v0/keys/[^/]+/token-reads", hosts=_MANAGED, scope="org", rights=_READS),
-    _agents("/v0/keys/[^/]+/revoke", hosts=_MANAGED, scope="org", rights=_MANAGES),
+    _agents(f"/v0/keys/{_ID}/token-reads", hosts=_MANAGED, scope="org", rights=_READS),
+    _agents(f"/v0/keys/{_ID}/revoke", hosts=_MANAGED, scope="org", rights=_MANAGES),
     _agents("/v0/public-templates", rights=_NONE),
-    _agents(_paths("/v0/templates", "", "/(validate|branches|refs)", "/id/{}"), rights=_CHANGES),
-    _agents("/v0/templates/[^/]+", rights=_CHANGES),
+    _agents(f"/v0/templates(/(validate|branches|refs|id/{_ID}))?", rights=_CHANGES),
+    _agents(f"/v0/templates/{_ID}", rights=_CHANGES),
     _agents("/v0/(public-)?templates(/.*)?"),  # no agent has any of its own
     _agents("/v0/platform/.*|/v0/status", aliases=_ON_AGENT_AND_RELAY),
     _agents("/v0/skills", methods=frozenset({"POST"}), body=_SKILL, aliases=_ON_AGENT, rights=_CHANGES),
-    _agents(_paths("/v0/skills", "/{}/versions"), body=_SKILL, rights=_CHANGES),  # no agent has versions of its own
-    _agents(_paths("/v0/hub", "", "/{}", "/{}/install"), rights=_CHANGES),
-    _agents("/v0/hub/[^/]+/[^/]+", rights=_READS),
+    _agents(f"/v0/skills/{_ID}/versions", body=_SKILL, rights=_CHANGES),  # no agent has versions of its own
+    _agents(f"/v0/hub(/{_ID}(/install)?)?", rights=_CHANGES),
+    _agents(f"/v0/hub/{_ID}/{_ID}", rights=_READS),
     _agents("/v0/hub(/.*)?"),
     _agents("/v0/clawhub(/.*)?", aliases=_OLD_HUB),
     _agents("/v0/sign-in", hosts=frozenset({HostKind.AGENT}), rights=_NONE),  # sets the address's cookie
-    _agents(
-        _paths("/v0", "/secrets", "/secrets/{}", "/skills", "/skills/{}", "/skills/{}/publish"),
-        aliases=_ON_AGENT,
-        rights=_CHANGES,
-    ),
+    _agents(f"/v0/(secrets(/{_ID})?|skills(/{_ID}(/publish)?)?)", aliases=_ON_AGENT, rights=_CHANGES),
     _agents("/v0/(events|usage|model-servers|available-agent-versions)", aliases=_ON_AGENT, rights=_READS),
     _agents("/v0/.*", aliases=_ON_AGENT),
     _registry("/api/v1/uploads/[^/]+", body=_SKILL_FILE, rights=_CHANGES),
     _registry("/api/v1/skills", methods=frozenset({"POST"}), body=_SKILL, rights=_CHANGES),
     _registry("/api/v1/whoami", rights=_READS),
     _registry("/api/v1/skills/-/security-verdicts", authenticates_early=False, rights=_NONE),
-    _registry(
-        _paths("/api", "/v1/skills/-/upload-url", "/v1/skills/{}", "/cli/telemetry/install"),
-        methods=frozenset({"POST", "DELETE"}),
-        rights=_CHANGES,
-    ),
+    _registry(f"/api/v1/skills/{_ID}", methods=frozenset({"DELETE"}), rights=_CHANGES),
+    _registry("/api/(v1/skills/-/upload-url|cli/telemetry/install)", methods=frozenset({"POST"}), rights=_CHANGES),
     _registry("/api/(v1|cli)/.*", methods=frozenset({"POST", "DELETE"})),
-    _published(_paths("/api/v1", "/(trending|search|skills|download|resolve)", "/skills/{}"), rights=_NONE),
-    _published(
-        _paths("/api/v1/skills/{}", "/(install|verify|versions|file|scan|moderation)", "/versions/{}"),
-        rights=_NONE,
-    ),
+    _published(f"/api/v1/(trending|search|skills(/{_ID})?|download|resolve)", rights=_NONE),
+    _published(f"/api/v1/skills/{_ID}/(install|verify|versions(/{_ID})?|file|scan|moderation)", rights=_NONE),
     _published("/.well-known/clawhub.json", rights=_NONE),
     _published("/api/(v1|cli)/.*"),
     _signed(_SIGNED_UPLOAD, methods=frozenset({"POST"}), rights=_NONE),
     _signed(_UPLOAD_IN_PARTS, rights=_NONE),
     _storage("/v3/files", allows_cors=True, methods=frozenset({"POST"}), body=_UPLOAD, rights=_CHANGES),
     _storage(f"/v3/files|{_SIGNED_UPLOAD}", allows_cors=True, rights={**_CHANGES, "OPTIONS": Right.NONE}),
-    _vectors(_paths("/v3/vectorize/groups", "", "/{}/files"), methods=frozenset({"GET"}), rights=_READS),
-    _vectors(
-        _paths("/v3/vectorize/groups", "/{}/query"),
-        methods=frozenset({"POST"}),
-        rights=_ONLY_READS,
-    ),
-    _vectors(_paths("/v3/vectorize/files", "/{}"), methods=frozenset({"GET", "POST"}), rights=_CHANGES),
-    _storage(_paths("/v3/vectorize", "/files/{}", "/groups/{}/agents", "/groups/{}/agents/{}"), rights=_CHANGES),
-    _storage(_paths("/v3/pinata/keys", "", "/{}"), rights={**_MANAGES, **_READS}),
-    _storage("/v3/files/sign|/v3/files/private/download_link", methods=frozenset({"POST"}), rights=_CREDENTIALS),
+    _vectors(f"/v3/vectorize/groups(/{_ID}/files)?", methods=frozenset({"GET"}), rights=_READS),
+    _vectors(f"/v3/vectorize/groups/{_ID}/query", methods=frozenset({"POST"}), rights=_ONLY_READS),
+    _vectors(f"/v3/vectorize/files/{_ID}", methods=frozenset({"GET", "POST"}), rights=_CHANGES),
+    _storage(f"/v3/vectorize/(files/{_ID}|groups/{_ID}/agents(/{_ID})?)", rights=_CHANGES),
+    _storage(f"/v3/pinata/keys(/{_ID})?", rights={**_MANAGES, **_READS}),
+    _storage("/v3/files/(sign|private/download_link)", methods=frozenset({"POST"}), rights=_CREDENTIALS),
     _storage("/v3/data/testAuthentication", rights=_NONE),
     _storage("/v3/(files/(limits|totals)|data/userPinnedDataTotal)", methods=frozenset({"GET"}), rights=_READS),
-    _storage(
-        _paths(
-            "/v3/files", "/public/pin_by_cid", "/public/pin_by_cid/{}", "/groups", "/groups/{}", "/groups/{}/ids/{}"
-        ),
-        rights=_CHANGES,
-    ),
-    _storage(_paths("/v3/files", "/swap/{}", "/{}/(signature|swap)/{}", "/{}", "/{}/{}"), rights=_CHANGES),
-    _storage(_paths("/v3/groups", "/{}", "/{}/{}", "/{}/{}/ids/{}"), rights=_CHANGES),
-    _storage(_paths("/v3/gateways", "/{}/access_tokens"), rights={**_READS, "POST": Right.CREDENTIAL}),
-    _storage(
-        _paths("/v3/gateways", "/exists/{}", "/plugins", "/plugins/marketplace", "/plugins/marketplace/{}"),
-        methods=frozenset({"GET"}),
-        rights=_READS,
-    ),
-    _storage(_paths("/v3/gateways", "/plugins/{}", "/plugins/{}/plugin/{}"), rights=_CHANGES),
-    _storage(
-        _paths("/v3/gateways", "", "/{}", "/{}/(ips|hosts|custom_domain)", "/{}/custom_domain/{}(/verify)?"),
-        rights=_CHANGES,
-    ),
-    _storage(_paths("/v3/gateways", "/{}/{}", "/{}/{}/.+"), rights=_CHANGES),
-    _storage(
-        _paths(
-            "/v3/ipfs",
-            "/(swap|signature)/{}",
-            "/gateways",
-            "/gateway_plugins/{}",
-            "/gateway_analytics_(top|time_series)",
-        ),
-        rights=_CHANGES,
-    ),
-    _storage("/v3/analytics/gateways/(top|time_series)", rights=_READS),
-    _storage(_paths("/v3/x402", "/payment_instructions(/{}(/cids(/{})?)?)?", "/payments(/totals)?"), rights=_CHANGES),
-    _storage(_paths("/v3/webhooks", "", "/{}/rotate_secret"), rights={**_READS, "POST": Right.CREDENTIAL}),
-    _storage(_paths("/v3/webhooks/{}", "", "/(deliveries|test)", "/deliveries/{}/redeliver"), rights=_CHANGES),
+    _storage(f"/v3/files/(public/pin_by_cid(/{_ID})?|groups(/{_ID}(/ids/{_ID})?)?|swap/{_ID})", rights=_CHANGES),
+    _storage(f"/v3/files/{_ID}(/{_ID}|/(signature|swap)/{_ID})?", rights=_CHANGES),
+    _storage(f"/v3/groups/{_ID}(/{_ID}(/ids/{_ID})?)?", rights=_CHANGES),
+    _storage(f"/v3/gateways/{_ID}/access_tokens", rights={**_READS, "POST": Right.CREDENTIAL}),
+    _storage(f"/v3/gateways/(exists/{_ID}|plugins(/marketplace(/{_ID})?)?)", methods=frozenset({"GET"}), rights=_READS),
+    _storage(f"/v3/gateways/plugins/{_ID}(/plugin/{_ID})?", rights=_CHANGES),
+    _storage(f"/v3/gateways(/{_ID}(/(ips|hosts|custom_domain(/{_ID}(/verify)?)?))?)?", rights=_CHANGES),
+    _storage(f"/v3/gateways/{_ID}/{_ID}(/.+)?", rights=_CHANGES),
+    _storage(f"/v3/ipfs/((swap|signature|gateway_plugins)/{_ID}|gateways)", rights=_CHANGES),
+    _storage("/v3/(ipfs/gateway_analytics_|analytics/gateways/)(top|time_series)", rights=_READS),
+    _storage(f"/v3/x402/(payment_instructions(/{_ID}(/cids(/{_ID})?)?)?|payments(/totals)?)", rights=_CHANGES),
+    _storage(f"/v3/webhooks(/{_ID}/rotate_secret)?", rights={**_READS, "POST": Right.CREDENTIAL}),
+    _storage(f"/v3/webhooks/{_ID}(/(test|deliveries(/{_ID}/redeliver)?))?", rights=_CHANGES),
     _storage("/v3(/.*)?"),
     _legacy("/pinning/pinFileToIPFS", methods=frozenset({"POST"}), body=_UPLOAD, rights=_CHANGES),
     _legacy("/pinning/pinJSONToIPFS", body=_ANY_JSON, rights=_CHANGES),
     _legacy("/data/testAuthentication", rights=_NONE),
     _legacy("/(data/(userPinnedDataTotal|pinList)|pinning/pinJobs)", rights=_READS),
-    _legacy(_paths("/pinning", "/hashMetadata", "/unpin/{}", "/pinByHash"), rights=_CHANGES),
-    _legacy(_paths("/psa", "/pins", "/pins/{}"), rights=_CHANGES),
-    _legacy(_paths("/groups", "", "/{}", "/{}/cids"), rights=_CHANGES),
+    _legacy(f"/pinning/(hashMetadata|unpin/{_ID}|pinByHash)", rights=_CHANGES),
+    _legacy(f"/psa/pins(/{_ID})?", rights=_CHANGES),
+    _legacy(f"/groups(/{_ID}(/cids)?)?", rights=_CHANGES),
     _legacy("/(pinning|data|psa)/.*|/groups(/.*)?"),
-    CONTENT,
-    _gateway("/|/ipfs|/files|/x402(/cid)?", UrlFamily.CONTENT_INDEX),
     _open("/metrics", hosts=frozenset({HostKind.LOCAL, HostKind.MANAGEMENT}), is_rate_limited=False),
     _open("/tls/permission", hosts=frozenset({HostKind.LOCAL}), is_rate_limited=False),  # Caddy asks, ours or another
     _open("/healthz|/readyz", is_rate_limited=False),

@@ -80,8 +80,8 @@ class ApiKeys:
             lambda connection: store.filter_keys(connection, tenant_id, key_filter, offset, KEY_PAGE_LIMIT)
         )
 
-    async def find(self, tenant_id: str, name: str) -> ApiKey:
-        """Return the tenant's key with this handle or id, also a revoked one. Raises ApiKeyNotFound."""
+    async def find(self, tenant_id: str | None, name: str) -> ApiKey:
+        """Return the key of a tenant, or of any, with this handle or id, also a revoked one. Raises ApiKeyNotFound."""
         return await self._db.read(lambda connection: _find_key(connection, tenant_id, name))
 
     async def revoke(self, tenant_id: str, name: str) -> None:
@@ -169,13 +169,6 @@ class ApiKeys:
         return [] if tenant is None else store.list_keys(connection, tenant.id)
 
     @staticmethod
-    def get_tenant_id(connection: Connection, key_id: str) -> str:
-        """Return the id of the tenant of a key, also of a revoked one. Raises ApiKeyNotFound."""
-        if (key := store.find_key(connection, key_id)) is None:
-            raise ApiKeyNotFound
-        return key.tenant_id
-
-    @staticmethod
     def delete(connection: Connection, key_id: str) -> bool:
         """Revoke a key and return whether it was valid; all servers reject its token within a second."""
         return store.revoke_key(connection, key_id, clock.utc_now())
@@ -206,9 +199,9 @@ class ApiKeys:
         return secret
 
 
-def _find_key(connection: Connection, tenant_id: str, name: str) -> ApiKey:
+def _find_key(connection: Connection, tenant_id: str | None, name: str) -> ApiKey:
     key = store.find_key_by_handle(connection, name) or store.find_key(connection, name)
-    if key is None or key.tenant_id != tenant_id:
+    if key is None or tenant_id not in (None, key.tenant_id):
         raise ApiKeyNotFound
     return key
 

@@ -8,19 +8,11 @@ from roost.identity.errors import PermissionDenied
 from roost.identity.sessions.errors import RoleTooLow
 from roost.identity.sessions.model import includes_role
 
-SCOPE_ACTIONS: Mapping[Right, str] = {
-    Right.READ: "read",
-    Right.WRITE: "write",
-    Right.EXECUTE: "write",
-    Right.CREDENTIAL: "write",
-    Right.MANAGE: "write",
-}
+SCOPE_ACTIONS: Mapping[Right, str] = {**dict.fromkeys(Right, "write"), Right.READ: "read"}
 """The last part of the scope that gives a right."""
 _ROLES: Mapping[Right, Role] = {
+    **dict.fromkeys(Right, Role.EDITOR),
     Right.READ: Role.VIEWER,
-    Right.WRITE: Role.EDITOR,
-    Right.EXECUTE: Role.EDITOR,
-    Right.CREDENTIAL: Role.EDITOR,
     Right.MANAGE: Role.OWNER,
 }
 """The lowest role of a browser session that has a right, where the scopes of its key give that, too."""

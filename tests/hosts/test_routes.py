@@ -12,7 +12,9 @@ from fastapi.routing import APIRoute, APIWebSocketRoute, iter_route_contexts
 from roost.hosts.address import HostAddresses
 from roost.hosts.application import create_application
 from roost.hosts.routes import CREDENTIALS, UndeclaredRightError, list_operations, route_table
+from roost.hosts.url_map import find_rule
 from roost.identity import authenticator
+from roost.storage.compat.paths import PATH_REWRITES
 from roost.web.schemas import ApiSchema
 from roost.web.service_registry import ServiceRegistry
 from roost.web.websocket import MessageSchema
@@ -113,6 +115,15 @@ def test_no_server_starts_with_a_socket_without_a_right() -> None:
     plain.add_route("/plain", stream)
     with pytest.raises(UndeclaredRightError, match=r"^GET /plain "):
         create_application(ServiceRegistry(), HostAddresses(), plain)
+
+
+def test_an_old_path_has_the_right_of_the_current_one() -> None:
+    for row in PATH_REWRITES:
+        for method in row.methods:
+            paths = [path.replace("{network}", "private") for path in (row.path, row.current)]
+            examples = [re.sub(r"{[\w:]+}", "0" * 32, path) for path in paths]
+            old, current = (find_rule(method, path).find_right(method) for path in examples)
+            assert old is current is not None, row
 
 
 def test_a_stream_tells_the_shape_of_its_messages() -> None:

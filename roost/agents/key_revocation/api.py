@@ -15,18 +15,17 @@ router = APIRouter(prefix="/v0/keys/{key}", tags=["keys"])
 
 
 @router.get("/token-reads")
-async def list_token_reads(caller: ServiceCaller, key: KeyName, keys: Service) -> schemas.KnownTokenList:
+async def list_token_reads(caller: ServiceCaller, key: KeyName, keys: Service) -> schemas.TokenReadList:
     """List the agents whose present gateway token a key, or a browser session of it, has read."""
-    return schemas.KnownTokenList(agents=schemas.known_token_records(await keys.list_tokens(caller.tenant_id, key)))
+    return schemas.token_read_list(await keys.list_reads(caller.tenant_id, key))
 
 
 @router.post("/revoke")
 async def revoke_key_and_tokens(
     caller: ServiceCaller, key: KeyName, body: schemas.RevokeKeyRequest, keys: Service
-) -> schemas.RevokedKeyRecord:
-    """Revoke a key, effective at once, and name the agents whose gateway token its holder has; or replace these, too.
+) -> schemas.TokenReadList:
+    """Revoke a key, effective at once, and list the agents whose gateway token its holder has read.
 
-    A key that is revoked already is no error.
+    These tokens go on working unless `rotateTokens` replaces them; a key that is revoked already is no error.
     """
-    known = await keys.revoke(caller.tenant_id, key, rotates=body.rotate_tokens)
-    return schemas.RevokedKeyRecord(agents=schemas.known_token_records(known), rotated=body.rotate_tokens)
+    return schemas.token_read_list(await keys.revoke(caller.tenant_id, key, rotates=body.rotate_tokens))

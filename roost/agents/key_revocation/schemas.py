@@ -1,38 +1,32 @@
-"""API shapes of revoked keys and of what their holders know."""
+"""API shapes of the gateway tokens that the holder of a key has read."""
 
 from collections.abc import Sequence
 
 from pydantic import Field, StrictBool
 
-from roost.agents.key_revocation.service import KnownToken
+from roost.agents.key_revocation.service import AgentTokenRead
 from roost.web.schemas import ApiSchema, Moment
 
 
 class RevokeKeyRequest(ApiSchema):
     rotate_tokens: StrictBool = False
-    """Whether the gateway tokens that its holder has read are replaced."""
+    """Whether the gateway tokens that its holder has read are replaced, too."""
 
 
-class KnownTokenRecord(ApiSchema):
+class TokenReadRecord(ApiSchema):
+    """`inSession` says whether a browser session of the key read the token, and not a program with the key itself."""
+
     agent_id: str
     agent_name: str = Field(examples=["Ada"])
     in_session: bool
-    """Whether a browser session read it, and not a program with the key itself."""
     read_at: Moment
-    """When it was read first."""
 
 
-class KnownTokenList(ApiSchema):
-    """Agents whose present gateway token the holder of a key has read."""
+class TokenReadList(ApiSchema):
+    """Agents whose gateway token the holder has read, with the first time."""
 
-    agents: Sequence[KnownTokenRecord]
-
-
-class RevokedKeyRecord(KnownTokenList):
-    """Agents whose gateway token the holder has read: it goes on working unless it was rotated."""
-
-    rotated: bool
+    agents: Sequence[TokenReadRecord]
 
 
-def known_token_records(tokens: Sequence[KnownToken]) -> Sequence[KnownTokenRecord]:
-    return [KnownTokenRecord(agent_name=token.agent_name, **vars(token.read)) for token in tokens]
+def token_read_list(reads: Sequence[AgentTokenRead]) -> TokenReadList:
+    return TokenReadList(agents=[TokenReadRecord(agent_name=name, **vars(read)) for name, read in reads])
