@@ -24,6 +24,7 @@ from roost.agents.git.build import PushBuild
 from roost.agents.git.maintenance import RepositoryMaintenance
 from roost.agents.git.service import AgentGitService
 from roost.agents.hosts.service import HostService
+from roost.agents.key_revocation.service import KeyRevocation
 from roost.agents.lifecycle import trusted_authorities
 from roost.agents.lifecycle.startup_inputs import StartupInputCollector
 from roost.agents.logs.service import LogService
@@ -93,6 +94,7 @@ class AgentServices:
     git: AgentGitService
     git_maintenance: RepositoryMaintenance
     self_service: AgentSelfService
+    key_revocation: KeyRevocation
     sign_in: SignInService
     skill_library: SkillService
     skill_checks: SkillChecks
@@ -128,6 +130,7 @@ def build_agent_services(
         runtime=drivers.runtime,
         relays=relays,
         gateway_tokens=core.gateway_tokens,
+        token_reads=core.token_reads,
         git=drivers.git,
         content=storage.content,
         sealer=sealer,
@@ -164,6 +167,7 @@ def build_agent_services(
         git=_build_git_service(core, drivers, repository, runtimes, lifecycle, logs),
         git_maintenance=_build_git_maintenance(drivers, lifecycle),
         **_profile_services(core, repository, lifecycle, servers, secrets),
+        key_revocation=KeyRevocation(core.api_keys, core.gateway_tokens, core.token_reads, repository),
         sign_in=SignInService(db, core.gateway_tokens, origin, core.failed_logins),
         **_skill_services(skill_library),
     )

@@ -21,9 +21,11 @@ from roost.identity.authenticator import Authenticator
 from roost.identity.gateway_tokens import GatewayTokens
 from roost.identity.known_credentials import KnownCredentials
 from roost.identity.platform_tokens import PlatformTokens
+from roost.identity.rotation_watch import RotationWatch
 from roost.identity.sessions.service import BrowserSessions
 from roost.identity.sessions.session_authenticator import SessionAuthenticator
 from roost.identity.throttle import FailedLoginThrottle
+from roost.identity.token_reads import TokenReads
 from roost.keyring import load_sealer
 from roost.net.dialer import PublicDialer
 from roost.net.guarded_transport import TransportFactory, transport_factory
@@ -50,6 +52,8 @@ class CoreServices:
     events: EventService
     api_keys: ApiKeys
     gateway_tokens: GatewayTokens
+    rotation_watch: RotationWatch
+    token_reads: TokenReads
     platform_tokens: PlatformTokens
     sessions: BrowserSessions
     session_authenticator: SessionAuthenticator
@@ -98,6 +102,8 @@ def build_core_services(settings: Settings) -> CoreServices:
         events=EventService(db),
         api_keys=api_keys,
         gateway_tokens=gateway_tokens,
+        rotation_watch=RotationWatch(db, gateway_tokens),
+        token_reads=TokenReads(db, gateway_tokens),
         platform_tokens=platform_tokens,
         sessions=sessions,
         session_authenticator=session_authenticator,

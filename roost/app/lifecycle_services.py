@@ -40,6 +40,7 @@ from roost.core.seal import Sealer
 from roost.drivers.git.contract import GitRepositories
 from roost.drivers.runtime.contract import ContainerLimits, Runtime
 from roost.identity.gateway_tokens import GatewayTokens
+from roost.identity.token_reads import TokenReads
 from roost.storage.content.service import ContentService
 from roost.work import OperationWorker
 
@@ -74,6 +75,7 @@ def build_lifecycle_services(
     runtime: Runtime,
     relays: AgentRelays,
     gateway_tokens: GatewayTokens,
+    token_reads: TokenReads,
     git: GitRepositories,
     content: ContentService,
     sealer: Sealer,
@@ -125,7 +127,7 @@ def build_lifecycle_services(
         skills.enqueue_delivery,
     )
     details = AgentDetails(
-        *(repository, runtimes, gateway_tokens, secrets, origin, scripts, snapshots, skills, instances, routes)
+        *(repository, runtimes, token_reads, secrets, origin, scripts, snapshots, skills, instances, routes)
     )
     update = UpdateWorkflow(db, operations, repository, runtimes, versions, start, snapshots)
     delete = DeleteWorkflow(db, operations, repository, gateway_tokens, runtime, relays, git, routes, domains)

@@ -83,6 +83,8 @@ class RoostServer:
                 stack.push_async_callback(driver.close)
             stack.push_async_callback(self.core.events.stop)
             self.core.events.start()
+            stack.push_async_callback(self.core.rotation_watch.stop)
+            self.core.rotation_watch.start()
             await start_domain_services(self.domains, stack)
             await start_storage_services(self.storage, stack)
             if self.core.settings.catalogue:

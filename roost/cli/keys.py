@@ -4,6 +4,7 @@ On the server's own machine they use the database, so they work without a runnin
 server elsewhere they use the API, for the tenant of the caller's key.
 """
 
+import asyncio
 import sys
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
@@ -105,23 +106,51 @@ def list_keys(tenant: Tenant = None, data: Data = None, output: Output = OutputF
 @commands.command()
 def revoke(
     key_id: Annotated[str, typer.Argument(metavar="ID", help="Id, as in `roost keys list`.")],
+    rotate_tokens: Annotated[
+        bool, typer.Option("--rotate-tokens", help="Also replace the gateway tokens that its holder has read.")
+    ] = False,
     yes: Yes = False,
     data: Data = None,
 ) -> None:
-    """Revoke a key; a running server rejects it within a second."""
-    from roost.identity.api_keys import ApiKeys
+    """Revoke a key; a running server rejects it within a second.
 
+    Gateway tokens of agents outlive the key that read them: the agents are named. Use the command again to replace the
+    tokens later.
+    """
     confirm_change(f"Revoke the key {key_id}?", yes)
-    missing = f"There is no active key {key_id!r}; `roost keys list` shows all."
+    missing = f"There is no key {key_id!r}; `roost keys list` shows all."
     if server := load_remote_session(data):
-        server.storage_session().call("DELETE", f"{_PATH}/{path_segment(key_id)}", not_found=missing)
-        print_line("Revoked.")
-        return
-    with _database(data) as (_, db):
-        done = db.run(lambda connection: ApiKeys.delete(connection, key_id))
-    if not done:
-        exit_with_error(missing, ExitCode.NOT_FOUND)
+        path = f"/v0/keys/{path_segment(key_id)}/revoke"
+        known = server.call("POST", path, {"rotateTokens": rotate_tokens}, not_found=missing)["agents"]
+        agents = {one["agentId"]: one["agentName"] for one in known}
+    else:
+        agents = _revoke_here(data, key_id, rotates=rotate_tokens, missing=missing)
     print_line("Revoked.")
+    if agents:
+        names = ", ".join(f"{name} ({agent_id})" for agent_id, name in agents.items())
+        done = "were replaced" if rotate_tokens else "still work; replace them with --rotate-tokens"
+        print_line(f"The gateway tokens that its holder has read {done}: {names}.")
+
+
+def _revoke_here(data: Path | None, key_id: str, *, rotates: bool, missing: str) -> Mapping[str, str]:
+    """Revoke a key of any tenant in the database; return the agents, by id, whose tokens its holder has read."""
+    from roost.agents.key_revocation.service import KeyRevocation
+    from roost.agents.registry.repository import AgentRepository
+    from roost.identity.api_keys import ApiKeys
+    from roost.identity.errors import ApiKeyNotFound
+    from roost.identity.gateway_tokens import GatewayTokens
+    from roost.identity.token_reads import TokenReads
+    from roost.keyring import load_sealer
+
+    with _database(data) as (settings, db):
+        sealer = load_sealer(settings, db)
+        keys, tokens = ApiKeys(db, sealer), GatewayTokens(db, sealer)
+        revocation = KeyRevocation(keys, tokens, TokenReads(db, tokens), AgentRepository(db, sealer, {}, host_id=""))
+        try:
+            reads = asyncio.run(revocation.revoke(None, key_id, rotates=rotates))
+        except ApiKeyNotFound:
+            exit_with_error(missing, ExitCode.NOT_FOUND)
+    return {read.agent_id: name for name, read in reads}
 
 
 def _refuse_local_options(server: ServerSession, options: Mapping[str, object]) -> None:

@@ -103,7 +103,7 @@ def list_endpoints(
         bool, typer.Option("--markdown", help="Print the API reference page, with all fields.")
     ] = False,
 ) -> None:
-    """List the endpoints: method, path, credentials, addresses, handler."""
+    """List the endpoints: method, path, credentials, addresses, right, handler."""
     from roost.hosts import reference
     from roost.hosts.application import create_bare_application
     from roost.hosts.routes import route_table
@@ -113,7 +113,7 @@ def list_endpoints(
         write_output(reference.render_reference(app), sys.stdout)
         return
     rows = route_table(app)
-    print_rows(rows, ("method", "path", "credentials", "addresses", "handler"), output)
+    print_rows(rows, ("method", "path", "credentials", "addresses", "right", "handler"), output)
 
 
 @api_commands.command("openapi")

@@ -13,6 +13,7 @@ from roost.agents.git import api as git
 from roost.agents.hub import api as hub
 from roost.agents.hub.clawhub import api as clawhub
 from roost.agents.hub.clawhub.openclaw import api as openclaw_registry
+from roost.agents.key_revocation import api as key_revocation
 from roost.agents.lifecycle import api as lifecycle
 from roost.agents.logs import api as logs
 from roost.agents.model_servers import api as model_servers
@@ -32,7 +33,7 @@ from roost.agents.terminals import api as terminals
 from roost.agents.usage import api as usage
 from roost.agents.versions import api as versions
 from roost.events import api as events
-from roost.hosts import discovery, health, openapi
+from roost.hosts import discovery, health, openapi, routes
 from roost.hosts.address import HostAddresses
 from roost.hosts.head_requests import HeadMiddleware
 from roost.hosts.path_rewrite import PathRewriteMiddleware
@@ -87,6 +88,7 @@ _ROUTERS = (
     model_servers.router,
     platform.router,
     sign_in.router,
+    key_revocation.router,
     sessions.router,
     tus.creation_router,  # before form uploads, which have the same path
     tus.router,
@@ -113,7 +115,10 @@ _ROUTERS = (
 
 
 def create_application(services: ServiceRegistry, addresses: HostAddresses, *extra: APIRouter) -> FastAPI:
-    """Return the application with all routes of the API, and `extra` ones that no caller of it needs."""
+    """Return the application with all routes of the API, and `extra` ones that no caller of it needs.
+
+    Raises UndeclaredRightError for an operation that the URL map does not have.
+    """
     app = FastAPI(
         openapi_url="/openapi",
         docs_url=None,
@@ -127,6 +132,7 @@ def create_application(services: ServiceRegistry, addresses: HostAddresses, *ext
     app.add_middleware(HeadMiddleware, routes=app.routes)  # around the rewriting, which knows no HEAD
     for router in (*_ROUTERS, *extra):
         app.include_router(router)
+    routes.check_rights(app)
     openapi.install_openapi(app, addresses)
     return app
 

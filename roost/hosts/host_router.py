@@ -1,9 +1,9 @@
 """Route each request by its Host header and path to a row of the URL map, before any other processing.
 
-`scope["state"]` gets `url_rule`, `host_kind`, `agent_host`, `gateway_host`, `cid_host`, `is_registered` (by a tenant),
-`origin`, `session_cookie` and `limited_client`; authentication, limits and handlers learn the address of a request from
-there only. On an agent's address the short paths of `/v0` refer to that agent. An ambiguous path is 404. The local
-address is for programs of this machine; for all other clients it is the management address.
+`scope["state"]` gets `url_rule`, `host_kind`, `agent_host`, `gateway_host`, `cid_host`, `is_registered` (by a
+tenant), `origin`, `session_cookie`, `limited_client` and `right`; authentication, limits and handlers learn the
+address of a request from there only. On an agent's address the short paths of `/v0` refer to that agent. An ambiguous
+path is 404. The local address is for programs of this machine; for all other clients it is the management address.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from roost.hosts.address import HostAddress, HostAddresses
 from roost.hosts.client_address import client_address, is_local_program, limited_client
 from roost.net.addresses import Network
 from roost.web import errors
-from roost.web.url_rule import HostKind, UrlFamily, UrlRule
+from roost.web.url_rule import WEBSOCKET, HostKind, UrlFamily, UrlRule
 
 _GATEWAY_FAMILIES = frozenset({UrlFamily.CONTENT, UrlFamily.CONTENT_INDEX})
 _FORWARDED = "A request from outside, with X-Forwarded-Host, does not open the agent's own API"
@@ -52,7 +52,8 @@ class HostRouter:
         if address is not None and address.is_shared:
             address = self._enter_gateway(scope, address)
         path = scope["path"]
-        rule = url_map.find_rule(scope.get("method", "GET"), path)
+        method = scope.get("method", WEBSOCKET)
+        rule = url_map.find_rule(method, path)
         scope["state"] = {**state, "url_rule": rule}
         if address is None:
             return False
@@ -81,7 +82,9 @@ class HostRouter:
             scope["state"]["limited_client"] = f"relay {address.agent_id}"
         else:
             self._clean_headers(scope)
-        _resolve_alias(scope, rule, address)
+        if _resolve_alias(scope, rule, address):
+            rule = url_map.find_rule(method, scope["path"])
+        scope["state"]["right"] = rule.find_right(method)
         return True
 
     def _address(self, scope: Scope, relay_agent: str | None) -> HostAddress | None:
@@ -157,12 +160,14 @@ def _header_names(scope: Scope) -> frozenset[str]:
     return frozenset(name.decode("latin-1") for name, _ in scope["headers"])
 
 
-def _resolve_alias(scope: Scope, rule: UrlRule, address: HostAddress) -> None:
-    """Replace a short path: `/v0/logs` on an agent's address is `/v0/agents/{agentId}/logs`."""
-    if (alias := rule.aliases.get(address.host_kind)) is not None:
-        short, full = alias[0], alias[1].format(agent=address.agent_id)
-        scope["path"] = full + scope["path"].removeprefix(short)
-        scope["raw_path"] = full.encode() + scope["raw_path"].removeprefix(short.encode())
+def _resolve_alias(scope: Scope, rule: UrlRule, address: HostAddress) -> bool:
+    """Replace a short path: `/v0/logs` on an agent's address is `/v0/agents/{agentId}/logs`. Return whether it was."""
+    if (alias := rule.aliases.get(address.host_kind)) is None:
+        return False
+    short, full = alias[0], alias[1].format(agent=address.agent_id)
+    scope["path"] = full + scope["path"].removeprefix(short)
+    scope["raw_path"] = full.encode() + scope["raw_path"].removeprefix(short.encode())
+    return True
 
 
 def _plain_cookies(header: tuple[bytes, bytes]) -> tuple[bytes, bytes]:

@@ -163,6 +163,7 @@ def _complete(described: dict[str, Any], operation: ApiOperation) -> None:
     statuses = {"400", "431", "500"}
     if find_rule(operation.method, operation.path).is_rate_limited:
         statuses.add("429")
+    described["x-roost-right"] = operation.right
     if operation.credentials:
         described["security"] = [choice for kind in operation.credentials for choice in _SECURITY[kind]]
         statuses |= {"401", "403", "503"}

@@ -7,7 +7,8 @@ from fastapi import FastAPI
 
 from roost.hosts import routes
 from roost.hosts.openapi import ERROR_MODELS
-from roost.hosts.routes import WEBSOCKET, ApiOperation
+from roost.hosts.routes import ApiOperation
+from roost.web.url_rule import WEBSOCKET
 
 Json = Mapping[str, Any]
 
@@ -132,7 +133,8 @@ class _ReferencePage:
 def _section(operation: ApiOperation, described: Json, lines: Sequence[str]) -> str:
     about = _line(described.get("description") or described.get("summary") or "")
     credentials = ", ".join(operation.credentials) or "none"
-    head = [f"## {operation.method} `{operation.path}`\n", f"{about}\n", f"Credentials: {credentials}.\n"]
+    head = [f"## {operation.method} `{operation.path}`\n", f"{about}\n"]
+    head.append(f"Credentials: {credentials}. Right: {operation.right}.\n")
     return "\n".join([*head, *lines])
 
 

@@ -1,5 +1,6 @@
 """The table of routes: who may call what, at which address, and where it stands in the code."""
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -10,11 +11,14 @@ from fastapi.routing import APIRoute, APIWebSocketRoute, iter_route_contexts
 from pydantic import BaseModel
 from starlette.routing import compile_path
 
+from roost.core.right import Right
 from roost.hosts.url_map import find_rule
 from roost.identity import authenticator
+from roost.identity.caller import CallerKind
+from roost.identity.rights import SCOPE_ACTIONS, TOKEN_RIGHTS
 from roost.identity.sessions import api as sessions
 from roost.storage.compat.paths import PATH_REWRITES
-from roost.web.url_rule import HostKind, UrlFamily
+from roost.web.url_rule import WEBSOCKET, HostKind, UrlFamily
 from roost.web.websocket import MessageSchema
 
 JWT, GATEWAY, PLATFORM, RELAY = "jwt", "gateway", "platform", "relay"
@@ -53,14 +57,25 @@ _ADDRESSES = {
     RELAY: ("relay",),
     **dict.fromkeys(authenticator.STORAGE_CALLERS, ("storage",)),
 }
-WEBSOCKET = "WEBSOCKET"
+
+
+_RIGHTS_BY_TOKEN = {
+    **dict.fromkeys((GATEWAY, BASIC, BEARER), TOKEN_RIGHTS[CallerKind.GATEWAY]),
+    PLATFORM: TOKEN_RIGHTS[CallerKind.PLATFORM],
+    RELAY: TOKEN_RIGHTS[CallerKind.RELAY],
+}
+
+
+class UndeclaredRightError(Exception):
+    """An operation lacks a right in the URL map, or has one that no caller of it can have."""
 
 
 @dataclass(frozen=True)
 class ApiOperation:
     """One method of one path; a WebSocket counts as a method.
 
-    `credentials` is empty for public operations; `sends` is the schema of a WebSocket's messages.
+    `credentials` is empty for public operations; `sends` is the schema of a WebSocket's messages. `right` is what a
+    credential needs.
     """
 
     method: str
@@ -68,6 +83,7 @@ class ApiOperation:
     credentials: Sequence[str]
     handler: Callable[..., Any]
     in_schema: bool
+    right: Right | None
     sends: type[BaseModel] | None = None
 
 
@@ -78,13 +94,15 @@ def list_operations(app: FastAPI) -> Iterator[ApiOperation]:
         path = context.path_format or ""
         if isinstance(route, APIRoute):
             for method in sorted(route.methods or ()):
-                yield ApiOperation(method, path, _credentials(route), route.endpoint, route.include_in_schema)
+                right = _find_right(method, path)
+                yield ApiOperation(method, path, _credentials(route), route.endpoint, route.include_in_schema, right)
         elif isinstance(route, APIWebSocketRoute):
-            yield ApiOperation(WEBSOCKET, path, _credentials(route), route.endpoint, False, _sent(route.endpoint))
+            right, sent = _find_right(WEBSOCKET, path), _sent(route.endpoint)
+            yield ApiOperation(WEBSOCKET, path, _credentials(route), route.endpoint, False, right, sent)
 
 
 def route_table(app: FastAPI) -> Sequence[Mapping[str, Any]]:
-    """Return method, path, credentials, addresses and handler of each operation, at its old paths too."""
+    """Return method, path, credentials, addresses, right and handler of each operation, at its old paths too."""
     rows = {
         (operation.method, operation.path): {
             "method": operation.method,
@@ -92,6 +110,7 @@ def route_table(app: FastAPI) -> Sequence[Mapping[str, Any]]:
             "credentials": list(operation.credentials),
             "addresses": list(dict.fromkeys(chain.from_iterable(map(_ADDRESSES.__getitem__, operation.credentials))))
             or [_address_without_credential(operation)],
+            "right": operation.right,
             "handler": f"{operation.handler.__module__}.{operation.handler.__name__}",
         }
         for operation in list_operations(app)
@@ -103,6 +122,50 @@ def route_table(app: FastAPI) -> Sequence[Mapping[str, Any]]:
         if (method, row.current) in rows
     ]
     return [*rows.values(), *old]
+
+
+def check_rights(app: FastAPI) -> None:
+    """Check that the URL map names the path of each operation, with a right that its callers can have.
+
+    Raises UndeclaredRightError.
+    """
+    for context in iter_route_contexts(app.routes):
+        route, path = context.original_route, context.path_format or ""
+        credentials = _credentials(route) if isinstance(route, APIRoute | APIWebSocketRoute) else ()
+        for method in sorted(getattr(route, "methods", None) or (WEBSOCKET,)):
+            right = _find_right(method, path)
+            if right is None or not _is_named(method, path):
+                raise UndeclaredRightError(f"{method} {path} has no right in the URL map")
+            if not _fits(right, credentials):
+                raise UndeclaredRightError(
+                    f"{method} {path}: the right {right} contradicts {', '.join(credentials) or 'none'}"
+                )
+
+
+def _find_right(method: str, template: str) -> Right | None:
+    return find_rule(method, _example_path(template)).find_right(method)
+
+
+def _example_path(template: str) -> str:
+    """Return a path of a route; its ids are hexadecimal digits, as some rows of the URL map demand."""
+    return re.sub(r"{\w+}", "0" * 32, template.replace("{network}", "public"))
+
+
+def _is_named(method: str, template: str) -> bool:
+    """Return whether the row of a route has each word of its path, and does not just match anything there."""
+    path, words = _example_path(template), filter(None, re.split(r"{\w+}|/", template))
+    rule = find_rule(method, path)
+    return not any(rule.matches(method, path.replace(f"/{word}", "/~", 1)) for word in words)
+
+
+def _fits(right: Right, credentials: Sequence[str]) -> bool:
+    """Return whether the callers of a handler can have the right, and need one."""
+    if {*credentials} <= {SESSION, authenticator.ANY_SCOPE}:
+        return right is Right.NONE
+    if not all(right in _RIGHTS_BY_TOKEN.get(kind, Right) for kind in credentials):
+        return False
+    actions = {kind.rpartition(":")[2] for kind in credentials if kind.startswith("org:")}
+    return right is not Right.NONE and actions <= {SCOPE_ACTIONS[right]}
 
 
 def _address_without_credential(operation: ApiOperation) -> str:

@@ -1,12 +1,15 @@
 """The URL map: one row for each family of paths. No other module compares a path with a prefix of an API.
 
-The first matching row counts; `web/url_rule.py` explains its fields.
+The first matching row counts; `web/url_rule.py` explains its fields. Rows that declare rights name each path, so that a
+new operation has none until its row is written; short paths of an agent's address have the rights of their full ones.
 """
 
+from collections.abc import Mapping
 from functools import partial
 
 from roost.agents.files.errors import WorkspaceFileTooLarge
-from roost.web.url_rule import BodyLimit, ErrorForm, HostKind, UrlFamily, UrlRule
+from roost.core.right import Right
+from roost.web.url_rule import WEBSOCKET, BodyLimit, ErrorForm, HostKind, UrlFamily, UrlRule
 
 PUBLIC_CONTENT, PRIVATE_CONTENT, PAID_CONTENT = "/ipfs/", "/files/", "/x402/cid/"
 """Path prefixes of content on storage gateways."""
@@ -24,16 +27,27 @@ _ANY_JSON = BodyLimit(size=10 * _MIB, values=None)
 
 _SIGNED_UPLOAD = "/v3/files/[0-9a-fA-F-]{32,36}"
 _UPLOAD_IN_PARTS = f"{_SIGNED_UPLOAD}/[0-9a-fA-F]+"
+_ID = "[^/]+"
+_AGENT = f"/v0/agents/{_ID}"
 _OWN_AGENT = ("/v0", "/v0/agents/{agent}")
 _OLD_HUB = dict.fromkeys(HostKind, ("/v0/clawhub", "/v0/hub"))
 """The name that the reference service gives the hub."""
 _ON_AGENT = {HostKind.AGENT: _OWN_AGENT}
 _ON_AGENT_AND_RELAY = {HostKind.AGENT: _OWN_AGENT, HostKind.RELAY: _OWN_AGENT}
 
+_Rights = Mapping[str, Right]
+_READS: _Rights = {"GET": Right.READ, WEBSOCKET: Right.READ}
+_CHANGES: _Rights = {**_READS, **dict.fromkeys(("POST", "PUT", "PATCH", "DELETE"), Right.WRITE)}
+_NONE, _ONLY_READS, _RUNS, _CREDENTIALS, _MANAGES = (
+    dict.fromkeys((*_CHANGES, "OPTIONS"), right)
+    for right in (Right.NONE, Right.READ, Right.EXECUTE, Right.CREDENTIAL, Right.MANAGE)
+)
+
 _ALL = frozenset(HostKind) - {HostKind.STORAGE_GATEWAY, HostKind.DOMAIN}
 _MANAGED = frozenset({HostKind.LOCAL, HostKind.MANAGEMENT})
 _agents = partial(UrlRule, family=UrlFamily.AGENTS, hosts=_ALL, authenticates_early=True)
 _registry = partial(_agents, hosts=frozenset({HostKind.LOCAL, HostKind.MANAGEMENT, HostKind.RELAY}))
+_published = partial(_registry, authenticates_early=False)
 _models = partial(_agents, family=UrlFamily.MODELS, errors=ErrorForm.OPENAI, body=_MODEL_BODY)
 _git = partial(
     UrlRule,
@@ -46,63 +60,116 @@ _storage = partial(UrlRule, family=UrlFamily.STORAGE, errors=ErrorForm.STORAGE, 
 _signed = partial(_storage, allows_cors=True, body=_UPLOAD, authenticates_early=False)  # the URL is the credential
 _vectors = partial(_storage, hosts=UrlRule().hosts | {HostKind.RELAY})  # of groups that were granted to the agent
 _legacy = partial(_storage, errors=ErrorForm.LEGACY)
+_open = partial(UrlRule, rights=_NONE)
 _gateway = partial(UrlRule, hosts=frozenset({HostKind.STORAGE_GATEWAY}))
 
 DASHBOARD = UrlRule("/.*", UrlFamily.DASHBOARD, hosts=_MANAGED, needs_dashboard=True)
 CONTENT = _gateway("/(ipfs|files|x402/cid)/.*", UrlFamily.CONTENT)
 URL_MAP = (
-    UrlRule("/v0|/v0/issues(/.*)?", hosts=frozenset()),  # the contract closes issues to all callers
-    _models("/v1(/.*)?", hosts=frozenset({HostKind.RELAY}), aliases={HostKind.RELAY: ("/v1", "/v0/llm/v1")}),
-    _models("/v0/llm(/.*)?"),
-    _agents("/v0/agents/[^/]+/files/upload", body=_WORKSPACE_FILE),
-    _agents("/v0/files/upload", body=_WORKSPACE_FILE, aliases=_ON_AGENT),
-    _agents("/v0/agents/[^/]+/files/content", methods=frozenset({"PUT"}), body=_UPLOAD),
-    _agents("/v0/files/content", methods=frozenset({"PUT"}), body=_UPLOAD, aliases=_ON_AGENT),
-    _agents("/v0/agents/import", methods=frozenset({"POST"}), body=_UPLOAD),
-    _git("/v0/agents/[^/]+/git/.*"),
-    _git("/v0/git/.*", aliases=_ON_AGENT),
-    _agents("/v0/agents/[^/]+", methods=frozenset({"DELETE"}), session_role="owner"),
-    # What reveals the agent's token, runs commands, or copies all of the agent, also by GET or a WebSocket.
-    _agents("/v0/agents/[^/]+/(gateway-token|sign-in-link|export|console/.*)", session_role="editor"),
-    _agents("/v0/agents/[^/]+/model-server", methods=frozenset({"PUT"}), session_role="owner"),
-    _agents("/v0/agents(/.*)?"),
-    UrlRule(
-        "/v0/session", UrlFamily.AGENTS, hosts=_MANAGED, body=_SIGN_IN, needs_dashboard=True
-    ),  # the body or the cookie counts
-    _agents("/v0/session/(all|links)", hosts=_MANAGED, session_role="owner"),
-    _agents("/v0/system(/.*)?", hosts=_MANAGED, session_role="owner"),
-    _agents("/v0/(public-)?templates(/.*)?"),  # no agent has any of its own
-    _agents("/v0/platform/.*|/v0/status", aliases=_ON_AGENT_AND_RELAY),
-    _agents("/v0/skills", methods=frozenset({"POST"}), body=_SKILL, aliases=_ON_AGENT),
-    _agents("/v0/skills/[^/]+/versions", body=_SKILL),  # no agent has versions of its own
-    _agents("/v0/hub(/.*)?"),
-    _agents("/v0/clawhub(/.*)?", aliases=_OLD_HUB),
-    _agents("/v0/sign-in", hosts=frozenset({HostKind.AGENT})),  # sets the cookie of the agent's address
-    _agents("/v0/.*", aliases=_ON_AGENT),
-    _registry("/api/v1/uploads/[^/]+", body=_SKILL_FILE),
-    _registry("/api/v1/skills", methods=frozenset({"POST"}), body=_SKILL),
-    _registry("/api/v1/whoami"),
-    _registry("/api/v1/skills/-/security-verdicts", authenticates_early=False, body=_VERDICT_TARGETS),
-    _registry("/api/(v1|cli)/.*", methods=frozenset({"POST", "DELETE"})),
-    _registry("/api/(v1|cli)/.*|/.well-known/clawhub.json", authenticates_early=False),  # all of it is published
-    _signed(_SIGNED_UPLOAD, methods=frozenset({"POST"})),
-    _signed(_UPLOAD_IN_PARTS),
-    _storage("/v3/files", allows_cors=True, methods=frozenset({"POST"}), body=_UPLOAD),
-    _storage(f"/v3/files|{_SIGNED_UPLOAD}", allows_cors=True),
-    _vectors("/v3/vectorize/groups(/[^/]+/files)?", methods=frozenset({"GET"})),
-    _vectors("/v3/vectorize/groups/[^/]+/query", methods=frozenset({"POST"})),
-    _vectors("/v3/vectorize/files/[^/]+", methods=frozenset({"GET", "POST"})),
-    _storage("/v3/pinata/keys(/.*)?", methods=frozenset({"POST", "PUT", "DELETE"}), session_role="owner"),
-    _storage("/v3(/.*)?"),
-    _legacy("/pinning/pinFileToIPFS", methods=frozenset({"POST"}), body=_UPLOAD),
-    _legacy("/pinning/pinJSONToIPFS", body=_ANY_JSON),
-    _legacy("/(pinning|data|psa)/.*|/groups(/.*)?"),
     CONTENT,
     _gateway("/|/ipfs|/files|/x402(/cid)?", UrlFamily.CONTENT_INDEX),
-    UrlRule("/metrics", hosts=frozenset({HostKind.LOCAL, HostKind.MANAGEMENT}), is_rate_limited=False),
-    UrlRule("/tls/permission", hosts=frozenset({HostKind.LOCAL}), is_rate_limited=False),  # Caddy asks, ours or another
-    UrlRule("/healthz|/readyz", is_rate_limited=False),
-    UrlRule("/openapi|/.well-known/roost"),
+    UrlRule("/v0|/v0/issues(/.*)?", hosts=frozenset()),  # the contract closes issues to all callers
+    _models("/v1(/.*)?", hosts=frozenset({HostKind.RELAY}), aliases={HostKind.RELAY: ("/v1", "/v0/llm/v1")}),
+    _models("/v0/llm/v1/models(/.+)?", rights=_READS),
+    _models("/v0/llm/v1/(chat/completions|responses|embeddings)", rights=_RUNS),
+    _models("/v0/llm(/.*)?"),
+    _agents(f"{_AGENT}/files/upload", body=_WORKSPACE_FILE, rights=_CHANGES),
+    _agents("/v0/files/upload", body=_WORKSPACE_FILE, aliases=_ON_AGENT),
+    _agents(f"{_AGENT}/files/content", methods=frozenset({"PUT"}), body=_UPLOAD, rights=_CHANGES),
+    _agents("/v0/files/content", methods=frozenset({"PUT"}), body=_UPLOAD, aliases=_ON_AGENT),
+    _agents("/v0/agents/import", methods=frozenset({"POST"}), body=_UPLOAD, rights=_CHANGES),
+    _git(f"{_AGENT}/git/(info/refs|git-upload-pack)", rights=_ONLY_READS),
+    _git(f"{_AGENT}/git/git-receive-pack", rights=_CHANGES),
+    _git(f"{_AGENT}/git/.*"),
+    _git("/v0/git/.*", aliases=_ON_AGENT),
+    _agents("/v0/agents", rights=_CHANGES),
+    _agents("/v0/agents/(engines|memory)", methods=frozenset({"GET"}), rights=_READS),
+    _agents(_AGENT, rights={**_READS, "DELETE": Right.MANAGE}),
+    _agents(f"{_AGENT}/model-server", rights=_MANAGES),
+    _agents(f"{_AGENT}/(gateway-token(/rotate)?|sign-in-link|platform/token|export)", rights=_CREDENTIALS),
+    _agents(f"{_AGENT}/devices/(approve-all|{_ID}/approve)", rights=_CREDENTIALS),
+    _agents(f"{_AGENT}/(console/(exec|stream)|scripts/retry|tasks/{_ID}/run)", rights=_RUNS),
+    _agents(f"{_AGENT}/chat(/(messages|stop))?", rights={**_READS, "POST": Right.EXECUTE}),
+    _agents(f"{_AGENT}/(chat/(conversations|answer)|platform/whoami|available-agent-versions)", rights=_READS),
+    _agents(f"{_AGENT}/(logs|events|status|usage|models|scripts|devices)", rights=_READS),
+    _agents(f"{_AGENT}/(restart|update|port-forwarding|platform/metadata|config(/validate)?)", rights=_CHANGES),
+    _agents(f"{_AGENT}/files(/(list|content|watch|move|folder))?", rights=_CHANGES),
+    _agents(f"{_AGENT}/(channels/watch|domains/challenge|skills/updates|snapshots/(sync|reset|diff))", rights=_CHANGES),
+    _agents(f"{_AGENT}/(secrets|tasks|channels|domains|skills)(/{_ID})?", rights=_CHANGES),
+    _agents(f"{_AGENT}/(tasks/{_ID}/(toggle|runs)|domains/{_ID}/verify|skills/{_ID}/update)", rights=_CHANGES),
+    _agents(f"{_AGENT}/(snapshots(/{_ID}/label)?|channels/{_ID}/pairing/{_ID}/approve)", rights=_CHANGES),
+    _agents("/v0/agents(/.*)?"),
+    UrlRule(  # the body or the cookie counts
+        "/v0/session", UrlFamily.AGENTS, hosts=_MANAGED, body=_SIGN_IN, needs_dashboard=True, rights=_NONE
+    ),
+    _agents("/v0/session/(all|links)", hosts=_MANAGED, rights=_MANAGES),
+    _agents("/v0/system(/(checks|engines))?", hosts=_MANAGED, rights=_MANAGES),
+    _agents(f"/v0/keys/{_ID}/token-reads", hosts=_MANAGED, scope="org", rights=_READS),
+    _agents(f"/v0/keys/{_ID}/revoke", hosts=_MANAGED, scope="org", rights=_MANAGES),
+    _agents("/v0/public-templates", rights=_NONE),
+    _agents(f"/v0/templates(/(validate|branches|refs|id/{_ID}))?", rights=_CHANGES),
+    _agents(f"/v0/templates/{_ID}", rights=_CHANGES),
+    _agents("/v0/(public-)?templates(/.*)?"),  # no agent has any of its own
+    _agents("/v0/platform/.*|/v0/status", aliases=_ON_AGENT_AND_RELAY),
+    _agents("/v0/skills", methods=frozenset({"POST"}), body=_SKILL, aliases=_ON_AGENT, rights=_CHANGES),
+    _agents(f"/v0/skills/{_ID}/versions", body=_SKILL, rights=_CHANGES),  # no agent has versions of its own
+    _agents(f"/v0/hub(/{_ID}(/install)?)?", rights=_CHANGES),
+    _agents(f"/v0/hub/{_ID}/{_ID}", rights=_READS),
+    _agents("/v0/hub(/.*)?"),
+    _agents("/v0/clawhub(/.*)?", aliases=_OLD_HUB),
+    _agents("/v0/sign-in", hosts=frozenset({HostKind.AGENT}), rights=_NONE),  # sets the address's cookie
+    _agents(f"/v0/(secrets(/{_ID})?|skills(/{_ID}(/publish)?)?)", aliases=_ON_AGENT, rights=_CHANGES),
+    _agents("/v0/(events|usage|model-servers|available-agent-versions)", aliases=_ON_AGENT, rights=_READS),
+    _agents("/v0/.*", aliases=_ON_AGENT),
+    _registry("/api/v1/uploads/[^/]+", body=_SKILL_FILE, rights=_CHANGES),
+    _registry("/api/v1/skills", methods=frozenset({"POST"}), body=_SKILL, rights=_CHANGES),
+    _registry("/api/v1/whoami", rights=_READS),
+    _registry("/api/v1/skills/-/security-verdicts", authenticates_early=False, body=_VERDICT_TARGETS, rights=_NONE),
+    _registry(f"/api/v1/skills/{_ID}", methods=frozenset({"DELETE"}), rights=_CHANGES),
+    _registry("/api/(v1/skills/-/upload-url|cli/telemetry/install)", methods=frozenset({"POST"}), rights=_CHANGES),
+    _registry("/api/(v1|cli)/.*", methods=frozenset({"POST", "DELETE"})),
+    _published(f"/api/v1/(trending|search|skills(/{_ID})?|download|resolve)", rights=_NONE),
+    _published(f"/api/v1/skills/{_ID}/(install|verify|versions(/{_ID})?|file|scan|moderation)", rights=_NONE),
+    _published("/.well-known/clawhub.json", rights=_NONE),
+    _published("/api/(v1|cli)/.*"),
+    _signed(_SIGNED_UPLOAD, methods=frozenset({"POST"}), rights=_NONE),
+    _signed(_UPLOAD_IN_PARTS, rights=_NONE),
+    _storage("/v3/files", allows_cors=True, methods=frozenset({"POST"}), body=_UPLOAD, rights=_CHANGES),
+    _storage(f"/v3/files|{_SIGNED_UPLOAD}", allows_cors=True, rights={**_CHANGES, "OPTIONS": Right.NONE}),
+    _vectors(f"/v3/vectorize/groups(/{_ID}/files)?", methods=frozenset({"GET"}), rights=_READS),
+    _vectors(f"/v3/vectorize/groups/{_ID}/query", methods=frozenset({"POST"}), rights=_ONLY_READS),
+    _vectors(f"/v3/vectorize/files/{_ID}", methods=frozenset({"GET", "POST"}), rights=_CHANGES),
+    _storage(f"/v3/vectorize/(files/{_ID}|groups/{_ID}/agents(/{_ID})?)", rights=_CHANGES),
+    _storage(f"/v3/pinata/keys(/{_ID})?", rights={**_MANAGES, **_READS}),
+    _storage("/v3/files/(sign|private/download_link)", methods=frozenset({"POST"}), rights=_CREDENTIALS),
+    _storage("/v3/data/testAuthentication", rights=_NONE),
+    _storage("/v3/(files/(limits|totals)|data/userPinnedDataTotal)", methods=frozenset({"GET"}), rights=_READS),
+    _storage(f"/v3/files/(public/pin_by_cid(/{_ID})?|groups(/{_ID}(/ids/{_ID})?)?|swap/{_ID})", rights=_CHANGES),
+    _storage(f"/v3/files/{_ID}(/{_ID}|/(signature|swap)/{_ID})?", rights=_CHANGES),
+    _storage(f"/v3/groups/{_ID}(/{_ID}(/ids/{_ID})?)?", rights=_CHANGES),
+    _storage(f"/v3/gateways/{_ID}/access_tokens", rights={**_READS, "POST": Right.CREDENTIAL}),
+    _storage(f"/v3/gateways/(exists/{_ID}|plugins(/marketplace(/{_ID})?)?)", methods=frozenset({"GET"}), rights=_READS),
+    _storage(f"/v3/gateways/plugins/{_ID}(/plugin/{_ID})?", rights=_CHANGES),
+    _storage(f"/v3/gateways(/{_ID}(/(ips|hosts|custom_domain(/{_ID}(/verify)?)?))?)?", rights=_CHANGES),
+    _storage(f"/v3/gateways/{_ID}/{_ID}(/.+)?", rights=_CHANGES),
+    _storage(f"/v3/ipfs/((swap|signature|gateway_plugins)/{_ID}|gateways)", rights=_CHANGES),
+    _storage("/v3/(ipfs/gateway_analytics_|analytics/gateways/)(top|time_series)", rights=_READS),
+    _storage(f"/v3/x402/(payment_instructions(/{_ID}(/cids(/{_ID})?)?)?|payments(/totals)?)", rights=_CHANGES),
+    _storage(f"/v3/webhooks(/{_ID}/rotate_secret)?", rights={**_READS, "POST": Right.CREDENTIAL}),
+    _storage(f"/v3/webhooks/{_ID}(/(test|deliveries(/{_ID}/redeliver)?))?", rights=_CHANGES),
+    _storage("/v3(/.*)?"),
+    _legacy("/pinning/pinFileToIPFS", methods=frozenset({"POST"}), body=_UPLOAD, rights=_CHANGES),
+    _legacy("/pinning/pinJSONToIPFS", body=_ANY_JSON, rights=_CHANGES),
+    _legacy("/data/testAuthentication", rights=_NONE),
+    _legacy("/(data/(userPinnedDataTotal|pinList)|pinning/pinJobs)", rights=_READS),
+    _legacy(f"/pinning/(hashMetadata|unpin/{_ID}|pinByHash)", rights=_CHANGES),
+    _legacy(f"/psa/pins(/{_ID})?", rights=_CHANGES),
+    _legacy(f"/groups(/{_ID}(/cids)?)?", rights=_CHANGES),
+    _legacy("/(pinning|data|psa)/.*|/groups(/.*)?"),
+    _open("/metrics", hosts=frozenset({HostKind.LOCAL, HostKind.MANAGEMENT}), is_rate_limited=False),
+    _open("/tls/permission", hosts=frozenset({HostKind.LOCAL}), is_rate_limited=False),  # Caddy asks, ours or another
+    _open("/healthz|/readyz", is_rate_limited=False),
+    _open("/openapi|/.well-known/roost"),
     UrlRule("/docs(/.*)?", UrlFamily.DOCS, hosts=_MANAGED, needs_dashboard=True),
     DASHBOARD,  # every path outside the APIs
     UrlRule(),

@@ -80,12 +80,16 @@ class ApiKeys:
             lambda connection: store.filter_keys(connection, tenant_id, key_filter, offset, KEY_PAGE_LIMIT)
         )
 
+    async def find(self, tenant_id: str | None, name: str) -> ApiKey:
+        """Return the key of a tenant, or of any, with this handle or id, also a revoked one. Raises ApiKeyNotFound."""
+        return await self._db.read(lambda connection: _find_key(connection, tenant_id, name))
+
     async def revoke(self, tenant_id: str, name: str) -> None:
-        """Revoke the tenant's key with this handle or id. Raises ApiKeyNotFound."""
+        """Revoke the tenant's key with this handle or id. Raises ApiKeyNotFound, also for one that is revoked."""
 
         def revoke_key(connection: Connection) -> str:
-            key = store.find_key_by_handle(connection, name) or store.find_key(connection, name)
-            if key is None or key.tenant_id != tenant_id or not self.delete(connection, key.id):
+            key = _find_key(connection, tenant_id, name)
+            if not self.delete(connection, key.id):
                 raise ApiKeyNotFound
             return key.id
 
@@ -193,6 +197,13 @@ class ApiKeys:
         if (secret := self._signing.secret(connection, kid)) is None:
             raise Unauthorised
         return secret
+
+
+def _find_key(connection: Connection, tenant_id: str | None, name: str) -> ApiKey:
+    key = store.find_key_by_handle(connection, name) or store.find_key(connection, name)
+    if key is None or tenant_id not in (None, key.tenant_id):
+        raise ApiKeyNotFound
+    return key
 
 
 def key_pair(handle: str, secret: str) -> str:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from starlette.requests import HTTPConnection
 
+from roost.core.right import Right
 from roost.web.url_rule import HostKind, rule_of
 
 
@@ -16,7 +17,8 @@ class AuthRequest:
     limited_client: the client as limits count it; None if they do not apply to it.
     counts_use: whether the request is one of the limited uses of its key.
     session_cookie: the name of the cookie of browser sessions; None where they do not count.
-    session_role: the role that a session needs.
+    right: what the operation needs; None if there is no such operation. `scope` is the first part of the scopes that
+        give it.
     """
 
     host_kind: HostKind
@@ -31,7 +33,8 @@ class AuthRequest:
     limited_client: str | None = None
     counts_use: bool = True
     session_cookie: str | None = None
-    session_role: str = ""
+    right: Right | None = None
+    scope: str = "org:agents"
 
 
 def auth_request_of(connection: HTTPConnection) -> AuthRequest:
@@ -49,5 +52,6 @@ def auth_request_of(connection: HTTPConnection) -> AuthRequest:
         cookie_prefix=state.get("cookie_prefix", ""),
         limited_client=state.get("limited_client"),
         session_cookie=state.get("session_cookie"),
-        session_role=rule_of(connection.scope).session_role,
+        right=state.get("right"),
+        scope=rule_of(connection.scope).scope,
     )

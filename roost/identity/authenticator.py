@@ -18,6 +18,7 @@ from starlette.requests import HTTPConnection
 
 from roost.core.actor import current_actor
 from roost.core.problem import NotFound
+from roost.core.right import Right
 from roost.identity.api_keys import ApiKeys
 from roost.identity.auth_request import AuthRequest, auth_request_of
 from roost.identity.caller import Caller, CallerKind
@@ -37,7 +38,8 @@ from roost.identity.errors import (
 )
 from roost.identity.gateway_tokens import GatewayTokens
 from roost.identity.platform_tokens import PlatformTokens, is_platform
-from roost.identity.same_origin import SAFE_METHODS, check_same_origin
+from roost.identity.rights import check_right
+from roost.identity.same_origin import check_same_origin
 from roost.identity.sessions.session_authenticator import SessionAuthenticator, session_cookie_pair
 from roost.identity.storage_credential import verify_storage_credential
 from roost.identity.throttle import FailedLoginThrottle
@@ -71,22 +73,26 @@ class Authenticator:
         self._throttle = throttle
 
     async def identify_caller(self, request: AuthRequest, family: UrlFamily) -> Caller:
-        """Authenticate by any credential of that API, before a body is read; the request's handler counts the use."""
-        request = replace(request, counts_use=False)
+        """Authenticate by any credential of that API, before a body is read; the request's handler counts the use.
+
+        A request for no operation needs no right: the router answers it with 404 or 405.
+        """
+        request = replace(request, counts_use=False, right=request.right or Right.NONE)
         if family is UrlFamily.STORAGE:
             return await self.authenticate_storage(request, ANY_SCOPE, admits_agents=True)
         if family is UrlFamily.GIT:
             return await self.authenticate_git(request, request.agent_id)
-        return await self.authenticate_any(request)
+        caller = await self.authenticate_any(request)
+        return check_right(caller, request.right, request.scope) if caller.kind is CallerKind.SERVICE else caller
 
     async def authenticate_any(self, request: AuthRequest) -> Caller:
-        """Authenticate by any credential that the host accepts."""
+        """Authenticate by any credential that the host accepts, whatever its rights."""
         if request.host_kind is HostKind.RELAY:
             return await self._authenticate_relay(request)
         if request.host_kind is HostKind.AGENT:
             return await self.authenticate_gateway_token(request)
         if (caller := await self._sessions.find_caller(request)) is not None:
-            return self._check_action(caller, request)
+            return caller
         credential = self._credential(request)
         if request.host_kind in _STORAGE_HOSTS:
             raise self._rejection(request)
@@ -100,13 +106,14 @@ class Authenticator:
         `admits_agents`: also an agent from its container or with its platform token. Raises PermissionDenied.
         """
         if admits_agents and (agent := await self._find_agent_itself(request)) is not None:
-            return _act_as(agent)
+            return _act_as(check_right(agent, request.right, request.scope))
         if (caller := await self._sessions.find_caller(request)) is None:
             try:
                 is_storage = request.host_kind in {HostKind.STORAGE, HostKind.LOCAL}
                 caller = await verify_storage_credential(self._keys, request, admits_keys=is_storage)
             except Unauthorised as error:
                 raise self._rejection(request) from error
+        check_right(caller, request.right, None)
         wider = scope.removesuffix(":read") + ":write"
         if scope != ANY_SCOPE and not caller.allows(scope) and not caller.allows(wider):
             raise PermissionDenied(f"Permission denied: the key needs the scope {scope}")
@@ -129,6 +136,7 @@ class Authenticator:
         """
         caller = await self.authenticate_any(request)
         if caller.kind in kinds:
+            check_right(caller, request.right, request.scope)
             await self._check_agent_access(caller, agent_id, request)
             return _act_as(caller)
         if caller.kind is CallerKind.RELAY:
@@ -142,7 +150,7 @@ class Authenticator:
     async def authenticate_model(self, request: AuthRequest) -> Caller:
         """Authenticate access to the model gateway: an agent by relay or token, a tenant by JWT."""
         if request.host_kind is HostKind.RELAY:  # engines send a placeholder as their key
-            return await self._relay_caller(request)
+            return check_right(await self._relay_caller(request), request.right, request.scope)
         return await self.authenticate(request, MODEL)
 
     def recall_gateway_token(self, request: AuthRequest) -> Caller | None:
@@ -173,7 +181,7 @@ class Authenticator:
         if not {agent_id, request.agent_id} <= {caller.agent_id, None}:
             self._rejection(request)
             raise BasicUnauthorised
-        return _act_as(caller)
+        return _act_as(check_right(caller, request.right, request.scope))
 
     @asynccontextmanager
     async def hold_authorization(self, caller: Caller) -> AsyncGenerator[Caller, None]:
@@ -232,19 +240,10 @@ class Authenticator:
             raise self._rejection(request)
         try:
             if is_platform(credential.token):
-                caller = await self._platform.verify(credential.token, is_inside=request.host_kind is HostKind.RELAY)
-            else:
-                caller = await self._keys.verify(credential.token, counts_use=request.counts_use)
+                return await self._platform.verify(credential.token, is_inside=request.host_kind is HostKind.RELAY)
+            return await self._keys.verify(credential.token, counts_use=request.counts_use)
         except Unauthorised as error:
             raise self._rejection(request) from error
-        return self._check_action(caller, request)
-
-    @staticmethod
-    def _check_action(caller: Caller, request: AuthRequest) -> Caller:
-        action = "read" if request.method in SAFE_METHODS else "write"
-        if not caller.allows(f"org:agents:{action}"):
-            raise PermissionDenied
-        return caller
 
     async def _authenticate_gateway(self, request: AuthRequest, credential: Credential) -> Caller:
         if credential.source is CredentialSource.COOKIE:

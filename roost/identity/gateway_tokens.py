@@ -18,6 +18,7 @@ from roost.core.periodic import PeriodicTask
 from roost.core.problem import ServiceUnavailable
 from roost.core.seal import Sealer
 from roost.core.sensitive import Sensitive
+from roost.core.ttl_cache import TTLCache
 from roost.identity import store
 from roost.identity.caller import Caller, CallerKind
 from roost.identity.caller_cache import CallerCache, token_digest
@@ -36,6 +37,8 @@ class GatewayTokens:
         self._listeners: list[Callable[[str], None]] = []
         self._held: defaultdict[str, set[asyncio.Timeout]] = defaultdict(set)
         self._changes = 0
+        self.rotated = TTLCache[bytes, bool]()
+        """Digests of new tokens whose subscribers were notified."""
 
     def subscribe(self, listener: Callable[[str], None]) -> None:
         """Call `listener(agent_id)` after each rotation or removal of a token."""
@@ -112,6 +115,7 @@ class GatewayTokens:
             return token
 
         token = await self._db.write(replace)
+        self.rotated.put(token_digest(token.reveal()), True)
         self.notify_changed(agent_id)
         return token
 

@@ -68,6 +68,15 @@ class IssuedApiKey:
 
 
 @dataclass(frozen=True)
+class TokenRead:
+    """The first read of an agent's present gateway token by a key, or by its browser sessions."""
+
+    agent_id: str
+    in_session: bool
+    read_at: datetime
+
+
+@dataclass(frozen=True)
 class KeyFilter:
     """Filter of a tenant's keys; `name` is a substring."""
 

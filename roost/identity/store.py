@@ -1,5 +1,6 @@
 """SQL of tenants, keys and tokens."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -9,7 +10,7 @@ from sqlalchemy import Connection
 from roost.core.db import JsonText, UtcTime, insert_or_ignore, metadata, read_one, read_record, record_values
 from roost.core.db.sealed import sealed_column
 from roost.identity.caller import Plan
-from roost.identity.model import ApiKey, KeyFilter, Tenant
+from roost.identity.model import ApiKey, KeyFilter, Tenant, TokenRead
 
 SIGNING_KEY_ASSOCIATED_DATA = "signing_keys/{id}"
 GATEWAY_TOKEN_ASSOCIATED_DATA = "gateway_tokens/{agent_id}"  # noqa: S105 - no secret
@@ -56,7 +57,21 @@ gateway_tokens = sa.Table(
     sa.Column("digest", sa.LargeBinary(32), nullable=False, unique=True),
     sealed_column("sealed", GATEWAY_TOKEN_ASSOCIATED_DATA),
     sa.Column("created_at", UtcTime, nullable=False),
+    sa.Column("rotated_at", UtcTime, index=True),
 )
+
+token_reads = sa.Table(
+    "token_reads",
+    metadata,
+    sa.Column("key_id", sa.String(36), sa.ForeignKey("api_keys.id"), primary_key=True),
+    sa.Column(
+        "agent_id", sa.String(36), sa.ForeignKey("gateway_tokens.agent_id", ondelete="CASCADE"), primary_key=True
+    ),
+    sa.Column("in_session", sa.Boolean, primary_key=True),
+    sa.Column("read_at", UtcTime, nullable=False),
+    sa.Index("ix_token_reads_agent_id", "agent_id"),
+)
+"""Which keys, and browser sessions of which keys, have read the gateway tokens that agents have now."""
 
 _TOKEN_OF_AGENT = gateway_tokens.select().where(gateway_tokens.c.agent_id == sa.bindparam("agent"))
 _TOKEN_BY_DIGEST = gateway_tokens.select().where(gateway_tokens.c.digest == sa.bindparam("sought"))
@@ -154,8 +169,25 @@ def add_gateway_token(
 
 
 def replace_gateway_token(connection: Connection, agent_id: str, digest: bytes, sealed: bytes, at: datetime) -> bool:
+    connection.execute(token_reads.delete().where(token_reads.c.agent_id == agent_id))
     query = gateway_tokens.update().where(gateway_tokens.c.agent_id == agent_id)
-    return connection.execute(query.values(digest=digest, sealed=sealed, created_at=at)).rowcount == 1
+    return connection.execute(query.values(digest=digest, sealed=sealed, created_at=at, rotated_at=at)).rowcount == 1
+
+
+def list_rotated_tokens(connection: Connection, since: datetime) -> Sequence[Any]:
+    """List the agent ids and digests of tokens that replaced others after a time."""
+    columns = gateway_tokens.c
+    return connection.execute(sa.select(columns.agent_id, columns.digest).where(columns.rotated_at > since)).all()
+
+
+def add_token_read(connection: Connection, key_id: str, read: TokenRead) -> None:
+    """Insert the first read of an agent's present token by a key, or by sessions of that key."""
+    insert_or_ignore(connection, token_reads.insert().values(key_id=key_id, **vars(read)))
+
+
+def list_token_reads(connection: Connection, key_id: str) -> list[TokenRead]:
+    query = token_reads.select().where(token_reads.c.key_id == key_id).order_by(token_reads.c.read_at)
+    return [read_record(TokenRead, row) for row in connection.execute(query)]
 
 
 def remove_gateway_token(connection: Connection, agent_id: str) -> None:

@@ -11,7 +11,11 @@ from functools import cached_property
 
 from starlette.types import Scope
 
+from roost.core.right import Right
 from roost.web.json_tokens import VALUES_LIMIT
+
+WEBSOCKET = "WEBSOCKET"
+"""What stands for the method of a WebSocket, whose request is a GET."""
 
 
 class HostKind(StrEnum):
@@ -100,14 +104,20 @@ class UrlRule:
     """Whether pages of any origin may send such requests."""
     needs_dashboard: bool = False
     """Whether only the hosts of the dashboard serve it."""
-    session_role: str = ""
-    """The role that a browser session needs at least, empty if the scopes of its role decide alone."""
+    scope: str = "org:agents"
+    """The first part of the scopes that give its rights, unless the handler's signature names the scope."""
+    rights: Mapping[str, Right] = field(default_factory=dict[str, Right])
+    """The right that each method needs; WebSockets are the method WEBSOCKET. No caller has one that is not declared."""
     is_rate_limited: bool = True
     """Whether such requests count on the limits of their caller and host."""
 
     def matches(self, method: str, path: str) -> bool:
         """Return whether the row applies to a request."""
         return (not self.methods or method in self.methods) and self._compiled.fullmatch(path) is not None
+
+    def find_right(self, method: str) -> Right | None:
+        """Return the right that a method needs, None if it is not declared; HEAD needs that of GET."""
+        return self.rights.get("GET" if method == "HEAD" else method)
 
     @cached_property
     def _compiled(self) -> re.Pattern[str]:

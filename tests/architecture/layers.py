@@ -72,6 +72,7 @@ RANKS: Mapping[str, int] = {
     "agents.routes": 2,
     "agents.domains": 3,  # leads domains to the ports that routes may lead to
     "agents.sign_in": 1,
+    "agents.key_revocation": 2,
     "agents.versions": 2,
     "agents.files": 2,
     "agents.hub": 4,  # publishes skills of libraries, and installs into them

@@ -1,15 +1,17 @@
 """The URL map: each row by example, and every operation of the API on the addresses that its callers use."""
 
+import re
 from typing import Any
 
 import pytest
 
+from roost.core.right import Right
 from roost.hosts.address import HostAddresses
 from roost.hosts.application import create_application
 from roost.hosts.routes import route_table
 from roost.hosts.url_map import URL_MAP, find_rule, is_platform_target
 from roost.web.service_registry import ServiceRegistry
-from roost.web.url_rule import ErrorForm, HostKind, UrlFamily
+from roost.web.url_rule import WEBSOCKET, ErrorForm, HostKind, UrlFamily
 
 ID = "00000000-0000-4000-8000-000000000000"
 MIB = 1024**2
@@ -55,53 +57,64 @@ def test_rows_by_example(request_line: str, family: UrlFamily, form: ErrorForm, 
     assert (rule.family, rule.errors, rule.body.size) == (family, form, size)
 
 
+def example_path(template: str) -> str:
+    return re.sub(r"{\w+}", "0" * 32, template.replace("{network}", "public"))
+
+
 def test_every_request_has_a_row_and_every_row_a_request() -> None:
-    examples = [
-        "/v0",
-        "/v1/x",
-        "/v0/llm/x",
-        "/v0/agents/a/files/upload",
-        "/v0/files/upload",
-        "/v0/agents/a/files/content",
-        "/v0/files/content",
-        "/v0/agents/a/git/info/refs",
-        "/v0/git/info/refs",
-        "/v0/public-templates",
-        "/v0/agents",
-        "/v0/agents/import",
-        "/v0/status",
-        "/v0/sign-in",
-        "/v0/session",
-        "/v0/session/links",
-        "/v0/system",
-        "/v0/agents/a/console/exec",
-        "/v0/agents/a/model-server",
-    ]
-    examples += [
-        "/v0/secrets",
-        "/v0/skills",
-        "/v0/skills/s/versions",
-        "/v0/hub",
-        "/v0/clawhub",
-        "/api/v1/skills",
-        "/api/v1/uploads/a",
-        "/api/v1/whoami",
-        "/api/v1/skills/-/security-verdicts",
-        "/api/v1/skills/a",
-        "/v3/files",
-        "/v3/x",
-        "/pinning/pinFileToIPFS",
-        "/pinning/pinJSONToIPFS",
-        "/groups",
-    ]
-    examples += ["/ipfs/x", "/", "/metrics", "/healthz", "/tls/permission", "/anything\n", "/.well-known/roost", "*"]
-    examples += ["/docs/"]
-    examples += [f"/v3/files/{ID}", f"/v3/files/{ID}/a1"]
-    examples += ["/v3/vectorize/groups/g/files", "/v3/vectorize/groups/g/query", "/v3/vectorize/files/f"]
-    examples += ["/v3/pinata/keys"]
+    """Rows with rights have the operations of the API, the others what is no operation, or a short path of one."""
+    examples = ["/v0", "/v1/x", "/v0/llm/x", "/v0/files/upload", "/v0/files/content", "/v0/agents/a/git/x", "/v0/git/x"]
+    examples += ["/v0/agents/a/x", "/v0/templates/a/b", "/v0/status", "/v0/hub/a/b/c", "/v0/clawhub", "/v0/x"]
+    examples += ["/api/v1/x", "/v3/x", "/data/x", "/ipfs/x", "/", "/docs/", "/anything\n", "*"]
+    examples += ["/tls/permission", "/openapi"]
     found = [find_rule(method, path) for path in examples for method in ("GET", "POST", "PUT")]
-    found.append(find_rule("DELETE", "/v0/agents/a"))
+    found += [find_rule(row["method"], example_path(row["path"])) for row in operations()]
     assert all(any(rule is row for rule in found) for row in URL_MAP)
+
+
+def test_the_default_row_gives_no_right() -> None:
+    for path in ("/anything", "/v0/agents/a/anything", "/v0/anything", "/v3/anything/at/all", "/v0/llm/v1/anything"):
+        for method in ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", WEBSOCKET):
+            assert find_rule(method, path).find_right(method) is None, (method, path)
+
+
+@pytest.mark.parametrize(
+    ("request_line", "right"),
+    [
+        ("WEBSOCKET /v0/agents/a1/console/stream", Right.EXECUTE),
+        ("WEBSOCKET /v0/agents/a1/console/exec", Right.EXECUTE),
+        ("POST /v0/agents/a1/console/exec", Right.EXECUTE),
+        ("POST /v0/agents/a1/chat", Right.EXECUTE),
+        ("POST /v0/llm/v1/chat/completions", Right.EXECUTE),
+        ("POST /v0/agents/a1/tasks/t1/run", Right.EXECUTE),
+        ("GET /v0/agents/a1/gateway-token", Right.CREDENTIAL),
+        ("HEAD /v0/agents/a1/gateway-token", Right.CREDENTIAL),
+        ("POST /v0/agents/a1/gateway-token/rotate", Right.CREDENTIAL),
+        ("GET /v0/agents/a1/export", Right.CREDENTIAL),
+        ("POST /v0/agents/a1/sign-in-link", Right.CREDENTIAL),
+        ("POST /v0/agents/a1/platform/token", Right.CREDENTIAL),
+        ("POST /v0/agents/a1/devices/d1/approve", Right.CREDENTIAL),
+        ("POST /v3/files/sign", Right.CREDENTIAL),
+        ("POST /v3/files/private/download_link", Right.CREDENTIAL),
+        ("POST /v3/gateways/g1/access_tokens", Right.CREDENTIAL),
+        ("DELETE /v0/agents/a1", Right.MANAGE),
+        ("POST /v3/pinata/keys", Right.MANAGE),
+        ("POST /v0/session/links", Right.MANAGE),
+        ("GET /v0/system", Right.MANAGE),
+        ("POST /v0/agents/a1/git/git-upload-pack", Right.READ),
+        ("POST /v0/agents/a1/git/git-receive-pack", Right.WRITE),
+        ("POST /v3/vectorize/groups/g1/query", Right.READ),
+        ("WEBSOCKET /v0/agents/a1/logs", Right.READ),
+        ("WEBSOCKET /v0/events", Right.READ),
+        ("GET /v0/agents/a1/files/watch", Right.READ),
+        ("GET /v0/public-templates", Right.NONE),
+        ("PATCH /v3/files/00000000000040008000000000000000/ab12", Right.NONE),
+    ],
+)
+def test_rights_by_example(request_line: str, right: Right) -> None:
+    """Written by hand, so that a wrong declaration fails, too."""
+    method, path = request_line.split()
+    assert find_rule(method, path).find_right(method) is right
 
 
 def operations() -> list[Any]:

@@ -6,6 +6,7 @@ import pytest
 
 from roost.core.db import Database
 from roost.core.problem import NotFound
+from roost.core.right import Right
 from roost.core.seal import Sealer
 from roost.core.sensitive import Sensitive
 from roost.identity import tenants
@@ -73,7 +74,9 @@ def env(database: Database) -> AuthEnv:
 def auth_request(host_kind: HostKind, token: str | None = None, **changes) -> AuthRequest:
     headers = {} if token is None else {"authorization": f"Bearer {token}"}
     agent = "agent-1" if host_kind in (HostKind.AGENT, HostKind.RELAY) else None
-    request = AuthRequest(host_kind, "GET", headers, "", "192.0.2.1", agent, OWN, limited_client="192.0.2.1")
+    request = AuthRequest(
+        host_kind, "GET", headers, "", "192.0.2.1", agent, OWN, limited_client="192.0.2.1", right=Right.READ
+    )
     return replace(request, **changes)
 
 
@@ -174,10 +177,15 @@ async def test_models_open_to_jwt_and_gateway_token(env: AuthEnv) -> None:
 
 
 async def test_a_scope_limits_to_reading(env: AuthEnv) -> None:
-    await env.authenticator.authenticate(auth_request(HostKind.MANAGEMENT, env.reader), SERVICE)
-    for method in ("POST", "PUT", "DELETE", "PATCH"):
+    """Whatever the method: a GET, or a WebSocket, can reveal a token or run commands."""
+    reader = auth_request(HostKind.MANAGEMENT, env.reader)
+    await env.authenticator.authenticate(replace(reader, method="POST"), SERVICE)
+    for right in (*(set(Right) - {Right.NONE, Right.READ}), None):
         with pytest.raises(PermissionDenied):
-            await env.authenticator.authenticate(auth_request(HostKind.MANAGEMENT, env.reader, method=method), SERVICE)
+            await env.authenticator.authenticate(replace(reader, right=right), SERVICE)
+        if right is not None:
+            with pytest.raises(PermissionDenied):
+                await env.authenticator.identify_caller(replace(reader, right=right), UrlFamily.AGENTS)
 
 
 async def test_the_first_credential_counts_and_is_never_joined_with_another(env: AuthEnv) -> None:

@@ -1,4 +1,4 @@
-"""Rows of last uses of agents, and of changes with an actor."""
+"""Rows of last uses of agents, of changes with an actor, and of reads of tokens."""
 
 from collections.abc import Mapping, Sequence
 
@@ -10,4 +10,8 @@ ACTOR = '{"kind":"key","tenant_id":"t1","id":"before","name":"n"}'
 ROWS: Mapping[str, Sequence[Row]] = {
     "0042": [("agent_uses", {"agent_id": "a1", "last_used_at": THEN})],
     "0043": [operation("asked", "pending", actor=ACTOR)],
+    "0044": [
+        ("token_reads", {"key_id": key, "agent_id": "a1", "in_session": in_session, "read_at": THEN})
+        for key, in_session in (("before", False), ("before", True), ("revoked", False))
+    ],
 }

@@ -13,7 +13,7 @@ from roost.agents.lifecycle.update import UpdateWorkflow
 from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.agents.versions.errors import InvalidEngineVersion
 from roost.identity.authenticator import AgentCaller, AgentId, OwnerCaller, ReaderCaller, ServiceCaller
-from roost.identity.gateway_tokens import GatewayTokens
+from roost.identity.token_reads import TokenReads
 from roost.web.errors import refuse_body_with
 from roost.web.service_registry import provide_service
 
@@ -23,7 +23,7 @@ Restart = Annotated[RestartWorkflow, Depends(provide_service(RestartWorkflow))]
 Update = Annotated[UpdateWorkflow, Depends(provide_service(UpdateWorkflow))]
 Delete = Annotated[DeleteWorkflow, Depends(provide_service(DeleteWorkflow))]
 Engines = Annotated[AgentRuntimes, Depends(provide_service(AgentRuntimes))]
-Tokens = Annotated[GatewayTokens, Depends(provide_service(GatewayTokens))]
+Tokens = Annotated[TokenReads, Depends(provide_service(TokenReads))]
 router = APIRouter(prefix="/v0/agents", tags=["agents"])
 
 
@@ -97,12 +97,12 @@ async def update_agent(
 
 
 @router.get("/{agentId}/gateway-token")
-async def read_token(_: OwnerCaller, agent_id: AgentId, tokens: Tokens) -> schemas.GatewayTokenRecord:
+async def read_token(caller: OwnerCaller, agent_id: AgentId, tokens: Tokens) -> schemas.GatewayTokenRecord:
     """Return the current gateway token."""
-    return schemas.token_record(await tokens.read(agent_id))
+    return schemas.token_record(await tokens.read(caller, agent_id))
 
 
 @router.post("/{agentId}/gateway-token/rotate")
-async def rotate_token(_: OwnerCaller, agent_id: AgentId, tokens: Tokens) -> schemas.GatewayTokenRecord:
+async def rotate_token(caller: OwnerCaller, agent_id: AgentId, tokens: Tokens) -> schemas.GatewayTokenRecord:
     """Replace the gateway token; the old one is rejected at once, and its open connections are closed."""
-    return schemas.token_record(await tokens.rotate(agent_id))
+    return schemas.token_record(await tokens.rotate(caller, agent_id))

@@ -25,7 +25,7 @@ from roost.agents.template_instances.service import TemplateInstanceService
 from roost.core.problem import Problem
 from roost.core.sensitive import Sensitive
 from roost.identity.caller import Caller, CallerKind
-from roost.identity.gateway_tokens import GatewayTokens
+from roost.identity.token_reads import TokenReads
 
 
 class AgentDetails:
@@ -33,7 +33,7 @@ class AgentDetails:
         self,
         agents: AgentRepository,
         runtimes: AgentRuntimes,
-        tokens: GatewayTokens,
+        tokens: TokenReads,
         secrets: SecretService,
         origin: Origin,
         scripts: ScriptService,
@@ -143,5 +143,5 @@ class AgentDetails:
     async def _token(self, caller: Caller, agent_id: str) -> Sensitive[str] | None:
         """Return the gateway token for its holder and for unrestricted service keys."""
         if caller.kind is CallerKind.GATEWAY or (caller.kind is CallerKind.SERVICE and not caller.scopes):
-            return await self._tokens.read(agent_id)
+            return await self._tokens.read(caller, agent_id)
         return None

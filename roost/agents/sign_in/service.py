@@ -15,6 +15,7 @@ from roost.identity.caller_cache import token_digest
 from roost.identity.errors import Unauthorised
 from roost.identity.gateway_tokens import GatewayTokens
 from roost.identity.throttle import FailedLoginThrottle
+from roost.identity.token_reads import note_read
 
 
 class SignInService:
@@ -38,6 +39,7 @@ class SignInService:
             if caller.token_digest not in (None, current):  # caches of other servers know a rotation a moment later
                 raise Unauthorised
             store.remove_old_links(connection, agent_id, LINK_LIMIT - 1, clock.utc_now())
+            note_read(connection, caller, agent_id)
             store.add_link(connection, token_digest(link.code.reveal()), agent_id, current, link.expires_at)
 
         await self._db.write(write)

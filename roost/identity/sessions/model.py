@@ -26,7 +26,7 @@ ROLE_SCOPES: Mapping[Role, frozenset[str]] = {
     Role.EDITOR: SCOPES,
     Role.OWNER: SCOPES,
 }
-"""What each role may do, where its key may do it; `UrlRule.session_role` has the endpoints that need a higher role."""
+"""What each role may do, where its key may do it; `identity/rights.py` has the rights that need a higher role."""
 _RANKS = {role: rank for rank, role in enumerate(Role)}
 
 

@@ -8,13 +8,13 @@ session's CSRF token.
 from hmac import compare_digest
 
 from roost.identity.auth_request import AuthRequest
-from roost.identity.caller import Caller, Role
+from roost.identity.caller import Caller
 from roost.identity.caller_cache import token_digest
 from roost.identity.credentials import CredentialSource, find_cookie, find_credential, find_key_pair
 from roost.identity.errors import MissingCredential, Unauthorised
 from roost.identity.same_origin import SAFE_METHODS, check_same_origin
-from roost.identity.sessions.errors import InvalidCsrfToken, RoleTooLow
-from roost.identity.sessions.model import csrf_token, includes_role
+from roost.identity.sessions.errors import InvalidCsrfToken
+from roost.identity.sessions.model import csrf_token
 from roost.identity.sessions.service import BrowserSessions
 from roost.identity.throttle import FailedLoginThrottle
 
@@ -36,7 +36,7 @@ class SessionAuthenticator:
     async def find_caller(self, request: AuthRequest) -> Caller | None:
         """Return the caller of the session that the request's cookie names; None if no such cookie counts here.
 
-        Raises ForeignOrigin, InvalidCsrfToken, Unauthorised, TooManyAttempts, RoleTooLow.
+        Raises ForeignOrigin, InvalidCsrfToken, Unauthorised, TooManyAttempts.
         """
         if (token := find_session_token(request)) is None:
             return None
@@ -46,13 +46,10 @@ class SessionAuthenticator:
             if not compare_digest(request.headers.get(CSRF_HEADER, "").encode(), expected.encode()):
                 raise InvalidCsrfToken
         try:
-            caller = await self._sessions.verify(token)
+            return await self._sessions.verify(token)
         except Unauthorised:
             self._throttle.record_failure(request.limited_client)
             raise
-        if request.session_role and not includes_role(caller.role or Role.VIEWER, Role(request.session_role)):
-            raise RoleTooLow
-        return caller
 
 
 def session_cookie_pair(request: AuthRequest) -> str:

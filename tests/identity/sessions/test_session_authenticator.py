@@ -8,7 +8,7 @@ from roost.core.db import Database
 from roost.identity.auth_request import AuthRequest
 from roost.identity.caller import Role
 from roost.identity.errors import ForeignOrigin, MissingCredential, TooManyAttempts, Unauthorised
-from roost.identity.sessions.errors import InvalidCsrfToken, RoleTooLow
+from roost.identity.sessions.errors import InvalidCsrfToken
 from roost.identity.sessions.session_authenticator import SessionAuthenticator, session_cookie_pair
 from roost.identity.throttle import FailedLoginThrottle
 from roost.web.url_rule import HostKind
@@ -77,13 +77,6 @@ async def test_what_a_websocket_needs(visitor: Visitor) -> None:
     for origin in (None, "null", "http://localhost", "http://localhost:8642.evil.example"):
         with pytest.raises(ForeignOrigin):
             await find(visitor.request(upgrade=True, headers={} if origin is None else {"origin": origin}))
-
-
-async def test_roles(visitor: Visitor) -> None:
-    find = visitor.authenticator.find_caller
-    assert await find(visitor.request(session_role="editor")) is not None
-    with pytest.raises(RoleTooLow):
-        await find(visitor.request(session_role="owner"))
 
 
 async def test_false_cookies_are_throttled(visitor: Visitor) -> None:
