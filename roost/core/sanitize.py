@@ -4,7 +4,7 @@ import re
 
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 _CONTROL = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-_PATH = re.compile(r"\S*/\S*")
+_PATH = re.compile(r"(?<!\S)[^\s/]*+/\S*")
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 

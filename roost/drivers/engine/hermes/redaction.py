@@ -4,9 +4,9 @@ import re
 
 from roost.drivers.engine.abilities.saved_state import is_secret
 
-_SETTING = re.compile(r"""(\s*(?:-\s+)*["']?([\w.-]+)["']?\s*:)(?:[ \t]+(.*))?""")
-_INNER_SETTING = re.compile(r"""([\w.-]+)["']?\s*:\s*["']?([^\s"'])""")
-_ONE_LINE = re.compile(r"""("[^"]*"|'[^']*'|[^\s"'|>&*!\[{][^{}]*|\$\{\w+\})(?:\s+#.*)?""")
+_SETTING = re.compile(r"""(\s*(?:-\s+)*["']?([\w.-]+)["']?\s*:)(?:[ \t]++(.*))?""")
+_INNER_SETTING = re.compile(r"""(?<![\w.-])([\w.-]++)["']?\s*+:(?=\s*["']?([^\s"']))""")
+_ONE_LINE = re.compile(r"""("[^"]*"|'[^']*'|[^\s"'|>&*!\[{][^{}]*|\$\{\w+\})(?:(?<!\s)\s++#.*)?""")
 
 
 def redact_yaml(content: bytes) -> bytes | None:
