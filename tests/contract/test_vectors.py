@@ -201,6 +201,12 @@ class AgentsEnv:
     async def grant(self, agent: str, method: str = "PUT") -> httpx.Response:
         return await self.api.request(method, f"/v3/vectorize/groups/{self.group}/agents/{agent}")
 
+    async def platform_token(self, agent: str) -> str:
+        """Exchange the agent's gateway token."""
+        path = f"/v0/agents/{agent}"
+        gateway = (await self.server.client(self.server.key("agents")).get(f"{path}/gateway-token")).json()["token"]
+        return (await self.server.client(gateway, "localhost").post(f"{path}/platform/token")).json()["token"]
+
     async def create_agent(self, name: str, tenant: str = "agents") -> str:
         made = await self.server.client(self.server.key(tenant)).post("/v0/agents", json={"name": name})
         return made.json()["agent"]["agentId"]
@@ -261,12 +267,15 @@ async def test_an_agent_reaches_nothing_else_of_the_storage_api(env: AgentsEnv) 
 
 async def test_a_platform_token_searches_for_its_agent(env: AgentsEnv) -> None:
     path = f"/v3/vectorize/groups/{env.group}/query"
-    token = (await env.request(env.ada, "POST", f"/v0/agents/{env.ada}/platform/token"))[1]["token"]
+    inside = (await env.request(env.ada, "POST", f"/v0/agents/{env.ada}/platform/token"))[1]["token"]
+    token = await env.platform_token(env.ada)
     for host in ("api.localhost", "uploads.localhost", "agents.localhost", "localhost"):
         client = env.server.client(token, host)
         assert (await client.post(path, json={"text": "tea"})).status_code == 404
         await env.grant(env.ada)
         assert (await client.post(path, json={"text": "tea"})).json()["data"]["count"] == 1
+        assert (await env.server.client(inside, host).post(path, json={"text": "tea"})).status_code == 401
+        assert (await env.request(env.ada, "POST", path, {"text": "tea"}, inside))[0] == 200
         assert (await client.delete(f"/v3/vectorize/files/{env.file}")).status_code == 401
         assert (await client.get("/v3/files/private")).status_code == 401
         await env.grant(env.ada, "DELETE")
@@ -315,7 +324,7 @@ async def test_grants_end_with_the_agent_and_with_the_group(env: AgentsEnv) -> N
     assert len((await env.request(eve, "GET", "/v3/vectorize/groups"))[1]["data"]["groups"]) == 2
     assert (await env.api.delete(f"/v3/groups/private/{other}")).status_code == 200
     assert len((await env.request(eve, "GET", "/v3/vectorize/groups"))[1]["data"]["groups"]) == 1
-    token = (await env.request(eve, "POST", f"/v0/agents/{eve}/platform/token"))[1]["token"]
+    token = await env.platform_token(eve)
     deleted = await env.server.client(env.server.key("agents")).delete(f"/v0/agents/{eve}")
     assert deleted.status_code in {200, 204}
     assert (await env.api.get(f"/v3/vectorize/groups/{env.group}/agents")).json()["data"]["agents"] == []
