@@ -32,8 +32,7 @@ async def test_the_memory_of_a_container_is_measured(env: RuntimeEnv) -> None:
 
 
 async def test_priorities_are_hints_that_never_fail(env: RuntimeEnv) -> None:
-    env.runtime.take_priority()
     env.runtime.prefer("nobody")
-    await env.container("one")
-    env.runtime.prefer("one")
+    await env.container()
+    env.runtime.prefer(AGENT)
     assert env.runtime.start_slots() >= 1

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from roost.core import process_priority
 from roost.drivers.runtime.bwrap.driver import BwrapRuntime
 from roost.drivers.runtime.bwrap.preference import PREFERRED_WEIGHT, PreferredContainers
 from tests.drivers.runtime.bwrap.containers import RunningContainer, Start
@@ -13,7 +14,7 @@ from tests.drivers.runtime.bwrap.priorities import weight_of, weights
 
 @weights
 @pytest.mark.container
-async def test_a_container_is_preferred_while_requests_come(start: Start) -> None:
+async def test_a_container_is_preferred_while_requests_come(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     container: RunningContainer = await start()
     name = container.runtime._starter.group_name("one")
     assert weight_of(name) == 1
@@ -27,6 +28,7 @@ async def test_a_container_is_preferred_while_requests_come(start: Start) -> Non
     preferred.add("one")
     assert weight_of(name) == PREFERRED_WEIGHT
     preferred.discard("one")
+    monkeypatch.setattr(process_priority, "raise_own_priority", lambda: None)  # the tests keep theirs
     container.runtime.take_priority()  # as the next server does after a crash
     assert weight_of(name) == 1
 
