@@ -125,7 +125,7 @@ def build_lifecycle_services(
         skills.enqueue_delivery,
     )
     details = AgentDetails(
-        *(repository, runtimes, gateway_tokens, secrets, origin, scripts, snapshots, skills, instances, routes)
+        *(db, repository, runtimes, gateway_tokens, secrets, origin, scripts, snapshots, skills, instances, routes)
     )
     update = UpdateWorkflow(db, operations, repository, runtimes, versions, start, snapshots)
     delete = DeleteWorkflow(db, operations, repository, gateway_tokens, runtime, relays, git, routes, domains)
