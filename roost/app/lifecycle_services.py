@@ -127,7 +127,7 @@ def build_lifecycle_services(
         skills.enqueue_delivery,
     )
     details = AgentDetails(
-        *(repository, runtimes, token_reads, secrets, origin, scripts, snapshots, skills, instances, routes)
+        *(db, repository, runtimes, token_reads, secrets, origin, scripts, snapshots, skills, instances, routes)
     )
     update = UpdateWorkflow(db, operations, repository, runtimes, versions, start, snapshots)
     delete = DeleteWorkflow(db, operations, repository, gateway_tokens, runtime, relays, git, routes, domains)

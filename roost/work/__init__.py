@@ -2,15 +2,6 @@
 
 from roost.work.claim import ClaimedOperation, Handler, Settlement
 from roost.work.errors import LeaseLost, OperationNotFound
-from roost.work.faults import (
-    OperationFault,
-    clear_fault,
-    count_faults,
-    find_fault,
-    forget_faults,
-    list_faults,
-    record_fault,
-)
 from roost.work.model import JSON, Operation, OperationLimits, OperationState
 from roost.work.store import (
     abandon_operations,
@@ -39,7 +30,6 @@ __all__ = [
     "Handler",
     "LeaseLost",
     "Operation",
-    "OperationFault",
     "OperationLimits",
     "OperationNotFound",
     "OperationState",
@@ -47,25 +37,19 @@ __all__ = [
     "Settlement",
     "abandon_operations",
     "add_operation",
-    "clear_fault",
-    "count_faults",
     "count_operations",
     "count_unfinished",
     "discard_operation",
     "discard_waiting",
-    "find_fault",
     "find_last_unfinished",
     "finish_operation",
-    "forget_faults",
     "get_operation",
     "hasten_operations",
     "is_subject_busy",
     "list_busy_subjects",
-    "list_faults",
     "list_waiting_operations",
     "pause_operations",
     "postpone_operation",
-    "record_fault",
     "resume_operations",
     "update_payload",
 ]

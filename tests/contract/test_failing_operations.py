@@ -16,10 +16,11 @@ import pytest
 from roost import work
 from roost.agents.registry.model import Agent, AgentState
 from roost.core import clock
-from roost.core.problem import Problem, ServiceUnavailable
+from roost.core.problem import ServiceUnavailable
 from roost.drivers.runtime.warden_connection import WardenConnector
 from roost.drivers.runtime.warden_errors import WardenFailed
 from roost.work import OperationState
+from roost.work.faults import count_faults
 from roost.work.model import CRASH_RETRIES
 from roost.work.store import operations
 from tests.contract.test_pins import NOWHERE
@@ -101,7 +102,7 @@ async def _until_blank(lines: AsyncIterator[str]) -> AsyncIterator[str]:
 
 
 async def show_system(owner: Owner) -> str:
-    found = await owner.server.roost.core.db.read(work.count_faults)
+    found = await owner.server.roost.core.db.read(count_faults)
     assert found > 0
     rows = await owner.server.roost.core.db.read(lambda c: c.execute(operations.select()).all())
     return json.dumps([row.error for row in rows])
@@ -221,7 +222,12 @@ SCENARIOS: dict[str, Scenario] = {
     "offers.settle": Scenario(begin_offer, show_system),
     "offers.survey": Scenario(begin_survey, show_next_survey),
 }
-FAULTS = [RuntimeError("a bug"), ServiceUnavailable("It never works"), WardenFailed("It broke")]
+FAULTS: list[tuple[type[Exception], str]] = [
+    (RuntimeError, "Internal error"),
+    (ServiceUnavailable, "It never works"),
+    (WardenFailed, "It broke"),
+]
+"""Errors of handlers, and the reasons that owners see."""
 
 
 @pytest.fixture(scope="module")
@@ -252,16 +258,16 @@ async def test_every_kind_of_operation_has_a_scenario(server: RunningServer) -> 
     assert server.roost.core.operations._handlers.keys() == SCENARIOS.keys()
 
 
-@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: type(fault).__name__)
+@pytest.mark.parametrize(("fault", "reason"), FAULTS, ids=lambda fault: getattr(fault, "__name__", "reason"))
 @pytest.mark.parametrize("kind", SCENARIOS)
 async def test_an_operation_that_always_fails_ends_with_a_reason(
-    owner: Owner, kind: str, fault: Exception, monkeypatch: pytest.MonkeyPatch
+    owner: Owner, kind: str, fault: type[Exception], reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     attempts = list[str]()
 
     async def fail(operation: Any) -> None:
         attempts.append(operation.id)
-        raise fault
+        raise fault(reason)
 
     handlers = owner.server.roost.core.operations._handlers
     spec = handlers[kind]
@@ -275,8 +281,7 @@ async def test_an_operation_that_always_fails_ends_with_a_reason(
     async with asyncio.timeout(30):
         while (ended := await find_last(owner.server, kind)) is None or (before and ended.id == before.id):
             await asyncio.sleep(0.01)
-    reason = fault.message if isinstance(fault, Problem) else "Internal error"
-    bound = {RuntimeError: min(retries, CRASH_RETRIES), ServiceUnavailable: retries}.get(type(fault), 0) + 1
+    bound = {RuntimeError: min(retries, CRASH_RETRIES), ServiceUnavailable: retries}.get(fault, 0) + 1
     assert (ended.state, ended.error["message"]) == (OperationState.FAILED, reason)
     assert attempts.count(ended.id) == ended.attempts == bound
     assert reason in await SCENARIOS[kind].show(owner)

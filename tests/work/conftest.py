@@ -8,6 +8,7 @@ import pytest
 from roost import work
 from roost.core.db import Database
 from roost.work import Operation, OperationLimits, OperationWorker
+from roost.work.claim import OnFailure
 from tests.work.scenarios import Add, Start
 
 
@@ -29,12 +30,13 @@ async def start(database: Database) -> AsyncIterator[Start]:
         *,
         retries: int = 0,
         limits: OperationLimits | None = None,
+        on_failure: OnFailure | None = None,
         owner: str = "a",
         **options: Any,
     ) -> OperationWorker:
         loop = OperationWorker(database, owner=owner, **options)
         for kind, handler in handlers.items():
-            loop.handle(kind, handler, retries=retries, limits=limits)
+            loop.handle(kind, handler, retries=retries, limits=limits, on_failure=on_failure)
         await loop.start()
         loops.append(loop)
         return loop

@@ -3,8 +3,10 @@ from datetime import timedelta
 
 import pytest
 
+from roost.core.db import Connection, Database
 from roost.core.problem import NotFound, Problem, ServiceUnavailable
-from roost.work import ClaimedOperation, OperationState, worker
+from roost.work import ClaimedOperation, Operation, OperationState, Settlement, store, worker
+from roost.work.model import CRASH_RETRIES
 from tests.work.scenarios import LONG, Add, BlockingHandler, FailingHandler, Start, once_failed, skip, until
 
 
@@ -119,3 +121,55 @@ async def test_a_handler_that_fails_while_it_is_cancelled_is_released_too(start:
     await asyncio.wait_for(entered.wait(), LONG)
     await loop.stop(grace=0)
     assert (await loop.wait(added.id, 0)).state is OperationState.PENDING
+
+
+async def test_unexpected_errors_end_sooner_than_temporary_ones(
+    start: Start, add: Add, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("roost.work.model._FIRST_RETRY", timedelta(0))
+    for error, calls in ((RuntimeError, CRASH_RETRIES + 1), (ServiceUnavailable, 13)):
+        handler = FailingHandler(*[error() for _ in range(20)])
+        loop = await start({error.__name__: handler}, retries=12)
+        end = await loop.wait((await add(error.__name__)).id, LONG)
+        assert (end.state, end.failures, handler.calls) == (OperationState.FAILED, calls, calls)
+
+
+async def test_an_outcome_that_the_database_refuses_is_a_failure(
+    start: Start, add: Add, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("roost.work.model._FIRST_RETRY", timedelta(0))
+    attempts: list[int] = []
+
+    def refuse(_connection: Connection) -> None:
+        raise ValueError("as an error of the database, whose traceback takes long to log")
+
+    async def handler(claim: ClaimedOperation) -> Settlement:
+        attempts.append(claim.attempts)
+        return Settlement(refuse)
+
+    loop = await start({"k": handler}, retries=1)
+    end = await loop.wait((await add()).id, LONG)
+    assert (end.state, end.error["message"], attempts) == (OperationState.FAILED, "Internal error", [1, 2])
+
+
+@pytest.mark.parametrize("tells", [True, False])
+async def test_the_owner_of_a_failed_operation_is_told_in_its_transaction(start: Start, add: Add, tells: bool) -> None:
+    told: list[tuple[str, str, OperationState]] = []
+
+    def tell(connection: Connection, operation: Operation, reason: str) -> None:
+        told.append((operation.id, reason, store.get_operation(connection, operation.id).state))
+        if not tells:
+            raise RuntimeError("the owner cannot be told")
+
+    loop = await start({"k": FailingHandler(NoSuchThing())}, on_failure=tell)
+    added = await add()
+    assert (await loop.wait(added.id, LONG)).state is OperationState.FAILED
+    assert told == [(added.id, "No such thing", OperationState.FAILED)]
+
+
+async def test_retries_of_a_subject_are_brought_forward(start: Start, add: Add, database: Database) -> None:
+    loop = await start({"k": FailingHandler(ServiceUnavailable(retry_after=3600))}, retries=1)
+    added = await add()
+    await once_failed(loop, added.id)
+    await database.write(lambda connection: store.hasten_operations(connection, added.subject))
+    assert (await loop.wait(added.id, LONG)).state is OperationState.DONE

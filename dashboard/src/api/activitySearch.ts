@@ -8,6 +8,7 @@ export const KINDS = [
   'channel',
   'file',
   'snapshot',
+  'push',
   'skill',
   'secret',
   'domain',

@@ -69,6 +69,8 @@ export const de: typeof en = {
   model: 'Modell',
   defaultModel: 'Das erste des Servers',
   fromTemplate: 'Vorlage',
+  faults: 'Schlägt fehl',
+  failingSince: 'seit',
   missing: 'Fehlt noch',
   missingText: 'Dem Agenten fehlt, was seine Vorlage verlangt:',
   required: 'nötig',

@@ -66,6 +66,8 @@ export const en = {
   model: 'Model',
   defaultModel: "The server's first",
   fromTemplate: 'Template',
+  faults: 'Keeps failing',
+  failingSince: 'since',
   missing: 'Still needed',
   missingText: 'The agent lacks what its template asks for:',
   required: 'required',

@@ -11,7 +11,6 @@ from contextlib import asynccontextmanager
 
 from sqlalchemy import Connection
 
-from roost import work
 from roost.agents.git.push import AgentPush
 from roost.agents.git.workspace import apply_commit
 from roost.agents.registry.agent_runtimes import AgentRuntimes
@@ -19,7 +18,7 @@ from roost.core import clock, log
 from roost.core.db import Database, DataChange, record_change
 from roost.core.problem import Problem, ProblemKind
 from roost.drivers.git.contract import GitFailed, GitRepositories, GitUnavailable
-from roost.work import OperationFault
+from roost.work.faults import OperationFault, clear_fault, find_fault, record_fault
 
 PUSH = "git.push"
 """Kind of the fault that tells of a push that was undone."""
@@ -70,11 +69,11 @@ class PushRecovery:
 
     async def find_failure(self, agent_id: str) -> OperationFault | None:
         """Return why the last interrupted push was undone, unless another one succeeded since."""
-        return await self._db.read(lambda connection: work.find_fault(connection, agent_id, PUSH))
+        return await self._db.read(lambda connection: find_fault(connection, agent_id, PUSH))
 
     async def clear_failure(self, agent_id: str) -> None:
         """Forget that a push was undone, because another one has succeeded."""
-        await self._db.write(lambda connection: work.clear_fault(connection, agent_id, PUSH))
+        await self._db.write(lambda connection: clear_fault(connection, agent_id, PUSH))
 
     async def _finish(self, agent_id: str) -> None:
         """Finish an interrupted push; undo it when that fails with an error that another attempt would meet too."""
@@ -102,12 +101,12 @@ class PushRecovery:
 
     async def _undo(self, agent_id: str, commit: str, problem: Problem) -> None:
         """Forget a push, so that the agent can be used again, and record why. Its files may be there in part."""
-        await self._repositories.undo_push(agent_id)
+        await self._repositories.finish_push(agent_id, undo=True)
         reason = f"The push of {commit[:12]} could not be applied and was undone: {problem.message}"
         _log.error("push.undone", agent=agent_id, commit=commit, reason=problem.message)
 
         def record(connection: Connection) -> None:
-            work.record_fault(connection, agent_id, PUSH, reason)
+            record_fault(connection, agent_id, PUSH, reason)
             record_change(connection, DataChange("push", "failed", commit, agent_id=agent_id, data={"reason": reason}))
 
         await self._db.write(record)

@@ -23,6 +23,7 @@ from roost.drivers.git.contract import GitRepositories
 from roost.drivers.runtime.contract import Runtime
 from roost.identity.gateway_tokens import GatewayTokens
 from roost.work import ClaimedOperation, Operation, OperationState, OperationWorker, Settlement
+from roost.work.faults import forget_faults
 
 _TIMEOUT_SECONDS = 60.0
 _PAUSE = timedelta(hours=1)
@@ -93,12 +94,12 @@ class DeleteWorkflow:
         return Settlement(lambda connection: self._finish(connection, operation))
 
     def try_later(self, connection: Connection, operation: Operation, reason: str) -> None:
-        """Enqueue the deletion again: its agent is hidden, so that nobody else would."""
+        """Enqueue the deletion again: its agent is hidden, so that no request would."""
         _log.error("agent.delete_failed", agent=operation.subject, reason=reason)
         at = clock.utc_now() + _PAUSE
         work.add_operation(connection, model.DELETE, operation.subject, host=self._agents.host_id, run_after=at)
 
     def _finish(self, connection: Connection, operation: ClaimedOperation) -> None:
         work.finish_operation(connection, operation, {})
-        work.forget_faults(connection, operation.subject)
+        forget_faults(connection, operation.subject)
         self._agents.purge(connection, operation.subject)

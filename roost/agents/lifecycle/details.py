@@ -22,15 +22,18 @@ from roost.agents.snapshots.schemas import SnapshotRecord
 from roost.agents.snapshots.service import SnapshotService
 from roost.agents.template_instances.schemas import AgentTemplateRecord, MissingItemRecord
 from roost.agents.template_instances.service import TemplateInstanceService
+from roost.core.db import Database
 from roost.core.problem import Problem
 from roost.core.sensitive import Sensitive
 from roost.identity.caller import Caller, CallerKind
 from roost.identity.token_reads import TokenReads
+from roost.work.faults import list_faults
 
 
 class AgentDetails:
     def __init__(
         self,
+        db: Database,
         agents: AgentRepository,
         runtimes: AgentRuntimes,
         tokens: TokenReads,
@@ -42,6 +45,7 @@ class AgentDetails:
         instances: TemplateInstanceService,
         routes: RouteService,
     ) -> None:
+        self._db = db
         self._agents = agents
         self._runtimes = runtimes
         self._tokens = tokens
@@ -77,6 +81,7 @@ class AgentDetails:
         secrets = [AgentSecretRecord.from_attached(secret) for secret in await self._secrets.list_attached(agent_id)]
         snapshots, _ = await self._snapshots.list_page(agent_id)
         template, missing = await self._describe_template(agent)
+        faults = await self._db.read(lambda connection: list_faults(connection, agent_id))
         return schemas.AgentDetail(
             agent=record,
             process_status=status,
@@ -87,7 +92,7 @@ class AgentDetails:
             snapshots=[SnapshotRecord.from_snapshot(snapshot) for snapshot in snapshots],
             template=template,
             missing=missing,
-            faults=[FaultRecord.from_fault(fault) for fault in await self._agents.list_faults(agent_id)],
+            faults=[FaultRecord.from_fault(fault) for fault in faults],
             port_forwarding=[RouteRecord.from_route(route) for route in await self._routes.list(agent_id)],
         )
 

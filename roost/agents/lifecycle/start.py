@@ -24,7 +24,7 @@ from roost.agents.lifecycle.model import (
 from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.agents.registry.errors import AgentNotFound
 from roost.agents.registry.model import Agent, AgentState
-from roost.agents.registry.repository import AgentRepository
+from roost.agents.registry.repository import AgentRepository, find_agent
 from roost.agents.scripts.service import ScriptService
 from roost.agents.skills.delivery import SkillDelivery
 from roost.agents.versions.errors import VersionInstallFailed
@@ -160,7 +160,7 @@ class StartWorkflow:
 
     def mark_failed(self, connection: Connection, operation: Operation, reason: str) -> None:
         """Set the state `failed` of an agent that still waits for an operation, which has failed."""
-        agent = self._agents.find(connection, operation.subject)
+        agent = find_agent(connection, operation.subject)
         if agent is not None and agent.state is AgentState.STARTING:
             self._agents.set_state(connection, agent.id, AgentState.FAILED, reason)
 

@@ -5,7 +5,6 @@ from dataclasses import replace
 
 from sqlalchemy import Connection
 
-from roost import work
 from roost.agents.registry import store
 from roost.agents.registry.agent_ports import AgentPorts
 from roost.agents.registry.errors import AgentLimitReached, AgentNotFound, AgentOnOtherHost
@@ -19,7 +18,6 @@ from roost.core.seal import Sealer, UnsealFailed
 from roost.core.sensitive import Sensitive
 from roost.identity import tenants
 from roost.identity.caller import Plan
-from roost.work import OperationFault
 
 
 class AgentRepository:
@@ -64,10 +62,6 @@ class AgentRepository:
         tenant = await self._db.read(lambda connection: tenants.get_tenant(connection, tenant_id))
         return self._quotas[tenant.plan]
 
-    async def list_faults(self, agent_id: str) -> Sequence[OperationFault]:
-        """List the background work of an agent that keeps failing."""
-        return await self._db.read(lambda connection: work.list_faults(connection, agent_id))
-
     def create(self, connection: Connection, tenant_id: str, profile: AgentProfile, engine: str, version: str) -> Agent:
         """Insert an agent in state `starting` in the caller's transaction. Raises AgentLimitReached, NoFreePort.
 
@@ -103,12 +97,6 @@ class AgentRepository:
         if agent is None or agent.deleted:
             raise AgentNotFound
         return agent
-
-    @staticmethod
-    def find(connection: Connection, agent_id: str) -> Agent | None:
-        """Return an agent, None if it does not exist or is marked deleted."""
-        agent = store.get_agent(connection, agent_id)
-        return None if agent is None or agent.deleted else agent
 
     def set_state(self, connection: Connection, agent_id: str, to: AgentState, reason: str | None = None) -> bool:
         """Set the state if the transition is allowed, and return whether it was set.
@@ -177,6 +165,12 @@ def find_tenant_id(connection: Connection, agent_id: str) -> str | None:
     """Return the tenant of an agent, even of one that is marked deleted; None if it does not exist."""
     agent = store.get_agent(connection, agent_id)
     return None if agent is None else agent.tenant_id
+
+
+def find_agent(connection: Connection, agent_id: str) -> Agent | None:
+    """Return an agent, None if it does not exist or is marked deleted."""
+    agent = store.get_agent(connection, agent_id)
+    return None if agent is None or agent.deleted else agent
 
 
 def record_agent_changes(connection: Connection, agent_ids: Collection[str]) -> None:

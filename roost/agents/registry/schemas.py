@@ -6,7 +6,7 @@ from pydantic import Field
 
 from roost.agents.registry.model import Agent, AgentState
 from roost.web.schemas import ApiSchema, Moment
-from roost.work import OperationFault
+from roost.work.faults import OperationFault
 
 
 class FaultRecord(ApiSchema):

@@ -9,7 +9,7 @@ from roost.agents.snapshots.errors import InvalidSnapshotCid
 from roost.storage.content.model import ContentNetwork, ContentScope, InternalNetwork
 from roost.storage.unixfs.cid import DAG_PB, SHA2_256, Cid
 from roost.storage.unixfs.errors import InvalidCid
-from roost.work import OperationFault
+from roost.work.faults import OperationFault
 
 FILE_MODE, FOLDER_MODE = 0o644, 0o755
 """Permissions that a tree does not store, so that ordinary files have the CIDs of uploads."""

@@ -44,6 +44,7 @@ from roost.drivers.runtime.warden_errors import (
 from roost.storage.content.service import ContentService
 from roost.storage.unixfs.cid import Cid
 from roost.work import ClaimedOperation, Operation, OperationState, OperationWorker
+from roost.work.faults import find_fault
 
 OpenWorkspace = Callable[[Agent], AbstractAsyncContextManager[WardenClient]]
 """Opens the container of an agent, without its gateway if the agent does not run."""
@@ -119,7 +120,7 @@ class SnapshotService:
         await self._agents.get(agent_id)
 
         def read(connection: Connection) -> SyncStatus:
-            fault = work.find_fault(connection, agent_id, model.SYNC)
+            fault = find_fault(connection, agent_id, model.SYNC)
             return replace(read_status(connection, agent_id), fault=fault)
 
         return await self._db.read(read)
@@ -356,7 +357,7 @@ def _read_committed_index(connection: Connection, agent_id: str) -> bytes | None
 
 def _record_failure(connection: Connection, operation: Operation, reason: str) -> None:
     """Record for the agent's followers since when its workspace is not saved."""
-    if (fault := work.find_fault(connection, operation.subject, model.SYNC)) is not None:
+    if (fault := find_fault(connection, operation.subject, model.SYNC)) is not None:
         data = {"reason": reason, "failing_since": fault.failing_since.isoformat(), "failures": fault.failures}
         record_change(connection, DataChange("snapshot", "failed", operation.id, agent_id=operation.subject, data=data))
 

@@ -22,6 +22,7 @@ from roost.core.ttl_cache import TTLCache
 from roost.identity.caller import Caller
 from roost.identity.errors import PermissionDenied
 from roost.identity.operator import is_operator
+from roost.work.faults import count_faults
 
 CHECK_SECONDS = 30.0
 _RECENT_SECONDS = 10.0
@@ -67,7 +68,7 @@ class SystemService:
             lambda connection: (
                 list_hosts(connection),
                 work.count_unfinished(connection),
-                work.count_faults(connection),
+                count_faults(connection),
             )
         )
         return SystemState(

@@ -22,7 +22,9 @@ STAGGER_LIMIT_MS = 3_600_000
 _FIELD = re.compile(r"[0-9A-Za-z*/,-]{1,100}")
 _WEEKDAYS = re.compile(r"[0-9*/,-]+|((sun|mon|tue|wed|thu|fri|sat)[,-]?)+", re.IGNORECASE)
 _ZONE = re.compile(r"[A-Za-z][A-Za-z0-9_+-]{0,31}(/[A-Za-z0-9_+-]{1,31}){0,2}")
-_EVERY = re.compile(r"every\s++(?:(\d{1,9})\s*+)?(m|min|minutes?|h|hours?|d|days?|s|sec|seconds?|w|weeks?)", re.IGNORECASE)
+_EVERY = re.compile(
+    r"every\s++(?:(\d{1,9})\s*+)?(m|min|minutes?|h|hours?|d|days?|s|sec|seconds?|w|weeks?)", re.IGNORECASE
+)
 _UNITS = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 7 * 86_400_000}
 _NICKNAMES = {
     "@hourly": "0 * * * *",

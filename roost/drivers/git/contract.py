@@ -298,9 +298,8 @@ class GitRepositories(ABC):
         """Return old and new commit of a push that was recorded and neither finished nor undone."""
 
     @abstractmethod
-    async def finish_push(self, agent_id: str) -> None:
-        """Move `main` to the commit of the unfinished push, if there is one, and forget the push."""
+    async def finish_push(self, agent_id: str, *, undo: bool = False) -> None:
+        """Move `main` to the commit of the unfinished push, if there is one, and forget the push.
 
-    @abstractmethod
-    async def undo_push(self, agent_id: str) -> None:
-        """Forget the unfinished push, if there is one; `main` stays as it was before."""
+        With `undo`, `main` stays as it was before.
+        """

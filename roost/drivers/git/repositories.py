@@ -182,16 +182,12 @@ class SandboxedRepositories(GitRepositories):
         pending = read_reference(self._runner.path(agent_id), PENDING)
         return None if pending is None else (await self.head(agent_id), pending)
 
-    async def finish_push(self, agent_id: str) -> None:
+    async def finish_push(self, agent_id: str, *, undo: bool = False) -> None:
         async with self._locked(agent_id):
-            await self._finish_push(agent_id)
+            await self._finish_push(agent_id, scripts.UNDO_PUSH if undo else scripts.FINISH_PUSH)
 
-    async def undo_push(self, agent_id: str) -> None:
-        async with self._locked(agent_id):
-            await self._runner.query(agent_id, GitScript(scripts.UNDO_PUSH, is_writable=True))
-
-    async def _finish_push(self, agent_id: str) -> None:
-        await self._runner.query(agent_id, GitScript(scripts.FINISH_PUSH, is_writable=True))
+    async def _finish_push(self, agent_id: str, script: str = scripts.FINISH_PUSH) -> None:
+        await self._runner.query(agent_id, GitScript(script, is_writable=True))
 
     @asynccontextmanager
     async def _conversation(

@@ -27,6 +27,7 @@ export function linkOf({ type, subject, agentId, data }: ServerEvent): Target | 
     case 'channel':
       return agent && { to: '/agents/$id/channels', ...agent };
     case 'snapshot':
+    case 'push':
       return agent && { to: '/agents/$id/snapshots', ...agent };
     default:
       return agent && { to: '/agents/$id/overview', ...agent };

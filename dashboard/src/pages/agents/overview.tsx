@@ -16,6 +16,7 @@ import { Page, Section } from '../../components/Page';
 import { Skeleton } from '../../components/Skeleton';
 import { Timestamp } from '../../components/Timestamp';
 import { showToast } from '../../components/Toast';
+import * as activity from '../../i18n/activity';
 import * as agents from '../../i18n/agents';
 import * as common from '../../i18n/common';
 import { useText } from '../../i18n/language';
@@ -40,6 +41,7 @@ export function AgentOverviewPage() {
 function Overview({ detail }: { detail: AgentDetail }) {
   const { agent } = detail;
   const t = useText(agents);
+  const w = useText(activity);
   const path = { params: { path: { agentId: agent.agentId } } };
   const restart = useMutation({
     mutationFn: () => body(api.POST('/v0/agents/{agentId}/restart', path)),
@@ -63,6 +65,17 @@ function Overview({ detail }: { detail: AgentDetail }) {
         </div>
         <p className={styles.reason}>{agent.statusReason ?? t.stateMeaning[agent.status]}</p>
       </Section>
+      {detail.faults && detail.faults.length > 0 && (
+        <Section title={t.faults}>
+          <ul className={styles.list}>
+            {detail.faults.map((fault) => (
+              <li key={fault.kind}>
+                <strong>{w.work[fault.kind] ?? fault.kind}</strong> {t.failingSince} <Timestamp at={fault.failingSince} />: {fault.reason}
+              </li>
+            ))}
+          </ul>
+        </Section>
+      )}
       {detail.missing && detail.missing.length > 0 && (
         <Section title={t.missing}>
           <p>{t.missingText}</p>

@@ -1,10 +1,7 @@
-"""What keeps failing: since when, how often and why, until work of that kind and subject succeeds.
-
-Operations are deleted some days after their end, and a periodic one is new each time; a fault is what its owner sees.
-"""
+"""SQL of faults."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from datetime import datetime
 
 import sqlalchemy as sa
@@ -12,6 +9,7 @@ from sqlalchemy import Connection
 
 from roost.core import clock
 from roost.core.db import UtcTime, metadata, read_one, read_record
+from roost.work.faults.model import OperationFault
 
 operation_faults = sa.Table(
     "operation_faults",
@@ -24,17 +22,6 @@ operation_faults = sa.Table(
     sa.Column("reason", sa.Text, nullable=False),
 )
 _f = operation_faults.c
-
-
-@dataclass(frozen=True)
-class OperationFault:
-    """Operations of a kind that ended in failures, none in a success; times of the first and the last one."""
-
-    kind: str
-    failing_since: datetime
-    failed_at: datetime
-    failures: int
-    reason: str
 
 
 _FIELDS = [_f[field.name] for field in fields(OperationFault)]

@@ -1,0 +1,23 @@
+"""Faults: operations that keep failing."""
+
+from roost.work.faults.model import OperationFault
+from roost.work.faults.store import (
+    clear_fault,
+    count_faults,
+    find_fault,
+    forget_faults,
+    list_faults,
+    record_fault,
+    sweep_faults,
+)
+
+__all__ = [
+    "OperationFault",
+    "clear_fault",
+    "count_faults",
+    "find_fault",
+    "forget_faults",
+    "list_faults",
+    "record_fault",
+    "sweep_faults",
+]
