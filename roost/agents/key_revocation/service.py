@@ -29,7 +29,7 @@ class KeyRevocation:
     async def list_reads(self, tenant_id: str | None, key_name: str) -> Sequence[AgentTokenRead]:
         """List the present tokens that the key, or its browser sessions, have read."""
         key = await self._keys.find(tenant_id, key_name)
-        names = {agent.id: agent.name for agent in await self._agents.list(key.tenant_id)}
+        names = {agent.id: agent.profile.name for agent in await self._agents.list(key.tenant_id)}
         return [(names[read.agent_id], read) for read in await self._reads.list(key.id) if read.agent_id in names]
 
     async def revoke(self, tenant_id: str | None, key_name: str, *, rotates: bool) -> Sequence[AgentTokenRead]:
