@@ -1,4 +1,4 @@
-"""Rows of last uses of agents, of changes with an actor, and of reads of tokens."""
+"""Rows of last uses of agents, of changes with an actor, of reads of tokens, and of faults."""
 
 from collections.abc import Mapping, Sequence
 
@@ -7,6 +7,8 @@ from tests.migrations.row_values import THEN, Row
 
 ACTOR = '{"kind":"key","tenant_id":"t1","id":"before","name":"n"}'
 
+FAULT = {"failing_since": THEN, "failed_at": THEN, "failures": 2, "reason": "the disk is full"}
+
 ROWS: Mapping[str, Sequence[Row]] = {
     "0042": [("agent_uses", {"agent_id": "a1", "last_used_at": THEN})],
     "0043": [operation("asked", "pending", actor=ACTOR)],
@@ -14,4 +16,5 @@ ROWS: Mapping[str, Sequence[Row]] = {
         ("token_reads", {"key_id": key, "agent_id": "a1", "in_session": in_session, "read_at": THEN})
         for key, in_session in (("before", False), ("before", True), ("revoked", False))
     ],
+    "0045": [("operation_faults", {"subject": "a1", "kind": "agent.snapshot", **FAULT})],
 }

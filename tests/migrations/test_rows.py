@@ -1,8 +1,7 @@
 """Rows of any revision survive the following upgrades, and the services can use them."""
 
-import shutil
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -10,12 +9,8 @@ from typing import Any
 import jwt
 import pytest
 import sqlalchemy as sa
-from alembic import command
-from alembic.config import Config
-from alembic.script import ScriptDirectory
-from sqlalchemy.engine import make_url
 
-from roost import migrations, work
+from roost import work
 from roost.agents.models import store as usage
 from roost.agents.registry.repository import AgentRepository
 from roost.agents.scripts import store as scripts
@@ -67,8 +62,8 @@ from roost.storage.vectors.segment_index import SegmentIndex
 from roost.storage.webhooks import store as webhooks
 from roost.storage.webhooks.model import DeliveryState
 from roost.storage.webhooks.service import WebhookService
-from tests.databases import postgres_copy
 from tests.migrations import agent_rows, storage_rows
+from tests.migrations.conftest import list_revisions
 from tests.migrations.row_values import OTHER, PAIR_SECRET, SEALER, TENANT
 from tests.migrations.sample_rows import ROWS
 from tests.migrations.storage_rows import CID, CONTENT, SMALL, SMALL_CID
@@ -77,48 +72,6 @@ from tests.storage.webhooks.webhook_env import loopback_sender
 PRIVATE, PUBLIC = ContentNetwork.PRIVATE, ContentNetwork.PUBLIC
 REWRITTEN = {("file_keyvalues", "value"), ("operations", "subject")}
 """Columns whose values a migration changed on purpose."""
-
-
-@pytest.fixture(scope="module")
-def upgraded_sqlite(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("upgraded") / "roost.db"
-    _create_and_upgrade(f"sqlite:///{path}")
-    return path
-
-
-@pytest.fixture(scope="module")
-def upgraded_postgresql(postgres_url: str) -> Iterator[str]:
-    for url in postgres_copy(postgres_url, "template0"):
-        _create_and_upgrade(url)
-        yield str(make_url(url).database)
-
-
-@pytest.fixture
-def upgraded(dialect: str, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Database]:
-    """Return a database with rows of each revision, upgraded to the newest."""
-    template = request.getfixturevalue(f"upgraded_{dialect}")
-    if dialect == "sqlite":
-        urls = iter([f"sqlite:///{shutil.copy(template, tmp_path / 'roost.db')}"])
-    else:
-        urls = postgres_copy(request.getfixturevalue("postgres_url"), template)
-    for url in urls:
-        database = Database(url)
-        yield database
-        database.close()
-
-
-def _create_and_upgrade(url: str) -> None:
-    database = Database(url)
-    config = Config()
-    config.set_main_option("script_location", str(Path(migrations.__file__).parent))
-    for revision in _revisions():
-        with database.writer.begin() as connection:
-            config.attributes["connection"] = connection
-            command.upgrade(config, revision)
-            for table, row in ROWS.get(revision, ()):
-                connection.execute(sa.insert(sa.table(table, *map(sa.column, row))).values(row))
-    migrations.upgrade_database(database)
-    database.close()
 
 
 @pytest.fixture
@@ -130,13 +83,8 @@ def content(upgraded: Database, tmp_path: Path) -> ContentService:
     return ContentService(upgraded, FolderStore(tmp_path / "blobs"))
 
 
-def _revisions() -> list[str]:
-    scripts = ScriptDirectory(str(Path(migrations.__file__).parent))
-    return [script.revision for script in reversed(list(scripts.walk_revisions()))]
-
-
 def test_every_revision_is_told_of() -> None:
-    assert sorted(ROWS) == _revisions()
+    assert sorted(ROWS) == list_revisions()
 
 
 async def test_events_are_read(upgraded: Database) -> None:
