@@ -1,4 +1,4 @@
-"""Rows of last uses of agents, and of changes with an actor."""
+"""Rows of last uses of agents, of changes with an actor, and of work that keeps failing."""
 
 from collections.abc import Mapping, Sequence
 
@@ -7,7 +7,19 @@ from tests.migrations.row_values import THEN, Row
 
 ACTOR = '{"kind":"key","tenant_id":"t1","id":"before","name":"n"}'
 
+FAULT = {
+    "subject": "a1",
+    "kind": "agent.snapshot",
+    "failing_since": THEN,
+    "failed_at": THEN,
+    "failures": 3,
+    "reason": "x" * 1000,
+}
 ROWS: Mapping[str, Sequence[Row]] = {
     "0042": [("agent_uses", {"agent_id": "a1", "last_used_at": THEN})],
-    "0043": [operation("asked", "pending", actor=ACTOR)],
+    "0043": [
+        operation("asked", "pending", actor=ACTOR),
+        operation("commit", "pending", kind="agent.commit", subject="git/a1"),
+    ],
+    "0047": [("operation_faults", FAULT)],
 }
