@@ -150,8 +150,9 @@ async def test_a_push_that_leaves_earlier_changes_nothing(repositories: GitRepos
     assert f"ok {MAIN}" in await push(repositories, body)
 
 
-async def test_an_interrupted_push_is_found_and_finished(
-    repositories: GitRepositories, work: Path, tmp_path: Path
+@pytest.mark.parametrize("undone", [False, True])
+async def test_an_interrupted_push_is_found_and_finished_or_undone(
+    repositories: GitRepositories, work: Path, tmp_path: Path, undone: bool
 ) -> None:
     base = commit_tree(work, tree_of(work, a=b"0"))
     await push(repositories, push_of(work, base))
@@ -172,11 +173,13 @@ async def test_an_interrupted_push_is_found_and_finished(
     other = commit_tree(work, tree_of(work, a=b"2"), base)
     assert "Another push or change was faster" in await push(again, push_of(work, other, base))
     assert await again.find_unfinished_push(AGENT) == (base, new)
-    await again.finish_push(AGENT)
-    assert await again.head(AGENT) == new
+    await again.finish_push(AGENT, undo=undone)
+    assert await again.head(AGENT) == (base if undone else new)
     assert await again.find_unfinished_push(AGENT) is None
-    await again.finish_push(AGENT)
-    assert await again.head(AGENT) == new
+    await again.finish_push(AGENT, undo=undone)
+    assert await again.head(AGENT) == (base if undone else new)
+    last = commit_tree(work, tree_of(work, a=b"3"), base if undone else new)
+    assert f"ok {MAIN}" in await push(again, push_of(work, last, base if undone else new))
 
 
 _SERVER = """

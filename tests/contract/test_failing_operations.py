@@ -195,7 +195,7 @@ async def begin_offer(owner: Owner) -> None:
 
 
 async def begin_survey(owner: Owner) -> None:
-    await owner.server.roost.core.db.write(lambda c: work.add_operation(c, "offers.survey", "offers"))
+    await owner.server.roost.core.db.write(lambda c: work.hasten_operations(c, "offers"))
 
 
 async def show_next_survey(owner: Owner) -> str:

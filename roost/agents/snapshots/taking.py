@@ -29,6 +29,7 @@ from roost.storage.content.model import ContentNetwork, InternalNetwork
 from roost.storage.content.service import ContentService, hold_packs, release_packs
 from roost.storage.unixfs.profile import UNIXFS_V1_2025
 from roost.work import ClaimedOperation
+from roost.work.faults import clear_fault
 
 LoadSecrets = Callable[[str], Awaitable[Mapping[str, Sensitive[str]]]]
 """Returns the values by name that a snapshot of the agent must not hold."""
@@ -102,6 +103,7 @@ class SnapshotTaker:
                 else:
                     store.set_capture(connection, snapshot.id, captured.packs, state.packs if state else None, searched)
                 store.save_index(connection, agent.id, snapshot.id, clock.utc_now(), data, state_data)
+                clear_fault(connection, agent.id, model.SYNC)  # a reset takes snapshots, too
                 if snapshot.commit_sha is None:
                     self._history.enqueue(connection, agent, snapshot.id)
                 hold_needed(connection, agent, kept)

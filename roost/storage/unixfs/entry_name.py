@@ -10,8 +10,10 @@ from roost.storage.unixfs.errors import InvalidEntryName
 _ESCAPED, _PRIVATE = 0xDC00, 0xEF00
 _BYTES = range(0x80, 0x100)
 _TO_ESCAPED = {_PRIVATE + byte: _ESCAPED + byte for byte in _BYTES}
-_TO_PRIVATE = {_ESCAPED + byte: chr(_PRIVATE + byte) for byte in _BYTES}
-_TO_PRIVATE |= {sign: "".join(chr(_PRIVATE + byte) for byte in chr(sign).encode()) for sign in _TO_ESCAPED}
+_TO_PRIVATE = {
+    **{_ESCAPED + byte: chr(_PRIVATE + byte) for byte in _BYTES},
+    **{sign: "".join(chr(_PRIVATE + byte) for byte in chr(sign).encode()) for sign in _TO_ESCAPED},
+}
 
 
 def encode_entry_name(name: str) -> str:
