@@ -113,15 +113,19 @@ def build_agent_services(
     repository = _build_repository(core)
     secrets, environment = SecretService(db, sealer, repository), SecretEnvironment(db, sealer)
     runtimes, dialer = AgentRuntimes(repository, drivers.runtime, drivers.engines), agent_dialer(core)
-    channels = ChannelRepository(db, sealer, repository)
-    validator = ChannelValidator(drivers.chat_platforms, dialer.admit)
+    channels, validator = (
+        ChannelRepository(db, sealer, repository),
+        ChannelValidator(drivers.chat_platforms, dialer.admit),
+    )
     private_values = partial(_get_private_values, core, repository, environment, channels)
     servers, relays = _model_server_access(core), RelayServer(drivers.runtime, app, agent_proxy(core))
     models = _build_model_gateway(core, drivers, dialer, secrets, servers, repository)
-    logs = LogService(repository, runtimes, private_values)
+    logs, routing = (
+        LogService(repository, runtimes, private_values),
+        _build_routing(core, domains, repository, runtimes, dialer),
+    )
     instances = _build_instances(core, runtimes, secrets, channels, validator, models, templates)
     skill_library = SkillService(db, storage.content, storage.files.quota.check, find_file_cid)
-    routing = _build_routing(core, domains, repository, runtimes, dialer)
     lifecycle = build_lifecycle_services(
         db=db,
         operations=core.operations,

@@ -135,16 +135,7 @@ def build_lifecycle_services(
         *(db, operations, repository, gateway_tokens, runtimes, secrets, channel_validator, channels),
         *(snapshots, skills, routes),
     )
-    operations.handle(
-        model.START,
-        start.handle,
-        retries=model.START_RETRIES,
-        slots=runtime.start_slots,
-        on_failure=start.mark_failed,
-    )
-    operations.handle(model.UPDATE, update.handle, on_failure=start.mark_failed)
-    operations.handle(OPERATION_KIND, scripts.handle, on_failure=scripts.mark_failed)
-    operations.handle(model.DELETE, delete.handle, retries=10, on_failure=delete.try_later)
+    _handle_operations(operations, runtime, start, update, scripts, delete)
     return LifecycleServices(
         host_agents=host_agents,
         starter=starter,
@@ -166,3 +157,23 @@ def build_lifecycle_services(
         disk_guard=disk,
         agent_skills=skills,
     )
+
+
+def _handle_operations(
+    operations: OperationWorker,
+    runtime: Runtime,
+    start: StartWorkflow,
+    update: UpdateWorkflow,
+    scripts: ScriptService,
+    delete: DeleteWorkflow,
+) -> None:
+    operations.handle(
+        model.START,
+        start.handle,
+        retries=model.START_RETRIES,
+        slots=runtime.start_slots,
+        on_failure=start.mark_failed,
+    )
+    operations.handle(model.UPDATE, update.handle, on_failure=start.mark_failed)
+    operations.handle(OPERATION_KIND, scripts.handle, on_failure=scripts.mark_failed)
+    operations.handle(model.DELETE, delete.handle, retries=10, on_failure=delete.try_later)

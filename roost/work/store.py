@@ -149,7 +149,6 @@ def claim_operations(
     """Claim up to `limit` due ordered operations, oldest first; `exclude` has the ids that the caller already runs.
 
     requested_first: whether those that the server asked for by itself come last.
-
     An operation is due if it is pending, or its lease expired, and its subject has no older unfinished operation.
     Operations of another host are never claimed, not even after their lease.
     The rows are locked before they change, so two processes never claim the same one. A finished operation never

@@ -67,10 +67,6 @@ async def head(client: GitClient) -> str | None:
     return await client.server.roost.drivers.git.head(client.agent["agentId"])
 
 
-async def is_main(client: GitClient, commit: str) -> bool:
-    return await head(client) == commit
-
-
 async def test_a_push_arrives_in_the_workspace_and_comes_back(
     client: GitClient, work: Path, workspace: httpx.AsyncClient
 ) -> None:
@@ -305,8 +301,8 @@ async def test_the_next_server_finishes_what_a_crash_interrupted(
     async with running(tmp_path / "data") as second:
         again = GitClient(second, agent, tmp_path)
         pushed = (await again.run("rev-parse", "HEAD", cwd="work")).strip()
-        await until(lambda: is_main(again, pushed))
         await until(lambda: has_file(second, agent, "file", b"pushed"))
+        assert await head(again) == pushed
 
 
 async def has_file(server: RunningServer, agent: dict[str, Any], path: str, content: bytes) -> bool:
