@@ -109,23 +109,17 @@ def build_agent_services(
     app: ASGIApp,
 ) -> AgentServices:
     """Build the services; requests of agents through their relays go to `app`."""
-    settings, db, sealer, origin = core.settings, core.db, core.sealer, core.addresses.agent_origin
-    repository = _build_repository(core)
-    secrets, environment = SecretService(db, sealer, repository), SecretEnvironment(db, sealer)
+    settings, db, sealer, repository = core.settings, core.db, core.sealer, _build_repository(core)
+    secrets, channels = SecretService(db, sealer, repository), ChannelRepository(db, sealer, repository)
     runtimes, dialer = AgentRuntimes(repository, drivers.runtime, drivers.engines), agent_dialer(core)
-    channels, validator = (
-        ChannelRepository(db, sealer, repository),
-        ChannelValidator(drivers.chat_platforms, dialer.admit),
-    )
+    environment, validator = SecretEnvironment(db, sealer), ChannelValidator(drivers.chat_platforms, dialer.admit)
     private_values = partial(_get_private_values, core, repository, environment, channels)
     servers, relays = _model_server_access(core), RelayServer(drivers.runtime, app, agent_proxy(core))
     models = _build_model_gateway(core, drivers, dialer, secrets, servers, repository)
-    logs, routing = (
-        LogService(repository, runtimes, private_values),
-        _build_routing(core, domains, repository, runtimes, dialer),
-    )
+    logs = LogService(repository, runtimes, private_values)
     instances = _build_instances(core, runtimes, secrets, channels, validator, models, templates)
     skill_library = SkillService(db, storage.content, storage.files.quota.check, find_file_cid)
+    routing = _build_routing(core, domains, repository, runtimes, dialer)
     lifecycle = build_lifecycle_services(
         db=db,
         operations=core.operations,
@@ -142,7 +136,7 @@ def build_agent_services(
         secrets=secrets,
         channels=channels,
         channel_validator=validator,
-        origin=origin,
+        origin=core.addresses.agent_origin,
         startup_inputs=StartupInputCollector(models, environment, channels, instances),
         instances=instances,
         prepare_version=partial(prepare_engine, settings),
@@ -172,7 +166,7 @@ def build_agent_services(
         git_maintenance=_build_git_maintenance(drivers, lifecycle),
         **_profile_services(core, repository, lifecycle, servers, secrets),
         key_revocation=KeyRevocation(core.api_keys, core.gateway_tokens, core.token_reads, repository),
-        sign_in=SignInService(db, core.gateway_tokens, origin, core.failed_logins),
+        sign_in=SignInService(db, core.gateway_tokens, core.addresses.agent_origin, core.failed_logins),
         **_skill_services(skill_library),
     )
 
