@@ -397,10 +397,3 @@ def _counts_writes(folder: Path) -> bool:
     before = counter.read_text()
     (folder / "counted").write_bytes(bytes(1_000_000))
     return before.partition("write_bytes")[2] != counter.read_text().partition("write_bytes")[2]
-
-
-async def test_priorities_are_hints_that_never_fail(env: RuntimeEnv) -> None:
-    env.runtime.prefer("nobody")
-    await env.container()
-    env.runtime.prefer(AGENT)
-    assert env.runtime.start_slots() >= 1
