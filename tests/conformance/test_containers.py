@@ -11,7 +11,7 @@ import pytest
 
 from roost.drivers.runtime.warden_client import LogLine, WardenClient
 from roost.drivers.runtime.warden_errors import ExecRefused, ProcessAlreadyRunning, WardenBusy, WardenFailed
-from tests.conformance.runtimes import CASES, RuntimeEnv, open_runtime_env, sleeper, sleeping, until
+from tests.conformance.runtimes import AGENT, CASES, RuntimeEnv, open_runtime_env, sleeper, sleeping, until
 
 
 @pytest.fixture(params=CASES)
@@ -377,3 +377,10 @@ async def _read_slowly(first: "asyncio.Future[LogLine]", lines: AsyncIterator[Lo
     await first
     async for _ in lines:
         await asyncio.sleep(0.005)
+
+
+async def test_priorities_are_hints_that_never_fail(env: RuntimeEnv) -> None:
+    env.runtime.prefer("nobody")
+    await env.container()
+    env.runtime.prefer(AGENT)
+    assert env.runtime.start_slots() >= 1

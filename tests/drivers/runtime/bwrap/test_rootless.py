@@ -20,7 +20,6 @@ SUITES = (
     "test_isolation.py",
     "test_limits.py",
     "test_priority.py",
-    "test_preference.py",
     "test_egress.py",
     "test_probe.py",
     "test_driver.py",
