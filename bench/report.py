@@ -62,7 +62,7 @@ class Report:
 
     def add_failure(self, benchmark: str, reason: str, conditions: Conditions) -> None:
         self._add({"benchmark": benchmark, "name": benchmark, **conditions._asdict(), "error": reason})
-        self._console.print(f"{benchmark}: failed: {reason}")
+        self._console.print(f"{benchmark}: failed: {reason}", soft_wrap=True)
 
     def finish(self) -> None:
         """Print the summary, with the failures again."""
@@ -74,7 +74,7 @@ class Report:
         counts = f"{len(self._rows) - len(self.failures)} rows, {len(missed)} beside their goal"
         self._console.print(f"\n{counts}, {len(self.failures)} benchmarks failed; {minutes} min {seconds} s")
         for benchmark, reason in self.failures.items():
-            self._console.print(f"{benchmark}: failed: {reason}")
+            self._console.print(f"{benchmark}: failed: {reason}", soft_wrap=True)
 
     def _add(self, record: dict[str, Any]) -> None:
         self._rows.append(record)

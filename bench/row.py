@@ -61,7 +61,8 @@ class Row:
 
     @property
     def ratio(self) -> float | None:
-        return self.value / self.reference_value if self.reference_value else None
+        """The median ratio of the runs."""
+        return statistics.median(self.ratios) if self.ratios else None
 
     @property
     def is_met(self) -> bool | None:

@@ -48,7 +48,7 @@ def run(folder: Path) -> Iterator[Row]:
     with up(folder / "data", "--no-first-agent") as server:
         agent = server.create("bench", "hermes")
         echoes, bare = asyncio.run(_measure_echo(_open(server, agent, "cat"))), _measure_bare_echo()
-        yield from _rows("terminal: a key to its echo", echoes, "bare WebSocket echo", bare, "<= 10 x")
+        yield from _rows("terminal: a key to its echo", echoes, "bare WebSocket echo", bare, "<= 4 x")
         yield Row(
             "terminal: a key to its echo, local pseudo-terminal, p50", statistics.median(_measure_local_echo()), "ms"
         )

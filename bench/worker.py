@@ -40,9 +40,16 @@ def _describe_one(error: BaseException) -> str:
     text = " ".join(str(error).split())
     if len(text) > _REASON_CHARACTERS:
         text = f"{text[: _REASON_CHARACTERS // 2]} ... {text[-_REASON_CHARACTERS // 2 :]}"
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_ours(frame.filename)]
-    place = f" ({Path(frames[-1].filename).relative_to(_ROOT)}:{frames[-1].lineno})" if frames else ""
+    place = _find_place(error)
     return f"{type(error).__name__}{text and ': '}{text}{place}"
+
+
+def _find_place(error: BaseException) -> str:
+    """Return the last line of a benchmark that led to the error, or else the last one of this repository."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_ours(frame.filename)]
+    places = [f"{Path(frame.filename).relative_to(_ROOT)}:{frame.lineno}" for frame in frames]
+    own = [place for place in places if place.startswith("bench/")] or places
+    return f" ({own[-1]})" if own else ""
 
 
 def _is_ours(filename: str) -> bool:

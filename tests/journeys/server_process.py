@@ -23,7 +23,9 @@ def until(condition: Callable[[], Any], deadline: float = DEADLINE, every: float
     """Return the first true value of `condition`; fail after the timeout."""
     end = time.monotonic() + deadline
     while not (value := condition()):
-        assert time.monotonic() < end, f"{condition} did not come true within {deadline} s"
+        assert time.monotonic() < end, (
+            f"{getattr(condition, '__qualname__', condition)} did not come true within {deadline} s"
+        )
         time.sleep(every)
     return value
 
