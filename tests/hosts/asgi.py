@@ -30,7 +30,8 @@ class Sent:
 
 def routed(path: str, method: str = "GET") -> dict[str, Any]:
     """State of a scope behind `HostRouter`, for an application that is tested without it."""
-    return {"url_rule": find_rule(method, path)}
+    rule = find_rule(method, path)
+    return {"url_rule": rule, "right": rule.find_right(method)}
 
 
 async def call(

@@ -60,10 +60,11 @@ class ModelEnv:
         await self.database.write(create_tenant)
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        await self.app({**scope, "state": {"host_kind": HostKind.LOCAL, **routed(scope["path"])}}, receive, send)
+        state = {"host_kind": HostKind.LOCAL, **routed(scope["path"], scope["method"])}
+        await self.app({**scope, "state": state}, receive, send)
 
     async def relayed(self, scope: Any, receive: Any, send: Any) -> None:
-        state = {"host_kind": HostKind.RELAY, "agent_host": AGENT, **routed(scope["path"])}
+        state = {"host_kind": HostKind.RELAY, "agent_host": AGENT, **routed(scope["path"], scope["method"])}
         await self.app({**scope, "state": state}, receive, send)
 
 
