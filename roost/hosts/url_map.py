@@ -70,7 +70,7 @@ URL_MAP = (
     _gateway("/|/ipfs|/files|/x402(/cid)?", UrlFamily.CONTENT_INDEX),
     UrlRule("/v0|/v0/issues(/.*)?", hosts=frozenset()),  # the contract closes issues to all callers
     _models("/v1(/.*)?", hosts=frozenset({HostKind.RELAY}), aliases={HostKind.RELAY: ("/v1", "/v0/llm/v1")}),
-    _models("/v0/llm/v1/models(/.+)?", rights=_READS),
+    _models("/v0/llm/v1/models(/.*)?", rights=_READS),
     _models("/v0/llm/v1/(chat/completions|responses|embeddings)", rights=_RUNS),
     _models("/v0/llm(/.*)?"),
     _agents(f"{_AGENT}/files/upload", body=_WORKSPACE_FILE, rights=_CHANGES),
