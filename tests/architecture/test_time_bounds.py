@@ -3,12 +3,15 @@
 import ast
 import importlib
 import re
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from roost.hosts.url_map import URL_MAP
 from tests.architecture.code import Module, modules
-from tests.architecture.pattern_attacks import find_slow_text
+from tests.architecture.pattern_attacks import find_slow_text, has_steep_growth
 
 COMPILERS = frozenset({"compile", "search", "match", "fullmatch", "sub", "subn", "split", "findall", "finditer"})
 SCANNERS = frozenset({"search", "sub", "subn", "split", "findall", "finditer"})
@@ -101,3 +104,116 @@ def test_the_attack_finds_patterns_that_backtrack() -> None:
         assert find_slow_text(re.compile(expression), anchored=False), expression
     assert find_slow_text(re.compile(r"every\s+(\d{1,9})?\s*m"), anchored=True)
     assert find_slow_text(re.compile(r"(?<!\S)[^\s/]*+/\S*"), anchored=False) is None
+
+
+PARSER = re.compile(r"_?(parse|sanitize|redact|hide|normalize|split|decode|fold|find|match|is|check|quote|unquote)_\w+")
+UNITS = (
+    *(
+        "a",
+        "A",
+        "1",
+        "0",
+        " ",
+        "\t",
+        "\n",
+        "\r\n",
+        ".",
+        "..",
+        "/",
+        "../",
+        "\\",
+        "-",
+        "_",
+        "=",
+        ":",
+        ",",
+        ";",
+        "%",
+        "%41",
+        "é",
+    ),
+    *(
+        "[",
+        "{",
+        "(",
+        '"',
+        "'",
+        "<",
+        "{}",
+        "[]",
+        "*",
+        "**",
+        "*/",
+        "?",
+        "&",
+        "a=",
+        "a=b&",
+        "a=1; ",
+        "a,",
+        "[0,",
+        '{"a":',
+        "- ",
+        "&a ",
+    ),
+    *(
+        "\0",
+        "\u0300\u0316",
+        "xn--",
+        "\U0001f3f4",
+        "bytes=0-,",
+        'W/"a",',
+        "q=0.1,",
+        "*a",
+        "http://",
+        "a@",
+        "#",
+        "---\n",
+        "a: ",
+    ),
+)
+SHORT = {
+    "roost.agents.skills.verdict.text_checks.fold_lookalikes": "chunks of 2,000 characters",
+    "roost.storage.unixfs.multibase.decode_base58": "CIDs of at most 512 characters",
+}
+"""Functions that take quadratic time, and the short texts that their callers cut or check."""
+
+
+def collect_parsers() -> Iterator[tuple[str, Callable[[Any], Any], bool]]:
+    """Yield the functions that read one text or bytes, by the words that their names begin with."""
+    for module in modules():
+        if module.within("roost/cli/*", "roost/app/*", "roost/migrations/*", "roost/warden/*"):
+            continue
+        for node in module.tree.body:
+            if not isinstance(node, ast.FunctionDef) or not PARSER.fullmatch(node.name) or node.args.kwonlyargs:
+                continue
+            taken = [ast.unparse(one.annotation) for one in node.args.args if one.annotation]
+            if len(taken) - len(node.args.defaults) == 1 and taken[0] in {"str", "bytes"}:
+                name = f"{module.name}.{node.name}"
+                yield name, getattr(importlib.import_module(module.name), node.name), taken[0] == "bytes"
+
+
+def find_slow_unit(parse: Callable[[Any], Any], *, of_bytes: bool) -> str | None:
+    def seconds_of(size: int) -> float:
+        text = unit * (size // len(unit)) + after
+        start = time.thread_time()
+        with suppress(Exception):  # most texts are refused
+            found = parse(text.encode(errors="replace") if of_bytes else text)
+            for _ in found if isinstance(found, Iterator) else ():
+                pass
+        return time.thread_time() - start
+
+    for unit in UNITS:
+        for after in ("", "\0!"):
+            if has_steep_growth(seconds_of):
+                return f"{unit!r} {after!r}"
+    return None
+
+
+def test_no_parser_takes_more_than_linear_time() -> None:
+    slow = {name: unit for name, parse, kind in collect_parsers() if (unit := find_slow_unit(parse, of_bytes=kind))}
+    assert slow.keys() <= SHORT.keys(), slow
+
+
+def test_no_row_of_the_url_map_takes_more_than_linear_time() -> None:
+    slow = [rule.pattern for rule in URL_MAP if find_slow_text(re.compile(rule.pattern, re.DOTALL), anchored=True)]
+    assert not slow

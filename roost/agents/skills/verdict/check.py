@@ -92,6 +92,7 @@ def check_bundle(bundle: Bundle) -> Verdict:
 
 
 def _check_text(path: str, text: str, budget: _Budget) -> Iterator[Finding]:
+    budget.check()
     text = remove_flags(text.replace("\r\n", "\n").replace("\r", "\n"))
     encoded = (("encoded-block", at) for at in find_encoded_blocks(text, FINDINGS_PER_RULE))
     for rule, at in (*find_unicode_problems(text, FINDINGS_PER_RULE), *encoded):

@@ -1,6 +1,7 @@
 """Verdicts: every rule finds its examples, harmless text is clean, and hostile content takes bounded time."""
 
 import random
+import re
 import time
 import tomllib
 from pathlib import Path
@@ -11,6 +12,7 @@ from roost.agents.skills.bundle import Bundle, BundleFile
 from roost.agents.skills.verdict import Verdict, VerdictLevel, check_bundle
 from roost.agents.skills.verdict import check as check_module
 from roost.agents.skills.verdict.rules import RULES, rules_version
+from tests.architecture.pattern_attacks import list_attacks
 
 EXAMPLES = tomllib.loads((Path(__file__).parent / "examples.toml").read_text())
 UNCHECKED = "unchecked-content"
@@ -125,6 +127,49 @@ def test_hostile_text_takes_bounded_time() -> None:
             start = time.process_time()
             check(text)
             assert time.process_time() - start < 5, text[:200]
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        "<!-- ",
+        "curl ",
+        "http://1.",
+        "ignore ",
+        ".npmrc cat ",
+        "env\n",
+        "\n",
+        "[1,\n",
+        "\ufdfa",
+        "\u0316\u0300",
+        "\u0430b ",
+    ],
+    ids=ascii,
+)
+def test_the_largest_hostile_text_takes_less_than_a_second(unit: str) -> None:
+    check("once, to compile the patterns")
+    start = time.thread_time()
+    check(unit * (check_module.TEXT_LIMIT // len(unit) - 1))
+    assert time.thread_time() - start < 1
+
+
+def test_no_pattern_takes_long_for_one_part_of_a_line() -> None:
+    """So the budget ends a check in time."""
+    slow: dict[str, float] = {}
+    for rule in RULES:
+        for pattern in rule.patterns:
+            compiled = re.compile(pattern, re.IGNORECASE | re.MULTILINE)
+            for before, unit in list_attacks(compiled):
+                start = time.thread_time()
+                compiled.search(before + unit * (2000 // len(unit)))
+                slow[pattern] = max(slow.get(pattern, 0), time.thread_time() - start)
+    assert max(slow.values()) < 0.05, max(slow, key=lambda pattern: slow[pattern])
+
+
+def test_a_check_without_time_says_what_it_did_not_check(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(check_module, "CPU_LIMIT", 0.0)
+    (finding,) = check("harmless").findings
+    assert (finding.rule, finding.level) == (UNCHECKED, VerdictLevel.DANGEROUS)
 
 
 def test_bytes_that_are_no_text_are_no_disguise() -> None:
