@@ -109,8 +109,11 @@ def _check_text(path: str, text: str, budget: _Budget) -> Iterator[Finding]:
                 yield _find("homoglyphs", path, _line_of(text, at + place), _excerpt(text, at + place))
         folded = "".join(chunks)
     joined = _CONTINUED.sub(lambda found: found[0].rstrip("\\ \t\n").ljust(len(found[0])), folded)
-    lower = joined.lower()
-    searched = _Text(folded, joined, lower, {word: lower.find(word) for word in _TRIGGERS})
+    lower, first = joined.lower(), dict[str, int]()
+    for word in _TRIGGERS:
+        budget.check()
+        first[word] = lower.find(word)
+    searched = _Text(folded, joined, lower, first)
     for rule in RULES:
         if rule.patterns:
             yield from _check_rule(rule, path, searched, budget)
