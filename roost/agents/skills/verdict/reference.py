@@ -8,7 +8,7 @@ from roost.agents.skills.skill_file import (
     NAME_LIMIT,
     SKILL_FILE_LIMIT,
 )
-from roost.agents.skills.verdict.check import FINDINGS_LIMIT, FINDINGS_PER_RULE, TEXT_LIMIT
+from roost.agents.skills.verdict.check import CPU_LIMIT, FINDINGS_LIMIT, FINDINGS_PER_RULE, TEXT_LIMIT
 from roost.agents.skills.verdict.model import SkillRule, VerdictLevel
 from roost.agents.skills.verdict.rules import RULES
 
@@ -38,6 +38,7 @@ fonts, sounds, films and PDFs are not searched.
 | `SKILL.md`, and its front matter | {SKILL_FILE_LIMIT // 1024**2} MiB, {FRONT_MATTER_LIMIT // 1024} KiB |
 | characters of `name`, `description`, `compatibility` | {NAME_LIMIT}, {DESCRIPTION_LIMIT}, {COMPATIBILITY_LIMIT} |
 | searched characters; a skill with more is dangerous | {TEXT_LIMIT // 1000**2} million |
+| seconds of CPU of a check; a skill that needs more is dangerous | {CPU_LIMIT} |
 | findings of a rule in a file, and in all | {FINDINGS_PER_RULE}, {FINDINGS_LIMIT} |
 """
 

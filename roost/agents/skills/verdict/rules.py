@@ -67,7 +67,9 @@ RULES: Sequence[SkillRule] = (
         (".md", ".txt", ".png", ".jp", ".gif", ".webp", ".ico", ".pdf", ".csv", ".log", ".svg"),
     ),
     SkillRule("encoded-block", _REVIEW, "A long run of base64 or hexadecimal digits in text."),
-    SkillRule("unchecked-content", _DANGEROUS, "Text beyond the size that is searched: its content is unknown."),
+    SkillRule(
+        "unchecked-content", _DANGEROUS, "Text beyond the size or the CPU time of a check: its content is unknown."
+    ),
     SkillRule(
         "download-to-shell",
         _DANGEROUS,
