@@ -120,7 +120,7 @@ def create_application(services: ServiceRegistry, addresses: HostAddresses, *ext
     Raises UndeclaredRightError for an operation that the URL map does not have.
     """
     app = FastAPI(
-        openapi_url="/openapi",
+        openapi_url=None,  # `install_openapi` serves it
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,

@@ -3,8 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fastapi import FastAPI
+from fastapi import FastAPI, Request, Response
 from fastapi.openapi.utils import get_openapi
+from fastapi.responses import JSONResponse
 from fastapi.routing import APIRoute
 from pydantic import BaseModel
 from pydantic.alias_generators import to_camel
@@ -73,14 +74,21 @@ def operation_id(route: APIRoute) -> str:
 
 
 def install_openapi(app: FastAPI, addresses: HostAddresses) -> None:
-    """Serve the description of `app`, which is generated on the first request."""
+    """Serve the description of `app`, which is generated and encoded on the first request."""
+    encoded: list[bytes] = []
 
     def describe() -> dict[str, Any]:
         if app.openapi_schema is None:
             app.openapi_schema = _describe(app, addresses)
         return app.openapi_schema
 
+    async def read_description(_: Request) -> Response:
+        if not encoded:
+            encoded.append(bytes(JSONResponse(app.openapi()).body))
+        return Response(encoded[0], media_type="application/json")
+
     app.openapi = describe
+    app.add_route("/openapi", read_description, include_in_schema=False)
 
 
 def _describe(app: FastAPI, addresses: HostAddresses) -> dict[str, Any]:
