@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 LIKELY = "aA1 -./_x=:,;\"'<({[\t\n%"
-SIZES = (24, 4000, 16_000)
+SIZES = (24, 2000, 8000)
 NOISE = 0.02
 GROWTH = 8.0
 """A linear search of four times the text takes four times as long, a quadratic one sixteen times."""
