@@ -92,7 +92,8 @@ def test_keys_of_a_server_elsewhere(server: FakeServer) -> None:
         "POST /v3/pinata/keys": (200, {"JWT": "a.b.c", "pinata_api_key": "h", "pinata_api_secret": "s"}),
         "GET /v3/pinata/keys?offset=0": (200, {"keys": rows[:1], "count": 2}),
         "GET /v3/pinata/keys?offset=1": (200, {"keys": rows[1:], "count": 2}),
-        "DELETE /v3/pinata/keys/k1": (200, "Revoked"),
+        "POST /v0/keys/k1/revoke": (200, {"agents": [{"agentId": "a1", "agentName": "Ada"}] * 2}),
+        "POST /v0/keys/k2/revoke": (200, {"agents": []}),
     }
     assert server.run("keys", "create", "--name", "ci", "--scope", "org:read").stdout == "a.b.c\n"
     assert server.run("keys", "create").exit_code == 0
@@ -101,8 +102,14 @@ def test_keys_of_a_server_elsewhere(server: FakeServer) -> None:
     assert admin == {"keyName": "key", "permissions": {"admin": True}}
     listed_there = json.loads(server.run("keys", "list", "-o", "json").stdout)
     assert [(key["id"], key["scopes"]) for key in listed_there] == [("k1", ["org:read"]), ("k2", ["org:read"])]
+    assert server.run("keys", "revoke", "k1", "--yes").stdout == (
+        "Revoked.\nThe gateway tokens that its holder has read still work; replace them with --rotate-tokens: Ada (a1).\n"
+    )
+    assert "were replaced: Ada (a1).\n" in server.run("keys", "revoke", "k1", "--rotate-tokens", "--yes").stdout
+    assert server.run("keys", "revoke", "k2", "--yes").stdout == "Revoked.\n"
+    assert server.bodies("POST /v0/keys/k1/revoke") == [{"rotateTokens": False}, {"rotateTokens": True}]
     missing = server.run("keys", "revoke", "k9", "--yes")
-    assert (missing.exit_code, "There is no active key 'k9'" in missing.stderr) == (5, True)
+    assert (missing.exit_code, "There is no key 'k9'" in missing.stderr) == (5, True)
 
 
 @pytest.mark.parametrize("option", ["--tenant", "--plan"])
