@@ -165,7 +165,6 @@ def build_agent_services(
         git=_build_git_service(core, drivers, repository, runtimes, lifecycle, logs),
         git_maintenance=_build_git_maintenance(drivers, lifecycle),
         **_profile_services(core, repository, lifecycle, servers, secrets),
-        key_revocation=KeyRevocation(core.api_keys, core.gateway_tokens, core.token_reads, repository),
         sign_in=SignInService(db, core.gateway_tokens, core.addresses.agent_origin, core.failed_logins),
         **_skill_services(skill_library),
     )
@@ -202,9 +201,10 @@ def _profile_services(
     servers: ModelServerAccess,
     secrets: SecretService,
 ) -> dict[str, Any]:
-    """Return the services that change profiles of agents."""
+    """Return the services that change profiles of agents, and the one that revokes keys."""
     profiles, origin = AgentProfiles(repository, lifecycle.restart), core.addresses.agent_origin
     return {
+        "key_revocation": KeyRevocation(core.api_keys, core.gateway_tokens, core.token_reads, repository),
         "model_servers": ModelServerService(servers, profiles, secrets, create_upstream),
         "self_service": AgentSelfService(repository, lifecycle.details, core.platform_tokens, origin, profiles),
     }

@@ -30,8 +30,10 @@ def open_dashboard(
     server = load_session(data)
     absent = f"The server at {server.url} has no dashboard."
     if sign_out:
-        ended = server.call("DELETE", "/v0/session/all", not_found=absent)["ended"]
-        print_line(f"Browser sessions ended: {ended}")
+        answer = server.call("DELETE", "/v0/session/all", not_found=absent)
+        print_line(f"Browser sessions ended: {answer['ended']}")
+        if agents := answer.get("agentIds"):
+            print_line(f"They have read the gateway tokens of these agents, which still work: {', '.join(agents)}.")
         return
     link = server.call("POST", "/v0/session/links", {"role": role}, not_found=absent)["url"]
     if print_url:

@@ -102,6 +102,7 @@ roost keys create --name laptop
 roost keys create --name uploads --scope org:files:write
 roost keys list -o json
 roost keys revoke 0c5cf9b7 --yes
+roost keys revoke 0c5cf9b7 --rotate-tokens
 roost routes list Ada
 roost routes set Ada /app=3000
 roost routes set Ada --none

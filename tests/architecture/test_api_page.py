@@ -1,4 +1,4 @@
-"""docs/reference/api.md lists the endpoints that there are, with their credentials."""
+"""docs/reference/api.md lists the endpoints that there are, with their credentials and rights."""
 
 import re
 
@@ -7,15 +7,17 @@ from roost.hosts.routes import route_table
 from roost.web.service_registry import ServiceRegistry
 from tests.architecture.code import ROOT
 
-_ROW = re.compile(r"^\| (GET|HEAD|OPTIONS|POST|PUT|PATCH|DELETE|WEBSOCKET) \| `([^`]+)` \| ([^|]+) \|", re.MULTILINE)
+_ROW = re.compile(
+    r"^\| (GET|HEAD|OPTIONS|POST|PUT|PATCH|DELETE|WEBSOCKET) \| `([^`]+)` \| ([^|]+) \| (\w+) \|", re.MULTILINE
+)
 
 
 def test_the_page_has_a_row_for_each_endpoint() -> None:
     page = (ROOT / "docs" / "reference" / "api.md").read_text()
     rows = _ROW.findall(page)
-    written = {(method, path): kinds.strip() for method, path, kinds in rows}
+    written = {(method, path): (kinds.strip(), right) for method, path, kinds, right in rows}
     served = {
-        (row["method"], re.sub(r":path", "", row["path"])): ", ".join(row["credentials"]) or "none"
+        (row["method"], re.sub(r":path", "", row["path"])): (", ".join(row["credentials"]) or "none", row["right"])
         for row in route_table(create_application(ServiceRegistry(), ""))
     }
     assert written == served

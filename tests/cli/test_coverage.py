@@ -15,6 +15,7 @@ from tests.cli.test_main import ALL
 COMMANDS: Mapping[str, Mapping[str, str]] = {
     # module of the handlers: commands, by the handlers that they call
     "agents.archives": {"agents export": "export_agent", "agents import": "import_agent"},
+    "agents.key_revocation": {"keys revoke": "revoke_key_and_tokens"},
     "agents.chat": {
         "conversations list": "list_conversations",
         "conversations show": "list_messages",
@@ -136,7 +137,7 @@ COMMANDS: Mapping[str, Mapping[str, str]] = {
     "agents.platform": {"agents update": "update_agent_metadata", "agents status": "get_agent_status"},
     "agents.sign_in": {"open": "create_sign_in_link"},
     "identity.sessions": {"dashboard": "create_session_link end_all_sessions"},
-    "identity": {"keys create": "create_key", "keys list": "list_keys", "keys revoke": "revoke_key"},
+    "identity": {"keys create": "create_key", "keys list": "list_keys"},
     "events": {"events": "stream_events stream_event_messages stream_agent_events stream_agent_event_messages"},
     "storage.uploads": {"files upload": "upload_file", "files usage": "get_limits"},
     "storage.signed_urls": {"files upload-link": "create_upload_link", "files link": "create_download_link"},
@@ -229,6 +230,8 @@ REASONS: Mapping[str, str] = {
     "agents.platform.get_platform_identity": "an agent asks who it is",
     "agents.sign_in.sign_in": "a browser follows the link",
     "agents.sign_in.refuse_head": "a browser follows the link",
+    "agents.key_revocation.list_token_reads": "the dashboard asks before it revokes; the command says it after",
+    "identity.revoke_key": "for clients of the storage API; the command also names the tokens that were read",
     "identity.sessions.open_session": "the dashboard signs in",
     "identity.sessions.show_session": "the dashboard asks who is signed in",
     "identity.sessions.end_session": "the dashboard signs out",

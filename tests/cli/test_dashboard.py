@@ -59,6 +59,8 @@ def test_it_signs_all_browsers_out(server: FakeServer) -> None:
     done = server.run("dashboard", "--sign-out")
     assert (done.exit_code, done.stdout) == (0, "Browser sessions ended: 2\n")
     assert [line for line, _, _ in server.requests] == ["DELETE /v0/session/all"]
+    server.answers["DELETE /v0/session/all"] = (200, {"ended": 1, "agentIds": ["a1", "a2"]})
+    assert "which still work: a1, a2." in server.run("dashboard", "--sign-out").stdout
 
 
 @pytest.mark.parametrize(

@@ -92,7 +92,8 @@ def test_keys_of_a_server_elsewhere(server: FakeServer) -> None:
         "POST /v3/pinata/keys": (200, {"JWT": "a.b.c", "pinata_api_key": "h", "pinata_api_secret": "s"}),
         "GET /v3/pinata/keys?offset=0": (200, {"keys": rows[:1], "count": 2}),
         "GET /v3/pinata/keys?offset=1": (200, {"keys": rows[1:], "count": 2}),
-        "DELETE /v3/pinata/keys/k1": (200, "Revoked"),
+        "POST /v0/keys/k1/revoke": (200, {"agents": [{"agentId": "a1", "agentName": "Ada"}] * 2}),
+        "POST /v0/keys/k2/revoke": (200, {"agents": []}),
     }
     assert server.run("keys", "create", "--name", "ci", "--scope", "org:read").stdout == "a.b.c\n"
     assert server.run("keys", "create").exit_code == 0
@@ -101,8 +102,14 @@ def test_keys_of_a_server_elsewhere(server: FakeServer) -> None:
     assert admin == {"keyName": "key", "permissions": {"admin": True}}
     listed_there = json.loads(server.run("keys", "list", "-o", "json").stdout)
     assert [(key["id"], key["scopes"]) for key in listed_there] == [("k1", ["org:read"]), ("k2", ["org:read"])]
+    told = server.run("keys", "revoke", "k1", "--yes").stdout
+    assert told.startswith("Revoked.\nThe gateway tokens that its holder has read still work; ")
+    assert told.endswith("; replace them with --rotate-tokens: Ada (a1).\n")
+    assert "were replaced: Ada (a1).\n" in server.run("keys", "revoke", "k1", "--rotate-tokens", "--yes").stdout
+    assert server.run("keys", "revoke", "k2", "--yes").stdout == "Revoked.\n"
+    assert server.bodies("POST /v0/keys/k1/revoke") == [{"rotateTokens": False}, {"rotateTokens": True}]
     missing = server.run("keys", "revoke", "k9", "--yes")
-    assert (missing.exit_code, "There is no active key 'k9'" in missing.stderr) == (5, True)
+    assert (missing.exit_code, "There is no key 'k9'" in missing.stderr) == (5, True)
 
 
 @pytest.mark.parametrize("option", ["--tenant", "--plan"])
@@ -119,13 +126,15 @@ def test_tenants_have_their_own(tmp_path: Path) -> None:
     assert listed(tmp_path, "--tenant", "unknown") == []
 
 
-def test_a_revoked_key_is_revoked_once(tmp_path: Path) -> None:
+def test_a_revoked_key_stays_revoked(tmp_path: Path) -> None:
+    """Revoking it again is no error, because that replaces the tokens that its holder has."""
     keys(tmp_path, "create")
     (key,) = listed(tmp_path)
-    assert keys(tmp_path, "revoke", key["id"], "--yes").stdout == "Revoked.\n"
-    assert listed(tmp_path)[0]["revoked"] is True
-    again = keys(tmp_path, "revoke", key["id"], "--yes")
-    assert (again.exit_code, key["id"] in again.stderr) == (5, True)
+    for more in ((), ("--rotate-tokens",)):
+        assert keys(tmp_path, "revoke", key["id"], "--yes", *more).stdout == "Revoked.\n"
+        assert listed(tmp_path)[0]["revoked"] is True
+    unknown = keys(tmp_path, "revoke", "x", "--yes")
+    assert (unknown.exit_code, "There is no key 'x'" in unknown.stderr) == (5, True)
 
 
 def test_the_key_of_the_deployment_is_private(tmp_path: Path) -> None:

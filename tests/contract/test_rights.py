@@ -92,7 +92,8 @@ def may(row: Row, scopes: frozenset[str]) -> bool:
     scope = next((kind for kind in row["credentials"] if kind.startswith("org:")), None)
     if scope is None:
         action = "read" if row["right"] in READ else "write"
-        return bool(scopes & {f"org:agents:{action}", f"org:{action}"})
+        narrow = set() if row["path"].startswith("/v0/keys/") else {f"org:agents:{action}"}
+        return bool(scopes & (narrow | {f"org:{action}"}))
     wanted = {scope, scope.replace(":read", ":write")}
     return bool(scopes & (wanted | {f"org:{one.rsplit(':', 1)[-1]}" for one in wanted}))
 

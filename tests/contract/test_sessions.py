@@ -212,7 +212,7 @@ async def test_signing_out_everywhere(server: RunningServer, tenant: str, key: s
         answer = await server.client(key).delete("/v0/session/all")
     else:
         answer = await browser.send("DELETE", "/v0/session/all")
-    assert answer.json() == {"ended": 3}
+    assert answer.json() == {"ended": 3, "agentIds": []}
     assert ("set-cookie" in answer.headers) is not by_key
     for ended in (browser, other, viewer):
         assert (await ended.send("GET", "/v0/session")).json() == SIGNED_OUT

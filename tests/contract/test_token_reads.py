@@ -96,6 +96,8 @@ async def test_sessions_count_beside_their_key(server: RunningServer, agent: dic
     assert await reads_of(server, tenant, key) == [("Ada", True)]
     await server.client(key).get(f"/v0/agents/{agent['agentId']}/gateway-token")
     assert await reads_of(server, tenant, key) == [("Ada", True), ("Ada", False)]
+    ended = await server.client(key).delete("/v0/session/all")
+    assert ended.json() == {"ended": 1, "agentIds": [agent["agentId"]]}
 
 
 async def test_only_the_first_read_of_a_token_is_written(

@@ -66,3 +66,27 @@ async def test_keys(browser: Browser, server: RunningServer) -> None:
         await expect(page.get_by_role("cell", name="backup", exact=True)).to_have_count(0)
         assert (await server.client(token, "localhost").get("/v3/files/private")).status_code == 401
         assert visit.problems == []
+
+
+async def test_a_revoked_key_and_the_tokens_that_its_holder_has(
+    browser: Browser, server: RunningServer, agent: dict[str, Any]
+) -> None:
+    """They are named, and go on working unless they are replaced."""
+    path, keys = f"/v0/agents/{agent['agentId']}/gateway-token", server.client(server.key(), "api.localhost")
+    async with visiting(browser, server, role="owner") as visit:
+        page = visit.page
+        for name, replaces in (("leaver", False), ("other leaver", True)):
+            made = await keys.post("/v3/pinata/keys", json={"keyName": name, "permissions": {"admin": True}})
+            token = (await server.client(made.json()["JWT"]).get(path)).json()["token"]
+            await visit.open("/keys")
+            await page.get_by_role("button", name=f'Revoke "{name}"').click()
+            dialog = page.get_by_role("alertdialog")
+            await expect(dialog.get_by_text("go on working: Ada.")).to_be_visible()
+            await visit.check()
+            if replaces:
+                await dialog.get_by_label("Replace these tokens, too.").check()
+            await dialog.get_by_role("button", name="Revoke").click()
+            await expect(page.get_by_text(f'"{name}" was revoked.')).to_be_visible()
+            status = (await server.agent_client({**agent, "gatewayToken": token}).get("/v0/status")).status_code
+            assert status == (401 if replaces else 200)
+        assert visit.problems == []

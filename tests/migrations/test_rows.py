@@ -28,9 +28,7 @@ from roost.events import store as events
 from roost.identity.api_keys import ApiKeys
 from roost.identity.caller import Plan
 from roost.identity.errors import Unauthorised
-from roost.identity.gateway_tokens import GatewayTokens
 from roost.identity.model import AUDIENCE, ISSUER, KeyFilter
-from roost.identity.token_reads import TokenReads
 from roost.storage.analytics.hit_counter import GatewayHitCounter
 from roost.storage.analytics.model import AnalyticsQuery
 from roost.storage.analytics.service import AnalyticsService
@@ -127,12 +125,6 @@ async def test_keys_from_before_open_and_those_that_ended_do_not(upgraded: Datab
     with pytest.raises(Unauthorised):  # two requests of a key with one left
         await keys.verify_pair("counted", PAIR_SECRET)
     assert (await keys.list(TENANT, KeyFilter(limited=False), 0))[1] == 4
-
-
-async def test_who_has_read_a_token(upgraded: Database) -> None:
-    reads = TokenReads(upgraded, GatewayTokens(upgraded, SEALER))
-    assert {(one.agent_id, one.in_session) for one in await reads.list("before")} == {("a1", False), ("a1", True)}
-    assert len(await reads.list("revoked")) == 1
 
 
 async def test_agents_and_what_they_have(upgraded: Database) -> None:

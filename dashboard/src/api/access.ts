@@ -39,4 +39,13 @@ export const createKey = (name: string, scopes: readonly string[] | null, maxUse
     }),
   );
 
-export const revokeKey = (key: string) => body(api.DELETE('/v3/pinata/keys/{key}', { params: { path: { key } } }));
+/** The agents whose gateway tokens the holder of a key has read; they outlive the key. */
+export const tokenReadsQuery = (key: string) =>
+  queryOptions({
+    queryKey: ['keys', 'token-reads', key],
+    staleTime: 0,
+    queryFn: ({ signal }) => body(api.GET('/v0/keys/{key}/token-reads', { params: { path: { key } }, signal })),
+  });
+
+export const revokeKey = (key: string, rotateTokens: boolean) =>
+  body(api.POST('/v0/keys/{key}/revoke', { params: { path: { key } }, body: { rotateTokens } }));

@@ -68,6 +68,9 @@ export const de: typeof en = {
   revokeKey: (name) => `„${name}“ widerrufen`,
   revokeText:
     'Programme und Browser-Sitzungen mit diesem Schlüssel funktionieren sofort nicht mehr. Das lässt sich nicht rückgängig machen.',
+  tokensRead: (agents) =>
+    `Wer ihn hatte, hat die Gateway-Tokens dieser Agenten gelesen. Sie geben vollen Zugriff und gelten weiter: ${agents}.`,
+  rotateTokens: 'Auch diese Tokens ersetzen. Programme, die sie verwenden, brauchen die neuen.',
   keyRevoked: (name) => `„${name}“ wurde widerrufen.`,
   ownersOnly: 'Nur Inhaber legen Schlüssel an und widerrufen sie.',
   newer: 'Neuere',

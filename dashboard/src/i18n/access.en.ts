@@ -64,6 +64,9 @@ export const en = {
   revoke: 'Revoke',
   revokeKey: (name: string) => `Revoke "${name}"`,
   revokeText: 'Programs and browser sessions that use this key stop working at once. This cannot be undone.',
+  tokensRead: (agents: string) =>
+    `Its holder has read the gateway tokens of these agents, which give full access to them and go on working: ${agents}.`,
+  rotateTokens: 'Replace these tokens, too. Programs that use them need the new ones.',
   keyRevoked: (name: string) => `"${name}" was revoked.`,
   ownersOnly: 'Only owners create and revoke keys.',
   newer: 'Newer',

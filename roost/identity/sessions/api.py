@@ -13,9 +13,11 @@ from roost.identity.same_origin import check_same_origin
 from roost.identity.sessions import schemas
 from roost.identity.sessions.service import BrowserSessions
 from roost.identity.sessions.session_authenticator import SessionAuthenticator, find_session_token
+from roost.identity.token_reads import TokenReads
 from roost.web.service_registry import provide_service
 
 Service = Annotated[BrowserSessions, Depends(provide_service(BrowserSessions))]
+Reads = Annotated[TokenReads, Depends(provide_service(TokenReads))]
 router = APIRouter(prefix="/v0/session", tags=["sessions"])
 _ELSEWHERE: dict[int | str, dict[str, Any]] = {404: {}}  # at addresses without a dashboard
 
@@ -84,14 +86,15 @@ async def end_session(caller: SessionCaller, request: Request, sessions: Service
 
 @router.delete("/all")
 async def end_all_sessions(
-    caller: ServiceCaller, request: Request, sessions: Service, response: Response
+    caller: ServiceCaller, request: Request, sessions: Service, reads: Reads, response: Response
 ) -> schemas.EndedSessions:
     """End all browser sessions of the credential's key, and its unused links; streams close within a second."""
     ended = await sessions.end_all(caller)
     visit = auth_request_of(request)
     if caller.session_digest is not None:
         response.headers.update(ended_session_headers(visit.session_cookie or "", visit.origin))
-    return schemas.EndedSessions(ended=ended)
+    known = [read.agent_id for read in await reads.list(caller.key_id or "") if read.in_session]
+    return schemas.EndedSessions(ended=ended, agent_ids=known)
 
 
 @router.post("/links", status_code=201)

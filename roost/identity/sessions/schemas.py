@@ -67,6 +67,8 @@ class PresentSessionResponse(ApiSchema):
 class EndedSessions(ApiSchema):
     ended: int = Field(examples=[2])
     """Number of sessions; expired ones do not count."""
+    agent_ids: Sequence[str] = ()
+    """Agents whose present gateway token sessions of the key have read: it goes on working."""
 
 
 def session_response(detail: SessionDetail) -> SessionResponse:

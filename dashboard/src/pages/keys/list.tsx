@@ -2,9 +2,10 @@ import { useMutation, useQuery } from '@tanstack/react-query';
 import { Plus } from 'lucide-react';
 import { useState } from 'react';
 
-import { keysQuery, revokeKey, type ApiKey } from '../../api/access';
+import { keysQuery, revokeKey, tokenReadsQuery, type ApiKey } from '../../api/access';
 import { useMay } from '../../app/useSession';
 import { Button } from '../../components/Button';
+import { Checkbox } from '../../components/Checkbox';
 import { ConfirmDialog } from '../../components/ConfirmDialog';
 import { EmptyState } from '../../components/EmptyState';
 import { Page } from '../../components/Page';
@@ -100,8 +101,10 @@ function KeyTable({ keys, onRevoke }: { keys: readonly ApiKey[]; onRevoke: (key:
 
 function RevokeDialog({ apiKey, onClose }: { apiKey: ApiKey; onClose: () => void }) {
   const t = useText(access);
+  const [rotates, setRotates] = useState(false);
+  const reads = useQuery(tokenReadsQuery(apiKey.key));
   const revoke = useMutation({
-    mutationFn: () => revokeKey(apiKey.key),
+    mutationFn: () => revokeKey(apiKey.key, rotates),
     onSuccess: () => showToast(t.keyRevoked(apiKey.name)),
   });
   return (
@@ -112,7 +115,19 @@ function RevokeDialog({ apiKey, onClose }: { apiKey: ApiKey; onClose: () => void
       onClose={onClose}
       onConfirm={revoke.mutateAsync}
     >
-      {t.revokeText}
+      <p>{t.revokeText}</p>
+      <Loaded query={reads}>
+        {({ agents }) =>
+          agents.length > 0 && (
+            <>
+              <p>{t.tokensRead([...new Set(agents.map(({ agentName }) => agentName))].join(', '))}</p>
+              <Checkbox isSelected={rotates} onChange={setRotates}>
+                {t.rotateTokens}
+              </Checkbox>
+            </>
+          )
+        }
+      </Loaded>
     </ConfirmDialog>
   );
 }
