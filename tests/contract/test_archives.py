@@ -19,7 +19,7 @@ from roost.storage.content.tree_walk import walk_tree
 from roost.storage.unixfs import car, dagpb
 from roost.storage.unixfs.cid import DAG_PB, Cid
 from roost.storage.unixfs.dagpb import PBLink, UnixfsData, UnixfsKind
-from roost.storage.unixfs.importer import build_link
+from roost.storage.unixfs.importer import build_file, build_link
 from roost.storage.unixfs.profile import UNIXFS_V1_2025
 from tests.agents.lifecycle.lifecycle_env import until
 from tests.contract.test_snapshots import ALL, error, shell, sync
@@ -168,6 +168,17 @@ def names(*names: str) -> Any:
     return lambda blocks: folder(blocks, *((name, link(blocks)) for name in names))
 
 
+def one(name: str, content: bytes = b"target", mode: int | None = None) -> Any:
+    """Return what builds a folder with a link, or with `mode` a file."""
+    tree = build_link(UNIXFS_V1_2025, content) if mode is None else build_file(UNIXFS_V1_2025, content, mode)
+
+    def build(blocks: dict[Cid, bytes]) -> Cid:
+        blocks.update((node.cid, bytes(node.data)) for node in tree.nodes)
+        return folder(blocks, (name, tree.cid))
+
+    return build
+
+
 def nested(depth: int, width: int = 1) -> Any:
     def build(blocks: dict[Cid, bytes]) -> Cid:
         cid = folder(blocks)
@@ -214,7 +225,19 @@ HOSTILE: dict[str, tuple[bytes, str]] = {
     "a slash": (archive(workspace=names("a/../../b")), "Invalid file name"),
     "a NUL": (archive(workspace=names("a\0b")), "Invalid file name"),
     "one name twice": (archive(workspace=names("a", "a")), "Invalid file name"),
-    "a reserved name": (archive(workspace=names(".roost-staging")), "workspace has the reserved name"),
+    "a reserved name": (archive(workspace=names(".roost-staging")), "workspace: '.roost-staging' is a reserved name"),
+    "a NUL in a link": (
+        archive(workspace=one("a", b"b\0")),
+        "workspace: 'a' is a symbolic link whose target has a NUL",
+    ),
+    "a NUL in a link of a state": (archive(state=one("a", b"b\0")), "state: 'a' is a symbolic link whose target has"),
+    "a long link": (archive(workspace=one("a", b"b" * 4096)), "workspace: 'a' is a symbolic link of 4,096 bytes"),
+    "a closed file": (archive(workspace=one("a", b"", mode=0o044)), "workspace: 'a' cannot be read by its owner"),
+    "a link as scripts": (archive(workspace=one("manifest.json")), "workspace: 'manifest.json' is not a regular file"),
+    "a folder as scripts": (
+        archive(workspace=lambda blocks: folder(blocks, ("manifest.json", folder(blocks)))),
+        "workspace: 'manifest.json' is not a regular file",
+    ),
     "too deep": (archive(workspace=nested(257)), "The content is nested too deeply"),
     "too many": (archive(workspace=nested(40, 10)), "The folder has too many entries"),
 }

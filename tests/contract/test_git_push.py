@@ -221,10 +221,6 @@ async def test_trees_that_an_agent_cannot_have_are_refused(
     await refused("remote: 'manifest.json' is not a regular file.")
     await change(client, "work", **{"manifest.json/inner": "{}"})
     await refused("remote: 'manifest.json/inner' is below manifest.json, which must be a regular file.")
-    await index_link(client, b"a\0b")
-    await refused("remote: 'link' is a symbolic link whose target has a NUL byte.")
-    await index_link(client, b"t" * 4096)
-    await refused("remote: 'link' is a symbolic link of 4,096 bytes; it must have 1 to 4,095.")
     await change(client, "work", **{".roost-staging": "x"})
     await refused("remote: '.roost-staging' is a reserved name.")
     await client.run("update-index", "--add", "--cacheinfo", f"160000,{before},module", cwd="work")
@@ -236,14 +232,6 @@ async def test_trees_that_an_agent_cannot_have_are_refused(
 async def interrupt(*_: object) -> int:
     """Fail like a change of files during which the container ends."""
     raise WardenDisconnected
-
-
-async def index_link(client: GitClient, target: bytes) -> None:
-    """Commit a symbolic link with any target, which no file system need allow."""
-    (client.folder / "target").write_bytes(target)
-    blob = (await client.run("hash-object", "-w", "../target", cwd="work")).strip()
-    await client.run("update-index", "--add", "--cacheinfo", f"120000,{blob},link", cwd="work")
-    await client.run("commit", "-qm", "link", cwd="work")
 
 
 async def test_links_and_hooks_of_a_push_reach_nothing(

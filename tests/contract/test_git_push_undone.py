@@ -12,11 +12,36 @@ from roost.drivers.runtime.warden_errors import WardenDisconnected
 from tests.agents.lifecycle.lifecycle_env import until
 from tests.contract.git_client import GitClient
 from tests.contract.test_files import shell
-from tests.contract.test_git_push import change, client, index_link, interrupt, reset_to, work, workspace
+from tests.contract.test_git_push import change, client, head, interrupt, reset_to, work, workspace
 from tests.server import RunningServer, running
 
 pytestmark = pytest.mark.container
 __all__ = ["client", "work", "workspace"]
+
+
+async def index_link(client: GitClient, target: bytes) -> None:
+    """Commit a symbolic link with any target, which no file system need allow."""
+    (client.folder / "target").write_bytes(target)
+    blob = (await client.run("hash-object", "-w", "../target", cwd="work")).strip()
+    await client.run("update-index", "--add", "--cacheinfo", f"120000,{blob},link", cwd="work")
+    await client.run("commit", "-qm", "link", cwd="work")
+
+
+async def test_links_that_no_file_system_has_are_refused(client: GitClient, work: Path) -> None:
+    await client.run("push", "-q", "origin", "main", cwd="work")
+    before = await head(client)
+    for target, reason in (
+        (b"a\0b", "whose target has a NUL byte."),
+        (b"t" * 4096, "of 4,096 bytes; it must have 1 to 4,095."),
+        (b"", "of 0 bytes; it must have 1 to 4,095."),
+    ):
+        await index_link(client, target)
+        output = await client.run("push", "origin", "main", cwd="work", ok=False)
+        assert f"remote: 'link' is a symbolic link {reason}" in output
+        assert await head(client) == before
+        await client.run("reset", "-q", "--hard", "origin/main", cwd="work")
+    await index_link(client, b"t" * 4095)
+    await client.run("push", "-q", "origin", "main", cwd="work")
 
 
 async def test_every_character_of_a_name_stays(client: GitClient, work: Path, workspace: httpx.AsyncClient) -> None:

@@ -258,6 +258,10 @@ async def test_what_a_template_may_not_hold(client: httpx.AsyncClient, repositor
     links += [("120000", b"d", b"."), ("120000", b"e", b"d/.."), ("120000", b"f", b"./d/x")]
     repository.commit("x", workspace=links)
     assert await problems(client, repository) == {"workspace/a", "workspace/b", "workspace/e"}
+    repository.commit("x", workspace=[("120000", b"g", b"a\0b"), ("100644", "icon \uef80".encode(), b"fine")])
+    assert await problems(client, repository) == {"workspace/g"}
+    repository.commit("x", workspace=[("120000", b"manifest.json", b"x"), ("120000", b"t", b"t" * 4096)])
+    assert await problems(client, repository) == {"workspace/manifest.json", "workspace/t"}
     repository.commit("x")
     assert await problems(client, repository, path="nowhere") == {"manifest.json"}
     response = await client.post("/v0/templates/validate", json={"gitUrl": repository.url, "slugOverride": "New Slug"})

@@ -60,7 +60,6 @@ from roost.storage.vectors.segment_index import SegmentIndex
 from roost.storage.webhooks import store as webhooks
 from roost.storage.webhooks.model import DeliveryState
 from roost.storage.webhooks.service import WebhookService
-from roost.work.faults import list_faults
 from tests.migrations import agent_rows, storage_rows
 from tests.migrations.conftest import list_revisions
 from tests.migrations.row_values import OTHER, PAIR_SECRET, SEALER, TENANT
@@ -336,13 +335,6 @@ async def test_webhooks_are_told_and_their_secrets_sign(upgraded: Database) -> N
         b"whs-new",
         b"whs-old",
     }
-
-
-async def test_work_of_an_agent_and_what_keeps_failing(upgraded: Database) -> None:
-    commit = await upgraded.read(lambda c: work.get_operation(c, "commit"))
-    assert (commit.kind, commit.subject) == ("agent.commit", "a1/git")
-    (fault,) = await upgraded.read(lambda c: list_faults(c, "a1"))
-    assert (fault.kind, fault.failures, fault.reason) == ("agent.snapshot", 3, "x" * 1000)
 
 
 async def test_analytics_include_old_hits(upgraded: Database) -> None:
