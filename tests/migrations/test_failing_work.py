@@ -3,9 +3,6 @@
 from roost import work
 from roost.core.db import Database
 from roost.work.faults import list_faults
-from tests.migrations.test_rows import upgraded, upgraded_postgresql, upgraded_sqlite
-
-__all__ = ["upgraded", "upgraded_postgresql", "upgraded_sqlite"]
 
 
 async def test_work_of_an_agent_and_what_keeps_failing(upgraded: Database) -> None:
