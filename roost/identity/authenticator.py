@@ -106,7 +106,8 @@ class Authenticator:
         `admits_agents`: also an agent from its container or with its platform token. Raises PermissionDenied.
         """
         if admits_agents and (agent := await self._find_agent_itself(request)) is not None:
-            return _act_as(check_right(agent, request.right, request.scope))
+            is_early = scope == ANY_SCOPE  # whether the handler accepts agents is not known yet
+            return _act_as(agent if is_early else check_right(agent, request.right, request.scope))
         if (caller := await self._sessions.find_caller(request)) is None:
             try:
                 is_storage = request.host_kind in {HostKind.STORAGE, HostKind.LOCAL}
