@@ -31,10 +31,10 @@ async def test_create_show_list_delete(server: RunningServer) -> None:
     detail = (await api.get(f"/v0/agents/{agent['agentId']}")).json()
     assert detail["agent"] == agent
     assert detail["processStatus"] == "running"
-    for part in ("skills", "secrets", "snapshots", "portForwarding", "missing"):
+    for part in ("skills", "secrets", "snapshots", "portForwarding", "missing", "faults"):
         assert detail[part] == []
     assert detail.keys() - {"processId", "lifecycle"} == {
-        *("agent", "processStatus", "skills", "secrets", "snapshots", "portForwarding", "template", "missing")
+        *("agent", "processStatus", "skills", "secrets", "snapshots", "portForwarding", "template", "missing", "faults")
     }
     assert (await api.delete(f"/v0/agents/{agent['agentId']}")).json()["success"] is True
     assert (await api.get(f"/v0/agents/{agent['agentId']}")).status_code == 404
