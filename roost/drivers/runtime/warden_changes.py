@@ -79,7 +79,7 @@ async def send_changes(writer: asyncio.StreamWriter, changes: AsyncIterable[Tree
                 await sender.add("folder", path, mode)
             case PutLink(path, target):
                 if not target or "\0" in target or len(target) > MAX_TARGET_BYTES:
-                    raise PathRefused("A symbolic link has no valid target")
+                    raise PathRefused(f"{path[:200]!a} is a symbolic link without a valid target")
                 await sender.add("link", path, target)
             case PutFile(path, mode, size, content):
                 files.append(path)
