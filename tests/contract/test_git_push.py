@@ -289,8 +289,12 @@ async def test_the_next_server_finishes_what_a_crash_interrupted(
     async with running(tmp_path / "data") as second:
         again = GitClient(second, agent, tmp_path)
         pushed = (await again.run("rev-parse", "HEAD", cwd="work")).strip()
+
+        async def is_main() -> bool:
+            return await head(again) == pushed
+
+        await until(is_main)
         await until(lambda: has_file(second, agent, "file", b"pushed"))
-        assert await head(again) == pushed
 
 
 async def has_file(server: RunningServer, agent: dict[str, Any], path: str, content: bytes) -> bool:
