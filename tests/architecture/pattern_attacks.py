@@ -9,8 +9,9 @@ from functools import partial
 from typing import Any
 
 LIKELY = "aA1 -./_x=:,;\"'<({[\t\n%"
-SIZES = (24, 2000, 8000)
-NOISE = 0.02
+SIZES = (24, 2000, 16000)
+NOISE = 0.003
+"""Seconds below which a time says nothing; the mildest quadratic search takes eight times it at the largest size."""
 GROWTH = 8.0
 """A linear search of four times the text takes four times as long, a quadratic one sixteen times."""
 
@@ -28,7 +29,7 @@ def has_steep_growth(seconds_of: Callable[[int], float], sizes: tuple[int, ...] 
     """Return whether time grows faster than size; measured at small sizes first, because an attack may succeed."""
     for size in sizes:
         if seconds_of(size) > NOISE:
-            return all(seconds_of(size) > GROWTH * seconds_of(size // 4) for _ in range(2))
+            return all(seconds_of(size) > GROWTH * seconds_of(size // 4) for _ in range(3))
     return False
 
 

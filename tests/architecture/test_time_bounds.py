@@ -107,70 +107,12 @@ def test_the_attack_finds_patterns_that_backtrack() -> None:
 
 
 PARSER = re.compile(r"_?(parse|sanitize|redact|hide|normalize|split|decode|fold|find|match|is|check|quote|unquote)_\w+")
-UNITS = (
-    *(
-        "a",
-        "A",
-        "1",
-        "0",
-        " ",
-        "\t",
-        "\n",
-        "\r\n",
-        ".",
-        "..",
-        "/",
-        "../",
-        "\\",
-        "-",
-        "_",
-        "=",
-        ":",
-        ",",
-        ";",
-        "%",
-        "%41",
-        "é",
-    ),
-    *(
-        "[",
-        "{",
-        "(",
-        '"',
-        "'",
-        "<",
-        "{}",
-        "[]",
-        "*",
-        "**",
-        "*/",
-        "?",
-        "&",
-        "a=",
-        "a=b&",
-        "a=1; ",
-        "a,",
-        "[0,",
-        '{"a":',
-        "- ",
-        "&a ",
-    ),
-    *(
-        "\0",
-        "\u0300\u0316",
-        "xn--",
-        "\U0001f3f4",
-        "bytes=0-,",
-        'W/"a",',
-        "q=0.1,",
-        "*a",
-        "http://",
-        "a@",
-        "#",
-        "---\n",
-        "a: ",
-    ),
-)
+MARKS = r"""
+    a A 1 0 . .. / ../ \ - _ = : , ; % %41 [ { ( " ' < {} [] * ** */ ? & a= a=b& a, [0, {"a": xn--
+    bytes=0-, W/"a", q=0.1, *a http:// a@ #
+"""
+SPACED = (" ", "\t", "\n", "\r\n", "\xe9", "a=1; ", "- ", "&a ", "\0", "\u0300\u0316", "\U0001f3f4", "---\n", "a: ")
+UNITS = (*MARKS.split(), *SPACED)
 SHORT = {
     "roost.agents.skills.verdict.text_checks.fold_lookalikes": "chunks of 2,000 characters",
     "roost.storage.unixfs.multibase.decode_base58": "CIDs of at most 512 characters",
