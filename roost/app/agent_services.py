@@ -28,9 +28,10 @@ from roost.agents.key_revocation.service import KeyRevocation
 from roost.agents.lifecycle import trusted_authorities
 from roost.agents.lifecycle.startup_inputs import StartupInputCollector
 from roost.agents.logs.service import LogService
+from roost.agents.model_keys.service import ModelKeyService
 from roost.agents.model_servers.access import ModelServerAccess
 from roost.agents.model_servers.service import ModelServerService
-from roost.agents.models.model import ModelTimeouts
+from roost.agents.models.model import AgentProviders, ModelTimeouts
 from roost.agents.models.service import ModelGateway
 from roost.agents.platform.service import AgentSelfService
 from roost.agents.registry.agent_ports import AgentPorts
@@ -61,7 +62,6 @@ from roost.domains.service import DomainService
 from roost.drivers.runtime.contract import ContainerLimits, Runtime, RuntimeFailed
 from roost.hosts.relay import RelayServer
 from roost.identity.caller import Plan
-from roost.net.dialer import PublicDialer
 from roost.net.guarded_transport import transport_factory
 from roost.settings import Settings
 from roost.storage.files.service import find_file_cid
@@ -75,6 +75,7 @@ class AgentServices:
     secrets: SecretService
     private_values: LoadSecrets
     models: ModelGateway
+    model_keys: ModelKeyService
     model_servers: ModelServerService
     relays: RelayServer
     lifecycle: LifecycleServices
@@ -115,7 +116,8 @@ def build_agent_services(
     environment, validator = SecretEnvironment(db, sealer), ChannelValidator(drivers.chat_platforms, dialer.admit)
     private_values = partial(_get_private_values, core, repository, environment, channels)
     servers, relays = _model_server_access(core), RelayServer(drivers.runtime, app, agent_proxy(core))
-    models = _build_model_gateway(core, drivers, dialer, secrets, servers, repository)
+    providers = agent_providers(secrets, transport_factory(dialer, settings.ca_file), servers)
+    models = _build_model_gateway(core, drivers, secrets, providers, repository)
     logs = LogService(repository, runtimes, private_values)
     instances = _build_instances(core, runtimes, secrets, channels, validator, models, templates)
     skill_library = SkillService(db, storage.content, storage.files.quota.check, find_file_cid)
@@ -164,7 +166,7 @@ def build_agent_services(
         logs=logs,
         git=_build_git_service(core, drivers, repository, runtimes, lifecycle, logs),
         git_maintenance=_build_git_maintenance(drivers, lifecycle),
-        **_profile_services(core, repository, lifecycle, servers, secrets),
+        **_profile_services(core, repository, lifecycle, servers, secrets, providers),
         sign_in=SignInService(db, core.gateway_tokens, core.addresses.agent_origin, core.failed_logins),
         **_skill_services(skill_library),
     )
@@ -200,10 +202,14 @@ def _profile_services(
     lifecycle: LifecycleServices,
     servers: ModelServerAccess,
     secrets: SecretService,
+    providers: AgentProviders,
 ) -> dict[str, Any]:
     """Return the services that change profiles of agents, and the one that revokes keys."""
     profiles, origin = AgentProfiles(repository, lifecycle.restart), core.addresses.agent_origin
+    model_keys = ModelKeyService(secrets, providers, profiles)
+    secrets.try_keys_by(model_keys.check_replacement)
     return {
+        "model_keys": model_keys,
         "key_revocation": KeyRevocation(core.api_keys, core.gateway_tokens, core.token_reads, repository),
         "model_servers": ModelServerService(servers, profiles, secrets, create_upstream),
         "self_service": AgentSelfService(repository, lifecycle.details, core.platform_tokens, origin, profiles),
@@ -238,14 +244,12 @@ def _model_server_access(core: CoreServices) -> ModelServerAccess:
 def _build_model_gateway(
     core: CoreServices,
     drivers: Drivers,
-    dialer: PublicDialer,
     secrets: SecretService,
-    servers: ModelServerAccess,
+    providers: AgentProviders,
     repository: AgentRepository,
 ) -> ModelGateway:
     """Build the gateway, which knows of each change of an agent's keys."""
     settings, record_use = core.settings, repository.last_uses.record
-    providers = agent_providers(secrets, transport_factory(dialer, settings.ca_file), servers)
     timeouts = ModelTimeouts(settings.model_timeout, settings.model_idle_timeout)
     models = ModelGateway(core.db, drivers.upstreams, providers=providers, timeouts=timeouts, record_use=record_use)
     secrets.subscribe(models.refresh_agent)

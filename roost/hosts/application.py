@@ -16,6 +16,7 @@ from roost.agents.hub.clawhub.openclaw import api as openclaw_registry
 from roost.agents.key_revocation import api as key_revocation
 from roost.agents.lifecycle import api as lifecycle
 from roost.agents.logs import api as logs
+from roost.agents.model_keys import api as model_keys
 from roost.agents.model_servers import api as model_servers
 from roost.agents.models import api as models
 from roost.agents.platform import api as platform
@@ -86,6 +87,7 @@ _ROUTERS = (
     models.router,
     usage.router,
     model_servers.router,
+    model_keys.router,
     platform.router,
     sign_in.router,
     key_revocation.router,

@@ -86,13 +86,16 @@ URL_MAP = (
     _agents("/v0/agents/(engines|memory)", methods=frozenset({"GET"}), rights=_READS),
     _agents(_AGENT, rights={**_READS, "DELETE": Right.MANAGE}),
     _agents(f"{_AGENT}/model-server", rights=_MANAGES),
+    _agents(f"{_AGENT}/model-key", rights=_CHANGES),
     _agents(f"{_AGENT}/(gateway-token(/rotate)?|sign-in-link|platform/token|export)", rights=_CREDENTIALS),
     _agents(f"{_AGENT}/devices/(approve-all|{_ID}/approve)", rights=_CREDENTIALS),
     _agents(f"{_AGENT}/(console/(exec|stream)|scripts/retry|tasks/{_ID}/run)", rights=_RUNS),
     _agents(f"{_AGENT}/chat(/(messages|stop))?", rights={**_READS, "POST": Right.EXECUTE}),
     _agents(f"{_AGENT}/(chat/(conversations|answer)|platform/whoami|available-agent-versions)", rights=_READS),
     _agents(f"{_AGENT}/(logs|events|status|usage|models|scripts|devices)", rights=_READS),
-    _agents(f"{_AGENT}/(restart|update|port-forwarding|platform/metadata|config(/validate)?)", rights=_CHANGES),
+    _agents(
+        f"{_AGENT}/(restart|update|port-forwarding|platform/metadata|config(/validate)?)", rights=_CHANGES
+    ),
     _agents(f"{_AGENT}/files(/(list|content|watch|move|folder))?", rights=_CHANGES),
     _agents(f"{_AGENT}/(channels/watch|domains/challenge|skills/updates|snapshots/(sync|reset|diff))", rights=_CHANGES),
     _agents(f"{_AGENT}/(secrets|tasks|channels|domains|skills)(/{_ID})?", rights=_CHANGES),

@@ -77,6 +77,7 @@ RANKS: Mapping[str, int] = {
     "agents.files": 2,
     "agents.hub": 4,  # publishes skills of libraries, and installs into them
     "agents.skills": 3,  # looks for the secrets that a skill wants
+    "agents.model_keys": 3,  # stores a key that works among the secrets
     "agents.model_servers": 3,  # attaches secrets, and shows the models that an agent is offered
     "agents.snapshots": 3,
     "agents.git": 3,

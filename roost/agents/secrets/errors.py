@@ -27,6 +27,12 @@ class SecretAttached(ResourceConflict):
     message = "Secret is attached to an agent"
 
 
+class SecretShared(ResourceConflict):
+    """Other agents use the secret, and the request does not say that they may get another value."""
+
+    message = "Other agents use this secret"
+
+
 class SecretNotFound(NotFound):
     """Unknown id, secret of another tenant, or not attached; the response does not say which."""
 

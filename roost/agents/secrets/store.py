@@ -64,6 +64,11 @@ def get_secret(connection: Connection, tenant_id: str, secret_id: str) -> Secret
     return read_one(connection, query, _secret)
 
 
+def find_secret(connection: Connection, tenant_id: str, name: str) -> Secret | None:
+    query = secrets.select().where(secrets.c.name == name, secrets.c.tenant_id == tenant_id)
+    return read_one(connection, query, _secret)
+
+
 def list_tenant_secrets(connection: Connection, tenant_id: str) -> list[SecretRow]:
     """List the tenant's secrets by name."""
     query = secrets.select().where(secrets.c.tenant_id == tenant_id).order_by(secrets.c.name)

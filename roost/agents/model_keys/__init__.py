@@ -1,0 +1,1 @@
+"""Keys of model providers: each is tried before it replaces anything."""

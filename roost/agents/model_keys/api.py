@@ -1,0 +1,23 @@
+"""Keys of model providers over HTTP, beyond the contract."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends
+
+from roost.agents.model_keys import schemas
+from roost.agents.model_keys.service import ModelKeyService
+from roost.core.sensitive import Sensitive
+from roost.identity.authenticator import AgentId, OwnerCaller
+from roost.web.service_registry import provide_service
+
+Service = Annotated[ModelKeyService, Depends(provide_service(ModelKeyService))]
+router = APIRouter(prefix="/v0", tags=["models"])
+
+
+@router.put("/agents/{agentId}/model-key")
+async def use_model_key(
+    caller: OwnerCaller, agent_id: AgentId, body: schemas.UseModelKeyRequest, keys: Service
+) -> schemas.UseModelKeyResponse:
+    """Try a provider's key; if it works, store it for the agent, and restart a gateway that runs."""
+    used = await keys.use(caller.tenant_id, agent_id, body.provider, Sensitive(body.key), frozenset(body.replace_for))
+    return schemas.UseModelKeyResponse(secret=used.secret, models=used.models)

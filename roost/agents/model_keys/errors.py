@@ -1,0 +1,13 @@
+"""Errors of keys of model providers; nothing has changed when one is raised."""
+
+from roost.core.problem import InvalidInput, ServiceUnavailable
+
+
+class ModelKeyRefused(InvalidInput):
+    message = "The model provider refuses this key"
+
+
+class ModelKeyUntried(ServiceUnavailable):
+    """The provider was not reached, or answered nonsense, so that nobody knows whether the key works."""
+
+    message = "The key could not be tried"

@@ -1,0 +1,100 @@
+"""Try a key of a model provider as the agent would use it, and replace the present one only if it works."""
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from roost.agents.model_keys.errors import ModelKeyRefused, ModelKeyUntried
+from roost.agents.models.model import AgentProviders
+from roost.agents.models.providers import model_settings
+from roost.agents.registry.agent_profiles import AgentProfiles
+from roost.agents.secrets.model import ProviderKey
+from roost.agents.secrets.service import SecretService
+from roost.core.sensitive import Sensitive
+from roost.drivers.model.chat import ChatMessage, ChatRequest
+from roost.drivers.model.contract import (
+    ModelUpstream,
+    UpstreamDenied,
+    UpstreamProblem,
+    UpstreamRefused,
+    UpstreamUnavailable,
+)
+
+TRIAL_SECONDS = 15.0
+MODELS_LIMIT = 100
+_SHORT_ANSWER_TOKENS = 16
+
+
+@dataclass(frozen=True)
+class UsedModelKey:
+    """The name of the secret that has the key, and models that the provider lists, preferred ones first."""
+
+    secret: str
+    models: Sequence[str]
+
+
+class ModelKeyService:
+    def __init__(self, secrets: SecretService, providers: AgentProviders, profiles: AgentProfiles) -> None:
+        self._secrets = secrets
+        self._providers = providers
+        self._profiles = profiles
+
+    async def use(
+        self, tenant_id: str, agent_id: str, provider: str, key: Sensitive[str], replace_for: frozenset[str]
+    ) -> UsedModelKey:
+        """Try the key, store it, attach it to the agent, and restart a gateway that runs.
+
+        `replace_for` has the ids of other agents that use the present key and get the new one. Raises SecretShared,
+        ModelKeyRefused, ModelKeyUntried, AgentNotFound, the errors of secrets, and those of a restart.
+        """
+        present = await self._secrets.find_provider_key(tenant_id, agent_id, provider, replace_for)
+        tried = ProviderKey(provider, present.name, Sensitive(key.reveal().strip()), present.base_url)
+        models = await self._try(agent_id, tried)
+        await self._secrets.put_provider_key(tenant_id, agent_id, tried, replace_for)
+        await self._profiles.update(agent_id, lambda profile: profile, restart=True)
+        return UsedModelKey(present.name, models[:MODELS_LIMIT])
+
+    async def check_replacement(self, agent_id: str, key: ProviderKey) -> None:
+        """Raise ModelKeyRefused if the provider refuses a key that an agent is about to use.
+
+        A provider that cannot be reached says nothing about the key, which an owner may have to replace all the same.
+        """
+        with suppress(ModelKeyUntried):
+            await self._try(agent_id, key)
+
+    async def _try(self, agent_id: str, key: ProviderKey) -> Sequence[str]:
+        """List the models with a key, and let one answer, because some providers list them to everybody."""
+        settings = model_settings(key.provider, key.name, key.value, key.base_url)
+        if settings is None:
+            raise ModelKeyRefused(f"{key.name} is no key: it has characters that no provider uses, or no address")
+        upstream = self._providers.connect(agent_id, settings)
+        try:
+            async with asyncio.timeout(TRIAL_SECONDS):
+                models = await upstream.list_models()
+                await _answer_briefly(upstream, models)
+        except UpstreamDenied as problem:
+            raise ModelKeyRefused(f"{problem.message}. Nothing was changed") from problem
+        except UpstreamProblem as problem:
+            raise ModelKeyUntried(f"The key was not tried: {problem.message}. Nothing was changed") from problem
+        except TimeoutError:
+            message = f"The key was not tried: {key.provider} did not answer within {TRIAL_SECONDS:g} seconds"
+            raise ModelKeyUntried(f"{message}. Nothing was changed") from None
+        finally:
+            await upstream.close()
+        return models
+
+
+async def _answer_briefly(upstream: ModelUpstream, models: Sequence[str]) -> None:
+    """Let the preferred model answer. Raises UpstreamUnavailable.
+
+    What the provider refuses for another reason than the key (a model that only embeds, a parameter, a rate) shows
+    that it read the key.
+    """
+    if not models:
+        raise UpstreamUnavailable(f"{upstream.name} lists no models for this key")
+    request = ChatRequest(
+        model=models[0], messages=[ChatMessage(role="user", content="Hello")], max_tokens=_SHORT_ANSWER_TOKENS
+    )
+    with suppress(UpstreamRefused):
+        await upstream.complete(request)
