@@ -1,19 +1,24 @@
-"""`roost models ...`: list, servers, use."""
+"""`roost models ...`: list, connect, servers, use."""
 
 from typing import Annotated, Any
 
 import typer
 
+from roost.agents.secrets.providers import PROVIDERS
 from roost.cli.arguments import AgentName
 from roost.cli.client import Data, load_session
 from roost.cli.output import (
     Output,
     OutputFormat,
+    Yes,
+    confirm_change,
     error_console,
+    exit_with_unknown,
     print_document,
     print_line,
     print_rows,
 )
+from roost.cli.secrets import ValueFile, read_value
 
 commands = typer.Typer(help="Manage the models that agents use.", no_args_is_help=True)
 _RESTART_TIMEOUT_SECONDS = 300.0
@@ -30,6 +35,37 @@ def list_models(agent: AgentName, data: Data = None, output: Output = OutputForm
     print_rows(found["models"], ("id", "provider"), output)
     if not found["complete"]:
         print_line("A provider did not list its models. Check its key, and `roost logs`.", error_console)
+
+
+@commands.command("connect")
+def connect_provider(
+    agent: AgentName,
+    provider: Annotated[str, typer.Argument(metavar="PROVIDER", help="Such as openai, anthropic, openrouter.")],
+    value_file: ValueFile = None,
+    yes: Yes = False,
+    data: Data = None,
+) -> None:
+    """Give an agent the models of a provider: try a key, store it if it works, and restart the agent.
+
+    The key comes from --value-file, standard input or a prompt. A key that does not work changes nothing.
+    """
+    known = next((one for one in PROVIDERS if one.id == provider and one.models), None)
+    if known is None:
+        exit_with_unknown("model provider", provider, [one.id for one in PROVIDERS if one.models], "roost models list")
+    server = load_session(data)
+    agent_id = server.find_agent(agent)["agentId"]
+    key = read_value(value_file, "Key")
+    secrets = [row for row in server.call("GET", "/v0/secrets")["secrets"] if row["name"] in known.names]
+    others = {one["agentId"]: one["name"] for row in secrets for one in row["agents"] if one["agentId"] != agent_id}
+    if others:
+        confirm_change(f"{', '.join(others.values())} may use the key that this one replaces. Replace it for all?", yes)
+    body = {"provider": provider, "key": key, "replaceFor": list(others)}
+    with error_console.status("Trying the key ..."):
+        path = f"/v0/agents/{agent_id}/model-key"
+        used = server.call("PUT", path, body, timeout_seconds=_RESTART_TIMEOUT_SECONDS)
+    print_line(
+        f"The key works, and is stored as {used['secret']}. {len(used['models'])} models, first {used['models'][0]}."
+    )
 
 
 @commands.command("servers")

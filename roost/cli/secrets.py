@@ -35,7 +35,7 @@ commands = typer.Typer(help="Manage secrets and variables of agents.", no_args_i
 _Secret = Annotated[
     str, typer.Argument(metavar="SECRET", help="The secret's id or name.", autocompletion=complete_secrets)
 ]
-_File = Annotated[Path | None, typer.Option("--value-file", help="Read the value from this file.")]
+ValueFile = Annotated[Path | None, typer.Option("--value-file", help="Read the value from this file.")]
 _MAX_VALUE_BYTES = 1024**2
 
 
@@ -60,23 +60,26 @@ def list_secrets(
 @commands.command()
 def create(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Name of an environment variable: `OPENAI_API_KEY`.")],
-    value_file: _File = None,
+    value_file: ValueFile = None,
     variable: Annotated[bool, typer.Option("--variable", help="Create a variable, whose value can be shown.")] = False,
     data: Data = None,
     output: Output = OutputFormat.TABLE,
 ) -> None:
     """Create a secret. Its value comes from --value-file, standard input or a prompt."""
     server = load_session(data)
-    body = {"name": name, "value": _read_value(value_file), "type": "variable" if variable else "secret"}
+    body = {"name": name, "value": read_value(value_file), "type": "variable" if variable else "secret"}
     print_record(server.call("POST", "/v0/secrets", body)["secret"], output)
 
 
 @commands.command()
-def update(secret: _Secret, value_file: _File = None, data: Data = None) -> None:
-    """Change a secret's value, which is read as in `create`."""
+def update(secret: _Secret, value_file: ValueFile = None, yes: Yes = False, data: Data = None) -> None:
+    """Change a secret's value, which is read as in `create`; at a terminal it asks if agents use the secret."""
     server = load_session(data)
     found = _find_secret(server, secret)
-    server.call("PUT", f"/v0/secrets/{found['id']}", {"value": _read_value(value_file)})
+    if found["agents"] and sys.stdin.isatty():
+        names = ", ".join(agent["name"] for agent in found["agents"])
+        confirm_change(f"{names} {'uses' if len(found['agents']) == 1 else 'use'} {found['name']}. Replace it?", yes)
+    server.call("PUT", f"/v0/secrets/{found['id']}", {"value": read_value(value_file)})
     print_line("Updated.")
     for agent in found["agents"]:
         _print_restart_hint(agent["name"])
@@ -154,10 +157,10 @@ def _find_secret(server: ServerSession, secret: str) -> Mapping[str, Any]:
     return found[0]
 
 
-def _read_value(path: Path | None) -> str:
-    """Read a value without its final line break."""
+def read_value(path: Path | None, prompt: str = "Value") -> str:
+    """Read a value without its final line break, at a terminal hidden."""
     if path is None and sys.stdin.isatty():
-        return str(typer.prompt("Value", hide_input=True, err=True))
+        return str(typer.prompt(prompt, hide_input=True, err=True))
     try:
         if path is None:
             content = sys.stdin.buffer.read(_MAX_VALUE_BYTES)

@@ -93,9 +93,7 @@ URL_MAP = (
     _agents(f"{_AGENT}/chat(/(messages|stop))?", rights={**_READS, "POST": Right.EXECUTE}),
     _agents(f"{_AGENT}/(chat/(conversations|answer)|platform/whoami|available-agent-versions)", rights=_READS),
     _agents(f"{_AGENT}/(logs|events|status|usage|models|scripts|devices)", rights=_READS),
-    _agents(
-        f"{_AGENT}/(restart|update|port-forwarding|platform/metadata|config(/validate)?)", rights=_CHANGES
-    ),
+    _agents(f"{_AGENT}/(restart|update|port-forwarding|platform/metadata|config(/validate)?)", rights=_CHANGES),
     _agents(f"{_AGENT}/files(/(list|content|watch|move|folder))?", rights=_CHANGES),
     _agents(f"{_AGENT}/(channels/watch|domains/challenge|skills/updates|snapshots/(sync|reset|diff))", rights=_CHANGES),
     _agents(f"{_AGENT}/(secrets|tasks|channels|domains|skills)(/{_ID})?", rights=_CHANGES),

@@ -29,6 +29,26 @@ def test_list(ada: FakeServer) -> None:
     assert json.loads(ada.run("models", "list", "Ada", "-o", "json").stdout) == models
 
 
+def test_connect(ada: FakeServer) -> None:
+    owner, other = {"agentId": "a1", "name": "Ada"}, {"agentId": "a2", "name": "Bob"}
+    secret = {"id": "s1", "name": "OPENAI_API_KEY", "agents": [owner]}
+    ada.answers["GET /v0/secrets"] = (200, {"secrets": [secret, {"id": "s2", "name": "TOKEN", "agents": [other]}]})
+    ada.answers["PUT /v0/agents/a1/model-key"] = (200, {"success": True, "secret": "OPENAI_API_KEY", "models": ["m"]})
+    connected = ada.run("models", "connect", "Ada", "openai", input="sk-1\n")
+    assert connected.stdout == "The key works, and is stored as OPENAI_API_KEY. 1 models, first m.\n"
+    secret["agents"] = [owner, other]
+    asked = ada.run("models", "connect", "Ada", "openai", input="sk-2\n")
+    assert asked.exit_code != 0
+    assert "Bob" in asked.output
+    assert ada.run("models", "connect", "Ada", "openai", "--yes", input="sk-3\n").exit_code == 0
+    assert ada.bodies("PUT /v0/agents/a1/model-key") == [
+        {"provider": "openai", "key": "sk-1", "replaceFor": []},
+        {"provider": "openai", "key": "sk-3", "replaceFor": ["a2"]},
+    ]
+    unknown = ada.run("models", "connect", "Ada", "opanai")
+    assert (unknown.exit_code, "openai" in unknown.stderr) == (5, True)
+
+
 def test_servers(server: FakeServer) -> None:
     server.answers["GET /v0/model-servers"] = (200, {"available": True, "servers": [OLLAMA]})
     _, first, second = server.run("models", "servers").stdout.splitlines()

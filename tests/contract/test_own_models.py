@@ -113,7 +113,7 @@ async def test_the_next_request_goes_by_the_new_key_and_none_by_one_that_was_tak
         await owner.detach(key)
         assert (await owner.complete_chat("groq/parrot")).status_code == 404
         assert await owner.models() == ["scripted", "scripted/scripted"]
-        assert len(provider.bodies) == 2
+        assert len(provider.bodies) == 3  # the new key was tried
 
 
 async def test_a_key_that_is_not_accepted_is_told_without_the_key(

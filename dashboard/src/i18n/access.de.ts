@@ -11,7 +11,7 @@ export const de: typeof en = {
   nameHint: 'Wie bei einer Umgebungsvariablen: TELEGRAM_BOT_TOKEN',
   value: 'Wert',
   newValue: 'Neuer Wert',
-  newValueHint: 'Agenten, die es benutzen, werden mit dem neuen Wert neu gestartet.',
+  newValueHint: (agents) => `Er wird für ${agents} ersetzt, ab dem nächsten Start.`,
   kind: 'Art',
   kinds: { secret: 'Geheimnis', variable: 'Variable' },
   kindText: { secret: 'Wird nie wieder gezeigt', variable: 'Steht in dieser Liste' },

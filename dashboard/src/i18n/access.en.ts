@@ -8,7 +8,7 @@ export const en = {
   nameHint: 'As in an environment variable: TELEGRAM_BOT_TOKEN',
   value: 'Value',
   newValue: 'New value',
-  newValueHint: 'Agents that use it are restarted with the new value.',
+  newValueHint: (agents: string) => `It is replaced for ${agents}, from the next start on.`,
   kind: 'Type',
   kinds: { secret: 'Secret', variable: 'Variable' },
   kindText: { secret: 'Never shown again', variable: 'Shown in this list' },

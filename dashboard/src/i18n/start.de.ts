@@ -31,8 +31,10 @@ export const de: typeof en = {
   provider: 'Anbieter',
   choose: 'Auswählen',
   connect: 'Verbinden',
-  replaces: (name) => `Du hast schon ein Geheimnis ${name}. Sein Wert wird ersetzt, für alle Agenten, die es nutzen.`,
-  refused: 'Der Anbieter hat mit diesem Schlüssel keine Modelle genannt. Prüfe Schlüssel und Anbieter.',
+  replaces: (name) => `Du hast schon ein Geheimnis ${name}. Sein Wert wird ersetzt, wenn der neue Schlüssel funktioniert.`,
+  replaceTitle: 'Auch den Schlüssel anderer Agenten ersetzen?',
+  replaceText: (name, agents) =>
+    `${name} ist auch der Schlüssel von ${agents}. Wenn der neue funktioniert, ersetzt er ihren; sonst ändert sich nichts.`,
   connected: (model) => `Der Agent nutzt jetzt ${model}.`,
   connectedProvider: 'Der Schlüssel funktioniert. Der Agent startet damit neu.',
   phoneTitle: 'Sprich vom Telefon aus mit ihm',

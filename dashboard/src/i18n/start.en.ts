@@ -29,8 +29,10 @@ export const en = {
   provider: 'Provider',
   choose: 'Choose',
   connect: 'Connect',
-  replaces: (name: string) => `You have a secret ${name} already. Its value is replaced, for all agents that use it.`,
-  refused: 'The provider did not list its models with this key. Check the key and the provider.',
+  replaces: (name: string) => `You have a secret ${name} already. Its value is replaced if the new key works.`,
+  replaceTitle: 'Replace the key of other agents, too?',
+  replaceText: (name: string, agents: string) =>
+    `${name} is also the key of ${agents}. If the new key works, it replaces theirs; else nothing changes.`,
   connected: (model: string) => `The agent now uses ${model}.`,
   connectedProvider: 'The key works. The agent restarts with it.',
   phoneTitle: 'Talk to it from your phone',

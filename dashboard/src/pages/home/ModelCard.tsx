@@ -3,11 +3,12 @@ import { Check, RefreshCw } from 'lucide-react';
 import { useState, type SyntheticEvent } from 'react';
 
 import { secretsQuery } from '../../api/access';
-import { connectModelServer, connectProvider, KeyNotAccepted, modelServersQuery } from '../../api/models';
+import { connectModelServer, connectProvider, modelServersQuery } from '../../api/models';
 import { detectProvider, PROVIDERS, type ProviderId } from '../../api/providers';
 import type { components } from '../../api/schema';
 import { useMay } from '../../app/useSession';
 import { Button } from '../../components/Button';
+import { ConfirmDialog } from '../../components/ConfirmDialog';
 import { ErrorPanel } from '../../components/ErrorPanel';
 import { TextField } from '../../components/Field';
 import { Section } from '../../components/Page';
@@ -125,9 +126,11 @@ function KeyForm({ agentId }: { agentId: string }) {
   const [chosen, setChosen] = useState<ProviderId | null>(null);
   const provider = chosen ?? detectProvider(key.trim());
   const secret = PROVIDERS.find(({ id }) => id === provider)?.secret;
-  const isKnown = useQuery(secretsQuery).data?.secrets.some(({ name }) => name === secret);
+  const present = useQuery(secretsQuery).data?.secrets.find(({ name }) => name === secret);
+  const others = present?.agents.filter((agent) => agent.agentId !== agentId) ?? [];
+  const [isAsking, setAsking] = useState(false);
   const connect = useMutation({
-    mutationFn: (given: ProviderId) => connectProvider(agentId, given, key.trim()),
+    mutationFn: (given: ProviderId) => connectProvider(agentId, given, key.trim(), others.map((other) => other.agentId)),
     onSuccess: () => {
       setKey('');
       showToast(t.connectedProvider);
@@ -135,9 +138,10 @@ function KeyForm({ agentId }: { agentId: string }) {
   });
   const submit = (event: SyntheticEvent) => {
     event.preventDefault();
-    if (provider && key.trim()) connect.mutate(provider);
+    if (!provider || !key.trim()) return;
+    if (others.length > 0) setAsking(true);
+    else connect.mutate(provider);
   };
-  const problem = connect.error instanceof KeyNotAccepted ? new Error(t.refused) : connect.error;
   return (
     <form className={styles.part} onSubmit={submit}>
       <h3>{t.byKey}</h3>
@@ -153,8 +157,19 @@ function KeyForm({ agentId }: { agentId: string }) {
           {connect.isPending ? t.using : t.connect}
         </Button>
       </div>
-      {isKnown && secret && key && <Note small>{t.replaces(secret)}</Note>}
-      {problem && <ErrorPanel error={problem} />}
+      {present && key && <Note small>{t.replaces(present.name)}</Note>}
+      {connect.error && !isAsking && <ErrorPanel error={connect.error} />}
+      {provider && (
+        <ConfirmDialog
+          title={t.replaceTitle}
+          action={t.connect}
+          isOpen={isAsking}
+          onClose={() => setAsking(false)}
+          onConfirm={() => connect.mutateAsync(provider)}
+        >
+          {t.replaceText(secret ?? '', others.map(({ name }) => name).join(', '))}
+        </ConfirmDialog>
+      )}
     </form>
   );
 }

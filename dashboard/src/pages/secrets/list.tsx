@@ -148,7 +148,7 @@ function ChangeDialog({ secret, onClose }: { secret: Secret; onClose: () => void
         isSecret={secret.type === 'secret'}
         value={value}
         onChange={setValue}
-        hint={secret.agents.length > 0 ? t.newValueHint : undefined}
+        hint={secret.agents.length > 0 ? t.newValueHint(secret.agents.map(({ name }) => name).join(', ')) : undefined}
       />
     </FormDialog>
   );
