@@ -86,6 +86,7 @@ async def test_the_key_of_a_provider(browser: Browser, server: RunningServer, ag
         await page.get_by_label("API key").fill("sk-abc")
         await page.get_by_role("button", name="Connect", exact=True).click()
         await expect(page.get_by_role("alert")).to_contain_text("Nothing was changed")
+        assert "503 PUT" in visit.problems.pop()
         await visit.check()
         await client.put(f"/v0/secrets/{address}", json={"value": ollama})
         await page.get_by_role("button", name="Connect", exact=True).click()
