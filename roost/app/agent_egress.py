@@ -8,7 +8,7 @@ from roost.agents.egress.proxy import EgressProxy
 from roost.agents.model_servers.access import ModelServerAccess
 from roost.agents.models import providers
 from roost.agents.models.model import AgentProviders
-from roost.agents.secrets.service import SecretService
+from roost.agents.secrets.provider_keys import ProviderKeys
 from roost.app.core_services import CoreServices
 from roost.app.drivers import create_upstream
 from roost.drivers.model.contract import ModelSettings, ModelUpstream
@@ -27,14 +27,14 @@ def agent_proxy(core: CoreServices) -> EgressProxy:
     return EgressProxy(PublicDialer(_agent_policy(core), core.resolver))
 
 
-def agent_providers(secrets: SecretService, transports: TransportFactory, servers: ModelServerAccess) -> AgentProviders:
+def agent_providers(stored: ProviderKeys, transports: TransportFactory, servers: ModelServerAccess) -> AgentProviders:
     """Return the model providers whose keys agents have, reached within the egress rules of agents.
 
     Beyond those, `servers` admits the operator's agents to model servers on this machine.
     """
 
     async def settings(agent_id: str) -> Sequence[ModelSettings]:
-        keys = await secrets.list_provider_keys(agent_id)
+        keys = await stored.list(agent_id)
         found = (providers.model_settings(key.provider, key.name, key.value, key.base_url) for key in keys)
         return [
             replace(one, is_local=await servers.admits_agent(agent_id, one.url)) for one in found if one is not None

@@ -41,6 +41,7 @@ from roost.agents.registry.repository import AgentRepository
 from roost.agents.routes.service import RouteService
 from roost.agents.runtime_config.service import RuntimeConfigService
 from roost.agents.secrets.environment import SecretEnvironment
+from roost.agents.secrets.provider_keys import ProviderKeys
 from roost.agents.secrets.service import SecretService
 from roost.agents.sign_in.service import SignInService
 from roost.agents.skills.checks import SkillChecks
@@ -116,7 +117,8 @@ def build_agent_services(
     environment, validator = SecretEnvironment(db, sealer), ChannelValidator(drivers.chat_platforms, dialer.admit)
     private_values = partial(_get_private_values, core, repository, environment, channels)
     servers, relays = _model_server_access(core), RelayServer(drivers.runtime, app, agent_proxy(core))
-    providers = agent_providers(secrets, transport_factory(dialer, settings.ca_file), servers)
+    keys, transports = ProviderKeys(db, sealer, repository, secrets), transport_factory(dialer, settings.ca_file)
+    providers = agent_providers(keys, transports, servers)
     models = _build_model_gateway(core, drivers, secrets, providers, repository)
     logs = LogService(repository, runtimes, private_values)
     instances = _build_instances(core, runtimes, secrets, channels, validator, models, templates)
@@ -166,7 +168,7 @@ def build_agent_services(
         logs=logs,
         git=_build_git_service(core, drivers, repository, runtimes, lifecycle, logs),
         git_maintenance=_build_git_maintenance(drivers, lifecycle),
-        **_profile_services(core, repository, lifecycle, servers, secrets, providers),
+        **_profile_services(core, repository, lifecycle, servers, secrets, keys, providers),
         sign_in=SignInService(db, core.gateway_tokens, core.addresses.agent_origin, core.failed_logins),
         **_skill_services(skill_library),
     )
@@ -202,11 +204,12 @@ def _profile_services(
     lifecycle: LifecycleServices,
     servers: ModelServerAccess,
     secrets: SecretService,
+    keys: ProviderKeys,
     providers: AgentProviders,
 ) -> dict[str, Any]:
     """Return the services that change profiles of agents, and the one that revokes keys."""
     profiles, origin = AgentProfiles(repository, lifecycle.restart), core.addresses.agent_origin
-    model_keys = ModelKeyService(secrets, providers, profiles)
+    model_keys = ModelKeyService(keys, providers, profiles)
     secrets.try_keys_by(model_keys.check_replacement)
     return {
         "model_keys": model_keys,

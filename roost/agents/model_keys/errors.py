@@ -8,6 +8,6 @@ class ModelKeyRefused(InvalidInput):
 
 
 class ModelKeyUntried(ServiceUnavailable):
-    """The provider was not reached, or answered nonsense, so that nobody knows whether the key works."""
+    """The provider was not reached, or answered nonsense, so that the key may work or not."""
 
     message = "The key could not be tried"

@@ -3,14 +3,15 @@
 import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from roost.agents.model_keys.errors import ModelKeyRefused, ModelKeyUntried
 from roost.agents.models.model import AgentProviders
 from roost.agents.models.providers import model_settings
 from roost.agents.registry.agent_profiles import AgentProfiles
+from roost.agents.secrets.errors import UnreadableSecret
 from roost.agents.secrets.model import ProviderKey
-from roost.agents.secrets.service import SecretService
+from roost.agents.secrets.provider_keys import ProviderKeys
 from roost.core.sensitive import Sensitive
 from roost.drivers.model.chat import ChatMessage, ChatRequest
 from roost.drivers.model.contract import (
@@ -35,8 +36,8 @@ class UsedModelKey:
 
 
 class ModelKeyService:
-    def __init__(self, secrets: SecretService, providers: AgentProviders, profiles: AgentProfiles) -> None:
-        self._secrets = secrets
+    def __init__(self, keys: ProviderKeys, providers: AgentProviders, profiles: AgentProfiles) -> None:
+        self._keys = keys
         self._providers = providers
         self._profiles = profiles
 
@@ -48,23 +49,25 @@ class ModelKeyService:
         `replace_for` has the ids of other agents that use the present key and get the new one. Raises SecretShared,
         ModelKeyRefused, ModelKeyUntried, AgentNotFound, the errors of secrets, and those of a restart.
         """
-        present = await self._secrets.find_provider_key(tenant_id, agent_id, provider, replace_for)
+        present = await self._keys.find(tenant_id, agent_id, provider, replace_for)
         tried = ProviderKey(provider, present.name, Sensitive(key.reveal().strip()), present.base_url)
         models = await self._try(agent_id, tried)
-        await self._secrets.put_provider_key(tenant_id, agent_id, tried, replace_for)
+        await self._keys.put(tenant_id, agent_id, tried, replace_for)
         await self._profiles.update(agent_id, lambda profile: profile, restart=True)
         return UsedModelKey(present.name, models[:MODELS_LIMIT])
 
-    async def check_replacement(self, agent_id: str, key: ProviderKey) -> None:
-        """Raise ModelKeyRefused if the provider refuses a key that an agent is about to use.
+    async def check_replacement(self, agent_id: str, name: str, key: Sensitive[str]) -> None:
+        """Raise ModelKeyRefused if the provider refuses a new key, for the secret `name` that an agent uses.
 
         A provider that cannot be reached says nothing about the key, which an owner may have to replace all the same.
         """
-        with suppress(ModelKeyUntried):
-            await self._try(agent_id, key)
+        with suppress(ModelKeyUntried, UnreadableSecret):
+            for present in await self._keys.list(agent_id):
+                if present.name == name:
+                    await self._try(agent_id, replace(present, value=key))
 
     async def _try(self, agent_id: str, key: ProviderKey) -> Sequence[str]:
-        """List the models with a key, and let one answer, because some providers list them to everybody."""
+        """List the models with a key, and let one answer, because some providers list them without a key."""
         settings = model_settings(key.provider, key.name, key.value, key.base_url)
         if settings is None:
             raise ModelKeyRefused(f"{key.name} is no key: it has characters that no provider uses, or no address")

@@ -6,41 +6,37 @@ the model gateway. `environment.py` delivers values to the agent itself.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
 
 from sqlalchemy import Connection
 
 from roost.agents.registry.model import AgentState
-from roost.agents.registry.repository import AgentRepository, find_agent
+from roost.agents.registry.repository import AgentRepository
 from roost.agents.secrets import model, store
 from roost.agents.secrets.errors import (
-    DuplicateSecretName,
-    InvalidSecret,
     SecretAttached,
-    SecretLimitReached,
     SecretNotFound,
-    SecretShared,
     UnreadableSecret,
 )
-from roost.agents.secrets.model import AttachedSecret, ProviderKey, Secret, SecretKind, SecretWithAgents
-from roost.agents.secrets.providers import PROVIDER_OF, PROVIDERS
+from roost.agents.secrets.model import AttachedSecret, Secret, SecretKind, SecretWithAgents
+from roost.agents.secrets.providers import PROVIDER_OF
 from roost.agents.secrets.secret_sealer import SecretSealer
-from roost.core import clock, ids
-from roost.core.db import Database, DataChange, record_change
-from roost.core.seal import OVERHEAD, Sealer
+from roost.agents.secrets.writer import SecretWriter, check_agent_secrets, record_secret
+from roost.core import clock
+from roost.core.db import Database
+from roost.core.seal import Sealer
 from roost.core.sensitive import Sensitive
 from roost.identity import tenants
-from roost.identity.model import Tenant
 
 Listener = Callable[[str], None]
-KeyTrial = Callable[[str, ProviderKey], Awaitable[None]]
-"""Raises a Problem if the agent, by its id, could not use a key of a model provider."""
+KeyTrial = Callable[[str, str, Sensitive[str]], Awaitable[None]]
+"""Raises a Problem if an agent could not use a key of a model provider: its id, the secret's name, the key."""
 
 
 class SecretService:
     def __init__(self, db: Database, sealer: Sealer, agents: AgentRepository) -> None:
         self._db = db
         self._sealer = SecretSealer(sealer)
+        self._writer = SecretWriter(self._sealer)
         self._agents = agents
         self._listeners: list[Listener] = []
         self._try_key: KeyTrial | None = None
@@ -81,7 +77,7 @@ class SecretService:
 
         def add(connection: Connection) -> Secret:
             tenant = tenants.lock_tenant(connection, tenant_id)
-            return self._insert(connection, tenant, name, checked, kind)
+            return self._writer.insert(connection, tenant, name, checked, kind)
 
         return await self._db.write(add)
 
@@ -91,13 +87,11 @@ class SecretService:
         Raises InvalidSecret, SecretNotFound, SecretsNotConfigured, and the error of the trial.
         """
         checked = model.validate_secret_value(value)
-        if (used := await self._db.read(lambda c: self._find_use(c, tenant_id, secret_id))) and self._try_key:
-            agent_id, key = used
-            await self._try_key(agent_id, replace(key, value=checked))
+        await self._try_replacement(tenant_id, secret_id, checked)
 
         def change(connection: Connection) -> tuple[Secret, Sequence[str]]:
             tenants.lock_tenant(connection, tenant_id)
-            return self._replace(connection, self._get(connection, tenant_id, secret_id), checked)
+            return self._writer.replace(connection, self._get(connection, tenant_id, secret_id), checked)
 
         secret, agents = await self._db.write(change)
         for agent_id in agents:
@@ -113,7 +107,7 @@ class SecretService:
             if store.list_agents(connection, secret_id):
                 raise SecretAttached
             store.delete_secret(connection, secret_id)
-            _record(connection, secret, "deleted")
+            record_secret(connection, secret, "deleted")
 
         await self._db.write(remove)
 
@@ -144,9 +138,9 @@ class SecretService:
         attached = {row.secret.id for row in store.list_agent_secrets(connection, agent_id)}
         new = [secret for secret in requested if secret.id not in attached]
         store.insert_attachments(connection, agent_id, [secret.id for secret in new], clock.utc_now())
-        _check_agent_secrets(connection, agent_id)
+        check_agent_secrets(connection, agent_id)
         for secret in new:
-            _record(connection, secret, "attached", agent_id)
+            record_secret(connection, secret, "attached", agent_id)
         return len(new)
 
     async def detach(self, agent_id: str, secret_id: str) -> None:
@@ -156,7 +150,7 @@ class SecretService:
             attached = {row.secret.id: row.secret for row in store.list_agent_secrets(connection, agent_id)}
             if not store.delete_attachment(connection, agent_id, secret_id):
                 raise SecretNotFound
-            _record(connection, attached[secret_id], "detached", agent_id)
+            record_secret(connection, attached[secret_id], "detached", agent_id)
 
         await self._db.write(remove)
         self.notify_listeners(agent_id)
@@ -166,108 +160,15 @@ class SecretService:
         """Detach all secrets of an agent, in the transaction that marks the agent deleted."""
         store.delete_attachments(connection, agent_id)
 
-    async def list_provider_keys(self, agent_id: str) -> Sequence[ProviderKey]:
-        """List the agent's credentials of model providers. Raises UnreadableSecret."""
-        rows = await self._db.read(lambda connection: store.list_agent_secrets(connection, agent_id))
-        host_only = [row for row in rows if not model.reaches_agent(row.secret.name)]
-        return model.provider_keys({row.secret.name: self._sealer.open(row) for row in host_only})
+    async def _try_replacement(self, tenant_id: str, secret_id: str, value: Sensitive[str]) -> None:
+        """Try a new key of a model provider with an agent that uses the present one."""
 
-    async def find_provider_key(
-        self, tenant_id: str, agent_id: str, provider: str, replace_for: frozenset[str]
-    ) -> ProviderKey:
-        """Return where the agent's key of a model provider belongs: the name of the secret, and its base URL.
+        def find_use(connection: Connection) -> tuple[str, Sequence[str]]:
+            return self._get(connection, tenant_id, secret_id).name, store.list_agents(connection, secret_id)
 
-        Raises AgentNotFound, InvalidSecret for an unknown provider, SecretShared if agents that are not in
-        `replace_for` use the key that is there.
-        """
-        await self._agents.get(agent_id)
-
-        def find(connection: Connection) -> ProviderKey:
-            key = self._provider_key(connection, agent_id, provider)
-            self._require_unshared(connection, tenant_id, agent_id, key.name, replace_for)
-            return key
-
-        return await self._db.read(find)
-
-    async def put_provider_key(
-        self, tenant_id: str, agent_id: str, key: ProviderKey, replace_for: frozenset[str]
-    ) -> None:
-        """Create or replace the secret of a key, and attach it to the agent, all or nothing.
-
-        Raises SecretShared, InvalidSecret, SecretLimitReached, ConflictingSecrets, AgentNotFound.
-        """
-        checked = model.validate_secret_value(key.value.reveal())
-
-        def put(connection: Connection) -> Sequence[str]:
-            tenant = tenants.lock_tenant(connection, tenant_id)
-            present = self._require_unshared(connection, tenant_id, agent_id, key.name, replace_for)
-            if present is None:
-                secret = self._insert(connection, tenant, key.name, checked, SecretKind.SECRET)
-                agents: Sequence[str] = ()
-            else:
-                secret, agents = self._replace(connection, present, checked)
-            self.attach_in_transaction(connection, tenant_id, agent_id, [secret.id])
-            return agents
-
-        for changed in {agent_id, *await self._db.write(put)}:
-            self.notify_listeners(changed)
-
-    def _insert(
-        self, connection: Connection, tenant: Tenant, name: str, value: Sensitive[str], kind: SecretKind
-    ) -> Secret:
-        taken = store.list_names(connection, tenant.id)
-        if name in taken:
-            raise DuplicateSecretName
-        if len(taken) >= model.SECRET_LIMIT[tenant.plan]:
-            raise SecretLimitReached
-        now = clock.utc_now()
-        secret = Secret(ids.new_id(), tenant.id, name, kind, 1, now, now)
-        store.insert_secret(connection, secret, self._sealer.seal(secret, value))
-        _record(connection, secret, "created")
-        return secret
-
-    def _replace(self, connection: Connection, old: Secret, value: Sensitive[str]) -> tuple[Secret, Sequence[str]]:
-        """Replace a value; return the secret and the agents that use it."""
-        secret = replace(old, version=old.version + 1, updated_at=clock.utc_now())
-        store.set_value(connection, secret, self._sealer.seal(secret, value))
-        agents = store.list_agents(connection, secret.id)
-        for agent_id in agents:
-            _check_agent_secrets(connection, agent_id)
-        _record(connection, secret, "updated")
-        return secret, agents
-
-    def _find_use(self, connection: Connection, tenant_id: str, secret_id: str) -> tuple[str, ProviderKey] | None:
-        """Return an agent that uses the secret as its key of a model provider, and the key; None if none does."""
-        secret = self._get(connection, tenant_id, secret_id)
-        provider = PROVIDER_OF.get(secret.name)
-        agents = store.list_agents(connection, secret_id)
-        if provider is None or not provider.models or not agents:
-            return None
-        key = self._provider_key(connection, agents[0], provider.id)
-        return (agents[0], key) if key.name == secret.name else None
-
-    def _provider_key(self, connection: Connection, agent_id: str, provider: str) -> ProviderKey:
-        """Return the agent's key of a provider, empty if it has none, with its usual name and the agent's base URL."""
-        known = next((one for one in PROVIDERS if one.id == provider and one.models), None)
-        if known is None:
-            raise InvalidSecret(f"{provider} is no known model provider")
-        rows = {row.secret.name: row for row in store.list_agent_secrets(connection, agent_id)}
-        attached = [name for name in known.names if name in rows]
-        usual = next((name for name in known.names if name.endswith("_API_KEY")), known.names[0])
-        base_url = next((self._sealer.open(rows[name]).reveal() for name in known.base_urls if name in rows), None)
-        return ProviderKey(provider, attached[0] if attached else usual, Sensitive(""), base_url)
-
-    def _require_unshared(
-        self, connection: Connection, tenant_id: str, agent_id: str, name: str, replace_for: frozenset[str]
-    ) -> Secret | None:
-        """Return the tenant's secret of that name, if there is one. Raises SecretShared."""
-        secret = store.find_secret(connection, tenant_id, name)
-        others = set(store.list_agents(connection, secret.id)) - {agent_id} - replace_for if secret else set[str]()
-        if others:
-            found = [find_agent(connection, one) for one in sorted(others)[:10]]
-            names = ", ".join(sorted(one.profile.name for one in found if one is not None))
-            raise SecretShared(f"{name} is also the key of {names}: name in replaceFor the agents that may change")
-        return secret
+        name, agents = await self._db.read(find_use)
+        if self._try_key is not None and agents and (provider := PROVIDER_OF.get(name)) and provider.models:
+            await self._try_key(agents[0], name, value)
 
     def _get(self, connection: Connection, tenant_id: str, secret_id: str) -> Secret:
         if (secret := store.get_secret(connection, tenant_id, secret_id)) is None:
@@ -281,18 +182,6 @@ class SecretService:
             return self._sealer.open(row)
         except UnreadableSecret:  # logged; the list stays readable, so that the owner can find and replace the value
             return None
-
-
-def _record(connection: Connection, secret: Secret, action: str, agent_id: str | None = None) -> None:
-    data = {"name": secret.name, "action": action}
-    record_change(connection, DataChange("secret", "changed", secret.id, secret.tenant_id, agent_id, data))
-
-
-def _check_agent_secrets(connection: Connection, agent_id: str) -> None:
-    """Check an agent's secrets against each other. Raises ConflictingSecrets, InvalidSecret."""
-    sizes = {row.secret.name: len(row.sealed) - OVERHEAD for row in store.list_agent_secrets(connection, agent_id)}
-    model.check_conflicts(sizes)
-    model.check_size(sizes)
 
 
 def _is_synced(row: store.SecretRow, *, running: bool) -> bool:

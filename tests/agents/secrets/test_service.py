@@ -21,6 +21,7 @@ from roost.agents.secrets.errors import (
     UnreadableSecret,
 )
 from roost.agents.secrets.model import ProviderKey, Secret, SecretKind
+from roost.agents.secrets.provider_keys import ProviderKeys
 from roost.agents.secrets.service import SecretService
 from roost.core.db import Database
 from roost.core.problem import Problem
@@ -39,6 +40,7 @@ class SecretsEnv:
         self.db, sealer = db, sealer or Sealer(KEY)
         self.agents = AgentRepository(db, sealer, dict.fromkeys(Plan, 20), "host")
         self.secrets, self.delivery = SecretService(db, sealer, self.agents), SecretEnvironment(db, sealer)
+        self.keys = ProviderKeys(db, sealer, self.agents, self.secrets)
         self.tenant = self.of("acme")
 
     def of(self, tenant: str) -> str:
@@ -210,11 +212,11 @@ async def test_keys_of_model_providers_go_to_the_host_and_nowhere_else(env: Secr
     agent = env.agent()
     given = {"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": "https://x.example/v1", "GH_TOKEN": "g"}
     await env.attach(agent, *[await env.add(name, value) for name, value in given.items()])
-    assert await env.secrets.list_provider_keys(agent) == [
+    assert await env.keys.list(agent) == [
         ProviderKey("openai", "OPENAI_API_KEY", Sensitive("k"), "https://x.example/v1")
     ]
     assert await env.delivery.get_values(agent) == {"GH_TOKEN": Sensitive("g")}
-    assert await env.secrets.list_provider_keys(env.agent()) == []
+    assert await env.keys.list(env.agent()) == []
 
 
 async def test_logs_hide_secrets_and_not_variables(env: SecretsEnv) -> None:
