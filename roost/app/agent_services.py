@@ -117,8 +117,7 @@ def build_agent_services(
     environment, validator = SecretEnvironment(db, sealer), ChannelValidator(drivers.chat_platforms, dialer.admit)
     private_values = partial(_get_private_values, core, repository, environment, channels)
     servers, relays = _model_server_access(core), RelayServer(drivers.runtime, app, agent_proxy(core))
-    keys, transports = ProviderKeys(db, sealer, repository, secrets), transport_factory(dialer, settings.ca_file)
-    providers = agent_providers(keys, transports, servers)
+    keys, providers = _build_providers(core, repository, secrets, dialer, servers)
     models = _build_model_gateway(core, drivers, secrets, providers, repository)
     logs = LogService(repository, runtimes, private_values)
     instances = _build_instances(core, runtimes, secrets, channels, validator, models, templates)
@@ -242,6 +241,17 @@ def _model_server_access(core: CoreServices) -> ModelServerAccess:
     settings = core.settings
     is_personal = settings.is_local and not settings.tls and settings.domain == "localhost"
     return ModelServerAccess(core.db, settings.model_servers, is_personal=is_personal)
+
+
+def _build_providers(
+    core: CoreServices,
+    repository: AgentRepository,
+    secrets: SecretService,
+    dialer: AgentDialer,
+    servers: ModelServerAccess,
+) -> tuple[ProviderKeys, AgentProviders]:
+    keys = ProviderKeys(core.db, core.sealer, repository, secrets)
+    return keys, agent_providers(keys, transport_factory(dialer, core.settings.ca_file), servers)
 
 
 def _build_model_gateway(
