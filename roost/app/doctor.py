@@ -114,7 +114,7 @@ def _database(settings: Settings, db: Database | None = None) -> CheckResult:
             used.run(lambda _: None)  # a transaction that can write
             kind = "SQLite in the data folder" if used.is_sqlite else "PostgreSQL"
     except Exception as error:  # noqa: BLE001 - every error is a finding
-        return _check_result("database", "fail", str(error).partition("\n")[0] or type(error).__name__)
+        return _check_result("database", "fail", str(error).partition("\n")[0] or "the database does not answer")
     return _check_result("database", "ok", kind)
 
 

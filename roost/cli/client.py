@@ -29,7 +29,7 @@ import typer
 
 from roost.cli.context_file import LOCAL, is_loopback, read_contexts, selected_context
 from roost.cli.output import ExitCode, exit_with_error, exit_with_unknown
-from roost.core.network_advice import describe_certificate_error
+from roost.core.network_advice import describe_certificate_error, describe_network_error
 from roost.core.sensitive import Sensitive
 
 if TYPE_CHECKING:
@@ -341,7 +341,7 @@ def connection_errors(url: str) -> Generator[None]:
             ExitCode.UNREACHABLE,
         )
     except httpx.HTTPError as error:
-        exit_with_error(f"The connection to {url} broke: {type(error).__name__}", ExitCode.UNREACHABLE)
+        exit_with_error(f"The connection to {url} broke: {describe_network_error(error)}.", ExitCode.UNREACHABLE)
 
 
 def _advise_address(url: str, error: BaseException) -> str:

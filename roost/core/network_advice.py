@@ -3,7 +3,9 @@
 `scripts/setup.py` uses it, too, so it imports the standard library only.
 """
 
+import socket
 import ssl
+from collections.abc import Iterator
 
 _CERTIFICATE = (  # as OpenSSL, Python, Node and npm say it
     *("certificate verify failed", "self-signed certificate", "self signed certificate", "unable to get issuer cert"),
@@ -23,6 +25,20 @@ _UNREACHABLE_ADVICE = (
     "The service is not reached. If a proxy leads out, name it: HTTPS_PROXY=http://HOST:PORT for pip, npm and the "
     "server. If you have package registries of your own: PIP_INDEX_URL and npm_config_registry"
 )
+_REASONS = (  # classes of httpx, requests and of Python, the special ones first
+    ("ProxyError", "the proxy does not let the connection through"),
+    ("UnsupportedProtocol", "its address is no URL of HTTP"),
+    ("InvalidURL", "its address is no URL of HTTP"),
+    ("SSLError", "the encrypted connection failed"),
+    ("RemoteProtocolError", "it closed the connection, or did not answer in HTTP"),
+    ("DecodingError", "it sent a body that cannot be decoded"),
+    ("ReadError", "it closed the connection"),
+    ("WriteError", "it closed the connection"),
+    ("ConnectionResetError", "it closed the connection"),
+    ("ConnectError", "it cannot be reached"),
+    ("ConnectionError", "it cannot be reached"),
+    ("OSError", "it cannot be reached"),
+)
 
 
 def advise_network(output: str) -> str:
@@ -34,6 +50,30 @@ def advise_network(output: str) -> str:
 
 def describe_certificate_error(error: BaseException | None) -> str:
     """Return what is wrong with a peer's certificate if that caused the error, an empty string otherwise."""
-    while error is not None and not isinstance(error, ssl.SSLCertVerificationError):
+    return next((one.verify_message for one in _causes(error) if isinstance(one, ssl.SSLCertVerificationError)), "")
+
+
+def describe_network_error(error: BaseException) -> str:
+    """Return why a request got no answer, as a person says it, whatever the library that raised the error.
+
+    Its subject is the server that was asked: "it refuses connections".
+    """
+    if certificate := describe_certificate_error(error):
+        return f"its certificate is not accepted: {certificate}"
+    causes = list(_causes(error))
+    names = {name for one in causes for name in (kind.__name__ for kind in type(one).__mro__)}
+    text = " ".join(str(one) for one in causes).lower()
+    if any(isinstance(one, socket.gaierror) for one in causes) or "name or service not known" in text:
+        return "its name cannot be resolved"
+    if "ConnectionRefusedError" in names or "refused" in text:
+        return "it refuses connections"
+    if any("Timeout" in name for name in names):
+        return "it did not answer in time"
+    return next((reason for name, reason in _REASONS if name in names), "the request failed")
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    """Yield the error, and what it was raised for."""
+    while error is not None:
+        yield error
         error = error.__cause__ or error.__context__
-    return "" if error is None else error.verify_message

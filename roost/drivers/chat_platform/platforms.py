@@ -13,6 +13,7 @@ from typing import Any, ClassVar, cast
 
 import httpx2
 
+from roost.core.network_advice import describe_network_error
 from roost.core.sanitize import sanitize_line
 from roost.core.sensitive import Sensitive
 from roost.drivers.chat_platform.contract import BotTokens, ChatPlatform, PlatformUnreachable, TokenRejected
@@ -50,7 +51,7 @@ class _HttpChatPlatform(ChatPlatform):
             async with asyncio.timeout(_TIMEOUT_SECONDS), self._create_client() as client:
                 return await self._verify_tokens(client, tokens)
         except (httpx2.RequestError, TimeoutError) as error:
-            reason = f"the connection failed ({type(error).__name__})"
+            reason = describe_network_error(error)
             raise PlatformUnreachable(f"{self.label} could not verify the token: {reason}") from None
 
     @abstractmethod

@@ -14,7 +14,7 @@ from typing import Any
 import httpx2
 
 from roost.core import log
-from roost.core.network_advice import describe_certificate_error
+from roost.core.network_advice import describe_network_error
 from roost.drivers.embedding.contract import EmbeddingFailed, EmbeddingModel, EmbeddingSettings, EmbeddingUnavailable
 from roost.drivers.model import json_access
 from roost.net.loopback import is_loopback_url
@@ -78,7 +78,7 @@ class OpenAIEmbeddingModel(EmbeddingModel):
                     return await _read_body(response, _MAX_ANSWER_BYTES)
                 await self._raise_refusal(response)
         except httpx2.RequestError as error:
-            raise _TemporaryFailure(describe_certificate_error(error) or type(error).__name__) from None
+            raise _TemporaryFailure(describe_network_error(error)) from None
         raise AssertionError  # a refusal was raised
 
     async def _raise_refusal(self, response: httpx2.Response) -> None:

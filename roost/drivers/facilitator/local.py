@@ -32,6 +32,7 @@ from x402.mechanisms.evm.v1.constants import (  # pyright: ignore[reportMissingT
 from x402.schemas import SchemeNotFoundError
 
 from roost.core.daemon_thread import run_in_daemon_thread
+from roost.core.network_advice import describe_network_error
 from roost.core.sensitive import Sensitive
 from roost.drivers.facilitator.chain_signer import ChainSigner, RpcError
 from roost.drivers.facilitator.contract import (
@@ -62,7 +63,9 @@ class LocalFacilitator(Facilitator):
             self._signer = ChainSigner(key.reveal(), rpc_url, receipt_seconds)
             chain_id = self._signer.get_chain_id()
         except RpcError as error:
-            raise FacilitatorUnavailable(f"No chain answers at the RPC address: {type(error).__name__}") from None
+            raise FacilitatorUnavailable(
+                f"No chain answers at the RPC address: {describe_network_error(error)}"
+            ) from None
         self.network = f"eip155:{chain_id}"
         self.old_networks = [name for name, one in V1_NETWORK_CHAIN_IDS.items() if one == chain_id]
         self._facilitator = x402FacilitatorSync()
@@ -98,7 +101,7 @@ class LocalFacilitator(Facilitator):
         except SchemeNotFoundError:
             return Verification(False, reason=_UNKNOWN_NETWORK)
         except (*RpcError, RuntimeError) as error:
-            raise FacilitatorFailed(f"The payment could not be checked: {type(error).__name__}") from None
+            raise FacilitatorFailed(f"The payment could not be checked: {describe_network_error(error)}") from None
 
     def _settle(self, request: PaymentRequest) -> PaymentSettlement:
         try:
@@ -107,7 +110,7 @@ class LocalFacilitator(Facilitator):
         except SchemeNotFoundError:
             return PaymentSettlement(False, reason=_UNKNOWN_NETWORK)
         except (*RpcError, RuntimeError) as error:
-            raise FacilitatorFailed(f"The payment could not be settled: {type(error).__name__}") from None
+            raise FacilitatorFailed(f"The payment could not be settled: {describe_network_error(error)}") from None
 
     def _find_settlement(self, request: PaymentRequest) -> PaymentSettlement | None:
         """Return the settlement of a payment that is on the chain already, or None."""

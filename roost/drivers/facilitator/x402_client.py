@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from roost.core.daemon_thread import run_in_daemon_thread
+from roost.core.network_advice import describe_network_error
 from roost.core.sensitive import Sensitive
 from roost.drivers.facilitator.contract import (
     RETRY_SECONDS,
@@ -78,7 +79,7 @@ class X402Facilitator(Facilitator):
             message = f"The facilitator of payments did not answer within {seconds:g} s"
             raise FacilitatorUnavailable(message, retry_after=RETRY_SECONDS) from None
         except httpx.HTTPError as error:
-            message = f"The facilitator of payments cannot be reached: {type(error).__name__}"
+            message = f"The facilitator of payments cannot be reached: {describe_network_error(error)}"
             raise FacilitatorUnavailable(message, retry_after=RETRY_SECONDS) from None
         except (ValueError, RecursionError):  # of the SDK for another status, and for malformed answers
             raise FacilitatorFailed("The facilitator of payments answered with an error or malformed") from None

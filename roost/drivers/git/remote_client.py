@@ -10,6 +10,7 @@ from contextlib import aclosing, asynccontextmanager
 
 import httpx2
 
+from roost.core.network_advice import describe_network_error
 from roost.drivers.git.pkt_line import MalformedPacket, PacketMarker, PacketReader, encode_command
 from roost.drivers.git.remote_contract import (
     MAX_REMOTE_BYTES,
@@ -125,7 +126,7 @@ class RemoteClient:
         except httpx2.TimeoutException:
             raise RemoteTimeout from None
         except httpx2.HTTPError as error:
-            raise RemoteUnavailable(f"The connection to the Git repository failed: {type(error).__name__}") from None
+            raise RemoteUnavailable(f"The Git repository did not answer: {describe_network_error(error)}") from None
 
 
 def _check_response(response: httpx2.Response, content_type: str) -> None:

@@ -6,6 +6,7 @@ from contextlib import suppress
 
 import httpx2
 
+from roost.core.network_advice import describe_network_error
 from roost.core.problem import Problem
 from roost.drivers.http_sender.contract import TIMEOUT, URL_LIMIT, DeliveryFailed, HttpSender, UrlRefused
 
@@ -47,7 +48,7 @@ class GuardedHttpSender(HttpSender):
         except TimeoutError:
             raise DeliveryFailed(f"The receiver did not answer within {self._timeout:g} s") from None
         except httpx2.HTTPError as error:
-            raise DeliveryFailed(f"The connection failed: {type(error).__name__}") from None
+            raise DeliveryFailed(f"The receiver did not answer: {describe_network_error(error)}") from None
         except Problem as problem:
             raise DeliveryFailed(problem.message) from None
 

@@ -1,5 +1,9 @@
-"""OpenAI-compatible endpoints; requests and answers pass unchanged, within limits."""
+"""OpenAI-compatible endpoints; requests and answers pass unchanged, within limits.
 
+But for what another model left in a history and these services refuse: its thoughts, and ids of tool calls.
+"""
+
+import re
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from fnmatch import fnmatchcase
@@ -9,10 +13,13 @@ import httpx2
 from roost.drivers.model import json_access
 from roost.drivers.model.chat import ChatRequest
 from roost.drivers.model.contract import ForwardingUpstream, Json, ModelSettings
+from roost.drivers.model.history import repair_history
 from roost.drivers.model.remote import ProviderEndpointClient
 
 _MAX_MODELS = 5_000
 _MAX_ID_LENGTH = 200
+_CALL_ID = re.compile(r".{1,40}", re.DOTALL)
+_CALL_IDS = {"mistral": re.compile(r"[A-Za-z0-9]{9}")}
 _LAST_EVENTS = frozenset({"response.completed", "response.incomplete", "response.failed"})
 
 
@@ -28,7 +35,7 @@ class OpenAIUpstream(ForwardingUpstream):
         return self._settings.models or model_ids(await self._remote.get("/models"), self._settings.prefer)
 
     async def complete(self, request: ChatRequest) -> Json:
-        answer = await self._remote.post("/chat/completions", request.request_body(stream=False))
+        answer = await self._remote.post("/chat/completions", self._chat_body(request, stream=False))
         if not json_access.as_list(answer.get("choices")):
             raise self._remote.malformed_answer()
         return answer
@@ -36,11 +43,9 @@ class OpenAIUpstream(ForwardingUpstream):
     async def stream(self, request: ChatRequest) -> AsyncGenerator[Json, None]:
         finished = False
         async with aclosing(
-            self._remote.stream_events("/chat/completions", request.request_body(stream=True))
+            self._remote.stream_events("/chat/completions", self._chat_body(request, stream=True))
         ) as chunks:
             async for chunk in chunks:
-                if chunk.get("error"):
-                    raise self._remote.stream_error(chunk["error"])
                 finished = finished or _is_final(chunk)
                 yield chunk
         if not finished:
@@ -53,13 +58,15 @@ class OpenAIUpstream(ForwardingUpstream):
         finished = False
         async with aclosing(self._remote.stream_events(path, body)) as events:
             async for event in events:
-                if event.get("type") == "error" or event.get("error"):
-                    raise self._remote.stream_error(event.get("error") or event)
                 finished = finished or event.get("type") in _LAST_EVENTS
                 response = json_access.as_object(event.get("response"))
                 yield {**event, "response": self._remote.redact_failure(response)} if response else event
         if not finished:
             raise self._remote.truncated_stream()
+
+    def _chat_body(self, request: ChatRequest, *, stream: bool) -> Json:
+        history = repair_history(request.messages, _CALL_IDS.get(self.name, _CALL_ID), unique=False)
+        return request.model_copy(update={"messages": history}).request_body(stream=stream)
 
     async def close(self) -> None:
         await self._remote.close()

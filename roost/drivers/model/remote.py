@@ -7,12 +7,11 @@ Redirects are not followed, because they would forward the key. The operator's p
 import re
 from collections.abc import AsyncGenerator, Generator, Mapping
 from contextlib import contextmanager
-from typing import Any
 
 import httpx2
 
 from roost.core import log
-from roost.core.network_advice import describe_certificate_error
+from roost.core.network_advice import describe_network_error
 from roost.core.problem import Problem
 from roost.drivers.model import json_access
 from roost.drivers.model.contract import (
@@ -26,6 +25,7 @@ from roost.drivers.model.contract import (
     UpstreamTooLarge,
     UpstreamUnavailable,
 )
+from roost.drivers.model.provider_error import ProviderError, find_error, read_error
 from roost.net.loopback import is_loopback_url
 
 CONNECT_SECONDS = 10.0
@@ -76,16 +76,13 @@ class ProviderEndpointClient:
             timeout = httpx2.Timeout(None, connect=CONNECT_SECONDS, pool=CONNECT_SECONDS)
             async with self._client.stream("POST", path, json=body, timeout=timeout) as response:
                 await self._check_status(response)
+                await self._require_events(response)
+                response.encoding = "utf-8-sig"  # always UTF-8, without a byte-order mark (WHATWG HTML, 9.2.6)
                 async for event in httpx2.EventSource(response, MAX_EVENT_BYTES):
                     if event.data == "[DONE]":
                         return
                     if event.data:
-                        yield self._parse_object(event.data)
-
-    def stream_error(self, error: Any) -> UpstreamUnavailable:
-        """Return the problem for an error object in a stream."""
-        message, code = self._error_details({"error": error})
-        return self._problem(UpstreamUnavailable, message, code)
+                        yield self._parse_event(event)
 
     def redact_failure(self, response: Json) -> Json:
         """Return an object of the Responses API with the keys in its error redacted."""
@@ -93,9 +90,10 @@ class ProviderEndpointClient:
             return response
         return {**response, "error": {**error, "message": self._redact(json_access.as_string(error.get("message")))}}
 
-    def malformed_answer(self) -> UpstreamUnavailable:
+    def malformed_answer(self, reason: str = "") -> UpstreamUnavailable:
         """Return the problem for an answer that violates the protocol."""
-        return UpstreamUnavailable(f"The answer of the model provider {self._name} is malformed")
+        text = f"The answer of the model provider {self._name} is malformed"
+        return UpstreamUnavailable(f"{text}: {reason}" if reason else text)
 
     def truncated_stream(self) -> UpstreamUnavailable:
         """Return the problem for a stream that ended before the answer was complete."""
@@ -112,7 +110,33 @@ class ProviderEndpointClient:
                 content, complete = await _read_body(response, MAX_ANSWER_BYTES)
         if not complete:
             raise self.malformed_answer()
-        return self._parse_object(content)
+        value = json_access.parse_json(content)
+        if error := find_error(value):
+            raise self._known_error(error)
+        if not json_access.as_object(value):
+            raise self.malformed_answer()
+        return json_access.as_object(value)
+
+    async def _require_events(self, response: httpx2.Response) -> None:
+        """Raise the error, or the fault, of an answer that is no event stream."""
+        kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if kind == "text/event-stream":
+            return
+        content, _ = await _read_body(response, _MAX_ERROR_BYTES)
+        if error := find_error(json_access.parse_json(content)):
+            raise self._known_error(error)
+        raise self.malformed_answer(f"it answered {kind[:100] or 'nothing'} instead of an event stream")
+
+    def _parse_event(self, event: httpx2.ServerSentEvent) -> Json:
+        """Return the object of an event. Raises UpstreamProblem for the error that it is."""
+        value = json_access.parse_json(event.data)
+        if error := find_error(value):
+            raise self._known_error(error)
+        if event.event == "error":
+            raise self._known_error(read_error(event.data if value is None else value))
+        if not json_access.as_object(value):
+            raise self.malformed_answer()
+        return json_access.as_object(value)
 
     async def _check_status(self, response: httpx2.Response) -> None:
         """Raise the UpstreamProblem for an error status and its body."""
@@ -120,36 +144,28 @@ class ProviderEndpointClient:
         if 200 <= status < 300:
             return
         content, _ = await _read_body(response, _MAX_ERROR_BYTES)
-        message, code = self._error_details(json_access.parse_json(content))
-        kind = _problem_class(status)
-        _log.warning("upstream.request_refused", upstream=self._name, status=status, reason=message)
-        if kind is UpstreamDenied:
-            message = ""  # it may contain parts of the key
-        raise self._problem(kind, message, code, _retry_after(response))
+        is_json = json_access.parse_json(content) is not None or content.strip() == b"null"
+        error = read_error(json_access.parse_json(content) if is_json else _plain_text(response, content))
+        raise self._problem(_problem_class(status), error, _retry_after(response))
+
+    def _known_error(self, error: ProviderError) -> UpstreamProblem:
+        """Return the problem for an error whose answer had a status of success."""
+        return self._problem(UpstreamUnavailable if error.status is None else _problem_class(error.status), error)
 
     def _problem(
-        self, kind: type[UpstreamProblem], message: str, code: str | None, retry_after: float | None = None
-    ) -> Any:
+        self, kind: type[UpstreamProblem], error: ProviderError, retry_after: float | None = None
+    ) -> UpstreamProblem:
+        message = self._redact(error.message)
+        _log.warning("upstream.request_refused", upstream=self._name, problem=kind.__name__, reason=message)
+        if kind is UpstreamDenied:
+            message = ""  # it may contain parts of the key
         text = f"{kind.message} ({self._name})" + (f": {message}" if message else "")
-        return kind(text, extra={"code": code} if code else None, retry_after=retry_after)
-
-    def _error_details(self, answer: Any) -> tuple[str, str | None]:
-        """Return the redacted message and the code of an error body in any of the common formats."""
-        found = json_access.as_object(answer).get("error") or answer
-        error = json_access.as_object(found)
-        message = error.get("message") or error.get("detail") or found
-        code = json_access.as_string(error.get("code")) or json_access.as_string(error.get("type"))
-        return self._redact(json_access.as_string(message)), code[:100] or None
+        return kind(text, extra={"code": error.code} if error.code else None, retry_after=retry_after)
 
     def _redact(self, text: str) -> str:
         if self._key is not None and (key := self._key.reveal()):
             text = text.replace(key, "[redacted]")
         return _KEY_LIKE.sub("[redacted]", log.redact_credentials(text))[:_MAX_MESSAGE_LENGTH]
-
-    def _parse_object(self, text: str | bytes) -> Json:
-        if not (value := json_access.as_object(json_access.parse_json(text))):
-            raise self.malformed_answer()
-        return value
 
     @contextmanager
     def _translate_errors(self) -> Generator[None, None, None]:
@@ -160,9 +176,8 @@ class ProviderEndpointClient:
         except Problem as refusal:
             raise UpstreamUnavailable(f"{UpstreamUnavailable.message} ({self._name}): {refusal.message}") from None
         except httpx2.RequestError as error:
-            cause = describe_certificate_error(error) or type(error).__name__
-            reason = f"{UpstreamUnavailable.message} ({self._name}): {cause}"
-            raise UpstreamUnavailable(reason) from error
+            reason = describe_network_error(error)
+            raise UpstreamUnavailable(f"{UpstreamUnavailable.message} ({self._name}): {reason}") from error
 
 
 def _problem_class(status: int) -> type[UpstreamProblem]:
@@ -185,6 +200,13 @@ async def _read_body(response: httpx2.Response, max_bytes: int) -> tuple[bytes, 
         if len(content) > max_bytes:
             return bytes(content[:max_bytes]), False
     return bytes(content), True
+
+
+def _plain_text(response: httpx2.Response, content: bytes) -> str:
+    """Return the text of an answer that is no JSON, unless it is a page for browsers."""
+    kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+    text = content.decode(errors="replace").strip()
+    return "" if "html" in kind or text.startswith("<") else " ".join(text.split())
 
 
 def _retry_after(response: httpx2.Response) -> float | None:

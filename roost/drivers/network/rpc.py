@@ -12,6 +12,7 @@ from typing import Any
 
 import httpx2
 
+from roost.core.network_advice import describe_network_error
 from roost.core.sensitive import Sensitive
 from roost.drivers.model.json_access import as_object, parse_json
 from roost.drivers.network.contract import NetworkRefused, SourceFailed
@@ -55,7 +56,7 @@ class KuboRpc:
                     raise NetworkRefused(await _reason(response))
                 yield response
         except httpx2.HTTPError as error:
-            raise SourceFailed(f"{verb}: {type(error).__name__}") from None
+            raise SourceFailed(f"{verb}: {describe_network_error(error)}") from None
 
     async def call(
         self,

@@ -9,6 +9,7 @@ from contextlib import AsyncExitStack
 
 import httpx2
 
+from roost.core.network_advice import describe_network_error
 from roost.core.problem import Problem
 from roost.drivers.network.contract import ContentNotAtSource, ContentSource, PublicNetwork, SourceFailed, http_origin
 from roost.net.loopback import is_loopback_url
@@ -58,7 +59,7 @@ class _GatewaySource(ContentSource):
                 while (piece := await anext(pieces, None)) is not None:
                     yield piece
             except httpx2.HTTPError as error:
-                raise SourceFailed(f"{self.name}: {type(error).__name__}") from None
+                raise SourceFailed(f"{self.name}: {describe_network_error(error)}") from None
             except (httpx2.InvalidURL, UnicodeError):
                 raise SourceFailed(f"{self.name}: invalid URL") from None
 

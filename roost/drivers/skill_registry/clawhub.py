@@ -7,6 +7,7 @@ from typing import Any
 
 import httpx2
 
+from roost.core.network_advice import describe_network_error
 from roost.core.problem import Problem
 from roost.core.sanitize import sanitize_line
 from roost.drivers.model.json_access import as_list, as_object, as_string
@@ -85,7 +86,7 @@ class ClawHubRegistry(SkillRegistry):
         except Problem as problem:
             raise RegistryUnavailable(problem.message) from None
         except (httpx2.HTTPError, httpx2.InvalidURL, UnicodeError) as error:
-            raise RegistryUnavailable(type(error).__name__) from None
+            raise RegistryUnavailable(describe_network_error(error)) from None
 
 
 async def _read_bounded(response: httpx2.Response, limit: int) -> bytes:

@@ -87,6 +87,20 @@ async def test_a_status_has_a_meaning(status: int, kind: type[UpstreamProblem]) 
         ({"detail": "elsewhere"}, "elsewhere", None),
         ({"message": "top"}, "top", None),
         ({"error": {"message": {"deep": 1}, "code": 7}}, "", None),
+        (
+            [{"error": {"code": 400, "message": "no such field", "status": "INVALID_ARGUMENT"}}],
+            "no such field",
+            "INVALID_ARGUMENT",
+        ),
+        (
+            {"object": "error", "message": "too many tokens", "type": "BadRequestError"},
+            "too many tokens",
+            "BadRequestError",
+        ),
+        ({"detail": [{"loc": ["body", "model"], "msg": "field required"}]}, "body.model: field required", None),
+        ({"message": {"detail": [{"msg": "no input"}, {"msg": "no model"}]}}, "no input; no model", None),
+        ({"success": False, "errors": [{"code": 7003, "message": "no route"}]}, "no route", None),
+        ({"Message": "not here"}, "not here", None),
         ([], "", None),
         (7, "", None),
         (None, "", None),
@@ -147,7 +161,7 @@ async def test_a_proxy_of_the_operator_is_not_asked_for_this_machine(monkeypatch
             assert await upstream.list_models() == [MODEL]
             await upstream.close()
     far = _upstream("http://models.example.invalid")
-    with pytest.raises(UpstreamUnavailable, match="ConnectError"):  # the proxy's port, where nobody listens
+    with pytest.raises(UpstreamUnavailable, match="refuses connections"):  # the proxy's port, where nobody listens
         await far.list_models()
     await far.close()
 
@@ -156,7 +170,7 @@ async def test_nobody_there() -> None:
     async with raw(b"") as url:
         pass
     upstream = _upstream(url)
-    with pytest.raises(UpstreamUnavailable, match="ConnectError"):
+    with pytest.raises(UpstreamUnavailable, match="refuses connections"):
         await upstream.complete(REQUEST)
     await upstream.close()
 

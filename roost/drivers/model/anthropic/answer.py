@@ -51,7 +51,7 @@ class ChunkTranslator:
         self._head: Json = {}
         self._usage: Json = {}
         self._calls: dict[int, int] = {}  # block index -> call index
-        self._without_arguments: set[int] = set()  # blocks of calls that have no arguments yet
+        self._inputs: dict[int, str] = {}  # of calls without a delta yet: the arguments that came with their start
 
     def translate(self, event: Json) -> Iterator[Json]:
         """Yield the chunks of an event, often none."""
@@ -62,16 +62,21 @@ class ChunkTranslator:
                 self._head = _head(message, "chat.completion.chunk")
                 self._usage = dict(json_access.as_object(message.get("usage")))
                 yield self._chunk({"role": "assistant", "content": ""})
+                for content in json_access.as_list(message.get("content")):
+                    yield from self._text_chunks(json_access.as_object(content))
             case "content_block_start" if _is_call(content := json_access.as_object(event.get("content_block"))):
                 number = self._calls[block] = len(self._calls)
-                self._without_arguments.add(block)
+                self._inputs[block] = json.dumps(json_access.as_object(content.get("input")))
                 yield self._chunk({"tool_calls": [{"index": number, **_tool_call(content, "")}]})
+            case "content_block_start":  # Anthropic begins without text, compatible services may not
+                yield from self._text_chunks(json_access.as_object(event.get("content_block")))
             case "content_block_delta":
                 yield from self._delta_chunks(block, json_access.as_object(event.get("delta")))
-            case "content_block_stop" if block in self._without_arguments:
-                yield self._arguments_chunk(block, "{}")  # clients expect arguments for every call
+            case "content_block_stop" if block in self._inputs:
+                yield self._arguments_chunk(block, self._inputs[block])  # clients expect arguments for every call
             case "message_delta":
-                self._usage |= json_access.as_object(event.get("usage"))
+                given = json_access.as_object(event.get("usage"))
+                self._usage |= {name: count for name, count in given.items() if count is not None}
                 if reason := json_access.as_object(event.get("delta")).get("stop_reason"):
                     yield self._chunk({}, _finish_reason(reason))
             case "message_stop":
@@ -87,8 +92,12 @@ class ChunkTranslator:
         if (part := json_access.as_string(delta.get("partial_json"))) and block in self._calls:
             yield self._arguments_chunk(block, part)
 
+    def _text_chunks(self, block: Json) -> Iterator[Json]:
+        if block.get("type") == "text" and (text := json_access.as_string(block.get("text"))):
+            yield self._chunk({"content": text})
+
     def _arguments_chunk(self, block: int, part: str) -> Json:
-        self._without_arguments.discard(block)
+        self._inputs.pop(block, None)
         return self._chunk({"tool_calls": [{"index": self._calls[block], "function": {"arguments": part}}]})
 
     def _chunk(self, delta: Json, finish: str | None = None) -> Json:

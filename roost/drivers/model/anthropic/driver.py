@@ -40,8 +40,6 @@ class AnthropicUpstream(ModelUpstream):
         body = {**messages_request(request), "stream": True}
         async with aclosing(self._remote.stream_events("/v1/messages", body)) as events:
             async for event in events:
-                if event.get("type") == "error":
-                    raise self._remote.stream_error(event.get("error"))
                 for chunk in chunks.translate(event):
                     yield chunk
                 if chunks.complete:

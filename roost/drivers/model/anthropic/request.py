@@ -1,63 +1,129 @@
 """Translation of OpenAI's chat requests to the Messages API. Pure.
 
-Options that the Messages API lacks (`seed`, `logprobs`, `response_format` ...) are dropped; content that would be lost
-(audio, files) is rejected.
+What the Messages API forbids is repaired where the meaning stays, and refused with the field's name where it would not:
+white space as text, pictures with other types, ids and names of tools in other forms, calls without a result. Options
+that it lacks (`seed`, `logprobs`, `response_format` ...) are dropped; audio and files are refused.
 """
 
 import re
 from collections.abc import Sequence
 
 from roost.drivers.model import json_access
+from roost.drivers.model.anthropic.image import image_source
+from roost.drivers.model.anthropic.tools import choose_tool, list_tools
 from roost.drivers.model.chat import ChatMessage, ChatRequest, ContentPart, ToolCall
 from roost.drivers.model.contract import Json, UpstreamRefused
+from roost.drivers.model.history import repair_history
 
 MAX_TOKENS = 8_192
 """Limit for requests without one; the Messages API requires a limit, and every current model accepts this one."""
 
-_DATA_URL = re.compile(r"data:(image/[\w.+-]{1,50});base64,", re.IGNORECASE)
-_NO_PARAMETERS: Json = {"type": "object", "properties": {}}
+_CALL_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_NAME_CHARACTER = re.compile(r"[^A-Za-z0-9_-]")
 _SYSTEM = frozenset({"system", "developer"})
-_TEXTS = frozenset({"text", "refusal"})
+_TEXTS = frozenset({"text", "refusal", "input_text", "output_text"})
+_CACHE_MARKS = 4
+_CACHE_TIMES = ("5m", "1h")
+_NO_RESULT = "This call has no result."
+_BEGINNING = "(The conversation begins with the assistant.)"
 
 
 def messages_request(request: ChatRequest) -> Json:
-    """Translate a request. Raises UpstreamRefused for content that the Messages API does not support."""
+    """Translate a request. Raises UpstreamRefused, with the field, for what the Messages API does not accept."""
+    system: list[Json] = []
+    spoken: list[tuple[str, ChatMessage]] = []  # with its place in the request
+    history = repair_history(request.messages, _CALL_ID, unique=True)
+    for index, message in enumerate(history):
+        place = f"messages[{index}]"
+        if message.role in _SYSTEM:
+            system += _texts(message, place)
+        else:
+            spoken.append((place, message))
     body: Json = {
         "model": request.model,
         "max_tokens": request.max_completion_tokens or request.max_tokens or MAX_TOKENS,
-        "messages": _turns([message for message in request.messages if message.role not in _SYSTEM]),
+        "messages": _turns(spoken),
     }
-    if system := [block for message in request.messages if message.role in _SYSTEM for block in _blocks(message.parts)]:
+    if system:
         body["system"] = system
-    if request.functions:
-        body["tools"] = _tools(request)
-    if choice := _tool_choice(request):
+    if tools := list_tools(request):
+        body["tools"] = tools
+    if choice := choose_tool(request, tools):
         body["tool_choice"] = choice
-    if request.temperature is not None:
-        body["temperature"] = min(request.temperature, 1.0)  # OpenAI's scale goes to 2
-    if request.top_p is not None:
-        body["top_p"] = request.top_p
-    if request.stop:
-        body["stop_sequences"] = [request.stop] if isinstance(request.stop, str) else request.stop
+    body |= _sampling(request)
+    _limit_cache_marks([*system, *(block for turn in body["messages"] for block in turn["content"])])
     return body
 
 
-def _turns(messages: Sequence[ChatMessage]) -> list[Json]:
+def _sampling(request: ChatRequest) -> Json:
+    options: Json = {}
+    if request.temperature is not None:
+        options["temperature"] = max(0.0, min(request.temperature, 1.0))  # OpenAI's scale goes to 2
+    if request.top_p is not None and not (request.top_p == 1.0 and options):  # models refuse both; 1 changes nothing
+        if not 0.0 <= request.top_p <= 1.0:
+            raise UpstreamRefused("top_p: must be from 0 to 1")
+        options["top_p"] = request.top_p
+    given = [request.stop] if isinstance(request.stop, str) else request.stop or []
+    if stops := [stop for stop in given if stop]:
+        if not all(stop.strip() for stop in stops):
+            raise UpstreamRefused("stop: this model cannot stop at white space")
+        options["stop_sequences"] = stops
+    return options
+
+
+def _turns(messages: Sequence[tuple[str, ChatMessage]]) -> list[Json]:
     """Merge consecutive messages of one role, so that all tool results of a turn are in one message."""
     turns: list[Json] = []
-    for message in messages:
+    for place, message in messages:
         role = "assistant" if message.role == "assistant" else "user"
-        if not (blocks := _content(message)):
+        if not (blocks := _content(message, place)):
             continue
         if turns and turns[-1]["role"] == role:
             turns[-1]["content"] += blocks
         else:
             turns.append({"role": role, "content": blocks})
+    if not turns:
+        raise UpstreamRefused("messages: none has content that this model accepts")
+    if turns[0]["role"] == "assistant":
+        turns.insert(0, {"role": "user", "content": [{"type": "text", "text": _BEGINNING}]})
+    _pair_results(turns)
+    last = turns[-1]["content"][-1]
+    if turns[-1]["role"] == "assistant" and last["type"] == "text":
+        last["text"] = last["text"].rstrip()  # the answer would continue it, and white space at its end is refused
     return turns
 
 
-def _content(message: ChatMessage) -> list[Json]:
-    blocks = _blocks(message.parts)
+def _pair_results(turns: list[Json]) -> None:
+    """Begin each turn after tool calls with exactly their results; turn other results into text."""
+    index = 0
+    while index < len(turns):
+        calls = [block["id"] for block in turns[index]["content"] if block["type"] == "tool_use"]
+        following = index + 1
+        if calls and following == len(turns):
+            turns.append({"role": "user", "content": []})
+        if following < len(turns) and turns[following]["role"] == "user":
+            turns[following]["content"] = _ordered_results(calls, turns[following]["content"])
+        index = following
+    if turns[0]["role"] == "user":
+        turns[0]["content"] = _ordered_results([], turns[0]["content"])
+
+
+def _ordered_results(calls: Sequence[str], blocks: Sequence[Json]) -> list[Json]:
+    results: dict[str, Json] = {}
+    others: list[Json] = []
+    for block in blocks:
+        if block["type"] != "tool_result":
+            others.append(block)
+        elif block["tool_use_id"] in calls and block["tool_use_id"] not in results:
+            results[block["tool_use_id"]] = block
+        else:  # of a call that the history lost
+            others += block.get("content") or [{"type": "text", "text": _NO_RESULT}]
+    missing = {"type": "tool_result", "content": _NO_RESULT, "is_error": True}
+    return [results.get(call) or {**missing, "tool_use_id": call} for call in calls] + others
+
+
+def _content(message: ChatMessage, place: str) -> list[Json]:
+    blocks = _blocks(message.parts, place)
     if message.role == "tool":
         result: Json = {"type": "tool_result", "tool_use_id": message.tool_call_id or ""}
         return [{**result, "content": blocks} if blocks else result]
@@ -72,58 +138,39 @@ def _tool_use(call: ToolCall) -> Json:
     value = json_access.parse_json(given)
     # A model's malformed JSON is sent back unchanged, because it is part of its history.
     arguments: Json = json_access.as_object(value) if isinstance(value, dict) else {"arguments": given}
-    return {"type": "tool_use", "id": call.id, "name": call.function.name, "input": arguments}
+    name = _NAME_CHARACTER.sub("_", call.function.name)[:128] or "_"  # of a tool that another model called
+    return {"type": "tool_use", "id": call.id, "name": name, "input": arguments}
 
 
-def _blocks(parts: Sequence[ContentPart]) -> list[Json]:
-    """Translate parts to content blocks, without empty text, which the Messages API rejects."""
-    return [_block(part) for part in parts if part.type not in _TEXTS or part.text]
+def _texts(message: ChatMessage, place: str) -> list[Json]:
+    blocks = _blocks(message.parts, place)
+    if any(block["type"] != "text" for block in blocks):
+        raise UpstreamRefused(f"{place}.content: a system message of this model has text only")
+    return blocks
 
 
-def _block(part: ContentPart) -> Json:
+def _blocks(parts: Sequence[ContentPart], place: str) -> list[Json]:
+    """Translate parts to content blocks, without text of white space alone, which the Messages API rejects."""
+    named = ((part, f"{place}.content[{index}]") for index, part in enumerate(parts))
+    return [_block(part, where) for part, where in named if part.type not in _TEXTS or (part.text or "").strip()]
+
+
+def _block(part: ContentPart, place: str) -> Json:
     block: Json
     if part.text and part.type in _TEXTS:
         block = {"type": "text", "text": part.text}
     elif part.image_url is not None:
-        block = {"type": "image", "source": _image(part.image_url.url)}
+        block = {"type": "image", "source": image_source(part.image_url.url, f"{place}.image_url.url")}
     else:
-        raise UpstreamRefused(f"This model does not accept content of type {part.type[:50]!r}")
-    if cache := json_access.as_object((part.model_extra or {}).get("cache_control")):
-        block["cache_control"] = cache  # clients that know the provider mark blocks to cache
+        raise UpstreamRefused(f"{place}: this model does not accept content of type {part.type[:50]!r}")
+    cache = json_access.as_object((part.model_extra or {}).get("cache_control"))
+    if cache.get("type") == "ephemeral":  # clients that know the provider mark blocks to cache
+        time = {"ttl": cache["ttl"]} if cache.get("ttl") in _CACHE_TIMES else {}
+        block["cache_control"] = {"type": "ephemeral", **time}
     return block
 
 
-def _image(url: str) -> Json:
-    if found := _DATA_URL.match(url):
-        return {"type": "base64", "media_type": found[1].lower(), "data": url[found.end() :]}
-    if url.startswith(("https://", "http://")):
-        return {"type": "url", "url": url}
-    raise UpstreamRefused("An image must be a base64 data URL or an HTTP URL")
-
-
-def _tools(request: ChatRequest) -> list[Json]:
-    tools: list[Json] = []
-    for function in request.functions:
-        tool: Json = {"name": function.name, "input_schema": function.parameters or _NO_PARAMETERS}
-        if function.description:
-            tool["description"] = function.description
-        tools.append(tool)
-    return tools
-
-
-def _tool_choice(request: ChatRequest) -> Json | None:
-    """Translate the tool choice; None omits it, which is required without tools."""
-    if not request.functions:
-        return None
-    one_at_a_time = request.parallel_tool_calls is False
-    given = request.tool_choice
-    choice: Json = {"type": "auto"}
-    if given == "none":
-        return {"type": "none"}
-    if given == "required":
-        choice = {"type": "any"}
-    elif name := json_access.as_string(json_access.as_object(json_access.as_object(given).get("function")).get("name")):
-        choice = {"type": "tool", "name": name}
-    elif not one_at_a_time:
-        return None
-    return {**choice, "disable_parallel_tool_use": True} if one_at_a_time else choice
+def _limit_cache_marks(blocks: Sequence[Json]) -> None:
+    """Keep the last marks: more are refused, and each covers all that comes before it."""
+    for block in [one for one in blocks if "cache_control" in one][:-_CACHE_MARKS]:
+        del block["cache_control"]

@@ -220,7 +220,7 @@ async def _cleaned_up(group: str, *connections: asyncio.StreamWriter | socket.so
             connection.close()
         await cgroup.remove_ended_groups(get_controllers().group_paths(group))
         if isinstance(error, OSError):  # includes TimeoutError
-            raise RuntimeFailed(f"The sandbox could not be started: {error or type(error).__name__}") from error
+            raise RuntimeFailed(f"The sandbox could not be started: {error or 'it did not answer in time'}") from error
         raise
 
 

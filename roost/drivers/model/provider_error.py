@@ -1,0 +1,84 @@
+"""Find the error in a provider's answer, whatever its status and in each of the forms that providers use. Pure.
+
+OpenAI `{"error": {"message", "code", "type"}}`, Ollama `{"error": "text"}`, Google `[{"error": {"code"}}]`,
+Anthropic `{"type": "error", "error": {...}}`, vLLM and Mistral `{"object": "error", "message"}`, FastAPI
+`{"detail": "text" or [{"loc", "msg"}]}`, others `{"message"}`, `{"errors": [{"message"}]}` or plain text.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from roost.drivers.model import json_access
+
+_STATUS_OF = {
+    # types and codes of Anthropic, OpenAI and Google
+    **dict.fromkeys(("authentication_error", "invalid_api_key", "unauthenticated", "unauthorized"), 401),
+    **dict.fromkeys(("permission_error", "permission_denied", "billing_error", "forbidden"), 403),
+    **dict.fromkeys(("not_found_error", "model_not_found", "not_found"), 404),
+    "request_too_large": 413,
+    **dict.fromkeys(
+        (
+            *("rate_limit_error", "rate_limit_exceeded", "insufficient_quota", "resource_exhausted"),
+            *("tokens", "requests", "too_many_requests"),
+        ),
+        429,
+    ),
+    **dict.fromkeys(("invalid_request_error", "invalid_argument", "context_length_exceeded", "bad_request"), 400),
+}
+_FIELDS = ("message", "Message", "detail", "error_message", "msg", "error_description", "title", "errors", "error")
+_MAX_DEPTH = 5
+
+
+@dataclass(frozen=True)
+class ProviderError:
+    """`status` is that of HTTP, as far as the error's code or type tells it; `code` is the provider's own."""
+
+    message: str
+    code: str | None
+    status: int | None
+
+
+def find_error(answer: Any) -> ProviderError | None:
+    """Return the error that an answer with a status of success carries; None if it carries none."""
+    if isinstance(answer, list):
+        return find_error(next(iter(json_access.as_list(answer)), None))
+    found = json_access.as_object(answer)
+    choices = json_access.as_list(found.get("choices"))
+    inner = next((one for choice in choices if (one := json_access.as_object(choice).get("error"))), None)
+    if inner:
+        return read_error(inner)
+    is_error = "error" in (found.get("type"), found.get("object")) or (found.get("success") is False and not choices)
+    return read_error(found) if found.get("error") or is_error else None
+
+
+def read_error(answer: Any) -> ProviderError:
+    """Return the error that an answer is, known as one by its status or its place."""
+    first: Any = next(iter(json_access.as_list(answer)), answer)
+    outer = json_access.as_object(first)
+    error: Any = outer.get("error") or first
+    fields = json_access.as_object(error) or outer
+    given = [fields.get(name) for name in ("code", "type", "status")]
+    codes = [str(value) for value in given if value not in (None, "", "error")]
+    words = [code for code in codes if not code.isdecimal()]
+    status = next((_status_of(code) for code in codes if _status_of(code)), None)
+    return ProviderError(_message(error), words[0][:100] if words else None, status)
+
+
+def _status_of(code: str) -> int | None:
+    if code.isdecimal() and len(code) == 3 and 400 <= int(code) < 600:
+        return int(code)
+    return _STATUS_OF.get(code.casefold())
+
+
+def _message(error: Any, depth: int = 0) -> str:
+    """Return the sentence of an error; lists of faults are joined, each after the place that it names."""
+    if isinstance(error, str):
+        return error
+    if depth > _MAX_DEPTH:
+        return ""
+    if isinstance(error, list):
+        return "; ".join(filter(None, (_message(one, depth + 1) for one in json_access.as_list(error)[:10])))
+    fields = json_access.as_object(error)
+    text = next((found for name in _FIELDS if (found := _message(fields.get(name), depth + 1))), "")
+    place = ".".join(str(part)[:100] for part in json_access.as_list(fields.get("loc"))[:10])
+    return f"{place}: {text}" if place and text else text
