@@ -10,6 +10,7 @@ import pytest
 import sqlalchemy as sa
 
 from roost.agents.snapshots import capture, model
+from roost.storage.unixfs.cid import DAG_CBOR, IDENTITY, RAW, Cid
 from tests.contract.backing import Backing
 from tests.contract.git_client import GitClient
 from tests.server import RunningServer
@@ -142,8 +143,10 @@ async def test_a_snapshot_is_of_this_agent(client: httpx.AsyncClient, server: Ru
         answer = await client.post("/v0/snapshots/reset", json={"snapshotCid": malformed})
         assert error(answer) == (400, "Invalid snapshot CID")
     assert error(await client.post("/v0/snapshots/reset", json={})) == (400, "Invalid snapshot CID")
-    unknown = await client.post("/v0/snapshots/reset", json={"snapshotCid": UNKNOWN})
-    assert error(unknown) == (404, "Snapshot not found")
+    one_block, in_json = Cid.for_block(RAW, b"x"), Cid.for_block(DAG_CBOR, b"\xa0")
+    for cid in (UNKNOWN, str(one_block), str(in_json), str(Cid(1, RAW, IDENTITY, b"x"))):
+        unknown = await client.post("/v0/snapshots/reset", json={"snapshotCid": cid})
+        assert error(unknown) == (404, "Snapshot not found"), cid
     other = (await server.client(server.key()).post("/v0/agents", json={"name": "b"})).json()["agent"]
     others = await sync(server.agent_client(other))
     await shell(client, "echo own > file")

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from enum import StrEnum
 
-from roost.agents.snapshots.errors import InvalidSnapshotCid
+from roost.agents.snapshots.errors import InvalidSnapshotCid, SnapshotNotFound
 from roost.storage.content.model import ContentNetwork, ContentScope, InternalNetwork
 from roost.storage.unixfs.cid import DAG_PB, SHA2_256, Cid
 from roost.storage.unixfs.errors import InvalidCid
@@ -111,13 +111,15 @@ def state_scope(tenant_id: str) -> ContentScope:
 
 
 def parse_snapshot_cid(text: object) -> str:
-    """Return the canonical CID of a folder. Raises InvalidSnapshotCid."""
+    """Return the canonical CID of a folder. Raises InvalidSnapshotCid, SnapshotNotFound for a CID of another kind."""
     try:
         cid = Cid.parse(text) if isinstance(text, str) else None
     except InvalidCid:
         raise InvalidSnapshotCid from None
-    if cid is None or cid.codec != DAG_PB or cid.hash != SHA2_256:
+    if cid is None:
         raise InvalidSnapshotCid
+    if cid.codec != DAG_PB or cid.hash != SHA2_256:  # a CID, but of no snapshot
+        raise SnapshotNotFound
     return str(cid.v1())
 
 

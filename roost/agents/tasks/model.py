@@ -7,6 +7,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar, cast
 
+from pydantic.alias_generators import to_camel
+
 from roost.agents.tasks import schedules
 from roost.agents.tasks.errors import InvalidTaskParameters, TaskNotFound
 from roost.core.partial_update import given_fields
@@ -37,7 +39,8 @@ def parse_new_task(fields: Fields) -> TaskSpec:
     """Parse a new task. By default an event goes to the main session, a turn to an isolated one."""
     change = parse_task_change(fields)
     if change.name is None or change.schedule is None or change.payload is None:
-        raise InvalidTaskParameters
+        missing = next(name for name in ("name", "schedule", "payload") if getattr(change, name) is None)
+        raise InvalidTaskParameters(detail=f"{missing}: is required")
     values: dict[str, Any] = {"session_target": _session_of(change.payload), **given_fields(change)}
     return TaskSpec(**values)
 
@@ -47,14 +50,14 @@ def parse_task_change(fields: Fields) -> TaskChange:
     payload = _parse_optional(fields, "payload", _parse_payload)
     target: SessionTarget | None = _parse_optional(fields, "session_target", _choice_parser("main", "isolated"))
     if payload is not None and target not in (None, _session_of(payload)):
-        raise InvalidTaskParameters
+        raise InvalidTaskParameters(detail=f"sessionTarget: must be {_session_of(payload)} for {payload.kind}")
     mode: WakeMode | None = _parse_optional(fields, "wake_mode", _choice_parser("now", "next-heartbeat"))
     return TaskChange(
         name=_parse_optional(fields, "name", _text_parser(NAME_LIMIT)),
         schedule=_parse_optional(fields, "schedule", _parse_schedule),
         payload=payload,
         description=_parse_optional(fields, "description", _text_parser(DESCRIPTION_LIMIT)),
-        enabled=parse_boolean(fields.get("enabled")),
+        enabled=_parse_optional(fields, "enabled", parse_boolean),
         delivery=_parse_optional(fields, "delivery", _parse_delivery),
         session_target=target if payload is None else _session_of(payload),
         wake_mode=mode,
@@ -70,15 +73,15 @@ def validate_task_id(task_id: str) -> str:
 
 def parse_boolean(value: object) -> bool | None:
     if value is not None and not isinstance(value, bool):
-        raise InvalidTaskParameters
+        raise InvalidTaskParameters(detail="must be true or false")
     return value
 
 
 def _parse_schedule(value: object) -> Schedule:
     try:
         return schedules.parse_schedule(value)
-    except schedules.InvalidSchedule:
-        raise InvalidTaskParameters from None
+    except schedules.InvalidSchedule as problem:
+        raise InvalidTaskParameters(detail=str(problem)) from None
 
 
 def _parse_payload(value: object) -> TaskPayload:
@@ -88,12 +91,12 @@ def _parse_payload(value: object) -> TaskPayload:
     fields = _parse_object(value)
     kind = fields.get("kind", AGENT_TURN)
     if kind == SYSTEM_EVENT:
-        return TaskPayload(SYSTEM_EVENT, _text_parser(TEXT_LIMIT)(fields.get("text")))
+        return TaskPayload(SYSTEM_EVENT, _parse_field(fields, "text", _text_parser(TEXT_LIMIT)))
     if kind != AGENT_TURN:
-        raise InvalidTaskParameters
+        raise InvalidTaskParameters(detail=f"kind: must be {AGENT_TURN} or {SYSTEM_EVENT}")
     return TaskPayload(
         kind=AGENT_TURN,
-        text=_text_parser(TEXT_LIMIT)(fields.get("message")),
+        text=_parse_field(fields, "message", _text_parser(TEXT_LIMIT)),
         model=_parse_optional(fields, "model", _text_parser(NAME_LIMIT)),
         thinking=_parse_optional(fields, "thinking", _text_parser(NAME_LIMIT)),
         timeout_seconds=_parse_optional(fields, "timeout_seconds", _parse_timeout),
@@ -105,11 +108,11 @@ def _parse_delivery(value: object) -> TaskDelivery:
     mode = fields.get("mode", "none")
     to = _parse_optional(fields, "to", _text_parser(TEXT_LIMIT))
     if mode == "webhook" and not (to or "").startswith(("http://", "https://")):
-        raise InvalidTaskParameters
+        raise InvalidTaskParameters(detail="to: must be a URL of HTTP for the mode webhook")
     if mode not in ("none", "announce", "webhook"):
-        raise InvalidTaskParameters
+        raise InvalidTaskParameters(detail="mode: must be none, announce or webhook")
     channel = _parse_optional(fields, "channel", _text_parser(NAME_LIMIT))
-    return TaskDelivery(mode, channel, to, parse_boolean(fields.get("best_effort")) is True)
+    return TaskDelivery(mode, channel, to, _parse_optional(fields, "best_effort", parse_boolean) is True)
 
 
 def _session_of(payload: TaskPayload) -> SessionTarget:
@@ -117,20 +120,29 @@ def _session_of(payload: TaskPayload) -> SessionTarget:
 
 
 def _parse_optional(fields: Fields, name: str, read: Callable[[object], T]) -> T | None:
-    value = fields.get(name)
-    return None if value is None else read(value)
+    return None if fields.get(name) is None else _parse_field(fields, name, read)
+
+
+def _parse_field(fields: Fields, name: str, read: Callable[[object], T]) -> T:
+    """Read a field; an error names it as the client does."""
+    try:
+        return read(fields.get(name))
+    except InvalidTaskParameters as problem:
+        inner = problem.detail or ""
+        path = to_camel(name) + ("." if re.match(r"[A-Za-z]+(\.[A-Za-z]+)*: ", inner) else ": ")
+        raise InvalidTaskParameters(detail=path + inner) from None
 
 
 def _parse_object(value: object) -> Fields:
     if not isinstance(value, dict):
-        raise InvalidTaskParameters
+        raise InvalidTaskParameters(detail="must be an object")
     return cast("Fields", value)
 
 
 def _text_parser(limit: int) -> Callable[[object], str]:
     def read(value: object) -> str:
         if not isinstance(value, str) or not value.strip() or len(value) > limit or not is_storable(value):
-            raise InvalidTaskParameters
+            raise InvalidTaskParameters(detail=f"must be text of 1 to {limit} characters")
         return value.strip()
 
     return read
@@ -139,7 +151,7 @@ def _text_parser(limit: int) -> Callable[[object], str]:
 def _choice_parser(*words: Any) -> Callable[[object], Any]:
     def read(value: object) -> Any:
         if value not in words:
-            raise InvalidTaskParameters
+            raise InvalidTaskParameters(detail=f"must be {' or '.join(words)}")
         return value
 
     return read
@@ -147,5 +159,5 @@ def _choice_parser(*words: Any) -> Callable[[object], Any]:
 
 def _parse_timeout(value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 0 < value <= TIMEOUT_LIMIT:
-        raise InvalidTaskParameters
+        raise InvalidTaskParameters(detail=f"must be from 1 to {TIMEOUT_LIMIT}")
     return value

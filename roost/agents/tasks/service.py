@@ -150,7 +150,7 @@ class TaskService:
             raise TaskNotFound from None
         except ability.EngineTaskRefused as refused:
             _log.info("task.refused", agent=agent_id, engine=engine.id, reason=refused.message)
-            raise InvalidTaskParameters from None
+            raise InvalidTaskParameters(detail=f"the engine refuses it: {refused.message}") from None
         except ability.EngineTaskRunning:
             raise TaskAlreadyRunning from None
         except _FAILURES as error:

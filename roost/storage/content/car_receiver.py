@@ -160,7 +160,9 @@ class CarReceiver:
         if len(roots) != 1:
             raise MalformedContent(f"The CAR has {len(roots)} roots; it must have one")
         root = roots[0].v1()
-        if root.hash == IDENTITY or root not in self._rows:
+        if root.hash == IDENTITY:  # it has its bytes itself, so that no block is left to keep
+            raise MalformedContent(f"The root of a CAR cannot be an identity CID, which has no block: {roots[0]}")
+        if root not in self._rows:
             raise MalformedContent(f"The CAR does not have the block of its root, {roots[0]}")
         top = self._summarize_dag(root)
         kind = self._nodes[root].kind if root in self._nodes else UnixfsKind.RAW

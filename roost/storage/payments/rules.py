@@ -64,4 +64,9 @@ def is_settlement_of(settlement: PaymentSettlement, transfer: TransferAuthorizat
 def is_definite_refusal(settlement: PaymentSettlement) -> bool:
     """Return whether a refusal says that no money has moved; with any other reason it may have."""
     reason = settlement.reason or ""
-    return reason.startswith(_REFUSALS) and not settlement.transaction and not any(part in reason for part in _OPEN)
+    return (
+        not settlement.is_settled
+        and reason.startswith(_REFUSALS)
+        and not settlement.transaction
+        and not any(part in reason for part in _OPEN)
+    )

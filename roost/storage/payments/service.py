@@ -119,7 +119,7 @@ class PaymentService:
         except (FacilitatorUnavailable, FacilitatorFailed) as problem:
             await self._record(claimed, PaymentState.UNKNOWN, reason=problem.message)
             raise PaymentUnconfirmed(retry_after=RETRY_SECONDS) from problem
-        if not settlement.is_settled:
+        if not settlement.is_settled or settlement.reason:  # one that succeeds and names an error is neither
             raise await self._refuse(claimed, settlement)
         if not rules.is_settlement_of(settlement, verified.transfer, verified.terms):
             await self._record(claimed, PaymentState.UNKNOWN, reason="the facilitator settled something else")

@@ -12,7 +12,15 @@ from roost.storage.signed_urls.model import UploadGrant, ValidityPeriod
 from roost.web.schemas import StorageSchema, Text
 
 Value = Annotated[Text, Field(max_length=1024)] | int | float | bool | None
-MimeType = Annotated[str, Field(pattern=r"^[\x21-\x7e]{1,127}$")]
+_NAME = r"[A-Za-z0-9!#$&^_.+-]{1,127}"
+MimeType = Annotated[
+    str,
+    Field(
+        pattern=rf"^(\*|[Dd][Ii][Rr][Ee][Cc][Tt][Oo][Rr][Yy]|\*/\*|{_NAME}/(\*|{_NAME}))( ?;[\x20-\x7e]{{0,100}})?$",
+        examples=["image/png"],
+    ),
+]
+"""A type (RFC 6838), one with a wildcard (`image/*`), or `directory`."""
 
 
 class _ValidityFields(StorageSchema):

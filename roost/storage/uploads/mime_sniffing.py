@@ -72,6 +72,22 @@ _MARKUP: Sequence[tuple[re.Pattern[bytes], str]] = [
 _JSON = re.compile(rb'\s*+(?:\{\s*+["}]|\[\s*+(?:["{\[\]0-9-]|(?:true|false|null)\b))')
 
 
+_OTHER_NAMES = {
+    "image/jpg": "image/jpeg",
+    "image/x-png": "image/png",
+    "image/vnd.microsoft.icon": "image/x-icon",
+    "audio/mp3": "audio/mpeg",
+    "audio/x-wav": "audio/wave",
+    "audio/wav": "audio/wave",
+    "text/xml": "application/xml",
+    "application/x-zip-compressed": "application/zip",
+    "application/gzip": "application/x-gzip",
+    "application/javascript": "text/javascript",
+    "application/x-javascript": "text/javascript",
+}
+"""Names that people give types, and what they are called here."""
+
+
 def mime_type(head: bytes, name: str) -> str:
     """Detect the type of content from its first bytes (at most SNIFFED_BYTES) and its name."""
     ending = PurePosixPath(name).suffix  # mimetypes would parse a name like `data:text/x,y` as a URL
@@ -94,10 +110,15 @@ def mime_type(head: bytes, name: str) -> str:
 
 
 def matches_types(wanted: Sequence[str], found: str) -> bool:
-    """Return whether a type matches a list with wildcards; a folder only matches `directory`."""
+    """Return whether a type matches a list with wildcards; a folder only matches `directory`.
+
+    Names of types have no case (RFC 6838, 4.2), and parameters (`; charset=utf-8`) say nothing about the type.
+    """
+    given = (one.partition(";")[0].strip().lower() for one in wanted)
+    names = {_OTHER_NAMES.get(one, one) for one in given}
     if "/" not in found:
-        return found in wanted
-    return any(one in {"*", "*/*", found, f"{found.partition('/')[0]}/*"} for one in wanted)
+        return found in names
+    return not names.isdisjoint({"*", "*/*", found, f"{found.partition('/')[0]}/*"})
 
 
 def _first_match(marks: Sequence[tuple[re.Pattern[bytes], str]], head: bytes) -> str:

@@ -48,6 +48,28 @@ def test_a_change_says_nothing_of_the_rest() -> None:
     assert turned == TaskChange(payload=TaskPayload("systemEvent", "x"), session_target="main")
 
 
+@pytest.mark.parametrize(
+    ("changes", "detail"),
+    [
+        ({"name": None}, "name: is required"),
+        ({"name": 7}, "name: must be text of 1 to 100 characters"),
+        ({"schedule": "*/0 * * * *"}, "schedule: the minute"),
+        ({"enabled": "yes"}, "enabled: must be true or false"),
+        ({"session_target": "both"}, "sessionTarget: must be main or isolated"),
+        ({"payload": {"kind": "x"}}, "payload.kind: must be agentTurn or systemEvent"),
+        ({"payload": {"message": ""}}, "payload.message: must be text"),
+        ({"payload": {"message": "x", "timeout_seconds": 0}}, "payload.timeoutSeconds: must be from 1"),
+        ({"delivery": {"mode": "webhook"}}, "delivery.to: must be a URL"),
+        ({"delivery": {"best_effort": 1}}, "delivery.bestEffort: must be true or false"),
+        ({"delivery": "x"}, "delivery: must be an object"),
+    ],
+)
+def test_a_refusal_names_the_field(changes: dict[str, Any], detail: str) -> None:
+    with pytest.raises(InvalidTaskParameters) as refused:
+        model.parse_new_task({**GOOD, **changes})
+    assert (refused.value.detail or "").startswith(detail)
+
+
 @pytest.mark.parametrize("field", ["name", "schedule", "payload"])
 def test_what_is_required(field: str) -> None:
     for empty in (None, "", {}, [], 0, False):

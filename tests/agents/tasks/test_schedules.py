@@ -1,5 +1,6 @@
 """Formats of schedules."""
 
+import re
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -58,6 +59,8 @@ def test_what_is_said_is_understood(said: object, meant: object) -> None:
             "60 * * * *",
             "a b c d e",
         ),
+        *("0 9 * * 5L", "0 9 L * *", "0 9 LW * *", "0 9 15W * *", "0 9 * * 1#1", "0 9 * * MON#1", "0 9 ? * *"),
+        *("*/0 * * * *", "0 0 30 2 *", "*/100 * * * *", "5- * * * *", "1,,2 * * * *", "mon 9 * * *", "0 9 * * jan"),
         *("0 9 * * * Mars/Base", "0 9 * * * /etc/localtime", "0 9 * * * Europe", "* * * * * " + "x" * 300, "9" * 5000),
         *("2026-03-01T12:00:00Z", "2026-02-28", "2037-01-01", "9999-12-31T23:59:59Z", "2026-02-30", "2026-13-01"),
         *(None, 5, [], {}, {"kind": "cron"}, {"kind": "cron", "expr": "0 9 * * * UTC", "tz": "UTC"}),
@@ -71,5 +74,21 @@ def test_what_is_said_is_understood(said: object, meant: object) -> None:
     ids=str,
 )
 def test_what_cannot_be_is_refused(said: object) -> None:
-    with pytest.raises(InvalidSchedule):
+    with pytest.raises(InvalidSchedule) as refused:
+        parse_schedule(said)
+    assert str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("said", "allowed"),
+    [
+        ("0 9 * * 5L", "the day of week '5L' cannot be read: 0 to 7 or sun to sat, *, lists, ranges and steps"),
+        ("*/0 * * * *", "the minute '*/0' cannot be read: 0 to 59, *, lists, ranges and steps from 1"),
+        ("0 0 30 2 *", "never due"),
+        ("every 5s", "from one minute to ten years"),
+        ("tomorrow", "five fields of cron"),
+    ],
+)
+def test_a_refusal_says_what_is_allowed(said: str, allowed: str) -> None:
+    with pytest.raises(InvalidSchedule, match=re.escape(allowed)):
         parse_schedule(said)

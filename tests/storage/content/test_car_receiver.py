@@ -62,6 +62,11 @@ async def test_no_file_lacks_a_block(env: StorageEnv) -> None:
     await refused(env, blocks[:-1], [root], "does not have the block of its root")
 
 
+async def test_a_root_without_a_block_is_told(env: StorageEnv) -> None:
+    root = Cid(1, RAW, IDENTITY, b"inline!")
+    await refused(env, [(root, b"inline!")], [root], "cannot be an identity CID")
+
+
 async def test_one_root_is_needed(env: StorageEnv) -> None:
     root, blocks = folder_of_files(V1)
     await refused(env, blocks, [], "0 roots")

@@ -221,6 +221,16 @@ async def test_after_a_lost_answer_a_refusal_is_not_definite(shop: Shop) -> None
     assert (await shop.take(payment)).attempt == 3
 
 
+async def test_a_settlement_that_succeeds_and_names_an_error_is_unknown(shop: Shop) -> None:
+    async def contradict(_request: PaymentRequest) -> PaymentSettlement:
+        return PaymentSettlement(True, network="base-sepolia", reason="insufficient_funds")
+
+    shop.facilitator.on_settle = contradict
+    with pytest.raises(PaymentUnconfirmed):
+        await shop.take(shop.pay())
+    assert await shop.states() == [PaymentState.UNKNOWN]
+
+
 async def test_an_open_payment_needs_no_check_of_its_time(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     payer = new_payer()
     shop.facilitator.balances[payer.address.lower()] = 10_000
