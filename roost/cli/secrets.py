@@ -107,8 +107,10 @@ def attach(
     server = load_session(data)
     found, ids = server.find_agent(agent), [_find_secret(server, name)["id"] for name in secret]
     agent_id = found["agentId"]
-    added = server.call("POST", f"/v0/agents/{agent_id}/secrets", {"secretIds": ids})["attached"]
-    print_line(f"Attached {added}.")
+    answer = server.call("POST", f"/v0/agents/{agent_id}/secrets", {"secretIds": ids})
+    print_line(f"Attached {answer['attached']}.")
+    for warning in answer.get("warnings", ()):
+        print_line(f"Warning: {warning}.", error_console)
     if found.get("status") == "not_running":
         return  # it starts with the secret, by itself if it waited for it
     if not all(row["synced"] for row in server.call("GET", f"/v0/agents/{agent_id}/secrets")["secrets"]):

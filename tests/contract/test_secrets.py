@@ -98,7 +98,7 @@ async def test_a_secret_comes_and_goes_and_is_never_shown(api: httpx.AsyncClient
         {"value": "hush"},
         {"name": "A", "value": ""},
         {"name": "A"},
-        {"name": "lower", "value": "hush"},
+        {"name": "http_proxy", "value": "hush"},
         {"name": "A=B", "value": "hush"},
         {"name": "A\nB", "value": "hush"},
         {"name": "X" * 129, "value": "hush"},
@@ -119,6 +119,17 @@ async def test_what_is_no_secret_is_400_and_not_repeated(api: httpx.AsyncClient,
     assert list(answer.json()) == ["error"]
     assert "hush" not in answer.text.replace("'secret' or 'variable'", "")
     assert (await api.get("/v0/secrets")).json()["secrets"] == []
+
+
+async def test_each_name_of_a_variable_is_taken_and_a_shells_limits_are_told(api: httpx.AsyncClient) -> None:
+    made = [await create(api, name) for name in ("lower_case", "my-key", "a.b")]
+    agent = (await api.post("/v0/agents", json={"name": "Ada"})).json()["agent"]["agentId"]
+    path = f"/v0/agents/{agent}/secrets"
+    assert (await api.post(path, json={"secretIds": [made[0]["id"]]})).json() == {"success": True, "attached": 1}
+    answer = (await api.post(path, json={"secretIds": [one["id"] for one in made]})).json()
+    assert answer["attached"] == 2
+    assert [warning.split()[0] for warning in answer["warnings"]] == ["my-key", "a.b"]
+    assert [row["name"] for row in (await api.get(path)).json()["secrets"]] == ["a.b", "lower_case", "my-key"]
 
 
 async def test_a_name_is_there_once(api: httpx.AsyncClient) -> None:

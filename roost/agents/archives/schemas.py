@@ -16,7 +16,7 @@ from roost.agents.lifecycle.schemas import AgentRecord, CreateAgentResponse
 from roost.agents.registry.errors import InvalidAgentName
 from roost.agents.registry.model import MODEL_LIMIT, AgentProfile, validate_agent_name
 from roost.agents.secrets.model import NAME_LIMIT as SECRET_NAME_LIMIT
-from roost.agents.secrets.model import SecretKind
+from roost.agents.secrets.model import NAME_PATTERN, SecretKind
 from roost.agents.skills.model import ATTACHED_LIMIT
 from roost.agents.tasks.model import TASK_LIMIT
 from roost.agents.templates.manifest import ManifestAgent, ManifestTask
@@ -33,7 +33,7 @@ class ManifestSecret(ApiSchema):
 
     model_config = _STRICT
 
-    name: Annotated[str, Field(max_length=SECRET_NAME_LIMIT, pattern="^[A-Z_][A-Z0-9_]*$")]
+    name: Annotated[str, Field(max_length=SECRET_NAME_LIMIT, min_length=1, pattern=NAME_PATTERN)]
     type: Annotated[SecretKind, Field(strict=False)] = SecretKind.SECRET
 
 

@@ -55,7 +55,7 @@ class ModelServerService:
         await self._access.require(caller)
         address = await self._require_model(provider, model)
         secret_ids = await self._ensure_secrets(caller.tenant_id, address)
-        attached = await self._secrets.attach(caller.tenant_id, agent_id, secret_ids)
+        attached, _ = await self._secrets.attach(caller.tenant_id, agent_id, secret_ids)
         name = address.model_name(model)
         await self._profiles.update(agent_id, lambda profile: replace(profile, model=name), restart=bool(attached))
         return name

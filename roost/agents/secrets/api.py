@@ -50,12 +50,13 @@ async def list_attached(_: AgentCaller, agent_id: AgentId, secrets: Service) -> 
     return schemas.agent_secret_list(await secrets.list_attached(agent_id))
 
 
-@router.post("/agents/{agentId}/secrets")
+@router.post("/agents/{agentId}/secrets", response_model_exclude_none=True)
 async def attach_secrets(
     caller: AgentCaller, agent_id: AgentId, body: schemas.AttachSecretsRequest, secrets: Service
 ) -> schemas.AttachSecretsResponse:
     """Attach secrets to an agent; its gateway receives them at its next start."""
-    return schemas.AttachSecretsResponse(attached=await secrets.attach(caller.tenant_id, agent_id, body.secret_ids))
+    attached, warnings = await secrets.attach(caller.tenant_id, agent_id, body.secret_ids)
+    return schemas.AttachSecretsResponse(attached=attached, warnings=warnings or None)
 
 
 @router.delete("/agents/{agentId}/secrets/{secretId}")

@@ -18,7 +18,10 @@ SECRET_LIMIT: Mapping[Plan, int] = {Plan.FREE: 10, Plan.PAID: 100}
 AGENT_BYTES_LIMIT = 128 * 1024
 """Maximum bytes of all secrets of one agent, which have to fit into the environment of a program."""
 
-_NAME = re.compile(r"[A-Z_][A-Z0-9_]*")
+NAME_PATTERN = r"^[^=\x00-\x1f\x7f-\x9f]*$"
+"""Of what an environment can have as a name: no `=`, no control characters."""
+_NAME = re.compile(NAME_PATTERN)
+_SHELL_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 class SecretKind(StrEnum):
@@ -85,10 +88,19 @@ def validate_secret_name(name: str) -> str:
     if len(name) > NAME_LIMIT:
         raise InvalidSecret(f"Secret name must be at most {NAME_LIMIT} characters")
     if not _NAME.fullmatch(name):
-        raise InvalidSecret("Secret name must match [A-Z_][A-Z0-9_]*")
+        raise InvalidSecret("Secret name must not contain = or control characters")
     if is_reserved_name(name):
         raise InvalidSecret(f"Secret name {name} is reserved")
     return name
+
+
+def warn_of_name(name: str) -> str | None:
+    """Return what to know of a valid name that no shell can spell; programs read it all the same."""
+    if _SHELL_NAME.fullmatch(name):
+        return None
+    return (
+        f"{name} is no name of a shell's variable: programs can read it, $ in a shell cannot, and some shells drop it"
+    )
 
 
 def validate_secret_value(value: str) -> Sensitive[str]:

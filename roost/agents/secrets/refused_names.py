@@ -8,11 +8,22 @@ from typing import Final
 ALLOWED: Final = frozenset({"NODE_AUTH_TOKEN"})
 """Exceptions to the prefixes below: a registry's token, not an option."""
 
-SUFFIXES: Final = ("_PROXY",)
+SUFFIXES: Final = ("_PROXY", "_proxy")  # curl and others read the small letters
 
 PREFIXES: Final = (
     *("LD_", "DYLD_", "GLIBC_", "MALLOC_"),  # the loader and the C library
-    *("BASH_", "NODE_", "NPM_CONFIG_", "PYTHON", "PERL5", "PERL_", "RUBY", "BUNDLE_", "LUA_"),  # interpreters
+    *(
+        "BASH_",
+        "NODE_",
+        "NPM_CONFIG_",
+        "npm_config_",
+        "PYTHON",
+        "PERL5",
+        "PERL_",
+        "RUBY",
+        "BUNDLE_",
+        "LUA_",
+    ),  # interpreters
     *("SSL_CERT_", "GIT_CONFIG", "GIT_SSL_", "GIT_TRACE", "GIT_PROXY_"),
     *("ROOST_", "OPENCLAW_", "CLAWDBOT_", "MOLTBOT_", "HERMES_", "API_SERVER_", "TERMINAL_"),  # platform and engines
     "XDG_",  # paths of programs' settings

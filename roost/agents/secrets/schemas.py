@@ -75,8 +75,11 @@ class AgentSecretList(ApiSchema):
 
 
 class AttachSecretsResponse(ApiSchema):
+    """`warnings`, beyond the contract, tells of names that a shell cannot spell; without one it is left out."""
+
     success: bool = True
     attached: int
+    warnings: Sequence[str] | None = None
 
 
 class SecretActionResponse(ApiSchema):

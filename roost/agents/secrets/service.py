@@ -117,8 +117,8 @@ class SecretService:
         rows = await self._db.read(lambda connection: store.list_agent_secrets(connection, agent_id))
         return [AttachedSecret(row.secret, _is_synced(row, running=running)) for row in rows]
 
-    async def attach(self, tenant_id: str, agent_id: str, secret_ids: Sequence[str]) -> int:
-        """Attach secrets and return the number of new attachments.
+    async def attach(self, tenant_id: str, agent_id: str, secret_ids: Sequence[str]) -> tuple[int, Sequence[str]]:
+        """Attach secrets; return the number of new attachments, and what to know of their names.
 
         Raises SecretNotFound, ConflictingSecrets, InvalidSecret, AgentNotFound.
         """
@@ -126,12 +126,12 @@ class SecretService:
             lambda connection: self.attach_in_transaction(connection, tenant_id, agent_id, secret_ids)
         )
         self.notify_listeners(agent_id)
-        return added
+        return len(added), [warning for one in added if (warning := model.warn_of_name(one.name))]
 
     def attach_in_transaction(
         self, connection: Connection, tenant_id: str, agent_id: str, secret_ids: Sequence[str]
-    ) -> int:
-        """Attach secrets in the caller's transaction; call `notify_listeners` after the commit."""
+    ) -> Sequence[Secret]:
+        """Attach secrets in the caller's transaction and return the new ones; then call `notify_listeners`."""
         tenants.lock_tenant(connection, tenant_id)
         self._agents.lock(connection, agent_id)
         requested = [self._get(connection, tenant_id, secret_id) for secret_id in dict.fromkeys(secret_ids)]
@@ -141,7 +141,7 @@ class SecretService:
         check_agent_secrets(connection, agent_id)
         for secret in new:
             record_secret(connection, secret, "attached", agent_id)
-        return len(new)
+        return new
 
     async def detach(self, agent_id: str, secret_id: str) -> None:
         """Detach a secret. Raises SecretNotFound if it is not attached to the agent."""

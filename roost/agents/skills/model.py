@@ -35,7 +35,7 @@ _PRERELEASE_PART = r"(?:0|[1-9][0-9]{0,8}|[0-9]*[A-Za-z-][0-9A-Za-z-]*)"
 _VERSION = re.compile(rf"({_NUMBER})\.({_NUMBER})\.({_NUMBER})(?:-({_PRERELEASE_PART}(?:\.{_PRERELEASE_PART})*))?")
 _SHORT_VERSION = re.compile(rf"v?({_NUMBER})(?:\.({_NUMBER}))?")
 _SLUG = re.compile(r"@[a-z0-9](?:[a-z0-9-]{0,37}[a-z0-9])?/[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
-_ENV_VAR = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
+_ENV_VAR = re.compile(r"[^=\x00-\x1f\x7f-\x9f]{1,128}")
 
 VersionKey = tuple[int, int, int, bool, tuple[tuple[bool, int, str], ...]]
 

@@ -13,15 +13,24 @@ def values(**given: str) -> dict[str, Sensitive[str]]:
 
 
 @pytest.mark.parametrize(
-    "name", ["A", "_", "OPENAI_API_KEY", "A1_B2", "X" * 128, "GIT_AUTHOR_NAME", "NODE_AUTH_TOKEN", "TZ", "GH_TOKEN"]
+    "name", ["A", "_", "OPENAI_API_KEY", "A1_B2", "X" * 128, "GIT_AUTHOR_NAME", "NODE_AUTH_TOKEN", "TZ", "lower_case"]
 )
 def test_a_name_is_that_of_a_variable(name: str) -> None:
     assert model.validate_secret_name(name) == name
+    assert model.warn_of_name(name) is None
 
 
-@pytest.mark.parametrize("name", ["a", "1A", "A-B", "A B", "A=B", "A\n", "A\0", "É", "path", "A.B", " A"])
+@pytest.mark.parametrize(
+    "name", ["my-key", "a.b", "1A", "A B", " A", "\u00c9", "\U0001f511", "x" * 127 + "-", "A+", "A%%"]
+)
+def test_a_name_that_a_shell_cannot_spell_is_told(name: str) -> None:
+    assert model.validate_secret_name(name) == name
+    assert name in (model.warn_of_name(name) or "")
+
+
+@pytest.mark.parametrize("name", ["A=B", "=", "A\n", "A\0", "\x1b[1mA", "A\x7f", "A\x85"])
 def test_what_is_no_name_of_a_variable_is_refused(name: str) -> None:
-    with pytest.raises(InvalidSecret, match="must match"):
+    with pytest.raises(InvalidSecret, match="must not contain"):
         model.validate_secret_name(name)
 
 
@@ -31,7 +40,15 @@ def test_what_is_no_name_of_a_variable_is_refused(name: str) -> None:
         *("LD_PRELOAD", "LD_LIBRARY_PATH", "DYLD_INSERT_LIBRARIES", "GLIBC_TUNABLES", "PATH", "HOME", "IFS", "ENV"),
         *("BASH_ENV", "BASH_FUNC_X", "SHELLOPTS", "PROMPT_COMMAND", "NODE_OPTIONS", "NODE_EXTRA_CA_CERTS"),
         *("PYTHONPATH", "PYTHONSTARTUP", "PERL5OPT", "PERL5LIB", "RUBYOPT", "JAVA_TOOL_OPTIONS", "GIT_SSH_COMMAND"),
-        *("GIT_CONFIG_COUNT", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE"),
+        *(
+            "GIT_CONFIG_COUNT",
+            "HTTPS_PROXY",
+            "https_proxy",
+            "npm_config_registry",
+            "NO_PROXY",
+            "SSL_CERT_FILE",
+            "REQUESTS_CA_BUNDLE",
+        ),
         *("HERMES_HOME", "OPENCLAW_GATEWAY_TOKEN", "API_SERVER_KEY", "ROOST_KEK", "AGENT_ID", "TERMINAL_CWD"),
     ],
 )

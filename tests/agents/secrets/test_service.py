@@ -60,7 +60,7 @@ class SecretsEnv:
         return await self.secrets.create(tenant or self.tenant, name, value, kind)
 
     async def attach(self, agent: str, *secrets: Secret) -> int:
-        return await self.secrets.attach(self.tenant, agent, [secret.id for secret in secrets])
+        return (await self.secrets.attach(self.tenant, agent, [secret.id for secret in secrets]))[0]
 
     async def names(self, agent: str) -> list[str]:
         return [one.secret.name for one in await self.secrets.list_attached(agent)]
