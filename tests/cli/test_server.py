@@ -13,13 +13,14 @@ def test_routes_as_table_and_json() -> None:
         "method": "POST",
         "path": "/v0/agents",
         "credentials": [JWT],
+        "right": "write",
         "addresses": ["management"],
         "handler": "roost.agents.lifecycle.api.create_agent",
     }
     show = next(row for row in rows if (row["method"], row["path"]) == ("GET", "/v0/agents/{agentId}"))
     assert show["credentials"] == [JWT, GATEWAY, PLATFORM]
     head, *lines = run("api", "routes").stdout.splitlines()
-    assert head.split() == ["METHOD", "PATH", "CREDENTIALS", "ADDRESSES", "HANDLER"]
+    assert head.split() == ["METHOD", "PATH", "CREDENTIALS", "ADDRESSES", "RIGHT", "HANDLER"]
     assert len(lines) == len(rows)
 
 

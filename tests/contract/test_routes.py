@@ -67,7 +67,9 @@ async def create(client: httpx.AsyncClient, *ports: int) -> dict[str, Any]:
     path = f"/v0/agents/{agent['agentId']}"
     await client.put(f"{path}/files/content", params={"path": "program.py"}, content=PROGRAM)
     for port in ports:
-        body = {"command": f"nohup python3 program.py {port} >/dev/null 2>&1 & sleep 0.3"}
+        wait = f"while ! (: </dev/tcp/127.0.0.1/{port}); do :; done"
+        started = f"nohup python3 program.py {port} >/dev/null 2>&1 & {wait}"
+        body = {"command": f"bash -c '{started}' 2>/dev/null"}
         assert (await client.post(f"{path}/console/exec", json=body)).json()["exitCode"] == 0
     return agent
 

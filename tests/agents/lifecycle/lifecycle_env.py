@@ -41,6 +41,7 @@ from roost.drivers.runtime.warden_client import WardenClient
 from roost.identity import tenants
 from roost.identity.caller import Caller, CallerKind, Plan
 from roost.identity.gateway_tokens import GatewayTokens
+from roost.identity.token_reads import TokenReads
 from roost.storage.content.service import ContentService
 from roost.storage.files.service import FileService, find_file_cid
 from roost.work import OperationWorker
@@ -120,6 +121,7 @@ class LifecycleEnv:
             runtime=runtime,
             relays=self.relays,
             gateway_tokens=self.gateways,
+            token_reads=TokenReads(db, self.gateways),
             git=self.git,
             content=content,
             sealer=SEALER,

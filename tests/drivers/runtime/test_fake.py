@@ -45,9 +45,8 @@ async def test_two_containers_may_use_one_port_if_the_kernel_allows(env: Runtime
             await writer.wait_closed()
 
         with closing(await env.runtime.listen(name, "api", answer)):
-            reader, writer = await warden.dial(8799)
-            assert await reader.read() == name.encode()
-            writer.close()
+            asked = "import socket; print(socket.create_connection(('127.0.0.1', 8799)).recv(9).decode(), end='')"
+            assert (await warden.exec(["python3", "-c", asked])).stdout == name.encode()
 
 
 async def test_wardens_of_other_folders_are_ignored(env: RuntimeEnv, tmp_path: Path) -> None:
