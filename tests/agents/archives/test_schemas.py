@@ -58,7 +58,7 @@ def test_a_task_keeps_what_creates_it() -> None:
         ({"agent": {"name": "<b>"}}, "agent.name: Agent name contains invalid characters"),
         ({"agent": {"name": "x" * 101}}, "agent.name: "),
         ({"agent": {"name": "x", "emoji": ["x"]}}, "agent.emoji: "),
-        ({"secrets": [{"name": "X; rm"}]}, "secrets.0.name: "),
+        ({"secrets": [{"name": "X=rm"}]}, "secrets.0.name: "),
         ({"secrets": [{"name": "X\n"}]}, "secrets.0.name: "),
         ({"secrets": [{"name": "X", "type": "other"}]}, "secrets.0.type: "),
         ({"secrets": [{"name": "X"}] * 1001}, "secrets: "),

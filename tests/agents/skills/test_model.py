@@ -83,7 +83,7 @@ def test_what_is_no_slug(slug: str) -> None:
 
 def test_names_of_variables() -> None:
     assert model.parse_env_vars(["B", "A", "B"]) == ["B", "A"]
-    for names in (["A=B"], [""], ["1A"], [f"A{number}" for number in range(101)]):
+    for names in (["A=B"], [""], ["A\n"], [f"A{number}" for number in range(101)]):
         with pytest.raises(InvalidSkillRequest):
             model.parse_env_vars(names)
 

@@ -54,7 +54,7 @@ def test_the_example_of_an_environment() -> None:
 
 
 def test_malformed_wants_are_warnings() -> None:
-    front = "metadata: {roost: {secrets: [lower, PATH, {a: b}], programs: [../sh], hosts: ['http://x', localhost]}}\n"
+    front = "metadata: {roost: {secrets: ['a=b', PATH, {a: b}], programs: [../sh], hosts: ['http://x', localhost]}}\n"
     found = parse_skill_file(f"---\nname: demo\ndescription: x\n{front}---\nbody\n".encode())
     assert found.wants == SkillWants()
     assert sum("is ignored" in warning for warning in found.warnings) == 6

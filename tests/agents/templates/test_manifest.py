@@ -106,7 +106,7 @@ def test_a_stored_manifest_loses_routes_that_are_closed_since() -> None:
         ({"agent": {"name": "x", "description": "x" * 10_001}}, "agent.description"),
         ({"model": {"first": "x"}, "agent": {}}, "agent.name"),
         ({"model": 5}, "model"),
-        ({"secrets": [{"name": "lower"}]}, "secrets.0.name"),
+        ({"secrets": [{"name": "a=b"}]}, "secrets.0.name"),
         ({"secrets": [{"name": "LD_PRELOAD"}]}, "secrets.0.name"),
         ({"secrets": [{"name": "X", "guideUrl": "javascript:alert(1)"}]}, "secrets.0.guideUrl"),
         ({"secrets": [{"name": "X"}, {"name": "X"}]}, "secrets.1"),
