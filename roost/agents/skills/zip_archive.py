@@ -8,8 +8,8 @@ and methods other than store and deflate are refused. Declared sizes are checked
 import stat
 import struct
 import zlib
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from roost.agents.skills.errors import InvalidBundle
 
@@ -62,7 +62,7 @@ def read_zip_entries(data: bytes, size_limit: int) -> Iterator[ZipEntry]:
     size_limit: maximum bytes of all contents.
     """
     start, end, count = _read_end(data)
-    records = sorted(_read_directory(data, start, end, count), key=lambda record: record.offset)
+    records = _with_slashes(sorted(_read_directory(data, start, end, count), key=lambda record: record.offset))
     if sum(record.size for record in records) > size_limit:
         raise InvalidBundle(f"The files are larger than {size_limit // 1000**2} MB in all")
     at = 0
@@ -78,6 +78,16 @@ def read_zip_entries(data: bytes, size_limit: int) -> Iterator[ZipEntry]:
         yield ZipEntry(record.path.removesuffix("/"), content, is_folder, not is_folder and bool(record.mode & 0o111))
     if at != start:
         raise InvalidBundle("The archive has bytes that belong to no entry")
+
+
+def _with_slashes(records: Sequence[_CentralRecord]) -> Sequence[_CentralRecord]:
+    """Take backslashes as separators, as tools of Windows write them, unless a name has both kinds."""
+    if any("\\" in record.path and "/" in record.path for record in records):
+        return records
+    changed = [replace(record, path=record.path.replace("\\", "/")) for record in records]
+    for record in changed:
+        _check_record(record)
+    return changed
 
 
 def _read_end(data: bytes) -> tuple[int, int, int]:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from roost.agents.skills.bundle import read_zip
 from roost.agents.skills.errors import InvalidBundle
 from roost.agents.skills.zip_archive import ENTRIES_LIMIT, read_zip_entries
 
@@ -95,6 +96,27 @@ def test_archives_of_folders_are_read(tmp_path: Path) -> None:
 def test_special_files_are_refused(mode: int, kind: str) -> None:
     with pytest.raises(InvalidBundle, match=kind):
         read(make_entry("a", mode))
+
+
+def zip_of(*names: str, content: bytes = b"x") -> bytes:
+    """An archive with names as they are given; `zipfile` itself writes slashes."""
+    sink = io.BytesIO()
+    with zipfile.ZipFile(sink, "w") as archive:
+        for name in names:
+            entry = zipfile.ZipInfo("x" * len(name))
+            entry.filename, entry.create_system = name, 0
+            archive.writestr(entry, b"" if name.endswith("\\") else content)
+    return sink.getvalue()
+
+
+def test_backslashes_of_windows_are_separators() -> None:
+    archive = zip_of("SKILL.md", "scripts\\", "scripts\\deep\\run.ps1", "a/b.txt")
+    assert read(archive) == {"SKILL.md": b"x", "scripts/deep/run.ps1": b"x", "a/b.txt": b"x"}
+    for name in ("..\\up", "C:\\up", "\\up", "a\\..\\..\\up", "a\\\\b"):
+        with pytest.raises(InvalidBundle):
+            read_zip(zip_of("SKILL.md", name))
+    with pytest.raises(InvalidBundle, match="backslash"):
+        read_zip(zip_of("SKILL.md", "a/b\\c"))
 
 
 def test_a_folder_has_no_content() -> None:
