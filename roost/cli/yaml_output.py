@@ -9,6 +9,8 @@ from typing import Any
 
 import yaml
 
+from roost.core.yaml_document import YAML_1_1_LETTER, YAML_1_2_NUMBER
+
 _RARE_BREAKS = re.compile("[\r\x85\u2028\u2029]")  # PyYAML would write them plainly, and read spaces
 
 
@@ -26,12 +28,10 @@ def _represent_text(_: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
 
 _RecordDumper.add_representer(str, _represent_text)
 _RecordDumper.add_implicit_resolver(  # pyright: ignore[reportUnknownMemberType] - PyYAML has no types
-    "tag:yaml.org,2002:float",
-    re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?$|0o[0-7]+$"),
-    list("-+.0123456789"),
+    "tag:yaml.org,2002:float", YAML_1_2_NUMBER, list("-+.0123456789")
 )
 _RecordDumper.add_implicit_resolver(  # pyright: ignore[reportUnknownMemberType] - PyYAML has no types
-    "tag:yaml.org,2002:bool", re.compile(r"[yYnN]$"), list("yYnN")
+    "tag:yaml.org,2002:bool", YAML_1_1_LETTER, list("yYnN")
 )
 
 

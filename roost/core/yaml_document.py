@@ -20,7 +20,20 @@ DEPTH_LIMIT = 16
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufffe\uffff]")
 """Characters that text never needs; Unicode's line separators end a line for some readers and not for others."""
 
+YAML_1_2_NUMBER = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?$|0o[0-7]+$")
+"""Numbers of YAML 1.2 that YAML 1.1 reads as text; PyYAML matches it from the start of a scalar."""
+YAML_1_1_LETTER = re.compile(r"[yYnN]$")
+_KINDS = {"int": "a number", "float": "a number", "bool": "a truth value", "null": "nothing", "timestamp": "a date"}
+
 YamlPath = tuple[str | int, ...]
+
+
+class _AnyVersionResolver(yaml.resolver.Resolver):
+    """Resolves plain scalars as readers of YAML 1.1 or 1.2 do."""
+
+
+_AnyVersionResolver.add_implicit_resolver("tag:yaml.org,2002:float", YAML_1_2_NUMBER, list("-+.0123456789"))  # pyright: ignore[reportUnknownMemberType] - PyYAML has no types
+_AnyVersionResolver.add_implicit_resolver("tag:yaml.org,2002:bool", YAML_1_1_LETTER, list("yYnN"))  # pyright: ignore[reportUnknownMemberType] - PyYAML has no types
 
 
 class InvalidYamlDocument(InvalidInput):
@@ -36,10 +49,14 @@ class InvalidYamlDocument(InvalidInput):
 
 @dataclass(frozen=True)
 class YamlDocument:
-    """Content of a text. `lines` has the line of each value by its path, `("agents", 0, "name")`."""
+    """Content of a text. `lines` has the line of each value by its path, `("agents", 0, "name")`.
+
+    `ambiguous` has what other readers see in an unquoted text: "a number", "a truth value", "a date" or "nothing".
+    """
 
     content: dict[str, Any]
     lines: Mapping[YamlPath, int]
+    ambiguous: Mapping[YamlPath, str]
 
 
 def parse_yaml(text: str, first_line: int = 1) -> YamlDocument:
@@ -69,6 +86,8 @@ class _DocumentReader:
         self._parser: Any = yaml.BaseLoader(text)
         self._events = 0
         self._lines: dict[YamlPath, int] = {}
+        self._ambiguous: dict[YamlPath, str] = {}
+        self._resolver: Any = _AnyVersionResolver()
 
     def read(self) -> YamlDocument:
         try:
@@ -95,12 +114,15 @@ class _DocumentReader:
         self._next()  # the end of the document
         if not isinstance(end := self._next(), yaml.StreamEndEvent):
             raise self._refuse(end, "a second document is not allowed")
-        return YamlDocument(content, self._lines)
+        return YamlDocument(content, self._lines, self._ambiguous)
 
     def _value(self, event: Any, path: YamlPath) -> Any:
         self._check_node(event)
         self._lines.setdefault(path, self._line(event))
         if isinstance(event, yaml.ScalarEvent):
+            tag = self._resolver.resolve(yaml.ScalarNode, event.value, event.implicit)
+            if kind := _KINDS.get(tag.rpartition(":")[2]):
+                self._ambiguous[path] = kind
             return self._scalar(event)
         if len(path) >= DEPTH_LIMIT:
             raise self._refuse(event, f"nested more than {DEPTH_LIMIT} levels")

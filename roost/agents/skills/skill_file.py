@@ -95,9 +95,16 @@ def _split_text(text: str) -> tuple[str, str]:
 
 def _parse_front_matter(source: str) -> Mapping[str, Any]:
     try:
-        return parse_yaml(source, first_line=2).content
+        document = parse_yaml(source, first_line=2)
     except InvalidYamlDocument as error:
         raise InvalidSkill(f"SKILL.md:{error.line}: {error.reason}") from None
+    for key in ("name", "description"):  # engines drop a skill in which one of them is no text
+        if (kind := document.ambiguous.get((key,))) and document.content[key]:
+            line, text = document.lines[key,], document.content[key][:NAME_LIMIT]
+            raise InvalidSkill(
+                f'SKILL.md:{line}: engines read the {key} {text} as {kind}; put it into quotes: "{text}"'
+            )
+    return document.content
 
 
 def _read_name(fields: Mapping[str, Any]) -> str:

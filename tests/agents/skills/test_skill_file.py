@@ -1,6 +1,7 @@
 """`SKILL.md`: strict where the standard is, warnings for the rest (case F3)."""
 
 import pytest
+import yaml
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -117,3 +118,23 @@ def test_any_text_is_refused_or_storable(front: str, body: str) -> None:
     texts += [text for pair in found.metadata.items() for text in pair] + list(found.allowed_tools)
     assert all(is_storable(text) for text in texts)
     assert len(found.description) <= 1024
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        *((name, "a number") for name in ("12306", "0", "007", "1e3", "0x10", "0b11", "0o17")),
+        *((name, "a truth value") for name in ("yes", "no", "on", "off", "true", "false", "y", "n")),
+        ("2026-01-01", "a date"),
+        ("null", "nothing"),
+    ],
+)
+def test_a_name_that_engines_read_as_something_else_needs_quotes(name: str, kind: str) -> None:
+    with pytest.raises(InvalidSkill, match=f"^SKILL.md:2: engines read the name {name} as {kind}; put it into quotes"):
+        parse_skill_file(f"---\nname: {name}\ndescription: x\n---\nbody\n".encode())
+    with pytest.raises(InvalidSkill, match=r"^SKILL.md:3: engines read the description"):
+        parse_skill_file(f"---\nname: demo\ndescription: {name}\n---\nbody\n".encode())
+    for quoted in (f'"{name}"', f"'{name}'"):
+        assert parse_skill_file(f"---\nname: {quoted}\ndescription: x\n---\nbody\n".encode()).name == name
+        loaded = yaml.safe_load(f"name: {quoted}")  # what Hermes does with it
+        assert loaded == {"name": name}
