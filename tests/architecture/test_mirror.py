@@ -79,6 +79,9 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
     "roost/agents/skills/schemas.py": "tests/contract/test_skills.py",
     "roost/agents/skills/api.py": "tests/contract/test_skills.py",
     "roost/agents/skills/delivery.py": "tests/contract/test_agent_skills.py",
+    "roost/drivers/model/anthropic/tools.py": "tests/drivers/model/test_histories.py",
+    "roost/drivers/model/history.py": "tests/drivers/model/test_histories.py",
+    "roost/drivers/model/provider_error.py": "tests/drivers/model/test_remote.py",
     "roost/agents/model_keys/*.py": "tests/contract/test_model_keys.py",  # with providers that answer
     "roost/agents/secrets/provider_keys.py": "tests/contract/test_model_keys.py",
     "roost/agents/secrets/writer.py": "tests/agents/secrets/test_service.py",

@@ -95,7 +95,7 @@ async def test_a_receiver_with_another_protocol() -> None:
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
     async with server:
         port = server.sockets[0].getsockname()[1]
-        with pytest.raises(DeliveryFailed, match="The connection failed"):
+        with pytest.raises(DeliveryFailed, match="The receiver did not answer"):
             await deliver(make_sender(), f"http://127.0.0.1:{port}/")
 
 

@@ -11,6 +11,8 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from contextlib import aclosing
 from typing import cast
 
+import httpx2
+
 from roost.core import clock, ids, log
 from roost.core.problem import Problem
 from roost.core.sensitive import Sensitive
@@ -156,7 +158,7 @@ class _KuboSource(ContentSource):
         except NetworkRefused as refused:
             raise SourceFailed(refused.message) from None
         except SourceFailed as failed:
-            if began or "ReadTimeout" not in failed.message:
+            if began or not isinstance(failed.__context__, httpx2.ReadTimeout):
                 raise
             raise ContentNotAtSource("No peer provided the content in time") from None
 
