@@ -10,7 +10,7 @@ from roost.cli.agent_profile import list_engines, show_status, update_profile
 from roost.cli.agent_skills import Acknowledge, find_references, print_agent_skills
 from roost.cli.apply import print_fleet
 from roost.cli.archives import export_agent, import_agent
-from roost.cli.arguments import PASS_THROUGH, AgentName
+from roost.cli.arguments import AgentName, PassThroughCommand
 from roost.cli.client import Data, connection_errors, exit_with_response, load_session, open_http_client
 from roost.cli.completion import complete_templates
 from roost.cli.execute import exec_command
@@ -222,8 +222,8 @@ commands.command("engines")(list_engines)
 commands.command("export")(export_agent)
 commands.command("import")(import_agent)
 commands.command("logs")(print_logs)
-commands.command("exec", context_settings=PASS_THROUGH)(exec_command)
-commands.command("shell", context_settings=PASS_THROUGH)(open_shell)
+commands.command("exec", cls=PassThroughCommand)(exec_command)
+commands.command("shell", cls=PassThroughCommand)(open_shell)
 
 
 def _describe_missing(agent_id: str, item: dict[str, str]) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from roost.cli.arguments import PASS_THROUGH
+from roost.cli.arguments import PassThroughCommand
 from roost.cli.lazy_group import CommandSource
 
 COMMANDS: Mapping[str, CommandSource] = {
@@ -28,10 +28,10 @@ COMMANDS: Mapping[str, CommandSource] = {
         "Print the changes of agents, files and other resources in the last hour; with -f, follow new ones.",
     ),
     "exec": CommandSource(
-        "execute:exec_command", "Run a command in an agent's container and exit with its exit code.", PASS_THROUGH
+        "execute:exec_command", "Run a command in an agent's container and exit with its exit code.", PassThroughCommand
     ),
     "shell": CommandSource(
-        "shell:open_shell", "Open a shell in an agent's container and exit with its exit code.", PASS_THROUGH
+        "shell:open_shell", "Open a shell in an agent's container and exit with its exit code.", PassThroughCommand
     ),
     "cp": CommandSource(
         "copy:copy_files", "Copy files and folders between this machine and an agent's workspace: AGENT:PATH."

@@ -88,6 +88,7 @@ roost system show
 roost system checks -o json
 roost system engines
 roost models list Ada
+roost models connect Ada openai
 roost models servers
 roost models use Ada ollama/qwen3:8b
 roost usage

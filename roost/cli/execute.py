@@ -43,7 +43,7 @@ def exec_command(
     data: Data = None,
     output: Output = OutputFormat.TABLE,
 ) -> None:
-    """Run a command in an agent's container and exit with its exit code. Options go before AGENT."""
+    """Run a command in an agent's container and exit with its exit code. Options go before COMMAND."""
     if interactive and output is not OutputFormat.TABLE:
         exit_with_error("--interactive streams the output, which has no form in JSON.", ExitCode.USAGE)
     server = load_session(data)

@@ -4,7 +4,7 @@ The group's own help, and the completion of its commands' names, show summaries 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, ClassVar
 
@@ -20,12 +20,12 @@ class CommandSource:
     """Place of a command or of a group in the code.
 
     target: a module of `roost.cli` and its function or `typer.Typer`. summary: the first sentence of the help.
-    settings: the context settings of a command.
+    kind: the class of a command.
     """
 
     target: str
     summary: str
-    settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    kind: type[TyperCommand] = TyperCommand
 
 
 class LazyCommand(TyperCommand):
@@ -43,7 +43,7 @@ class LazyCommand(TyperCommand):
         if isinstance(found, typer.Typer):
             parent.add_typer(found, name=self._name)
         else:
-            parent.command(self._name, context_settings=dict(self._source.settings))(found)
+            parent.command(self._name, cls=self._source.kind)(found)
         command = get_group(parent).commands[self._name]
         add_examples(command, (self._name,))
         return command

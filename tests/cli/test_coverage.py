@@ -32,6 +32,7 @@ COMMANDS: Mapping[str, Mapping[str, str]] = {
         "update": "update_agent",
         "agents token": "read_token rotate_token",
     },
+    "agents.model_keys": {"models connect": "use_model_key"},
     "agents.model_servers": {
         "models list": "list_agent_models",
         "models servers": "list_model_servers",

@@ -51,6 +51,8 @@ async def run(server: RunningServer, *arguments: str, stdin: bytes | None = None
         (["echo one | tr o 0"], b"0ne\n"),
         (["printf", "%s,", "-la", "a b", "--", "--help"], b"-la,a b,--,--help,"),
         (["--", "sh", "-c", "echo $((1 + 2))"], b"3\n"),
+        (["--timeout", "100", "printf", "%s,", "--timeout", "-i"], b"--timeout,-i,"),
+        (["--cwd=.", "--timeout=9", "--", "printf", "%s", "--cwd"], b"--cwd"),
     ],
 )
 async def test_a_command_as_it_is_typed(server: RunningServer, typed: list[str], printed: bytes) -> None:
