@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from roost.agents.channels.errors import ChannelConfigurationFailed, UnsupportedChannel
 from roost.agents.commands.errors import CommandExecutionFailed, InvalidCommand
 from roost.agents.hub.errors import LibrarySkillConflict
-from roost.agents.registry.errors import AgentLimitReached
 from roost.agents.secrets.errors import ConflictingSecrets, DuplicateSecretName, SecretsNotConfigured
 from roost.agents.skills.errors import ConflictingSkills, SkillAttached, SkillLimitReached, SkillVersionConflict
 from roost.agents.tasks.errors import InvalidTaskParameters, TaskCreateFailed, TaskListFailed
@@ -17,7 +16,6 @@ from roost.storage.payment_instructions.errors import PaymentInstructionInUse
 _ENGINE_SILENT = "the engine did not answer; `roost logs AGENT` may say why"
 
 HINTS: Mapping[str, str] = {
-    AgentLimitReached.message: "delete an agent, or raise `quota_free` or `quota_paid` in the settings",
     ChannelConfigurationFailed.message: "the gateway did not start with it; `roost logs AGENT` may say why",
     CommandExecutionFailed.message: "`roost agents restart AGENT` may help",
     ConflictingSecrets.message: "the agent has a credential of the same provider; detach that first",

@@ -6,7 +6,7 @@ server elsewhere they use the API, for the tenant of the caller's key.
 
 import asyncio
 import sys
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -23,12 +23,13 @@ from roost.cli.output import (
     Yes,
     confirm_change,
     exit_with_error,
+    exit_with_unknown,
     print_line,
     print_rows,
 )
 from roost.core import clock
 from roost.identity.caller import Plan
-from roost.identity.model import DEFAULT_TENANT, KEY_LIFETIME
+from roost.identity.model import DEFAULT_TENANT, KEY_LIFETIME, SCOPES
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -40,6 +41,7 @@ commands = typer.Typer(help="Manage API keys, the JWTs of a tenant.", no_args_is
 Tenant = Annotated[str | None, typer.Option(help=f"The tenant's name (default: {DEFAULT_TENANT}).")]
 _COLUMNS = ("id", "name", "scopes", "expiresAt", "revoked")
 _PATH = "/v3/pinata/keys"
+_SCOPE_HELP = f"Limit the key to this scope; can be repeated. Scopes are {', '.join(SCOPES)}."
 
 
 @commands.command()
@@ -48,7 +50,7 @@ def create(
         str | None, typer.Option(help=f"The tenant's name (default: {DEFAULT_TENANT}); created if it is new.")
     ] = None,
     name: Annotated[str, typer.Option(help="Name of the key.")] = "key",
-    scope: Annotated[list[str] | None, typer.Option(help="Limit the key to this scope; can be repeated.")] = None,
+    scope: Annotated[list[str] | None, typer.Option(help=_SCOPE_HELP, autocompletion=lambda: list(SCOPES))] = None,
     plan: Annotated[Plan | None, typer.Option(help="Also set the tenant's plan.")] = None,
     days: Annotated[
         int | None, typer.Option(min=1, max=3650, help=f"Days until it expires (default: {KEY_LIFETIME.days}).")
@@ -85,27 +87,15 @@ def list_keys(tenant: Tenant = None, data: Data = None, output: Output = OutputF
             list(_fetch_keys(server.storage_session())), ("id", "name", "scopes", "createdAt", "revoked"), output
         )
         return
-    from roost.identity.api_keys import ApiKeys
-
-    with _database(data) as (_, db):
-        keys = db.run(lambda connection: ApiKeys.list_tenant_keys(connection, tenant or DEFAULT_TENANT))
-    rows = [
-        {
-            "id": key.id,
-            "name": key.name,
-            "scopes": sorted(key.scopes),
-            "createdAt": clock.format_iso(key.created_at),
-            "expiresAt": clock.format_iso(key.expires_at),
-            "revoked": key.revoked_at is not None,
-        }
-        for key in keys
-    ]
-    print_rows(rows, _COLUMNS, output)
+    print_rows(_list_here(data, tenant), _COLUMNS, output)
 
 
 @commands.command()
 def revoke(
-    key_id: Annotated[str, typer.Argument(metavar="ID", help="Id, as in `roost keys list`.")],
+    key: Annotated[
+        str, typer.Argument(metavar="KEY", help="Id, name, or the first characters of one, as in `roost keys list`.")
+    ],
+    tenant: Tenant = None,
     rotate_tokens: Annotated[
         bool, typer.Option("--rotate-tokens", help="Also replace the gateway tokens that its holder has read.")
     ] = False,
@@ -117,14 +107,17 @@ def revoke(
     Gateway tokens of agents outlive the key that read them: the agents are named. Use the command again to replace the
     tokens later.
     """
-    confirm_change(f"Revoke the key {key_id}?", yes)
-    missing = f"There is no key {key_id!r}; `roost keys list` shows all."
     if server := load_remote_session(data):
-        path = f"/v0/keys/{path_segment(key_id)}/revoke"
-        known = server.call("POST", path, {"rotateTokens": rotate_tokens}, not_found=missing)["agents"]
+        _refuse_local_options(server, {"--tenant": tenant})
+        found = _find_key(key, list(_fetch_keys(server.storage_session())))
+        confirm_change(f"Revoke the key {found['name']} ({found['id']})?", yes)
+        path = f"/v0/keys/{path_segment(found['id'])}/revoke"
+        known = server.call("POST", path, {"rotateTokens": rotate_tokens})["agents"]
         agents = {one["agentId"]: one["agentName"] for one in known}
     else:
-        agents = _revoke_here(data, key_id, rotates=rotate_tokens, missing=missing)
+        found = _find_key(key, _list_here(data, tenant))
+        confirm_change(f"Revoke the key {found['name']} ({found['id']})?", yes)
+        agents = _revoke_here(data, found["id"], rotates=rotate_tokens)
     print_line("Revoked.")
     if agents:
         names = ", ".join(f"{name} ({agent_id})" for agent_id, name in agents.items())
@@ -132,12 +125,44 @@ def revoke(
         print_line(f"The gateway tokens that its holder has read {done}: {names}.")
 
 
-def _revoke_here(data: Path | None, key_id: str, *, rotates: bool, missing: str) -> Mapping[str, str]:
-    """Revoke a key of any tenant in the database; return the agents, by id, whose tokens its holder has read."""
+def _find_key(given: str, keys: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+    """Return the key with that id or name, or the only one that begins so; revoked ones have no name any more."""
+    open_keys = [key for key in keys if not key["revoked"]]
+    found = [key for key in keys if key["id"] == given]
+    found = found or [key for key in open_keys if key["name"] == given]
+    found = found or [key for key in open_keys if key["id"].startswith(given) or key["name"].startswith(given)]
+    if not found:
+        exit_with_unknown("key", given, [key["name"] for key in open_keys], "roost keys list")
+    if len(found) > 1:
+        ids = ", ".join(key["id"] for key in found)
+        exit_with_error(f"{len(found)} keys are called {given!r}, or begin so: use the id ({ids}).", ExitCode.USAGE)
+    return found[0]
+
+
+def _list_here(data: Path | None, tenant: str | None) -> list[dict[str, Any]]:
+    """List a tenant's keys in the database."""
+    from roost.identity.api_keys import ApiKeys
+
+    with _database(data) as (_, db):
+        keys = db.run(lambda connection: ApiKeys.list_tenant_keys(connection, tenant or DEFAULT_TENANT))
+    return [
+        {
+            "id": key.id,
+            "name": key.name,
+            "scopes": sorted(key.scopes),
+            "createdAt": clock.format_iso(key.created_at),
+            "expiresAt": clock.format_iso(key.expires_at),
+            "revoked": key.revoked_at is not None,
+        }
+        for key in keys
+    ]
+
+
+def _revoke_here(data: Path | None, key_id: str, *, rotates: bool) -> Mapping[str, str]:
+    """Revoke a key in the database; return the agents, by id, whose tokens its holder has read."""
     from roost.agents.key_revocation.service import KeyRevocation
     from roost.agents.registry.repository import AgentRepository
     from roost.identity.api_keys import ApiKeys
-    from roost.identity.errors import ApiKeyNotFound
     from roost.identity.gateway_tokens import GatewayTokens
     from roost.identity.token_reads import TokenReads
     from roost.keyring import load_sealer
@@ -146,10 +171,7 @@ def _revoke_here(data: Path | None, key_id: str, *, rotates: bool, missing: str)
         sealer = load_sealer(settings, db)
         keys, tokens = ApiKeys(db, sealer), GatewayTokens(db, sealer)
         revocation = KeyRevocation(keys, tokens, TokenReads(db, tokens), AgentRepository(db, sealer, {}, host_id=""))
-        try:
-            reads = asyncio.run(revocation.revoke(None, key_id, rotates=rotates))
-        except ApiKeyNotFound:
-            exit_with_error(missing, ExitCode.NOT_FOUND)
+        reads = asyncio.run(revocation.revoke(None, key_id, rotates=rotates))
     return {read.agent_id: name for name, read in reads}
 
 

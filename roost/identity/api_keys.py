@@ -1,5 +1,6 @@
 """Issuing, verification and revocation of API keys, which are service JWTs (HS256, RFC 7519)."""
 
+import difflib
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
@@ -43,8 +44,7 @@ class ApiKeys:
         lifetime: timedelta = KEY_LIFETIME,
     ) -> Sensitive[str]:
         """Create a key and return its token. Raises InvalidInput for an unknown scope."""
-        if unknown := scopes - SCOPES:
-            raise InvalidInput(f"Unknown scope: {min(unknown)}")
+        _check_scopes(scopes)
         now = clock.utc_now()
         return self._issue(connection, ApiKey(ids.new_id(), tenant.id, name, scopes, now, now + lifetime))
 
@@ -55,8 +55,7 @@ class ApiKeys:
 
         Raises InvalidInput for an unknown scope, PermissionDenied for a scope that the caller lacks.
         """
-        if unknown := scopes - SCOPES:
-            raise InvalidInput(f"Unknown scope: {min(unknown)}")
+        _check_scopes(scopes)
         if not caller.grants(scopes):
             raise PermissionDenied
         handle, secret, now = ids.new_key_handle(), ids.new_hex_secret(), clock.utc_now()
@@ -222,3 +221,11 @@ def caller_of_key(key: ApiKey) -> Caller:
         scopes=key.scopes,
         is_counted=is_counted,
     )
+
+
+def _check_scopes(scopes: frozenset[str]) -> None:
+    """Raise InvalidInput for an unknown scope, with the nearest ones and all."""
+    if unknown := sorted(scopes - SCOPES.keys()):
+        nearest = difflib.get_close_matches(unknown[0][:100], SCOPES)
+        advice = f"did you mean {' or '.join(nearest)}?" if nearest else f"scopes are {', '.join(SCOPES)}"
+        raise InvalidInput(f"Unknown scope: {unknown[0]}; {advice}")

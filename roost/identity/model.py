@@ -1,5 +1,6 @@
 """Records of tenants, keys and tokens, and the scopes of keys."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -11,22 +12,21 @@ KEY_LIFETIME = timedelta(days=365)
 ISSUER = "roost"
 AUDIENCE = "roost"
 
-SCOPES = frozenset(
-    {
-        "org:agents:read",
-        "org:agents:write",
-        "org:analytics:read",
-        "org:analytics:write",
-        "org:files:read",
-        "org:files:write",
-        "org:groups:read",
-        "org:groups:write",
-        "org:gateways:read",
-        "org:gateways:write",
-        "org:read",
-        "org:write",
-    }
-)
+SCOPES: Mapping[str, str] = {
+    "org:agents:read": "see agents, their files, logs and events",
+    "org:agents:write": "change and run agents, and read their tokens",
+    "org:analytics:read": "see the statistics of storage gateways",
+    "org:analytics:write": "nothing more today",
+    "org:files:read": "see and download files, search vectors",
+    "org:files:write": "upload, change and delete files, sign uploads",
+    "org:gateways:read": "see storage gateways, sign downloads",
+    "org:gateways:write": "change storage gateways, their tokens and domains",
+    "org:groups:read": "see groups",
+    "org:groups:write": "change groups",
+    "org:read": "see all of these, and keys",
+    "org:write": "change all of these, and keys",
+}
+"""Scopes of keys, and what each allows; a scope to write storage includes the one to read it."""
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,8 @@ from pathlib import Path
 import jwt
 import pytest
 
+from roost.identity.model import SCOPES
+from tests.architecture.code import ROOT
 from tests.cli.terminal import FakeServer, run
 
 
@@ -108,6 +110,9 @@ def test_keys_of_a_server_elsewhere(server: FakeServer) -> None:
     assert "were replaced: Ada (a1).\n" in server.run("keys", "revoke", "k1", "--rotate-tokens", "--yes").stdout
     assert server.run("keys", "revoke", "k2", "--yes").stdout == "Revoked.\n"
     assert server.bodies("POST /v0/keys/k1/revoke") == [{"rotateTokens": False}, {"rotateTokens": True}]
+    assert server.run("keys", "revoke", "k", "--yes").exit_code == 2
+    several = server.run("keys", "revoke", "ci", "--yes")
+    assert (several.exit_code, "use the id (k1, k2)" in several.stderr) == (2, True)
     missing = server.run("keys", "revoke", "k9", "--yes")
     assert (missing.exit_code, "There is no key 'k9'" in missing.stderr) == (5, True)
 
@@ -135,6 +140,27 @@ def test_a_revoked_key_stays_revoked(tmp_path: Path) -> None:
         assert listed(tmp_path)[0]["revoked"] is True
     unknown = keys(tmp_path, "revoke", "x", "--yes")
     assert (unknown.exit_code, "There is no key 'x'" in unknown.stderr) == (5, True)
+
+
+def test_a_key_is_revoked_by_its_name_or_its_first_characters(tmp_path: Path) -> None:
+    for name in ("laptop", "laptop-old"):
+        keys(tmp_path, "create", "--name", name, "--tenant", "one")
+    assert keys(tmp_path, "revoke", "laptop", "--yes").exit_code == 5
+    assert keys(tmp_path, "revoke", "lap", "--tenant", "one", "--yes").exit_code == 2
+    assert keys(tmp_path, "revoke", "laptop", "--tenant", "one", "--yes").stdout == "Revoked.\n"
+    assert keys(tmp_path, "revoke", "lap", "--tenant", "one", "--yes").stdout == "Revoked.\n"
+    assert [key["revoked"] for key in listed(tmp_path, "--tenant", "one")] == [True, True]
+
+
+def test_scopes_are_listed_where_one_types_them(tmp_path: Path) -> None:
+    wrong = keys(tmp_path, "create", "--scope", "org:agent:read")
+    assert wrong.exit_code
+    assert "did you mean org:agents:read" in str(wrong.exception)
+    told = " ".join(keys(tmp_path, "create", "--help").stdout.replace("\u2502", " ").split())
+    table = (ROOT / "docs" / "reference" / "api.md").read_text()
+    for scope, meaning in SCOPES.items():
+        assert scope in told
+        assert f"| `{scope}` | {meaning} |" in table
 
 
 def test_the_key_of_the_deployment_is_private(tmp_path: Path) -> None:

@@ -16,7 +16,6 @@ from roost.agents.archives.schemas import AgentManifest, parse_manifest
 from roost.agents.archives.task_import import TaskImport
 from roost.agents.lifecycle.launch import LaunchWorkflow
 from roost.agents.lifecycle.model import CreateAgent, ImportedSnapshot
-from roost.agents.registry.errors import AgentLimitReached
 from roost.agents.registry.model import Agent
 from roost.agents.registry.repository import AgentRepository
 from roost.agents.scripts.manifest import MANIFEST_LIMIT
@@ -75,8 +74,7 @@ class AgentImporter:
         Raises InvalidArchive, ArchiveTooLarge, StorageQuotaExceeded, BlobStoreFailed, InvalidAgentName, and the errors
         of `LaunchWorkflow.create`.
         """
-        if len(await self._agents.list(caller.tenant_id)) >= await self._agents.get_limit(caller.tenant_id):
-            raise AgentLimitReached  # as the transaction would, after all bytes
+        await self._agents.check_limit(caller.tenant_id)  # as the transaction would, after all bytes
         async with self._content.receive_car() as car, self._content.receive_car() as state_car:
             try:
                 root = await self._receive(car, content, caller.tenant_id)

@@ -1,5 +1,6 @@
 """Agent records. Other slices change states by `set_state` and `HostAgents.set_states`, which enforce transitions."""
 
+import shlex
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
@@ -18,6 +19,7 @@ from roost.core.seal import Sealer, UnsealFailed
 from roost.core.sensitive import Sensitive
 from roost.identity import tenants
 from roost.identity.caller import Plan
+from roost.identity.model import Tenant
 
 
 class AgentRepository:
@@ -62,6 +64,23 @@ class AgentRepository:
         tenant = await self._db.read(lambda connection: tenants.get_tenant(connection, tenant_id))
         return self._quotas[tenant.plan]
 
+    async def check_limit(self, tenant_id: str) -> None:
+        """Raise AgentLimitReached if the tenant's plan allows no further agent."""
+
+        def check(connection: Connection) -> None:
+            tenant = tenants.get_tenant(connection, tenant_id)
+            if store.count_agents(connection, tenant_id) >= self._quotas[tenant.plan]:
+                raise self._limit_reached(tenant)
+
+        await self._db.read(check)
+
+    def _limit_reached(self, tenant: Tenant) -> AgentLimitReached:
+        """Return the error, whose detail names the plan and the ways out."""
+        plan, quota = tenant.plan, self._quotas[tenant.plan]
+        change = f"`roost keys create --tenant {shlex.quote(tenant.name)} --plan paid`" if plan is Plan.FREE else ""
+        ways = f"{change} on the server's machine changes the plan" if change else "the operator's setting quota_paid"
+        return AgentLimitReached(detail=f"The plan {plan} allows {quota} agents: delete one, or {ways}")
+
     def create(self, connection: Connection, tenant_id: str, profile: AgentProfile, engine: str, version: str) -> Agent:
         """Insert an agent in state `starting` in the caller's transaction. Raises AgentLimitReached, NoFreePort.
 
@@ -69,7 +88,7 @@ class AgentRepository:
         """
         tenant = tenants.lock_tenant(connection, tenant_id)
         if store.count_agents(connection, tenant_id) >= self._quotas[tenant.plan]:
-            raise AgentLimitReached
+            raise self._limit_reached(tenant)
         now = clock.utc_now()
         agent = Agent(
             id=ids.new_host_label(),

@@ -23,8 +23,8 @@ SESSION_PREFIX, CODE_PREFIX = "rst_session", "rst_login"
 _READ_SCOPES = frozenset(scope for scope in SCOPES if scope.endswith(":read"))
 ROLE_SCOPES: Mapping[Role, frozenset[str]] = {
     Role.VIEWER: _READ_SCOPES,
-    Role.EDITOR: SCOPES,
-    Role.OWNER: SCOPES,
+    Role.EDITOR: frozenset(SCOPES),
+    Role.OWNER: frozenset(SCOPES),
 }
 """What each role may do, where its key may do it; `identity/rights.py` has the rights that need a higher role."""
 _RANKS = {role: rank for rank, role in enumerate(Role)}

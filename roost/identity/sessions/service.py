@@ -217,4 +217,6 @@ def _caller(session: BrowserSession, key: Caller) -> Caller:
 
 def _detail(connection: Connection, session: BrowserSession, caller: Caller) -> SessionDetail:
     tenant = tenants.get_tenant(connection, session.tenant_id)
-    return SessionDetail(tenant, session.role, caller.scopes or SCOPES, csrf_token(session.digest), session.expires_at)
+    return SessionDetail(
+        tenant, session.role, caller.scopes or frozenset(SCOPES), csrf_token(session.digest), session.expires_at
+    )
