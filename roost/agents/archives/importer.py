@@ -16,8 +16,9 @@ from roost.agents.archives.schemas import AgentManifest, parse_manifest
 from roost.agents.archives.task_import import TaskImport
 from roost.agents.lifecycle.launch import LaunchWorkflow
 from roost.agents.lifecycle.model import CreateAgent, ImportedSnapshot
+from roost.agents.registry.errors import AgentLimitReached
 from roost.agents.registry.model import Agent
-from roost.agents.registry.repository import AgentRepository
+from roost.agents.registry.repository import AgentRepository, describe_limit
 from roost.agents.scripts.manifest import MANIFEST_LIMIT
 from roost.agents.scripts.manifest import MANIFEST_PATH as SCRIPTS_MANIFEST
 from roost.agents.skills.attachments import AgentSkillService
@@ -74,7 +75,9 @@ class AgentImporter:
         Raises InvalidArchive, ArchiveTooLarge, StorageQuotaExceeded, BlobStoreFailed, InvalidAgentName, and the errors
         of `LaunchWorkflow.create`.
         """
-        await self._agents.check_limit(caller.tenant_id)  # as the transaction would, after all bytes
+        plan, limit = await self._agents.get_limit(caller.tenant_id)
+        if len(await self._agents.list(caller.tenant_id)) >= limit:  # as the transaction would say, after all bytes
+            raise AgentLimitReached(detail=describe_limit(plan, limit))
         async with self._content.receive_car() as car, self._content.receive_car() as state_car:
             try:
                 root = await self._receive(car, content, caller.tenant_id)

@@ -61,7 +61,7 @@ class AgentDetails:
         """Return the JSON of an AgentList of the caller's tenant."""
         agents = await self._agents.list(caller.tenant_id)
         last_uses = await self._agents.last_uses.list(caller.tenant_id)
-        limit = await self._agents.get_limit(caller.tenant_id)
+        _, limit = await self._agents.get_limit(caller.tenant_id)
         return schemas.encode_agent_list(((agent, self._origin(agent.id)) for agent in agents), last_uses, limit)
 
     async def list_memory(self, caller: Caller) -> schemas.AgentMemoryList:

@@ -1,6 +1,5 @@
 """Agent records. Other slices change states by `set_state` and `HostAgents.set_states`, which enforce transitions."""
 
-import shlex
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
@@ -19,7 +18,6 @@ from roost.core.seal import Sealer, UnsealFailed
 from roost.core.sensitive import Sensitive
 from roost.identity import tenants
 from roost.identity.caller import Plan
-from roost.identity.model import Tenant
 
 
 class AgentRepository:
@@ -59,27 +57,10 @@ class AgentRepository:
             raise AgentOnOtherHost(None if agent.host_id else SERVER_REMOVED)
         return agent
 
-    async def get_limit(self, tenant_id: str) -> int:
-        """Return the maximum number of agents of the tenant's plan."""
+    async def get_limit(self, tenant_id: str) -> tuple[Plan, int]:
+        """Return the tenant's plan, and the maximum number of its agents."""
         tenant = await self._db.read(lambda connection: tenants.get_tenant(connection, tenant_id))
-        return self._quotas[tenant.plan]
-
-    async def check_limit(self, tenant_id: str) -> None:
-        """Raise AgentLimitReached if the tenant's plan allows no further agent."""
-
-        def check(connection: Connection) -> None:
-            tenant = tenants.get_tenant(connection, tenant_id)
-            if store.count_agents(connection, tenant_id) >= self._quotas[tenant.plan]:
-                raise self._limit_reached(tenant)
-
-        await self._db.read(check)
-
-    def _limit_reached(self, tenant: Tenant) -> AgentLimitReached:
-        """Return the error, whose detail names the plan and the ways out."""
-        plan, quota = tenant.plan, self._quotas[tenant.plan]
-        change = f"`roost keys create --tenant {shlex.quote(tenant.name)} --plan paid`" if plan is Plan.FREE else ""
-        ways = f"{change} on the server's machine changes the plan" if change else "the operator's setting quota_paid"
-        return AgentLimitReached(detail=f"The plan {plan} allows {quota} agents: delete one, or {ways}")
+        return tenant.plan, self._quotas[tenant.plan]
 
     def create(self, connection: Connection, tenant_id: str, profile: AgentProfile, engine: str, version: str) -> Agent:
         """Insert an agent in state `starting` in the caller's transaction. Raises AgentLimitReached, NoFreePort.
@@ -88,7 +69,7 @@ class AgentRepository:
         """
         tenant = tenants.lock_tenant(connection, tenant_id)
         if store.count_agents(connection, tenant_id) >= self._quotas[tenant.plan]:
-            raise self._limit_reached(tenant)
+            raise AgentLimitReached(detail=describe_limit(tenant.plan, self._quotas[tenant.plan]))
         now = clock.utc_now()
         agent = Agent(
             id=ids.new_host_label(),
@@ -178,6 +159,13 @@ class AgentRepository:
             return Sensitive(self._sealer.open(sealed, _place(agent_id)).reveal().decode())
         except UnicodeDecodeError:
             raise UnsealFailed from None
+
+
+def describe_limit(plan: Plan, limit: int) -> str:
+    """Return what to do where a plan allows no further agent."""
+    free = "or change the plan on the server's machine by `roost keys create --tenant NAME --plan paid`"
+    ways = free if plan is Plan.FREE else "or raise the operator's setting quota_paid"
+    return f"The plan {plan} allows {limit} agents: delete one, {ways}"
 
 
 def find_tenant_id(connection: Connection, agent_id: str) -> str | None:

@@ -47,9 +47,9 @@ async def test_fifty_at_once_never_exceed_the_quota(
 
 
 async def test_plans_have_their_own_quota(database: Database, repository: AgentRepository, tenant_id: str) -> None:
-    assert await repository.get_limit(tenant_id) == 3
+    assert await repository.get_limit(tenant_id) == (Plan.FREE, 3)
     database.run(lambda c: tenants.ensure_tenant(c, "acme", Plan.PAID))
-    assert await repository.get_limit(tenant_id) == 20
+    assert await repository.get_limit(tenant_id) == (Plan.PAID, 20)
 
 
 async def test_a_new_agent_is_starting_and_has_an_internal_token(
