@@ -45,7 +45,7 @@ export function SkillListPage() {
                   {t.toHub}
                 </Link>
               }
-              command="roost skills push FOLDER"
+              command="roost skills add FOLDER"
             >
               {t.noSkillsText}
             </EmptyState>
