@@ -8,8 +8,9 @@ from tests.architecture.code import ROOT
 from tests.cli.terminal import PROGRAM
 
 SHOWN = re.compile(
-    r"(?:^|[`'\"(>]|\$ |&& |\| |\.venv/bin/)roost ((?:[a-z-]|\\\n)[^`\n]*(?:\\\n[^`\n]*)*)", re.MULTILINE
+    r"(?:^|[`'(>]|(?<!b)\"|\$ |&& |\| |\.venv/bin/)roost ((?:[a-z-]|\\\n)[^`\n]*(?:\\\n[^`\n]*)*)", re.MULTILINE
 )
+"""A command after a quote, a prompt or another command; labels of bytes are none."""
 WORD = re.compile(r"[a-z][a-z0-9-]*")
 OPTION = re.compile(r"(?<![\w-])(--[a-z][a-z-]*|-[a-z])(?![\w-])")
 END = re.compile(r"\s(?:\||&&|;|#|>|<<)|[;'\"]\s*(?:[,)\]};]|$)")
