@@ -22,6 +22,20 @@ export function PageProblem({ error, reset }: { error: unknown; reset: () => voi
   );
 }
 
+/** Shown in place of each page of an agent that does not exist, or is not the caller's. */
+export function AgentNotFound({ id }: { id: string }) {
+  const t = useText(common);
+  return (
+    <Page title={t.noAgent} lead={t.noAgentText(id)}>
+      <p>
+        <Link to="/agents" className={buttonClass()}>
+          {t.toAgents}
+        </Link>
+      </p>
+    </Page>
+  );
+}
+
 export function PageNotFound() {
   const t = useText(common);
   return (

@@ -13,6 +13,7 @@ import { sessionQuery } from '../api/session';
 import type { Network } from '../api/storage';
 import { PERIODS, type Period } from '../api/usage';
 import { Skeleton } from '../components/Skeleton';
+import { AgentPages } from './AgentBar';
 import { Shell } from './Shell';
 import { safePath } from './safePath';
 import { PageNotFound, PageProblem } from './problems';
@@ -53,7 +54,7 @@ const newAgent = createRoute({
   path: '/agents/new',
   component: lazyRouteComponent(() => import('../pages/agents/new'), 'NewAgentPage'),
 });
-const agent = createRoute({ getParentRoute: () => shell, path: '/agents/$id', component: Outlet });
+const agent = createRoute({ getParentRoute: () => shell, path: '/agents/$id', component: AgentPages });
 const agentIndex = createRoute({
   getParentRoute: () => agent,
   path: '/',

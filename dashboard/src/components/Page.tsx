@@ -3,6 +3,7 @@ import { CircleQuestionMark } from 'lucide-react';
 import { useEffect, type ReactNode } from 'react';
 
 import { helpAddress } from '../app/help';
+import { useOpenAgent } from '../app/useOpenAgent';
 import { useText } from '../i18n/language';
 import * as help from '../i18n/help';
 import styles from './Page.module.css';
@@ -16,11 +17,12 @@ interface Props {
   fills?: boolean;
 }
 
-/** The frame of every page: its heading, its actions and the title of the window. */
+/** The frame of every page: its heading, its actions and the title of the window, with the name of an open agent. */
 export function Page({ title, lead, actions, children, fills = false }: Props) {
+  const name = useOpenAgent()?.name;
   useEffect(() => {
-    document.title = `${title} - Roost`;
-  }, [title]);
+    document.title = [title, name && !title.includes(name) && name, 'Roost'].filter(Boolean).join(' - ');
+  }, [title, name]);
   return (
     <div className={`${styles.page} ${fills ? styles.fills : ''}`}>
       <header className={styles.header}>

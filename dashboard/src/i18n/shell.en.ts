@@ -22,6 +22,7 @@ export const en = {
   more: 'More',
   navigation: 'Main navigation',
   noMatch: 'Nothing found.',
+  openAgent: 'The open agent',
   pages: {
     home: 'Home',
     agents: 'Agents',
@@ -57,4 +58,5 @@ export const en = {
   signOutEverywhere: 'Sign out everywhere',
   skip: 'Skip to content',
   theme: { system: 'Theme: system', light: 'Theme: light', dark: 'Theme: dark' },
+  switchAgent: 'Switch to another agent',
 };
