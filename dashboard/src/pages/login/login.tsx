@@ -51,6 +51,12 @@ export function LoginPage() {
     takenCode = null; // it works once
     void findSession().then((session) => (session ? setPresent(session) : attempt({ code: code! })));
   }, []);
+  useEffect(() => {
+    // Another link in the same tab changes the fragment only, which loads nothing by itself.
+    const take = () => new URLSearchParams(location.hash.slice(1)).has('code') && location.reload();
+    addEventListener('hashchange', take);
+    return () => removeEventListener('hashchange', take);
+  }, []);
   const submit = (event: SyntheticEvent) => {
     event.preventDefault();
     setMissing(!key.trim());

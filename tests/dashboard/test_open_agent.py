@@ -1,0 +1,79 @@
+"""Which agent a page is of: its name and state, a switcher, the window's title, and one page where there is none."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from playwright.async_api import Browser, expect
+
+from tests.dashboard.browser import visiting
+from tests.server import RunningServer, running
+
+PAGES = (
+    *("overview", "chat", "logs", "terminal", "files", "snapshots", "tasks", "skills", "secrets", "channels"),
+    *("devices", "routes", "config", "usage", "settings"),
+)
+
+
+@pytest.fixture(scope="module")
+async def server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[RunningServer]:
+    async with running(tmp_path_factory.mktemp("open") / "data") as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+async def agents(server: RunningServer) -> list[dict[str, Any]]:
+    client = server.client(server.key("open"))
+    return [(await client.post("/v0/agents", json={"name": name})).json()["agent"] for name in ("Ada", "Grace")]
+
+
+@pytest.mark.parametrize("size", ["desktop", "phone"])
+async def test_every_page_says_whose_it_is(
+    browser: Browser, server: RunningServer, agents: list[dict[str, Any]], size: str
+) -> None:
+    async with visiting(browser, server, size, role="owner", tenant="open") as visit:
+        for path in PAGES:
+            await visit.open(f"/agents/{agents[0]['agentId']}/{path}")
+            bar = visit.page.get_by_role("group", name="The open agent")
+            await expect(bar).to_contain_text("Ada")
+            await expect(bar).to_contain_text("Running")
+            assert "Ada" in await visit.page.title(), path
+        await visit.check()
+
+
+async def test_the_same_page_of_another_agent(
+    browser: Browser, server: RunningServer, agents: list[dict[str, Any]]
+) -> None:
+    async with visiting(browser, server, role="owner", tenant="open") as visit:
+        await visit.open(f"/agents/{agents[0]['agentId']}/tasks")
+        await visit.page.get_by_role("button", name="Switch to another agent").click()
+        await visit.page.get_by_role("menuitem", name="Grace").click()
+        await visit.page.wait_for_url(f"**/agents/{agents[1]['agentId']}/tasks")
+        await expect(visit.page).to_have_title("Tasks - Grace - Roost")
+
+
+@pytest.mark.parametrize("path", ["overview", "chat", "files", "settings"])
+async def test_one_page_says_that_there_is_no_such_agent(
+    browser: Browser, server: RunningServer, agents: list[dict[str, Any]], path: str
+) -> None:
+    foreign = server.client(server.key("stranger"))
+    hidden = (await foreign.post("/v0/agents", json={"name": "Secret"})).json().get("agent", {})
+    async with visiting(browser, server, role="owner", tenant="open") as visit:
+        for unknown in ("zzzzzzzzzzzzzzzz", hidden.get("agentId", "y" * 16)):
+            await visit.page.goto(f"{visit.origin}/agents/{unknown}/{path}")
+            await expect(visit.page.get_by_role("heading", name="No such agent")).to_be_visible()
+            await expect(visit.page.get_by_text(unknown)).to_be_visible()
+            await expect(visit.page.get_by_role("alert")).to_have_count(0)
+            visit.problems[:] = [problem for problem in visit.problems if not problem.startswith("404 GET")]
+        await visit.check()
+
+
+async def test_another_link_in_the_tab_of_a_used_one_signs_in(browser: Browser, server: RunningServer) -> None:
+    client = server.client(server.key("open"))
+    links = [(await client.post("/v0/session/links", json={"role": "owner"})).json()["url"] for _ in range(2)]
+    codes = [link.partition("#")[2] for link in links]
+    async with visiting(browser, server) as visit:
+        await visit.page.goto(f"{visit.origin}/login#{codes[0]}x")
+        await expect(visit.page.get_by_role("alert")).to_be_visible()
+        await visit.page.evaluate("hash => { location.hash = hash }", codes[1])
+        await expect(visit.page.get_by_role("heading", name="Home")).to_be_visible()
