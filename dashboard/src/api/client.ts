@@ -33,8 +33,18 @@ export async function send(request: Request): Promise<Response> {
     throw new ApiError('', 0);
   }
   if (response.ok) return response;
-  if (response.status === 401 && csrfToken !== null) onSignedOut();
+  if (response.status === 401 && csrfToken !== null && (await isSignedOut())) onSignedOut();
   throw await readError(response);
+}
+
+/** Return whether the session has ended: 401 also answers a request for what is another tenant's. */
+async function isSignedOut(): Promise<boolean> {
+  try {
+    const answer = await fetch('/v0/session', { credentials: 'same-origin' });
+    return !answer.ok || ((await answer.json()) as { session: unknown }).session === null;
+  } catch {
+    return false; // the server is away, which says nothing about the session
+  }
 }
 
 /** A text and the entity tag of its version; null if the server gave none. */

@@ -16,6 +16,9 @@ import { useOpenAgent } from './useOpenAgent';
 /** Longer lists are searched, with the key that opens the search. */
 const MENU_LENGTH = 30;
 
+/** An unknown agent is 404, one of another tenant 401. */
+const MISSING = new Set([401, 404]);
+
 /** The open agent's name and state above each of its pages, and a menu that shows the same page of another. */
 export function AgentBar() {
   const t = useText(shell);
@@ -53,6 +56,6 @@ export function AgentBar() {
 /** Shows the open agent's page, or one page that says that there is no such agent. */
 export function AgentPages() {
   const { id } = useMatch({ from: '/shell/agents/$id' }).params;
-  const { error } = useQuery(agentQuery(id));
-  return error instanceof ApiError && error.status === 404 ? <AgentNotFound id={id} /> : <Outlet />;
+  const { error } = useQuery({ ...agentQuery(id), retryOnMount: false });
+  return error instanceof ApiError && MISSING.has(error.status) ? <AgentNotFound id={id} /> : <Outlet />;
 }
