@@ -5,6 +5,7 @@ All are bounded: long lines are cut, old lines are dropped, and a follower that 
 
 from __future__ import annotations
 
+import codecs
 import os
 import time
 from itertools import chain
@@ -101,8 +102,9 @@ class ProcessLog:
     def add_lines(self, *lines: bytes) -> None:
         now = time.time()
         for line in lines:
-            suffix = " [cut]" if len(line) > MAX_LINE_BYTES else ""
-            text = line[:MAX_LINE_BYTES].decode(errors="replace").rstrip("\r") + suffix
+            is_cut = len(line) > MAX_LINE_BYTES  # a character that the cut divides is left out
+            text = codecs.getincrementaldecoder("utf-8")("replace").decode(line[:MAX_LINE_BYTES], not is_cut)
+            text = text.rstrip("\r") + (" [cut]" if is_cut else "")
             self.lines.append((now, self.source, text))
             self._size += len(text)
             self._publish(self.lines[-1])

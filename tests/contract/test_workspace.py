@@ -82,6 +82,9 @@ async def test_endless_output_is_cut_and_said_so(agent: httpx.AsyncClient) -> No
     result = await run(agent, "yes | head -c 5000000")
     assert result["truncated"] is True
     assert len(result["stdout"]) <= 1024**2
+    keys = await run(agent, "printf x; yes '\U0001f511' | tr -d '\\n' | head -c 5000000")
+    assert keys["truncated"] is True
+    assert "\ufffd" not in keys["stdout"]
 
 
 async def test_a_command_that_never_ends_is_ended(agent: httpx.AsyncClient) -> None:

@@ -40,6 +40,13 @@ def test_a_line_over_the_limit_is_cut_and_marked(log: ProcessLog) -> None:
     assert texts(log) == ["x" * 16384 + " [cut]", "y" * 16384]
 
 
+def test_a_cut_divides_no_character(log: ProcessLog) -> None:
+    for before in range(4):
+        log.feed(b"x" * before + "\U0001f511".encode() * 5000 + b"\n")
+    assert [text.count("\ufffd") for text in texts(log)] == [0] * 4
+    assert all(text.endswith("\U0001f511 [cut]") for text in texts(log))
+
+
 def test_bytes_that_are_not_utf_8_are_replaced(log: ProcessLog) -> None:
     log.feed(b"a\xff\xfe\0b\n")
     assert texts(log) == ["a\ufffd\ufffd\0b"]

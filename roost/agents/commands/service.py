@@ -1,5 +1,6 @@
 """Commands of an agent, through its warden."""
 
+import codecs
 from collections.abc import (
     AsyncGenerator,
     AsyncIterable,
@@ -57,8 +58,8 @@ class CommandService:
         with _command_errors():
             result = await self._runtimes.get_warden(agent_id).exec(**arguments, output_limit=model.OUTPUT_LIMIT)
         return CommandResult(
-            stdout=result.stdout.decode("utf-8", "replace"),
-            stderr=result.stderr.decode("utf-8", "replace"),
+            stdout=_decode(result.stdout, is_cut=result.truncated),
+            stderr=_decode(result.stderr, is_cut=result.truncated),
             exit_code=result.exit_code,
             command=command,
             timestamp=clock.utc_now(),
@@ -105,3 +106,8 @@ def _command_errors() -> Generator[None]:
         raise AgentNotRunning from None
     except warden_errors.WardenFailed:
         raise CommandExecutionFailed from None
+
+
+def _decode(output: bytes, *, is_cut: bool) -> str:
+    """Decode output, without the character that its cut end divides."""
+    return codecs.getincrementaldecoder("utf-8")("replace").decode(output, not is_cut)
