@@ -33,8 +33,8 @@ def list_models(agent: AgentName, data: Data = None, output: Output = OutputForm
         print_document(found, output)
         return
     print_rows(found["models"], ("id", "provider"), output)
-    if not found["complete"]:
-        print_line("A provider did not list its models. Check its key, and `roost logs`.", error_console)
+    for problem in found.get("problems", ()):
+        print_line(f"{problem}.", error_console)
 
 
 @commands.command("connect")

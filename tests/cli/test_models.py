@@ -21,11 +21,12 @@ def ada(server: FakeServer) -> FakeServer:
 
 
 def test_list(ada: FakeServer) -> None:
-    models = {"models": [{"id": "ollama/qwen3:8b", "provider": "ollama"}], "complete": False}
+    problems = ["The model provider openai does not list its models: it refuses connections"]
+    models = {"models": [{"id": "ollama/qwen3:8b", "provider": "ollama"}], "complete": False, "problems": problems}
     ada.answers["GET /v0/agents/a1/models"] = (200, models)
     listed = ada.run("models", "list", "Ada")
     assert listed.stdout.splitlines()[1].split() == ["ollama/qwen3:8b", "ollama"]
-    assert "did not list its models" in listed.stderr
+    assert "openai does not list its models: it refuses connections." in " ".join(listed.stderr.split())
     assert json.loads(ada.run("models", "list", "Ada", "-o", "json").stdout) == models
 
 

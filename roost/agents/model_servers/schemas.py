@@ -55,12 +55,18 @@ class AgentModelRecord(ApiSchema):
 
 
 class AgentModelList(ApiSchema):
-    """The agent's models, its provider's first; not `complete` while a provider does not list its own."""
+    """The agent's models, its provider's first; not `complete` while a provider does not list its own.
+
+    `problems` says why: the provider refuses the key, is not reached, or answers nonsense.
+    """
 
     models: Sequence[AgentModelRecord]
     complete: bool = True
+    problems: Sequence[str] = Field(
+        default=(), examples=[["The model provider openai does not list its models: it refuses connections"]]
+    )
 
     @classmethod
     def from_offer(cls, offer: ModelOffer) -> Self:
         models = [AgentModelRecord(id=one.id, provider=one.upstream) for one in offer.models]
-        return cls(models=models, complete=offer.complete)
+        return cls(models=models, complete=offer.complete, problems=offer.problems)

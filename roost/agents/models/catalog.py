@@ -35,6 +35,7 @@ class ModelCatalog:
     async def get_offer(self) -> ModelOffer:
         """List every model by each of its ids, the default first, without upstreams that do not respond."""
         results = await asyncio.gather(*map(_models_or_none, self.listings))
+        problems = [listing.problem for listing in self.listings if listing.problem is not None]
         models_by_id: dict[str, str] = {}
         for listing, models in zip(self.listings, results, strict=True):
             if listing is self._default:
@@ -43,9 +44,7 @@ class ModelCatalog:
         for listing, models in zip(self.listings, results, strict=True):
             for model in models or ():
                 models_by_id.setdefault(f"{listing.upstream.name}/{model}", listing.upstream.name)
-        return ModelOffer(
-            [ModelInfo(model, upstream) for model, upstream in models_by_id.items()], complete=None not in results
-        )
+        return ModelOffer([ModelInfo(model, upstream) for model, upstream in models_by_id.items()], problems)
 
     async def find(self, model: str) -> tuple[ModelUpstream, str]:
         """Return the upstream and its own id of a model. Raises UnknownModel, UpstreamUnavailable."""

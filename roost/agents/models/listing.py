@@ -33,6 +33,11 @@ class ModelListing:
         self._cached: _CachedListing | None = None
         self._lock = asyncio.Lock()
 
+    @property
+    def problem(self) -> str | None:
+        """Return why the last request failed, None after a success."""
+        return None if self._cached is None else self._cached.problem
+
     async def get_models(self) -> Sequence[str]:
         """Return the models, after a failure the previous ones. Raises UpstreamUnavailable."""
         async with self._lock:

@@ -35,10 +35,15 @@ class ModelInfo:
 
 @dataclass(frozen=True)
 class ModelOffer:
-    """Offered models, the default first; not `complete` if an upstream could not be asked."""
+    """Offered models, the default first; `problems` says why upstreams did not list theirs."""
 
     models: Sequence[ModelInfo]
-    complete: bool
+    problems: Sequence[str] = ()
+
+    @property
+    def complete(self) -> bool:
+        """Return whether every upstream listed its models."""
+        return not self.problems
 
     @property
     def ids(self) -> Sequence[str]:

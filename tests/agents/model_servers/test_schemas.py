@@ -22,6 +22,6 @@ def test_model_ids_have_one_form(model: str) -> None:
 
 
 def test_an_incomplete_offer_says_so() -> None:
-    listed = AgentModelList.from_offer(ModelOffer([ModelInfo("ollama/qwen3:8b", "ollama")], complete=False))
+    listed = AgentModelList.from_offer(ModelOffer([ModelInfo("ollama/qwen3:8b", "ollama")], ["it refuses connections"]))
     assert not listed.complete
     assert [(one.id, one.provider) for one in listed.models] == [("ollama/qwen3:8b", "ollama")]

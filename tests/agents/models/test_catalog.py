@@ -136,6 +136,7 @@ async def test_own_providers_that_do_not_tell_leave_the_deployments() -> None:
     own = make_catalog(mine, fallback=make_catalog(near))
     offer = await own.get_offer()
     assert (offer.ids, offer.complete) == (["near/a"], False)
+    assert offer.problems == ["The model provider mine does not list its models: gone"]
     assert await own.find("near/a") == (near, "a")
     for model in ("mine/one", "one"):
         with pytest.raises(UpstreamUnavailable, match="gone"):

@@ -6,6 +6,7 @@ import { useState, type ReactNode } from 'react';
 import { agentQuery, openAgentPage, updateQuery, type AgentDetail } from '../../api/agents';
 import { api, body } from '../../api/client';
 import { ignoreEventsOf } from '../../api/live';
+import { agentModelsQuery } from '../../api/models';
 import { useMay } from '../../app/useSession';
 import { Button, buttonClass } from '../../components/Button';
 import { CodeBlock, CopyButton } from '../../components/CodeBlock';
@@ -13,6 +14,7 @@ import { ConfirmDialog } from '../../components/ConfirmDialog';
 import { ErrorPanel } from '../../components/ErrorPanel';
 import { Menu, MenuItem } from '../../components/Menu';
 import { Page, Section } from '../../components/Page';
+import { Note } from '../../components/Row';
 import { Skeleton } from '../../components/Skeleton';
 import { Timestamp } from '../../components/Timestamp';
 import { showToast } from '../../components/Toast';
@@ -38,6 +40,12 @@ export function AgentOverviewPage() {
   return <Page title={t.title}>{error ? <ErrorPanel error={error} onRetry={refetch} /> : <Skeleton lines={6} />}</Page>;
 }
 
+/** Says why providers do not list their models, for as long as they do not. */
+function ModelProblems({ agentId }: { agentId: string }) {
+  const { data } = useQuery(agentModelsQuery(agentId));
+  return data?.problems.map((problem) => <Note key={problem}>{problem}</Note>);
+}
+
 function Overview({ detail }: { detail: AgentDetail }) {
   const { agent } = detail;
   const t = useText(agents);
@@ -56,6 +64,7 @@ function Overview({ detail }: { detail: AgentDetail }) {
       actions={<Actions detail={detail} restart={restart} open={open} />}
     >
       {problem && <ErrorPanel error={problem} />}
+      <ModelProblems agentId={agent.agentId} />
       <Section title={t.status}>
         <div className={styles.status}>
           <AgentStatus state={agent.status} />
