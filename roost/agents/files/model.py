@@ -15,6 +15,8 @@ from roost.agents.files.errors import (
 )
 from roost.core.entity_tags import ANY_TAG
 from roost.drivers.runtime.warden_files import FileStat, FolderEntry, Stamp
+from roost.storage.unixfs.entry_name import decode_entry_name, encode_entry_name
+from roost.storage.unixfs.errors import InvalidEntryName
 
 FILE_LIMIT = 10 * 1024**2
 UPLOADS = "uploads"
@@ -109,17 +111,37 @@ def parse_range(header: str | None) -> FileRange | None:
 
 
 def validate_path(path: str) -> str:
-    """Return the path relative to the workspace. Raises InvalidFilePath.
+    """Return the path of what exists, relative to the workspace, from its spelling. Raises InvalidFilePath.
 
-    A leading `/workspace/` is removed, because agents see the workspace at that path.
+    A leading `/workspace/` is removed, because agents see the workspace at that path. All names are taken that programs
+    can make, with line breaks, backslashes and bytes that are not UTF-8, so that what a list names can be opened.
     """
-    path = path.removeprefix("/workspace/")
+    try:
+        path = decode_entry_name(path.removeprefix("/workspace/"))
+    except InvalidEntryName:
+        raise InvalidFilePath from None
     parts = path.split("/")
     if not path or len(path.encode("utf-8", "replace")) > _PATH_BYTES or path.startswith("/") or ".." in parts:
         raise InvalidFilePath
-    if any(char in path for char in "\\\0") or not path.isprintable():
+    if "\0" in path:
         raise InvalidFilePath
     return path
+
+
+def validate_new_path(path: str) -> str:
+    """Return the path of what is created, which has no control characters and no backslash. Raises InvalidFilePath."""
+    path = validate_path(path)
+    if "\\" in path or not path.isprintable():
+        raise InvalidFilePath
+    return path
+
+
+def spell_path(path: str) -> str:
+    """Return how a path is spelled in answers: bytes that are not UTF-8 are private-use characters."""
+    try:
+        return encode_entry_name(path)
+    except InvalidEntryName:  # crafted by the container; no file has this name
+        return path.encode("utf-8", "replace").decode()
 
 
 def validate_filename(name: str) -> str:

@@ -5,7 +5,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field
 
-from roost.agents.files.model import PAGE_LIMIT, FilePage
+from roost.agents.files.model import PAGE_LIMIT, FilePage, spell_path
 from roost.drivers.runtime.warden_files import FolderEntry
 from roost.drivers.runtime.warden_tree import ChangedPaths
 from roost.web.schemas import ApiSchema, Moment
@@ -47,7 +47,7 @@ class FileEntryRecord(ApiSchema):
 
     @classmethod
     def from_entry(cls, entry: FolderEntry) -> Self:
-        path = _replace_surrogates(entry.name)
+        path = spell_path(entry.name)
         executable = entry.kind == "file" and bool(entry.mode & 0o100)
         return cls(path=path, kind=entry.kind, size=entry.size, executable=executable, modified_at=entry.modified_at)
 
@@ -69,7 +69,7 @@ class ChangedFilesRecord(ApiSchema):
 
     @classmethod
     def from_changes(cls, changes: ChangedPaths) -> Self:
-        return cls(paths=sorted(map(_replace_surrogates, changes.paths)), complete=changes.is_complete)
+        return cls(paths=sorted(map(spell_path, changes.paths)), complete=changes.is_complete)
 
 
 class SavedFileRecord(ApiSchema):
@@ -79,7 +79,3 @@ class SavedFileRecord(ApiSchema):
 
 class FileActionRecord(ApiSchema):
     success: bool = True
-
-
-def _replace_surrogates(path: str) -> str:
-    return path.encode("utf-8", "replace").decode()  # a name that is no UTF-8 cannot be asked for

@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Collec
 from contextlib import aclosing, asynccontextmanager
 
 from roost.agents.files import errors, model
-from roost.agents.files.model import FilePage, FileRange, UploadedFile, validate_path
+from roost.agents.files.model import FilePage, FileRange, UploadedFile, validate_new_path, validate_path
 from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.agents.registry.errors import AgentNotRunning
 from roost.agents.registry.repository import AgentRepository
@@ -99,7 +99,7 @@ class AgentFileService:
         Raises WorkspaceFileTooLarge, AgentDiskFull, FileNotAsExpected, and InvalidFilePath if a part of the path is not
         a folder.
         """
-        path, mode = validate_path(path), 0o755 if executable else 0o644
+        path, mode = validate_new_path(path), 0o755 if executable else 0o644
         async with self._connect(agent_id, errors.InvalidFilePath) as warden:
             expected = None if tags is None else model.parse_etags(tags)
             try:
@@ -115,13 +115,13 @@ class AgentFileService:
 
     async def move(self, agent_id: str, source: str, target: str) -> None:
         """Rename a file or a folder. Raises WorkspaceFileNotFound, FileExists."""
-        source, target = validate_path(source), validate_path(target)
+        source, target = validate_path(source), validate_new_path(target)
         async with self._connect(agent_id, errors.InvalidFilePath) as warden:
             await warden.files.move(source, target)
 
     async def make_folder(self, agent_id: str, path: str) -> None:
         """Create a folder with its parents, or keep it. Raises InvalidFilePath if a file is in its place."""
-        path = validate_path(path)
+        path = validate_new_path(path)
         async with self._connect(agent_id, errors.InvalidFilePath) as warden:
             await warden.files.make_folder(path)
 

@@ -17,7 +17,9 @@ from roost.agents.files.model import (
     decode_content,
     format_etag,
     parse_etags,
+    spell_path,
     validate_filename,
+    validate_new_path,
     validate_path,
 )
 from roost.drivers.runtime.warden_files import FileStat, Stamp
@@ -41,9 +43,8 @@ def test_valid_paths(path: str, relative: str) -> None:
         "../x",
         "a/../b",
         "a/..",
-        "a\\b",
         "a\0b",
-        "a\nb",
+        "\uefc3\uefa9",
         "x" * 4097,
         "/workspace/",
         "\ud800",
@@ -52,6 +53,15 @@ def test_valid_paths(path: str, relative: str) -> None:
 def test_invalid_paths(path: str) -> None:
     with pytest.raises(InvalidFilePath):
         validate_path(path)
+
+
+@pytest.mark.parametrize("path", ["a\\b", "a\nb", "a\tb", "a\udcff", "a\x1b[1m"])
+def test_odd_names_are_spelled_and_not_made(path: str) -> None:
+    spelled = spell_path(path)
+    assert spelled.encode()
+    assert validate_path(spelled) == path
+    with pytest.raises(InvalidFilePath):
+        validate_new_path(spelled)
 
 
 @pytest.mark.parametrize("name", ["a", "report.pdf", ".env", "ü.txt", "x" * 255, "a b", "console.log", "com.txt"])
