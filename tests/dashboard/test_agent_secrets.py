@@ -15,7 +15,7 @@ async def test_secrets(browser: Browser, server: RunningServer, agent: dict[str,
         page = visit.page
         await visit.open(f"/agents/{agent['agentId']}/secrets")
         await page.get_by_role("button", name="New secret").click()
-        await page.get_by_label("Name").fill("OPENAI KEY")
+        await page.get_by_label("Name").fill("OPENAI=KEY")
         await page.get_by_label("Value").fill(VALUE)
         await page.get_by_role("dialog").get_by_role("button", name="New secret").click()
         await expect(page.get_by_role("alert")).to_contain_text("Request")

@@ -1,5 +1,6 @@
-"""Which agent a page is of: its name and state, a switcher, the window's title, and one page where there is none."""
+"""Which agent a page is of, in the window's title, and one page where there is none."""
 
+import re
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -34,22 +35,8 @@ async def test_every_page_says_whose_it_is(
     async with visiting(browser, server, size, role="owner", tenant="open") as visit:
         for path in PAGES:
             await visit.open(f"/agents/{agents[0]['agentId']}/{path}")
-            bar = visit.page.get_by_role("group", name="The open agent")
-            await expect(bar).to_contain_text("Ada")
-            await expect(bar).to_contain_text("Running")
-            assert "Ada" in await visit.page.title(), path
+            await expect(visit.page).to_have_title(re.compile("Ada"))
         await visit.check()
-
-
-async def test_the_same_page_of_another_agent(
-    browser: Browser, server: RunningServer, agents: list[dict[str, Any]]
-) -> None:
-    async with visiting(browser, server, role="owner", tenant="open") as visit:
-        await visit.open(f"/agents/{agents[0]['agentId']}/tasks")
-        await visit.page.get_by_role("button", name="Switch to another agent").click()
-        await visit.page.get_by_role("menuitem", name="Grace").click()
-        await visit.page.wait_for_url(f"**/agents/{agents[1]['agentId']}/tasks")
-        await expect(visit.page).to_have_title("Tasks - Grace - Roost")
 
 
 @pytest.mark.parametrize("path", ["overview", "chat", "files", "settings"])

@@ -9,7 +9,6 @@ import { showCurrent } from '../components/showCurrent';
 import { ToastRegion } from '../components/Toast';
 import { useText } from '../i18n/language';
 import * as shell from '../i18n/shell';
-import { AgentBar } from './AgentBar';
 import { AccountMenu } from './AccountMenu';
 import { LiveBadge } from './LiveBadge';
 import { AGENT_PAGES } from './navigation';
@@ -75,7 +74,6 @@ export function Shell() {
       </aside>
       <div className={styles.main}>
         <AgentNavigation className={styles.strip!} />
-        <AgentBar />
         <main id="content" className={styles.content} tabIndex={-1}>
           <Outlet />
         </main>

@@ -13,7 +13,7 @@ import { sessionQuery } from '../api/session';
 import type { Network } from '../api/storage';
 import { PERIODS, type Period } from '../api/usage';
 import { Skeleton } from '../components/Skeleton';
-import { AgentPages } from './AgentBar';
+import { AgentPages } from './AgentPages';
 import { Shell } from './Shell';
 import { safePath } from './safePath';
 import { PageNotFound, PageProblem } from './problems';

@@ -24,7 +24,6 @@ export const de: typeof en = {
   more: 'Mehr',
   navigation: 'Hauptnavigation',
   noMatch: 'Nichts gefunden.',
-  openAgent: 'Der offene Agent',
   pages: {
     home: 'Start',
     agents: 'Agenten',
@@ -60,5 +59,4 @@ export const de: typeof en = {
   signOutEverywhere: 'Überall abmelden',
   skip: 'Zum Inhalt',
   theme: { system: 'Farben: System', light: 'Farben: hell', dark: 'Farben: dunkel' },
-  switchAgent: 'Zu einem anderen Agenten wechseln',
 };

@@ -22,7 +22,6 @@ export const en = {
   more: 'More',
   navigation: 'Main navigation',
   noMatch: 'Nothing found.',
-  openAgent: 'The open agent',
   pages: {
     home: 'Home',
     agents: 'Agents',
@@ -58,5 +57,4 @@ export const en = {
   signOutEverywhere: 'Sign out everywhere',
   skip: 'Skip to content',
   theme: { system: 'Theme: system', light: 'Theme: light', dark: 'Theme: dark' },
-  switchAgent: 'Switch to another agent',
 };

@@ -43,7 +43,7 @@ export function AgentOverviewPage() {
 /** Says why providers do not list their models, for as long as they do not. */
 function ModelProblems({ agentId }: { agentId: string }) {
   const { data } = useQuery(agentModelsQuery(agentId));
-  return data?.problems.map((problem) => <Note key={problem}>{problem}</Note>);
+  return data?.problems?.map((problem) => <Note key={problem}>{problem}</Note>);
 }
 
 function Overview({ detail }: { detail: AgentDetail }) {
