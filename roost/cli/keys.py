@@ -115,7 +115,9 @@ def revoke(
         known = server.call("POST", path, {"rotateTokens": rotate_tokens})["agents"]
         agents = {one["agentId"]: one["agentName"] for one in known}
     else:
-        found = _find_key(key, _list_here(data, tenant))
+        rows = _list_here(data, tenant)
+        is_elsewhere = tenant is None and not _match_keys(key, rows)  # an id is of any tenant
+        found = {"id": key, "name": "of another tenant"} if is_elsewhere else _find_key(key, rows)
         confirm_change(f"Revoke the key {found['name']} ({found['id']})?", yes)
         agents = _revoke_here(data, found["id"], rotates=rotate_tokens)
     print_line("Revoked.")
@@ -127,16 +129,21 @@ def revoke(
 
 def _find_key(given: str, keys: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
     """Return the key with that id or name, or the only one that begins so; revoked ones have no name any more."""
-    open_keys = [key for key in keys if not key["revoked"]]
-    found = [key for key in keys if key["id"] == given]
-    found = found or [key for key in open_keys if key["name"] == given]
-    found = found or [key for key in open_keys if key["id"].startswith(given) or key["name"].startswith(given)]
+    found = _match_keys(given, keys)
     if not found:
-        exit_with_unknown("key", given, [key["name"] for key in open_keys], "roost keys list")
+        names = [key["name"] for key in keys if not key["revoked"]]
+        exit_with_unknown("key", given, names, "roost keys list")
     if len(found) > 1:
         ids = ", ".join(key["id"] for key in found)
         exit_with_error(f"{len(found)} keys are called {given!r}, or begin so: use the id ({ids}).", ExitCode.USAGE)
     return found[0]
+
+
+def _match_keys(given: str, keys: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
+    open_keys = [key for key in keys if not key["revoked"]]
+    found = [key for key in keys if key["id"] == given]
+    found = found or [key for key in open_keys if key["name"] == given]
+    return found or [key for key in open_keys if key["id"].startswith(given) or key["name"].startswith(given)]
 
 
 def _list_here(data: Path | None, tenant: str | None) -> list[dict[str, Any]]:
@@ -163,6 +170,7 @@ def _revoke_here(data: Path | None, key_id: str, *, rotates: bool) -> Mapping[st
     from roost.agents.key_revocation.service import KeyRevocation
     from roost.agents.registry.repository import AgentRepository
     from roost.identity.api_keys import ApiKeys
+    from roost.identity.errors import ApiKeyNotFound
     from roost.identity.gateway_tokens import GatewayTokens
     from roost.identity.token_reads import TokenReads
     from roost.keyring import load_sealer
@@ -171,7 +179,10 @@ def _revoke_here(data: Path | None, key_id: str, *, rotates: bool) -> Mapping[st
         sealer = load_sealer(settings, db)
         keys, tokens = ApiKeys(db, sealer), GatewayTokens(db, sealer)
         revocation = KeyRevocation(keys, tokens, TokenReads(db, tokens), AgentRepository(db, sealer, {}, host_id=""))
-        reads = asyncio.run(revocation.revoke(None, key_id, rotates=rotates))
+        try:
+            reads = asyncio.run(revocation.revoke(None, key_id, rotates=rotates))
+        except ApiKeyNotFound:
+            exit_with_unknown("key", key_id, [], "roost keys list")
     return {read.agent_id: name for name, read in reads}
 
 

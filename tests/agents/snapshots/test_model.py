@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from roost.agents.snapshots.errors import InvalidSnapshotCid
+from roost.agents.snapshots.errors import InvalidSnapshotCid, SnapshotNotFound
 from roost.agents.snapshots.model import Snapshot, SnapshotTrigger, find_expired, parse_snapshot_cid
 
 NOW = datetime(2026, 3, 31, 12, tzinfo=UTC)
@@ -61,7 +61,12 @@ def test_cids_have_one_spelling() -> None:
     )
 
 
-@pytest.mark.parametrize("text", ["", "x", None, 1, "bafkreigh2akiscaildcqabsyg3dfr6chu3fgpregiymsck7e7aqa4s52zy"])
+def test_a_cid_of_one_block_is_of_no_snapshot() -> None:
+    with pytest.raises(SnapshotNotFound):
+        parse_snapshot_cid("bafkreigh2akiscaildcqabsyg3dfr6chu3fgpregiymsck7e7aqa4s52zy")
+
+
+@pytest.mark.parametrize("text", ["", "x", None, 1])
 def test_what_names_no_folder_is_refused(text: object) -> None:
     with pytest.raises(InvalidSnapshotCid):
         parse_snapshot_cid(text)
