@@ -16,6 +16,8 @@ from roost.cli.client import Data, load_session
 from roost.cli.output import ExitCode, error_console, exit_with_error, print_line
 from roost.cli.transfer import count_bytes, progress_bar, save_chunks
 from roost.cli.workspace import FileRefused, RemoteEntry, Workspace, open_workspace
+from roost.storage.unixfs.entry_name import decode_entry_name
+from roost.storage.unixfs.errors import InvalidEntryName
 
 _CHUNK_BYTES = 256 * 1024
 _EXECUTABLE, _READABLE = 0o111, 0o444
@@ -107,9 +109,9 @@ class _Download:
         _make_local_folder(target, parents=True)
         folders = {target}
         for entry in self._workspace.list_entries(path, recursive=True):
-            parts = entry.path.removeprefix(f"{path}/" if path else "").split("/")
+            parts = _read_names(entry.path.removeprefix(f"{path}/" if path else ""))
             local = target.joinpath(*parts)
-            if not {"", ".", ".."}.isdisjoint(parts) or "\0" in entry.path or local.parent not in folders:
+            if not parts or local.parent not in folders:
                 self._report.refuse(entry.path, "the path is not valid")
             elif entry.kind == "folder":
                 _make_local_folder(local)
@@ -180,6 +182,15 @@ def _parse_remote(text: str) -> _RemotePath | None:
     if path.startswith("/"):  # agents see the workspace at /workspace
         del parts[0]
     return _RemotePath(agent, "/".join(parts), path.endswith("/"), not parts or _is_content(path))
+
+
+def _read_names(path: str) -> list[str]:
+    """Return the local names of folders and file from a path of the server; none if it is not valid."""
+    try:
+        names = decode_entry_name(path).split("/")
+    except InvalidEntryName:
+        return []
+    return names if {"", ".", ".."}.isdisjoint(names) and "\0" not in path else []
 
 
 def _is_content(path: str) -> bool:

@@ -104,7 +104,7 @@ async def test_a_file_makes_the_round_trip(agent: httpx.AsyncClient) -> None:
     assert (await agent.get("/v0/files?path=/workspace/uploads/note.bin")).content == b"new"
 
 
-@pytest.mark.parametrize("path", ["../x", "/etc/passwd", "%2e%2e/x", "a%5cb", "a%00b", ""])
+@pytest.mark.parametrize("path", ["../x", "/etc/passwd", "%2e%2e/x", "a%00b", ""])
 async def test_a_path_outside_is_400(agent: httpx.AsyncClient, path: str) -> None:
     answer = await agent.get(f"/v0/files?path={path}")
     assert answer.status_code == 400
@@ -119,7 +119,7 @@ async def test_links_that_leave_the_workspace_are_404(agent: httpx.AsyncClient) 
     await run(
         agent, "ln -sfn /etc/passwd leak; ln -sfn / root; ln -sfn leak chain; echo in > here; ln -sfn here inside"
     )
-    for path in ("leak", "root/etc/passwd", "root/proc/self/environ", "chain", "missing"):
+    for path in ("leak", "root/etc/passwd", "root/proc/self/environ", "chain", "missing", r"a\b"):
         answer = await agent.get("/v0/files", params={"path": path})
         assert (answer.status_code, answer.json()) == (404, {"error": "File not found"}), path
     assert (await agent.get("/v0/files?path=inside")).content == b"in\n"

@@ -94,11 +94,13 @@ def assert_no_leak(server: Up) -> None:
         answers = [api.get(f"/v0/agents/{agent}{path}").text for path in paths]
         answers += [api.get("/v0/secrets").text, api.get("/v0/agents").text, server.text()]
         for body in (
-            {"name": SECRET, "value": KEY},
+            {"name": f"{SECRET}=", "value": KEY},
             {"name": "MY_SECRET", "value": SECRET},
             {"name": "X", "value": [KEY]},
         ):
-            answers.append(api.post("/v0/secrets", json=body).text)
+            refused = api.post("/v0/secrets", json=body)
+            assert refused.status_code in {400, 409}
+            answers.append(refused.text)
         answers.append(api.post(f"/v0/agents/{agent}/secrets", json={"secretIds": [SECRET]}).text)
     for secret in (SECRET, KEY, "one of hush-2b", "two of hush-2b"):
         assert not [answer for answer in answers if secret in answer], secret

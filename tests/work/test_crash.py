@@ -3,9 +3,12 @@
 import asyncio
 import os
 import signal
+import sqlite3
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
+
+import sqlalchemy as sa
 
 from roost.core.db import Database
 from roost.work import ClaimedOperation, OperationState
@@ -57,6 +60,26 @@ async def doomed(database_url: str) -> AsyncIterator[asyncio.subprocess.Process]
         await process.communicate()
 
 
+def stop_outside_a_write(process: asyncio.subprocess.Process, database_url: str) -> None:
+    """Stop the process, on SQLite at a moment when it has no write lock: stopped with it, it would stop all others."""
+    os.kill(process.pid, signal.SIGSTOP)
+    url = sa.make_url(database_url)
+    if url.get_backend_name() == "sqlite" and (file := url.database):
+        while not _lock_for_writing(file, 0):
+            os.kill(process.pid, signal.SIGCONT)
+            assert _lock_for_writing(file, 30)
+            os.kill(process.pid, signal.SIGSTOP)
+
+
+def _lock_for_writing(file: str, seconds: float) -> bool:
+    with closing(sqlite3.connect(file, timeout=seconds, isolation_level=None)) as connection:
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError:
+            return False
+    return True
+
+
 async def test_another_process_finishes_the_operation_of_a_killed_one(
     start: Start, add: Add, database: Database, database_url: str
 ) -> None:
@@ -97,7 +120,7 @@ async def test_a_process_that_slept_through_its_lease_cannot_write(
         loop = await start({"note": handler})
     added = await add()
     async with doomed(database_url) as process:
-        os.kill(process.pid, signal.SIGSTOP)
+        stop_outside_a_write(process, database_url)
         if database.is_sqlite:
             loop.handle("k", handler)
         else:
