@@ -90,7 +90,8 @@ class _Client:
 class Terminal:
     """Program on a pseudo-terminal with at most one client; a new one displaces the one before.
 
-    Without a client it ends after `grace` seconds; `ended` is done when it is gone, or a client got its exit code.
+    Without a client it ends after `grace` seconds, also one whose program has ended: a client that read the exit code
+    may be gone before a person saw it. `ended` is done when it is gone.
     """
 
     def __init__(self, child: ChildProcess, grace: float) -> None:
@@ -108,6 +109,10 @@ class Terminal:
     @property
     def has_client(self) -> bool:
         return self._client is not None
+
+    @property
+    def has_exited(self) -> bool:
+        return self._exit_code is not None
 
     async def serve(self, connection: Connection, offset: int) -> None:
         """Serve a client from an offset of the output until the program ends or the client is gone or displaced."""
@@ -160,7 +165,6 @@ class Terminal:
                 sender.result()
                 with TimeLimit(DRAIN_SECONDS):
                     await client.connection.send_end(code=self._exit_code)
-                self.ended.set_result(None)
                 await wait_until_done(receiver, seconds=DRAIN_SECONDS)  # a close with unread input loses the end
             else:
                 receiver.result()

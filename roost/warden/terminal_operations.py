@@ -53,11 +53,11 @@ class TerminalOperations:
         await terminal.serve(connection, int(request["after"]))
 
     async def _end_abandoned(self) -> None:
-        """End the terminal that has been without a client for longest, if there are too many."""
+        """End a terminal without a client if there are too many: first one whose program has ended, the oldest first."""
         while len(self._terminals) >= MAX_TERMINALS:
             abandoned = [terminal for terminal in self._terminals.values() if not terminal.has_client]
             if not abandoned:
                 raise RequestRefused("busy", "too many terminals are open")
-            oldest = min(abandoned, key=lambda terminal: terminal.detached_at)
+            oldest = min(abandoned, key=lambda terminal: (not terminal.has_exited, terminal.detached_at))
             del self._terminals[oldest.id]
             await oldest.end()

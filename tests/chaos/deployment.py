@@ -130,12 +130,19 @@ class Deployment:
             assert answer.status_code == 200, answer.read()
             yield answer.iter_lines()
 
-    def open_socket(self, path: str, **query: Any) -> ClientConnection:
-        """Open a WebSocket of the tenant."""
+    @contextmanager
+    def open_socket(self, path: str, **query: Any) -> Generator[ClientConnection]:
+        """Open a WebSocket of the tenant; its threads end with it, because the next server is a fork."""
         sock = socket.create_connection(("127.0.0.1", self.port))
         uri = f"ws://agents.localhost:{self.port}/v0{path}?{urlencode(query)}"
         headers = {"Authorization": f"Bearer {self._key}"}
-        return connect(uri, sock=sock, additional_headers=headers, open_timeout=60, close_timeout=5)
+        options: dict[str, Any] = {"open_timeout": 60, "close_timeout": 5, "ping_interval": None}
+        with connect(uri, sock=sock, additional_headers=headers, **options) as client:
+            try:
+                yield client
+            finally:
+                client.close()
+                client.recv_events_thread.join(10)
 
     def set_text(self, name: str, text: str) -> None:
         """Set the TXT record of a name."""

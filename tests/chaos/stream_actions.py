@@ -157,7 +157,7 @@ class Terminal(Action):
         is_same = self.deployment.containers()[agent_id] == self._containers[agent_id]
         if self._session and self._exit_code is None and is_same:
             self._use(session=self._session, after=len(self._output))
-            assert self._is_complete(), f"output is lost or repeated: {self._output[-200:]!r} {self._exit_code}"
+            assert self._is_complete(), f"output is lost or repeated: {self._output[-200:]!r} {self._end}"
         with ExitStack() as stack:  # a session without a client must give its slot to others
             path = f"/agents/{agent_id}/console/stream"
             for _ in range(MAX_TERMINALS):
@@ -173,6 +173,7 @@ class Terminal(Action):
                 self._receive(message)
                 if self._output.count(b"\r\n") == _LINES + 1:
                     socket.send(b"yes\n")
+            self._end = (self._exit_code, socket.close_code, socket.close_reason)
 
     def _receive(self, message: str | bytes) -> None:
         if isinstance(message, bytes):

@@ -99,8 +99,16 @@ async def test_a_shell_controls_its_terminal(container: WardenClient, env: Runti
         assert pid == session
         await screen.type(b"exit 7\n")
         assert await screen.end() == 7
-        with pytest.raises(WardenTerminalNotFound):
-            await container.terminals.attach(screen.terminal.session, after=0, size=SIZE).__aenter__()
+
+
+async def test_the_last_output_and_the_exit_code_can_be_read_again(container: WardenClient) -> None:
+    """Who read them first, a server, may have been killed before it passed them on."""
+    async with open_screen(container, "sh", "-c", "echo last; exit 7") as screen:
+        assert await screen.end() == 7
+    for after in (0, len(b"last\r\n")):
+        async with attach_screen(container, screen.terminal.session, after=after) as again:
+            assert await again.end() == 7
+            assert again.text == b"last\r\n"[after:]
 
 
 async def test_keys_and_signals_reach_the_foreground_job(container: WardenClient) -> None:
