@@ -53,7 +53,7 @@ class TerminalOperations:
         await terminal.serve(connection, int(request["after"]))
 
     async def _end_abandoned(self) -> None:
-        """End a terminal without a client if there are too many: first one whose program has ended, the oldest first."""
+        """End a terminal without a client if there are too many; one whose program has ended goes first."""
         while len(self._terminals) >= MAX_TERMINALS:
             abandoned = [terminal for terminal in self._terminals.values() if not terminal.has_client]
             if not abandoned:

@@ -148,8 +148,9 @@ async def test_a_session_continues_after_a_lost_connection(server: RunningServer
         await again.type(b"it\n")
         await again.find(b"got it")
         assert await again.exit_code() == 3
-    async with open_terminal(server, agent, session=terminal.session) as late:
-        assert await late.close_code() == (1001, "Terminal session not found")
+    async with open_terminal(server, agent, session=terminal.session) as late:  # what was lost before the client got it
+        await late.find(b"got it")
+        assert await late.exit_code() == 3
 
 
 async def test_a_second_client_takes_the_session(server: RunningServer, agent: Agent) -> None:
@@ -168,6 +169,8 @@ async def test_a_session_of_another_agent_is_unknown(server: RunningServer, agen
         await mine.find(b"here")
         async with open_terminal(server, other, session=mine.session) as stolen:
             assert await stolen.close_code() == (1001, "Terminal session not found")
+        async with open_terminal(server, agent, session="0" * 32) as unknown:
+            assert await unknown.close_code() == (1001, "Terminal session not found")
         assert await status(server, agent, session=mine.session, token=other["gatewayToken"]) == (401, "Unauthorized")
         await mine.type(b"\x04")
         assert await mine.exit_code() == 0
