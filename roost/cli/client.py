@@ -29,7 +29,7 @@ import typer
 
 from roost.cli.context_file import LOCAL, is_loopback, read_contexts, selected_context
 from roost.cli.output import ExitCode, exit_with_error, exit_with_unknown
-from roost.core.network_advice import describe_certificate_error, describe_network_error
+from roost.core.network_advice import NOT_RESOLVED, describe_certificate_error, describe_network_error
 from roost.core.sensitive import Sensitive
 
 if TYPE_CHECKING:
@@ -198,10 +198,21 @@ def open_http_client(server: ServerSession, timeout_seconds: float) -> "httpx.Cl
     """Create a client that authenticates to the session's server. `timeout_seconds` is the limit of a silence."""
     import httpx2 as httpx  # slow to import, and not needed for help and most completions
 
+    def replace_host(request: httpx.Request) -> None:
+        """Connect to this machine for names that many systems cannot resolve; header and TLS keep the name."""
+        host, _ = connect_address(str(request.url))
+        if host != request.url.host:
+            request.extensions = {"sni_hostname": request.url.host, **request.extensions}
+            request.url = request.url.copy_with(host=host)
+
     headers = {"Authorization": f"Bearer {server.token.reveal()}"} | ({"Host": server.host} if server.host else {})
-    timeout = httpx.Timeout(timeout_seconds, connect=_CONNECT_SECONDS)
     return httpx.Client(
-        base_url=server.url, headers=headers, timeout=timeout, trust_env=False, verify=trusted_authorities(server.url)
+        base_url=server.url,
+        headers=headers,
+        timeout=httpx.Timeout(timeout_seconds, connect=_CONNECT_SECONDS),
+        trust_env=False,
+        verify=trusted_authorities(server.url),
+        event_hooks={"request": [replace_host]},
     )
 
 
@@ -333,7 +344,7 @@ def connection_errors(url: str) -> Generator[None]:
                 "authority's file in SSL_CERT_FILE.",
                 ExitCode.UNREACHABLE,
             )
-        exit_with_error(f"No server answers at {url}{_advise_address(url, error)}", ExitCode.UNREACHABLE)
+        exit_with_error(_describe_unreachable(url, error), ExitCode.UNREACHABLE)
     except httpx.TimeoutException:
         exit_with_error(
             f"The server at {url} did not answer in time: it is busy, or a firewall drops the connection. The request "
@@ -344,14 +355,21 @@ def connection_errors(url: str) -> Generator[None]:
         exit_with_error(f"The connection to {url} broke: {describe_network_error(error)}.", ExitCode.UNREACHABLE)
 
 
-def _advise_address(url: str, error: BaseException) -> str:
-    """Return what is wrong with an address, and what to do about it."""
-    host = urlsplit(url).hostname or ""
-    if is_loopback(host):
-        return ". Start one with `roost up`."
-    cause: BaseException | None = error
-    while cause is not None and not isinstance(cause, socket.gaierror):
-        cause = cause.__cause__ or cause.__context__
-    if cause is not None:
-        return f": the name {host} is not known. Check the address, and your connection to the internet."
-    return f" ({error}). Check the address, and that the server runs; `roost contexts list` shows the servers you know."
+def connect_address(url: str) -> tuple[str, int]:
+    """Return host and port to connect to for a URL; names below `localhost` are this machine (RFC 6761 6.3)."""
+    address = urlsplit(url)
+    host = address.hostname or ""
+    port = address.port or (443 if address.scheme == "https" else 80)
+    return "localhost" if host.endswith(".localhost") else host, port
+
+
+def _describe_unreachable(url: str, error: BaseException) -> str:
+    """Return why a server is not reached, and what to do about it."""
+    reason = describe_network_error(error)
+    if reason == NOT_RESOLVED:
+        advice = "Check the address, and your connection to the internet."
+    elif is_loopback(urlsplit(url).hostname or ""):
+        advice = "Start one with `roost up`."
+    else:
+        advice = "Check the address, and that the server runs; `roost contexts list` shows the servers you know."
+    return f"No server answers at {url}: {reason}. {advice}"

@@ -10,7 +10,7 @@ from websockets.asyncio import client
 from websockets.exceptions import InvalidHandshake, InvalidStatus, InvalidURI
 from websockets.sync.client import ClientConnection, connect
 
-from roost.cli.client import ServerSession, exit_with_response, trusted_authorities
+from roost.cli.client import ServerSession, connect_address, exit_with_response, trusted_authorities
 
 
 def open_websocket(server: ServerSession, path: str) -> ClientConnection:
@@ -27,12 +27,14 @@ def open_websocket(server: ServerSession, path: str) -> ClientConnection:
             max_size=None,
             close_timeout=1,
             ssl=_ssl_context(server),
+            address=connect_address(server.url),
         )
 
 
 @asynccontextmanager
 async def connect_websocket(server: ServerSession, path: str) -> AsyncGenerator[client.ClientConnection]:
     """Open an authenticated WebSocket as `open_websocket`, for asyncio."""
+    host, port = connect_address(server.url)
     with _handshake_errors():
         socket = await client.connect(
             _websocket_url(server, path),
@@ -41,6 +43,8 @@ async def connect_websocket(server: ServerSession, path: str) -> AsyncGenerator[
             max_size=None,
             close_timeout=1,
             ssl=_ssl_context(server),
+            host=host,
+            port=port,
         )
     async with socket:
         yield socket

@@ -25,6 +25,7 @@ _UNREACHABLE_ADVICE = (
     "The service is not reached. If a proxy leads out, name it: HTTPS_PROXY=http://HOST:PORT for pip, npm and the "
     "server. If you have package registries of your own: PIP_INDEX_URL and npm_config_registry"
 )
+NOT_RESOLVED = "its name cannot be resolved"
 _REASONS = (  # classes of httpx, requests and of Python, the special ones first
     ("ProxyError", "the proxy does not let the connection through"),
     ("UnsupportedProtocol", "its address is no URL of HTTP"),
@@ -64,7 +65,7 @@ def describe_network_error(error: BaseException) -> str:
     names = {name for one in causes for name in (kind.__name__ for kind in type(one).__mro__)}
     text = " ".join(str(one) for one in causes).lower()
     if any(isinstance(one, socket.gaierror) for one in causes) or "name or service not known" in text:
-        return "its name cannot be resolved"
+        return NOT_RESOLVED
     if "ConnectionRefusedError" in names or "refused" in text:
         return "it refuses connections"
     if any("Timeout" in name for name in names):

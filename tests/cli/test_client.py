@@ -57,6 +57,38 @@ def test_a_certificate_that_is_not_accepted_is_named(server: FakeServer, tmp_pat
     assert (wrong.exit_code, "missing.pem" in wrong.stderr) == (2, True)
 
 
+@pytest.mark.parametrize("name", ["localhost", "agents.localhost", "a1.agents.localhost"])
+def test_names_below_localhost_are_this_machine(server: FakeServer, name: str) -> None:
+    """Resolvers of many systems do not know them."""
+    server.answers["GET /v0/agents"] = (200, {"agents": [ADA]})
+    url = f"http://{name}:{server.server_port}"
+    assert run("agents", "list", ROOST_URL=url, ROOST_TOKEN="key").exit_code == 0
+    assert server.requests[0][1]["Host"] == f"{name}:{server.server_port}"
+    refused = run("exec", "Ada", "true", ROOST_URL=url, ROOST_TOKEN="key")
+    assert refused.stderr == "Error: Not found\n"
+
+
+def test_a_name_below_localhost_is_the_one_of_the_certificate(server: FakeServer, tmp_path: Path) -> None:
+    authority = Authority("Own authority")
+    server.socket = authority.server("agents.localhost").wrap_socket(server.socket, server_side=True)
+    server.answers["GET /v0/agents"] = (200, {"agents": [ADA]})
+    (tmp_path / "authority.pem").write_bytes(authority.certificate)
+    there = {"ROOST_URL": f"https://agents.localhost:{server.server_port}", "ROOST_TOKEN": "key"}
+    assert run("agents", "list", **there, SSL_CERT_FILE=str(tmp_path / "authority.pem")).exit_code == 0
+
+
+def test_no_server_answers_for_three_reasons(server: FakeServer) -> None:
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        url = f"http://agents.localhost:{closed.getsockname()[1]}"
+        refused = run("agents", "list", ROOST_URL=url, ROOST_TOKEN="key")
+    assert refused.stderr == f"Error: No server answers at {url}: it refuses connections. Start one with `roost up`.\n"
+    unknown = run("agents", "list", ROOST_URL="http://roost.invalid", ROOST_TOKEN="key")
+    assert unknown.stderr.startswith("Error: No server answers at http://roost.invalid: its name cannot be resolved. ")
+    server.answers["GET /v0/agents"] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"
+    assert "is not Roost" in server.run("agents", "list").stderr
+
+
 @pytest.mark.parametrize("answer", [{}, [], {"error": "x"}])
 def test_a_server_that_tells_no_domain_is_not_roost(server: FakeServer, answer: object) -> None:
     server.deployment = answer
@@ -186,7 +218,7 @@ def test_a_redirect_is_not_followed_and_the_key_stays(server: FakeServer) -> Non
 
 def test_an_address_that_is_not_known() -> None:
     refused = run("agents", "list", ROOST_URL="https://roost.invalid", ROOST_TOKEN="key")
-    assert (refused.exit_code, "roost.invalid is not known" in refused.stderr) == (3, True)
+    assert (refused.exit_code, "https://roost.invalid: its name cannot be resolved. " in refused.stderr) == (3, True)
 
 
 def test_agents_by_id_and_by_name(server: FakeServer) -> None:
