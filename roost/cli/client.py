@@ -16,7 +16,6 @@ sent to the URL that it belongs to only: redirects are not followed.
 
 import json
 import os
-import socket
 import ssl
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager

@@ -183,3 +183,22 @@ async def test_forks_have_the_routes_and_deleted_agents_none(server: RunningServ
     assert shown["mappings"] == [route("/app", protected=True)]
     await client.delete(path)
     assert server.roost.agents.routes.mirror.get(agent["agentId"]) is None
+
+
+async def test_errors_at_the_address_have_the_form_of_who_reads_them(server: RunningServer, tenant: str) -> None:
+    """Programs of the chat API read OpenAI's form, a person a page that says how to sign in."""
+    agent = await create(server.client(server.key(tenant)))
+    visitor = server.client(host=f"{agent['agentId']}.agents.localhost")
+    chat = await visitor.post("/v1/chat/completions", json={})
+    assert (chat.status_code, chat.json()["error"]["type"]) == (401, "authentication_error")
+    assert chat.json()["error"]["message"] == "Missing Authorization header"
+    assert (await visitor.get("/v1x")).json() == {"error": "Missing Authorization header"}
+    for path in ("/", "/v1/models", "/some/page"):
+        page = await visitor.get(path, headers={"Accept": "text/html,*/*"})
+        assert page.headers["content-type"] == "text/html; charset=utf-8"
+        assert page.headers["www-authenticate"] == (await visitor.get(path)).headers["www-authenticate"]
+        assert "<h1>401 Unauthorized</h1>" in page.text
+        assert "roost open AGENT" in page.text
+    assert (await visitor.post("/", headers={"Accept": "text/html"})).json() == {
+        "error": "Missing Authorization header"
+    }

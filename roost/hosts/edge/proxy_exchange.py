@@ -8,6 +8,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 
+from starlette.responses import JSONResponse, Response
+
 from roost.core import log
 from roost.core.problem import Problem
 from roost.core.rate_limit import RateLimitExceeded
@@ -25,7 +27,6 @@ from roost.identity.caller import Caller
 from roost.web import errors
 from roost.web.access_log import AccessRecord
 from roost.web.rate_limit_fields import FIELD_NAMES
-from roost.web.url_rule import ErrorForm
 
 _log = log.get_logger(__name__)
 _RATE_LIMIT_FIELDS = frozenset(name.lower().encode() for name in FIELD_NAMES)
@@ -330,16 +331,17 @@ class ProxyExchange:
         return response_head.forward_response(status, headers, request.host, own_lines, prefix)
 
     def _answer_problem(self, problem: Problem) -> None:
-        response, request = errors.problem_response(ErrorForm.AGENTS, problem), self._request
-        close = not self._keep_alive
-        body = response_head.response_bytes(response, request.request_id, close=close, head=request.is_head)
-        self._answer(response.status_code, body)
+        self._answer_with(errors.problem_response(self._request.error_form, problem), problem.message)
 
     def _answer_error(self, status: HTTPStatus, message: str) -> None:
+        self._answer_with(JSONResponse(errors.error_body(self._request.error_form, status, message), status), message)
+
+    def _answer_with(self, response: Response, message: str) -> None:
         request, close = self._request, not self._keep_alive
-        is_page = request.upstream.route is not None and "text/html" in request.auth.headers.get("accept", "")
-        render = response_head.error_page_bytes if is_page else response_head.error_bytes
-        self._answer(status, render(status, message, request.request_id, close=close, head=request.is_head))
+        if request.is_from_page:
+            response = response_head.error_page(response, message)
+        body = response_head.response_bytes(response, request.request_id, close=close, head=request.is_head)
+        self._answer(response.status_code, body)
 
     def _answer(self, status: int, response: bytes) -> None:
         if not self._is_over:

@@ -9,6 +9,7 @@ from roost.hosts.edge.request_head import RequestHead, strip_token
 from roost.hosts.edge.upstream import Upstream
 from roost.identity.auth_request import AuthRequest
 from roost.identity.credentials import CredentialSource, find_credential, sign_in_headers
+from roost.web.url_rule import ErrorForm
 
 _REPEATABLE = frozenset({b"GET", b"HEAD", b"OPTIONS"})
 
@@ -36,6 +37,17 @@ class ProxyRequest:
     @property
     def is_head(self) -> bool:
         return self.head.method == b"HEAD"
+
+    @property
+    def error_form(self) -> ErrorForm:
+        """The form of errors that clients of this path can read: those of a gateway's chat API are OpenAI's."""
+        is_chat = self.upstream.route is None and self.path.startswith("/v1/")
+        return ErrorForm.OPENAI if is_chat else ErrorForm.AGENTS
+
+    @property
+    def is_from_page(self) -> bool:
+        """Whether a browser shows the answer to a person."""
+        return self.auth.method in {"GET", "HEAD"} and "text/html" in self.auth.headers.get("accept", "")
 
     @property
     def is_repeatable(self) -> bool:

@@ -23,6 +23,11 @@ _ERROR_HEADERS: Mapping[int, Mapping[str, str]] = {
     HTTPStatus.METHOD_NOT_ALLOWED: {"Allow": _FORWARDED_METHODS},
     HTTPStatus.TOO_MANY_REQUESTS: {"Retry-After": "1"},  # to requests beyond those that may wait on a connection
 }
+_SIGN_IN_ADVICE = (
+    "<p>This is the address of an agent. A link signs a browser in: <code>roost open AGENT</code>, or Open on the "
+    "agent's page in the dashboard. A program sends the agent's gateway token, which <code>roost agents token AGENT"
+    "</code> prints: <code>Authorization: Bearer TOKEN</code>.</p>\n"
+)
 _PHRASES: Mapping[int, bytes] = {status.value: status.phrase.encode() for status in HTTPStatus}
 
 
@@ -47,16 +52,19 @@ def error_bytes(status: int, message: str, request_id: str, *, close: bool = Fal
     return response_bytes(JSONResponse({"error": message}, status, headers), request_id, close=close, head=head)
 
 
-def error_page_bytes(status: int, message: str, request_id: str, *, close: bool = False, head: bool = False) -> bytes:
-    """Return an error as a page for browsers."""
-    title = f"{status} {HTTPStatus(status).phrase}"
+def error_page(error: Response, message: str) -> Response:
+    """Return an error as a page for people, with its status and headers."""
+    title = f"{error.status_code} {HTTPStatus(error.status_code).phrase}"
     page = (
         f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title>'
         '<meta name="viewport" content="width=device-width">'
         f"<h1>{title}</h1><p>{escape(message)}</p>\n"
     )
+    if error.status_code == HTTPStatus.UNAUTHORIZED:
+        page += _SIGN_IN_ADVICE
+    kept = {name: value for name, value in error.headers.items() if not name.startswith("content-")}
     policy = {"Content-Security-Policy": "default-src 'none'", "Cache-Control": "no-store"}
-    return response_bytes(HTMLResponse(page, status, policy), request_id, close=close, head=head)
+    return HTMLResponse(page, error.status_code, kept | policy)
 
 
 def response_bytes(response: Response, request_id: str, *, close: bool = False, head: bool = False) -> bytes:
