@@ -187,6 +187,11 @@ def find_rule(method: str, path: str) -> UrlRule:
     return next(rule for rule in URL_MAP if rule.matches(method, path))
 
 
+def is_chat_path(path: str) -> bool:
+    """Return whether a path on an agent's address belongs to its chat API, whose clients read errors of OpenAI's."""
+    return path.startswith("/v1/")
+
+
 def is_platform_target(target: bytes) -> bool:
     """Return whether a request target on an agent's address is the platform's; all others are the agent's."""
     return target.startswith(b"/v0/") or target.partition(b"?")[0] == b"/v0"

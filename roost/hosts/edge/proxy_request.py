@@ -7,6 +7,7 @@ from starlette.responses import Response
 from roost.hosts.edge import response_head
 from roost.hosts.edge.request_head import RequestHead, strip_token
 from roost.hosts.edge.upstream import Upstream
+from roost.hosts.url_map import is_chat_path
 from roost.identity.auth_request import AuthRequest
 from roost.identity.credentials import CredentialSource, find_credential, sign_in_headers
 from roost.web.url_rule import ErrorForm
@@ -41,7 +42,7 @@ class ProxyRequest:
     @property
     def error_form(self) -> ErrorForm:
         """The form of errors that clients of this path can read: those of a gateway's chat API are OpenAI's."""
-        is_chat = self.upstream.route is None and self.path.startswith("/v1/")
+        is_chat = self.upstream.route is None and is_chat_path(self.path)
         return ErrorForm.OPENAI if is_chat else ErrorForm.AGENTS
 
     @property

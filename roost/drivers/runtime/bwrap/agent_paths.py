@@ -1,7 +1,7 @@
 """Paths of agents' files on the host, and their owners.
 
     agents/<id>/{workspace,home}   persist
-    run/<id>/                      w.sock, container.json, and the relay sockets in out/
+    run/<id>/                      w.sock, container.json, lock, and the relay sockets in out/
     tools/<digest>/                bwrap and the warden, as copies that every uid can read
     sandbox/                       empty; its owner is the uid of sandboxes
 
@@ -138,11 +138,17 @@ class AgentPaths:
         """List the ids of agents with a workspace and home."""
         return _list_names(self._agents)
 
+    def prepare_run(self, agent_id: str) -> None:
+        """Create the run folder. Raises OSError."""
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for folder in (self._runs, self.run(agent_id)):
+            _make_folder(folder, 0o711)  # as in `prepare`
+
     def prepare(self, agent_id: str) -> int | None:
         """Create missing folders; return the agent's host uid, None if it is ours. Raises OSError and RuntimeFailed."""
-        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.prepare_run(agent_id)
         workspace, home = self.workspace(agent_id), self.home(agent_id)
-        for folder in (self._agents, workspace.parent, self._runs, self.run(agent_id), self.relays(agent_id)):
+        for folder in (self._agents, workspace.parent, self.relays(agent_id)):
             _make_folder(folder, 0o711)  # agents may enter but not list them
         for folder in (workspace, home):
             if not folder.exists():
@@ -154,6 +160,27 @@ class AgentPaths:
             if folder.lstat().st_uid != uid:
                 _change_owner(folder, uid)
         return uid
+
+    @contextmanager
+    def claim_start(self, agent_id: str) -> Generator[None]:
+        """Tell all processes, until this one ends at the latest, that a container starts and is not left behind."""
+        self.prepare_run(agent_id)
+        with self._start_lock(agent_id).open("w") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+
+    def is_start_claimed(self, agent_id: str) -> bool:
+        try:
+            with self._start_lock(agent_id).open() as file:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)  # shared, so that two that ask do not meet
+        except BlockingIOError:
+            return True
+        except FileNotFoundError:
+            return False
+        return False
+
+    def _start_lock(self, agent_id: str) -> Path:
+        return self.run(agent_id) / "lock"
 
     def remove(self, agent_id: str) -> None:
         """Remove all files of the agent, idempotently. Raises OSError."""

@@ -18,7 +18,7 @@ from roost.drivers.runtime.bwrap import cgroup, launch, record
 from roost.drivers.runtime.bwrap.agent_paths import AgentPaths
 from roost.drivers.runtime.bwrap.disk_meter import HostDiskMeter
 from roost.drivers.runtime.bwrap.preference import PreferredContainers
-from roost.drivers.runtime.bwrap.probe import probe_runtime
+from roost.drivers.runtime.bwrap.probe import is_recent_probe, probe_runtime
 from roost.drivers.runtime.bwrap.record import ContainerRecord
 from roost.drivers.runtime.bwrap.start import ContainerStarter, EngineFolders, get_controllers, no_engine_folders
 from roost.drivers.runtime.bwrap.tools import SYSTEM_PYTHON
@@ -63,7 +63,6 @@ class BwrapRuntime(Runtime):
         self.disk = HostDiskMeter(self._paths.folder)
         self._starter = ContainerStarter(self._paths, self.connect, engine_folders, bwrap, system_python)
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-        self._starting: set[str] = set()
         self._preferred = PreferredContainers(self._starter.group_name)
 
     def take_priority(self) -> None:
@@ -88,11 +87,7 @@ class BwrapRuntime(Runtime):
             if present and present.is_alive() and present.delete_only == spec.delete_only:
                 return present.to_container()
             await self._stop(spec.agent_id, _REPLACE_SECONDS)
-            self._starting.add(spec.agent_id)
-            try:
-                return await self._start(spec)
-            finally:
-                self._starting.discard(spec.agent_id)
+            return await self._start(spec)
 
     async def stop(self, agent_id: str, grace: float = 5.0) -> None:
         async with self._lock(agent_id):
@@ -108,8 +103,8 @@ class BwrapRuntime(Runtime):
 
     async def list(self) -> Sequence[Container]:
         marked = await asyncio.to_thread(record.find_marked, self._paths.mark)
-        # In this order, so that a container that starts meanwhile is in `_starting` or has a record.
-        starting = set(self._starting)
+        # In this order, so that a container that starts meanwhile, by any process, is claimed or has a record.
+        starting = {agent for agent in {agent for agent, _ in marked} if self._paths.is_start_claimed(agent)}
         records = [found for agent_id in self._paths.list_agents() if (found := self._load_record(agent_id))]
         recorded = {process for found in records for process in found.processes()}
         orphans = [(agent, process) for agent, process in marked if agent not in starting and process not in recorded]
@@ -117,7 +112,7 @@ class BwrapRuntime(Runtime):
             _log.warning("container.ended", reason="no record", agents=sorted({agent for agent, _ in orphans}))
             await _kill_all([process for _, process in orphans])
         launch.reap_monitors()
-        return [found.to_container() for found in records if found.is_alive()]
+        return [found.to_container() for found in records if found.is_alive() and not is_recent_probe(found)]
 
     async def read_memory(self, agent_ids: Collection[str]) -> Mapping[str, int]:
         groups = {agent_id: self._starter.control_groups(agent_id) for agent_id in agent_ids}
@@ -148,7 +143,8 @@ class BwrapRuntime(Runtime):
     async def _start(self, spec: ContainerSpec) -> Container:
         try:
             async with asyncio.timeout(_START_SECONDS):
-                return (await self._starter.start(spec)).to_container()
+                with self._paths.claim_start(spec.agent_id):
+                    return (await self._starter.start(spec)).to_container()
         except BaseException as error:
             await asyncio.shield(self._remove_remains(spec.agent_id))
             if isinstance(error, TimeoutError):

@@ -11,9 +11,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from roost.core import ids
+from roost.core import clock, ids
 from roost.core.problem import Problem
 from roost.drivers.runtime.bwrap import advice, cgroup, kernel
+from roost.drivers.runtime.bwrap.record import ContainerRecord
 from roost.drivers.runtime.bwrap.start import ContainerStarter, get_controllers, has_autogroup_only
 from roost.drivers.runtime.contract import (
     Capabilities,
@@ -26,6 +27,7 @@ from roost.drivers.runtime.contract import (
 from roost.drivers.runtime.warden_client import WardenClient
 
 _TIMEOUT_SECONDS = 10.0
+_PROBE = "probe-"
 _NOT_JOINED = "the container did not join its group"
 _AS_ROOT = (
     "the server runs as root, to give each agent its own user; started as another user with a new data folder, it "
@@ -63,7 +65,7 @@ print(json.dumps({
 
 async def probe_runtime(runtime: Runtime, starter: ContainerStarter) -> Capabilities:
     """Test a real container, within 10 s plus its removal. Never raises."""
-    agent_id = f"probe-{ids.new_host_label(10)}"
+    agent_id = f"{_PROBE}{ids.new_host_label(10)}"
     try:
         async with asyncio.timeout(_TIMEOUT_SECONDS):
             container = await runtime.start(ContainerSpec(agent_id, egress="proxy"))
@@ -85,6 +87,12 @@ async def probe_runtime(runtime: Runtime, starter: ContainerStarter) -> Capabili
     finally:
         with suppress(Problem):
             await runtime.delete(agent_id)
+
+
+def is_recent_probe(container: ContainerRecord) -> bool:
+    """Return whether a probe, of any process, can still be at work in the container."""
+    age = (clock.utc_now() - container.started_at).total_seconds()
+    return container.agent_id.startswith(_PROBE) and age < 2 * _TIMEOUT_SECONDS
 
 
 def _isolation(facts: Mapping[str, Any]) -> Sequence[Enforcement]:

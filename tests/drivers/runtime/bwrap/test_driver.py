@@ -1,5 +1,6 @@
 """Behaviour of this runtime only; `tests/conformance/test_runtime.py` tests what all runtimes share."""
 
+import asyncio
 import os
 import signal
 import stat
@@ -17,6 +18,7 @@ from tests.conformance.runtimes import drop_stream, until
 from tests.drivers.runtime.bwrap.containers import AS_ROOT, RunningContainer, Start, containers
 
 pytestmark = pytest.mark.container
+_ROUNDS = int(os.environ.get("ROOST_TEST_ROUNDS", "5"))
 
 
 def groups(folder: Path, agent_id: str = "one") -> list[Path]:
@@ -104,3 +106,20 @@ async def test_sockets_are_for_the_server_and_relays_for_the_agent(container: Ru
 async def test_a_folder_whose_path_is_too_long_for_a_socket(tmp_path: Path) -> None:
     async with containers(tmp_path / ("long" * 40)) as start:
         assert await (await start("one")).is_responsive()
+
+
+async def test_starts_of_another_process_are_not_taken_for_orphans(container: RunningContainer, tmp_path: Path) -> None:
+    """`roost doctor` probes beside a running server, which looks for processes that an interrupted start left."""
+    other = BwrapRuntime(tmp_path / "data", claims=tmp_path / "claims")
+
+    async def list_on() -> None:
+        while True:
+            assert [one.agent_id for one in await container.runtime.list() if one.agent_id != "two"] == ["one"]
+
+    watching = asyncio.create_task(list_on())
+    for _ in range(_ROUNDS):
+        assert (await other.probe()).usable
+        await other.start(ContainerSpec("two"))
+        await other.delete("two")
+    assert not watching.done()
+    watching.cancel()
