@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from roost import migrations
+from roost.app.stores_file import check_stores, record_stores
 from roost.core.db import Database
 from roost.drivers.blob.contract import BlobStore, BlobStoreFailed
 from roost.drivers.blob.folder_store import FolderStore
@@ -66,10 +67,12 @@ def ensure_data_folder(settings: Settings) -> Path:
 
 
 def open_database(settings: Settings) -> Database:
-    """Open the deployment's database and migrate it to this version."""
+    """Open the deployment's database and migrate it to this version. Raises BadSettings if it is not the folder's."""
     ensure_data_folder(settings)
+    check_stores(settings)
     db = Database(settings.database_url.reveal())
     migrations.upgrade_database(db)
+    record_stores(settings)
     return db
 
 

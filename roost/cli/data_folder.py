@@ -32,7 +32,8 @@ def has_other_database(settings: "Settings") -> bool:
 
 def is_data_folder(settings: "Settings") -> bool:
     """Return whether the folder has a database, or belongs to one elsewhere."""
-    return settings.data.is_dir() and ((settings.data / "roost.db").exists() or has_other_database(settings))
+    known = any((settings.data / name).exists() for name in ("roost.db", "stores.json"))
+    return settings.data.is_dir() and (known or has_other_database(settings))
 
 
 def load_data_folder(data: Path | None, *, create: bool = False) -> "Settings":

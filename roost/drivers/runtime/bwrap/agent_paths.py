@@ -21,6 +21,7 @@ from pathlib import Path
 from roost.drivers.runtime.bwrap.remove import remove_tree
 from roost.drivers.runtime.contract import RuntimeFailed
 
+_START_LOCK = "lock"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 # Not used by accounts, systemd's dynamic users (61184-65519) or the usual subordinate ids (100000 and up); the second
@@ -138,15 +139,9 @@ class AgentPaths:
         """List the ids of agents with a workspace and home."""
         return _list_names(self._agents)
 
-    def prepare_run(self, agent_id: str) -> None:
-        """Create the run folder. Raises OSError."""
-        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        for folder in (self._runs, self.run(agent_id)):
-            _make_folder(folder, 0o711)  # as in `prepare`
-
     def prepare(self, agent_id: str) -> int | None:
         """Create missing folders; return the agent's host uid, None if it is ours. Raises OSError and RuntimeFailed."""
-        self.prepare_run(agent_id)
+        _make_run_folder(self.folder, self.run(agent_id))
         workspace, home = self.workspace(agent_id), self.home(agent_id)
         for folder in (self._agents, workspace.parent, self.relays(agent_id)):
             _make_folder(folder, 0o711)  # agents may enter but not list them
@@ -161,33 +156,42 @@ class AgentPaths:
                 _change_owner(folder, uid)
         return uid
 
-    @contextmanager
-    def claim_start(self, agent_id: str) -> Generator[None]:
-        """Tell all processes, until this one ends at the latest, that a container starts and is not left behind."""
-        self.prepare_run(agent_id)
-        with self._start_lock(agent_id).open("w") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
-            yield
-
-    def is_start_claimed(self, agent_id: str) -> bool:
-        try:
-            with self._start_lock(agent_id).open() as file:
-                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)  # shared, so that two that ask do not meet
-        except BlockingIOError:
-            return True
-        except FileNotFoundError:
-            return False
-        return False
-
-    def _start_lock(self, agent_id: str) -> Path:
-        return self.run(agent_id) / "lock"
-
     def remove(self, agent_id: str) -> None:
         """Remove all files of the agent, idempotently. Raises OSError."""
         workspace = self.workspace(agent_id)
         self._users.release_uid(workspace)
         remove_tree(self.run(agent_id))
         remove_tree(workspace.parent)
+
+
+@contextmanager
+def claim_start(paths: AgentPaths, agent_id: str) -> Generator[None]:
+    """Tell all processes, until this one ends at the latest, that the agent's container starts and is not left behind.
+
+    Raises OSError.
+    """
+    run = paths.run(agent_id)
+    _make_run_folder(paths.folder, run)
+    with (run / _START_LOCK).open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def is_start_claimed(paths: AgentPaths, agent_id: str) -> bool:
+    try:
+        with (paths.run(agent_id) / _START_LOCK).open() as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)  # shared, so that two that ask do not meet
+    except BlockingIOError:
+        return True
+    except FileNotFoundError:
+        return False
+    return False
+
+
+def _make_run_folder(data: Path, run: Path) -> None:
+    data.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for folder in (run.parent, run):
+        _make_folder(folder, 0o711)  # agents may enter but not list them
 
 
 def validate_name(name: str) -> str:

@@ -15,7 +15,7 @@ from weakref import WeakValueDictionary
 from roost.core import cpu_load, log, process_priority, unix_socket
 from roost.core.unix_socket import Stream, StreamHandler
 from roost.drivers.runtime.bwrap import cgroup, launch, record
-from roost.drivers.runtime.bwrap.agent_paths import AgentPaths
+from roost.drivers.runtime.bwrap.agent_paths import AgentPaths, claim_start, is_start_claimed
 from roost.drivers.runtime.bwrap.disk_meter import HostDiskMeter
 from roost.drivers.runtime.bwrap.preference import PreferredContainers
 from roost.drivers.runtime.bwrap.probe import is_recent_probe, probe_runtime
@@ -104,7 +104,7 @@ class BwrapRuntime(Runtime):
     async def list(self) -> Sequence[Container]:
         marked = await asyncio.to_thread(record.find_marked, self._paths.mark)
         # In this order, so that a container that starts meanwhile, by any process, is claimed or has a record.
-        starting = {agent for agent in {agent for agent, _ in marked} if self._paths.is_start_claimed(agent)}
+        starting = {agent for agent in {agent for agent, _ in marked} if is_start_claimed(self._paths, agent)}
         records = [found for agent_id in self._paths.list_agents() if (found := self._load_record(agent_id))]
         recorded = {process for found in records for process in found.processes()}
         orphans = [(agent, process) for agent, process in marked if agent not in starting and process not in recorded]
@@ -143,7 +143,7 @@ class BwrapRuntime(Runtime):
     async def _start(self, spec: ContainerSpec) -> Container:
         try:
             async with asyncio.timeout(_START_SECONDS):
-                with self._paths.claim_start(spec.agent_id):
+                with claim_start(self._paths, spec.agent_id):
                     return (await self._starter.start(spec)).to_container()
         except BaseException as error:
             await asyncio.shield(self._remove_remains(spec.agent_id))

@@ -1,0 +1,60 @@
+"""The file `stores.json`: which database and blob store a data folder belongs to, without credentials.
+
+A shell often lacks the settings of the server's unit or container. Without the file, a command there would take an
+empty SQLite database for that of the folder.
+"""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from roost.core.private_file import write_private_file
+from roost.settings import BadSettings, Settings
+
+NAME = "stores.json"
+_SETTINGS = {"database": "database_url", "blobs": "blobs"}
+
+
+def check_stores(settings: Settings) -> None:
+    """Raise BadSettings if the settings name another database or blob store than that of their data folder."""
+    path, named = settings.data / NAME, _describe_stores(settings)
+    for store, known in _read(path).items():
+        if store in named and named[store] != known:
+            setting = _SETTINGS[store]
+            raise BadSettings(
+                f"{setting}: {settings.data} belongs to {known}, but the settings name {named[store]}. Set "
+                f"ROOST_{setting.upper()}, as it is where the server runs; if {known} was moved, delete {path}."
+            )
+
+
+def record_stores(settings: Settings) -> None:
+    """Write the file, if there is none. Raises OSError."""
+    path = settings.data / NAME
+    if not path.exists():
+        write_private_file(path, json.dumps(_describe_stores(settings)), replace=False)
+
+
+def _describe_stores(settings: Settings) -> Mapping[str, str]:
+    url = urlsplit(settings.database_url.reveal())
+    if url.scheme.startswith("sqlite"):
+        file = Path(url.path.removeprefix("/")).resolve()
+        own = file == (settings.data / "roost.db").resolve()
+        database = "its own SQLite database" if own else f"the SQLite database {file}"
+    else:
+        host = url.netloc.rpartition("@")[2]
+        database = f"the database {url.scheme.partition('+')[0]}://{host}{url.path}"
+    place = settings.blobs.partition("?")[0]
+    blobs = f"the bucket {place}" if "://" in place else f"the folder {place}"
+    return {"database": database, "blobs": blobs}
+
+
+def _read(path: Path) -> Mapping[str, str]:
+    try:
+        found: Any = json.loads(path.read_text())
+        return {str(store): str(known) for store, known in found.items()}
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, AttributeError) as error:
+        raise BadSettings(f"{path} cannot be read: {error}") from None
