@@ -13,6 +13,8 @@ from typing import Any
 import structlog
 from structlog.typing import EventDict, WrappedLogger
 
+from roost.core.problem import DependencyAway
+
 request_id: ContextVar[str | None] = ContextVar("request_id", default=None)
 
 _MASK = "[redacted]"
@@ -45,6 +47,7 @@ def configure_logging(level: str = "info", *, pretty: bool | None = None) -> Non
         structlog.stdlib.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         _add_context,
+        *([] if level == "debug" else [_drop_consequence]),
     ]
     # Plain tracebacks on a terminal too: rich ones print local variables, which contain secrets.
     readable = structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
@@ -69,6 +72,20 @@ def _add_context(_logger: WrappedLogger, _method: str, event: EventDict) -> Even
         event["logger"] = event.pop("logger_name")
     if (current := request_id.get()) is not None:
         event["request_id"] = current
+    return event
+
+
+def _drop_consequence(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+    """Drop what failed because a part that everything depends on is away, which is in the log already."""
+    error = event.get("exc_info")
+    error = sys.exception() if error is True else error
+    while isinstance(error, BaseException):
+        if isinstance(error, DependencyAway):
+            raise structlog.DropEvent
+        error = error.__cause__ or error.__context__
+    reasons = {event.get(name) for name in ("reason", "error", "problem")}
+    if not reasons.isdisjoint(kind.message for kind in DependencyAway.__subclasses__()):
+        raise structlog.DropEvent
     return event
 
 

@@ -95,6 +95,10 @@ class ServiceUnavailable(Problem):
     message = "Service unavailable"
 
 
+class DependencyAway(ServiceUnavailable):
+    """A part that the whole server depends on is away; the part itself says so in the log (`Outage`)."""
+
+
 class ServerStopping(ServiceUnavailable):
     """The request would outlast this server; the next one can answer it."""
 

@@ -25,7 +25,8 @@ from sqlalchemy.exc import DBAPIError
 from roost.core import log
 from roost.core.db.changes import CHANGES, DataChange, record_change
 from roost.core.fair_threads import FairThreads
-from roost.core.problem import ServiceUnavailable
+from roost.core.outage import Outage
+from roost.core.problem import DependencyAway, ServiceUnavailable
 
 T = TypeVar("T")
 
@@ -62,13 +63,13 @@ _PRAGMAS = (
 _log = log.get_logger("database")
 
 
-class DatabaseWriteFailed(ServiceUnavailable):
+class DatabaseWriteFailed(DependencyAway):
     """The disk is full or broken. The transaction was rolled back; reads still work."""
 
     message = "The database cannot be written"
 
 
-class DatabaseUnavailable(ServiceUnavailable):
+class DatabaseUnavailable(DependencyAway):
     """PostgreSQL is away, or cut the connection. A write may have been committed if it was cut at its very end."""
 
     message = "The database is unavailable"
@@ -92,6 +93,7 @@ class Database:
             self._threads = ThreadPoolExecutor(_POSTGRES_THREADS, thread_name_prefix="db")
         self._long_reads = FairThreads(LONG_READS, "db-long-reads")
         self._versions = count(1)
+        self._outages = _Outages()
         self.version = 0
         """A number that is another one after each write transaction of this process."""
         self._listeners: list[Callable[[frozenset[str]], None]] = []
@@ -101,11 +103,13 @@ class Database:
         """Run `fn(connection)` in one read transaction and return its result."""
         if self.is_sqlite:
             return self._read_here(fn)
-        return await asyncio.get_running_loop().run_in_executor(self._threads, _transact, self._reader, fn)
+        return await asyncio.get_running_loop().run_in_executor(
+            self._threads, _transact, self._reader, fn, self._outages
+        )
 
     async def read_long(self, fn: Callable[[Connection], T], owner: str = "") -> T:
         """Run a read of many rows in a thread for such reads; those of one `owner`, a tenant, take turns."""
-        return await self._long_reads.run(owner, lambda: _transact(self._reader, fn))
+        return await self._long_reads.run(owner, lambda: _transact(self._reader, fn, self._outages))
 
     async def write(self, fn: Callable[[Connection], T]) -> T:
         """Run `fn(connection)` in one write transaction and return its result once it is committed to disk.
@@ -170,7 +174,9 @@ class Database:
             return result
 
         try:
-            return _transact(self.writer, transaction)
+            result = _transact(self.writer, transaction, self._outages)
+            self._outages.writing.end()
+            return result
         finally:
             self.version = next(self._versions)  # after a failure too: the connection may be cut after the commit
 
@@ -191,25 +197,35 @@ async def write_change(db: Database, change: DataChange) -> None:
         _log.warning("database.change_not_recorded", type=change.type, id=change.id, reason=problem.message)
 
 
-def _transact(engine: Engine, fn: Callable[[Connection], T], tries: int = 3) -> T:
+class _Outages:
+    """What a database can lack: the server itself, or free space on its disk, where reads still work."""
+
+    def __init__(self) -> None:
+        self.server = Outage("database")
+        self.writing = Outage("database disk")
+
+
+def _transact(engine: Engine, fn: Callable[[Connection], T], outages: _Outages, tries: int = 3) -> T:
     try:
         with engine.begin() as connection:
-            return fn(connection)
+            result = fn(connection)
+        outages.server.end()
+        return result
     except sqlite3.OperationalError as error:  # of BEGIN, which SQLAlchemy does not wrap
         if error.sqlite_errorcode & 0xFF not in _FULL_OR_BROKEN:
             raise
-        _log.error("database.write_failed", reason=str(error))
+        outages.writing.report(str(error))
         raise DatabaseWriteFailed from None
     except DBAPIError as error:
         if _is_full_or_broken(error):
-            _log.error("database.write_failed", reason=str(error.orig))
+            outages.writing.report(str(error.orig))
             raise DatabaseWriteFailed from None
         if _is_unavailable(error):
-            _log.error("database.unavailable", reason=str(error.orig))
+            outages.server.report(str(error.orig))
             raise DatabaseUnavailable(retry_after=_RETRY_SECONDS) from None
         if tries == 1 or getattr(error.orig, "sqlstate", None) != _DEADLOCK:
             raise
-    return _transact(engine, fn, tries - 1)
+    return _transact(engine, fn, outages, tries - 1)
 
 
 def _is_full_or_broken(error: DBAPIError) -> bool:

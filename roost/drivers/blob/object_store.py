@@ -17,6 +17,7 @@ from obstore.exceptions import AlreadyExistsError, BaseError
 from obstore.store import AzureStore, GCSStore, S3Store, from_url
 
 from roost.core import ids, log
+from roost.core.outage import Outage
 from roost.core.problem import Problem
 from roost.drivers.blob.contract import KEY_PATTERN, BlobInfo, BlobNotFound, BlobStore, BlobStoreFailed, BlobWriter
 
@@ -37,6 +38,7 @@ class ObjectStore(BlobStore):
     def __init__(self, url: str) -> None:
         """Raise BlobStoreFailed for a malformed URL."""
         self._url = url
+        self._outage = Outage("bucket")
         self._is_conditional = True  # refuses to replace an object; `probe` finds out
         try:
             self._store = cast("_Store", from_url(url, retry_config=_RETRIES))
@@ -56,10 +58,10 @@ class ObjectStore(BlobStore):
         return None if self._is_conditional else _OVERWRITE_WARNING
 
     async def create(self, key: str) -> BlobWriter:
-        return _ObjectWriter(self._store, _checked_key(key), is_conditional=self._is_conditional)
+        return _ObjectWriter(self._store, _checked_key(key), self._outage, is_conditional=self._is_conditional)
 
     async def read(self, key: str, offset: int, length: int) -> bytes:
-        with _translate_errors():
+        with _translate_errors(self._outage):
             found = await self._read_range(_checked_key(key), offset, length)
         if len(found) != length:
             raise BlobNotFound
@@ -75,11 +77,11 @@ class ObjectStore(BlobStore):
                 yield bytes(found[begin : begin + piece])
 
     async def delete(self, key: str) -> None:
-        with _translate_errors(), suppress(FileNotFoundError):
+        with _translate_errors(self._outage), suppress(FileNotFoundError):
             await obstore.delete_async(self._store, _checked_key(key))
 
     async def list(self) -> AsyncIterator[BlobInfo]:
-        with _translate_errors():
+        with _translate_errors(self._outage):
             async for page in obstore.list(self._store):  # pyright: ignore[reportUnknownMemberType] - its Arrow overloads
                 for found in page:
                     if KEY_PATTERN.fullmatch(found["path"]):
@@ -121,8 +123,8 @@ class ObjectStore(BlobStore):
 class _ObjectWriter(BlobWriter):
     """Writer that buffers at most one part and the parts in flight; a small object is one request."""
 
-    def __init__(self, store: _Store, key: str, *, is_conditional: bool) -> None:
-        self._store, self._key, self._is_conditional = store, key, is_conditional
+    def __init__(self, store: _Store, key: str, outage: Outage, *, is_conditional: bool) -> None:
+        self._store, self._key, self._outage, self._is_conditional = store, key, outage, is_conditional
         self._buffer = bytearray()
         self._finished = False
         self._parts: asyncio.Queue[bytes | None] = asyncio.Queue(1)
@@ -162,7 +164,7 @@ class _ObjectWriter(BlobWriter):
         self._aborted.set()
         await asyncio.wait({self._sending})
         if self._sending.exception() is None:  # the upload was complete
-            with suppress(BlobStoreFailed, BlobNotFound), _translate_errors():
+            with suppress(BlobStoreFailed, BlobNotFound), _translate_errors(self._outage):
                 await obstore.delete_async(self._store, self._key)
 
     def _check_open(self) -> None:
@@ -171,7 +173,7 @@ class _ObjectWriter(BlobWriter):
 
     async def _check_key_is_free(self) -> None:
         """Raise BlobStoreFailed if the key exists, where the backend has no conditional write."""
-        with _translate_errors(), suppress(FileNotFoundError):
+        with _translate_errors(self._outage), suppress(FileNotFoundError):
             await _size(self._store, self._key)
             raise BlobStoreFailed("The key exists already")
 
@@ -188,11 +190,11 @@ class _ObjectWriter(BlobWriter):
             await self._sending
 
     async def _put(self, mode: Literal["create", "overwrite"]) -> None:
-        with _translate_errors(missing=BlobStoreFailed):
+        with _translate_errors(self._outage, missing=BlobStoreFailed):
             await obstore.put_async(self._store, self._key, bytes(self._buffer), mode=mode, use_multipart=False)
 
     async def _upload_parts(self) -> None:
-        with _translate_errors(missing=BlobStoreFailed):
+        with _translate_errors(self._outage, missing=BlobStoreFailed):
             await obstore.put_async(
                 self._store,
                 self._key,
@@ -233,7 +235,7 @@ def _checked_key(key: str) -> str:
 
 
 @contextmanager
-def _translate_errors(missing: type[Problem] = BlobNotFound) -> Generator[None]:
+def _translate_errors(outage: Outage, missing: type[Problem] = BlobNotFound) -> Generator[None]:
     """Raise BlobStoreFailed, or `missing` for a missing object; for a write the bucket is missing.
 
     The service's own message goes only to the log, because it names buckets and hosts.
@@ -243,8 +245,9 @@ def _translate_errors(missing: type[Problem] = BlobNotFound) -> Generator[None]:
     except FileNotFoundError:
         raise missing from None
     except (BaseError, OSError, ValueError) as error:
-        _log.warning("blobs.request_failed", reason=_first_line(error))
+        outage.report(_first_line(error))
         raise BlobStoreFailed from None
+    outage.end()
 
 
 def _first_line(error: Exception) -> str:

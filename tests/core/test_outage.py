@@ -1,0 +1,65 @@
+"""The log of an outage: at its begin, once a minute, at its end; and nothing of what fails because of it."""
+
+import json
+import logging
+
+import pytest
+import structlog
+
+from roost.core import clock, log
+from roost.core.db.database import DatabaseUnavailable
+from roost.core.outage import Outage
+from roost.core.problem import ServiceUnavailable
+
+
+def test_it_is_said_when_it_begins_once_a_minute_and_when_it_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+    monkeypatch.setattr(clock, "monotonic_seconds", lambda: now)
+    with structlog.testing.capture_logs() as entries:
+        outage = Outage("part")
+        outage.end()
+        for seconds in (0.0, 0.1, 1.0, 59.9, 60.0, 61.0, 119.9, 120.1):
+            now = seconds
+            outage.report("why")
+        now = 130.0
+        outage.end()
+        outage.end()
+        outage.report("again")
+    told = [(entry["event"], entry["seconds"], entry["failures"]) for entry in entries]
+    assert told == [
+        ("outage.reported", 0, 1),
+        ("outage.reported", 60, 5),
+        ("outage.reported", 120, 8),
+        ("outage.ended", 130, 8),
+        ("outage.reported", 0, 1),
+    ]
+
+
+@pytest.mark.parametrize(("level", "count"), [("info", 1), ("debug", 4)])
+def test_what_fails_because_of_it_is_left_out(level: str, count: int, capsys: pytest.CaptureFixture[str]) -> None:
+    before = structlog.get_config()
+    log.configure_logging(level, pretty=False)
+    try:
+        logger = structlog.get_logger()
+        for error in (DatabaseUnavailable(), RuntimeError("of its own")):
+            try:
+                try:
+                    raise error
+                finally:
+                    if "database" in str(error):
+                        raise ValueError("while it was handled")
+            except (RuntimeError, ValueError):
+                logger.exception("task.failed")
+        logger.warning("work.failed", reason=DatabaseUnavailable.message)
+        logger.warning("work.failed", error=DatabaseUnavailable.message)
+    finally:
+        structlog.configure(**before)
+        logging.getLogger().handlers.clear()
+    lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+    assert len(lines) == count
+    assert "of its own" in str(lines)
+
+
+def test_other_services_that_are_away_are_logged() -> None:
+    event = {"event": "x", "reason": ServiceUnavailable("the model is away").message}
+    assert log._drop_consequence(None, "warning", event) == event
