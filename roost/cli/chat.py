@@ -6,7 +6,9 @@ The answers come from a program in the agent's container and are not trusted: ma
 import json
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import contextmanager
+from threading import Event, Thread
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 
 _START_TIMEOUT_SECONDS, _POLL_SECONDS = 120.0, 0.25
 _ANSWER_TIMEOUT_SECONDS = 300.0
+_SILENCE_SECONDS = 15.0
 _MALFORMED = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
 
 
@@ -126,10 +129,35 @@ def _reply(conversation: ChatConversation, line: str) -> None:
 
 def _print_answer(pieces: Iterator[str]) -> None:
     try:
-        for piece in pieces:
-            write_output(piece, sys.stdout)
+        with _silence_notices() as note_piece:
+            for piece in pieces:
+                note_piece()
+                write_output(piece, sys.stdout)
     finally:
         write_output("\n", sys.stdout)
+
+
+@contextmanager
+def _silence_notices() -> Generator[Callable[[], None]]:
+    """Print a line on standard error for each 15 seconds without a part of an answer; yield what takes note of one."""
+    over, spoken_at = Event(), clock.monotonic_seconds()
+
+    def note_piece() -> None:
+        nonlocal spoken_at
+        spoken_at = clock.monotonic_seconds()
+
+    def watch() -> None:
+        while not over.wait(_SILENCE_SECONDS - (clock.monotonic_seconds() - spoken_at) % _SILENCE_SECONDS):
+            if (seconds := round(clock.monotonic_seconds() - spoken_at)) >= _SILENCE_SECONDS:
+                print_line(f"\nThe agent has sent nothing for {seconds} seconds.", error_console)
+
+    watching = Thread(target=watch, daemon=True)
+    watching.start()
+    try:
+        yield note_piece
+    finally:
+        over.set()
+        watching.join()
 
 
 def _parse_stream(lines: Iterator[str]) -> Iterator[str]:

@@ -1,11 +1,14 @@
 """`roost chat`: what is sent along, how a stream is read, and everything that an answer can be instead."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
 
+from roost.cli import chat
 from roost.cli.chat import _parse_stream
 from tests.cli.terminal import FakeServer, run, run_on_terminal
 from tests.platforms.tls import Authority
@@ -109,6 +112,25 @@ def test_an_agent_that_does_not_run(ada: FakeServer, status: str, reason: str | 
     assert (said.exit_code, said.stdout) == (1, "")
     assert told in said.stderr
     assert "\x1b" not in said.stderr
+
+
+def test_a_silent_agent_is_told_of(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    is_noticed, notices = Event(), list[str]()
+
+    def notice(text: str, *_: object) -> None:
+        notices.append(text)
+        is_noticed.set()
+
+    def pieces() -> Iterator[str]:
+        yield "half a "
+        assert is_noticed.wait(20)
+        yield "sentence"
+
+    monkeypatch.setattr(chat, "_SILENCE_SECONDS", 0.02)
+    monkeypatch.setattr(chat, "print_line", notice)
+    chat._print_answer(pieces())
+    assert notices[0].startswith("\nThe agent has sent nothing for ")
+    assert capsys.readouterr().out == "half a sentence\n"
 
 
 @pytest.mark.parametrize(

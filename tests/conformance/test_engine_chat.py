@@ -127,7 +127,7 @@ async def test_conversations_are_listed_newest_first(chat_env: ChatEnv) -> None:
     newest = sorted([chat_env.conversation, other.conversation], reverse=True)  # ids of one millisecond have any order
     assert [conversation.id for conversation in listed][:2] == newest
     (tides,) = [conversation for conversation in listed if conversation.id == other.conversation]
-    assert {"tides", ANSWER} & {*tides.title.split()}
+    assert {"tides", ANSWER} & {*(tides.title or tides.preview).split()}
     assert tides.updated_at is not None
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import httpx2 as httpx
 import pytest
 
-from roost.agents.chat import conversations
+from roost.agents.chat import conversations, live_answer, store
 from tests.server import RunningServer
 
 Event = tuple[str, dict[str, Any]]
@@ -109,6 +109,68 @@ async def test_conversations_are_apart_and_listed(chat: ChatClient) -> None:
     assert (await chat.history())["conversationId"] == second
     assert (await chat.history(conversationId=first))["messages"][0]["text"] == "about orchids"
     assert len((await chat.history(conversationId=first, limit=1))["messages"]) == 1
+
+
+async def test_the_title_is_the_first_question(chat: ChatClient) -> None:
+    conversation_id, _ = await chat.ask("Which\norchids " + "bloom " * 60)
+    assert (await chat.send("/say something else", conversation_id)).status_code == 202
+    _ = [event async for event in chat.follow(conversation_id)]
+    listed = (await chat.client.get(f"{chat.path}/conversations")).json()["conversations"]
+    (title,) = [one["title"] for one in listed if one["id"] == conversation_id]
+    assert title.startswith("Which orchids bloom bloom")
+    assert len(title) <= 200
+
+
+async def test_readers_are_told_that_a_model_is_silent(chat: ChatClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live_answer, "SILENCE_SECONDS", 0.05)
+    conversation_id = await chat.begin("/slow 2000")
+    async with aclosing(chat.follow(conversation_id)) as events:
+        while (event := await anext(events))[0] != "silence":
+            pass
+    assert event[1] == {"seconds": 0}
+    await chat.stop(conversation_id)
+
+
+async def test_an_answer_goes_on_after_a_restart_of_the_server(
+    server: RunningServer, chat: ChatClient, agent: dict[str, Any]
+) -> None:
+    """Readers get it once the engine has stored it, and never an answer before it as this one."""
+    conversation_id, _ = await chat.ask("/say before")
+    service, db, key = server.roost.agents.conversations, server.roost.core.db, (agent["agentId"], conversation_id)
+    await _forget(server, *key)
+    assert [event async for event in chat.follow(conversation_id)] == [("end", {"state": "complete", "error": None})]
+    await db.write(lambda connection: store.begin_answer(connection, *key, ""))
+    assert (await chat.history(conversationId=conversation_id))["isAnswering"]
+    async with aclosing(chat.follow(conversation_id)) as events:
+        following = asyncio.create_task(anext(events))
+        assert not (await asyncio.wait({following}, timeout=1.5))[0], "the answer before it"
+        ability, context = await service._ability(agent["agentId"])
+        async for _ in ability.send(context, conversation_id, "/say goes on"):
+            pass
+        assert await following == ("text", {"text": "goes on", "replaces": True})
+        assert await anext(events) == ("end", {"state": "complete", "error": None})
+    assert not (await chat.history(conversationId=conversation_id))["isAnswering"]
+
+
+async def test_an_answer_ends_if_the_agent_was_restarted(
+    server: RunningServer, chat: ChatClient, agent: dict[str, Any]
+) -> None:
+    conversation_id, _ = await chat.ask("/say before")
+    key = agent["agentId"], conversation_id
+    await _forget(server, *key)
+    await server.roost.core.db.write(lambda connection: store.begin_answer(connection, *key, ""))
+    assert (await chat.client.post(f"/v0/agents/{agent['agentId']}/restart")).status_code == 200
+    ((name, end),) = [event async for event in chat.follow(conversation_id)]
+    assert (name, end["state"], "was restarted" in end["error"]) == ("end", "failed", True)
+    assert not (await chat.history(conversationId=conversation_id))["isAnswering"]
+
+
+async def _forget(server: RunningServer, agent_id: str, conversation_id: str) -> None:
+    """Forget the answer, as a new process of the server has."""
+    key = agent_id, conversation_id
+    while await server.roost.core.db.read(lambda connection: store.get_answering_since(connection, *key)):
+        await asyncio.sleep(0.01)
+    del server.roost.agents.conversations._answers[key]
 
 
 async def test_an_answer_outlives_its_reader_and_others_can_join(chat: ChatClient, server: RunningServer) -> None:

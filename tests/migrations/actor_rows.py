@@ -1,4 +1,4 @@
-"""Rows of last uses of agents, of changes with an actor, of reads of tokens, and of faults."""
+"""Rows of last uses of agents, of changes with an actor, of reads of tokens, of faults, and of conversations."""
 
 from collections.abc import Mapping, Sequence
 
@@ -20,4 +20,5 @@ ROWS: Mapping[str, Sequence[Row]] = {
         for key, in_session in (("before", False), ("before", True), ("revoked", False))
     ],
     "0045": [("operation_faults", {"subject": "a1", "kind": "agent.snapshot", **FAULT})],
+    "0046": [("conversations", {"agent_id": "a1", "id": "chat-1", "question": "why", "answering_since": THEN})],
 }

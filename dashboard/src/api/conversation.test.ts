@@ -131,6 +131,7 @@ it('begins another conversation', async () => {
 it('reads events, and ignores what is none', () => {
   expect(parseAnswerEvent('text', '{"text": "a"}')).toEqual({ kind: 'text', text: 'a', replaces: false });
   expect(parseAnswerEvent('text', '{"text": {"x": 1}}')).toEqual({ kind: 'text', text: '', replaces: false });
+  expect(parseAnswerEvent('silence', '{"seconds": 15}')).toEqual({ kind: 'silence', seconds: 15 });
   expect(parseAnswerEvent('other', '{}')).toBeNull();
   expect(parseAnswerEvent('text', 'nonsense')).toBeNull();
   expect(() => parseAnswerEvent('error', '{"error": "no"}')).toThrow(ApiError);

@@ -18,6 +18,8 @@ export interface Message {
   readonly tools: readonly ToolUse[];
   readonly state: 'streaming' | 'complete' | 'stopped' | 'failed';
   readonly error?: unknown;
+  /** Seconds for which the model has sent nothing. */
+  readonly silentFor?: number;
 }
 
 export interface ConversationState {
@@ -35,6 +37,7 @@ export class EmptyAnswer extends Error {}
 export type AnswerEvent =
   | { readonly kind: 'text'; readonly text: string; readonly replaces: boolean }
   | { readonly kind: 'tool'; readonly use: ToolUse }
+  | { readonly kind: 'silence'; readonly seconds: number }
   | { readonly kind: 'end'; readonly state: 'complete' | 'stopped' | 'failed'; readonly error: string };
 
 /** The conversation with one agent, which its engine keeps. Leaving the page or losing the server stops no answer. */
@@ -203,9 +206,13 @@ export class Conversation {
         await this.#finish(abort, event);
         return true;
       }
+      if (event.kind === 'silence') {
+        this.#update(abort, { silentFor: event.seconds });
+        continue;
+      }
       if (event.kind === 'text') text = event.replaces ? event.text : text + event.text;
       else tools = addToolUse(tools, event.use);
-      this.#update(abort, { text, tools });
+      this.#update(abort, { text, tools, silentFor: 0 });
     }
     return false;
   }
@@ -279,6 +286,7 @@ export function parseAnswerEvent(name: string | undefined, data: string): Answer
   const text = (key: string) => (typeof fields[key] === 'string' ? fields[key] : '');
   if (name === 'error') throw new ApiError(text('error'), 502);
   if (name === 'text') return { kind: 'text', text: text('text'), replaces: fields.replaces === true };
+  if (name === 'silence') return { kind: 'silence', seconds: Number(fields.seconds) || 0 };
   if (name === 'tool') return { kind: 'tool', use: found as ToolUse };
   if (name === 'end') return { kind: 'end', state: found ? (fields.state as 'complete') : 'failed', error: text('error') };
   return null;

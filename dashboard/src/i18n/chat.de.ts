@@ -19,6 +19,7 @@ export const de: typeof en = {
   image: (alt) => `Bild: ${alt || 'ohne Beschreibung'}`,
   emptyAnswer: 'Die Antwort war leer. Das Protokoll des Agenten zeigt vielleicht, warum.',
   thinking: 'Der Agent antwortet',
+  silent: (seconds) => `Das Modell hat seit ${seconds} Sekunden nichts gesendet.`,
   copy: 'Text kopieren',
   retry: 'Noch einmal fragen',
   toolUses: 'Benutzte Werkzeuge',

@@ -16,6 +16,7 @@ export const en = {
   image: (alt: string) => `Image: ${alt || 'without description'}`,
   emptyAnswer: 'The answer was empty. The logs of the agent may show why.',
   thinking: 'The agent is answering',
+  silent: (seconds: number) => `The model has sent nothing for ${seconds} seconds.`,
   copy: 'Copy the text',
   retry: 'Ask again',
   toolUses: 'Tools that were used',

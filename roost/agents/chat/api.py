@@ -9,9 +9,8 @@ from starlette.types import Send
 
 from roost.agents.chat import schemas
 from roost.agents.chat.conversations import ConversationService
-from roost.agents.chat.live_answer import AnswerEnd
+from roost.agents.chat.live_answer import AnswerPart
 from roost.agents.chat.service import ChatService
-from roost.drivers.engine.abilities.chat import AnswerText, ToolUse
 from roost.identity.authenticator import AgentCaller, AgentId, AgentVisit
 from roost.web.event_stream import describe_events, event_response, format_event
 from roost.web.service_registry import provide_service
@@ -21,7 +20,8 @@ Conversations = Annotated[ConversationService, Depends(provide_service(Conversat
 ConversationId = Annotated[str | None, Query(alias="conversationId")]
 _ANSWER = {"text/event-stream": {"schema": {"description": "Server-sent events, each with a chunk; then `[DONE]`."}}}
 _EVENTS = describe_events(
-    "Server-sent events: `text` {text, replaces}, `tool` {id, name, arguments, state, result}, `end` {state, error}."
+    "Server-sent events: `text` {text, replaces}, `tool` {id, name, arguments, state, result}, `silence` {seconds}, "
+    "`end` {state, error}."
 )
 router = APIRouter(prefix="/v0/agents/{agentId}", tags=["chat"])
 
@@ -98,6 +98,6 @@ async def stop_answer(
     return schemas.StoppedAnswerRecord(stopped=await conversations.stop(agent_id, body.conversation_id))
 
 
-def _format_answer(event: AnswerText | ToolUse | AnswerEnd) -> bytes:
+def _format_answer(event: AnswerPart) -> bytes:
     name, record = schemas.answer_record(event)
     return format_event(record, name)

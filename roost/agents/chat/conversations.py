@@ -6,9 +6,11 @@ not end it. At most one answer of a conversation is written at a time.
 
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing, asynccontextmanager
-from dataclasses import dataclass
+from contextlib import aclosing, asynccontextmanager, suppress
+from dataclasses import dataclass, replace
+from datetime import datetime
 
+from roost.agents.chat import store
 from roost.agents.chat.errors import (
     AgentUnreachable,
     ConversationBusy,
@@ -16,12 +18,13 @@ from roost.agents.chat.errors import (
     ConversationsUnsupported,
     TooManyChats,
 )
-from roost.agents.chat.live_answer import AnswerEnd, AnswerState, LiveAnswer
-from roost.agents.registry.agent_runtimes import AgentRuntimes
-from roost.core import log
+from roost.agents.chat.live_answer import AnswerEnd, AnswerPart, AnswerState, LiveAnswer
+from roost.agents.registry.agent_runtimes import GATEWAY_PROCESS, AgentRuntimes
+from roost.core import clock, log
 from roost.core.db import Database, DataChange, write_change
 from roost.core.log import redact_credentials
-from roost.core.problem import Problem
+from roost.core.periodic import Backoff
+from roost.core.problem import Problem, ServiceUnavailable
 from roost.core.sanitize import sanitize_line
 from roost.drivers.engine.abilities.agent_context import AgentContext
 from roost.drivers.engine.abilities.chat import (
@@ -30,7 +33,7 @@ from roost.drivers.engine.abilities.chat import (
     MessageRole,
     StoredConversation,
     StoredMessage,
-    ToolUse,
+    ToolState,
     create_conversation_id,
     is_conversation_id,
 )
@@ -42,6 +45,7 @@ _MAX_ENDED = 256
 _SILENCE_SECONDS = 600.0
 _ERROR_CHARACTERS = 1000
 _TITLE_CHARACTERS = 200
+_CUT_OFF = "The answer was cut off: the server or the agent was restarted while the agent answered"
 
 
 @dataclass(frozen=True)
@@ -63,7 +67,11 @@ class ConversationService:
     async def list(self, agent_id: str) -> Sequence[StoredConversation]:
         """List conversations, newest first. Raises AgentNotFound, AgentOnOtherHost, EngineFailed."""
         chat, context = await self._ability(agent_id)
-        stored = await chat.conversations(context)
+        questions = await self._db.read(lambda connection: store.list_questions(connection, agent_id))
+        stored = [
+            replace(one, title=one.title or questions.get(one.id) or one.preview)
+            for one in await chat.conversations(context)
+        ]
         begun = [
             StoredConversation(conversation_id, self._answers[agent, conversation_id].question[:_TITLE_CHARACTERS])
             for agent, conversation_id in self._tasks
@@ -82,7 +90,10 @@ class ConversationService:
         chat, context = await self._ability(agent_id)
         answer = self._running(agent_id, conversation_id)
         messages = await chat.history(context, conversation_id, limit)
-        if answer is None or answer.end is not None:
+        if answer is None:
+            since = await self._answering_since(agent_id, conversation_id)
+            return Conversation(conversation_id, messages, since is not None and not _is_answered(messages, since))
+        if answer.end is not None:
             return Conversation(conversation_id, messages, is_answering=False)
         before = [one for one in messages if one.sent_at is None or one.sent_at < answer.started_at]
         question = StoredMessage("question", MessageRole.USER, answer.question, sent_at=answer.started_at)
@@ -93,6 +104,7 @@ class ConversationService:
 
         Raises ConversationNotFound, ConversationBusy, TooManyChats, ContainerNotRunning and the errors of `list`.
         """
+        is_first = not conversation_id
         conversation_id = _check_id(conversation_id) if conversation_id else create_conversation_id()
         chat, context = await self._ability(agent_id)
         _, writer = await self._runtimes.dial(agent_id)  # a problem now is better than one in the stream
@@ -105,7 +117,7 @@ class ConversationService:
         self._forget_ended()
         self._answers.pop(key, None)
         answer = self._answers[key] = LiveAnswer(text)
-        self._tasks[key] = asyncio.create_task(self._write(key, chat, context, answer))
+        self._tasks[key] = asyncio.create_task(self._write(key, chat, context, answer, is_first=is_first))
         return conversation_id
 
     async def stop(self, agent_id: str, conversation_id: str) -> bool:
@@ -124,17 +136,48 @@ class ConversationService:
     @asynccontextmanager
     async def follow(
         self, agent_id: str, conversation_id: str | None
-    ) -> AsyncGenerator[AsyncGenerator[AnswerText | ToolUse | AnswerEnd, None], None]:
+    ) -> AsyncGenerator[AsyncGenerator[AnswerPart, None], None]:
         """Yield the latest answer of a conversation, by default of the agent, as a stream.
 
-        One that ended long ago is only in the history. Raises ConversationNotFound.
+        One that ended long ago is only in the history; one that began before a restart of the server comes when the
+        engine has stored it. Raises ConversationNotFound.
         """
         if conversation_id is None:
             answer = next((one for key, one in reversed(self._answers.items()) if key[0] == agent_id), None)
         else:
             answer = self._answers.get((agent_id, _check_id(conversation_id)))
-        async with aclosing(_no_answer() if answer is None else answer.follow()) as events:
+        if answer is not None:
+            parts = answer.follow()
+        elif conversation_id and (since := await self._answering_since(agent_id, conversation_id)):
+            parts = self._resume(agent_id, conversation_id, since)
+        else:
+            parts = _no_answer()
+        async with aclosing(parts) as events:
             yield events
+
+    async def _answering_since(self, agent_id: str, conversation_id: str) -> datetime | None:
+        return await self._db.read(lambda connection: store.get_answering_since(connection, agent_id, conversation_id))
+
+    async def _resume(self, agent_id: str, conversation_id: str, since: datetime) -> AsyncGenerator[AnswerPart, None]:
+        """Yield an answer that the engine goes on writing after a restart of the server, once it is stored."""
+        end = AnswerEnd(AnswerState.FAILED, _CUT_OFF)
+        deadline, backoff = clock.monotonic_seconds() + _SILENCE_SECONDS, Backoff(0.5, 5.0)
+        chat, context = await self._ability(agent_id)
+        while clock.monotonic_seconds() < deadline:
+            with suppress(Problem):  # the gateway may be starting
+                messages = await chat.history(context, conversation_id, 1)
+                if _is_answered(messages, since):
+                    for use in messages[-1].tools:
+                        yield use
+                    yield AnswerText(messages[-1].text, replaces=True)
+                    end = AnswerEnd(AnswerState.COMPLETE)
+                    break
+                gateway = (await context.warden.processes()).get(GATEWAY_PROCESS)
+                if gateway is None or gateway.started_at > since:
+                    break
+            await backoff.pause()
+        await self._db.write(lambda connection: store.end_answer(connection, agent_id, conversation_id))
+        yield end
 
     def _running(self, agent_id: str, conversation_id: str) -> LiveAnswer | None:
         key = agent_id, conversation_id
@@ -146,9 +189,15 @@ class ConversationService:
             raise ConversationsUnsupported
         return engine.chat, context
 
-    async def _write(self, key: tuple[str, str], chat: ChatAbility, context: AgentContext, answer: LiveAnswer) -> None:
+    async def _write(
+        self, key: tuple[str, str], chat: ChatAbility, context: AgentContext, answer: LiveAnswer, *, is_first: bool
+    ) -> None:
+        question = (
+            redact_credentials(sanitize_line(" ".join(answer.question.split())[:_TITLE_CHARACTERS])) if is_first else ""
+        )
         try:
             await self._record_change(key, "answering")
+            await self._db.write(lambda connection: store.begin_answer(connection, *key, question[:_TITLE_CHARACTERS]))
             async with aclosing(chat.send(context, key[1], answer.question)) as events:
                 while (event := await asyncio.wait_for(anext(events, None), _SILENCE_SECONDS)) is not None:
                     answer.add(event)
@@ -162,6 +211,8 @@ class ConversationService:
             end = answer.finish(stopped=True)  # unless it has ended, it was cancelled
             del self._tasks[key]
             await self._record_change(key, end.state.value)
+            with suppress(ServiceUnavailable):  # then its end is not known after a restart, which is said
+                await self._db.write(lambda connection: store.end_answer(connection, *key))
 
     async def _record_change(self, key: tuple[str, str], state: str) -> None:
         agent_id, conversation_id = key
@@ -175,8 +226,17 @@ class ConversationService:
             del self._answers[key]
 
 
-async def _no_answer() -> AsyncGenerator[AnswerEnd, None]:
+async def _no_answer() -> AsyncGenerator[AnswerPart, None]:
     yield AnswerEnd(AnswerState.COMPLETE)
+
+
+def _is_answered(messages: Sequence[StoredMessage], since: datetime) -> bool:
+    """Return whether the last message is an answer from after a time."""
+    last = messages[-1] if messages else None
+    if last is None or last.role is not MessageRole.ASSISTANT:
+        return False
+    is_at_work = any(use.state is ToolState.RUNNING for use in last.tools)
+    return not is_at_work and (last.sent_at is None or last.sent_at > since)
 
 
 def _check_id(conversation_id: str) -> str:

@@ -7,10 +7,12 @@ from enum import StrEnum
 
 from roost.agents.chat.errors import AnswerFailed
 from roost.core import clock
-from roost.drivers.engine.abilities.chat import AnswerEvent, AnswerStopped, AnswerText, ToolUse
+from roost.drivers.engine.abilities.chat import AnswerEvent, AnswerStopped, AnswerText, ToolState, ToolUse
 
 _MAX_CHARACTERS = 4_000_000
 _MAX_TOOLS = 200
+SILENCE_SECONDS = 15.0
+"""After so long without a part of an answer readers are told, and again after as long."""
 
 
 class AnswerState(StrEnum):
@@ -25,6 +27,16 @@ class AnswerEnd:
     error: str | None = None
 
 
+@dataclass(frozen=True)
+class AnswerSilence:
+    """Seconds since the last part of an answer, while the agent waits for its model."""
+
+    seconds: int
+
+
+AnswerPart = AnswerText | ToolUse | AnswerSilence | AnswerEnd
+
+
 class LiveAnswer:
     """The answer so far. It keeps text and tools instead of events, so that a slow reader needs no memory."""
 
@@ -37,6 +49,7 @@ class LiveAnswer:
         self._tools: dict[str, ToolUse] = {}
         self._is_stopped = False
         self._changed = asyncio.Event()
+        self._changed_at = clock.monotonic_seconds()
 
     def add(self, event: AnswerEvent) -> None:
         """Add what the engine sent. Raises AnswerFailed if the answer becomes too long."""
@@ -61,8 +74,8 @@ class LiveAnswer:
         self._notify()
         return self.end
 
-    async def follow(self) -> AsyncGenerator[AnswerText | ToolUse | AnswerEnd, None]:
-        """Yield the answer so far, then its parts as they come, and its end."""
+    async def follow(self) -> AsyncGenerator[AnswerPart, None]:
+        """Yield the answer so far, then its parts as they come, and its end; also how long the model is silent."""
         rewrites, sent, tools = self._rewrites, 0, dict[str, ToolUse]()
         while True:
             changed, end = self._changed, self.end
@@ -78,9 +91,24 @@ class LiveAnswer:
             elif end is not None:
                 yield end
                 return
-            else:
-                await changed.wait()
+            elif not await _is_set_within(changed, SILENCE_SECONDS - self._silent_seconds() % SILENCE_SECONDS) and (
+                all(use.state is not ToolState.RUNNING for use in self._tools.values())
+            ):
+                yield AnswerSilence(round(self._silent_seconds()))
+
+    def _silent_seconds(self) -> float:
+        return clock.monotonic_seconds() - self._changed_at
 
     def _notify(self) -> None:
+        self._changed_at = clock.monotonic_seconds()
         self._changed.set()
         self._changed = asyncio.Event()
+
+
+async def _is_set_within(event: asyncio.Event, seconds: float) -> bool:
+    try:
+        async with asyncio.timeout(seconds):
+            await event.wait()
+    except TimeoutError:
+        return False
+    return True

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from roost.agents.chat.conversations import Conversation
-from roost.agents.chat.live_answer import AnswerEnd, AnswerState
+from roost.agents.chat.live_answer import AnswerEnd, AnswerPart, AnswerSilence, AnswerState
 from roost.agents.chat.model import MESSAGES_LIMIT, TEXT_LIMIT, ChatRole, ConversationMessage
 from roost.drivers.engine.abilities.chat import (
     AnswerText,
@@ -99,6 +99,12 @@ class AnswerTextRecord(ApiSchema):
     replaces: bool
 
 
+class AnswerSilenceRecord(ApiSchema):
+    """The model has been silent for so many seconds; the answer goes on."""
+
+    seconds: int
+
+
 class AnswerEndRecord(ApiSchema):
     state: AnswerState
     error: str | None
@@ -118,15 +124,18 @@ def _message_record(message: StoredMessage) -> ChatMessageRecord:
 
 
 def conversation_list_record(conversations: Sequence[StoredConversation]) -> ConversationListRecord:
-    return ConversationListRecord(conversations=[ConversationRecord(**vars(one)) for one in conversations])
+    records = [ConversationRecord(id=one.id, title=one.title, updated_at=one.updated_at) for one in conversations]
+    return ConversationListRecord(conversations=records)
 
 
-def answer_record(event: AnswerText | ToolUse | AnswerEnd) -> tuple[str, ApiSchema]:
+def answer_record(event: AnswerPart) -> tuple[str, ApiSchema]:
     """Return the name and the data of the server-sent event."""
     match event:
         case AnswerText():
             return "text", AnswerTextRecord(**vars(event))
         case ToolUse():
             return "tool", ToolUseRecord(**vars(event))
+        case AnswerSilence():
+            return "silence", AnswerSilenceRecord(**vars(event))
         case AnswerEnd():
             return "end", AnswerEndRecord(**vars(event))

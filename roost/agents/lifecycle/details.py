@@ -5,8 +5,8 @@ from contextlib import asynccontextmanager
 
 from roost.agents.lifecycle import schemas
 from roost.agents.lifecycle.errors import AgentStartFailed
-from roost.agents.lifecycle.gateway import GATEWAY_PROCESS, Origin
-from roost.agents.registry.agent_runtimes import AgentRuntimes
+from roost.agents.lifecycle.gateway import Origin
+from roost.agents.registry.agent_runtimes import GATEWAY_PROCESS, AgentRuntimes
 from roost.agents.registry.model import Agent, AgentState
 from roost.agents.registry.repository import AgentRepository
 from roost.agents.registry.schemas import FaultRecord

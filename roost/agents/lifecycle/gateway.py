@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 
 from roost.agents.lifecycle.model import MODEL_URL, PROXY_URL, StartupInputs
 from roost.agents.logs.service import sanitize_output
-from roost.agents.registry.agent_runtimes import AgentRuntimes
+from roost.agents.registry.agent_runtimes import GATEWAY_PROCESS, AgentRuntimes
 from roost.agents.registry.model import Agent
 from roost.agents.registry.repository import AgentRepository
 from roost.core import clock
@@ -15,7 +15,6 @@ from roost.drivers.engine.contract import Engine, GatewaySetup
 from roost.drivers.runtime.warden_client import WardenClient
 from roost.drivers.runtime.warden_errors import PathRefused, WardenFileNotFound, WardenFileTooLarge, WardenNotAFile
 
-GATEWAY_PROCESS = "gateway"
 STOP_SECONDS = 3.0
 """Time for a gateway to end before a restart, as at a stop of its container; some wait for silent chat platforms."""
 _CONFIG_LIMIT = 4 * 1024**2

@@ -15,9 +15,9 @@ from sqlalchemy import Connection
 
 from roost import work
 from roost.agents.lifecycle import model
-from roost.agents.lifecycle.gateway import GATEWAY_PROCESS, GatewayStarter
+from roost.agents.lifecycle.gateway import GatewayStarter
 from roost.agents.lifecycle.model import AgentRelays
-from roost.agents.registry.agent_runtimes import AgentRuntimes
+from roost.agents.registry.agent_runtimes import GATEWAY_PROCESS, AgentRuntimes
 from roost.agents.registry.host_agents import HostAgents
 from roost.agents.registry.model import Agent, AgentState
 from roost.agents.registry.repository import AgentRepository

@@ -11,7 +11,7 @@ from roost import work
 from roost.agents.git.recovery import PushRecovery
 from roost.agents.lifecycle.disk_guard import DiskGuard
 from roost.agents.lifecycle.errors import DiskLimitReached, public_reason
-from roost.agents.lifecycle.gateway import GATEWAY_PROCESS, STOP_SECONDS, GatewayStarter
+from roost.agents.lifecycle.gateway import STOP_SECONDS, GatewayStarter
 from roost.agents.lifecycle.model import (
     START,
     START_GRACE,
@@ -21,7 +21,7 @@ from roost.agents.lifecycle.model import (
     TrustedAuthorities,
     container_spec,
 )
-from roost.agents.registry.agent_runtimes import AgentRuntimes
+from roost.agents.registry.agent_runtimes import GATEWAY_PROCESS, AgentRuntimes
 from roost.agents.registry.errors import AgentNotFound
 from roost.agents.registry.model import Agent, AgentState
 from roost.agents.registry.repository import AgentRepository, find_agent

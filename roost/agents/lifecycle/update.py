@@ -12,11 +12,10 @@ from sqlalchemy import Connection
 from roost import work
 from roost.agents.lifecycle import model, state_backup
 from roost.agents.lifecycle.errors import AgentRestartFailed, public_reason
-from roost.agents.lifecycle.gateway import GATEWAY_PROCESS
 from roost.agents.lifecycle.health_check import wait_until_healthy
 from roost.agents.lifecycle.model import UPDATE, UpdateResult
 from roost.agents.lifecycle.start import StartWorkflow
-from roost.agents.registry.agent_runtimes import AgentRuntimes
+from roost.agents.registry.agent_runtimes import GATEWAY_PROCESS, AgentRuntimes
 from roost.agents.registry.errors import AgentNotFound
 from roost.agents.registry.model import REASON_LIMIT, Agent, AgentState
 from roost.agents.registry.repository import AgentRepository

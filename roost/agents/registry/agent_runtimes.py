@@ -12,6 +12,9 @@ from roost.drivers.runtime.contract import WARDEN_PORTS, Runtime, Stream
 from roost.drivers.runtime.warden_client import WardenClient
 from roost.drivers.runtime.warden_errors import DialRefused
 
+GATEWAY_PROCESS = "gateway"
+"""The supervised process of a container that is the engine's gateway."""
+
 
 class AgentRuntimes:
     def __init__(self, agents: AgentRepository, runtime: Runtime, engines: Sequence[Engine]) -> None:

@@ -29,8 +29,9 @@ class FakeChat(ChatAbility):
         listed = [
             StoredConversation(
                 as_string(one.get("id")),
-                shorten_text(as_string(one.get("title")), 200),
-                parse_milliseconds(one.get("at")),
+                title="",
+                updated_at=parse_milliseconds(one.get("at")),
+                preview=shorten_text(as_string(one.get("title")), 200),
             )
             for one in parse_objects(found.get("conversations"))
         ]

@@ -42,6 +42,11 @@ export function MessageView({ message, name, onRetry }: Props) {
       <ToolUses uses={message.tools} isOver={isOver} />
       {isMine ? <p className={styles.plain}>{message.text}</p> : <Markdown text={message.text} />}
       {message.state === 'streaming' && <span className={styles.cursor} role="img" aria-label={t.thinking} />}
+      {message.state === 'streaming' && Boolean(message.silentFor) && (
+        <p role="status" className={styles.note}>
+          {t.silent(message.silentFor!)}
+        </p>
+      )}
       {message.state === 'stopped' && <p className={styles.note}>{t.stopped}</p>}
       {message.state === 'failed' && <ErrorPanel error={problem} />}
     </article>

@@ -73,11 +73,12 @@ class StoredMessage:
 
 @dataclass(frozen=True)
 class StoredConversation:
-    """A conversation in the list; title: the engine's own, or the beginning of a message."""
+    """A conversation in the list; title: the engine's own, or empty; preview: the beginning of one of its messages."""
 
     id: str
     title: str
     updated_at: datetime | None = None
+    preview: str = ""
 
 
 class ChatAbility(ABC):

@@ -91,8 +91,8 @@ def read_chunk(chunk: Mapping[str, Any]) -> Sequence[AnswerText]:
 
 
 def _conversation(session: Mapping[str, Any]) -> StoredConversation:
-    title = as_string(session.get("title")) or as_string(session.get("preview"))
-    return StoredConversation(session["id"], shorten_text(title, _MAX_TITLE), _parse_time(session.get("last_active")))
+    title, preview = (shorten_text(as_string(session.get(name)), _MAX_TITLE) for name in ("title", "preview"))
+    return StoredConversation(session["id"], title, _parse_time(session.get("last_active")), preview)
 
 
 def _add_entry(transcript: Transcript, entry: Mapping[str, Any]) -> None:

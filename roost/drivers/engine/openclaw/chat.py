@@ -125,8 +125,9 @@ class AnswerReader:
 
 def _conversation(session: Mapping[str, Any]) -> StoredConversation:
     key = as_string(session.get("key")).rpartition(":")[2]
-    title = as_string(session.get("derivedTitle")) or as_string(session.get("lastMessagePreview"))
-    return StoredConversation(key, shorten_text(title, _MAX_TITLE), parse_milliseconds(session.get("updatedAt")))
+    names = "derivedTitle", "lastMessagePreview"
+    title, preview = (shorten_text(as_string(session.get(name)), _MAX_TITLE) for name in names)
+    return StoredConversation(key, title, parse_milliseconds(session.get("updatedAt")), preview)
 
 
 def _failed_tools(history: Json) -> set[str]:
