@@ -9,6 +9,7 @@ import pytest
 from starlette.responses import JSONResponse, Response
 from structlog.testing import capture_logs
 
+from roost.core.event_stream_decoder import MAX_EVENT_CHARACTERS
 from roost.core.problem import ServiceUnavailable
 from roost.core.sensitive import Sensitive
 from roost.drivers.model.chat import ChatRequest
@@ -23,7 +24,7 @@ from roost.drivers.model.contract import (
     UpstreamUnavailable,
 )
 from roost.drivers.model.openai import OpenAIUpstream
-from roost.drivers.model.remote import MAX_ANSWER_BYTES, MAX_EVENT_BYTES, ProviderEndpointClient
+from roost.drivers.model.remote import MAX_ANSWER_BYTES, ProviderEndpointClient
 from tests.drivers.model.local import KEY, MODEL, OpenAIProvider, raw, serving, sse, until
 
 REQUEST = ChatRequest.model_validate({"model": MODEL, "messages": [{"role": "user", "content": "/say a b c"}]})
@@ -205,7 +206,7 @@ async def test_an_answer_that_is_none_is_unavailable(answer: bytes) -> None:
         (sse(PIECE, "{broken"), 1),
         (sse(PIECE, "[1]"), 1),
         (sse(PIECE, json.dumps({"error": {"message": "overloaded"}})), 1),
-        (sse(PIECE, "x" * (MAX_EVENT_BYTES + 1)), 1),
+        (sse(PIECE, "x" * (MAX_EVENT_CHARACTERS + 1)), 1),
         (sse(), 0),
         (b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}", 0),
     ],
