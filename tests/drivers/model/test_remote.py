@@ -241,6 +241,20 @@ async def test_a_stream_that_finished_needs_no_last_word() -> None:
         await upstream.close()
 
 
+@pytest.mark.parametrize("end", ["\n", "\r", "\r\n"])
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+async def test_a_stream_in_any_form_of_the_format(mark: str, end: str) -> None:
+    """The decoder has the rules; here they hold for what a provider sends."""
+    first = json.dumps({"choices": [{"index": 0, "delta": {"content": "a\u2028b\x85"}}]}, ensure_ascii=False)
+    lines = [f"event: x{end}data: {first[:12]}", f"data:{first[12:]}{end}", f": quiet{end}", f"data: {LAST}{end}"]
+    head, body = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n", end.join([*lines, "data: [DONE]"])
+    async with raw(head + (mark + body).encode()) as url:
+        upstream = _upstream(url)
+        chunks = [chunk async for chunk in upstream.stream(REQUEST)]
+        await upstream.close()
+    assert "".join(chunk["choices"][0]["delta"].get("content", "") for chunk in chunks) == "a\u2028b\x85"
+
+
 async def test_what_is_left_or_cancelled_ends_at_the_provider() -> None:
     provider = OpenAIProvider()
     hanging = REQUEST.model_copy(update={"messages": [REQUEST.messages[0].model_copy(update={"content": "/hang"})]})

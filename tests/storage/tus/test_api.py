@@ -245,7 +245,7 @@ async def test_one_whose_time_is_over_is_gone(
 
 
 async def test_every_response_names_the_version(uploads: httpx.AsyncClient, anonymous: httpx.AsyncClient) -> None:
-    """Also a refusal, whoever makes it: the router, the handler or what stands before both."""
+    """Also a refusal: by the router, the handler or the middleware before both."""
     path = upload_path(await begin(uploads, 10))
     gone = path[:-1] + ("0" if path[-1] != "0" else "1")
     begun = {"Upload-Length": "10"}
