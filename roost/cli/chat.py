@@ -25,6 +25,7 @@ from roost.cli.client import (
 )
 from roost.cli.output import error_console, exit_with_error, print_line, write_output
 from roost.core import clock
+from roost.core.event_stream_decoder import ServerSentEvent, decode_events
 
 if TYPE_CHECKING:
     import httpx2 as httpx
@@ -53,7 +54,7 @@ class ChatConversation:
             if response.status_code >= 400:
                 response.read()
                 exit_with_response(response)
-            for piece in _parse_stream(response.iter_lines()):
+            for piece in _parse_stream(decode_events(response.iter_bytes())):
                 answer.append(piece)
                 yield piece
         if not answer:
@@ -160,14 +161,14 @@ def _silence_notices() -> Generator[Callable[[], None]]:
         watching.join()
 
 
-def _parse_stream(lines: Iterator[str]) -> Iterator[str]:
-    """Yield the text of a stream of chat completion chunks (server-sent events)."""
-    for line in lines:
-        content = line.removeprefix("data:").strip()
-        if not line.startswith("data:") or content == "[DONE]":
-            continue
+def _parse_stream(events: Iterator[ServerSentEvent]) -> Iterator[str]:
+    """Yield the text of a stream of chat completion chunks."""
+    while True:
         try:
-            event: dict[str, Any] = json.loads(content)
+            chunk = next(events, None)
+            if chunk is None or chunk.data == "[DONE]":
+                return
+            event: dict[str, Any] = json.loads(chunk.data)
             failure = event.get("error")
             deltas: list[dict[str, str]] = [choice.get("delta") or {} for choice in event.get("choices") or ()]
             text = "".join(delta.get("content") or "" for delta in deltas)

@@ -20,6 +20,7 @@ from roost.cli.output import (
     print_message,
     write_output,
 )
+from roost.core.event_stream_decoder import ServerSentEvent, decode_events
 
 _RECONNECT_SECONDS, _MAX_RECONNECT_SECONDS = 1.0, 30.0
 _SILENCE_SECONDS = 60.0  # the server sends a comment after 15 seconds without an event
@@ -90,7 +91,7 @@ def receive_server_events(
                     if reconnection.was_open and after_gap is not None:
                         yield after_gap
                     reconnection.mark_open()
-                    yield from _parse_server_events(response.iter_lines())
+                    yield from _parse_server_events(decode_events(response.iter_bytes()))
         except httpx.HTTPError:
             if not reconnection.was_open:
                 with connection_errors(server.url):
@@ -98,13 +99,12 @@ def receive_server_events(
         reconnection.wait()
 
 
-def _parse_server_events(lines: Iterable[str]) -> Generator[dict[str, Any]]:
-    for line in lines:
-        if line.startswith("data:"):
-            event: dict[str, Any] = json.loads(line.removeprefix("data:"))
-            if "error" in event:
-                exit_with_error(event["error"])
-            yield event
+def _parse_server_events(events: Iterable[ServerSentEvent]) -> Generator[dict[str, Any]]:
+    for event in events:
+        message: dict[str, Any] = json.loads(event.data)
+        if "error" in message:
+            exit_with_error(message["error"])
+        yield message
 
 
 def print_messages(

@@ -4,6 +4,7 @@
 tenant), `origin`, `session_cookie`, `limited_client` and `right`; authentication, limits and handlers learn the
 address of a request from there only. On an agent's address the short paths of `/v0` refer to that agent. An ambiguous
 path is 404. The local address is for programs of this machine; for all other clients it is the management address.
+Where the URL map allows it, `X-HTTP-Method-Override` is the method of the request.
 """
 
 from collections.abc import Sequence
@@ -42,6 +43,12 @@ class HostRouter:
             await errors.error_response(scope, 404, "Not found")(scope, receive, send)
         elif scope["type"] == "http" and _is_passed_on(scope):
             await errors.error_response(scope, 403, _FORWARDED)(scope, receive, send)
+        elif scope["type"] == "http" and (method := scope["state"]["method"]) != scope["method"]:
+            called = {**scope, "method": method}  # the connection still writes the response of the method that was sent
+            try:
+                await self._app(called, receive, send)
+            finally:
+                scope["route"] = called.get("route")  # for the access log
         else:
             await self._app(scope, receive, send)
 
@@ -54,7 +61,10 @@ class HostRouter:
         path = scope["path"]
         method = scope.get("method", WEBSOCKET)
         rule = url_map.find_rule(method, path)
-        scope["state"] = {**state, "url_rule": rule}
+        if rule.allows_method_override and (replacements := _values(scope, b"x-http-method-override")):
+            method = ", ".join(replacements)
+            rule = url_map.find_rule(method, path)
+        scope["state"] = {**state, "url_rule": rule, "method": method}
         if address is None:
             return False
         if address.cid is not None:

@@ -9,6 +9,7 @@ from functools import partial
 
 from roost.agents.files.errors import WorkspaceFileTooLarge
 from roost.core.right import Right
+from roost.storage.tus.model import PROTOCOL_HEADERS
 from roost.web.url_rule import WEBSOCKET, BodyLimit, ErrorForm, HostKind, UrlFamily, UrlRule
 
 PUBLIC_CONTENT, PRIVATE_CONTENT, PAID_CONTENT = "/ipfs/", "/files/", "/x402/cid/"
@@ -57,7 +58,8 @@ _git = partial(
     authenticates_early=True,
 )
 _storage = partial(UrlRule, family=UrlFamily.STORAGE, errors=ErrorForm.STORAGE, authenticates_early=True)
-_signed = partial(_storage, allows_cors=True, body=_UPLOAD, authenticates_early=False)  # the URL is the credential
+_tus = partial(_storage, allows_cors=True, response_headers=PROTOCOL_HEADERS, allows_method_override=True)
+_signed = partial(_tus, body=_UPLOAD, authenticates_early=False)  # the URL is the credential
 _vectors = partial(_storage, hosts=UrlRule().hosts | {HostKind.RELAY})  # of groups that were granted to the agent
 _legacy = partial(_storage, errors=ErrorForm.LEGACY)
 _open = partial(UrlRule, rights=_NONE)
@@ -135,8 +137,8 @@ URL_MAP = (
     _published("/api/(v1|cli)/.*"),
     _signed(_SIGNED_UPLOAD, methods=frozenset({"POST"}), rights=_NONE),
     _signed(_UPLOAD_IN_PARTS, rights=_NONE),
-    _storage("/v3/files", allows_cors=True, methods=frozenset({"POST"}), body=_UPLOAD, rights=_CHANGES),
-    _storage(f"/v3/files|{_SIGNED_UPLOAD}", allows_cors=True, rights={**_CHANGES, "OPTIONS": Right.NONE}),
+    _tus("/v3/files", methods=frozenset({"POST"}), body=_UPLOAD, rights=_CHANGES),
+    _tus(f"/v3/files|{_SIGNED_UPLOAD}", rights={**_CHANGES, "OPTIONS": Right.NONE}),
     _vectors(f"/v3/vectorize/groups(/{_ID}/files)?", methods=frozenset({"GET"}), rights=_READS),
     _vectors(f"/v3/vectorize/groups/{_ID}/query", methods=frozenset({"POST"}), rights=_ONLY_READS),
     _vectors(f"/v3/vectorize/files/{_ID}", methods=frozenset({"GET", "POST"}), rights=_CHANGES),

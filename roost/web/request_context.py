@@ -101,6 +101,7 @@ class _RequestState:
             self.status = message.get("status", 101)
             own = (b"x-request-id", self.request_id.encode())
             message["headers"] = [*message.get("headers", ()), *SECURITY_HEADERS, own]
+            MutableHeaders(scope=message).update(rule_of(self._scope).response_headers)
             if self._scope.get("state", {}).get("session_cookie") is not None:
                 self._protect_session(MutableHeaders(scope=message))
             if rule_of(self._scope).family is UrlFamily.STORAGE:

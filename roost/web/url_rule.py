@@ -108,6 +108,10 @@ class UrlRule:
     """The first part of the scopes that give its rights, unless the handler's signature names the scope."""
     rights: Mapping[str, Right] = field(default_factory=dict[str, Right])
     """The right that each method needs; WebSockets are the method WEBSOCKET. No caller has one that is not declared."""
+    response_headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Headers of every response, errors included."""
+    allows_method_override: bool = False
+    """Whether `X-HTTP-Method-Override` replaces the method of a request (TUS 1.0.0)."""
     is_rate_limited: bool = True
     """Whether such requests count on the limits of their caller and host."""
 

@@ -114,6 +114,14 @@ def test_pages_name_tests_that_exist() -> None:
     assert not missing, "the docs name tests that are not there:\n" + "\n".join(sorted(missing))
 
 
+def test_each_rule_of_a_protocol_has_a_test_or_a_reason() -> None:
+    rows = re.findall(r"^\| (.+) \| (.+) \|$", (DOCS / "reference/protocols.md").read_text(), re.MULTILINE)
+    shown = [rule for rule, shown in rows if "`tests/" in shown]
+    reasons = [shown for _, shown in rows if "`tests/" not in shown and not shown.startswith("test, or")]
+    assert len(shown) > 50
+    assert not [reason for reason in reasons if not re.match(r"(not|optional|stricter|only)\b", reason)]
+
+
 def test_troubleshooting_quotes_messages_of_the_code() -> None:
     """`...` in a quoted message stands for a value, so that only the text around it is searched for."""
     page = (DOCS / "troubleshooting.md").read_text()

@@ -10,6 +10,7 @@ import pytest
 
 from roost.cli import chat
 from roost.cli.chat import _parse_stream
+from roost.core.event_stream_decoder import decode_events
 from tests.cli.terminal import FakeServer, run, run_on_terminal
 from tests.platforms.tls import Authority
 
@@ -181,7 +182,10 @@ def test_a_gateway_without_models(ada: FakeServer, models: Any) -> None:
         ("", None),
         ("data: [DONE]", None),
         ("data:[DONE]", None),
+        ('data: {"choices":\ndata: [{"delta": {"content": "a\u2028b\x85"}}]}', "a\u2028b\x85"),
+        ('\ufeffdata: {"choices": [{"delta": {"content": "first"}}]}', "first"),
     ],
 )
 def test_the_lines_of_a_stream(line: str, text: str | None) -> None:
-    assert list(_parse_stream(iter([line]))) == ([] if text is None else [text])
+    stream = decode_events([f"{line}\n\n".encode()])
+    assert list(_parse_stream(stream)) == ([] if text is None else [text])

@@ -78,6 +78,20 @@ async def test_replaced(api: httpx.AsyncClient) -> None:
     assert await ids(api, status="queued,pinning,pinned,failed") == [second["requestid"]]
 
 
+async def test_one_cid_twice_are_two_requests(api: httpx.AsyncClient) -> None:
+    """With different times, by which clients page."""
+    made = [await add(api, cid=NOWHERE) for _ in range(12)]
+    assert len({one["requestid"] for one in made}) == len({one["created"] for one in made}) == 12
+    assert await ids(api, status="queued,pinning") == [one["requestid"] for one in made[:1:-1]]
+
+
+async def test_as_many_metadata_as_the_specification_has(api: httpx.AsyncClient) -> None:
+    meta = {f"key {number}": str(number) for number in range(1000)}
+    made = await add(api, cid=NOWHERE, meta=meta)
+    assert (await api.get(f"/psa/pins/{made['requestid']}")).json()["pin"]["meta"] == meta
+    assert (await api.post("/psa/pins", json={"cid": NOWHERE, "meta": {**meta, "one more": ""}})).status_code == 400
+
+
 async def test_what_failed_says_why(api: httpx.AsyncClient) -> None:
     made = await add(api, cid=str(Cid.for_block(DAG_CBOR, b"x")))
     failed = await until(api, made["requestid"], "failed")
@@ -95,6 +109,9 @@ async def test_lists(api: httpx.AsyncClient) -> None:
     assert await ids(api, before=made[1]["created"], **waiting) == names[:1]
     assert await ids(api, after=made[1]["created"], **waiting) == names[2:]
     assert await ids(api, name="pin 1", match="iexact", **waiting) == names[1:2]
+    assert await ids(api, name="pin 1", **waiting) == await ids(api, name="in", match="exact", **waiting) == []
+    assert await ids(api, name="in 1", match="partial", **waiting) == names[1:2]
+    assert await ids(api, name="IN 1", match="ipartial", **waiting) == names[1:2]
     assert await ids(api, meta=json.dumps({"n": "2"}), **waiting) == names[2:]
 
 

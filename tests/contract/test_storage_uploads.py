@@ -112,6 +112,10 @@ async def test_a_car_is_what_is_in_it(api: httpx.AsyncClient) -> None:
     file = await keep(api, car, "a.car", car="true")
     assert (file["cid"], file["size"], file["number_of_files"]) == (V1, 11, 1)
     assert (await api.post("/v3/files", files={"file": b"none"}, data={"car": "true"})).status_code == 400
+    pragma = bytes.fromhex("0aa16776657273696f6e02") + bytes(16)
+    numbers = b"".join(number.to_bytes(8, "little") for number in (60, len(car), 0))
+    file = await keep(api, pragma + numbers + bytes(9) + car, "version-2.car", car="true")
+    assert (file["cid"], file["size"], file["is_duplicate"]) == (V1, 11, True)
 
 
 async def test_a_client_that_leaves_leaves_nothing(server: RunningServer, api: httpx.AsyncClient) -> None:

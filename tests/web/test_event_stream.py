@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager, nullcontext
 
 import pytest
 
+from roost.core.event_stream_decoder import decode_events
 from roost.core.problem import NotFound
 from roost.web import event_stream
 from roost.web.event_stream import encode_events, format_event
@@ -56,3 +57,13 @@ async def test_a_quiet_stream_has_comments(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_an_event_with_a_name() -> None:
     assert format_event(ErrorBody(error="x"), "end") == b'event: end\ndata: {"error":"x"}\n\n'
+
+
+@pytest.mark.parametrize("end", ["\n", "\r", "\r\n", "\n\n", "\u2028", "\x85", "\0", "\ufeff", "\n\ndata: forged\n\n"])
+def test_no_text_ends_its_event(end: str) -> None:
+    """What is sent is UTF-8 without a byte-order mark, and its data one line."""
+    sent = format_event(ErrorBody(error=f"a{end}b"), "error")
+    ((name, data),) = decode_events([b": before\n\n", sent])
+    assert name == "error"
+    assert ErrorBody.model_validate_json(data).error == f"a{end}b"
+    assert (sent.count(b"\n"), sent.count(b"\r"), sent[:1]) == (3, 0, b"e")

@@ -9,6 +9,7 @@ import json
 from collections.abc import AsyncGenerator, Collection, Mapping
 from typing import Any
 
+from roost.core.event_stream_decoder import EventStreamDecoder, EventTooLongError
 from roost.core.problem import Problem
 from roost.core.sensitive import Sensitive
 from roost.drivers.engine.contract import Dial, EngineFailed
@@ -68,24 +69,16 @@ async def stream_events(
         status, _ = _parse(await reader.readuntil(b"\r\n\r\n"))
         if status != 200:
             raise EngineFailed(f"The gateway answered {status}")
-        unread = bytearray()
+        decoder = EventStreamDecoder(_LIMIT)
         while chunk := await reader.read(65536):
-            *blocks, rest = (unread + chunk).split(b"\n\n")
-            for block in blocks:
-                yield _parse_event(block.decode(errors="replace"))
-            unread = rest
-            if len(unread) > _LIMIT:
-                raise EngineFailed("The gateway's event is too long")
+            for event in decoder.feed(chunk):
+                yield event
+    except EventTooLongError:
+        raise EngineFailed("The gateway's event is too long") from None
     except (OSError, EOFError, asyncio.LimitOverrunError) as error:
         raise EngineFailed(f"The gateway's stream failed: {error}") from error
     finally:
         writer.close()
-
-
-def _parse_event(block: str) -> tuple[str, str]:
-    fields = [line.partition(":") for line in block.splitlines()]
-    values = {name: value.removeprefix(" ") for name, _, value in fields}
-    return values.get("event", "message"), values.get("data", "")
 
 
 def _json_headers(token: Sensitive[str], content: bytes) -> Mapping[str, str]:

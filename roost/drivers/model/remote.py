@@ -11,6 +11,7 @@ from contextlib import contextmanager
 import httpx2
 
 from roost.core import log
+from roost.core.event_stream_decoder import EventStreamDecoder, EventTooLongError, ServerSentEvent
 from roost.core.network_advice import describe_network_error
 from roost.core.problem import Problem
 from roost.drivers.model import json_access
@@ -32,7 +33,6 @@ CONNECT_SECONDS = 10.0
 LIST_SECONDS = 120.0
 """Timeouts: to connect, and for a list of models."""
 MAX_ANSWER_BYTES = 32 * 1024**2
-MAX_EVENT_BYTES = 8 * 1024**2
 _MAX_ERROR_BYTES = 64 * 1024
 _MAX_MESSAGE_LENGTH = 500
 _MAX_RETRY_SECONDS = 3600.0
@@ -77,12 +77,13 @@ class ProviderEndpointClient:
             async with self._client.stream("POST", path, json=body, timeout=timeout) as response:
                 await self._check_status(response)
                 await self._require_events(response)
-                response.encoding = "utf-8-sig"  # always UTF-8, without a byte-order mark (WHATWG HTML, 9.2.6)
-                async for event in httpx2.EventSource(response, MAX_EVENT_BYTES):
-                    if event.data == "[DONE]":
-                        return
-                    if event.data:
-                        yield self._parse_event(event)
+                decoder = EventStreamDecoder()
+                async for chunk in response.aiter_bytes():
+                    for event in decoder.feed(chunk):
+                        if event.data == "[DONE]":
+                            return
+                        if event.data:
+                            yield self._parse_event(event)
 
     def redact_failure(self, response: Json) -> Json:
         """Return an object of the Responses API with the keys in its error redacted."""
@@ -127,12 +128,12 @@ class ProviderEndpointClient:
             raise self._known_error(error)
         raise self.malformed_answer(f"it answered {kind[:100] or 'nothing'} instead of an event stream")
 
-    def _parse_event(self, event: httpx2.ServerSentEvent) -> Json:
+    def _parse_event(self, event: ServerSentEvent) -> Json:
         """Return the object of an event. Raises UpstreamProblem for the error that it is."""
         value = json_access.parse_json(event.data)
         if error := find_error(value):
             raise self._known_error(error)
-        if event.event == "error":
+        if event.name == "error":
             raise self._known_error(read_error(event.data if value is None else value))
         if not json_access.as_object(value):
             raise self.malformed_answer()
@@ -173,6 +174,8 @@ class ProviderEndpointClient:
             yield
         except UpstreamProblem:
             raise
+        except EventTooLongError:
+            raise self.malformed_answer("an event is too long") from None
         except Problem as refusal:
             raise UpstreamUnavailable(f"{UpstreamUnavailable.message} ({self._name}): {refusal.message}") from None
         except httpx2.RequestError as error:

@@ -4,7 +4,7 @@ Extensions: creation, creation-with-upload, creation-defer-length, expiration, t
 optional, because the storage clients do not send it.
 """
 
-import base64
+from collections.abc import Mapping
 from email.utils import format_datetime
 from typing import Annotated
 from uuid import UUID
@@ -17,42 +17,35 @@ from starlette.types import Scope
 from roost.core import ids
 from roost.identity.authenticator import FilesWriter
 from roost.storage.signed_urls.authenticator import SignedUploadGrant
-from roost.storage.tus.errors import UploadOffsetMismatch
-from roost.storage.tus.model import NewTusUpload, TusUpload, parse_byte_count, parse_metadata_header
+from roost.storage.tus.errors import InvalidTusUpload, UploadOffsetMismatch
+from roost.storage.tus.model import VERSION, NewTusUpload, TusUpload, parse_byte_count, parse_metadata_header
 from roost.storage.tus.service import TusUploadService
 from roost.web import errors
 from roost.web.schemas import BINARY, describe_body
 from roost.web.service_registry import provide_service
 from roost.web.url_rule import rule_of
 
-_VERSION = "1.0.0"
 _PART = "application/offset+octet-stream"
-_LENGTHS = frozenset({b"upload-length", b"upload-defer-length"})
+_CREATION_HEADERS = frozenset({b"upload-length", b"upload-defer-length", b"tus-resumable"})
 _PART_DESCRIPTION = describe_body(_PART, BINARY) | {
     "parameters": [
         {"in": "header", "name": "Upload-Offset", "required": True, "schema": {"type": "integer", "minimum": 0}}
     ]
 }
-_RESUMABLE = {"Tus-Resumable": _VERSION}
-_CAPABILITIES = {
-    **_RESUMABLE,
-    "Tus-Version": _VERSION,
-    "Tus-Extension": "creation,creation-with-upload,creation-defer-length,expiration,termination",
-}
 
 
 class _CreationRoute(APIRoute):
-    """Route of requests with a TUS length header; other requests to the same path are forms."""
+    """Route of requests with a header of TUS; other requests to the same path are forms."""
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
-        if any(name in _LENGTHS for name, _ in scope["headers"]):
+        if any(name in _CREATION_HEADERS for name, _ in scope["headers"]):
             return super().matches(scope)
         return Match.NONE, {}
 
 
 async def _check_tus_version(request: Request) -> None:
-    if request.headers.get("tus-resumable", _VERSION) != _VERSION:
-        raise HTTPException(412, headers=_CAPABILITIES)
+    if request.method != "OPTIONS" and request.headers.get("tus-resumable", VERSION) != VERSION:
+        raise HTTPException(412)
 
 
 Service = Annotated[TusUploadService, Depends(provide_service(TusUploadService))]
@@ -66,37 +59,38 @@ async def begin_upload(
     request: Request, caller: FilesWriter, transfers: Service, cid_version: CidVersion = None
 ) -> Response:
     """Create a resumable upload."""
-    fields = {**({"cid_version": cid_version} if cid_version else {}), **_metadata(request)}
-    return await _create_upload(
-        request, transfers, NewTusUpload(caller.tenant_id, ids.new_id(), _length(request), fields)
-    )
+    header, sent = _metadata(request)
+    fields = {**({"cid_version": cid_version} if cid_version else {}), **sent}
+    creation = NewTusUpload(caller.tenant_id, ids.new_id(), _length(request), fields, metadata=header)
+    return await _create_upload(request, transfers, creation)
 
 
 @creation_router.post("/v3/files/{file_id:uuid}", status_code=201, include_in_schema=False)
 async def begin_signed_upload(request: Request, grant: SignedUploadGrant, transfers: Service) -> Response:
     """Create a resumable upload at a signed URL."""
-    fields, length = grant.merge_fields(_metadata(request)), _length(request)
-    creation = NewTusUpload(grant.tenant_id, grant.file_id, length, fields, grant.max_size, grant.mime_types)
+    header, sent = _metadata(request)
+    fields, length = grant.merge_fields(sent), _length(request)
+    creation = NewTusUpload(grant.tenant_id, grant.file_id, length, fields, grant.max_size, grant.mime_types, header)
     return await _create_upload(request, transfers, creation)
 
 
 @router.options("/v3/files", status_code=204)
 async def describe_uploads() -> Response:
     """Return the supported TUS version and extensions."""
-    return Response(status_code=204, headers=_CAPABILITIES)
+    return Response(status_code=204)
 
 
 @router.head("/v3/files/{file_id:uuid}/{token}")
 async def get_upload(file_id: UUID, token: str, transfers: Service) -> Response:
     """Return the offset of an upload."""
     transfer = await transfers.find(str(file_id), token)
-    return Response(headers={**_progress_headers(transfer), **_creation_headers(transfer), "Cache-Control": "no-store"})
+    return Response(headers={**_progress_headers(transfer), **_creation_headers(transfer)})
 
 
 @router.patch("/v3/files/{file_id:uuid}/{token}", status_code=204, openapi_extra=_PART_DESCRIPTION)
 async def add_part(request: Request, file_id: UUID, token: str, transfers: Service) -> Response:
     """Append a part; the response to the last one has the CID."""
-    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != _PART:
+    if not _has_part(request):
         raise HTTPException(415)
     offset = parse_byte_count(request.headers.get("upload-offset"), "Upload-Offset")
     try:
@@ -112,11 +106,11 @@ async def add_part(request: Request, file_id: UUID, token: str, transfers: Servi
 async def end_upload(file_id: UUID, token: str, transfers: Service) -> Response:
     """Delete an unfinished upload."""
     await transfers.terminate(str(file_id), token)
-    return Response(status_code=204, headers=_RESUMABLE)
+    return Response(status_code=204)
 
 
 async def _create_upload(request: Request, transfers: TusUploadService, creation: NewTusUpload) -> Response:
-    has_part = request.headers.get("content-type") == _PART
+    has_part = _has_part(request)
     part_size = _part_size(request) if has_part else 0
     transfer, token = await transfers.begin(creation, part_size)
     if has_part or transfer.is_whole:
@@ -127,7 +121,7 @@ async def _create_upload(request: Request, transfers: TusUploadService, creation
 
 def _offset_mismatch(request: Request, problem: UploadOffsetMismatch) -> Response:
     response = errors.problem_response(rule_of(request.scope).errors, problem)
-    response.headers.update({**_RESUMABLE, "Upload-Offset": str(problem.offset)})
+    response.headers["Upload-Offset"] = str(problem.offset)
     if problem.cid is not None:
         response.headers["upload-cid"] = problem.cid
     return response
@@ -135,19 +129,24 @@ def _offset_mismatch(request: Request, problem: UploadOffsetMismatch) -> Respons
 
 def _progress_headers(transfer: TusUpload) -> dict[str, str]:
     expires = format_datetime(transfer.expires_at, usegmt=True)
-    headers = {**_RESUMABLE, "Upload-Offset": str(transfer.offset), "Upload-Expires": expires}
+    headers = {"Upload-Offset": str(transfer.offset), "Upload-Expires": expires}
     return headers if transfer.cid is None else {**headers, "upload-cid": transfer.cid}
 
 
 def _creation_headers(transfer: TusUpload) -> dict[str, str]:
     """Return the length and metadata headers of an upload."""
-    pairs = [f"{key} {base64.b64encode(value.encode()).decode()}" for key, value in transfer.fields.items()]
     length = {"Upload-Defer-Length": "1"} if transfer.length is None else {"Upload-Length": str(transfer.length)}
-    return {**length, "Upload-Metadata": ",".join(pairs)}
+    return {**length, "Upload-Metadata": transfer.metadata} if transfer.metadata else length
 
 
-def _metadata(request: Request) -> dict[str, str]:
-    return dict(parse_metadata_header(request.headers.get("upload-metadata", "")))
+def _has_part(request: Request) -> bool:
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower() == _PART
+
+
+def _metadata(request: Request) -> tuple[str, Mapping[str, str]]:
+    """Return `Upload-Metadata` as it was sent, and its fields."""
+    header = request.headers.get("upload-metadata", "").strip()
+    return header, parse_metadata_header(header)
 
 
 def _part_size(request: Request) -> int:
@@ -157,6 +156,9 @@ def _part_size(request: Request) -> int:
 
 def _length(request: Request, *, later: bool = False) -> int | None:
     """Parse `Upload-Length`; None if it is deferred or already known."""
-    if "upload-length" not in request.headers and (later or request.headers.get("upload-defer-length") == "1"):
+    is_known, deferred = "upload-length" in request.headers, request.headers.get("upload-defer-length")
+    if not later and deferred is not None and (is_known or deferred != "1"):
+        raise InvalidTusUpload("Upload-Defer-Length must be 1, without Upload-Length")
+    if not is_known and (later or deferred):
         return None
     return parse_byte_count(request.headers.get("upload-length"), "Upload-Length")

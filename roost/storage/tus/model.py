@@ -10,6 +10,14 @@ from roost.storage.tus.errors import InvalidTusUpload
 from roost.storage.unixfs.profile import ImportProfile
 from roost.storage.uploads.errors import UploadTooLarge
 
+VERSION = "1.0.0"
+PROTOCOL_HEADERS: Mapping[str, str] = {
+    "Tus-Resumable": VERSION,
+    "Tus-Version": VERSION,
+    "Tus-Extension": "creation,creation-with-upload,creation-defer-length,expiration,termination",
+    "Cache-Control": "no-store",
+}
+"""Headers of every response at the URLs of uploads."""
 LIFETIME = timedelta(hours=24)
 UNFINISHED_LIMIT = 100
 """Maximum unfinished uploads of one tenant."""
@@ -23,7 +31,10 @@ _MAX_FIELDS = 32
 
 @dataclass(frozen=True)
 class NewTusUpload:
-    """Creation of an upload. length: bytes, None if deferred. fields: named like the fields of upload forms."""
+    """Creation of an upload. length: bytes, None if deferred. fields: named like the fields of upload forms.
+
+    metadata: `Upload-Metadata` as it was sent, with fields of the URL left out.
+    """
 
     tenant_id: str
     file_id: str
@@ -31,6 +42,7 @@ class NewTusUpload:
     fields: Mapping[str, str]
     max_size: int | None = None
     mime_types: Sequence[str] = ()
+    metadata: str = ""
 
 
 @dataclass(frozen=True)
@@ -50,6 +62,7 @@ class TusUpload:
     profile: ImportProfile
     created_at: datetime
     expires_at: datetime
+    metadata: str = ""
     offset: int = 0
     hashed: int = 0
     cid: str | None = None

@@ -250,6 +250,7 @@ def _new_transfer(creation: NewTusUpload, metadata: UploadMetadata, limit: int) 
         length=creation.length,
         limit=limit,
         fields=creation.fields,
+        metadata=creation.metadata,
         mime_types=creation.mime_types,
         profile=metadata.profile or metadata_parsing.parse_profile(None),
         created_at=now,

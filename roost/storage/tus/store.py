@@ -11,6 +11,7 @@ from roost.core.db import JsonText, UtcTime, metadata, read_one, read_record, re
 from roost.storage.tus.model import TusUpload
 from roost.storage.unixfs.profile import PROFILES
 
+_HEADER = ""  # no key of `Upload-Metadata` is empty
 transfers = sa.Table(
     "transfers",
     metadata,
@@ -44,7 +45,7 @@ def insert_transfer(connection: Connection, transfer: TusUpload, digest: bytes) 
         transfers,
         transfer,
         digest=digest,
-        fields=dict(transfer.fields),
+        fields={**transfer.fields, _HEADER: transfer.metadata},
         mime_types=list(transfer.mime_types),
         profile=transfer.profile.name,
     )
@@ -114,4 +115,12 @@ def list_expired(connection: Connection, at: datetime, limit: int) -> Sequence[s
 
 
 def _transfer(row: Any) -> TusUpload:
-    return read_record(TusUpload, row, mime_types=tuple(row.mime_types), profile=PROFILES[row.profile])
+    fields = dict(row.fields)
+    return read_record(
+        TusUpload,
+        row,
+        metadata=fields.pop(_HEADER, ""),
+        fields=fields,
+        mime_types=tuple(row.mime_types),
+        profile=PROFILES[row.profile],
+    )

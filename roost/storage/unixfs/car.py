@@ -1,5 +1,10 @@
-"""CARs (ipld/car, version 1): header and frames to write, and a reader in bounded memory that verifies every block."""
+"""CARs (ipld/car): header and frames of version 1 to write, and a reader of versions 1 and 2 that verifies every block.
 
+The reader's memory is bounded. The index of a CAR of version 2 is not read: blocks are found by their own bytes.
+"""
+
+import struct
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -13,6 +18,9 @@ _MAX_CID_BYTES = 256  # bytes
 _VERSION = b"\x67version\x01"
 _ROOTS = b"\x65roots"
 _TAG_CID = b"\xd8\x2a"
+_PRAGMA_2 = b"\x0a\xa1\x67version\x02"
+_HEADER_2 = struct.Struct("<16xQQQ")  # characteristics, offset and size of the CAR of version 1, offset of the index
+_HEAD_SIZE_2 = len(_PRAGMA_2) + _HEADER_2.size
 
 
 def encode_header(roots: Sequence[Cid]) -> bytes:
@@ -44,10 +52,16 @@ class CarReader:
         self.roots: Sequence[Cid] | None = None
         self._buffer = bytearray()
         self._at = 0
+        self._received = 0
+        self._payload: range | None = None
+        self._min_size = 0
 
     def feed(self, data: bytes | bytearray | memoryview) -> Iterator[CarBlock]:
         """Yield the blocks that `data` completes; exhaust it before the next call. Raises MalformedContent."""
         self._buffer += data
+        self._received += len(data)
+        if not self._keep_payload():
+            return
         while (body := self._frame()) is not None:
             start, content = body
             if self.roots is None:
@@ -65,8 +79,33 @@ class CarReader:
 
     def finish(self) -> None:
         """Raise MalformedContent if the CAR is cut off."""
-        if self._buffer or self.roots is None:
+        if self._buffer or self.roots is None or self._received < self._min_size:
             raise MalformedContent("The CAR is cut off")
+
+    def _keep_payload(self) -> bool:
+        """Drop what one of version 2 has around its CAR of version 1; return whether the place of that is known."""
+        if self._payload is None:
+            self._payload = self._locate_payload()
+        if self._payload is None:
+            return False
+        before = min(max(0, self._payload.start - self._at), len(self._buffer))
+        del self._buffer[:before]
+        self._at += before
+        del self._buffer[max(0, self._payload.stop - self._at) :]
+        return True
+
+    def _locate_payload(self) -> range | None:
+        head = bytes(self._buffer[:_HEAD_SIZE_2])
+        if not head.startswith(_PRAGMA_2[: len(head)]):
+            return range(sys.maxsize)  # version 1
+        if len(head) < _HEAD_SIZE_2:
+            return None
+        offset, size, index = _HEADER_2.unpack_from(head, len(_PRAGMA_2))
+        end = offset + size
+        if offset < _HEAD_SIZE_2 or end > sys.maxsize or 0 < index < end:
+            raise MalformedContent("The CAR's header of version 2 has a wrong offset")
+        self._min_size = max(end, index + 1 if index else 0)
+        return range(offset, end)
 
     def _frame(self) -> tuple[int, bytes] | None:
         """Return the offset and the content of the next frame, if it is complete."""

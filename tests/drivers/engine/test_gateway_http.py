@@ -8,7 +8,7 @@ import pytest
 
 from roost.core.sensitive import Sensitive
 from roost.drivers.engine.contract import Dial, EngineFailed
-from roost.drivers.engine.gateway_http import is_answering, send_json
+from roost.drivers.engine.gateway_http import is_answering, send_json, stream_events
 from roost.drivers.runtime.contract import ContainerNotRunning, Stream
 
 TOKEN = Sensitive("t")
@@ -98,3 +98,17 @@ async def test_a_silent_gateway_is_not_ready() -> None:
 async def silent_pair() -> tuple[Stream, Stream]:
     one, two = socket.socketpair()
     return await asyncio.open_connection(sock=one), await asyncio.open_connection(sock=two)
+
+
+@pytest.mark.parametrize("end", ["\n", "\r", "\r\n"])
+async def test_a_stream_of_events(end: str) -> None:
+    text = f"\ufeffevent: x{end}data: a\u2028b{end}data: c{end}{end}: quiet{end}{end}data: d{end}{end}"
+    async with serving(b"HTTP/1.0 200 OK\r\n\r\n", *(bytes([byte]) for byte in text.encode())) as (dial, _):
+        events = [tuple(event) async for event in stream_events(dial, 1, "POST /x", TOKEN, {}, {})]
+    assert events == [("x", "a\u2028b\nc"), ("message", "d")]
+
+
+async def test_an_endless_event_is_cut() -> None:
+    async with serving(b"HTTP/1.0 200 OK\r\n\r\n", *[b"data: " + bytes(65536)] * 40) as (dial, _):
+        with pytest.raises(EngineFailed, match="too long"):
+            await anext(stream_events(dial, 1, "POST /x", TOKEN, {}, {}))

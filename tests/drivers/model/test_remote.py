@@ -9,6 +9,7 @@ import pytest
 from starlette.responses import JSONResponse, Response
 from structlog.testing import capture_logs
 
+from roost.core.event_stream_decoder import MAX_EVENT_CHARACTERS
 from roost.core.problem import ServiceUnavailable
 from roost.core.sensitive import Sensitive
 from roost.drivers.model.chat import ChatRequest
@@ -23,7 +24,7 @@ from roost.drivers.model.contract import (
     UpstreamUnavailable,
 )
 from roost.drivers.model.openai import OpenAIUpstream
-from roost.drivers.model.remote import MAX_ANSWER_BYTES, MAX_EVENT_BYTES, ProviderEndpointClient
+from roost.drivers.model.remote import MAX_ANSWER_BYTES, ProviderEndpointClient
 from tests.drivers.model.local import KEY, MODEL, OpenAIProvider, raw, serving, sse, until
 
 REQUEST = ChatRequest.model_validate({"model": MODEL, "messages": [{"role": "user", "content": "/say a b c"}]})
@@ -205,7 +206,7 @@ async def test_an_answer_that_is_none_is_unavailable(answer: bytes) -> None:
         (sse(PIECE, "{broken"), 1),
         (sse(PIECE, "[1]"), 1),
         (sse(PIECE, json.dumps({"error": {"message": "overloaded"}})), 1),
-        (sse(PIECE, "x" * (MAX_EVENT_BYTES + 1)), 1),
+        (sse(PIECE, "x" * (MAX_EVENT_CHARACTERS + 1)), 1),
         (sse(), 0),
         (b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}", 0),
     ],
@@ -238,6 +239,20 @@ async def test_a_stream_that_finished_needs_no_last_word() -> None:
         upstream = _upstream(url)
         assert len([_ async for _ in upstream.stream(REQUEST)]) == 2
         await upstream.close()
+
+
+@pytest.mark.parametrize("end", ["\n", "\r", "\r\n"])
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+async def test_a_stream_in_any_form_of_the_format(mark: str, end: str) -> None:
+    """The decoder has the rules; here they hold for what a provider sends."""
+    first = json.dumps({"choices": [{"index": 0, "delta": {"content": "a\u2028b\x85"}}]}, ensure_ascii=False)
+    lines = [f"event: x{end}data: {first[:12]}", f"data:{first[12:]}{end}", f": quiet{end}", f"data: {LAST}{end}"]
+    head, body = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n", end.join([*lines, "data: [DONE]"])
+    async with raw(head + (mark + body).encode()) as url:
+        upstream = _upstream(url)
+        chunks = [chunk async for chunk in upstream.stream(REQUEST)]
+        await upstream.close()
+    assert "".join(chunk["choices"][0]["delta"].get("content", "") for chunk in chunks) == "a\u2028b\x85"
 
 
 async def test_what_is_left_or_cancelled_ends_at_the_provider() -> None:

@@ -5,8 +5,10 @@ import hashlib
 import itertools
 from collections.abc import AsyncIterator, Mapping
 from datetime import timedelta
+from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import urlsplit
+from uuid import UUID
 
 import httpx2 as httpx
 import pytest
@@ -166,6 +168,9 @@ async def test_more_than_was_said_is_refused_and_what_came_before_counts(uploads
     ("headers", "status"),
     [
         ({"Upload-Length": "-1"}, 400),
+        ({"Upload-Defer-Length": "2"}, 400),
+        ({"Upload-Defer-Length": "1", "Upload-Length": "1"}, 400),
+        ({"Upload-Length": "1", "Upload-Metadata": "a b YQ=="}, 400),
         ({"Upload-Length": "x"}, 400),
         ({"Upload-Length": "1", "Upload-Metadata": "filename !!"}, 400),
         ({"Upload-Length": "1", "Upload-Metadata": "a YQ==,a YQ=="}, 400),
@@ -194,6 +199,7 @@ async def test_a_part_says_what_it_is(uploads: httpx.AsyncClient) -> None:
 
 
 async def test_the_protocol_is_described(anonymous: httpx.AsyncClient) -> None:
+    assert (await anonymous.options("/v3/files", headers={"Tus-Resumable": "0.2.2"})).status_code == 204
     answer = await anonymous.options("/v3/files")
     assert answer.status_code == 204
     assert answer.headers["Tus-Version"] == "1.0.0"
@@ -236,3 +242,138 @@ async def test_one_whose_time_is_over_is_gone(
     while await server.roost.storage.tus_uploads.expire():
         pass
     assert list((server.roost.core.settings.data / "uploads").iterdir()) == []
+
+
+async def test_every_response_names_the_version(uploads: httpx.AsyncClient, anonymous: httpx.AsyncClient) -> None:
+    """Also a refusal: by the router, the handler or the middleware before both."""
+    path = upload_path(await begin(uploads, 10))
+    gone = path[:-1] + ("0" if path[-1] != "0" else "1")
+    begun = {"Upload-Length": "10"}
+    answers = [
+        await uploads.post("/v3/files", headers={**begun, "Upload-Metadata": metadata(filename="x")}),
+        await anonymous.post("/v3/files", headers=begun),
+        await uploads.post("/v3/files", headers={"Upload-Length": "x"}),
+        await uploads.post("/v3/files", headers={"Upload-Length": "999999999999999"}),
+        await uploads.post("/v3/files", headers={"Tus-Resumable": "1.0.0"}),
+        await uploads.post("/v3/files", headers={"Tus-Resumable": "0.2.2"}),
+        await anonymous.post(f"/v3/files/{UUID(int=1)}?X-Signature=0", headers=begun),
+        await uploads.head(path),
+        await uploads.head(gone),
+        await uploads.get(path),
+        await part(uploads, path, 0, b"01"),
+        await part(uploads, path, 0, b"01"),
+        await part(uploads, gone, 0, b"01"),
+        await part(uploads, path, 2, b"x" * 99),
+        await uploads.patch(path, content=b"x"),
+        await uploads.delete(path),
+        await uploads.delete(path),
+        await anonymous.options("/v3/files"),
+    ]
+    assert [answer.status_code for answer in answers] == [
+        *(201, 401, 400, 413, 400, 412, 403),
+        *(200, 404, 405, 204, 409, 404, 400, 415, 204, 404, 204),
+    ]
+    for answer in answers:
+        assert answer.headers.get_list("Tus-Resumable") == ["1.0.0"], answer.request
+        assert answer.headers.get_list("Cache-Control") == ["no-store"], answer.request
+
+
+async def test_another_version_changes_nothing(uploads: httpx.AsyncClient) -> None:
+    path = upload_path(await begin(uploads, 10))
+    for method in ("HEAD", "PATCH", "DELETE"):
+        headers = {"Content-Type": "application/offset+octet-stream", "Upload-Offset": "0", "Tus-Resumable": "2.0.0"}
+        answer = await uploads.request(method, path, headers=headers, content=b"01")
+        assert (answer.status_code, answer.headers["Tus-Version"]) == (412, "1.0.0")
+    assert (await uploads.head(path)).headers["Upload-Offset"] == "0"
+
+
+async def test_a_header_replaces_the_method(uploads: httpx.AsyncClient, anonymous: httpx.AsyncClient) -> None:
+    """For clients that cannot send PATCH or DELETE; the method that was sent counts for nothing."""
+    path = upload_path(await begin(uploads, 10))
+    headers = {"Content-Type": "application/offset+octet-stream", "X-HTTP-Method-Override": "PATCH"}
+    for at, method in enumerate(("POST", "PUT", "DELETE", "PATCH", "GET")):
+        answer = await anonymous.request(method, path, headers={**headers, "Upload-Offset": str(at)}, content=b"x")
+        assert (answer.status_code, answer.headers["Upload-Offset"]) == (204, str(at + 1)), method
+    answer = await anonymous.head(path, headers={**headers, "Upload-Offset": "9"})
+    assert (answer.status_code, answer.headers["Upload-Offset"]) == (409, "5")
+    for _ in range(2):  # on one connection: the response has the form of the method that was sent
+        told = await anonymous.post(path, headers={"X-HTTP-Method-Override": "HEAD"})
+        assert (told.status_code, told.headers["Upload-Offset"]) == (200, "5")
+    for odd in ("patch", "PATCH, PATCH", "GET", "FOO", "\xfc"):
+        answer = await anonymous.patch(path, headers=[(b"X-HTTP-Method-Override", odd.encode("latin-1"))], content=b"x")
+        assert answer.status_code in {400, 405}, odd
+    begun = await uploads.put("/v3/files", headers={"X-HTTP-Method-Override": "POST", "Upload-Length": "1"})
+    assert begun.status_code == 201, begun.text
+    assert (await anonymous.post("/v3/files", headers={"X-HTTP-Method-Override": "OPTIONS"})).status_code == 204
+    deleted = {"X-HTTP-Method-Override": "DELETE"}
+    assert [(await anonymous.post(path, headers=deleted)).status_code for _ in range(2)] == [204, 404]
+    assert (await anonymous.post(path, headers={"X-HTTP-Method-Override": "HEAD"})).status_code == 404
+
+
+async def test_a_replaced_method_is_no_way_around_a_key(server: RunningServer) -> None:
+    reader = server.client(server.key(scopes=frozenset({"org:files:read"})), "uploads.localhost")
+    for client, status in ((server.client(None, "uploads.localhost"), 401), (reader, 403)):
+        for method in ("GET", "OPTIONS", "POST"):
+            headers = {"X-HTTP-Method-Override": "POST", "Upload-Length": "1"}
+            assert (await client.request(method, "/v3/files", headers=headers)).status_code == status
+
+
+async def test_a_record_of_a_replaced_method_has_no_token(
+    server: RunningServer, uploads: httpx.AsyncClient, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The access log names the route, because the URL of an upload is its credential."""
+    path = upload_path(await begin(uploads, 10))
+    await uploads.post(path, headers={"X-HTTP-Method-Override": "HEAD", "X-Request-Id": "overridden"})
+    logged = "".join(capsys.readouterr())
+    assert "overridden" in logged
+    assert path.rpartition("/")[2] not in logged
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "filename YS5iaW4=",
+        "filename YS5iaW4=,is_confidential,note ,last",
+        "is_confidential , filename YS5iaW4=",
+        "network cHVibGlj,filename w7wuYmlu,other_key AAE=",
+    ],
+)
+async def test_the_metadata_come_back_as_they_were_sent(uploads: httpx.AsyncClient, header: str) -> None:
+    """Without the fields that a URL adds."""
+    said = {"Upload-Length": "10", "Upload-Metadata": header}
+    begun = await uploads.post("/v3/files?X-Upload-Option-Cid-Version=v0", headers=said)
+    assert (await uploads.head(upload_path(begun))).headers["Upload-Metadata"] == header
+
+
+async def test_the_metadata_of_a_signed_url_are_the_senders(server: RunningServer, uploads: httpx.AsyncClient) -> None:
+    body = {"date": int(clock.utc_now().timestamp()), "expires": 300, "network": "public", "filename": "granted"}
+    signed = (await uploads.post("/v3/files/sign", json=body)).json()["data"].partition("/v3")[2]
+    anonymous = server.client(None, "uploads.localhost")
+    path = upload_path(await begin(anonymous, 10, f"/v3{signed}", filename="mine"))
+    assert (await anonymous.head(path)).headers["Upload-Metadata"] == metadata(filename="mine")
+
+
+async def test_no_metadata_are_no_header(uploads: httpx.AsyncClient) -> None:
+    path = upload_path(await uploads.post("/v3/files", headers={"Upload-Length": "10"}))
+    assert "Upload-Metadata" not in (await uploads.head(path)).headers
+
+
+async def test_a_page_of_another_origin_reads_what_it_needs(uploads: httpx.AsyncClient) -> None:
+    asked = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "x-http-method-override"}
+    preflight = await uploads.options("/v3/files", headers={"Origin": "https://other.example", **asked})
+    assert (preflight.status_code, preflight.headers["Tus-Version"]) == (200, "1.0.0")
+    path = upload_path(await begin(uploads, None))
+    told = await uploads.head(path, headers={"Origin": "https://other.example"})
+    exposed = {name.lower() for name in told.headers["Access-Control-Expose-Headers"].split(", ")}
+    own = {name for name in told.headers if name.startswith(("tus-", "upload-"))}
+    assert {"upload-offset", "upload-defer-length", "upload-metadata", "upload-expires"} <= own
+    assert own <= exposed
+
+
+async def test_the_end_of_the_time_is_said_with_every_part(uploads: httpx.AsyncClient) -> None:
+    begun = await begin(uploads, 10)
+    later = await part(uploads, upload_path(begun), 0, b"x")
+    for answer in (begun, later):
+        expires = parsedate_to_datetime(answer.headers["Upload-Expires"])
+        assert answer.headers["Upload-Expires"].endswith(" GMT")  # RFC 9110, 5.6.7
+        assert timedelta(hours=23) < expires - clock.utc_now() < timedelta(hours=25)

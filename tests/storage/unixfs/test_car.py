@@ -75,6 +75,59 @@ def test_what_is_none(data: bytes) -> None:
         read(data)
 
 
+def version_2(payload: bytes, gap: int = 0, index: bytes | None = None, **wrong: int) -> bytes:
+    """Wrap a CAR of version 1, by the layout in the specification."""
+    offset = 51 + gap
+    numbers = {
+        "offset": offset,
+        "size": len(payload),
+        "at": 0 if index is None else offset + len(payload) + gap,
+        **wrong,
+    }
+    header = b"".join(numbers[name].to_bytes(8, "little") for name in ("offset", "size", "at"))
+    tail = b"" if index is None else b"\0" * gap + index
+    return bytes.fromhex("0aa16776657273696f6e02") + bytes(16) + header + b"\0" * gap + payload + tail
+
+
+@pytest.mark.parametrize("step", [1, 7, 1000, 1 << 20])
+@pytest.mark.parametrize(("gap", "index"), [(0, None), (0, b"\x80\x08index"), (100, b"\x81\x08" + bytes(5000))])
+def test_version_2_is_version_1_between_its_offsets(step: int, gap: int, index: bytes | None) -> None:
+    data, reader, found = version_2(CAR, gap, index), CarReader(), []
+    for at in range(0, len(data), step):
+        found += list(reader.feed(data[at : at + step]))
+    reader.finish()
+    assert reader.roots == ROOTS
+    assert [(one.cid, one.data) for one in found] == BLOCKS
+    assert all(data[one.offset :].startswith(one.data) for one in found)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        version_2(CAR)[:-1],
+        version_2(CAR)[:51],
+        version_2(CAR)[:30],
+        version_2(CAR, size=0),
+        version_2(CAR, size=len(CAR) - 1),
+        version_2(CAR, size=len(CAR) + 1),
+        version_2(CAR, size=2**64 - 1),
+        version_2(CAR, offset=0),
+        version_2(CAR, offset=50),
+        version_2(CAR, offset=52),
+        version_2(CAR, offset=2**64 - 1),
+        version_2(CAR, at=60),
+        version_2(CAR, at=51 + len(CAR)),
+        version_2(CAR, at=2**64 - 1),
+        version_2(version_2(CAR)),
+        version_2(b""),
+    ],
+)
+@pytest.mark.parametrize("step", [1, 1 << 20])
+def test_version_2_with_wrong_offsets(data: bytes, step: int) -> None:
+    with pytest.raises(MalformedContent):
+        read(data, step)
+
+
 def test_many_roots() -> None:
     roots = [Cid.for_block(RAW, str(number).encode()) for number in range(300)]
     assert read(car.encode_header(roots)).roots == roots

@@ -16,7 +16,7 @@ from roost.web.schemas import Moment, StorageSchema, Text, ZonedTime
 
 LIMIT_DEFAULT, LIMIT_MAX = 10, 1000
 _CIDS_LIMIT = 10
-_META_LIMIT = 100
+_META_LIMIT = 1000
 _Name = Annotated[Text, Field(max_length=NAME_LIMIT)]
 
 

@@ -41,6 +41,9 @@ assert.equal(parts.url, left.url);
 
 assert.equal((await upload({ uploadDataDuringCreation: true, metadata: { filename: "whole.bin", cid_version: "v0" } })).cid, whole);
 
+const overridden = await upload({ overridePatchMethod: true, chunkSize: 1_000_000, metadata: { filename: "posted.bin" } });
+assert.equal(overridden.cid, wanted);
+
 const later = await upload({ uploadLengthDeferred: true, chunkSize: 1_000_000, metadata: { network: "public" } });
 assert.equal(later.cid, wanted);
 
