@@ -170,14 +170,14 @@ async def test_groups(browser: Browser, server: RunningServer, agent: dict[str, 
     async with visiting(browser, server, role="editor", tenant=TENANT) as visit:
         page = visit.page
         await visit.open(f"/storage/vectors?group={group}")
-        box = page.get_by_label("Ada", exact=True)
+        checkbox = page.get_by_label("Ada", exact=True)
         before = await granted()
-        await box.click()
+        await checkbox.click()
         await cancel(page, granted, before)
-        await expect(box).not_to_be_checked()
-        await box.click()
+        await expect(checkbox).not_to_be_checked()
+        await checkbox.click()
         await ask(page, "Allow to search", "can then search and quote the 2 files", granted)
-        await expect(box).to_be_checked()
+        await expect(checkbox).to_be_checked()
         await visit.open("/storage/groups")
         await page.get_by_role("button", name="Delete Manuals").click()
         await ask(page, "Delete", "1 agent can no longer search them", granted)
@@ -212,7 +212,7 @@ async def test_payments(browser: Browser, server: RunningServer) -> None:
         await page.get_by_role("button", name="Save", exact=True).click()
         await ask(page, "Save", "Who reads the 2 files for sale", version)
         await page.get_by_role("button", name=f"Remove {cids[0]}").click()
-        await ask(page, "Remove", "Nobody can buy this 1 file", sold)
+        await ask(page, "Remove", "No one can buy this 1 file", sold)
 
 
 async def cancel_inner(page: Page) -> None:

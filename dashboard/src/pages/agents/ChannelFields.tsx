@@ -9,7 +9,7 @@ import * as reach from '../../i18n/reach';
 
 type Writers = Pick<ChannelDraft, 'access' | 'allowFrom'>;
 
-/** Say who may write to a channel, and what a change of that means for whom; a change for nobody is an empty text. */
+/** Say who may write to a channel, and what a change of that means for whom; a change for no one is an empty text. */
 export function useWriters(name: ChannelName) {
   const t = useText(channels);
   const r = useText(reach);
