@@ -20,6 +20,7 @@ from roost.cli.output import (
     OutputFormat,
     Yes,
     confirm_change,
+    count_nouns,
     error_console,
     exit_with_error,
     print_document,
@@ -37,6 +38,7 @@ _ENGINE_PROGRAMS = {
     "openclaw": ("/engine/node/bin/node", "/engine/oc/node_modules/openclaw/openclaw.mjs"),
     "hermes": ("/engine/hermes/bin/python3", "-m", "hermes_cli.main"),
 }
+_ANYONE, _SHOWN = "anyone", 10
 _COLUMNS = (
     "channel",
     "enabled",
@@ -76,6 +78,7 @@ def set_channel(
     ] = None,
     anyone: Annotated[bool, typer.Option("--allow-anyone", help="Clear the list of user ids.")] = False,
     enabled: Annotated[bool | None, typer.Option("--enable/--disable", help="Turn the channel on or off.")] = None,
+    yes: Yes = False,
     data: Data = None,
     output: Output = OutputFormat.TABLE,
 ) -> None:
@@ -95,10 +98,11 @@ def set_channel(
         body["appToken"] = _read_token("app-level token", app_token_file) if channel == "slack" else None
     found = server.find_agent(agent)
     agent_id = found["agentId"]
-    is_decided = dm_policy or allow_from or anyone
-    if not is_decided and server.call("GET", f"/v0/agents/{agent_id}/channels").get(channel) is None:
+    present = server.call("GET", f"/v0/agents/{agent_id}/channels").get(channel)
+    if not (dm_policy or allow_from or anyone) and present is None:
         body["dmPolicy"] = "pairing"
         _print_pairing_hint(found, channel)
+    _confirm_writers(channel, present, body, yes)
     request = {key: value for key, value in body.items() if value is not None}
     with error_console.status("Configuring ..."):
         answer = server.call("POST", f"/v0/agents/{agent_id}/channels/{channel}", request, timeout_seconds=400)
@@ -153,6 +157,29 @@ def remove(
     with error_console.status("Removing ..."):
         answer = server.call("DELETE", f"/v0/agents/{found['agentId']}/channels/{channel}", timeout_seconds=400)
     print_line(answer["message"])
+
+
+def _confirm_writers(channel: str, present: Mapping[str, Any] | None, body: Mapping[str, Any], yes: bool) -> None:
+    """Ask before other people may write than now; a new channel for chosen people asks nothing."""
+    old = present or {"enabled": True, "dmPolicy": "open", "allowFrom": []}
+    new = {name: old[name] if body[name] is None else body[name] for name in ("enabled", "dmPolicy", "allowFrom")}
+    before = "no one" if present is None else _describe_writers(present)
+    after = _describe_writers(new)
+    dropped, added = (set(a["allowFrom"]) - set(b["allowFrom"]) for a, b in ((old, new), (new, old)))
+    is_other = before != after or (bool(dropped or added) and after not in (_ANYONE, "no one"))
+    if is_other and (present or after == _ANYONE):
+        confirm_change(f"On {channel}, {before} may write now, then {after}. Change it?", yes)
+
+
+def _describe_writers(channel: Mapping[str, Any]) -> str:
+    """Return in words who may write to a bot."""
+    if not channel["enabled"]:
+        return "no one"
+    listed = [one for one in channel["allowFrom"] if one != "*"]
+    names = f"{count_nouns(len(listed), 'user')} of the list ({', '.join(listed[:_SHOWN])})" if listed else ""
+    if channel["dmPolicy"] == "pairing":
+        return " and ".join(filter(None, [names, "approved users"]))
+    return names if listed == channel["allowFrom"] and names else _ANYONE
 
 
 def _format_state(channels: Mapping[str, Any]) -> str:

@@ -12,6 +12,8 @@ from roost.cli.output import (
     ExitCode,
     Output,
     OutputFormat,
+    Yes,
+    confirm_change,
     error_console,
     exit_with_error,
     print_document,
@@ -50,12 +52,15 @@ def add_domain(
     domain: Annotated[str | None, typer.Option(help="A domain of your own, such as app.example.com.")] = None,
     port: Port = None,
     is_open: Annotated[bool, typer.Option("--open", help="Let visitors in without the gateway token.")] = False,
+    yes: Yes = False,
     data: Data = None,
     output: Output = OutputFormat.TABLE,
 ) -> None:
     """Register a subdomain, which is active at once, or a domain of your own, which is verified first."""
     if (subdomain is None) is (domain is None):
         raise typer.BadParameter("Name one of --subdomain and --domain")
+    if is_open:
+        _confirm_open(subdomain or domain or "", port, yes)
     server = load_session(data)
     body = {"subdomain": subdomain, "customDomain": domain, "targetPort": port, "protected": not is_open}
     _print(server.call("POST", _path(server.find_agent(agent)), drop_none(body))["domain"], agent, output)
@@ -75,7 +80,7 @@ def show_challenge(
 def verify_domain(agent: AgentName, domain: DomainName, data: Data = None, output: Output = OutputFormat.TABLE) -> None:
     """Look for the TXT record, and then for the certificate."""
     server = load_session(data)
-    _print(server.call("POST", f"{_find_path(server, agent, domain)}/verify")["domain"], agent, output)
+    _print(server.call("POST", f"{_find(server, agent, domain)[0]}/verify")["domain"], agent, output)
 
 
 @commands.command("update")
@@ -86,20 +91,35 @@ def update_domain(
     protected: Annotated[
         bool | None, typer.Option("--protected/--open", help="Whether visitors need the gateway token.")
     ] = None,
+    yes: Yes = False,
     data: Data = None,
     output: Output = OutputFormat.TABLE,
 ) -> None:
     """Change where a domain leads, and who gets in."""
     server = load_session(data)
     body = drop_none({"targetPort": port, "protected": protected})
-    _print(server.call("PUT", _find_path(server, agent, domain), body)["domain"], agent, output)
+    path, present = _find(server, agent, domain)
+    is_open = not present["protected"] if protected is None else not protected
+    if is_open and (present["protected"] or port not in (None, present["targetPort"])):
+        _confirm_open(present["domain"], port or present["targetPort"], yes)
+    elif not is_open and not present["protected"]:
+        confirm_change(f"Everyone can use {present['domain']} now. Require the gateway token?", yes)
+    _print(server.call("PUT", path, body)["domain"], agent, output)
 
 
 @commands.command("remove")
-def remove_domain(agent: AgentName, domain: DomainName, data: Data = None) -> None:
+def remove_domain(agent: AgentName, domain: DomainName, yes: Yes = False, data: Data = None) -> None:
     """Remove a domain; connections through it end."""
     server = load_session(data)
-    print_line(server.call("DELETE", _find_path(server, agent, domain))["message"])
+    path, present = _find(server, agent, domain)
+    who = "who has the gateway token" if present["protected"] else "everyone"
+    confirm_change(f"{present['domain']} leads {who} to port {present['targetPort']} now. Remove it?", yes)
+    print_line(server.call("DELETE", path)["message"])
+
+
+def _confirm_open(name: str, port: int | None, yes: bool) -> None:
+    target = "the agent's gateway" if port is None else f"the program on port {port}"
+    confirm_change(f"Everyone can then use {target} through {name}, without a token. Open it?", yes)
 
 
 def _print(domain: Mapping[str, Any], agent: str, output: OutputFormat) -> None:
@@ -112,16 +132,16 @@ def _print(domain: Mapping[str, Any], agent: str, output: OutputFormat) -> None:
         print_line(f"Then run `roost domains verify {agent} {domain['domain']}`.")
 
 
-def _find_path(server: ServerSession, agent: str, domain: str) -> str:
-    """Return the path of the agent's domain with this name or id."""
+def _find(server: ServerSession, agent: str, domain: str) -> tuple[str, Mapping[str, Any]]:
+    """Return the path and the record of the agent's domain with this name or id."""
     path = _path(server.find_agent(agent))
     name = domain.lower().rstrip(".")
-    found = next((one["id"] for one in server.call("GET", path)["domains"] if name in (one["domain"], one["id"])), None)
+    found = next((one for one in server.call("GET", path)["domains"] if name in (one["domain"], one["id"])), None)
     if found is None:
         exit_with_error(
             f"{agent} has no domain {domain!r}; `roost domains list {agent}` lists them.", ExitCode.NOT_FOUND
         )
-    return f"{path}/{found}"
+    return f"{path}/{found['id']}", found
 
 
 def _path(agent: Mapping[str, Any]) -> str:

@@ -8,7 +8,17 @@ import typer
 from roost.cli.client import Data, ServerSession, drop_none, load_session
 from roost.cli.domains import DomainName
 from roost.cli.gateway_lookup import GatewayName, find_gateway
-from roost.cli.output import ExitCode, Output, OutputFormat, exit_with_error, print_document, print_line, print_rows
+from roost.cli.output import (
+    ExitCode,
+    Output,
+    OutputFormat,
+    Yes,
+    confirm_change,
+    exit_with_error,
+    print_document,
+    print_line,
+    print_rows,
+)
 
 commands = typer.Typer(help="Give a storage gateway domains of your own.", no_args_is_help=True)
 _Cid = Annotated[str | None, typer.Option(help="Content that the domain serves at its root.")]
@@ -51,10 +61,12 @@ def verify_domain(
 
 
 @commands.command("remove")
-def remove_domain(gateway: GatewayName, domain: DomainName, data: Data = None) -> None:
-    """Remove a domain."""
+def remove_domain(gateway: GatewayName, domain: DomainName, yes: Yes = False, data: Data = None) -> None:
+    """Remove a domain; links through it stop working."""
     server = load_session(data).storage_session()
-    server.call("DELETE", _find_path(server, gateway, domain))
+    path = _find_path(server, gateway, domain)
+    confirm_change(f"All links through the domain {domain} stop working. Remove it from {gateway}?", yes)
+    server.call("DELETE", path)
     print_line("Removed.")
 
 

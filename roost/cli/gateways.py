@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 import typer
 
 from roost.cli import gateway_domains
-from roost.cli.client import Data, load_session, path_segment
+from roost.cli.client import Data, ServerSession, load_session, path_segment
 from roost.cli.gateway_lookup import GatewayName, fetch_gateways, find_gateway
 from roost.cli.output import (
     ExitCode,
@@ -17,6 +17,7 @@ from roost.cli.output import (
     OutputFormat,
     Yes,
     confirm_change,
+    count_nouns,
     exit_with_error,
     print_line,
     print_record,
@@ -75,6 +76,7 @@ def allow(
     ip: Annotated[str | None, typer.Option(help="Allow an address or a range like 10.0.0.0/8.")] = None,
     host: Annotated[str | None, typer.Option(help="Allow pages of this host to embed files.")] = None,
     token: Annotated[bool, typer.Option("--token", help="Create a token, shown once, and allow its holders.")] = False,
+    yes: Yes = False,
     data: Data = None,
     output: Output = OutputFormat.TABLE,
 ) -> None:
@@ -83,7 +85,10 @@ def allow(
         exit_with_error("Give exactly one of --ip, --host and --token.", ExitCode.USAGE)
     server = load_session(data).storage_session()
     kind, body = ("ips", {"ip": ip}) if ip else ("hosts", {"host": host}) if host else ("access_tokens", None)
-    path = f"/v3/gateways/{find_gateway(server, gateway)['id']}/{kind}"
+    found = find_gateway(server, gateway)
+    if found["restrict"] and not yes:
+        confirm_change(f"Everyone can read {_count_public(server)} at {found['domain']} now. Close it to others?", yes)
+    path = f"/v3/gateways/{found['id']}/{kind}"
     print_record(server.call("POST", path, body)["data"], output)
 
 
@@ -91,6 +96,7 @@ def allow(
 def refuse(
     gateway: GatewayName,
     control: Annotated[str, typer.Argument(metavar="CONTROL", help="Address, host, or id (from `show -o json`).")],
+    yes: Yes = False,
     data: Data = None,
 ) -> None:
     """Remove an access control that `allow` added."""
@@ -99,6 +105,8 @@ def refuse(
     for kind, policy in _POLICIES.items():
         for entry in found["settings"]["restriction_policies"][policy]:
             if control in (entry["id"], entry["value"]):
+                if not yes:
+                    confirm_change(_describe_removal(server, found, entry["value"]), yes)
                 server.call("DELETE", f"/v3/gateways/{found['id']}/{kind}/{entry['id']}")
                 print_line("Removed.")
                 return
@@ -174,6 +182,24 @@ def analytics(
     )["data"]
     periods, column = (found["time_periods"], "period_start_time") if by in _PERIODS else (found, "value")
     print_rows(periods, (column, "requests", "bandwidth"), output)
+
+
+def _describe_removal(server: ServerSession, gateway: Mapping[str, Any], control: str) -> str:
+    """Return the question before an access control is removed."""
+    policies = gateway["settings"]["restriction_policies"]
+    left = sum(len(policies[policy]) for policy in _POLICIES.values()) - 1
+    if left:
+        others = count_nouns(left, "other access control")
+        return f"{control} no longer gets in at {gateway['domain']}; {others} remain. Remove it?"
+    return f"Nothing else restricts {gateway['domain']}: everyone can then read {_count_public(server)} there. Open it?"
+
+
+def _count_public(server: ServerSession) -> str:
+    """Return the number of public files in words, without it if the key may not list files."""
+    answer = server.request("GET", "/v3/files/totals")
+    if answer.is_error:
+        return "the public files"
+    return count_nouns(answer.json()["data"]["public"]["files"], "public file")
 
 
 _PERIODS = frozenset({AnalyticsBreakdown.DAY, AnalyticsBreakdown.WEEK})

@@ -12,6 +12,7 @@ from roost.cli.output import (
     OutputFormat,
     Yes,
     confirm_change,
+    count_nouns,
     print_line,
     print_record,
     print_rows,
@@ -76,8 +77,11 @@ def update(
 @commands.command()
 def delete(group: _Group, yes: Yes = False, public: Public = False, data: Data = None) -> None:
     """Delete a group. Its files stay."""
-    confirm_change(f"Delete the group {group}?", yes)
-    load_session(data).storage_session().call("DELETE", f"/v3/groups/{network_name(public)}/{group}")
+    server = load_session(data).storage_session()
+    if not yes:
+        agents = len(server.call("GET", f"/v3/vectorize/groups/{group}/agents")["data"]["agents"])
+        confirm_change(f"{count_nouns(agents, 'agent')} can search the group {group} now. Delete it?", yes)
+    server.call("DELETE", f"/v3/groups/{network_name(public)}/{group}")
     print_line("Deleted.")
 
 

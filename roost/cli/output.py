@@ -66,9 +66,21 @@ Yes = Annotated[bool, typer.Option("--yes", "-y", help="Skip the confirmation.")
 
 
 def confirm_change(question: str, yes: bool) -> None:
-    """Ask a question unless the answer was given with `--yes`. Exits if the answer is no."""
-    if not yes:
-        typer.confirm(question, abort=True)
+    """Ask a question unless the answer was given with `--yes`. Exits if the answer is no, or if no one can answer."""
+    if yes:
+        return
+    error_console.print(Text(f"{sanitize_lines(question)} [y/N]: "), end="", soft_wrap=True)
+    answer = sys.stdin.readline()
+    if not answer and not sys.stdin.isatty():
+        print_line("", error_console)
+        exit_with_error("There is no terminal to answer on; confirm with `--yes`.", ExitCode.USAGE)
+    if answer.strip().lower() not in {"y", "yes"}:
+        raise typer.Abort
+
+
+def count_nouns(count: int, noun: str) -> str:
+    """Return a number with its noun, in the plural unless it is one."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def exit_with_error(message: str, code: ExitCode = ExitCode.FAILED) -> NoReturn:

@@ -16,6 +16,7 @@ from roost.cli.output import (
     OutputFormat,
     Yes,
     confirm_change,
+    count_nouns,
     exit_with_error,
     print_line,
     print_record,
@@ -37,6 +38,7 @@ _Requirements = Annotated[
     typer.Option(metavar="FILE", help="File with several payment requirements, as a JSON array; - is standard input."),
 ]
 _Limit = Annotated[int, typer.Option(min=1, help="Maximum number of results.")]
+_FILES_LIMIT = 10_000
 _ROOT = "x402/payment_instructions"
 _COLUMNS = ("id", "name", "version", "price", "created_at")
 
@@ -93,6 +95,7 @@ def update(
     asset: _Asset = None,
     requirements: _Requirements = None,
     description: _Description = None,
+    yes: Yes = False,
     data: Data = None,
     output: Output = OutputFormat.TABLE,
 ) -> None:
@@ -100,6 +103,10 @@ def update(
     wanted = _read_requirements(pay_to, amount, network, asset, requirements)
     body = drop_none({"name": name, "payment_requirements": wanted, "description": description})
     server = load_session(data).storage_session()
+    if wanted is not None and not yes:
+        sold = len(fetch_records(server, f"{_ROOT}/{instruction}/cids", "cids", {}, _FILES_LIMIT))
+        if sold:
+            confirm_change(f"Readers of {count_nouns(sold, 'file')} then pay by these terms. Change them?", yes)
     _print_instruction(server.call("PATCH", f"/v3/{_ROOT}/{instruction}", body)["data"], output)
 
 
@@ -122,8 +129,9 @@ def cids(
 
 
 @commands.command()
-def attach(instruction: _Instruction, cids: _Cids, data: Data = None) -> None:
+def attach(instruction: _Instruction, cids: _Cids, yes: Yes = False, data: Data = None) -> None:
     """Attach a payment instruction to private files, by CID."""
+    confirm_change(f"Everyone who pays can then read {count_nouns(len(cids), 'private file')}. Sell?", yes)
     server = load_session(data).storage_session()
     for cid in cids:
         server.call("PUT", f"/v3/{_ROOT}/{instruction}/cids/{cid}")
@@ -131,8 +139,9 @@ def attach(instruction: _Instruction, cids: _Cids, data: Data = None) -> None:
 
 
 @commands.command()
-def detach(instruction: _Instruction, cids: _Cids, data: Data = None) -> None:
+def detach(instruction: _Instruction, cids: _Cids, yes: Yes = False, data: Data = None) -> None:
     """Detach a payment instruction from private files, by CID."""
+    confirm_change(f"No one can then buy {count_nouns(len(cids), 'file')} with {instruction}. Detach it?", yes)
     server = load_session(data).storage_session()
     for cid in cids:
         server.call("DELETE", f"/v3/{_ROOT}/{instruction}/cids/{cid}")

@@ -7,7 +7,17 @@ import typer
 
 from roost.cli.arguments import AgentName
 from roost.cli.client import Data, load_session
-from roost.cli.output import Output, OutputFormat, error_console, print_document, print_line, print_rows
+from roost.cli.output import (
+    Output,
+    OutputFormat,
+    Yes,
+    confirm_change,
+    count_nouns,
+    error_console,
+    print_document,
+    print_line,
+    print_rows,
+)
 
 commands = typer.Typer(help="Lead paths of an agent's address to its own programs.", no_args_is_help=True)
 _OPEN = "open"
@@ -33,6 +43,7 @@ def set_routes(
         ),
     ] = None,
     none: Annotated[bool, typer.Option("--none", help="Remove all routes.")] = False,
+    yes: Yes = False,
     data: Data = None,
     output: Output = OutputFormat.TABLE,
 ) -> None:
@@ -42,6 +53,8 @@ def set_routes(
     mappings = [_parse_route(text) for text in routes or ()]
     server = load_session(data)
     found = server.find_agent(agent)
+    if not yes and (changes := _describe_changes(server.call("GET", _path(found))["mappings"], mappings)):
+        confirm_change(f"{'; '.join(changes)}. Replace the routes of {found['name']}?", yes)
     _print(found, server.call("PUT", _path(found), {"mappings": mappings})["mappings"], output)
 
 
@@ -52,6 +65,26 @@ def _parse_route(text: str) -> Mapping[str, Any]:
     if not prefix or not port.isascii() or not port.isdigit() or len(port) > 5 or access not in {"", _OPEN}:
         raise typer.BadParameter(f"A route is PATH=PORT or PATH=PORT:{_OPEN}, got {text[:200]!r}")
     return {"pathPrefix": prefix, "port": int(port), "protected": access != _OPEN}
+
+
+def _describe_changes(before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]]) -> Sequence[str]:
+    """Say which paths a change opens to everyone, closes to those without a token, and ends."""
+    old = {one["pathPrefix"]: one for one in before}
+    new = {one["pathPrefix"].rstrip("/") or "/": one for one in after}  # as the server stores them
+    opened = {path for path, one in old.items() if not one["protected"]}
+    opens = [
+        path
+        for path, one in new.items()
+        if not one["protected"] and not (path in opened and old[path]["port"] == one["port"])
+    ]
+    closes = [path for path, one in new.items() if one["protected"] and path in opened]
+    ends = [path for path in old if path not in new]
+    texts = (
+        (opens, "opened to everyone, without a token"),
+        (closes, "closed to visitors without the gateway token"),
+        (ends, "removed"),
+    )
+    return [f"{count_nouns(len(paths), 'path')} {text}: {', '.join(paths)}" for paths, text in texts if paths]
 
 
 def warn_of_open(addresses: Sequence[str]) -> None:

@@ -18,6 +18,9 @@ from roost.cli.output import (
     ExitCode,
     Output,
     OutputFormat,
+    Yes,
+    confirm_change,
+    count_nouns,
     error_console,
     exit_with_error,
     print_line,
@@ -114,16 +117,16 @@ def remove(file: _File, public: Public = False, data: Data = None) -> None:
 
 
 @commands.command()
-def grant(group: _Group, agent: _Agent, public: Public = False, data: Data = None) -> None:
+def grant(group: _Group, agent: _Agent, public: Public = False, yes: Yes = False, data: Data = None) -> None:
     """Allow an agent to search a group and to vectorize its files."""
-    _change_grant("PUT", group, agent, public, load_session(data))
+    _change_grant("PUT", group, agent, public, yes, load_session(data))
     print_line(f"{agent} may search {group}.")
 
 
 @commands.command()
-def revoke(group: _Group, agent: _Agent, public: Public = False, data: Data = None) -> None:
+def revoke(group: _Group, agent: _Agent, public: Public = False, yes: Yes = False, data: Data = None) -> None:
     """Take that permission from an agent."""
-    _change_grant("DELETE", group, agent, public, load_session(data))
+    _change_grant("DELETE", group, agent, public, yes, load_session(data))
     print_line(f"{agent} may not search {group}.")
 
 
@@ -142,10 +145,15 @@ def list_agents(group: _Group, public: Public = False, data: Data = None, output
     print_rows(found, ("agent_id", "created_at"), output)
 
 
-def _change_grant(method: str, group: str, agent: str, public: bool, session: ServerSession) -> None:
+def _change_grant(method: str, group: str, agent: str, public: bool, yes: bool, session: ServerSession) -> None:
     server = session.storage_session()
     agent_id = path_segment(str(session.find_agent(agent)["agentId"]))
-    server.call(method, f"/v3/vectorize/groups/{_find_group(server, group, public)}/agents/{agent_id}")
+    group_id = _find_group(server, group, public)
+    if not yes:
+        files = count_nouns(len(_list_group(server, group_id)), "file")
+        change = "can then search" if method == "PUT" else "can then no longer search"
+        confirm_change(f"{agent} {change} {files} of {group}. Continue?", yes)
+    server.call(method, f"/v3/vectorize/groups/{group_id}/agents/{agent_id}")
 
 
 def _vectorize(server: ServerSession, file_id: str) -> Mapping[str, Any]:

@@ -55,6 +55,7 @@ def test_tokens_come_from_files_or_standard_input(ada: FakeServer, tmp_path: Pat
         "1",
         "--allow-from",
         "2",
+        "--yes",
         input="t\n",
     )
     assert ada.bodies(f"POST {PATH}/slack") == [{"botToken": "xoxb-1", "appToken": "xapp-1", "dmPolicy": "pairing"}]
@@ -64,7 +65,7 @@ def test_tokens_come_from_files_or_standard_input(ada: FakeServer, tmp_path: Pat
 def test_a_new_channel_asks_strangers_for_a_code_unless_told_otherwise(ada: FakeServer) -> None:
     ada.answers[f"GET {PATH}"] = (200, {"telegram": None, "slack": None})
     for more in ([], ["--allow-anyone"], ["--dm-policy", "open"], ["--allow-from", "7"]):
-        assert ada.run("channels", "set", "Ada", "telegram", *more, input="t\n").exit_code == 0
+        assert ada.run("channels", "set", "Ada", "telegram", *more, "--yes", input="t\n").exit_code == 0
     policies = [body.get("dmPolicy") for body in ada.bodies(f"POST {PATH}/telegram")]
     assert policies == ["pairing", None, "open", None]
 
@@ -111,7 +112,7 @@ def test_a_watch_prints_requests_and_messages(ada: FakeServer, monkeypatch: pyte
 
 
 def test_the_rest_is_changed_without_a_token(ada: FakeServer) -> None:
-    ada.run("channels", "set", "Ada", "telegram", "--keep-tokens", "--allow-anyone", "--disable")
+    ada.run("channels", "set", "Ada", "telegram", "--keep-tokens", "--allow-anyone", "--disable", "--yes")
     assert ada.bodies(f"POST {PATH}/telegram") == [{"allowFrom": [], "enabled": False}]
 
 

@@ -34,7 +34,7 @@ def ada(server: FakeServer) -> FakeServer:
 
 
 def test_add(ada: FakeServer) -> None:
-    done = ada.run("domains", "add", "Ada", "--domain", "app.example.com", "--port", "3000", "--open")
+    done = ada.run("domains", "add", "Ada", "--domain", "app.example.com", "--port", "3000", "--open", "-y")
     assert "_roost-verify.app.example.com" in done.stdout
     assert "roost domains verify Ada app.example.com" in done.stdout
     expected = {"customDomain": "app.example.com", "targetPort": 3000, "protected": False}
@@ -67,9 +67,9 @@ def test_challenge_verify_update_and_remove(ada: FakeServer) -> None:
     assert "_roost-verify.app.example.com" in ada.run("domains", "challenge", "Ada", "app.example.com").stdout
     assert ada.run("domains", "verify", "Ada", "App.Example.com.").stdout.startswith("app.example.com is active")
     assert json.loads(ada.run("domains", "verify", "Ada", "d1", "-o", "json").stdout) == ACTIVE
-    ada.run("domains", "update", "Ada", "d1", "--protected")
+    ada.run("domains", "update", "Ada", "d1", "--protected", "-y")
     assert ada.bodies(f"PUT {PATH}/d1")[-1] == {"protected": True}
-    assert ada.run("domains", "remove", "Ada", "d1").stdout == "app.example.com is gone\n"
+    assert ada.run("domains", "remove", "Ada", "d1", "-y").stdout == "app.example.com is gone\n"
     missing = ada.run("domains", "remove", "Ada", "b.example.com")
     assert "roost domains list Ada" in missing.stderr
     assert missing.exit_code != 0

@@ -37,5 +37,5 @@ def test_commands(files: FakeServer) -> None:
     assert "ownership pending" in files.run(*run, "verify", "files", "Site.Example.com").stdout
     files.run(*run, "update", "files", "d1")
     assert files.bodies(f"PUT {PATH}/d1")[-1] == {"cid": None}
-    assert files.run(*run, "remove", "files", "d1").stdout == "Removed.\n"
+    assert files.run(*run, "remove", "files", "d1", "-y").stdout == "Removed.\n"
     assert files.run(*run, "remove", "files", "other.example.com").exit_code != 0

@@ -73,8 +73,8 @@ def test_allow_takes_one(ada: FakeServer, typed: tuple[str, ...]) -> None:
 
 def test_refuse(ada: FakeServer) -> None:
     ada.answers["DELETE /v3/gateways/g1/ips/c1"] = DONE
-    assert ada.run("gateways", "refuse", "ada", "c1").stdout == "Removed.\n"
-    assert ada.run("gateways", "refuse", "ada", "10.0.0.0/8").stdout == "Removed.\n"
+    assert ada.run("gateways", "refuse", "ada", "c1", "-y").stdout == "Removed.\n"
+    assert ada.run("gateways", "refuse", "ada", "10.0.0.0/8", "-y").stdout == "Removed.\n"
     assert ada.run("gateways", "refuse", "ada", "c9").exit_code == 5
 
 

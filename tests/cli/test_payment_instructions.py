@@ -47,7 +47,7 @@ def test_create_show_update_delete(server: FakeServer) -> None:
     assert f"10000 of {USDC} on base to 0xab (A cent), 10000 of" in shown
     assert json.loads(run(server, "show", "i1", "-o", "json")) == INSTRUCTION
     run(server, "update", "i1", "--name", "texts")
-    run(server, "update", "i1", *PAYMENT, "--network", "eip155:84532")
+    run(server, "update", "i1", *PAYMENT, "--network", "eip155:84532", "-y")
     assert run(server, "delete", "i1", "--yes") == "Deleted.\n"
     assert server.bodies(f"POST {ROOT}") == [{"name": "articles", "payment_requirements": [CENT], "description": "d"}]
     sepolia = {**CENT, "asset": SEPOLIA, "network": "eip155:84532"}
@@ -92,7 +92,7 @@ def test_cids(server: FakeServer) -> None:
     for cid in ("c1", "c2"):
         server.answers[f"PUT {ONE}/cids/{cid}"] = server.answers[f"DELETE {ONE}/cids/{cid}"] = DONE
     assert run(server, "cids", "i1").split() == ["CID", "c1", "c2"]
-    assert run(server, "attach", "i1", "c1", "c2") == "Attached to 2.\n"
-    assert run(server, "detach", "i1", "c1") == "Detached from 1.\n"
-    run(server, "attach", "i1", "missing", code=5)
-    run(server, "attach", "i1", "c1?x/y", code=5)
+    assert run(server, "attach", "i1", "c1", "c2", "-y") == "Attached to 2.\n"
+    assert run(server, "detach", "i1", "c1", "-y") == "Detached from 1.\n"
+    run(server, "attach", "i1", "missing", "-y", code=5)
+    run(server, "attach", "i1", "c1?x/y", "-y", code=5)

@@ -38,10 +38,10 @@ def test_set(ada: FakeServer) -> None:
     assert "http://a1.agents.localhost/admin" in done.stdout
     assert ada.bodies(f"PUT {PATH}")[-1] == {"mappings": [SITE, ADMIN]}
     ada.answers[f"PUT {PATH}"] = (200, {"success": True, "mappings": []})
-    assert ada.run("routes", "set", "Ada", "--none").exit_code == 0
+    assert ada.run("routes", "set", "Ada", "--none", "-y").exit_code == 0
     assert ada.bodies(f"PUT {PATH}")[-1] == {"mappings": []}
     ada.answers[f"PUT {PATH}"] = (400, {"error": "port must be from 1025 to 65535, got 80"})
-    refused = ada.run("routes", "set", "Ada", "/site=80")
+    refused = ada.run("routes", "set", "Ada", "/site=80", "-y")
     assert (refused.exit_code, refused.stderr) == (2, "Error: port must be from 1025 to 65535, got 80\n")
 
 

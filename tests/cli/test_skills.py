@@ -130,10 +130,10 @@ def test_delete_a_skill_or_a_version(library: FakeServer) -> None:
     deleted = (200, {"success": True, "message": "Skill removed from the library", "wasInLibrary": True})
     library.answers["DELETE /v0/skills/s1"] = library.answers[f"DELETE /v0/skills/{CID}"] = deleted
     refused = library.run("skills", "delete", "notes", input="n\n")
-    assert (refused.exit_code, "notes with all its versions?" in refused.stdout) == (1, True)
+    assert (refused.exit_code, "notes with all its versions?" in refused.stderr) == (1, True)
     assert library.run("skills", "delete", "notes", "-y").stdout == "Skill removed from the library\n"
     one = library.run("skills", "delete", CID, input="y\n")
-    assert (one.exit_code, "version 1.0.0 of notes?" in one.stdout) == (0, True)
+    assert (one.exit_code, "version 1.0.0 of notes?" in one.stderr) == (0, True)
     library.answers["DELETE /v0/skills/s1"] = (409, {"error": "Skill is attached to an agent: a1"})
     used = library.run("skills", "delete", "s1", "-y")
     assert used.stderr == "Error: Skill is attached to an agent: a1; detach it first with `roost skills detach`\n"

@@ -85,8 +85,8 @@ def test_grant_and_revoke(server: FakeServer) -> None:
     server.answers["GET /v0/agents"] = (200, {"agents": [{"agentId": "a1", "name": "Ada"}]})
     for method in ("PUT", "DELETE"):
         server.answers[f"{method} /v3/vectorize/groups/{GROUP}/agents/a1"] = (200, {"data": None})
-    assert server.run("vectors", "grant", "docs", "Ada").stdout == "Ada may search docs.\n"
-    assert server.run("vectors", "revoke", "docs", "a1").stdout == "a1 may not search docs.\n"
+    assert server.run("vectors", "grant", "docs", "Ada", "-y").stdout == "Ada may search docs.\n"
+    assert server.run("vectors", "revoke", "docs", "a1", "-y").stdout == "a1 may not search docs.\n"
 
 
 @pytest.mark.parametrize(

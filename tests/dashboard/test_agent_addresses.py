@@ -23,21 +23,25 @@ async def test_routes(browser: Browser, server: RunningServer, agent: dict[str, 
         await routes.get_by_role("button", name="Who gets in").first.click()
         await page.get_by_role("option", name="Everyone").click()
         await page.get_by_role("button", name="Save").click()
+        await page.get_by_role("alertdialog").get_by_role("button", name="Save").click()
         await expect(row).to_contain_text("pathPrefix /v0 belongs to the platform")
         assert "400" in visit.problems.pop()
         await visit.picture("routes-refused")
         await visit.check()
         await row.get_by_label("Path").fill("/x")
         await page.get_by_role("button", name="Save").click()
+        await page.get_by_role("alertdialog").get_by_role("button", name="Save").click()
         await expect(row).to_contain_text("port must be from 1025 to 65535, got 80")
         assert "400" in visit.problems.pop()
         await row.get_by_role("button", name="Remove the route /x").click()
         await page.get_by_role("button", name="Save").click()
+        await page.get_by_role("alertdialog").get_by_role("button", name="Save").click()
         await expect(page.get_by_role("link", name="Open /site")).to_be_visible()
         stored = (await client.get(address)).json()["mappings"]
         assert stored == [{"port": 3000, "pathPrefix": "/site", "protected": False}]
         await routes.get_by_role("button", name="Remove the route /site").click()
         await page.get_by_role("button", name="Save").click()
+        await page.get_by_role("alertdialog").get_by_role("button", name="Save").click()
         await expect(page.get_by_text("Not saved")).to_have_count(0)
         assert (await client.get(address)).json()["mappings"] == []
         await page.get_by_role("button", name="Undo").last.click()
@@ -82,6 +86,7 @@ async def test_domains(browser: Browser, server: RunningServer, agent: dict[str,
         await dialog.get_by_role("button", name="Who gets in").click()
         await page.get_by_role("option", name="Everyone").click()
         await dialog.get_by_role("button", name="Change", exact=True).click()
+        await page.get_by_role("alertdialog").get_by_role("button", name="Change").click()
         await expect(ada).to_contain_text("Everyone")
         found = (await client.get(f"/v0/agents/{agent['agentId']}/domains")).json()["domains"]
         assert (await client.delete(f"/v0/agents/{agent['agentId']}/domains/{found[0]['id']}")).is_success

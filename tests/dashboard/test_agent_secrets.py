@@ -36,6 +36,7 @@ async def test_secrets(browser: Browser, server: RunningServer, agent: dict[str,
         await expect(page.get_by_text("No secrets yet")).to_be_visible()
         await page.get_by_role("button", name="Attach a stored secret").click()
         await page.get_by_role("dialog").get_by_role("button", name="Attach", exact=True).click()
+        await page.get_by_role("alertdialog").get_by_role("button", name="Attach").click()
         await expect(item).to_contain_text("OPENAI_API_KEY")
         assert VALUE not in await page.content()
         await visit.check()

@@ -1,4 +1,4 @@
-"""Which agent a page is of, in the window's title, and one page where there is none."""
+"""Which agent a page is of, above the page and in the window's title, and one page where there is none."""
 
 import re
 from collections.abc import AsyncIterator
@@ -36,7 +36,29 @@ async def test_every_page_says_whose_it_is(
         for path in PAGES:
             await visit.open(f"/agents/{agents[0]['agentId']}/{path}")
             await expect(visit.page).to_have_title(re.compile("Ada"))
-        await visit.check()
+            bar = visit.page.get_by_role("group", name="Open agent")
+            where = visit.page.get_by_role("main") if path == "overview" else bar
+            await expect(where.get_by_text("Ada", exact=True)).to_be_visible()
+            await expect(visit.page.get_by_text("Running", exact=True)).to_have_count(1)
+            await expect(where.get_by_text("Running", exact=True)).to_be_visible()
+            await bar.get_by_role("button", name="Other agents").click()
+            await visit.page.get_by_role("menuitem", name="Grace").click()
+            await expect(visit.page).to_have_url(f"{visit.origin}/agents/{agents[1]['agentId']}/{path}")
+            await expect(visit.page).to_have_title(re.compile("Grace"))
+            await visit.check()
+        await visit.picture("switched")
+
+
+async def test_what_is_typed_for_an_agent_does_not_reach_another(
+    browser: Browser, server: RunningServer, agents: list[dict[str, Any]]
+) -> None:
+    async with visiting(browser, server, role="owner", tenant="open") as visit:
+        await visit.open(f"/agents/{agents[0]['agentId']}/chat")
+        await visit.page.get_by_role("textbox", name="Message").fill("only for Ada")
+        await visit.page.get_by_role("button", name="Other agents").click()
+        await visit.page.get_by_role("menuitem", name="Grace").click()
+        await expect(visit.page).to_have_title(re.compile("Grace"))
+        await expect(visit.page.get_by_role("textbox", name="Message")).to_have_value("")
 
 
 @pytest.mark.parametrize("path", ["overview", "chat", "files", "settings"])

@@ -237,6 +237,7 @@ async def use_devices(at: AgentVisit) -> None:
     await asyncio.to_thread(connect_device, at.server, at.agent)
     approved = await at.item("Approved").count()
     await at.item("Waiting for approval").get_by_role("button", name="Approve").click()
+    await at.confirm("Approve", "alertdialog")
     await expect(at.item("Approved")).to_have_count(approved + 1)
     await expect(at.page.get_by_text("No device waits.")).to_be_visible()
 

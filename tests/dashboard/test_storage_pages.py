@@ -127,6 +127,7 @@ async def test_gateways(browser: Browser, server: RunningServer) -> None:
         await page.get_by_role("button", name="Create gateway").click()
         section = page.locator("section", has=page.get_by_role("heading", name="shop-files"))
         await section.get_by_role("button", name="Create a token").click()
+        await page.get_by_role("alertdialog").get_by_role("button", name="Create a token").click()
         token = await page.get_by_role("alertdialog").locator("pre").inner_text()
         await page.get_by_role("button", name="Done").click()
         await expect(section.get_by_text("Token", exact=True)).to_be_visible()
@@ -137,6 +138,7 @@ async def test_gateways(browser: Browser, server: RunningServer) -> None:
         await page.get_by_role("textbox", name="Address").fill("203.0.113.9")
         await page.get_by_role("button", name="Allow", exact=True).click()
         await section.get_by_role("button", name="Remove 203.0.113.9").click()
+        await page.get_by_role("alertdialog").get_by_role("button", name="Remove").click()
         await expect(section.get_by_text("203.0.113.9")).to_have_count(0)
         await section.get_by_label("Hot Swaps").click()
         await expect(section.get_by_label("Hot Swaps")).to_be_checked()
@@ -169,6 +171,7 @@ async def test_search_by_meaning(browser: Browser, server: RunningServer, agent:
         await page.get_by_role("button", name="Search", exact=True).click()
         await expect(page.get_by_role("list", name="Matches").get_by_text("serviced in May")).to_be_visible()
         await page.get_by_label(agent["name"], exact=True).click()
+        await page.get_by_role("alertdialog").get_by_role("button", name="Allow").click()
         await expect(page.get_by_label(agent["name"], exact=True)).to_be_checked()
         await visit.check()
         allowed = (await client.get(f"/v3/vectorize/groups/{group}/agents")).json()["data"]["agents"]

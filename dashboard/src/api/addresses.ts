@@ -49,6 +49,19 @@ export const replaceRoutes = (agentId: string, rows: readonly RouteRow[]) =>
     }),
   );
 
+const normalPath = (path: string): string => path.trim().replace(/(?<=.)\/$/, ''); // as the server stores it
+
+/** Return the paths that a change of routes opens to everyone, closes to those without a token, and ends. */
+export function compareRoutes(before: readonly Route[], rows: readonly RouteRow[]): Record<'opens' | 'closes' | 'ends', readonly string[]> {
+  const after = rows.map(({ path, port, isProtected }) => ({ path: normalPath(path), port: parsePort(port), isProtected }));
+  const open = new Map(before.filter((route) => !route.protected).map(({ pathPrefix, port }) => [pathPrefix, port]));
+  return {
+    opens: after.filter(({ path, port, isProtected }) => !isProtected && open.get(path) !== port).map(({ path }) => path),
+    closes: after.filter(({ path, isProtected }) => isProtected && open.has(path)).map(({ path }) => path),
+    ends: before.map(({ pathPrefix }) => pathPrefix).filter((prefix) => !after.some(({ path }) => path === prefix)),
+  };
+}
+
 /** Put back the routes from `before` a change. Returns false if others have changed them since. */
 export async function restoreRoutes(agentId: string, changed: readonly Route[], before: readonly Route[]): Promise<boolean> {
   const { mappings } = await body(api.GET('/v0/agents/{agentId}/port-forwarding', at(agentId)));

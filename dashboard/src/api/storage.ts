@@ -39,6 +39,23 @@ export const limitsQuery = queryOptions({
   queryFn: ({ signal }) => inner(api.GET('/v3/files/limits', { signal })),
 });
 
+/** The number of files on each network. */
+export const totalsQuery = queryOptions({
+  queryKey: ['files', 'totals'],
+  queryFn: ({ signal }) => inner(api.GET('/v3/files/totals', { signal })),
+});
+
+interface LoadedPages {
+  readonly data?: { readonly pages: readonly { readonly files?: readonly unknown[]; readonly cids?: readonly unknown[] }[] };
+  readonly hasNextPage: boolean;
+}
+
+/** Return the number of the files that are loaded, with a plus sign if there are more. */
+export function countLoaded({ data, hasNextPage }: LoadedPages): string {
+  const count = data?.pages.reduce((sum, { files, cids }) => sum + (files ?? cids ?? []).length, 0) ?? 0;
+  return `${count}${hasNextPage ? '+' : ''}`;
+}
+
 export const renameFile = ({ network, id }: StoredFile, name: string) =>
   inner(api.PUT('/v3/files/{network}/{id}', { params: { path: { network, id } }, body: { name } }));
 

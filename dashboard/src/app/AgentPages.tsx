@@ -11,6 +11,7 @@ const MISSING = new Set([401, 404]);
 /** Shows the open agent's page, or one page that says that there is no such agent. */
 export function AgentPages() {
   const { id } = useMatch({ from: '/shell/agents/$id' }).params;
+  // The key keeps what is typed for one agent from the page of another.
   const { error } = useQuery({ ...agentQuery(id), retryOnMount: false });
-  return error instanceof ApiError && MISSING.has(error.status) ? <AgentNotFound id={id} /> : <Outlet />;
+  return error instanceof ApiError && MISSING.has(error.status) ? <AgentNotFound id={id} /> : <Outlet key={id} />;
 }

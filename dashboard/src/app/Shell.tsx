@@ -10,6 +10,7 @@ import { ToastRegion } from '../components/Toast';
 import { useText } from '../i18n/language';
 import * as shell from '../i18n/shell';
 import { AccountMenu } from './AccountMenu';
+import { AgentBar } from './AgentBar';
 import { LiveBadge } from './LiveBadge';
 import { AGENT_PAGES } from './navigation';
 import styles from './Shell.module.css';
@@ -74,6 +75,7 @@ export function Shell() {
       </aside>
       <div className={styles.main}>
         <AgentNavigation className={styles.strip!} />
+        <AgentBar />
         <main id="content" className={styles.content} tabIndex={-1}>
           <Outlet />
         </main>

@@ -13,14 +13,16 @@ interface Props {
   onConfirm: () => Promise<unknown>;
   /** Text that has to be typed first, for what cannot be undone. */
   typed?: string;
+  kind?: 'primary' | 'plain';
+  isDisabled?: boolean;
 }
 
 /** A button whose action a dialog asks to confirm. */
-export function ConfirmButton({ action, title, ...rest }: Props) {
+export function ConfirmButton({ action, title, kind = 'plain', isDisabled = false, ...rest }: Props) {
   const [isOpen, setOpen] = useState(false);
   return (
     <>
-      <Button aria-label={title} onPress={() => setOpen(true)}>
+      <Button kind={kind} isDisabled={isDisabled} aria-label={title} onPress={() => setOpen(true)}>
         {action}
       </Button>
       <ConfirmDialog action={action} title={title} isOpen={isOpen} onClose={() => setOpen(false)} {...rest} />

@@ -17,6 +17,7 @@ export const de: typeof en = {
   openRoute: (path) => `${path} öffnen`,
   portNumber: 'Eine Zahl von 1025 bis 65535',
   save: 'Sichern',
+  saveRoutes: 'Routen speichern',
   saving: 'Wird gesichert ...',
   saved: 'Die Routen wurden gesichert.',
   discard: 'Änderungen verwerfen',

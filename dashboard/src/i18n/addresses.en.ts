@@ -15,6 +15,7 @@ export const en = {
   openRoute: (path: string) => `Open ${path}`,
   portNumber: 'A number from 1025 to 65535',
   save: 'Save',
+  saveRoutes: 'Save the routes',
   saving: 'Saving ...',
   saved: 'The routes were saved.',
   discard: 'Discard changes',

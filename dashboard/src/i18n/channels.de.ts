@@ -71,7 +71,6 @@ export const de: typeof en = {
   wrote: (who: string) => `${who} hat dem Bot geschrieben.`,
   approvePerson: (who: string) => `${who} schreiben lassen`,
   approvedPerson: (who: string) => `${who} darf jetzt schreiben. Der Agent beantwortet die nächste Nachricht.`,
-  notApprovedPerson: 'Die Freigabe ist nicht gelungen',
   done: 'Fertig',
   changed: (name) => `${name} wurde geändert.`,
   switchOn: 'Einschalten',

@@ -69,7 +69,6 @@ export const en = {
   wrote: (who: string) => `${who} has written to the bot.`,
   approvePerson: (who: string) => `Let ${who} write`,
   approvedPerson: (who: string) => `${who} may write now. The agent answers the next message.`,
-  notApprovedPerson: 'This person was not approved',
   done: 'Done',
   changed: (name: string) => `${name} was changed.`,
   switchOn: 'Switch on',

@@ -24,6 +24,8 @@ export const de: typeof en = {
   more: 'Mehr',
   navigation: 'Hauptnavigation',
   noMatch: 'Nichts gefunden.',
+  openAgent: 'Geöffneter Agent',
+  otherAgents: 'Andere Agenten',
   pages: {
     home: 'Start',
     agents: 'Agenten',

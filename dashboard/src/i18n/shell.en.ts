@@ -22,6 +22,8 @@ export const en = {
   more: 'More',
   navigation: 'Main navigation',
   noMatch: 'Nothing found.',
+  openAgent: 'Open agent',
+  otherAgents: 'Other agents',
   pages: {
     home: 'Home',
     agents: 'Agents',

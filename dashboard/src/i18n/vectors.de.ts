@@ -34,5 +34,7 @@ export const de: typeof en = {
   remove: 'Entfernen',
   removeFile: (name) => `Index von ${name} entfernen`,
   agents: 'Agenten, die diese Gruppe durchsuchen dürfen',
+  allow: 'Suche erlauben',
+  refuse: 'Nicht mehr erlauben',
   noAgents: 'Es gibt noch keine Agenten.',
 };

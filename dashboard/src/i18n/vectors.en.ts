@@ -32,5 +32,7 @@ export const en = {
   remove: 'Remove',
   removeFile: (name: string) => `Remove the index of ${name}`,
   agents: 'Agents that may search this group',
+  allow: 'Allow to search',
+  refuse: 'No longer allow',
   noAgents: 'There are no agents yet.',
 };

@@ -5,6 +5,28 @@ import { Select } from '../../components/Select';
 import { TextList } from '../../components/TextList';
 import * as channels from '../../i18n/channels';
 import { useText } from '../../i18n/language';
+import * as reach from '../../i18n/reach';
+
+type Writers = Pick<ChannelDraft, 'access' | 'allowFrom'>;
+
+/** Say who may write to a channel, and what a change of that means for whom; a change for no one is an empty text. */
+export function useWriters(name: ChannelName) {
+  const t = useText(channels);
+  const r = useText(reach);
+  const describe = ({ access, allowFrom }: Writers): string =>
+    [access !== 'listed' && t.access[access], access !== 'open' && allowFrom.length > 0 && t.onList(allowFrom.length)]
+      .filter(Boolean)
+      .join(', ');
+  const describeChange = (before: Writers | null, after: Writers): string => {
+    if (after.access === 'open') return before?.access === 'open' ? '' : r.channelOpens(t.names[name]);
+    if (!before) return '';
+    if (before.access !== after.access) return r.channelBecomes(describe(before), describe(after));
+    const dropped = before.allowFrom.filter((id) => !after.allowFrom.includes(id)).length;
+    const added = after.allowFrom.filter((id) => !before.allowFrom.includes(id)).length;
+    return [dropped > 0 && r.channelDrops(dropped), added > 0 && r.channelAdds(added)].filter(Boolean).join(' ');
+  };
+  return { describe, describeChange };
+}
 
 interface Props {
   name: ChannelName;

@@ -3,13 +3,13 @@ import { Check } from 'lucide-react';
 
 import { approveRequest, tellsMessages, type Channel, type ChannelName, type PairingRequest } from '../../api/channels';
 import { useMay } from '../../app/useSession';
-import { Button } from '../../components/Button';
-import { ErrorPanel } from '../../components/ErrorPanel';
+import { ConfirmButton } from '../../components/ConfirmButton';
 import { Row, Stack } from '../../components/Row';
 import { Timestamp } from '../../components/Timestamp';
 import { showToast } from '../../components/Toast';
 import * as channels from '../../i18n/channels';
 import { useText } from '../../i18n/language';
+import * as reach from '../../i18n/reach';
 
 const NAME_LIMIT = 40;
 
@@ -50,6 +50,7 @@ interface RequestProps {
 
 function Request({ agentId, name, request }: RequestProps) {
   const t = useText(channels);
+  const r = useText(reach);
   const may = useMay();
   const { requestId, requestedAt, senderId, senderName } = request;
   const who = (senderName ?? senderId).slice(0, NAME_LIMIT);
@@ -64,12 +65,16 @@ function Request({ agentId, name, request }: RequestProps) {
           {t.wrote(who)} <code>{senderId}</code> {requestedAt && <Timestamp at={requestedAt} />}
         </span>
         {requestId !== null && may('editor') && (
-          <Button kind="primary" onPress={() => approve.mutate(requestId)} isDisabled={approve.isPending}>
-            {t.approvePerson(who)}
-          </Button>
+          <ConfirmButton
+            kind="primary"
+            action={t.approvePerson(who)}
+            title={t.approvePerson(who)}
+            onConfirm={() => approve.mutateAsync(requestId)}
+          >
+            {r.personApproved(who)}
+          </ConfirmButton>
         )}
       </Row>
-      {approve.error && <ErrorPanel error={approve.error} title={t.notApprovedPerson} />}
     </>
   );
 }

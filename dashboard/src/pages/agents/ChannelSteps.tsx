@@ -6,6 +6,7 @@ import { channelsQuery, configureChannel } from '../../api/agentData';
 import { agentQuery, openAgentPage } from '../../api/agents';
 import { approvePairing, draftOf, hasPairingCodes, isComplete, toConfiguration, type Channel, type ChannelName } from '../../api/channels';
 import { Button, buttonClass } from '../../components/Button';
+import { ConfirmButton } from '../../components/ConfirmButton';
 import { ErrorPanel } from '../../components/ErrorPanel';
 import { TextField } from '../../components/Field';
 import { Loaded } from '../../components/Loaded';
@@ -13,7 +14,7 @@ import { Note, Row } from '../../components/Row';
 import { Step, Steps } from '../../components/Steps';
 import * as channels from '../../i18n/channels';
 import { useText } from '../../i18n/language';
-import { AccessFields, TokenFields } from './ChannelFields';
+import { AccessFields, TokenFields, useWriters } from './ChannelFields';
 import { ChannelMessages } from './ChannelMessages';
 import { ChannelBadge } from './ChannelState';
 
@@ -52,6 +53,7 @@ function StepList({ agentId, name, channel, engine, onDone }: ListProps) {
   const t = useText(channels);
   const [draft, setDraft] = useState(() => draftOf(channel));
   const connect = useMutation({ mutationFn: () => configureChannel(agentId, name, toConfiguration(name, draft, true)) });
+  const question = useWriters(name).describeChange(null, draft);
   const hasCodes = hasPairingCodes(engine, name);
   const isSetUp = channel !== null;
   const texts = t.steps[name];
@@ -69,13 +71,25 @@ function StepList({ agentId, name, channel, engine, onDone }: ListProps) {
           <>
             <AccessFields name={name} draft={draft} onChange={setDraft} hasCodes={hasCodes} />
             {connect.error && <ErrorPanel error={connect.error} />}
-            <Button
-              kind="primary"
-              isDisabled={connect.isPending || !isComplete(name, draft, true)}
-              onPress={() => connect.mutate()}
-            >
-              {connect.isPending ? t.connecting : t.connect}
-            </Button>
+            {question ? (
+              <ConfirmButton
+                kind="primary"
+                isDisabled={connect.isPending || !isComplete(name, draft, true)}
+                action={t.connect}
+                title={t.connect}
+                onConfirm={connect.mutateAsync}
+              >
+                {question}
+              </ConfirmButton>
+            ) : (
+              <Button
+                kind="primary"
+                isDisabled={connect.isPending || !isComplete(name, draft, true)}
+                onPress={() => connect.mutate()}
+              >
+                {connect.isPending ? t.connecting : t.connect}
+              </Button>
+            )}
           </>
         )}
         {connect.data?.warning && <Note>{connect.data.warning}</Note>}

@@ -8,6 +8,7 @@ import { Select } from '../../components/Select';
 import { showToast } from '../../components/Toast';
 import * as addresses from '../../i18n/addresses';
 import { useText } from '../../i18n/language';
+import * as reach from '../../i18n/reach';
 import { AccessSelect } from './RouteSection';
 
 /** Where a domain leads, as it is typed. */
@@ -29,6 +30,7 @@ interface AddProps {
 
 export function AddDomainDialog({ agentId, agentUrl, onClose }: AddProps) {
   const t = useText(addresses);
+  const r = useText(reach);
   const suffix = subdomainSuffix(agentUrl, agentId);
   const [kind, setKind] = useState<'subdomain' | 'custom'>('subdomain');
   const [name, setName] = useState('');
@@ -49,6 +51,7 @@ export function AddDomainDialog({ agentId, agentUrl, onClose }: AddProps) {
       onClose={onClose}
       onSubmit={add.mutateAsync}
       isDisabled={!name.trim() || !isComplete(target)}
+      question={isProtected(target) ? '' : r.domainOpens(portOf(target) ?? 0)}
     >
       <Select
         label={t.kind}
@@ -71,12 +74,15 @@ export function AddDomainDialog({ agentId, agentUrl, onClose }: AddProps) {
 
 export function ChangeDomainDialog({ domain, onClose }: { domain: Domain; onClose: () => void }) {
   const t = useText(addresses);
+  const r = useText(reach);
   const port = programPort(domain);
   const [target, setTarget] = useState<Target>({
     to: port === null ? 'gateway' : 'program',
     port: port === null ? '' : String(port),
     isProtected: domain.protected,
   });
+  const opens = !isProtected(target) && (domain.protected || portOf(target) !== port);
+  const closes = isProtected(target) && !domain.protected;
   const change = useMutation({
     mutationFn: () => changeDomain(domain.agentId, domain.id, portOf(target), isProtected(target)),
     onSuccess: () => showToast(t.changed(domain.domain)),
@@ -88,6 +94,7 @@ export function ChangeDomainDialog({ domain, onClose }: { domain: Domain; onClos
       onClose={onClose}
       onSubmit={change.mutateAsync}
       isDisabled={!isComplete(target)}
+      question={opens ? r.domainOpens(portOf(target) ?? 0) : closes ? r.domainCloses : ''}
     >
       <TargetFields target={target} onChange={setTarget} />
     </FormDialog>

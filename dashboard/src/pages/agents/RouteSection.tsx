@@ -2,10 +2,11 @@ import { useMutation } from '@tanstack/react-query';
 import { ExternalLink, Plus, X } from 'lucide-react';
 import { useState } from 'react';
 
-import { findRefusedField, parsePort, replaceRoutes, restoreRoutes, toRows, type Route, type RouteRow } from '../../api/addresses';
+import { compareRoutes, findRefusedField, parsePort, replaceRoutes, restoreRoutes, toRows, type Route, type RouteRow } from '../../api/addresses';
 import { useMay } from '../../app/useSession';
 import { useUndo } from '../../app/useUndo';
 import { Button, buttonClass } from '../../components/Button';
+import { ConfirmDialog } from '../../components/ConfirmDialog';
 import { ErrorPanel } from '../../components/ErrorPanel';
 import { TextField } from '../../components/Field';
 import { LeaveGuard } from '../../components/LeaveGuard';
@@ -17,6 +18,7 @@ import { Table, type Column } from '../../components/Table';
 import * as addresses from '../../i18n/addresses';
 import * as drafts from '../../i18n/drafts';
 import { useText } from '../../i18n/language';
+import * as reach from '../../i18n/reach';
 import styles from './routes.module.css';
 
 interface Props {
@@ -51,6 +53,7 @@ function RouteTable({ agentUrl, routes }: Props) {
 
 function RouteEditor({ agentId, agentUrl, routes }: Props) {
   const t = useText(addresses);
+  const r = useText(reach);
   const undo = useUndo();
   const stored = JSON.stringify(routes);
   const [draft, setDraft] = useState<{ rows: readonly RouteRow[]; of: string } | null>(null);
@@ -70,6 +73,9 @@ function RouteEditor({ agentId, agentUrl, routes }: Props) {
     setDraft({ rows: next, of: draft?.of ?? stored });
     save.reset();
   };
+  const [isAsking, setAsking] = useState(false);
+  const reached = compareRoutes(routes, rows);
+  const questions = (['opens', 'closes', 'ends'] as const).filter((kind) => reached[kind].length > 0);
   const refused = save.error ? findRefusedField(save.error.message, rows) : null;
   const problemOf = (row: number, field: 'path' | 'port') =>
     refused?.row === row && refused.field === field ? save.error?.message : undefined;
@@ -103,7 +109,7 @@ function RouteEditor({ agentId, agentUrl, routes }: Props) {
         </Button>
         {draft && (
           <>
-            <Button kind="primary" onPress={() => save.mutate(rows)} isDisabled={save.isPending || isOutdated || !rows.every(isComplete)}>
+            <Button kind="primary" onPress={() => (questions.length > 0 ? setAsking(true) : save.mutate(rows))} isDisabled={save.isPending || isOutdated || !rows.every(isComplete)}>
               {save.isPending ? t.saving : t.save}
             </Button>
             <Button
@@ -118,6 +124,17 @@ function RouteEditor({ agentId, agentUrl, routes }: Props) {
           </>
         )}
       </div>
+      <ConfirmDialog
+        title={t.saveRoutes}
+        action={t.save}
+        isOpen={isAsking}
+        onClose={() => setAsking(false)}
+        onConfirm={() => save.mutateAsync(rows).catch(() => undefined) /* shown at its row */}
+      >
+        {questions.map((kind) => (
+          <p key={kind}>{r[kind](reached[kind])}</p>
+        ))}
+      </ConfirmDialog>
     </>
   );
 }

@@ -7,6 +7,7 @@ import { agentQuery } from '../../api/agents';
 import { CHANNELS, draftOf, hasPairingCodes, isComplete, toConfiguration, type Channel, type ChannelName } from '../../api/channels';
 import { useMay } from '../../app/useSession';
 import { Button } from '../../components/Button';
+import { ConfirmButton } from '../../components/ConfirmButton';
 import { ConfirmDialog } from '../../components/ConfirmDialog';
 import { Dialog } from '../../components/Dialog';
 import { ErrorPanel } from '../../components/ErrorPanel';
@@ -17,7 +18,8 @@ import { Page } from '../../components/Page';
 import { showToast } from '../../components/Toast';
 import * as channels from '../../i18n/channels';
 import { useText } from '../../i18n/language';
-import { AccessFields, TokenFields } from './ChannelFields';
+import * as reach from '../../i18n/reach';
+import { AccessFields, TokenFields, useWriters } from './ChannelFields';
 import { ChannelMessages } from './ChannelMessages';
 import { ChannelBadge, useLiveChannels } from './ChannelState';
 import { ChannelSteps, CodeForm } from './ChannelSteps';
@@ -51,6 +53,8 @@ interface Props {
 
 function ChannelItem({ agentId, name, channel }: Props) {
   const t = useText(channels);
+  const r = useText(reach);
+  const { describe } = useWriters(name);
   const may = useMay();
   const [open, setOpen] = useState<'steps' | 'form' | 'code' | 'remove' | null>(null);
   const engine = useQuery(agentQuery(agentId)).data?.agent.engine ?? '';
@@ -67,9 +71,13 @@ function ChannelItem({ agentId, name, channel }: Props) {
           {channel.dmPolicy === 'pairing' && hasPairingCodes(engine, name) && (
             <Button onPress={() => setOpen('code')}>{t.enterCode}</Button>
           )}
-          <Button isDisabled={toggle.isPending} onPress={() => toggle.mutate(!channel.enabled)}>
-            {channel.enabled ? t.switchOff : t.switchOn}
-          </Button>
+          <ConfirmButton
+            action={channel.enabled ? t.switchOff : t.switchOn}
+            title={r.askFor(channel.enabled ? t.switchOff : t.switchOn, title)}
+            onConfirm={() => toggle.mutateAsync(!channel.enabled)}
+          >
+            {(channel.enabled ? r.channelOff : r.channelOn)(describe(draftOf(channel)))}
+          </ConfirmButton>
           <Button onPress={() => setOpen('remove')}>{t.remove}</Button>
         </>
       )}
@@ -79,7 +87,6 @@ function ChannelItem({ agentId, name, channel }: Props) {
     <Item title={title} badge={<ChannelBadge channel={channel} />} facts={channel && <ChannelFacts channel={channel} />} actions={actions}>
       {channel?.lastError && <ErrorPanel error={new Error(channel.lastError)} />}
       {warning !== null && <p role="status">{warning}</p>}
-      {toggle.error && <ErrorPanel error={toggle.error} />}
       {channel?.enabled && open !== 'steps' && <ChannelMessages agentId={agentId} engine={engine} name={name} channel={channel} />}
       {open === 'steps' && (
         <Dialog title={t.setUpTitle(title)} isOpen onClose={close}>
@@ -126,6 +133,7 @@ function ChannelForm({ agentId, name, channel, onWarning, onClose }: FormProps) 
   const t = useText(channels);
   const engine = useQuery(agentQuery(agentId)).data?.agent.engine ?? '';
   const [draft, setDraft] = useState(() => draftOf(channel));
+  const { describeChange } = useWriters(name);
   const save = useMutation({
     mutationFn: () => configureChannel(agentId, name, toConfiguration(name, draft, false)),
     onSuccess: ({ warning }) => {
@@ -140,6 +148,7 @@ function ChannelForm({ agentId, name, channel, onWarning, onClose }: FormProps) 
       onClose={onClose}
       onSubmit={save.mutateAsync}
       isDisabled={!isComplete(name, draft, false)}
+      question={describeChange(draftOf(channel), draft)}
     >
       <TokenFields name={name} draft={draft} onChange={setDraft} hint={t.keep} />
       <AccessFields name={name} draft={draft} onChange={setDraft} hasCodes={hasPairingCodes(engine, name)} />

@@ -3,7 +3,7 @@ import { getRouteApi } from '@tanstack/react-router';
 
 import { approveAllDevices, approveDevice, devicesQuery, type PairedDevice, type PendingDevice } from '../../api/agentData';
 import { useMay } from '../../app/useSession';
-import { Button } from '../../components/Button';
+import { ConfirmButton } from '../../components/ConfirmButton';
 import { EmptyState } from '../../components/EmptyState';
 import { ErrorPanel } from '../../components/ErrorPanel';
 import { Item, ItemList } from '../../components/ItemList';
@@ -14,6 +14,7 @@ import { Timestamp } from '../../components/Timestamp';
 import { showToast } from '../../components/Toast';
 import * as devices from '../../i18n/devices';
 import { useText } from '../../i18n/language';
+import * as reach from '../../i18n/reach';
 
 const route = getRouteApi('/shell/agents/$id/devices');
 const THIS_MACHINE = '192.0.0.8'; // the server sends it to engines in place of loopback addresses, which they trust (dummy address of RFC 7600)
@@ -51,19 +52,19 @@ export function AgentDevicesPage() {
 
 function PendingSection({ agentId, pending }: { agentId: string; pending: readonly PendingDevice[] }) {
   const t = useText(devices);
+  const r = useText(reach);
   const may = useMay();
   const approveAll = useMutation({
     mutationFn: () => approveAllDevices(agentId),
     onSuccess: ({ approved }) => showToast(t.approvedAll(approved.length)),
   });
   const action = may('editor') && pending.length > 1 && (
-    <Button onPress={() => approveAll.mutate()} isDisabled={approveAll.isPending}>
-      {t.approveAll}
-    </Button>
+    <ConfirmButton action={t.approveAll} title={t.approveAll} onConfirm={approveAll.mutateAsync}>
+      {r.devices(pending.length)}
+    </ConfirmButton>
   );
   return (
     <Section title={t.pending} actions={action}>
-      {approveAll.error && <ErrorPanel error={approveAll.error} />}
       {approveAll.data?.failed.map(({ requestId, error }) => (
         <ErrorPanel key={requestId} error={new Error(error)} title={t.notApproved(requestId)} />
       ))}
@@ -82,6 +83,7 @@ function PendingSection({ agentId, pending }: { agentId: string; pending: readon
 
 function PendingItem({ agentId, device }: { agentId: string; device: PendingDevice }) {
   const t = useText(devices);
+  const r = useText(reach);
   const may = useMay();
   const name = device.displayName ?? t.unnamed;
   const approve = useMutation({
@@ -101,14 +103,12 @@ function PendingItem({ agentId, device }: { agentId: string; device: PendingDevi
       facts={facts}
       actions={
         may('editor') && (
-          <Button kind="primary" onPress={() => approve.mutate()} isDisabled={approve.isPending}>
-            {t.approve}
-          </Button>
+          <ConfirmButton kind="primary" action={t.approve} title={r.askFor(t.approve, name)} onConfirm={approve.mutateAsync}>
+            {r.devices(1)}
+          </ConfirmButton>
         )
       }
-    >
-      {approve.error && <ErrorPanel error={approve.error} />}
-    </Item>
+    />
   );
 }
 

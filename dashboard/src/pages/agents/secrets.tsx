@@ -10,6 +10,7 @@ import { Button } from '../../components/Button';
 import { ConfirmButton } from '../../components/ConfirmButton';
 import { EmptyState } from '../../components/EmptyState';
 import { TextField } from '../../components/Field';
+import { FormDialog } from '../../components/FormDialog';
 import { ControlledFormDialog } from '../../components/ControlledFormDialog';
 import { Item, ItemList } from '../../components/ItemList';
 import { Loaded } from '../../components/Loaded';
@@ -19,6 +20,7 @@ import { StatusBadge } from '../../components/StatusBadge';
 import { Timestamp } from '../../components/Timestamp';
 import { showToast } from '../../components/Toast';
 import { useText } from '../../i18n/language';
+import * as reach from '../../i18n/reach';
 import * as secrets from '../../i18n/secretsOfAgent';
 
 const route = getRouteApi('/shell/agents/$id/secrets');
@@ -119,27 +121,23 @@ function SecretForm({ agentId, onClose }: { agentId: string; onClose: () => void
 
 function AttachForm({ agentId, attached, onClose }: { agentId: string; attached: readonly AgentSecret[]; onClose: () => void }) {
   const t = useText(secrets);
+  const r = useText(reach);
   const [chosen, setChosen] = useState<string | null>(null);
   const query = useQuery(allSecretsQuery);
   const free = (query.data?.secrets ?? []).filter(({ id }) => !attached.some((one) => one.id === id));
   const secret = free.find(({ id }) => id === chosen) ?? free[0];
   const attach = useMutation({
-    mutationFn: ({ id }: { id: string; name: string }) => attachSecret(agentId, id),
-    onSuccess: (_, { name }) => {
-      showToast(t.attached(name));
-      onClose();
-    },
+    mutationFn: async () => secret && attachSecret(agentId, secret.id),
+    onSuccess: () => secret && showToast(t.attached(secret.name)),
   });
   return (
-    <ControlledFormDialog
+    <FormDialog
       title={t.attach}
       action={t.attachAction}
-      isOpen
       onClose={onClose}
-      onSubmit={() => secret && attach.mutate(secret)}
-      isPending={attach.isPending}
+      onSubmit={attach.mutateAsync}
       isDisabled={!secret}
-      error={attach.error}
+      question={secret && r.secret(secret.name, secret.agents.length)}
     >
       <Loaded query={query}>
         {() =>
@@ -155,6 +153,6 @@ function AttachForm({ agentId, attached, onClose }: { agentId: string; attached:
           )
         }
       </Loaded>
-    </ControlledFormDialog>
+    </FormDialog>
   );
 }

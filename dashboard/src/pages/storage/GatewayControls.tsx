@@ -1,10 +1,12 @@
-import { useMutation } from '@tanstack/react-query';
+import { useMutation, useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 
 import { addControl, removeControl, type Control, type ControlKind, type Gateway } from '../../api/gateways';
+import { totalsQuery } from '../../api/storage';
 import { useMay } from '../../app/useSession';
 import { Button } from '../../components/Button';
 import { CodeBlock } from '../../components/CodeBlock';
+import { ConfirmButton } from '../../components/ConfirmButton';
 import { Dialog } from '../../components/Dialog';
 import { ErrorPanel } from '../../components/ErrorPanel';
 import { TextField } from '../../components/Field';
@@ -12,13 +14,16 @@ import { FormDialog } from '../../components/FormDialog';
 import { Note, PlainList, Row } from '../../components/Row';
 import * as gateways from '../../i18n/gateways';
 import { useText } from '../../i18n/language';
+import * as reach from '../../i18n/reach';
 
 const KINDS = ['access_tokens', 'ips', 'hosts'] as const;
 
 /** Who may use a gateway: tokens, addresses and hosts. */
 export function GatewayControls({ gateway }: { gateway: Gateway }) {
   const t = useText(gateways);
+  const r = useText(reach);
   const may = useMay();
+  const files = useQuery(totalsQuery).data?.public.files;
   const [adding, setAdding] = useState<'ips' | 'hosts' | null>(null);
   const { accessTokens, allowedIPAddresses, allowedHosts } = gateway.settings.restriction_policies;
   const controls: Record<ControlKind, readonly Control[]> = {
@@ -31,11 +36,11 @@ export function GatewayControls({ gateway }: { gateway: Gateway }) {
       removeControl(gateway.id, kind, control.id),
   });
   const token = useMutation({ mutationFn: () => addControl(gateway.id, 'access_tokens', '') });
-  const problem = remove.error ?? token.error;
+  const count = KINDS.reduce((sum, kind) => sum + controls[kind].length, 0);
   return (
     <>
       <h3>{t.access}</h3>
-      {KINDS.every((kind) => controls[kind].length === 0) && <Note>{t.noControls}</Note>}
+      {count === 0 && <Note>{t.noControls}</Note>}
       <PlainList label={t.access}>
         {KINDS.flatMap((kind) =>
           controls[kind].map((control) => (
@@ -44,25 +49,32 @@ export function GatewayControls({ gateway }: { gateway: Gateway }) {
                 <span>{t.kinds[kind]}</span>
                 <code>{control.value}</code>
                 {may('editor') && (
-                  <Button
-                    aria-label={t.removeControl(control.value)}
+                  <ConfirmButton
+                    action={t.remove}
+                    title={t.removeControl(control.value)}
                     isDisabled={remove.isPending}
-                    onPress={() => remove.mutate({ kind, control })}
+                    onConfirm={() => remove.mutateAsync({ kind, control })}
                   >
-                    {t.remove}
-                  </Button>
+                    {count === 1 ? r.gatewayOpens(files) : r.controlRemoved(count - 1)}
+                  </ConfirmButton>
                 )}
               </Row>
             </li>
           )),
         )}
       </PlainList>
-      {problem && <ErrorPanel error={problem} />}
+      {count > 0 && token.error && <ErrorPanel error={token.error} />}
       {may('editor') && (
         <Row>
-          <Button isDisabled={token.isPending} onPress={() => token.mutate()}>
-            {t.addToken}
-          </Button>
+          {count === 0 ? (
+            <ConfirmButton action={t.addToken} title={t.addToken} onConfirm={token.mutateAsync}>
+              {r.gatewayCloses(files)}
+            </ConfirmButton>
+          ) : (
+            <Button isDisabled={token.isPending} onPress={() => token.mutate()}>
+              {t.addToken}
+            </Button>
+          )}
           <Button onPress={() => setAdding('ips')}>{t.addAddress}</Button>
           <Button onPress={() => setAdding('hosts')}>{t.addHost}</Button>
         </Row>
@@ -83,12 +95,19 @@ export function GatewayControls({ gateway }: { gateway: Gateway }) {
           <CodeBlock code={token.data.value} label={t.kinds.access_tokens} />
         </Dialog>
       )}
-      {adding && <AddDialog gateway={gateway} kind={adding} onClose={() => setAdding(null)} />}
+      {adding && <AddDialog gateway={gateway} kind={adding} question={count === 0 ? r.gatewayCloses(files) : ''} onClose={() => setAdding(null)} />}
     </>
   );
 }
 
-function AddDialog({ gateway, kind, onClose }: { gateway: Gateway; kind: 'ips' | 'hosts'; onClose: () => void }) {
+interface AddProps {
+  gateway: Gateway;
+  kind: 'ips' | 'hosts';
+  question: string;
+  onClose: () => void;
+}
+
+function AddDialog({ gateway, kind, question, onClose }: AddProps) {
   const t = useText(gateways);
   const [value, setValue] = useState('');
   const add = useMutation({ mutationFn: () => addControl(gateway.id, kind, value.trim()) });
@@ -99,6 +118,7 @@ function AddDialog({ gateway, kind, onClose }: { gateway: Gateway; kind: 'ips' |
       onClose={onClose}
       onSubmit={add.mutateAsync}
       isDisabled={!value.trim()}
+      question={question}
     >
       <TextField label={t.kinds[kind]} hint={t.hints[kind]} value={value} onChange={setValue} autoComplete="off" autoFocus />
     </FormDialog>

@@ -1,9 +1,11 @@
-import { useMutation } from '@tanstack/react-query';
+import { useMutation, useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 
 import { addDomain, removeDomain, verifyDomain, type CustomDomain, type Gateway } from '../../api/gateways';
+import { totalsQuery } from '../../api/storage';
 import { useMay } from '../../app/useSession';
 import { Button } from '../../components/Button';
+import { ConfirmButton } from '../../components/ConfirmButton';
 import { ErrorPanel } from '../../components/ErrorPanel';
 import { TextField } from '../../components/Field';
 import { FormDialog } from '../../components/FormDialog';
@@ -11,15 +13,17 @@ import { Note, PlainList, Row } from '../../components/Row';
 import { StatusBadge } from '../../components/StatusBadge';
 import * as gateways from '../../i18n/gateways';
 import { useText } from '../../i18n/language';
+import * as reach from '../../i18n/reach';
 
 /** The own domains of a gateway, with what is missing for each. */
 export function GatewayDomains({ gateway }: { gateway: Gateway }) {
   const t = useText(gateways);
+  const r = useText(reach);
   const may = useMay();
+  const files = useQuery(totalsQuery).data?.public.files;
   const [isAdding, setAdding] = useState(false);
   const verify = useMutation({ mutationFn: (domainId: string) => verifyDomain(gateway.id, domainId) });
   const remove = useMutation({ mutationFn: (domainId: string) => removeDomain(gateway.id, domainId) });
-  const problem = verify.error ?? remove.error;
   return (
     <>
       <h3>{t.domains}</h3>
@@ -38,13 +42,13 @@ export function GatewayDomains({ gateway }: { gateway: Gateway }) {
                   >
                     {t.verify}
                   </Button>
-                  <Button
-                    aria-label={t.removeControl(domain.domain)}
-                    isDisabled={remove.isPending}
-                    onPress={() => remove.mutate(domain.custom_domain_id)}
+                  <ConfirmButton
+                    action={t.remove}
+                    title={t.removeControl(domain.domain)}
+                    onConfirm={() => remove.mutateAsync(domain.custom_domain_id)}
                   >
-                    {t.remove}
-                  </Button>
+                    {r.gatewayDomain(files, gateway.url)}
+                  </ConfirmButton>
                 </>
               )}
             </Row>
@@ -52,7 +56,7 @@ export function GatewayDomains({ gateway }: { gateway: Gateway }) {
           </li>
         ))}
       </PlainList>
-      {problem && <ErrorPanel error={problem} />}
+      {verify.error && <ErrorPanel error={verify.error} />}
       {may('editor') && (
         <Row>
           <Button onPress={() => setAdding(true)}>{t.addDomain}</Button>

@@ -1,8 +1,9 @@
-import { useMutation } from '@tanstack/react-query';
+import { useInfiniteQuery, useMutation } from '@tanstack/react-query';
 import { Plus, X } from 'lucide-react';
 import { useState } from 'react';
 
-import { changeInstruction, createInstruction, type Instruction } from '../../api/payments';
+import { changeInstruction, createInstruction, instructionCidsQuery, type Instruction } from '../../api/payments';
+import { countLoaded } from '../../api/storage';
 import { Button } from '../../components/Button';
 import { TextField } from '../../components/Field';
 import { FormDialog } from '../../components/FormDialog';
@@ -11,6 +12,7 @@ import { Select } from '../../components/Select';
 import { showToast } from '../../components/Toast';
 import { useText } from '../../i18n/language';
 import * as payments from '../../i18n/payments';
+import * as reach from '../../i18n/reach';
 import { draftOf, isOther, NEW_DRAFT, NETWORKS, readDraft, type RequirementDraft } from './requirements';
 
 interface Props {
@@ -21,12 +23,15 @@ interface Props {
 
 export function InstructionDialog({ instruction, onClose }: Props) {
   const t = useText(payments);
+  const r = useText(reach);
   const [name, setName] = useState(instruction?.name ?? '');
   const [description, setDescription] = useState(instruction?.description ?? '');
   const [drafts, setDrafts] = useState<readonly RequirementDraft[]>(
     instruction?.payment_requirements.map(draftOf) ?? [NEW_DRAFT],
   );
   const requirements = drafts.map(readDraft).filter((one) => one !== null);
+  const files = countLoaded(useInfiniteQuery({ ...instructionCidsQuery(instruction?.id ?? ''), enabled: instruction !== undefined }));
+  const changesPrice = JSON.stringify(requirements) !== JSON.stringify(instruction?.payment_requirements.map(draftOf).map(readDraft));
   const save = useMutation({
     mutationFn: () => {
       const fields = { name: name.trim(), description: description.trim(), payment_requirements: requirements };
@@ -41,6 +46,7 @@ export function InstructionDialog({ instruction, onClose }: Props) {
       onClose={onClose}
       onSubmit={save.mutateAsync}
       isDisabled={!name.trim() || requirements.length < drafts.length}
+      question={instruction && files !== '0' && changesPrice ? r.priceChanges(files) : ''}
     >
       {instruction && <Note>{t.changeText}</Note>}
       <TextField label={t.name} value={name} onChange={setName} autoComplete="off" autoFocus />

@@ -12,8 +12,8 @@ import {
 import { useMay } from '../../app/useSession';
 import { Button } from '../../components/Button';
 import { CopyButton } from '../../components/CodeBlock';
+import { ConfirmButton } from '../../components/ConfirmButton';
 import { ConfirmDialog } from '../../components/ConfirmDialog';
-import { ErrorPanel } from '../../components/ErrorPanel';
 import { TextField } from '../../components/Field';
 import { FormDialog } from '../../components/FormDialog';
 import { Section } from '../../components/Page';
@@ -23,6 +23,7 @@ import { Note, PlainList, Row } from '../../components/Row';
 import { showToast } from '../../components/Toast';
 import { useLanguage, useText } from '../../i18n/language';
 import * as payments from '../../i18n/payments';
+import * as reach from '../../i18n/reach';
 import { describeAmount, networkName, shorten } from './amounts';
 import { InstructionDialog } from './InstructionDialog';
 
@@ -77,6 +78,7 @@ export function InstructionSection({ instruction }: { instruction: Instruction }
 
 function SoldFiles({ instruction }: { instruction: Instruction }) {
   const t = useText(payments);
+  const r = useText(reach);
   const may = useMay();
   const query = useInfiniteQuery(instructionCidsQuery(instruction.id));
   const detach = useMutation({ mutationFn: (cid: string) => detachCid(instruction.id, cid) });
@@ -95,13 +97,9 @@ function SoldFiles({ instruction }: { instruction: Instruction }) {
                     <code title={cid}>{shorten(cid)}</code>
                     <CopyButton text={cid} label={t.copyCid} />
                     {may('editor') && (
-                      <Button
-                        aria-label={t.detachLabel(cid)}
-                        isDisabled={detach.isPending}
-                        onPress={() => detach.mutate(cid)}
-                      >
-                        {t.detach}
-                      </Button>
+                      <ConfirmButton action={t.detach} title={t.detachLabel(cid)} onConfirm={() => detach.mutateAsync(cid)}>
+                        {r.unsold}
+                      </ConfirmButton>
                     )}
                   </Row>
                 </li>
@@ -111,13 +109,13 @@ function SoldFiles({ instruction }: { instruction: Instruction }) {
         }}
       </Loaded>
       <LoadMore query={query} />
-      {detach.error && <ErrorPanel error={detach.error} />}
     </>
   );
 }
 
 function AttachDialog({ instruction, onClose }: { instruction: Instruction; onClose: () => void }) {
   const t = useText(payments);
+  const r = useText(reach);
   const [text, setText] = useState('');
   const cids = text.split(/[\s,]+/).filter(Boolean);
   const attach = useMutation({
@@ -131,6 +129,7 @@ function AttachDialog({ instruction, onClose }: { instruction: Instruction; onCl
       onClose={onClose}
       onSubmit={attach.mutateAsync}
       isDisabled={cids.length === 0}
+      question={r.sells(cids.length)}
     >
       <TextField label={t.cids} hint={t.cidsHint} value={text} onChange={setText} lines={4} monospace autoFocus />
     </FormDialog>

@@ -71,7 +71,7 @@ function GatewaySection({ gateway }: { gateway: Gateway }) {
               onConfirm={remove.mutateAsync}
               typed={gateway.domain}
             >
-              {t.deleteText}
+              {t.deleteText(1 + gateway.custom_domains.length)}
             </ConfirmButton>
           )}
         </Row>

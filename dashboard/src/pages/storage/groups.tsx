@@ -1,9 +1,10 @@
-import { useInfiniteQuery, useMutation } from '@tanstack/react-query';
+import { useInfiniteQuery, useMutation, useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import { Plus } from 'lucide-react';
 import { useState } from 'react';
 
 import { createGroup, deleteGroup, groupsQuery, renameGroup, type Group, type Network } from '../../api/storage';
+import { groupAgentsQuery } from '../../api/vectors';
 import { useMay } from '../../app/useSession';
 import { Button } from '../../components/Button';
 import { ConfirmDialog } from '../../components/ConfirmDialog';
@@ -18,6 +19,7 @@ import { Table, type Column } from '../../components/Table';
 import { Timestamp } from '../../components/Timestamp';
 import { showToast } from '../../components/Toast';
 import { useText } from '../../i18n/language';
+import * as reach from '../../i18n/reach';
 import * as storage from '../../i18n/storage';
 import { useNetworkChoices } from './choices';
 import { StoragePage } from './StoragePage';
@@ -133,10 +135,12 @@ function NameDialog({ network, group, onClose }: { network: Network; group?: Gro
 
 function DeleteDialog({ network, group, onClose }: { network: Network; group: Group; onClose: () => void }) {
   const t = useText(storage);
+  const r = useText(reach);
   const remove = useMutation({
     mutationFn: () => deleteGroup(network, group.id),
     onSuccess: () => showToast(t.groupDeleted(group.name)),
   });
+  const agents = useQuery({ ...groupAgentsQuery(group.id), enabled: remove.isIdle }).data?.agents.length ?? 0;
   return (
     <ConfirmDialog
       title={t.deleteGroup(group.name)}
@@ -145,7 +149,7 @@ function DeleteDialog({ network, group, onClose }: { network: Network; group: Gr
       onClose={onClose}
       onConfirm={remove.mutateAsync}
     >
-      {t.deleteGroupText}
+      {t.deleteGroupText} {agents > 0 && r.groupDeleted(agents)}
     </ConfirmDialog>
   );
 }

@@ -1,0 +1,2 @@
+export { de } from './reach.de';
+export { en } from './reach.en';
