@@ -91,6 +91,22 @@ async def test_the_version_that_publishes_by_a_form(server: RunningServer, tmp_p
     assert "up to date" in await client("update", "owl-form")
 
 
+@pytest.mark.parametrize("package", ["clawhub", "clawhub-forms"])
+async def test_unchanged_files_get_no_other_number(server: RunningServer, tmp_path: Path, package: str) -> None:
+    client = command_line(package, server, tmp_path / "home")
+    name = f"owl-{package}"
+    source = write_skill(tmp_path / name)
+    await client("login", "--token", server.key(package))
+    assert "1.0.0" in await client("publish", str(source), "--version", "1.0.0")
+    refused = await client("publish", str(source), "--version", "2.0.0", fails=True)
+    assert "version 1.0.0 already, not 2.0.0" in refused
+    await client("install", name, "--version", "2.0.0", fails=True)
+    write_skill(source, "Count them twice.")
+    assert "2.0.0" in await client("publish", str(source), "--version", "2.0.0")
+    await client("install", name, "--version", "1.0.0")
+    assert "Count them.\n" in next((tmp_path / "home").rglob("SKILL.md")).read_text()
+
+
 async def test_only_what_is_acknowledged_is_installed_and_only_ones_own_name_publishes(
     server: RunningServer, tmp_path: Path
 ) -> None:

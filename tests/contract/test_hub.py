@@ -147,6 +147,24 @@ async def test_a_number_is_published_once(publisher: httpx.AsyncClient) -> None:
     assert (refused.status_code, "2.0.0" in refused.json()["error"]) == (409, True)
 
 
+async def test_a_request_that_names_a_version_gets_it_or_an_error(
+    publisher: httpx.AsyncClient, installer: httpx.AsyncClient
+) -> None:
+    shown = await publish(publisher, "same-files")
+    await publisher.delete(f"/v0/skills/{shown['skillCid']}")
+    again = await register(publisher, "same-files", "2.0.0")
+    for wanted in ({}, {"version": "2.0.0"}, {"version": shown["skillCid"]}):
+        refused = await publisher.post(f"/v0/skills/{again['skillId']}/publish", json=wanted)
+        assert (refused.status_code, "version 1.0.0 already, not 2.0.0" in refused.json()["error"]) == (409, True)
+
+    own = await register(installer, "same-files", "3.0.0")
+    refused = await installer.post(f"/v0/hub/{shown['hubSkillId']}/install", json={"version": "1.0.0"})
+    assert (refused.status_code, "version 3.0.0 already, not 1.0.0" in refused.json()["error"]) == (409, True)
+    for body in ({}, {"version": shown["skillCid"]}):
+        installed = await installer.post(f"/v0/hub/{shown['hubSkillId']}/install", json=body)
+        assert (installed.status_code, installed.json()["skill"]["skillId"]) == (200, own["skillId"])
+
+
 @pytest.mark.parametrize(
     "body",
     [{"category": "<b>"}, {"tags": ["x" * 41]}, {"authorUrl": "javascript:alert(1)"}, {"featured": "yes"}, {"tags": 7}],
