@@ -306,7 +306,11 @@ async def test_openclaws_client_learns_what_to_install_and_whether_it_is_safe(
         assert all(reason in blocked["overview"] for reason in blocked["reasons"])
         assert (missing["decision"], missing["version"], missing["error"]["code"]) == ("fail", None, "skill_not_found")
         verified = (await anyone.get("/api/v1/skills/calm-otter/verify", params={"ownerHandle": owner})).json()
-        assert verified.items() <= safe.items()
+        assert verified["schema"] == "clawhub.skill.verify.v1"
+        assert {key: verified[key] for key in safe if key in verified} == {k: safe[k] for k in safe if k in verified}
+        for query, status in (({"tag": "latest"}, 200), ({"tag": "beta"}, 404), ({"version": "9.9.9"}, 404)):
+            asked = await anyone.get("/api/v1/skills/calm-otter/verify", params={"ownerHandle": owner, **query})
+            assert asked.status_code == status
         trending = (await anyone.get("/api/v1/trending", params={"limit": 100})).json()["items"]
         assert {"calm-otter", "wild-otter"} <= {one["slug"] for one in trending}
         too_many = await anyone.post("/api/v1/skills/-/security-verdicts", json={"items": wanted[:1] * 101})
