@@ -147,6 +147,24 @@ async def test_a_number_is_published_once(publisher: httpx.AsyncClient) -> None:
     assert (refused.status_code, "2.0.0" in refused.json()["error"]) == (409, True)
 
 
+async def test_a_request_that_names_a_version_gets_it_or_an_error(
+    publisher: httpx.AsyncClient, installer: httpx.AsyncClient
+) -> None:
+    shown = await publish(publisher, "same-files")
+    await publisher.delete(f"/v0/skills/{shown['skillCid']}")
+    again = await register(publisher, "same-files", "2.0.0")
+    for wanted in ({}, {"version": "2.0.0"}, {"version": shown["skillCid"]}):
+        refused = await publisher.post(f"/v0/skills/{again['skillId']}/publish", json=wanted)
+        assert (refused.status_code, "version 1.0.0 already, not 2.0.0" in refused.json()["error"]) == (409, True)
+
+    own = await register(installer, "same-files", "3.0.0")
+    refused = await installer.post(f"/v0/hub/{shown['hubSkillId']}/install", json={"version": "1.0.0"})
+    assert (refused.status_code, "version 3.0.0 already, not 1.0.0" in refused.json()["error"]) == (409, True)
+    for body in ({}, {"version": shown["skillCid"]}):
+        installed = await installer.post(f"/v0/hub/{shown['hubSkillId']}/install", json=body)
+        assert (installed.status_code, installed.json()["skill"]["skillId"]) == (200, own["skillId"])
+
+
 @pytest.mark.parametrize(
     "body",
     [{"category": "<b>"}, {"tags": ["x" * 41]}, {"authorUrl": "javascript:alert(1)"}, {"featured": "yes"}, {"tags": 7}],
@@ -288,7 +306,11 @@ async def test_openclaws_client_learns_what_to_install_and_whether_it_is_safe(
         assert all(reason in blocked["overview"] for reason in blocked["reasons"])
         assert (missing["decision"], missing["version"], missing["error"]["code"]) == ("fail", None, "skill_not_found")
         verified = (await anyone.get("/api/v1/skills/calm-otter/verify", params={"ownerHandle": owner})).json()
-        assert verified.items() <= safe.items()
+        assert verified["schema"] == "clawhub.skill.verify.v1"
+        assert {key: verified[key] for key in safe if key in verified} == {k: safe[k] for k in safe if k in verified}
+        for query, status in (({"tag": "latest"}, 200), ({"tag": "beta"}, 404), ({"version": "9.9.9"}, 404)):
+            asked = await anyone.get("/api/v1/skills/calm-otter/verify", params={"ownerHandle": owner, **query})
+            assert asked.status_code == status
         trending = (await anyone.get("/api/v1/trending", params={"limit": 100})).json()["items"]
         assert {"calm-otter", "wild-otter"} <= {one["slug"] for one in trending}
         too_many = await anyone.post("/api/v1/skills/-/security-verdicts", json={"items": wanted[:1] * 101})

@@ -111,7 +111,7 @@ async def test_every_way_in_gives_the_same_version(api: httpx.AsyncClient, serve
         await api.post("/v0/skills", files={"file": ("notes.zip", zip_of(files))}),
         await api.post("/v0/skills", content=zip_of(files, "x/"), headers={"Content-Type": "application/zip"}),
         await api.post("/v0/skills", json={"skillCid": skill["skillCid"], "name": "notes"}),
-        await send_folder(api, files, f"/v0/skills/{skill['skillId']}/versions", version="7.0.0"),
+        await send_folder(api, files, f"/v0/skills/{skill['skillId']}/versions"),
     ]
     assert [(one.status_code, one.json().get("skill")) for one in again] == [(200, skill)] * len(again)
 
@@ -164,6 +164,19 @@ async def test_versions_have_numbers(api: httpx.AsyncClient) -> None:
     assert (await api.get("/v0/skills")).json()["skills"][0]["version"] == "2.0.0"
     assert (await api.delete(f"/v0/skills/{first['skillId']}")).status_code == 200
     assert (await api.get("/v0/skills")).json()["skills"] == []
+
+
+async def test_known_content_gets_no_other_number(api: httpx.AsyncClient) -> None:
+    first = await register(api, folder(), version="1.0.0")
+    stored = {"skillCid": first["skillCid"], "version": "1.1.0"}
+    for path in ("/v0/skills", f"/v0/skills/{first['skillId']}/versions"):
+        for answer in (await send_folder(api, folder(), path, version="1.1.0"), await api.post(path, json=stored)):
+            assert (answer.status_code, "version 1.0.0 already, not 1.1.0" in answer.json()["error"]) == (409, True)
+        for fields in ({}, {"version": "1.0.0"}):
+            same = await send_folder(api, folder(), path, **fields)
+            assert (same.status_code, same.json()["skill"]["version"]) == (200, "1.0.0")
+    (listed,) = (await api.get(f"/v0/skills/{first['skillId']}/versions")).json()["versions"]
+    assert listed["version"] == "1.0.0"
 
 
 async def test_a_slug_tells_skills_of_one_name_from_each_other(api: httpx.AsyncClient) -> None:

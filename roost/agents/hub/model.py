@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
-from roost.agents.hub.errors import InvalidHubCursor, InvalidHubRequest
+from roost.agents.hub.errors import HubVersionNotFound, InvalidHubCursor, InvalidHubRequest
 from roost.agents.skills.bundle import Bundle
 from roost.agents.skills.skill_file import SkillWants
 from roost.agents.skills.verdict import Verdict
@@ -20,6 +20,8 @@ from roost.core.sanitize import is_storable
 OPERATOR_OWNER = "roost"
 """Owner of the skills of the operator's own tenant, those that come with Roost among them."""
 DEFAULT_CATEGORY = "other"
+LATEST_TAG = "latest"
+"""The one tag of ClawHub's protocol that a skill has: that of its newest version."""
 PAGE_LIMIT, PAGE_DEFAULT = 100, 20
 PUBLISHED_LIMIT, VERSION_LIMIT = 500, 200
 """Published skills of one tenant, and published versions of one skill."""
@@ -195,6 +197,12 @@ def parse_reference(text: str, owner: str | None = None) -> HubReference:
     if owner is None and "/" in text:
         owner, _, text = text.partition("/")
     return HubReference(text, owner.removeprefix("@").lower() if owner else None)
+
+
+def check_tag(tag: str | None) -> None:
+    """Raise HubVersionNotFound for a tag that no skill has."""
+    if tag not in {None, LATEST_TAG}:
+        raise HubVersionNotFound
 
 
 def parse_terms(query: str) -> Sequence[str]:

@@ -14,6 +14,7 @@ from roost.agents.hub.model import HubListing, HubOwner, HubSkill, HubVersion, P
 from roost.agents.skills.bundle import SKILL_FILE, Bundle
 from roost.agents.skills.model import (
     VersionKey,
+    check_version,
     complete_version,
     content_scope,
     find_version,
@@ -86,7 +87,8 @@ class HubPublisher:
     ) -> PublishedVersion:
         """Publish files as a version of the skill that their `SKILL.md` names; `stored` is a verdict about them.
 
-        Raises InvalidSkill, HubVersionConflict, HubLimitReached, FeaturingRefused, StorageQuotaExceeded.
+        Raises InvalidSkill, SkillVersionConflict, HubVersionConflict, HubLimitReached, FeaturingRefused,
+        StorageQuotaExceeded.
         """
         file = parse_bundle(bundle)
         verdict = await self._skills.check(tenant_id, bundle, stored)
@@ -141,6 +143,7 @@ class HubPublisher:
         versions = store.list_versions(connection, skill.id) if skill else ()
         present = next((one for one in versions if one.cid == submission.cid), None)
         if present is not None and skill is not None:
+            check_version(skill.name, present.version, publication.version)
             changed = _describe(skill, present if present.id == skill.latest_id else None, publication)
             store.update_skill(connection, changed)
             return PublishedVersion(HubListing(changed, present), is_new=False)

@@ -104,7 +104,7 @@ class HubRegistries:
         """Put a version into a tenant's library. Raises the errors of `get` and of `HubService.install`."""
         found = await self.get(tenant_id, hub_skill_id, version)
         number = complete_version(found.skill.version or "")
-        new = NewSkill(version=number, slug=found.skill.slug)
+        new = NewSkill(version=number, keeps_version=version is None, slug=found.skill.slug)
         installed = await self._hub.install_bundle(
             tenant_id, found.bundle, new, found.file.name, None, acknowledged=acknowledged, verdict=found.verdict
         )

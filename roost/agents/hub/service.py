@@ -10,7 +10,14 @@ from roost.agents.hub.errors import HubSkillNotFound, HubVersionNotFound, Librar
 from roost.agents.hub.model import HubCursor, HubFilter, HubListing, HubPage, HubReference, HubSkill, HubVersion
 from roost.agents.skills.bundle import Bundle
 from roost.agents.skills.errors import SkillNotFound
-from roost.agents.skills.model import LibrarySkill, NewSkill, check_acknowledged, content_scope, parse_cid_spellings
+from roost.agents.skills.model import (
+    LibrarySkill,
+    NewSkill,
+    check_acknowledged,
+    check_version,
+    content_scope,
+    parse_cid_spellings,
+)
 from roost.agents.skills.service import SkillService
 from roost.agents.skills.stored_bundle import read_bundle
 from roost.agents.skills.verdict import Verdict
@@ -101,7 +108,7 @@ class HubService:
         installed = await self.install_bundle(
             tenant_id,
             bundle,
-            NewSkill(version=found.version.version, slug=found.skill.slug),
+            NewSkill(found.version.version, keeps_version=version != found.version.version, slug=found.skill.slug),
             found.skill.name,
             found.version.cid,
             acknowledged=acknowledged,
@@ -140,6 +147,7 @@ class HubService:
         """Register files from a hub, unless the library has that CID. Raises as `install`."""
         check_acknowledged(name, verdict, acknowledged=acknowledged)
         if cid is not None and (present := await self._find_in_library(tenant_id, cid)):
+            check_version(name, present.version.version, None if new.keeps_version else new.version)
             return present
         for one in await self._skills.list(tenant_id):
             if one.skill.name == name and one.skill.slug != new.slug:

@@ -8,7 +8,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from roost.agents.skills.errors import DangerousSkill, InvalidSkillRequest, SkillVersionNotFound
+from roost.agents.skills.errors import (
+    DangerousSkill,
+    InvalidSkillRequest,
+    SkillVersionConflict,
+    SkillVersionNotFound,
+)
 from roost.agents.skills.skill_wants import SkillWants
 from roost.agents.skills.verdict import Verdict, VerdictLevel
 from roost.storage.content.model import ContentNetwork, ContentScope
@@ -99,10 +104,12 @@ class RegisteredSkill:
 class NewSkill:
     """What a registration says besides the files; None leaves it to the files and to earlier versions.
 
-    version: a semantic version. description: in place of that of `SKILL.md`.
+    version: a semantic version. keeps_version: content that the library has may have another number there.
+    description: in place of that of `SKILL.md`.
     """
 
     version: str | None = None
+    keeps_version: bool = False
     slug: str | None = None
     name: str | None = None
     description: str | None = None
@@ -212,6 +219,15 @@ def find_version(versions: Iterable[SkillVersion], version: str) -> SkillVersion
         if one.version == version or one.cid in spellings:
             return one
     raise SkillVersionNotFound
+
+
+def check_version(name: str, present: str, wanted: str | None) -> None:
+    """Raise SkillVersionConflict if content that is a version already is wanted under another number."""
+    if wanted not in {None, present}:
+        raise SkillVersionConflict(
+            f"Skill version conflict: these files of {name} are version {present} already, not {wanted}; "
+            f"leave out the version, or change a file"
+        )
 
 
 def parse_slug(text: str) -> str:

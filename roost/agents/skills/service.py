@@ -110,7 +110,8 @@ class SkillService:
     ) -> RegisteredSkill:
         """Store a bundle as a version: of the skill `skill_id`, or of the one with its name or slug, or of a new one.
 
-        stored: a verdict about these files. Content that the library has is the version that it was.
+        stored: a verdict about these files. Content that the library has is the version that it was, which is a
+        conflict if another number is given.
         Raises InvalidSkill, InvalidSkillRequest, SkillNotFound, SkillVersionConflict, SkillLimitReached,
         StorageQuotaExceeded, BlobStoreFailed.
         """
@@ -239,6 +240,7 @@ class SkillService:
         if present is not None:
             if skill_id not in {None, present.skill.id}:
                 raise SkillVersionConflict(f"The content is a version of another skill: {present.skill.id}")
+            model.check_version(present.skill.name, present.version.version, None if new.keeps_version else new.version)
             reference = PackReference(pack_id, model.holder_of(present.version.id), tenant_id, ContentNetwork.PRIVATE)
             replace_damaged(connection, reference)
             return RegisteredSkill(present.skill, present.version, is_new=False)

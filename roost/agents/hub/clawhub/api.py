@@ -12,7 +12,7 @@ from roost.agents.hub.archive import write_zip
 from roost.agents.hub.clawhub import schemas
 from roost.agents.hub.clawhub.service import RegistryService
 from roost.agents.hub.errors import HubFileNotFound
-from roost.agents.hub.model import HubFilter, HubListing, HubReference, parse_reference
+from roost.agents.hub.model import HubFilter, HubListing, HubReference, check_tag, parse_reference
 from roost.agents.hub.publishing import HubPublisher
 from roost.agents.hub.service import HubService
 from roost.agents.hub.uploads import HubUploads
@@ -37,13 +37,21 @@ _Version = Annotated[str | None, Query(max_length=128)]
 router = APIRouter(tags=["clawhub"])
 
 
-async def _find_skill(hub: Hub, slug: Slug, owner: _Handle = None, version: _Version = None) -> HubListing:
+async def _find_skill(
+    hub: Hub, slug: Slug, owner: _Handle = None, version: _Version = None, tag: _Version = None
+) -> HubListing:
+    check_tag(tag)
     return await hub.get(parse_reference(slug, owner), version)
 
 
 async def _find_by_query(
-    hub: Hub, slug: Annotated[str, Query(max_length=256)], owner: _Handle = None, version: _Version = None
+    hub: Hub,
+    slug: Annotated[str, Query(max_length=256)],
+    owner: _Handle = None,
+    version: _Version = None,
+    tag: _Version = None,
 ) -> HubListing:
+    check_tag(tag)
     return await hub.get(parse_reference(slug, owner), version)
 
 
@@ -62,7 +70,10 @@ async def search_registry(
     query: Annotated[schemas.RegistrySearchQuery, Query()], hub: Hub
 ) -> schemas.RegistrySearchResponse:
     """Search published skills, best match first."""
-    return schemas.search_response(await hub.rank(query.q, query.limit))
+    found = await hub.rank(query.q, query.limit)  # those of that name are first
+    if query.mode == "exact":
+        found = [one for one in found if one.skill.name == query.q.strip().lower()]
+    return schemas.search_response(found)
 
 
 @router.get("/api/v1/skills")

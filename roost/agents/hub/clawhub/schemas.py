@@ -6,7 +6,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, StrictInt
 
-from roost.agents.hub.model import QUERY_LIMIT, HubListing, HubSkill, HubSort, HubVersion, Publication
+from roost.agents.hub.errors import InvalidHubRequest
+from roost.agents.hub.model import LATEST_TAG, QUERY_LIMIT, HubListing, HubSkill, HubSort, HubVersion, Publication
 from roost.agents.hub.service import HubDetail
 from roost.agents.hub.uploads import UploadedSkillFile
 from roost.agents.skills.bundle import BYTES_LIMIT, FILES_LIMIT
@@ -39,6 +40,7 @@ class RegistryAddressRecord(ApiSchema):
 class RegistrySearchQuery(ApiSchema):
     q: Annotated[Text, Field(max_length=QUERY_LIMIT)] = ""
     limit: _Limit = 25
+    mode: Annotated[Text, Field(max_length=40, description="`exact`: `q` is the name of a skill.")] = ""
 
 
 class RegistryListQuery(ApiSchema):
@@ -75,8 +77,12 @@ class PublishBundleFields(ApiSchema):
     changelog: Annotated[Text, Field(max_length=10_000)] = ""
     categories: Annotated[Sequence[Text] | None, Field(max_length=20)] = None
     topics: Annotated[Sequence[Text] | None, Field(max_length=20)] = None
+    tags: Annotated[Sequence[Text], Field(max_length=20, examples=[["latest"]])] = ()
 
     def publication(self) -> Publication:
+        """Return what is said. Raises InvalidHubRequest for a tag that no skill has."""
+        if others := [tag for tag in self.tags if tag != LATEST_TAG]:
+            raise InvalidHubRequest(f"tags must be {LATEST_TAG!r}, the only one of this hub, got {others[0][:80]!r}")
         return Publication(
             version=self.version,
             changelog=self.changelog,

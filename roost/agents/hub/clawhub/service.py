@@ -47,7 +47,7 @@ class RegistryService:
         if name != slug:
             raise InvalidHubRequest(f"The slug must be the name in SKILL.md, {name!r}, got {slug!r}")
         version = parse_version(publication.version) if publication.version else None
-        await self._library.register(tenant_id, bundle, NewSkill(version=version))
+        await self._library.register(tenant_id, bundle, NewSkill(version=version, keeps_version=True))
         return await self._publisher.publish_bundle(tenant_id, bundle, publication)
 
     async def withdraw(self, tenant_id: str, slug: str, owner: str | None) -> None:

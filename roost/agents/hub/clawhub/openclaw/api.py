@@ -6,7 +6,7 @@ from fastapi import APIRouter, Depends, Path, Query, Request
 
 from roost.agents.hub.clawhub.openclaw import schemas
 from roost.agents.hub.clawhub.service import RegistryService
-from roost.agents.hub.model import HubFilter, parse_reference
+from roost.agents.hub.model import HubFilter, check_tag, parse_reference
 from roost.agents.hub.service import HubService
 from roost.web.rate_limit_fields import charge_requests
 from roost.web.service_registry import provide_service
@@ -38,10 +38,13 @@ async def verify_version(
     slug: Slug,
     owner: _Handle = None,
     version: Annotated[str | None, Query(max_length=128)] = None,
-) -> schemas.VerificationResponse:
+    tag: Annotated[str | None, Query(max_length=128)] = None,
+) -> schemas.SkillVerificationResponse:
     """Return the verdict of the check of a version, by default the newest."""
+    check_tag(tag)
     found = await hub.get(parse_reference(slug, owner), version)
-    return schemas.verification_response(registry.origin, found.skill, found.version)
+    verified = schemas.verification_response(registry.origin, found.skill, found.version)
+    return schemas.skill_verification(verified, found, version, tag)
 
 
 @router.post("/api/v1/skills/-/security-verdicts")

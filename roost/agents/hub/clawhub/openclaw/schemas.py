@@ -76,6 +76,12 @@ class VerdictErrorRecord(ApiSchema):
     message: str
 
 
+class ArtifactRecord(ApiSchema):
+    """The folder of a version."""
+
+    cid: str
+
+
 class VerificationResponse(ApiSchema):
     """The verdict of the check; a client installs what is `blocked` in no case, and asks about `review`."""
 
@@ -91,6 +97,27 @@ class VerificationResponse(ApiSchema):
     security_audit_url: str | None = None
     overview: str | None = None
     security: SecurityRecord | None = None
+
+
+class SkillCardRecord(ApiSchema):
+    """A generated description of a skill, which this hub does not have."""
+
+    available: Literal[False] = False
+
+
+class SkillVerificationResponse(VerificationResponse):
+    """The verdict as the command line reads it, which knows `pass` and `fail` alone."""
+
+    format: Annotated[Literal["clawhub.skill.verify.v1"], Field(alias="schema")] = "clawhub.skill.verify.v1"
+    page_url: str
+    publisher_display_name: str
+    publisher_profile_url: None = None
+    resolved_from: Literal["latest", "version", "tag"]
+    tag: str | None
+    card: SkillCardRecord = SkillCardRecord()
+    artifact: ArtifactRecord
+    provenance: None = None
+    signature: None = None
 
 
 class SecurityVerdictRecord(VerificationResponse):
@@ -154,6 +181,20 @@ def verification_response(origin: str, skill: HubSkill, version: HubVersion) -> 
         security_audit_url=f"{address}/scan?{query}",
         overview=_describe(version.verdict),
         security=SecurityRecord(status=_STATUSES[level], passed=level is VerdictLevel.CLEAN),
+    )
+
+
+def skill_verification(
+    verified: VerificationResponse, found: HubListing, version: str | None, tag: str | None
+) -> SkillVerificationResponse:
+    """Return what the command line reads of a verdict about the version that it names by a number or a tag."""
+    return SkillVerificationResponse(
+        **{**vars(verified), "decision": "pass" if verified.ok else "fail"},
+        page_url=verified.skill_url or "",
+        publisher_display_name=found.skill.author_name,
+        resolved_from="version" if version else "tag" if tag else "latest",
+        tag=tag,
+        artifact=ArtifactRecord(cid=found.version.cid),
     )
 
 
