@@ -306,8 +306,9 @@ def error_message(response: "httpx.Response") -> str:
         message = error_text(body["error"])
         if reason := body.get("agent", {}).get("statusReason"):
             message = f"{message}. {reason}"
-        if detail := response.headers.get("X-Error-Detail"):
-            message = f"{message}: {json.loads(detail)}"
+        detail = json.loads(response.headers.get("X-Error-Detail") or "null")
+        if detail and detail != message:
+            message = f"{message}: {detail}"
         elif hint := HINTS.get(message.partition(": ")[0]):
             message += f"{';' if ': ' in message else ':'} {hint}"
     except (ValueError, KeyError, TypeError, AttributeError):

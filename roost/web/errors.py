@@ -37,7 +37,7 @@ CLIENT_LEFT = 499
 """Status in the access log of a request whose client left before the response."""
 
 ERROR_DETAIL = "X-Error-Detail"
-"""Header with more about an error whose message the contract fixes: a JSON string, so that any text is ASCII."""
+"""Header with what is wrong about a 400, and more about messages that the contract fixes: a JSON string, in ASCII."""
 _DETAIL_CHARACTERS = 600  # at most 3.6 KB in the header; proxies accept 4
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -117,8 +117,8 @@ def problem_response(form: ErrorForm, problem: Problem) -> Response:
         headers |= exceeded_headers(problem)
     if status == 401:
         headers["WWW-Authenticate"] = problem.challenge
-    if problem.detail:
-        headers[ERROR_DETAIL] = json.dumps(problem.detail[:_DETAIL_CHARACTERS])
+    if detail := problem.detail or (problem.message if status == 400 else None):
+        headers[ERROR_DETAIL] = json.dumps(detail[:_DETAIL_CHARACTERS])
     return _render(form, status, problem.message, headers, problem.extra)
 
 
@@ -154,7 +154,7 @@ def _refuse_input(request: Request, message: str, field: str | None) -> Response
     problem, fields = _body_problems.get(request.scope.get("endpoint"), (None, ()))
     if problem is not None and (field == "" or field in fields):
         return problem_response(rule_of(request.scope).errors, problem(detail=message))
-    return error_response(request.scope, 400, message)
+    return error_response(request.scope, 400, message, headers={ERROR_DETAIL: json.dumps(message[:_DETAIL_CHARACTERS])})
 
 
 def _describe_fault(fault: Mapping[str, Any]) -> str:
@@ -163,7 +163,9 @@ def _describe_fault(fault: Mapping[str, Any]) -> str:
     if tuple(fault["loc"]) == ("body",) and fault["type"] in _NO_OBJECT:
         return "The body must be a JSON object, sent with Content-Type: application/json"
     where = ".".join(str(part) for part in fault["loc"][1:])
-    message = _length(fault) or str(fault["msg"]).removeprefix("Value error, ")
+    message = _length(fault) or str(fault["msg"]).removeprefix("Value error, ").replace(
+        "an instance of Sequence", "a valid list"
+    )
     return f"{where}: {message}" if where else message
 
 

@@ -24,13 +24,14 @@ export async function readError(response: Response): Promise<ApiError> {
   } catch {
     // Not JSON, for example the page of a proxy: its status is all that is known.
   }
+  const detail = readDetail(response.headers.get('x-error-detail'));
   const retryAfter = Number(response.headers.get('retry-after') ?? Number.NaN);
   return new ApiError(
     message,
     response.status,
     response.headers.get('x-request-id'),
     Number.isFinite(retryAfter) ? retryAfter : null,
-    readDetail(response.headers.get('x-error-detail')) ?? faults,
+    detail === message ? faults : (detail ?? faults),
   );
 }
 

@@ -87,7 +87,9 @@ class CommandService:
     ) -> _ExecArguments:
         """Return the arguments of the warden's `exec`. Raises InvalidCommand, AgentNotFound, AgentOnOtherHost."""
         if not command.strip() or "\0" in command or len(command) > model.COMMAND_LIMIT or cwd == "":
-            raise InvalidCommand
+            raise InvalidCommand(
+                detail=f"command: must be 1 to {model.COMMAND_LIMIT:,} characters, without NUL; cwd: must not be empty"
+            )
         await self._agents.get_here(agent_id)
         self._runtimes.record_use(agent_id)
         env = {name: value.reveal() for name, value in (await self._load_environment(agent_id)).items()}
@@ -101,7 +103,7 @@ def _command_errors() -> Generator[None]:
     try:
         yield
     except (warden_errors.ExecRefused, warden_errors.PathRefused, warden_errors.WardenFileNotFound):
-        raise InvalidCommand from None
+        raise InvalidCommand(detail="cwd: must be a folder of the workspace") from None
     except (ContainerNotRunning, warden_errors.WardenDisconnected):
         raise AgentNotRunning from None
     except warden_errors.WardenFailed:

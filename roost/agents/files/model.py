@@ -26,6 +26,10 @@ _ETAG = re.compile(r'"(-?[0-9a-f]{1,16})\.([0-9a-f]{1,16})\.([0-9a-f]{1,16})"', 
 _STAMP_LIMIT = 1 << 64
 _NAME_BYTES = 255
 _PATH_BYTES = 4096
+_FILENAME_RULE = (
+    "filename: must be one name that every operating system takes: at most 255 bytes, printable, without / and \\ and "
+    '< > : " | ? *, no space around it, no dot at its end, and no device of Windows'
+)
 _WINDOWS_DEVICES = re.compile(r"(?i)(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?")
 
 
@@ -148,9 +152,9 @@ def validate_filename(name: str) -> str:
     """Return a file name without folders that is valid on every operating system. Raises InvalidFilename."""
     too_long = len(name.encode("utf-8", "replace")) > _NAME_BYTES
     if not name or too_long or name != name.strip() or name.endswith(".") or not name.isprintable():
-        raise InvalidFilename
+        raise InvalidFilename(detail=_FILENAME_RULE)
     if any(char in name for char in '/\\<>:"|?*') or name.lower() == ".git" or _WINDOWS_DEVICES.fullmatch(name):
-        raise InvalidFilename
+        raise InvalidFilename(detail=_FILENAME_RULE)
     return name
 
 

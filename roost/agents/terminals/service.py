@@ -58,7 +58,7 @@ class TerminalService:
 
 def _check_command(command: str | None) -> str | None:
     if command is not None and (not command.strip() or "\0" in command):
-        raise InvalidCommand
+        raise InvalidCommand(detail="command: must not be empty, and have no NUL")
     return command
 
 

@@ -290,20 +290,21 @@ def pin_list_row(file: File) -> PinListRow:
     )
 
 
-def _parse_object(text: str) -> Mapping[str, Any]:
+def _parse_object(text: str, field: str) -> Mapping[str, Any]:
     """Parse a JSON object. Raises InvalidLegacyRequest."""
     try:
         value = json.loads(text, parse_constant=_reject_constant)
     except ValueError:
-        raise InvalidLegacyRequest from None
+        raise InvalidLegacyRequest(detail=f"{field}: must be JSON") from None
     if not isinstance(value, dict):
-        raise InvalidLegacyRequest
+        raise InvalidLegacyRequest(detail=f"{field}: must be a JSON object")
     return cast("Mapping[str, Any]", value)
 
 
 def upload_metadata(metadata: object, options: object) -> UploadMetadata:
     """Parse `pinataMetadata` and `pinataOptions`, objects or JSON. Raises InvalidLegacyRequest, InvalidFileMetadata."""
-    fields, upload_options = _as_object(metadata), _as_object(options)
+    fields = _as_object(metadata, "pinataMetadata")
+    upload_options = _as_object(options, "pinataOptions")
     version, group = upload_options.get("cidVersion"), upload_options.get("groupId")
     name = fields.get("name")
     return UploadMetadata(
@@ -321,11 +322,11 @@ def upload_metadata(metadata: object, options: object) -> UploadMetadata:
 def parse_conditions(text: str | None) -> list[KeyvalueCondition]:
     """Parse `{"key": {"value": v, "op": "eq"}}`. Raises InvalidLegacyRequest, InvalidFileMetadata."""
     conditions: list[KeyvalueCondition] = []
-    conditions_by_key = _as_object(text)
+    conditions_by_key = _as_object(text, "metadata[keyvalues]")
     if len(conditions_by_key) > KEYVALUES_LIMIT:
         raise InvalidLegacyRequest(f"At most {KEYVALUES_LIMIT} keyvalues are allowed")
     for key, condition in conditions_by_key.items():
-        fields = _as_object(condition)
+        fields = _as_object(condition, "metadata[keyvalues]")
         operator = str(fields.get("op") or "eq")
         if operator not in _OPERATORS:
             raise InvalidLegacyRequest(f"op must be one of {', '.join(_OPERATORS)}")
@@ -354,13 +355,14 @@ def _bound(value: str | float) -> str | float:
         raise InvalidLegacyRequest from None
 
 
-def _as_object(value: object) -> Mapping[str, Any]:
+def _as_object(value: object, field: str) -> Mapping[str, Any]:
+    """Return an object, given as such or as JSON. Raises InvalidLegacyRequest."""
     if value is None or value == "":
         return {}
     if isinstance(value, str):
-        return _parse_object(value)
+        return _parse_object(value, field)
     if not isinstance(value, dict):
-        raise InvalidLegacyRequest
+        raise InvalidLegacyRequest(detail=f"{field}: must be an object")
     return cast("Mapping[str, Any]", value)
 
 
