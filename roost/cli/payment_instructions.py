@@ -103,10 +103,9 @@ def update(
     wanted = _read_requirements(pay_to, amount, network, asset, requirements)
     body = drop_none({"name": name, "payment_requirements": wanted, "description": description})
     server = load_session(data).storage_session()
-    if wanted is not None and not yes:
-        sold = len(fetch_records(server, f"{_ROOT}/{instruction}/cids", "cids", {}, _FILES_LIMIT))
-        if sold:
-            confirm_change(f"Readers of {count_nouns(sold, 'file')} then pay by these terms. Change them?", yes)
+    cids_path = f"{_ROOT}/{instruction}/cids"
+    if wanted is not None and not yes and (sold := fetch_records(server, cids_path, "cids", {}, _FILES_LIMIT)):
+        confirm_change(f"Readers of {count_nouns(len(sold), 'file')} then pay by these terms. Change them?", yes)
     _print_instruction(server.call("PATCH", f"/v3/{_ROOT}/{instruction}", body)["data"], output)
 
 

@@ -55,6 +55,13 @@ export function isComplete(name: ChannelName, draft: ChannelDraft, isNew: boolea
   return draft.botToken.trim() !== '' && (name !== 'slack' || draft.appToken.trim() !== '');
 }
 
+/** Return whether a bot's token was stored without an answer of its platform, and does not work so far. */
+export const isUnchecked = (channel: Channel): boolean =>
+  channel.botUsername === null && !channel.connected && !('linked' in channel); // a phone that is linked has no token
+
+/** The mutations whose answers say why a token was not checked. */
+export const configurationKey = (agentId: string, name: ChannelName) => ['channels', agentId, name, 'configure'] as const;
+
 /** Return whether the engine gives strangers codes on a channel. */
 export function hasPairingCodes(engine: string, name: ChannelName): boolean {
   return Object.hasOwn(ENGINE_PROGRAMS, engine) && !(engine === 'hermes' && name === 'discord');

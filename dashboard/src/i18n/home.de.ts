@@ -18,5 +18,6 @@ export const de: typeof en = {
   connect: 'Verbinde eines beim Start des Servers, zum Beispiel:',
   connectKey:
     'Ein Agent kann auch einen eigenen Schlüssel nutzen: Gib ihm ein Secret wie ANTHROPIC_API_KEY oder OPENAI_API_KEY.',
+  giveModel: (name) => `${name} ein Sprachmodell geben`,
   models: (count) => (count === 1 ? '1 Modell ist verbunden:' : `${count} Modelle sind verbunden:`),
 };

@@ -14,5 +14,6 @@ export const en = {
     'No language model is connected. Agents use a stand-in that repeats what you say, so that everything around a model can be tried.',
   connect: 'Connect one when the server starts, for example:',
   connectKey: 'An agent can also use its own key: attach a secret such as ANTHROPIC_API_KEY or OPENAI_API_KEY to it.',
+  giveModel: (name: string) => `Give ${name} a language model`,
   models: (count: number) => (count === 1 ? '1 model is connected:' : `${count} models are connected:`),
 };

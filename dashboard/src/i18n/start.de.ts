@@ -17,6 +17,7 @@ export const de: typeof en = {
   modelDone: 'Sprachmodell',
   uses: 'Der Agent antwortet mit',
   standIn: 'Bis dahin antwortet ein Ersatz, der wiederholt, was du sagst. Nichts wird benutzt, bevor du es auswählst.',
+  standInAnswers: 'Kein Modell ist verbunden. Ein Ersatz antwortet, der wiederholt, was du sagst.',
   onMachine: 'Auf diesem Rechner',
   searching: 'Modellserver auf diesem Rechner werden gesucht',
   none: 'Auf diesem Rechner antwortet weder Ollama noch LM Studio noch llama.cpp. Starte eines und suche erneut, oder nimm einen Schlüssel.',

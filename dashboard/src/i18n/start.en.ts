@@ -15,6 +15,7 @@ export const en = {
   modelDone: 'Language model',
   uses: 'The agent answers with',
   standIn: 'Until then a stand-in answers, which repeats what you say. Nothing is used before you choose it.',
+  standInAnswers: 'No model is connected. A stand-in answers, which repeats what you say.',
   onMachine: 'On this machine',
   searching: 'Looking for model servers on this machine',
   none: 'No Ollama, LM Studio or llama.cpp answers on this machine. Start one and look again, or use a key.',

@@ -54,6 +54,7 @@ class ChannelValidator:
     ) -> ValidatedChannel:
         """Validate a request and return the channel to store. A token of an agent is checked within its egress rules.
 
+        A request without any setting checks the present token again.
         Raises UnsupportedChannel, ChannelPlanTooSmall, TokenRejected, ServerStopping, and the errors of
         `merge_request` and `check_channel`.
         """
@@ -65,7 +66,8 @@ class ChannelValidator:
         if name not in supported:
             raise UnsupportedChannel
         check_channel(channel)
-        if present and (channel.bot_token, channel.app_token) == (present.bot_token, present.app_token):
+        is_same = present and (channel.bot_token, channel.app_token) == (present.bot_token, present.app_token)
+        if is_same and request != ChannelRequest():
             return ValidatedChannel(channel)
         return await self._verify_token(channel, agent_id)
 

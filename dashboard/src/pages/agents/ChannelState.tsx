@@ -1,8 +1,12 @@
-import { focusManager, useQuery, useQueryClient } from '@tanstack/react-query';
+import { focusManager, useMutation, useMutationState, useQuery, useQueryClient } from '@tanstack/react-query';
 import { useEffect, useSyncExternalStore } from 'react';
 
-import { channelsQuery } from '../../api/agentData';
-import { CHANNELS, followChannels, type Channel } from '../../api/channels';
+import { channelsQuery, configureChannel } from '../../api/agentData';
+import { CHANNELS, configurationKey, followChannels, isUnchecked, type Channel, type ChannelName } from '../../api/channels';
+import { useMay } from '../../app/useSession';
+import { Button } from '../../components/Button';
+import { ErrorPanel } from '../../components/ErrorPanel';
+import { Row } from '../../components/Row';
 import { StatusBadge } from '../../components/StatusBadge';
 import * as channels from '../../i18n/channels';
 import { useText } from '../../i18n/language';
@@ -30,6 +34,35 @@ export function ChannelBadge({ channel }: { channel: (Channel & { linked?: boole
   if (channel.linked === false) return <StatusBadge tone="warn">{t.unlinked}</StatusBadge>;
   if (channel.connected) return <StatusBadge tone="ok">{t.connected}</StatusBadge>;
   if (channel.lastError) return <StatusBadge tone="danger">{t.failed}</StatusBadge>;
+  if (isUnchecked(channel)) return <StatusBadge tone="warn">{t.unchecked}</StatusBadge>;
   if (channel.running === null) return <StatusBadge tone="idle">{t.stopped}</StatusBadge>;
   return <StatusBadge tone="busy">{t.waiting}</StatusBadge>;
+}
+
+/** Why a channel failed, and what was not checked, why, and a button that checks it again. */
+export function ChannelProblems({ agentId, name, channel }: { agentId: string; name: ChannelName; channel: Channel }) {
+  const t = useText(channels);
+  const may = useMay();
+  const mutationKey = configurationKey(agentId, name);
+  const check = useMutation({ mutationKey, mutationFn: () => configureChannel(agentId, name, {}) });
+  const answers = useMutationState({
+    filters: { mutationKey, status: 'success' },
+    select: ({ state }) => (state.data as Awaited<ReturnType<typeof configureChannel>>).warning,
+  });
+  return (
+    <>
+      {channel.lastError && <ErrorPanel error={new Error(channel.lastError)} />}
+      {channel.enabled && isUnchecked(channel) && (
+        <Row>
+          <span role="status">{!check.error && (answers.at(-1) ?? t.uncheckedText(t.names[name]))}</span>
+          {may('editor') && (
+            <Button onPress={() => check.mutate()} isDisabled={check.isPending}>
+              {check.isPending ? t.checking : t.checkAgain}
+            </Button>
+          )}
+        </Row>
+      )}
+      {check.error && <ErrorPanel error={check.error} />}
+    </>
+  );
 }

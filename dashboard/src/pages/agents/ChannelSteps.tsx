@@ -4,7 +4,7 @@ import { useState } from 'react';
 
 import { channelsQuery, configureChannel } from '../../api/agentData';
 import { agentQuery, openAgentPage } from '../../api/agents';
-import { approvePairing, draftOf, hasPairingCodes, isComplete, toConfiguration, type Channel, type ChannelName } from '../../api/channels';
+import { approvePairing, configurationKey, draftOf, hasPairingCodes, isComplete, isUnchecked, toConfiguration, type Channel, type ChannelName } from '../../api/channels';
 import { Button, buttonClass } from '../../components/Button';
 import { ConfirmButton } from '../../components/ConfirmButton';
 import { ErrorPanel } from '../../components/ErrorPanel';
@@ -16,7 +16,7 @@ import * as channels from '../../i18n/channels';
 import { useText } from '../../i18n/language';
 import { AccessFields, TokenFields, useWriters } from './ChannelFields';
 import { ChannelMessages } from './ChannelMessages';
-import { ChannelBadge } from './ChannelState';
+import { ChannelBadge, ChannelProblems } from './ChannelState';
 
 const PLATFORMS = {
   telegram: 'https://t.me/BotFather',
@@ -52,7 +52,10 @@ interface ListProps {
 function StepList({ agentId, name, channel, engine, onDone }: ListProps) {
   const t = useText(channels);
   const [draft, setDraft] = useState(() => draftOf(channel));
-  const connect = useMutation({ mutationFn: () => configureChannel(agentId, name, toConfiguration(name, draft, true)) });
+  const connect = useMutation({
+    mutationKey: configurationKey(agentId, name),
+    mutationFn: () => configureChannel(agentId, name, toConfiguration(name, draft, true)),
+  });
   const question = useWriters(name).describeChange(null, draft);
   const hasCodes = hasPairingCodes(engine, name);
   const isSetUp = channel !== null;
@@ -61,7 +64,7 @@ function StepList({ agentId, name, channel, engine, onDone }: ListProps) {
   return (
     <Steps label={t.stepsOf(t.names[name])}>
       {texts.map((text, index) => (
-        <Step key={text} title={text} isDone={isSetUp}>
+        <Step key={text} title={text} isDone={isSetUp && !isUnchecked(channel)}>
           {index === 0 && !isSetUp && name !== 'whatsapp' && <PlatformLink name={name} />}
           {index === last && !isSetUp && <TokenFields name={name} draft={draft} onChange={setDraft} />}
         </Step>
@@ -92,7 +95,7 @@ function StepList({ agentId, name, channel, engine, onDone }: ListProps) {
             )}
           </>
         )}
-        {connect.data?.warning && <Note>{connect.data.warning}</Note>}
+        {connect.data?.warning && channel && !isUnchecked(channel) && <Note>{connect.data.warning}</Note>}
       </Step>
       <Step title={t.write[name]} isDone={Boolean(channel?.lastMessageAt)}>
         {isSetUp && <FirstMessage agentId={agentId} name={name} channel={channel} engine={engine} onDone={onDone} />}
@@ -131,7 +134,8 @@ function FirstMessage({ agentId, name, channel, engine, onDone }: ListProps & { 
           </Button>
         )}
       </Row>
-      {(open.error ?? channel.lastError) && <ErrorPanel error={open.error ?? new Error(channel.lastError!)} />}
+      {open.error && <ErrorPanel error={open.error} />}
+      <ChannelProblems agentId={agentId} name={name} channel={channel} />
       <ChannelMessages agentId={agentId} engine={engine} name={name} channel={channel} />
       {needsCode && <CodeForm agentId={agentId} engine={engine} name={name} />}
       <Button kind="primary" onPress={onDone}>

@@ -4,13 +4,12 @@ import { useState } from 'react';
 
 import { configureChannel, removeChannel } from '../../api/agentData';
 import { agentQuery } from '../../api/agents';
-import { CHANNELS, draftOf, hasPairingCodes, isComplete, toConfiguration, type Channel, type ChannelName } from '../../api/channels';
+import { CHANNELS, configurationKey, draftOf, hasPairingCodes, isComplete, isUnchecked, toConfiguration, type Channel, type ChannelName } from '../../api/channels';
 import { useMay } from '../../app/useSession';
 import { Button } from '../../components/Button';
 import { ConfirmButton } from '../../components/ConfirmButton';
 import { ConfirmDialog } from '../../components/ConfirmDialog';
 import { Dialog } from '../../components/Dialog';
-import { ErrorPanel } from '../../components/ErrorPanel';
 import { FormDialog } from '../../components/FormDialog';
 import { Item, ItemList } from '../../components/ItemList';
 import { Loaded } from '../../components/Loaded';
@@ -21,7 +20,7 @@ import { useText } from '../../i18n/language';
 import * as reach from '../../i18n/reach';
 import { AccessFields, TokenFields, useWriters } from './ChannelFields';
 import { ChannelMessages } from './ChannelMessages';
-import { ChannelBadge, useLiveChannels } from './ChannelState';
+import { ChannelBadge, ChannelProblems, useLiveChannels } from './ChannelState';
 import { ChannelSteps, CodeForm } from './ChannelSteps';
 
 const route = getRouteApi('/shell/agents/$id/channels');
@@ -85,8 +84,8 @@ function ChannelItem({ agentId, name, channel }: Props) {
   );
   return (
     <Item title={title} badge={<ChannelBadge channel={channel} />} facts={channel && <ChannelFacts channel={channel} />} actions={actions}>
-      {channel?.lastError && <ErrorPanel error={new Error(channel.lastError)} />}
-      {warning !== null && <p role="status">{warning}</p>}
+      {channel && <ChannelProblems agentId={agentId} name={name} channel={channel} />}
+      {warning !== null && channel && !isUnchecked(channel) && <p role="status">{warning}</p>}
       {channel?.enabled && open !== 'steps' && <ChannelMessages agentId={agentId} engine={engine} name={name} channel={channel} />}
       {open === 'steps' && (
         <Dialog title={t.setUpTitle(title)} isOpen onClose={close}>
@@ -135,6 +134,7 @@ function ChannelForm({ agentId, name, channel, onWarning, onClose }: FormProps) 
   const [draft, setDraft] = useState(() => draftOf(channel));
   const { describeChange } = useWriters(name);
   const save = useMutation({
+    mutationKey: configurationKey(agentId, name),
     mutationFn: () => configureChannel(agentId, name, toConfiguration(name, draft, false)),
     onSuccess: ({ warning }) => {
       onWarning(warning ?? null);

@@ -6,15 +6,18 @@ import { useEffect, useRef, useState, useSyncExternalStore, type KeyboardEvent }
 
 import { agentQuery } from '../../api/agents';
 import { conversationWith, type Message } from '../../api/conversation';
+import { agentModelsQuery, usedModel } from '../../api/models';
 import { live } from '../../api/live';
 import { useMay } from '../../app/useSession';
 import { Button } from '../../components/Button';
 import { EmptyState } from '../../components/EmptyState';
 import { ErrorPanel } from '../../components/ErrorPanel';
 import { Page } from '../../components/Page';
+import { Note } from '../../components/Row';
 import { Skeleton } from '../../components/Skeleton';
 import { useFollowEnd } from '../../components/useFollowEnd';
 import * as chat from '../../i18n/chat';
+import * as start from '../../i18n/start';
 import { useText } from '../../i18n/language';
 import { ConversationMenu } from './ConversationMenu';
 import { MessageView } from './MessageView';
@@ -35,6 +38,9 @@ function Chat({ agentId }: { agentId: string }) {
   const conversation = conversationWith(agentId);
   const { messages, isAnswering, isLoading, error } = useSyncExternalStore(conversation.watch, conversation.state);
   const name = agent.data?.agent.name ?? agentId;
+  const words = useText(start);
+  const models = useQuery(agentModelsQuery(agentId)).data?.models;
+  const hasNoModel = may('editor') && models !== undefined && usedModel(models, agent.data?.agent.model) === null;
   const isDown = agent.data !== undefined && ['failed', 'not_running'].includes(agent.data.agent.status);
   const actions = (
     <>
@@ -83,6 +89,14 @@ function Chat({ agentId }: { agentId: string }) {
               {t.toOverview}
             </Link>
           </p>
+        )}
+        {hasNoModel && (
+          <Note small>
+            {words.standInAnswers}{' '}
+            <Link to="/agents/$id/overview" params={{ id: agentId }}>
+              {words.modelTitle}
+            </Link>
+          </Note>
         )}
         <Composer
           isAnswering={isAnswering}

@@ -22,6 +22,7 @@ import * as activity from '../../i18n/activity';
 import * as agents from '../../i18n/agents';
 import * as common from '../../i18n/common';
 import { useText } from '../../i18n/language';
+import { MissingModel } from '../home/ModelCard';
 import { AgentActivity } from '../activity/AgentActivity';
 import { AgentStatus } from './AgentStatus';
 import styles from './overview.module.css';
@@ -74,6 +75,7 @@ function Overview({ detail }: { detail: AgentDetail }) {
         </div>
         <p className={styles.reason}>{agent.statusReason ?? t.stateMeaning[agent.status]}</p>
       </Section>
+      <MissingModel agent={agent} />
       {detail.faults && detail.faults.length > 0 && (
         <Section title={t.faults}>
           <ul className={styles.list}>

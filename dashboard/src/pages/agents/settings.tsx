@@ -15,6 +15,7 @@ import { Select } from '../../components/Select';
 import { showToast } from '../../components/Toast';
 import * as settings from '../../i18n/agentSettings';
 import { useText } from '../../i18n/language';
+import { MissingModel } from '../home/ModelCard';
 import styles from './new.module.css';
 
 const TEXTS = ['name', 'description', 'vibe', 'emoji', 'model'] as const;
@@ -28,7 +29,14 @@ export function AgentSettingsPage() {
   const query = useQuery(agentQuery(route.useParams().id));
   return (
     <Page title={t.title} lead={t.lead}>
-      <Loaded query={query}>{({ agent }) => <ProfileForm key={agent.agentId} agent={agent} />}</Loaded>
+      <Loaded query={query}>
+        {({ agent }) => (
+          <>
+            <ProfileForm key={agent.agentId} agent={agent} />
+            <MissingModel agent={agent} />
+          </>
+        )}
+      </Loaded>
     </Page>
   );
 }

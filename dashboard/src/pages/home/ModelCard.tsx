@@ -3,7 +3,8 @@ import { Check, RefreshCw } from 'lucide-react';
 import { useState, type SyntheticEvent } from 'react';
 
 import { secretsQuery } from '../../api/access';
-import { connectModelServer, connectProvider, modelServersQuery } from '../../api/models';
+import type { AgentSummary } from '../../api/agents';
+import { agentModelsQuery, connectModelServer, connectProvider, modelServersQuery, usedModel } from '../../api/models';
 import { detectProvider, PROVIDERS, type ProviderId } from '../../api/providers';
 import type { components } from '../../api/schema';
 import { useMay } from '../../app/useSession';
@@ -26,7 +27,15 @@ interface Props {
   agentId: string;
   /** The model that the agent uses; null for the stand-in. */
   model: string | null;
-  onSkip: () => void;
+  onSkip?: () => void;
+}
+
+/** The card for an agent that has no model, for those who may give it one. */
+export function MissingModel({ agent }: { agent: AgentSummary }) {
+  const may = useMay();
+  const models = useQuery(agentModelsQuery(agent.agentId)).data?.models;
+  const isMissing = models !== undefined && usedModel(models, agent.model) === null;
+  return isMissing && may('editor') && <ModelCard agentId={agent.agentId} model={null} />;
 }
 
 /** Gives the agent a language model: of a server on this machine, or by the key of a provider. */
@@ -42,7 +51,7 @@ export function ModelCard({ agentId, model, onSkip }: Props) {
       </Section>
     );
   }
-  const skip = (
+  const skip = onSkip && (
     <div className={styles.skip}>
       <Button kind="quiet" onPress={onSkip}>
         {t.later}

@@ -12,7 +12,7 @@ import * as channelTexts from '../../i18n/channels';
 import * as start from '../../i18n/start';
 import { useText } from '../../i18n/language';
 import { ChannelMessages } from '../agents/ChannelMessages';
-import { ChannelBadge } from '../agents/ChannelState';
+import { ChannelBadge, ChannelProblems } from '../agents/ChannelState';
 import styles from './home.module.css';
 
 const ChannelSteps = lazy(async () => ({ default: (await import('../agents/ChannelSteps')).ChannelSteps }));
@@ -55,6 +55,7 @@ export function PhoneCard({ agentId, engine, channels, onSkip }: Props) {
                 <span>{name === 'telegram' && channel.botUsername ? t.writesAs(channel.botUsername) : names[name]}</span>
                 <ChannelBadge channel={channel} />
               </div>
+              {!isOpen && <ChannelProblems agentId={agentId} name={name} channel={channel} />}
               {channel.enabled && !isOpen && <ChannelMessages agentId={agentId} engine={engine} name={name} channel={channel} />}
             </li>
           ))}

@@ -66,7 +66,7 @@ export function TalkCard({ agent, about }: { agent: AgentSummary; about?: ReactN
       {agent.status === 'starting' && <p className={styles.muted}>{state.startingText}</p>}
       {!isRunning && agent.status !== 'starting' && (
         <p>
-          {state.downText(agent.name)}{' '}
+          {state.downText(agent.name)} {agent.statusReason}{' '}
           <Link to="/agents/$id/overview" params={params}>
             {state.see}
           </Link>

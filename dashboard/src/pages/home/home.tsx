@@ -1,7 +1,8 @@
-import { useQuery } from '@tanstack/react-query';
+import { useQueries, useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 
 import { agentsQuery, modelsQuery, type AgentSummary } from '../../api/agents';
+import { agentModelsQuery, usedModel } from '../../api/models';
 import { useMay, useSession } from '../../app/useSession';
 import { Button, buttonClass } from '../../components/Button';
 import { CodeBlock } from '../../components/CodeBlock';
@@ -54,10 +55,10 @@ export function HomePage() {
         <>
           {may('editor') && <TalkCard agent={first} />}
           <AgentSection agents={agents ?? []} />
-          <ModelSection />
+          <ModelSection agents={agents ?? []} />
         </>
       )}
-      {agents && !first && <ModelSection />}
+      {agents && !first && <ModelSection agents={[]} />}
     </Page>
   );
 }
@@ -79,6 +80,7 @@ function AgentSection({ agents }: { agents: readonly AgentSummary[] }) {
               {agent.name}
             </Link>
             <AgentStatus state={agent.status} />
+            {agent.statusReason && <small>{agent.statusReason}</small>}
           </li>
         ))}
       </ul>
@@ -87,8 +89,12 @@ function AgentSection({ agents }: { agents: readonly AgentSummary[] }) {
 }
 
 /** What the agents think with, honestly: without configuration it is a stand-in. */
-function ModelSection() {
+function ModelSection({ agents }: { agents: readonly AgentSummary[] }) {
   const t = useText(home);
+  const may = useMay();
+  const shown = agents.slice(0, SHOWN);
+  const found = useQueries({ queries: shown.map(({ agentId }) => agentModelsQuery(agentId)) });
+  const lacking = shown.filter(({ model }, at) => found[at]?.data && usedModel(found[at].data.models, model) === null);
   const { data, error, refetch } = useQuery({ ...modelsQuery, refetchInterval: false });
   const models = (data?.data ?? []).filter((model) => model.owned_by !== 'scripted');
   return (
@@ -106,6 +112,12 @@ function ModelSection() {
           </ul>
         </>
       )}
+      {may('editor') &&
+        lacking.map(({ agentId, name }) => (
+          <Link key={agentId} to="/agents/$id/overview" params={{ id: agentId }}>
+            {t.giveModel(name)}
+          </Link>
+        ))}
       {data && models.length === 0 && (
         <>
           <p>{t.scripted}</p>
