@@ -4,8 +4,9 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
 
+from roost.agents.hub.bundled import read_catalogue
 from roost.agents.hub.clawhub.service import RegistryService
-from roost.agents.hub.maintenance import HubMaintenance, read_catalogue
+from roost.agents.hub.maintenance import HubMaintenance
 from roost.agents.hub.publishing import HubPublisher
 from roost.agents.hub.registries import HubRegistries
 from roost.agents.hub.service import HubService

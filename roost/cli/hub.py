@@ -25,8 +25,19 @@ from roost.core.sanitize import sanitize_lines
 commands = typer.Typer(help="Find published skills and install them into your library.", no_args_is_help=True)
 _Slug = Annotated[str, typer.Argument(metavar="SLUG", help="`@owner/name`, a name, or an id of `roost hub search`.")]
 _Version = Annotated[str | None, typer.Option(help="Number or CID of a version (default: the newest).")]
-_COLUMNS = ("slug", "version", "verdict", "category", "installCount", "description")
-_FIELDS = ("slug", "version", "description", "authorName", "category", "tags", "license", "installCount", "source")
+_COLUMNS = ("slug", "version", "verdict", "bundled", "category", "installCount", "description")
+_FIELDS = (
+    "slug",
+    "version",
+    "description",
+    "authorName",
+    "bundled",
+    "category",
+    "tags",
+    "license",
+    "installCount",
+    "source",
+)
 _VERSION_COLUMNS = ("version", "verdict", "createdAt", "changelog", "skillCid")
 _PAGE_SIZE = 100
 

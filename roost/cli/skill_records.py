@@ -7,6 +7,7 @@ from rich.console import Console
 
 from roost.cli.client import ServerSession, path_segment
 from roost.cli.output import ExitCode, console, error_console, exit_with_error, print_line
+from roost.core.sanitize import sanitize_line
 from roost.storage.unixfs.cid import Cid
 from roost.storage.unixfs.errors import InvalidCid
 
@@ -52,6 +53,8 @@ def print_check(skill: Mapping[str, Any]) -> None:
     for warning in skill.get("warnings", ()):
         print_line(f"Warning: {warning}")
     print_findings(skill)
+    if reason := skill.get("acknowledgement"):
+        print_line(f"Its publisher's reason for publishing it: {sanitize_line(reason)}")
     for want in _describe_wants(skill):
         print_line(want)
     print_line(f"{skill['name']}: {verdict_level(skill)}")

@@ -104,12 +104,16 @@ def publish(
     category: Annotated[str | None, typer.Option(help="Category in the hub.")] = None,
     tag: Annotated[list[str] | None, typer.Option(help="Tag in the hub; can be repeated, replaces all tags.")] = None,
     changelog: Annotated[str | None, typer.Option(help="What changed in this version.")] = None,
+    acknowledge: Annotated[
+        str | None, typer.Option(metavar="REASON", help="Publish a dangerous skill; installers see the reason.")
+    ] = None,
     data: Data = None,
     output: Output = OutputFormat.TABLE,
 ) -> None:
     """Publish a version in the hub, for all who use this server; `roost hub withdraw` takes the skill back."""
     server = load_session(data)
     body = {"version": version, "category": category, "tags": tag, "changelog": changelog}
+    body["acknowledgement"] = acknowledge
     path = f"/v0/skills/{find_skill(server, skill)['skillId']}/publish"
     published = server.call("POST", path, drop_none(body))["skill"]
     if output is OutputFormat.TABLE:

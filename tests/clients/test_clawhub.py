@@ -201,8 +201,12 @@ async def test_only_what_is_acknowledged_is_installed_and_only_ones_own_name_pub
     await publisher("publish", str(source), fails=True)  # nobody is logged in
     await publisher("login", "--token", server.key("owlers"))
     assert "You publish as @owlers" in await publisher("publish", str(source), "--owner", "roost", fails=True)
-    shown = json.loads(await publisher("publish", str(source), "--json"))
-    assert (shown["status"], shown["version"]) == ("published", "1.0.0")
+    assert "--acknowledge REASON" in await publisher("publish", str(source), fails=True)
+    async with server.client(server.key("owlers")) as owner:
+        (skill,) = (await owner.get("/v0/skills")).json()["skills"]
+        reason = {"acknowledgement": "Owls need it."}
+        assert (await owner.post(f"/v0/skills/{skill['skillId']}/publish", json=reason)).status_code == 200
     assert json.loads(await publisher("publish", str(source), "--json"))["status"] == "unchanged"
+    assert "Owls need it." in await publisher("skill", "verify", "owl-danger", fails=True)
     assert "--force" in await publisher("install", "@owlers/owl-danger", fails=True)
     await publisher("install", "@owlers/owl-danger", "--force")

@@ -179,6 +179,11 @@ async def test_known_content_gets_no_other_number(api: httpx.AsyncClient) -> Non
     assert listed["version"] == "1.0.0"
 
 
+async def test_the_name_of_what_comes_with_roost_is_reserved(api: httpx.AsyncClient) -> None:
+    refused = await send_folder(api, folder(), slug="@roost/notes")
+    assert (refused.status_code, "come with Roost" in refused.json()["error"]) == (400, True)
+
+
 async def test_a_slug_tells_skills_of_one_name_from_each_other(api: httpx.AsyncClient) -> None:
     own = await register(api, folder())
     theirs = await register(api, folder(text="theirs"), slug="@ada/notes")

@@ -30,8 +30,10 @@ export async function uploadSkill(file: File): Promise<Skill> {
 export const deleteSkill = (skillCid: string) =>
   body(api.DELETE('/v0/skills/{skillCid}', { params: { path: { skillCid } } }));
 
-export const publishSkill = (skillId: string, changelog: string) =>
-  body(api.POST('/v0/skills/{skillId}/publish', { params: { path: { skillId } }, body: { changelog } }));
+export const publishSkill = (skillId: string, changelog: string, acknowledgement: string | null) =>
+  body(
+    api.POST('/v0/skills/{skillId}/publish', { params: { path: { skillId } }, body: { changelog, acknowledgement } }),
+  );
 
 export const hubQuery = (q: string) =>
   infiniteQueryOptions({

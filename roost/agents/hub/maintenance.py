@@ -1,16 +1,14 @@
 """The skills that come with Roost, published for the operator's own tenant, and the upkeep of the hub."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
-from importlib import resources
-from importlib.resources.abc import Traversable
 
 from roost.agents.hub import store
 from roost.agents.hub.model import HubVersion, Publication
 from roost.agents.hub.publishing import HubPublisher
 from roost.agents.hub.service import HubService
 from roost.agents.hub.uploads import HubUploads
-from roost.agents.skills.bundle import Bundle, read_files
+from roost.agents.skills.bundle import Bundle
 from roost.agents.skills.service import SkillService
 from roost.agents.skills.verdict.rules import rules_version
 from roost.core import log
@@ -22,7 +20,6 @@ from roost.identity.model import DEFAULT_TENANT
 
 INTERVAL = timedelta(minutes=5)
 _AUTHOR, _CATEGORY = "Roost", "basics"
-_FOLDER = "catalogue"
 _BATCH_SIZE = 100
 _log = log.get_logger("hub")
 
@@ -67,7 +64,7 @@ class HubMaintenance:
     async def publish_catalogue(self, bundles: Sequence[Bundle]) -> bool:
         """Publish what is missing or has changed; return whether all of it is published now."""
         operator = await self._db.write(lambda connection: tenants.ensure_tenant(connection, DEFAULT_TENANT))
-        publication = Publication(category=_CATEGORY, author_name=_AUTHOR, featured=True)
+        publication = Publication(category=_CATEGORY, author_name=_AUTHOR, featured=True, is_bundled=True)
         is_complete = True
         for bundle in bundles:
             try:
@@ -98,21 +95,3 @@ class HubMaintenance:
         """Check a version by the present rules, and store the verdict. Raises as `HubService.read_bundle`."""
         verdict = await self._skills.check(version.tenant_id, await self._hub.read_bundle(version))
         await self._db.write(lambda connection: store.set_verdict(connection, version.id, verdict))
-
-
-def read_catalogue() -> Sequence[Bundle]:
-    """Read the skills of the package."""
-    folder = resources.files("roost.agents.hub") / _FOLDER
-    return [read_files(_walk_files(one, "")) for one in _list_sorted(folder) if one.is_dir()]
-
-
-def _walk_files(folder: Traversable, path: str) -> Iterator[tuple[str, bytes]]:
-    for one in _list_sorted(folder):
-        if one.is_file():
-            yield path + one.name, one.read_bytes()
-        elif one.name != "__pycache__":
-            yield from _walk_files(one, f"{path}{one.name}/")
-
-
-def _list_sorted(folder: Traversable) -> Sequence[Traversable]:
-    return sorted(folder.iterdir(), key=lambda one: one.name) if folder.is_dir() else []

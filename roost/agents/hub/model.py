@@ -17,8 +17,6 @@ from roost.agents.skills.skill_file import SkillWants
 from roost.agents.skills.verdict import Verdict
 from roost.core.sanitize import is_storable
 
-OPERATOR_OWNER = "roost"
-"""Owner of the skills of the operator's own tenant, those that come with Roost among them."""
 DEFAULT_CATEGORY = "other"
 LATEST_TAG = "latest"
 """The one tag of ClawHub's protocol that a skill has: that of its newest version."""
@@ -82,7 +80,7 @@ class HubVersion:
     """A published version: a folder of the content store that the hub holds for the publisher's tenant.
 
     body: the text of `SKILL.md` after its front matter; empty in lists. fingerprint: see `fingerprint_of`.
-    size: bytes of all files.
+    size: bytes of all files. acknowledgement: why the publisher published it although it is dangerous.
     """
 
     id: str
@@ -100,6 +98,7 @@ class HubVersion:
     files: int
     size: int
     created_at: datetime
+    acknowledgement: str | None = None
     body: str = ""
 
 
@@ -132,7 +131,8 @@ class HubFilter:
 class Publication:
     """What a publisher says about a version; None keeps what the skill had.
 
-    version: None takes that of the files, or the next one.
+    version: None takes that of the files, or the next one. acknowledgement: the reason for publishing files that the
+    check calls dangerous, which installers see. is_bundled: they come with Roost.
     """
 
     version: str | None = None
@@ -143,6 +143,8 @@ class Publication:
     author_url: str | None = None
     author_logo_url: str | None = None
     featured: bool | None = None
+    acknowledgement: str | None = None
+    is_bundled: bool = False
 
 
 @dataclass(frozen=True)

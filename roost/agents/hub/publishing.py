@@ -13,7 +13,9 @@ from roost.agents.hub.errors import FeaturingRefused, HubLimitReached, HubSkillN
 from roost.agents.hub.model import HubListing, HubOwner, HubSkill, HubVersion, Publication
 from roost.agents.skills.bundle import SKILL_FILE, Bundle
 from roost.agents.skills.model import (
+    BUNDLED_OWNER,
     VersionKey,
+    check_acknowledged,
     check_version,
     complete_version,
     content_scope,
@@ -24,7 +26,7 @@ from roost.agents.skills.model import (
 from roost.agents.skills.service import SkillService
 from roost.agents.skills.skill_file import SkillFile, parse_bundle
 from roost.agents.skills.stored_bundle import write_bundle
-from roost.agents.skills.verdict import Verdict
+from roost.agents.skills.verdict import Verdict, VerdictLevel
 from roost.core import clock, ids, log
 from roost.core.db import Database
 from roost.core.problem import Problem
@@ -36,6 +38,7 @@ from roost.storage.content.service import ContentService, hold_pack, release_pac
 from roost.storage.unixfs.profile import UNIXFS_V1_2025
 
 CheckQuota = Callable[[Connection, Tenant], None]
+_REMEDY = "Publish it with a reason, which installers see: roost skills publish --acknowledge REASON"
 _log = log.get_logger("hub")
 
 
@@ -87,8 +90,8 @@ class HubPublisher:
     ) -> PublishedVersion:
         """Publish files as a version of the skill that their `SKILL.md` names; `stored` is a verdict about them.
 
-        Raises InvalidSkill, SkillVersionConflict, HubVersionConflict, HubLimitReached, FeaturingRefused,
-        StorageQuotaExceeded.
+        Raises InvalidSkill, DangerousSkill, SkillVersionConflict, HubVersionConflict, HubLimitReached,
+        FeaturingRefused, StorageQuotaExceeded.
         """
         file = parse_bundle(bundle)
         verdict = await self._skills.check(tenant_id, bundle, stored)
@@ -110,8 +113,8 @@ class HubPublisher:
         return published
 
     async def publish_missing(self, tenant_id: str, bundle: Bundle, publication: Publication) -> None:
-        """Publish files unless the tenant has published them. Raises as `publish_bundle`."""
-        known = await self._db.read(lambda connection: store.list_fingerprints(connection, tenant_id))
+        """Publish files that come with Roost unless they are published. Raises as `publish_bundle`."""
+        known = await self._db.read(lambda connection: store.list_fingerprints(connection, BUNDLED_OWNER))
         if model.fingerprint_of(bundle) not in known:
             await self.publish_bundle(tenant_id, bundle, publication)
 
@@ -138,12 +141,16 @@ class HubPublisher:
         tenant = _lock(connection, tenant_id)
         if publication.featured is not None and tenant.name != DEFAULT_TENANT:
             raise FeaturingRefused
-        owner = store.find_owner(connection, tenant_id) or _claim_owner(connection, tenant)
+        owner = HubOwner(BUNDLED_OWNER, tenant_id) if publication.is_bundled else _claim_owner(connection, tenant)
         skill = store.find_skill(connection, owner.handle, submission.file.name)
         versions = store.list_versions(connection, skill.id) if skill else ()
         present = next((one for one in versions if one.cid == submission.cid), None)
         if present is not None and skill is not None:
             check_version(skill.name, present.version, publication.version)
+            reason = _acknowledge(submission, publication, present.acknowledgement)
+            if reason and reason != present.acknowledgement:
+                store.set_acknowledgement(connection, present.id, reason)
+                present = replace(present, acknowledgement=reason)
             changed = _describe(skill, present if present.id == skill.latest_id else None, publication)
             store.update_skill(connection, changed)
             return PublishedVersion(HubListing(changed, present), is_new=False)
@@ -169,15 +176,14 @@ def _lock(connection: Connection, tenant_id: str) -> Tenant:
 
 
 def _claim_owner(connection: Connection, tenant: Tenant) -> HubOwner:
-    """Claim a free handle for the tenant; the operator's own has a fixed one."""
+    """Return the tenant's handle: a free one, if it has none yet."""
     if found := store.find_owner(connection, tenant.id):
         return found
-    name = model.OPERATOR_OWNER if tenant.name == DEFAULT_TENANT else tenant.name
+    reserved = {BUNDLED_OWNER} if tenant.name == DEFAULT_TENANT else {BUNDLED_OWNER, DEFAULT_TENANT}
     attempt = 0
     while True:
-        owner = HubOwner(model.owner_handle(name, attempt), tenant.id)
-        is_reserved = owner.handle == model.OPERATOR_OWNER and tenant.name != DEFAULT_TENANT
-        if not is_reserved and store.add_owner(connection, owner):
+        owner = HubOwner(model.owner_handle(tenant.name, attempt), tenant.id)
+        if owner.handle not in reserved and store.add_owner(connection, owner):
             return owner
         attempt += 1
 
@@ -226,7 +232,7 @@ def _new_version(
     submission: _Submission,
     publication: Publication,
 ) -> HubVersion:
-    """Return the version with its number. Raises HubVersionConflict, HubLimitReached."""
+    """Return the version with its number. Raises DangerousSkill, HubVersionConflict, HubLimitReached."""
     present = [one.version for one in versions]
     written = complete_version(submission.file.metadata.get("version", ""))
     number = publication.version or (written if written not in present else None) or next_version(present)
@@ -252,7 +258,17 @@ def _new_version(
         files=len(files),
         size=sum(len(file.content) for file in files.values()),
         created_at=clock.utc_now(),
+        acknowledgement=_acknowledge(submission, publication),
     )
+
+
+def _acknowledge(submission: _Submission, publication: Publication, stored: str | None = None) -> str | None:
+    """Return the reason for publishing dangerous files, by default a stored one. Raises DangerousSkill without one."""
+    if submission.verdict.level is not VerdictLevel.DANGEROUS:
+        return stored
+    reason = sanitize_lines(publication.acknowledgement or "").strip() or stored
+    check_acknowledged(submission.file.name, submission.verdict, acknowledged=bool(reason), remedy=_REMEDY)
+    return reason
 
 
 def _release_key(version: str) -> tuple[bool, VersionKey]:

@@ -6,7 +6,8 @@ from typing import Annotated, Any
 from pydantic import Field, StrictBool
 
 from roost.agents.hub import model
-from roost.agents.hub.model import HubFilter, HubListing, HubSkill, HubSort, HubVersion, Publication
+from roost.agents.hub.bundled import is_bundled
+from roost.agents.hub.model import HubFilter, HubListing, HubSort, HubVersion, Publication
 from roost.agents.hub.registries import RegistryDetail, RegistrySkill
 from roost.agents.hub.service import HubDetail
 from roost.agents.skills.schemas import EnvVarRecord, VerdictRecord, WantsRecord
@@ -50,6 +51,9 @@ class PublishSkillRequest(ApiSchema):
     author_url: _Url | None = None
     author_logo_url: _Url | None = None
     featured: StrictBool | None = None
+    acknowledgement: Annotated[
+        Text | None, Field(max_length=1_000, description="Why you publish it if its verdict is `dangerous`.")
+    ] = None
 
     def publication(self) -> Publication:
         return Publication(**vars(self))
@@ -63,7 +67,10 @@ class HubEnvVarRecord(EnvVarRecord):
 
 
 class HubSkillRecord(ApiSchema):
-    """A published skill. source: null for this server's hub, else the address of the registry."""
+    """A published skill. source: null for this server's hub, else the address of the registry.
+
+    bundled: it comes with Roost. acknowledgement: why its publisher published it although it is dangerous.
+    """
 
     hub_skill_id: str
     skill_cid: Annotated[str | None, Field(examples=[_EXAMPLE_CID])]
@@ -72,6 +79,7 @@ class HubSkillRecord(ApiSchema):
     slug: Annotated[str, Field(examples=["@roost/json-tools"])]
     description: str
     author_name: str
+    bundled: bool = False
     author_url: str | None = None
     author_logo_url: str | None = None
     category: str
@@ -80,6 +88,7 @@ class HubSkillRecord(ApiSchema):
     wants: WantsRecord | None = None
     license: str | None = None
     verdict: VerdictRecord | None
+    acknowledgement: str | None = None
     featured: bool = False
     install_count: int = 0
     source: str | None = None
@@ -127,7 +136,7 @@ class UnpublishSkillResponse(ApiSchema):
 
 
 def hub_skill(found: HubListing) -> HubSkillRecord:
-    return HubSkillRecord(**_fields(found.skill, found.version))
+    return HubSkillRecord(**_fields(found))
 
 
 def registry_skill(found: RegistrySkill) -> HubSkillRecord:
@@ -151,7 +160,7 @@ def hub_skill_detail(found: HubDetail, tenant_id: str) -> HubSkillDetail:
     return HubSkillDetail(
         own=found.skill.tenant_id == tenant_id,
         skill=HubSkillDetailRecord(
-            **_fields(found.skill, found.version),
+            **_fields(HubListing(found.skill, found.version)),
             long_description=found.version.body,
             versions=[_version(one) for one in found.versions],
         ),
@@ -169,9 +178,11 @@ def _version(version: HubVersion) -> HubVersionRecord:
     )
 
 
-def _fields(skill: HubSkill, version: HubVersion) -> dict[str, Any]:
+def _fields(found: HubListing) -> dict[str, Any]:
+    skill, version = found.skill, found.version
     return {
         **vars(skill),
+        "bundled": is_bundled(found),
         "slug": skill.slug,
         "hub_skill_id": skill.id,
         "skill_cid": version.cid,
@@ -180,6 +191,7 @@ def _fields(skill: HubSkill, version: HubVersion) -> dict[str, Any]:
         **_wants_fields(version.wants),
         "license": version.license,
         "verdict": VerdictRecord.from_verdict(version.verdict),
+        "acknowledgement": version.acknowledgement,
     }
 
 

@@ -74,6 +74,7 @@ hub_versions = sa.Table(
     sa.Column("verdict", JsonText, nullable=False),
     sa.Column("rules_version", sa.String(64), nullable=False),
     sa.Column("fingerprint", sa.String(64), nullable=False),
+    sa.Column("acknowledgement", sa.Text),
     sa.Column("files", sa.Integer, nullable=False),
     sa.Column("size", sa.BigInteger, nullable=False),
     sa.Column("created_at", UtcTime, nullable=False),
@@ -256,9 +257,9 @@ def get_body(connection: Connection, version_id: str) -> str:
     return connection.execute(sa.select(hub_versions.c.body).where(hub_versions.c.id == version_id)).scalar_one()
 
 
-def list_fingerprints(connection: Connection, tenant_id: str) -> frozenset[str]:
-    """List the fingerprints of all versions that a tenant has published."""
-    query = sa.select(hub_versions.c.fingerprint).where(hub_versions.c.tenant_id == tenant_id)
+def list_fingerprints(connection: Connection, owner: str) -> frozenset[str]:
+    """List the fingerprints of all versions that are published under the name of an owner."""
+    query = sa.select(hub_versions.c.fingerprint).join(hub_skills).where(hub_skills.c.owner == owner)
     return frozenset(connection.execute(query).scalars())
 
 
@@ -272,6 +273,10 @@ def set_verdict(connection: Connection, version_id: str, verdict: Verdict) -> No
     changed = hub_versions.update().where(hub_versions.c.id == version_id)
     values = {"verdict": _VERDICT.dump_python(verdict, mode="json"), "rules_version": verdict.rules_version}
     connection.execute(changed.values(values))
+
+
+def set_acknowledgement(connection: Connection, version_id: str, reason: str) -> None:
+    connection.execute(hub_versions.update().where(hub_versions.c.id == version_id).values(acknowledgement=reason))
 
 
 def add_install(connection: Connection, hub_skill_id: str, tenant_id: str, at: datetime) -> None:

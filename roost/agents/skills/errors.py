@@ -60,10 +60,10 @@ class DangerousSkill(ResourceConflict):
 
     message = "Dangerous skill"
 
-    def __init__(self, name: str, findings: Sequence[str]) -> None:
+    def __init__(self, name: str, findings: Sequence[str], remedy: str) -> None:
         shown = "; ".join(findings[:_FINDINGS_SHOWN])
         more = f" and {len(findings) - _FINDINGS_SHOWN} more" if len(findings) > _FINDINGS_SHOWN else ""
-        super().__init__(f"The skill {name} is dangerous: {shown}{more}. Send acknowledge: true to use it all the same")
+        super().__init__(f"The skill {name} is dangerous: {shown}{more}. {remedy}")
 
 
 class AcknowledgementRefused(AccessDenied):

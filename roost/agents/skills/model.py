@@ -31,10 +31,13 @@ MARKER = ".roost-skill.json"
 DELIVER = "agent.skills"
 """Kind of the operation that makes the folder of a workspace equal to the attached skills."""
 FIRST_VERSION = "1.0.0"
+BUNDLED_OWNER = "roost"
+"""Owner in the slugs of the skills that come with Roost; no tenant publishes or registers under it."""
 VERSION_LENGTH = 64
 SLUG_LENGTH = 128
 ENV_VARS_LIMIT = 100
 
+_USE_REMEDY = "Send acknowledge: true to use it all the same"
 _NUMBER = r"(?:0|[1-9][0-9]{0,8})"
 _PRERELEASE_PART = r"(?:0|[1-9][0-9]{0,8}|[0-9]*[A-Za-z-][0-9A-Za-z-]*)"
 _VERSION = re.compile(rf"({_NUMBER})\.({_NUMBER})\.({_NUMBER})(?:-({_PRERELEASE_PART}(?:\.{_PRERELEASE_PART})*))?")
@@ -234,6 +237,8 @@ def parse_slug(text: str) -> str:
     """Return a slug. Raises InvalidSkillRequest."""
     if not _SLUG.fullmatch(text):
         raise InvalidSkillRequest(f"slug must be like @owner/name, got {text[:SLUG_LENGTH]!r}")
+    if text.startswith(f"@{BUNDLED_OWNER}/"):
+        raise InvalidSkillRequest(f"slug must not begin with @{BUNDLED_OWNER}/: those skills come with Roost")
     return text
 
 
@@ -255,8 +260,8 @@ def parse_cid_spellings(text: str) -> Sequence[str]:
         return ()
 
 
-def check_acknowledged(name: str, verdict: Verdict, *, acknowledged: bool) -> None:
-    """Raise DangerousSkill for a dangerous verdict that is not acknowledged."""
+def check_acknowledged(name: str, verdict: Verdict, *, acknowledged: bool, remedy: str = _USE_REMEDY) -> None:
+    """Raise DangerousSkill, which says how to acknowledge it, for a dangerous verdict that is not acknowledged."""
     if verdict.level is VerdictLevel.DANGEROUS and not acknowledged:
         findings = (finding for finding in verdict.findings if finding.level is VerdictLevel.DANGEROUS)
-        raise DangerousSkill(name, [f"{finding.rule} in {finding.path}:{finding.line}" for finding in findings])
+        raise DangerousSkill(name, [f"{finding.rule} in {finding.path}:{finding.line}" for finding in findings], remedy)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from roost.agents.hub.bundled import is_bundled, read_catalogue
 from roost.agents.hub.errors import HubSkillNotFound, HubVersionConflict
 from roost.agents.hub.maintenance import HubMaintenance
 from roost.agents.hub.model import HubCursor, HubFilter, HubReference, HubSort, Publication, parse_terms
@@ -96,12 +97,13 @@ async def test_installed_while_it_goes_away(env: SkillsEnv, other: SkillsEnv, *,
 
 
 async def test_no_tenant_publishes_under_the_name_of_another(env: SkillsEnv, other: SkillsEnv) -> None:
-    names = ["Roost", "a b", "A-B", "@a_b", "\u0430 b", "..", "ada@mail.example", DEFAULT_TENANT]
+    names = ["Roost", "Default!", "a b", "A-B", "@a_b", "\u0430 b", "..", "ada@mail.example", DEFAULT_TENANT]
     tenants = [env.find_tenant(name) for name in names]
     owners = await asyncio.gather(*(one.publisher.get_owner(tenant) for tenant in tenants for one in (env, other, env)))
     handles = {owner.tenant_id: owner.handle for owner in owners}
-    assert handles[tenants[-1]] == "roost"
+    assert handles[tenants[-1]] == "default"
     assert (handles[tenants[0]], handles[tenants[-2]]) == ("roost-2", "ada")
+    assert handles[tenants[1]] == "default-2"
     assert len(set(handles.values())) == len(tenants), handles
     mine, theirs = await publish(env), await publish(env, tenant=tenants[0])
     assert mine.skill.id != theirs.skill.id
@@ -167,3 +169,19 @@ async def test_skills_of_the_package_that_could_not_be_published_are_tried_again
         await maintenance.run()
         found = [await env.hub.get_detail(HubReference(name)) for name in ("notes", "tables")]
         assert [(one.skill.owner, len(one.versions)) for one in found] == [("roost", 1)] * 2
+        await publish(env, tenant=env.find_tenant(DEFAULT_TENANT))  # the operator's own copy is another skill
+
+
+async def test_only_the_files_of_the_package_have_the_mark(env: SkillsEnv) -> None:
+    """Earlier releases published the operator's own skills as `@roost/...` too: these stay, without the mark."""
+    operator, bundled = env.find_tenant(DEFAULT_TENANT), read_catalogue()[0]
+    packaged = await env.publisher.publish_bundle(operator, bundled, Publication(is_bundled=True))
+    name = packaged.listing.skill.name
+    earlier = await env.publisher.publish_bundle(operator, make_bundle("own"), Publication(is_bundled=True))
+    changed = await publish(env, name, "Other text.", tenant=operator, is_bundled=True)
+    copied = await env.publisher.publish_bundle(env.find_tenant("Roost"), bundled, Publication())
+    found = [await env.hub.get(HubReference(name, "roost"), one) for one in ("1.0.0", changed.version.version)]
+    assert [is_bundled(one) for one in (*found, earlier.listing, copied.listing)] == [True, False, False, False]
+    assert (await env.hub.get(HubReference("own", "roost"))).skill.id == earlier.listing.skill.id
+    assert (await publish(env, "own", "Next.", tenant=operator)).skill.slug == "@default/own"
+    await env.publisher.unpublish(operator, earlier.listing.skill.id)

@@ -10,6 +10,7 @@ import { Dialog } from '../../components/Dialog';
 import { ErrorPanel } from '../../components/ErrorPanel';
 import { Facts } from '../../components/Facts';
 import { Markdown } from '../../components/Markdown';
+import { Note } from '../../components/Row';
 import { Loaded } from '../../components/Loaded';
 import { showToast } from '../../components/Toast';
 import { useText } from '../../i18n/language';
@@ -63,6 +64,7 @@ export function HubDialog({ slug, onClose }: { slug: string; onClose: () => void
         {({ skill: found }) => (
           <>
             <VerdictView verdict={found.verdict} />
+            {found.acknowledgement && <Note>{t.publisherReason(found.acknowledgement)}</Note>}
             {!isClean && may('editor') && (
               <Checkbox isSelected={isAcknowledged} onChange={setAcknowledged}>
                 {t.acknowledge}
@@ -73,6 +75,7 @@ export function HubDialog({ slug, onClose }: { slug: string; onClose: () => void
             <Facts
               entries={[
                 [t.version, found.version],
+                [t.publisher, found.bundled ? t.comesWithRoost : found.slug],
                 [t.author, found.authorName],
                 [t.category, found.category],
                 [t.license, found.license],

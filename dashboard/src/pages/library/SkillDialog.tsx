@@ -93,8 +93,10 @@ export function SkillDialog({ skill, onClose }: Props) {
 function PublishDialog({ skill, onClose }: Props) {
   const t = useText(library);
   const [changelog, setChangelog] = useState('');
+  const [reason, setReason] = useState('');
+  const isDangerous = skill.verdict.level === 'dangerous';
   const publish = useMutation({
-    mutationFn: () => publishSkill(skill.skillId, changelog.trim()),
+    mutationFn: () => publishSkill(skill.skillId, changelog.trim(), reason.trim() || null),
     onSuccess: () => showToast(t.published(skill.name)),
   });
   return (
@@ -103,9 +105,16 @@ function PublishDialog({ skill, onClose }: Props) {
       action={t.publishAction}
       onClose={onClose}
       onSubmit={publish.mutateAsync}
+      isDisabled={isDangerous && !reason.trim()}
     >
       <Note>{t.publishText}</Note>
       <TextField label={t.changelog} value={changelog} onChange={setChangelog} lines={3} autoFocus />
+      {isDangerous && (
+        <>
+          <VerdictView verdict={skill.verdict} />
+          <TextField label={t.publishReason} value={reason} onChange={setReason} lines={2} />
+        </>
+      )}
     </FormDialog>
   );
 }

@@ -60,7 +60,7 @@ function HubCard({ skill, onOpen }: { skill: HubSkill; onOpen: (slug: string) =>
       </h2>
       <p className={styles.text}>{skill.description}</p>
       <Note small>
-        {t.author}: {skill.authorName}
+        {t.publisher}: {skill.bundled ? t.comesWithRoost : skill.slug}
       </Note>
     </article>
   );

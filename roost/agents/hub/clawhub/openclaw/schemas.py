@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 from pydantic import Field
 
 from roost.agents.hub.model import HubListing, HubSkill, HubVersion
-from roost.agents.skills.verdict import Verdict, VerdictLevel
+from roost.agents.skills.verdict import VerdictLevel
 from roost.core.problem import NotFound
 from roost.web.schemas import ApiSchema, Text
 
@@ -179,7 +179,7 @@ def verification_response(origin: str, skill: HubSkill, version: HubVersion) -> 
         created_at=int(version.created_at.timestamp() * 1000),
         skill_url=f"{address}?{query}",
         security_audit_url=f"{address}/scan?{query}",
-        overview=_describe(version.verdict),
+        overview=_describe(version),
         security=SecurityRecord(status=_STATUSES[level], passed=level is VerdictLevel.CLEAN),
     )
 
@@ -231,9 +231,11 @@ def _requested(target: VerdictTarget) -> dict[str, Any]:
     }
 
 
-def _describe(verdict: Verdict) -> str:
+def _describe(version: HubVersion) -> str:
+    verdict = version.verdict
     if not verdict.findings:
         return "The check found nothing."
     shown = [f"{one.rule} ({one.path}:{one.line})" for one in verdict.findings[:_FINDINGS_SHOWN]]
     more = len(verdict.findings) - len(shown)
-    return "The check found " + ", ".join(shown) + (f" and {more} more" if more else "")
+    reason = f". The publisher's reason: {version.acknowledgement}" if version.acknowledgement else ""
+    return "The check found " + ", ".join(shown) + (f" and {more} more" if more else "") + reason

@@ -1,0 +1,13 @@
+"""The operator's tenant publishes under its own name; reasons for publishing what the check calls dangerous."""  # noqa: INP001 - Alembic loads it by its path
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0090"
+down_revision = "0045"
+
+
+def upgrade() -> None:
+    owners = sa.table("hub_owners", sa.column("handle"))
+    op.execute(owners.delete().where(owners.c.handle == "roost"))
+    op.add_column("hub_versions", sa.Column("acknowledgement", sa.Text()))
