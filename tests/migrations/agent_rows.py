@@ -397,5 +397,5 @@ ROWS: Mapping[str, Sequence[Row]] = {
         ("domain_challenges", {"tenant_id": TENANT, "domain": "x" * 253, "token": "0f" * 32, "created_at": THEN}),
     ],
     "0036": [("agent_ports", {"host_id": "h1", "port": 9000, "agent_id": "a1", "freed_at": THEN})],
-    "0090": [_hub_version("w9", version="9.0.0", cid="bafybeininth", acknowledgement="r" * 1000)],
+    "0047": [_hub_version("w9", version="9.0.0", cid="bafybeininth", acknowledgement="r" * 1000)],
 }

@@ -8,7 +8,7 @@ import io
 import json
 import socket
 import sys
-from typing import Any
+from typing import Any, cast
 
 from PIL import Image, ImageCms, ImageFilter, ImageMath, ImageOps, ImageSequence
 
@@ -109,7 +109,7 @@ def _to_standard_colours(picture: Picture, has_profile: bool) -> Picture:
         return picture
     try:
         source = ImageCms.ImageCmsProfile(io.BytesIO(profile))
-        srgb: Any = ImageCms.createProfile("sRGB")  # pyright: ignore[reportUnknownMemberType]
+        srgb = cast("Any", ImageCms.createProfile("sRGB"))  # pyright: ignore[reportUnknownMemberType]
         found = ImageCms.profileToProfile(picture, source, srgb, outputMode="RGB")
     except (ImageCms.PyCMSError, OSError):
         return picture

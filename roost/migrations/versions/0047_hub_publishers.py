@@ -3,8 +3,8 @@
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0090"
-down_revision = "0045"
+revision = "0047"
+down_revision = "0046"
 
 
 def upgrade() -> None:
