@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from tests.migrations.agent_rows import operation
+from tests.migrations.agent_rows import hub_version, operation
 from tests.migrations.row_values import THEN, Row
 
 ACTOR = '{"kind":"key","tenant_id":"t1","id":"before","name":"n"}'
@@ -21,4 +21,5 @@ ROWS: Mapping[str, Sequence[Row]] = {
     ],
     "0045": [("operation_faults", {"subject": "a1", "kind": "agent.snapshot", **FAULT})],
     "0046": [("conversations", {"agent_id": "a1", "id": "chat-1", "question": "why", "answering_since": THEN})],
+    "0047": [hub_version("w9", version="9.0.0", cid="bafybeininth", acknowledgement="r" * 1000)],
 }

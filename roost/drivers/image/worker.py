@@ -109,7 +109,7 @@ def _to_standard_colours(picture: Picture, has_profile: bool) -> Picture:
         return picture
     try:
         source = ImageCms.ImageCmsProfile(io.BytesIO(profile))
-        srgb = cast("Any", ImageCms.createProfile("sRGB"))  # pyright: ignore[reportUnknownMemberType]
+        srgb = cast("Any", ImageCms.createProfile("sRGB"))  # pyright: ignore[reportUnknownMemberType]  # Pillow declares no type
         found = ImageCms.profileToProfile(picture, source, srgb, outputMode="RGB")
     except (ImageCms.PyCMSError, OSError):
         return picture
