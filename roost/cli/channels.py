@@ -163,8 +163,7 @@ def _confirm_writers(channel: str, present: Mapping[str, Any] | None, body: Mapp
     """Ask before other people may write than now; a new channel for chosen people asks nothing."""
     old = present or {"enabled": True, "dmPolicy": "open", "allowFrom": []}
     new = {name: old[name] if body[name] is None else body[name] for name in ("enabled", "dmPolicy", "allowFrom")}
-    before = "no one" if present is None else _describe_writers(present)
-    after = _describe_writers(new)
+    before, after = "no one" if present is None else _describe_writers(present), _describe_writers(new)
     dropped, added = (set(a["allowFrom"]) - set(b["allowFrom"]) for a, b in ((old, new), (new, old)))
     is_other = before != after or (bool(dropped or added) and after not in (_ANYONE, "no one"))
     if is_other and (present or after == _ANYONE):

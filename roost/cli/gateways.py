@@ -197,9 +197,8 @@ def _describe_removal(server: ServerSession, gateway: Mapping[str, Any], control
 def _count_public(server: ServerSession) -> str:
     """Return the number of public files in words, without it if the key may not list files."""
     answer = server.request("GET", "/v3/files/totals")
-    return (
-        "the public files" if answer.is_error else count_nouns(answer.json()["data"]["public"]["files"], "public file")
-    )
+    count = None if answer.is_error else answer.json()["data"]["public"]["files"]
+    return "the public files" if count is None else count_nouns(count, "public file")
 
 
 _PERIODS = frozenset({AnalyticsBreakdown.DAY, AnalyticsBreakdown.WEEK})

@@ -184,6 +184,27 @@ async def test_a_platform_in_trouble_is_a_warning(agent: httpx.AsyncClient, fake
     assert set(await gateway(agent)) == {"telegram"}
 
 
+async def test_a_request_without_settings_checks_the_token_again(
+    agent: httpx.AsyncClient, fake_platforms: Platforms
+) -> None:
+    fake_platforms.trouble = 503
+    try:
+        await agent.post("/v0/channels/telegram", json={"botToken": TELEGRAM_BOT})
+        again = await agent.post("/v0/channels/telegram", json={})
+        assert "it answered 503" in again.json()["warning"]
+        fake_platforms.trouble = None
+        fake_platforms.known.discard(TELEGRAM_BOT)
+        rejected = await agent.post("/v0/channels/telegram", json={})
+        assert (rejected.status_code, rejected.json()["error"][:31]) == (400, "Telegram rejected the bot token")
+        changed = await agent.post("/v0/channels/telegram", json={"enabled": False})  # asks no platform
+        assert (changed.status_code, (await channels(agent))["telegram"]["enabled"]) == (200, False)
+    finally:
+        fake_platforms.trouble = None
+        fake_platforms.known.add(TELEGRAM_BOT)
+    assert (await agent.post("/v0/channels/telegram", json={})).json()["botUsername"] == "weather_bot"
+    assert (await channels(agent))["telegram"]["botUsername"] == "weather_bot"
+
+
 async def test_what_the_gateway_does_not_take_is_not_kept(agent: httpx.AsyncClient) -> None:
     await agent.post("/v0/channels/telegram", json={"botToken": TELEGRAM_BOT, "allowFrom": ["12"]})
     answer = await agent.post("/v0/channels/telegram", json={"botToken": REFUSED_BOT, "allowFrom": []})

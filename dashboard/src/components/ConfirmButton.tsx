@@ -8,7 +8,7 @@ interface Props {
   action: string;
   /** The verb with its object: "Remove example.com". */
   title: string;
-  /** What the action means. */
+  /** What the action means; nothing is asked if this is empty. */
   children: ReactNode;
   onConfirm: () => Promise<unknown>;
   /** Text that has to be typed first, for what cannot be undone. */
@@ -22,7 +22,7 @@ export function ConfirmButton({ action, title, kind = 'plain', isDisabled = fals
   const [isOpen, setOpen] = useState(false);
   return (
     <>
-      <Button kind={kind} isDisabled={isDisabled} aria-label={title} onPress={() => setOpen(true)}>
+      <Button kind={kind} isDisabled={isDisabled} aria-label={title} onPress={() => (rest.children ? setOpen(true) : void rest.onConfirm().catch(() => undefined)) /* its mutation shows it */}>
         {action}
       </Button>
       <ConfirmDialog action={action} title={title} isOpen={isOpen} onClose={() => setOpen(false)} {...rest} />

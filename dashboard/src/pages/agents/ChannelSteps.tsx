@@ -74,25 +74,15 @@ function StepList({ agentId, name, channel, engine, onDone }: ListProps) {
           <>
             <AccessFields name={name} draft={draft} onChange={setDraft} hasCodes={hasCodes} />
             {connect.error && <ErrorPanel error={connect.error} />}
-            {question ? (
-              <ConfirmButton
-                kind="primary"
-                isDisabled={connect.isPending || !isComplete(name, draft, true)}
-                action={t.connect}
-                title={t.connect}
-                onConfirm={connect.mutateAsync}
-              >
-                {question}
-              </ConfirmButton>
-            ) : (
-              <Button
-                kind="primary"
-                isDisabled={connect.isPending || !isComplete(name, draft, true)}
-                onPress={() => connect.mutate()}
-              >
-                {connect.isPending ? t.connecting : t.connect}
-              </Button>
-            )}
+            <ConfirmButton
+              kind="primary"
+              isDisabled={connect.isPending || !isComplete(name, draft, true)}
+              action={connect.isPending ? t.connecting : t.connect}
+              title={connect.isPending ? t.connecting : t.connect}
+              onConfirm={connect.mutateAsync}
+            >
+              {question}
+            </ConfirmButton>
           </>
         )}
         {connect.data?.warning && channel && !isUnchecked(channel) && <Note>{connect.data.warning}</Note>}

@@ -66,15 +66,9 @@ export function GatewayControls({ gateway }: { gateway: Gateway }) {
       {count > 0 && token.error && <ErrorPanel error={token.error} />}
       {may('editor') && (
         <Row>
-          {count === 0 ? (
-            <ConfirmButton action={t.addToken} title={t.addToken} onConfirm={token.mutateAsync}>
-              {r.gatewayCloses(files)}
-            </ConfirmButton>
-          ) : (
-            <Button isDisabled={token.isPending} onPress={() => token.mutate()}>
-              {t.addToken}
-            </Button>
-          )}
+          <ConfirmButton action={t.addToken} title={t.addToken} isDisabled={token.isPending} onConfirm={token.mutateAsync}>
+            {count === 0 ? r.gatewayCloses(files) : ''}
+          </ConfirmButton>
           <Button onPress={() => setAdding('ips')}>{t.addAddress}</Button>
           <Button onPress={() => setAdding('hosts')}>{t.addHost}</Button>
         </Row>
