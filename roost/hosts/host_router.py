@@ -7,8 +7,10 @@ path is 404. The local address is for programs of this machine; for all other cl
 Where the URL map allows it, `X-HTTP-Method-Override` is the method of the request.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
+from urllib.parse import unquote
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -58,12 +60,8 @@ class HostRouter:
         address = self._address(scope, state.get("relay_agent"))
         if address is not None and address.is_shared:
             address = self._enter_gateway(scope, address)
+        method, rule = _find_rule(scope)
         path = scope["path"]
-        method = scope.get("method", WEBSOCKET)
-        rule = url_map.find_rule(method, path)
-        if rule.allows_method_override and (replacements := _values(scope, b"x-http-method-override")):
-            method = ", ".join(replacements)
-            rule = url_map.find_rule(method, path)
         scope["state"] = {**state, "url_rule": rule, "method": method}
         if address is None:
             return False
@@ -76,7 +74,7 @@ class HostRouter:
             address = replace(address, host_kind=HostKind.STORAGE)
         if address.host_kind not in rule.hosts or (rule.needs_dashboard and not has_dashboard):
             return False
-        if rule.family is not UrlFamily.CONTENT and not is_plain(scope["raw_path"], path):
+        if rule.family is not UrlFamily.CONTENT and not is_plain(scope["raw_path"], path, rule.slash_segment):
             return False  # names in folders may contain anything: storage gateways read their paths as sent
         scope["state"] |= {
             "host_kind": address.host_kind,
@@ -137,18 +135,39 @@ _SCHEMES = {
 }
 
 
-def is_plain(raw: bytes, path: str) -> bool:
+def _find_rule(scope: Scope) -> tuple[str, UrlRule]:
+    """Return the method that counts and the row; where the row has them, keep encoded slashes in the path."""
+    method = scope.get("method", WEBSOCKET)
+    rule = url_map.find_rule(method, scope["path"])
+    if rule.allows_method_override and (replacements := _values(scope, b"x-http-method-override")):
+        method = ", ".join(replacements)
+        rule = url_map.find_rule(method, scope["path"])
+    if b"%2f" in scope["raw_path"].lower():
+        kept = _keep_slashes(scope["raw_path"])
+        if (found := url_map.find_rule(method, kept)).slash_segment is not None:
+            scope["path"], rule = kept, found
+    return method, rule
+
+
+def _keep_slashes(raw: bytes) -> str:
+    """Decode a path, except slashes in its segments, which become `%2F`."""
+    return "%2F".join(unquote(part) for part in re.split("%2f", raw.decode("latin-1"), flags=re.IGNORECASE))
+
+
+def is_plain(raw: bytes, path: str, slash_segment: int | None = None) -> bool:
     """Return whether raw and decoded path are equivalent for routing.
 
-    The path has no empty segments, dot segments, encoded separators or control characters.
+    The path has no empty segments, dot segments, encoded separators or control characters, except slashes in one
+    segment. Names with slashes have no dot segments either.
     """
     if "//" in path or "\\" in path or not path.isprintable():
         return False
-    if any(segment in {".", ".."} for segment in path.split("/")):
+    if any(segment in {".", ".."} for segment in path.replace("%2F", "/").split("/")):
         return False
     if b"%" not in raw:
         return True
-    lowered = raw.lower()
+    segments = raw.lower().split(b"/")
+    lowered = b"/".join(one.replace(b"%2f", b"") if at == slash_segment else one for at, one in enumerate(segments))
     if any(code in lowered for code in _AMBIGUOUS) or "\N{REPLACEMENT CHARACTER}" in path:
         return False
     return raw.split(b"/")[:3] == [segment.encode() for segment in path.split("/")[:3]]

@@ -54,6 +54,9 @@ ZonedTime = Annotated[
 IfMatch = Annotated[str | None, Header(alias="If-Match")]
 """The condition of a write (`core/entity_tags.py`)."""
 
+SlashText = BeforeValidator(lambda text: text.replace("%2F", "/") if isinstance(text, str) else text)
+"""Decodes the slashes of a path parameter, where the URL map has its `slash_segment`."""
+
 Uppercase = BeforeValidator(lambda text: text.upper() if isinstance(text, str) else text)
 """Accepts a value in any case."""
 

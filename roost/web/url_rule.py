@@ -112,6 +112,11 @@ class UrlRule:
     """Headers of every response, errors included."""
     allows_method_override: bool = False
     """Whether `X-HTTP-Method-Override` replaces the method of a request (TUS 1.0.0)."""
+    slash_segment: int | None = None
+    """Index of the segment of the path, as it was sent, that may contain an encoded slash; 0 is before the first slash.
+
+    The path of the request keeps that slash as `%2F`, and the type `SlashText` of the parameter decodes it.
+    """
     is_rate_limited: bool = True
     """Whether such requests count on the limits of their caller and host."""
 

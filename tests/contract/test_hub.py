@@ -330,3 +330,32 @@ async def test_openclaws_client_learns_what_to_install_and_whether_it_is_safe(
         assert {"calm-otter", "wild-otter"} <= {one["slug"] for one in trending}
         too_many = await anyone.post("/api/v1/skills/-/security-verdicts", json={"items": wanted[:1] * 101})
         assert too_many.status_code == 400
+
+
+async def test_a_name_with_its_slash_encoded_is_the_same_name(
+    server: RunningServer, publisher: httpx.AsyncClient, installer: httpx.AsyncClient
+) -> None:
+    """As programs send it that encode each parameter of a path, in all operations that take a name."""
+    shown = await publish(publisher, "slash-otter")
+    name = shown["slug"].replace("/", "%2F")
+    assert (await installer.get(f"/v0/hub/{name}")).json()["skill"]["hubSkillId"] == shown["hubSkillId"]
+    assert (await installer.get(f"/v0/clawhub/{name.lower()}")).json()["skill"]["slug"] == shown["slug"]
+    assert (await installer.post(f"/v0/hub/{name}/install")).json()["skill"]["slug"] == shown["slug"]
+    versions = await installer.get(f"/v0/skills/{name}/versions")
+    assert versions.status_code == 200, versions.text
+    for path in (
+        "",
+        "/versions",
+        "/versions/1.0.0",
+        "/file?path=SKILL.md",
+        "/scan",
+        "/moderation",
+        "/install",
+        "/verify",
+    ):
+        answer = await installer.get(f"/api/v1/skills/{name}{path}")
+        assert answer.status_code == 200, (path, answer.text)
+    assert (await installer.delete(f"/v0/skills/{name}")).status_code == 200
+    assert (await publisher.delete(f"/api/v1/skills/{name}")).status_code == 200
+    for path in (f"/v0/hub/{name}", f"/v0/hub/..%2F{name}", f"/v0/hub%2F{name}", f"/v0/skills/{name}/versions"):
+        assert (await installer.get(path)).status_code == 404

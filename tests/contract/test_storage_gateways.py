@@ -93,7 +93,7 @@ async def test_access_controls(api: httpx.AsyncClient) -> None:
     assert policies["accessTokens"][0]["id"] == token["id"]
     for kind, name in (
         ("access_tokens", token["id"]),
-        ("ips", "10.0.0.0/8"),
+        ("ips", "10.0.0.0%2F8"),
         ("ips", policies["allowedIPAddresses"][1]["id"]),
         ("hosts", "app.example"),
     ):

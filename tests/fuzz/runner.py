@@ -30,7 +30,8 @@ class FuzzResult:
 
     @property
     def server_errors(self) -> int:
-        return sum(count for status, count in self.requests.items() if status >= 500)
+        """The number of 5xx; 503 is right where a server that does not exist is asked, and a failed check elsewhere."""
+        return sum(count for status, count in self.requests.items() if status >= 500 and status != 503)
 
 
 async def fuzz(folder: Path, *flags: str, show: bool = False) -> FuzzResult:

@@ -1,15 +1,20 @@
 """The URL map: each row by example, and every operation of the API on the addresses that its callers use."""
 
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from fastapi.dependencies.models import Dependant
+from fastapi.routing import APIRoute, iter_route_contexts
 
 from roost.core.right import Right
 from roost.hosts.address import HostAddresses
 from roost.hosts.application import create_application
+from roost.hosts.host_router import _keep_slashes, is_plain
 from roost.hosts.routes import route_table
 from roost.hosts.url_map import URL_MAP, find_rule, is_platform_target
+from roost.web.schemas import SlashText
 from roost.web.service_registry import ServiceRegistry
 from roost.web.url_rule import WEBSOCKET, ErrorForm, HostKind, UrlFamily
 
@@ -138,3 +143,56 @@ def test_each_operation_is_served_where_its_callers_are(row: Any) -> None:
 )
 def test_what_is_the_platforms_on_an_agents_address(target: bytes, is_platform: bool) -> None:
     assert is_platform_target(target) is is_platform
+
+
+def path_parameters(dependant: Dependant) -> Iterator[Any]:
+    yield from dependant.path_params
+    for one in dependant.dependencies:
+        yield from path_parameters(one)
+
+
+def slash_parameters() -> list[Any]:
+    """Return the method, the path and the parameter of each operation whose parameter has the type for slashes."""
+    app = create_application(ServiceRegistry(), HostAddresses(public_port=8642))
+    routes = [context.original_route for context in iter_route_contexts(app.routes)]
+    return [
+        pytest.param(method, route.path_format, one.alias, id=f"{method} {route.path_format}")
+        for route in routes
+        if isinstance(route, APIRoute)
+        for one in path_parameters(route.dependant)
+        if SlashText in one.field_info.metadata or f"{one.alias}:path" in route.path
+        for method in route.methods
+    ]
+
+
+@pytest.mark.parametrize(("method", "path", "name"), slash_parameters())
+def test_a_parameter_with_slashes_is_found_in_its_encoded_form(method: str, path: str, name: str) -> None:
+    """At its own place, and at no other: an encoded slash elsewhere is no path of the API."""
+    parts = path.split("/")
+    index = parts.index(f"{{{name}}}")
+    kind = {HostKind.STORAGE} if path.startswith("/v3") else {HostKind.MANAGEMENT}
+    others = [number for number, part in enumerate(parts) if number > 2 and part.startswith("{") and number != index]
+    for number in (index, *others):
+        example = [re.sub("{.*}", "x", part) for part in parts]
+        example[number] = "@a%2Fb"
+        sent = "/".join(example)
+        rule = find_rule(method, sent)
+        assert is_plain(sent.encode(), sent, rule.slash_segment) is (number == index), sent
+        assert number != index or (rule.slash_segment == index and rule.find_right(method) is not None), sent
+        assert number != index or rule.hosts & kind
+
+
+def test_each_row_with_slashes_has_a_parameter_for_them() -> None:
+    named = [str(one.values[1]) for one in slash_parameters()]
+    examples = [path.replace("/v0/hub", "/v0/clawhub") for path in named]
+    examples += [path.replace("/v0/llm/v1", "/v1") for path in named]
+    found = [find_rule(method, re.sub("{.*?}", "x", path)) for path in named + examples for method in ("GET", "DELETE")]
+    assert len(named) > 15
+    assert all(any(rule is row for rule in found) for row in URL_MAP if row.slash_segment is not None)
+
+
+@pytest.mark.parametrize("place", ["..%2Fx", "x%2F..", ".%2Fx", "x%2F%2e%2e", "x%252Fy", "x%5cy", "%2F%00"])
+def test_a_name_with_slashes_has_no_way_out(place: str) -> None:
+    sent = f"/v0/hub/{place}/install"
+    rule = find_rule("POST", "/v0/hub/x/install")
+    assert not is_plain(sent.encode(), _keep_slashes(sent.encode()), rule.slash_segment)

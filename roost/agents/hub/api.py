@@ -14,13 +14,15 @@ from roost.agents.skills.errors import AcknowledgementRefused
 from roost.agents.skills.schemas import SkillRecord, SkillResponse
 from roost.identity.authenticator import ServiceCaller, TenantCaller
 from roost.identity.caller import Caller, CallerKind
+from roost.web.schemas import SlashText
 from roost.web.service_registry import provide_service
 
 Service = Annotated[HubService, Depends(provide_service(HubService))]
 Publisher = Annotated[HubPublisher, Depends(provide_service(HubPublisher))]
 Registries = Annotated[HubRegistries, Depends(provide_service(HubRegistries))]
-HubSkillId = Annotated[str, Path(alias="hubSkillId", max_length=256)]
-SkillId = Annotated[str, Path(alias="skillId")]
+Slug = Annotated[str, SlashText]
+HubSkillId = Annotated[str, SlashText, Path(alias="hubSkillId", max_length=256)]
+SkillId = Annotated[str, SlashText, Path(alias="skillId")]
 Version = Annotated[str | None, Query(max_length=128, description="A number or a CID; by default the newest.")]
 router = APIRouter(prefix="/v0", tags=["hub"])
 
@@ -50,7 +52,7 @@ async def list_hub_skills(
 
 @router.get("/hub/{slug}")
 async def get_hub_skill(
-    caller: TenantCaller, slug: str, hub: Service, registries: Registries, version: Version = None
+    caller: TenantCaller, slug: Slug, hub: Service, registries: Registries, version: Version = None
 ) -> schemas.HubSkillDetail:
     """Return a skill by its id or its name, with the verdict of the check."""
     if _is_elsewhere(caller, slug):

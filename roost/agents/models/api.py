@@ -33,7 +33,7 @@ from roost.drivers.model.chat import ChatRequest, ForwardedRequest
 from roost.identity.authenticator import ModelCaller
 from roost.web.errors import STATUS
 from roost.web.json_tokens import VALUES_LIMIT, JsonTokenCounter
-from roost.web.schemas import ModelErrorBody
+from roost.web.schemas import ModelErrorBody, SlashText
 from roost.web.service_registry import provide_service
 
 S = TypeVar("S", bound=BaseModel)
@@ -78,7 +78,7 @@ async def list_models(caller: ModelCaller, gateway: _Gateway) -> OpenAIModelList
 
 
 @router.get("/models/{model:path}")
-async def get_model(caller: ModelCaller, gateway: _Gateway, model: str) -> OpenAIModel:
+async def get_model(caller: ModelCaller, gateway: _Gateway, model: Annotated[str, SlashText]) -> OpenAIModel:
     """Return a model."""
     return OpenAIModel.from_model(await gateway.get(model, caller.agent_id))
 

@@ -19,13 +19,14 @@ from roost.core.problem import PayloadTooLarge
 from roost.identity.authenticator import AgentCaller, AgentId, ReaderCaller, ServiceCaller, TenantCaller
 from roost.identity.caller import Caller, CallerKind
 from roost.web.multipart import receive_form
+from roost.web.schemas import SlashText
 from roost.web.service_registry import provide_service
 
 _JSON_LIMIT = 64 * 1024
 Library = Annotated[SkillService, Depends(provide_service(SkillService))]
 AgentSkills = Annotated[AgentSkillService, Depends(provide_service(AgentSkillService))]
-SkillId = Annotated[str, Path(alias="skillId", max_length=256)]
-SkillCid = Annotated[str, Path(alias="skillCid", max_length=256)]
+SkillId = Annotated[str, SlashText, Path(alias="skillId", max_length=256)]
+SkillCid = Annotated[str, SlashText, Path(alias="skillCid", max_length=256)]
 router = APIRouter(prefix="/v0", tags=["skills"])
 
 

@@ -108,9 +108,16 @@ def _to_standard_colours(picture: Picture, has_profile: bool) -> Picture:
     if has_profile or not profile or profile[16:20] != {"CMYK": b"CMYK", "L": b"GRAY"}.get(picture.mode):
         return picture
     try:
+<<<<<<< HEAD
         source = ImageCms.ImageCmsProfile(io.BytesIO(profile))
         srgb = cast("Any", ImageCms.createProfile("sRGB"))  # pyright: ignore[reportUnknownMemberType]  # Pillow declares no type
         found = ImageCms.profileToProfile(picture, source, srgb, outputMode="RGB")
+=======
+        cms: Any = ImageCms  # its types are incomplete
+        found = cms.profileToProfile(
+            picture, cms.ImageCmsProfile(io.BytesIO(profile)), cms.createProfile("sRGB"), outputMode="RGB"
+        )
+>>>>>>> proto
     except (ImageCms.PyCMSError, OSError):
         return picture
     return found or picture
@@ -186,9 +193,8 @@ def _encode(
         frames = [_to_palette(frame) for frame in frames]
     if len(frames) > 1:
         encoding |= {"save_all": True, "append_images": frames[1:]}
-        encoding |= (
-            {} if kind == "GIF" and "loop" not in info else {"loop": info.get("loop", 0)}
-        )  # GIF: none plays once
+        if kind != "GIF" or "loop" in info:  # a GIF without it plays once
+            encoding["loop"] = info.get("loop", 0)
         encoding["duration"] = [frame.info["duration"] for frame in frames]
         if kind in {"GIF", "PNG"}:  # each frame is a whole one, whatever the source's were
             encoding |= {"disposal": 2} if kind == "GIF" else {"disposal": 0, "blend": 0}

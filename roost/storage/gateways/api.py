@@ -11,14 +11,14 @@ from roost.storage.gateways import schemas
 from roost.storage.gateways.custom_domains import GatewayDomainService
 from roost.storage.gateways.model import PAGE_DEFAULT, PAGE_LIMIT, AccessControlKind, StorageGateway
 from roost.storage.gateways.service import StorageGatewayService
-from roost.web.schemas import DataEnvelope
+from roost.web.schemas import DataEnvelope, SlashText
 from roost.web.service_registry import provide_service
 
 Domains = Annotated[GatewayDomainService, Depends(provide_service(GatewayDomainService))]
 Service = Annotated[StorageGatewayService, Depends(provide_service(StorageGatewayService))]
 GatewayId = Annotated[str, Path(alias="id")]
 DomainId = Annotated[str, Path(alias="domainId", max_length=64)]
-ControlName = Annotated[str, Path(alias="control", max_length=300)]
+ControlName = Annotated[str, SlashText, Path(alias="control", max_length=300)]
 _Size = Annotated[int, Query(alias="pageSize", ge=1, le=PAGE_LIMIT)]
 _Page = Annotated[int, Query(ge=1, le=1000)]
 router = APIRouter(prefix="/v3", tags=["gateways"])

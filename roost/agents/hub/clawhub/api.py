@@ -22,7 +22,7 @@ from roost.core.daemon_thread import run_in_daemon_thread
 from roost.identity.authenticator import ServiceCaller
 from roost.web.content_disposition import content_disposition
 from roost.web.multipart import receive_form
-from roost.web.schemas import BINARY, BINARY_CONTENT, describe_body
+from roost.web.schemas import BINARY, BINARY_CONTENT, SlashText, describe_body
 from roost.web.service_registry import provide_service
 
 _ZIP = "application/zip"
@@ -31,7 +31,7 @@ Hub = Annotated[HubService, Depends(provide_service(HubService))]
 Publisher = Annotated[HubPublisher, Depends(provide_service(HubPublisher))]
 Registry = Annotated[RegistryService, Depends(provide_service(RegistryService))]
 Uploads = Annotated[HubUploads, Depends(provide_service(HubUploads))]
-Slug = Annotated[str, Path(max_length=128)]
+Slug = Annotated[str, SlashText, Path(max_length=128)]
 _Handle = Annotated[str | None, Query(alias="ownerHandle", max_length=64)]
 _Version = Annotated[str | None, Query(max_length=128)]
 router = APIRouter(tags=["clawhub"])
@@ -144,7 +144,8 @@ async def withdraw_skill(
     caller: ServiceCaller, slug: Slug, registry: Registry, body: schemas.WithdrawSkillRequest | None = None
 ) -> schemas.RegistryChangeResponse:
     """Withdraw a skill of one's own."""
-    await registry.withdraw(caller.tenant_id, slug, body.owner_handle if body else None)
+    named = parse_reference(slug, body.owner_handle if body else None)
+    await registry.withdraw(caller.tenant_id, named.name, named.owner)
     return schemas.RegistryChangeResponse()
 
 

@@ -9,11 +9,12 @@ from roost.agents.hub.clawhub.service import RegistryService
 from roost.agents.hub.model import HubFilter, check_tag, parse_reference
 from roost.agents.hub.service import HubService
 from roost.web.rate_limit_fields import charge_requests
+from roost.web.schemas import SlashText
 from roost.web.service_registry import provide_service
 
 Hub = Annotated[HubService, Depends(provide_service(HubService))]
 Registry = Annotated[RegistryService, Depends(provide_service(RegistryService))]
-Slug = Annotated[str, Path(max_length=128)]
+Slug = Annotated[str, SlashText, Path(max_length=128)]
 _Handle = Annotated[str | None, Query(alias="ownerHandle", max_length=64)]
 router = APIRouter(tags=["clawhub"])
 
