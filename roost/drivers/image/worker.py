@@ -8,7 +8,7 @@ import io
 import json
 import socket
 import sys
-from typing import Any, cast
+from typing import Any
 
 from PIL import Image, ImageCms, ImageFilter, ImageMath, ImageOps, ImageSequence
 
@@ -108,16 +108,10 @@ def _to_standard_colours(picture: Picture, has_profile: bool) -> Picture:
     if has_profile or not profile or profile[16:20] != {"CMYK": b"CMYK", "L": b"GRAY"}.get(picture.mode):
         return picture
     try:
-<<<<<<< HEAD
-        source = ImageCms.ImageCmsProfile(io.BytesIO(profile))
-        srgb = cast("Any", ImageCms.createProfile("sRGB"))  # pyright: ignore[reportUnknownMemberType]  # Pillow declares no type
-        found = ImageCms.profileToProfile(picture, source, srgb, outputMode="RGB")
-=======
         cms: Any = ImageCms  # its types are incomplete
         found = cms.profileToProfile(
             picture, cms.ImageCmsProfile(io.BytesIO(profile)), cms.createProfile("sRGB"), outputMode="RGB"
         )
->>>>>>> proto
     except (ImageCms.PyCMSError, OSError):
         return picture
     return found or picture
