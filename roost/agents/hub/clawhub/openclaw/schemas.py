@@ -188,8 +188,9 @@ def skill_verification(
     verified: VerificationResponse, found: HubListing, version: str | None, tag: str | None
 ) -> SkillVerificationResponse:
     """Return what the command line reads of a verdict about the version that it names by a number or a tag."""
+    fields: dict[str, Any] = {**vars(verified), "decision": "pass" if verified.ok else "fail"}
     return SkillVerificationResponse(
-        **{**vars(verified), "decision": "pass" if verified.ok else "fail"},
+        **fields,
         page_url=verified.skill_url or "",
         publisher_display_name=found.skill.author_name,
         resolved_from="version" if version else "tag" if tag else "latest",
