@@ -21,6 +21,8 @@ SKILL_FILE_LIMIT = 256_000
 """Bytes; OpenClaw does not load a larger `SKILL.md`."""
 _HERMES_READS = 4_000  # characters of a file
 _UNLISTED_NAMES = frozenset({"venv", "site-packages"})  # folders in which Hermes looks for no skills
+CONDITION = "Hermes lists it under the condition"
+"""Begin of the warning about a skill that Hermes leaves out on some systems."""
 _HERMES_CONDITIONS = ("platforms", "environments")
 FRONT_MATTER_LIMIT = 64 * 1024
 NAME_LIMIT, DESCRIPTION_LIMIT, COMPATIBILITY_LIMIT = 64, 1024, 500
@@ -208,7 +210,7 @@ def _hermes_warnings(fields: Mapping[str, Any], source: str) -> Iterator[str]:
         yield f"Hermes reads the first {_HERMES_READS:,} characters only, so it does not learn the description"
     for key in _HERMES_CONDITIONS:
         if fields.get(key):
-            yield f"Hermes lists it under the condition {key}: {json.dumps(fields[key])[:80]}"
+            yield f"{CONDITION} {key}: {json.dumps(fields[key])[:80]}"
 
 
 def _body_warnings(body: str) -> Iterator[str]:
