@@ -21,6 +21,7 @@ from roost.cli.output import (
 )
 from roost.cli.secrets import secret_commands
 from roost.cli.skill_records import exit_unless_acknowledged, find_skill, parse_spellings
+from roost.core.sanitize import sanitize_line
 
 Skill = Annotated[
     str, typer.Argument(metavar="SKILL", help="The skill's id, slug, name or CID.", autocompletion=complete_skills)
@@ -189,6 +190,8 @@ def _print_state(server: ServerSession, agent: str, skills: Sequence[Mapping[str
 def _describe_state(skill: Mapping[str, Any]) -> str:
     if not skill["synced"]:
         return "the agent gets its files at its next start"
+    if skill["loaded"] is False and skill.get("fault"):
+        return f"the engine does not load it: {sanitize_line(skill['fault'])}"
     if skill["loaded"] is False:
         return "its files are in the workspace; the engine does not list it yet"
     return "its files are in the workspace" + (", and the engine lists it" if skill["loaded"] else "")

@@ -52,11 +52,13 @@ class YamlDocument:
     """Content of a text. `lines` has the line of each value by its path, `("agents", 0, "name")`.
 
     `ambiguous` has what other readers see in an unquoted text: "a number", "a truth value", "a date" or "nothing".
+    `unportable` has lines that other readers refuse or read in another way, with the reason.
     """
 
     content: dict[str, Any]
     lines: Mapping[YamlPath, int]
     ambiguous: Mapping[YamlPath, str]
+    unportable: Mapping[int, str]
 
 
 def parse_yaml(text: str, first_line: int = 1) -> YamlDocument:
@@ -82,11 +84,14 @@ class _DocumentReader:
 
     def __init__(self, text: str, first_line: int) -> None:
         self._text = text
+        self._source_lines = text.split("\n")
         self._first_line = first_line
         self._parser: Any = yaml.BaseLoader(text)
         self._events = 0
         self._lines: dict[YamlPath, int] = {}
         self._ambiguous: dict[YamlPath, str] = {}
+        self._unportable: dict[int, str] = {}
+        self._indents: list[int] = []  # of the block mappings and lists around a value
         self._resolver: Any = _AnyVersionResolver()
 
     def read(self) -> YamlDocument:
@@ -114,7 +119,7 @@ class _DocumentReader:
         self._next()  # the end of the document
         if not isinstance(end := self._next(), yaml.StreamEndEvent):
             raise self._refuse(end, "a second document is not allowed")
-        return YamlDocument(content, self._lines, self._ambiguous)
+        return YamlDocument(content, self._lines, self._ambiguous, self._unportable)
 
     def _value(self, event: Any, path: YamlPath) -> Any:
         self._check_node(event)
@@ -123,12 +128,40 @@ class _DocumentReader:
             tag = self._resolver.resolve(yaml.ScalarNode, event.value, event.implicit)
             if kind := _KINDS.get(tag.rpartition(":")[2]):
                 self._ambiguous[path] = kind
+            if event.style in {'"', "'"}:
+                self._check_layout(event, event)
             return self._scalar(event)
         if len(path) >= DEPTH_LIMIT:
             raise self._refuse(event, f"nested more than {DEPTH_LIMIT} levels")
+        if event.flow_style:
+            found, end = self._collection(event, path)
+            self._check_layout(event, end)
+            return found
+        self._indents.append(event.start_mark.column)
+        found, _ = self._collection(event, path)
+        self._indents.pop()
+        return found
+
+    def _collection(self, event: Any, path: YamlPath) -> tuple[Any, Any]:
+        """Return the value, and the event of its end."""
         return self._mapping(path) if isinstance(event, yaml.MappingStartEvent) else self._sequence(path)
 
-    def _mapping(self, path: YamlPath) -> dict[str, Any]:
+    def _check_layout(self, start: Any, end: Any) -> None:
+        """Note what PyYAML reads in a quoted text or in brackets, and readers of YAML 1.2 do not (8.1, 6.6)."""
+        text, line = self._text, self._first_line + end.end_mark.line
+        if text.startswith("#", end.end_mark.index):
+            self._unportable[line] = "a comment needs a blank before `#`"
+        if not self._indents:
+            return
+        for number in range(start.start_mark.line + 1, end.end_mark.line + 1):
+            content = self._source_lines[number].lstrip(" ")
+            indent = len(self._source_lines[number]) - len(content)
+            is_end = indent == self._indents[-1] and content.startswith(("}", "]")) and start is not end
+            if content.strip() and indent <= self._indents[-1] and not is_end:
+                reason = "a line of a quoted text or of brackets must be indented"
+                self._unportable.setdefault(self._first_line + number, reason)
+
+    def _mapping(self, path: YamlPath) -> tuple[dict[str, Any], Any]:
         found: dict[str, Any] = {}
         while not isinstance(event := self._next(), yaml.MappingEndEvent):
             self._check_node(event)
@@ -141,19 +174,21 @@ class _DocumentReader:
                 raise self._refuse(event, "a merge key is not allowed")
             self._lines[*path, key] = self._line(event)
             found[key] = self._value(self._next(), (*path, key))
-        return found
+        return found, event
 
-    def _sequence(self, path: YamlPath) -> list[Any]:
+    def _sequence(self, path: YamlPath) -> tuple[list[Any], Any]:
         found: list[Any] = []
         while not isinstance(event := self._next(), yaml.SequenceEndEvent):
             found.append(self._value(event, (*path, len(found))))
-        return found
+        return found, event
 
     def _scalar(self, event: yaml.ScalarEvent) -> str:
         try:  # JSON writes what is beyond 16 bits as two surrogates
             text = event.value.encode("utf-16", "surrogatepass").decode("utf-16")
         except UnicodeError:
             raise self._refuse(event, "half of a surrogate pair in a quoted value") from None
+        if text != event.value:
+            self._unportable[self._line(event)] = "write the character instead of the escapes of its two halves"
         if found := _UNPRINTABLE.search(text):
             raise self._refuse(event, f"control character U+{ord(found[0]):04X} in a quoted value")
         return text

@@ -57,15 +57,20 @@ def test_attach(library: FakeServer) -> None:
 
 
 @pytest.mark.parametrize(
-    ("synced", "loaded", "shown"),
+    ("synced", "loaded", "fault", "shown"),
     [
-        (False, None, "the agent gets its files at its next start"),
-        (True, None, "its files are in the workspace"),
-        (True, False, "its files are in the workspace; the engine does not list it yet"),
+        (False, None, None, "the agent gets its files at its next start"),
+        (True, None, None, "its files are in the workspace"),
+        (True, False, None, "its files are in the workspace; the engine does not list it yet"),
+        (True, False, "name is\x1b a number", "the engine does not load it: name is\ufffd a number"),
     ],
 )
-def test_attach_tells_where_the_files_are(library: FakeServer, synced: bool, loaded: bool | None, shown: str) -> None:
-    skills = [{**ATTACHED, "synced": synced, "loaded": loaded, "missing": {**NOTHING, "programs": None}}]
+def test_attach_tells_where_the_files_are(
+    library: FakeServer, synced: bool, loaded: bool | None, fault: str | None, shown: str
+) -> None:
+    skills = [
+        {**ATTACHED, "synced": synced, "loaded": loaded, "fault": fault, "missing": {**NOTHING, "programs": None}}
+    ]
     library.answers[f"POST {PATH}"] = (200, {"success": True, "attached": 1, "skills": skills})
     assert library.run("skills", "attach", "a1", "notes").stdout.splitlines()[1] == f"notes 1.0.0: {shown}"
 

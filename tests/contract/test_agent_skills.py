@@ -78,7 +78,7 @@ async def test_a_running_agent_has_a_skill_at_once(
     assert (await attach(server.agent_client(agent), agent, skill)).json()["attached"] == 0
     assert await attached(api, agent) == [record]
     detail = (await api.get(f"/v0/agents/{agent['agentId']}")).json()
-    assert detail["skills"] == [{name: record[name] for name in record if name not in {"loaded", "missing"}}]
+    assert detail["skills"] == [{name: record[name] for name in record if name not in {"loaded", "fault", "missing"}}]
     used = await api.delete(f"/v0/skills/{skill['skillCid']}")
     assert status_and_body(used) == (409, {"error": f"Skill is attached to an agent: {agent['agentId']}"})
     assert (await server.agent_client(agent).delete(f"/v0/skills/{skill['skillId']}")).status_code == 200

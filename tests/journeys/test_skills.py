@@ -39,6 +39,21 @@ def test_the_engine_lists_a_skill_at_once(tmp_path: Path, engine: str) -> None:
         assert list_loaded(client, path) == {"second": True}
 
 
+def test_why_an_engine_does_not_list_a_skill_is_said(tmp_path: Path) -> None:
+    with up(tmp_path / "data", "--no-first-agent") as server, server.client() as client:
+        agent = server.create("Ada", "hermes")["agentId"]
+        path = f"/v0/agents/{agent}/skills"
+        file = {
+            "file": ("SKILL.md", b"---\nname: for-mac\ndescription: Opens it.\nplatforms: [macos]\n---\nOpen it.\n")
+        }
+        skill = client.post("/v0/skills", files=file).json()["skill"]
+        client.post(path, json={"skillCids": [skill["skillId"]]})
+        (record,) = client.get(path).json()["skills"]
+        assert (record["synced"], record["loaded"]) == (True, False)
+        assert record["fault"] == 'Hermes lists it under the condition platforms: ["macos"]'
+        assert record["fault"] in Reader(server, tmp_path).run(f"roost skills attach {agent} for-mac")
+
+
 def test_the_other_chapters(tmp_path: Path) -> None:
     with up(tmp_path / "data", "--no-first-agent") as server, server.client() as client:
         agent = server.create("Ada", "hermes")["agentId"]

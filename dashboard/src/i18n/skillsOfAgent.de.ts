@@ -13,6 +13,7 @@ export const de: typeof en = {
   emptyLibrary: 'Deine Bibliothek ist leer, oder alle ihre Skills sind schon zugeordnet. Im Hub gibt es mehr.',
   version: (version) => `Version ${version}`,
   waiting: 'Erreicht den Agenten beim nächsten Start',
+  fault: (reason) => `Die Engine lädt ihn nicht: ${reason}`,
   notLoaded: 'Die Engine führt ihn noch nicht auf',
   update: 'Aktualisieren',
   updateTo: (version) => `Auf ${version} aktualisieren`,

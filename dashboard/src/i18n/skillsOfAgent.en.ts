@@ -11,6 +11,7 @@ export const en = {
   emptyLibrary: 'All skills of your library are attached already, or it has none. The hub has more.',
   version: (version: string) => `Version ${version}`,
   waiting: 'Reaches the agent at its next start',
+  fault: (reason: string) => `The engine does not load it: ${reason}`,
   notLoaded: 'The engine does not list it yet',
   update: 'Update',
   updateTo: (version: string) => `Update to ${version}`,

@@ -70,10 +70,12 @@ class AgentSkillService:
         attached = await self.list(agent_id)
         missing = await self._requirements.find_missing(agent_id, attached)
         loaded = await self._list_loaded(agent_id) if attached else None
-        return [
-            AttachedSkillDetail(one, lacks, None if loaded is None else one.skill.name in loaded)
-            for one, lacks in zip(attached, missing, strict=True)
-        ]
+        found: list[AttachedSkillDetail] = []
+        for one, lacks in zip(attached, missing, strict=True):
+            is_loaded = None if loaded is None else one.skill.name in loaded
+            fault = await self._delivery.find_fault(one) if is_loaded is False else None
+            found.append(AttachedSkillDetail(one, lacks, is_loaded, fault))
+        return found
 
     async def attach(
         self, tenant_id: str, agent_id: str, references: Sequence[str], *, acknowledged: bool = False

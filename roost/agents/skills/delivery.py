@@ -10,6 +10,7 @@ import json
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 from roost.agents.registry.model import Agent
@@ -17,8 +18,9 @@ from roost.agents.skills import store
 from roost.agents.skills.bundle import Bundle
 from roost.agents.skills.model import FOLDER, MARKER, AttachedSkill
 from roost.agents.skills.service import SkillService
+from roost.agents.skills.skill_file import CONDITION, parse_bundle
 from roost.agents.skills.stored_bundle import FILE_MODE, PROGRAM_MODE
-from roost.core import log
+from roost.core import clock, log
 from roost.core.db import Database
 from roost.core.problem import Problem
 from roost.drivers.runtime.contract import ContainerNotRunning
@@ -28,6 +30,7 @@ from roost.drivers.runtime.warden_errors import PathRefused, WardenFileNotFound,
 from roost.drivers.runtime.warden_tree import STAGING_NAME, FileReading
 
 _MARKER_LIMIT = 256 * 1024
+_LISTED_WITHIN = timedelta(minutes=1)  # Hermes keeps what it found for half of it
 _EXECUTABLE = 0o111
 _log = log.get_logger("skills")
 
@@ -72,6 +75,19 @@ class SkillDelivery:
         if delivered:
             await self._db.write(lambda connection: store.set_delivered(connection, agent.id, delivered))
         return bool(changes)
+
+    async def find_fault(self, attached: AttachedSkill) -> str | None:
+        """Return why an engine that has had time does not list a delivered skill; None before that."""
+        if not attached.is_delivered:
+            return None
+        try:  # its version can be older than a rule of the check
+            file = parse_bundle(await self._library.read_version(attached.version))
+        except Problem as problem:
+            return problem.detail or problem.message
+        if conditions := [one for one in file.warnings if CONDITION in one]:
+            return "; ".join(conditions)
+        is_late = clock.utc_now() - attached.attached_at > _LISTED_WITHIN
+        return "its SKILL.md is well-formed; the engine's log or its configuration says more" if is_late else None
 
     async def try_deliver(self, agent: Agent, warden: WardenClient) -> None:
         """Deliver before a start, which a failure does not prevent, unless the container is gone."""

@@ -153,11 +153,15 @@ class SkillUpdate:
 
 @dataclass(frozen=True)
 class AttachedSkillDetail:
-    """An attached skill, what it lacks, and whether the engine lists it; None if the engine cannot be asked."""
+    """An attached skill, what it lacks, and whether the engine lists it; None if the engine cannot be asked.
+
+    fault: why a running engine does not list it; None while it may still do so.
+    """
 
     attached: AttachedSkill
     missing: MissingRequirements = field(default_factory=MissingRequirements)
     is_loaded: bool | None = None
+    fault: str | None = None
 
 
 def content_scope(tenant_id: str) -> ContentScope:

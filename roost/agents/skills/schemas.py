@@ -223,15 +223,21 @@ class MissingRecord(ApiSchema):
 
 
 class AgentSkillRecord(AttachedSkillRecord):
-    """`loaded` tells whether the engine lists the skill; null if it cannot be asked."""
+    """`loaded` tells whether the engine lists the skill; null if it cannot be asked.
+
+    fault: why a running engine does not list it; null while it may still do so.
+    """
 
     loaded: bool | None
+    fault: str | None = None
     missing: MissingRecord
 
     @classmethod
     def from_detail(cls, agent_id: str, detail: AttachedSkillDetail) -> Self:
         missing = MissingRecord.from_missing(detail.missing)
-        return cls(**_attached_fields(agent_id, detail.attached), loaded=detail.is_loaded, missing=missing)
+        return cls(
+            **_attached_fields(agent_id, detail.attached), loaded=detail.is_loaded, fault=detail.fault, missing=missing
+        )
 
 
 class AgentSkillList(ApiSchema):

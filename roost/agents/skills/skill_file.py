@@ -9,13 +9,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import yaml
+
 from roost.agents.skills.bundle import SKILL_FILE, Bundle
 from roost.agents.skills.errors import InvalidSkill
 from roost.agents.skills.skill_wants import ENV_EXAMPLE, SkillWants, read_wants
 from roost.core.yaml_document import InvalidYamlDocument, parse_yaml
 from roost.drivers.model.json_access import as_list, as_object
 
-SKILL_FILE_LIMIT = 1024**2
+SKILL_FILE_LIMIT = 256_000
+"""Bytes; OpenClaw does not load a larger `SKILL.md`."""
+_HERMES_READS = 4_000  # characters of a file
+_UNLISTED_NAMES = frozenset({"venv", "site-packages"})  # folders in which Hermes looks for no skills
+CONDITION = "Hermes lists it under the condition"
+"""Begin of the warning about a skill that Hermes leaves out on some systems."""
+_HERMES_CONDITIONS = ("platforms", "environments")
 FRONT_MATTER_LIMIT = 64 * 1024
 NAME_LIMIT, DESCRIPTION_LIMIT, COMPATIBILITY_LIMIT = 64, 1024, 500
 BODY_LINES_ADVISED = 500
@@ -25,7 +33,7 @@ TEXT_LIMIT = 4096
 
 KNOWN_KEYS = ("name", "description", "license", "compatibility", "metadata", "allowed-tools")
 _NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
-_FENCE = re.compile(r"---[ \t]*")
+_FENCE = re.compile(r"--- *")  # Hermes reads no front matter after a tab
 _FENCE_LINE = re.compile(r"^---[ \t]*$\n?", re.MULTILINE)
 _TOOL = re.compile(r"[^\s,(]+(?:\([^()]*\))?")
 
@@ -67,13 +75,19 @@ def parse_skill_file(data: bytes, env_example: bytes | None = None) -> SkillFile
         metadata=metadata,
         allowed_tools=_read_tools(fields),
         wants=wants,
-        warnings=(*_key_warnings(fields), *nested, *wants_warnings, *_body_warnings(body)),
+        warnings=(
+            *_key_warnings(fields),
+            *nested,
+            *wants_warnings,
+            *_body_warnings(body),
+            *_hermes_warnings(fields, source),
+        ),
     )
 
 
 def _decode(data: bytes) -> str:
     if len(data) > SKILL_FILE_LIMIT:
-        raise InvalidSkill(f"SKILL.md: larger than {SKILL_FILE_LIMIT // 1024**2} MiB")
+        raise InvalidSkill(f"SKILL.md: larger than {SKILL_FILE_LIMIT // 1000} kB, which not all engines load")
     if b"\0" in data:
         raise InvalidSkill(f"SKILL.md: not text (a NUL at byte {data.index(0)})")
     try:
@@ -90,6 +104,8 @@ def _split_text(text: str) -> tuple[str, str]:
     end = _FENCE_LINE.search(rest, 0, FRONT_MATTER_LIMIT)
     if end is None:
         raise InvalidSkill(f"SKILL.md: no `---` ends the front matter within {FRONT_MATTER_LIMIT // 1024} KiB")
+    if not end[0].endswith("\n"):
+        raise InvalidSkill("SKILL.md: a line break must follow the `---` that ends the front matter")
     return rest[: end.start()], rest[end.end() :]
 
 
@@ -104,7 +120,29 @@ def _parse_front_matter(source: str) -> Mapping[str, Any]:
             raise InvalidSkill(
                 f'SKILL.md:{line}: engines read the {key} {text} as {kind}; put it into quotes: "{text}"'
             )
+    for line, reason in sorted(document.unportable.items()):
+        raise InvalidSkill(f"SKILL.md:{line}: not all engines can read this: {reason}")
+    _check_values(source)
     return document.content
+
+
+def _check_values(source: str) -> None:
+    """Raise InvalidSkill for what libyaml refuses, such as an unquoted value like a date that is none.
+
+    Hermes reads with it, and what it refuses as lines of text, with their quotes.
+    """
+    try:
+        yaml.load(source, getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 - both are safe
+    except yaml.MarkedYAMLError as error:
+        line = f":{error.problem_mark.line + 2}" if error.problem_mark else ""
+        raise InvalidSkill(
+            f"SKILL.md{line}: not all engines can read this ({error.problem}); put the value into quotes"
+        ) from None
+    except (ValueError, OverflowError) as error:
+        reason = str(error)[:100]
+        raise InvalidSkill(
+            f"SKILL.md: an unquoted value is no date or number that engines can read ({reason}); put it into quotes"
+        ) from None
 
 
 def _read_name(fields: Mapping[str, Any]) -> str:
@@ -113,6 +151,10 @@ def _read_name(fields: Mapping[str, Any]) -> str:
         raise InvalidSkill(
             f"SKILL.md: name must be lower-case letters, digits and single hyphens between them, got {name!r}"
         )
+    if fields["name"] != name:
+        raise InvalidSkill(f"SKILL.md: name must have no white space around it, got {fields['name'][:80]!r}")
+    if name in _UNLISTED_NAMES:
+        raise InvalidSkill(f"SKILL.md: name must not be {name}: engines skip folders with this name")
     return name
 
 
@@ -161,6 +203,14 @@ def _key_warnings(fields: Mapping[str, Any]) -> Iterator[str]:
     for key in fields:
         if key not in KNOWN_KEYS:
             yield f"unknown key {key[:40]!r}; the standard has {', '.join(KNOWN_KEYS)}"
+
+
+def _hermes_warnings(fields: Mapping[str, Any], source: str) -> Iterator[str]:
+    if len(source) + len("---\n---\n") > _HERMES_READS:
+        yield f"Hermes reads the first {_HERMES_READS:,} characters only, so it does not learn the description"
+    for key in _HERMES_CONDITIONS:
+        if fields.get(key):
+            yield f"{CONDITION} {key}: {json.dumps(fields[key])[:80]}"
 
 
 def _body_warnings(body: str) -> Iterator[str]:

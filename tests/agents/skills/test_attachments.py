@@ -2,15 +2,21 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable
+from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
+from unittest.mock import AsyncMock
 
 import pytest
 
 from roost.agents.skills import store
 from roost.agents.skills.attachments import AgentSkillService
+from roost.agents.skills.bundle import read_files
+from roost.agents.skills.delivery import SkillDelivery
 from roost.agents.skills.errors import ConflictingSkills, SkillAttached, SkillNotFound, TooManySkills
 from roost.agents.skills.model import NewSkill, RegisteredSkill
+from roost.core import clock
 from roost.core.db import Database
 from roost.core.problem import Problem
 from tests.agents.lifecycle.lifecycle_env import open_lifecycle_env
@@ -93,3 +99,28 @@ async def test_updated_while_it_is_detached(env: AttachEnv) -> None:
         found = await outcomes(one.update(env.agent_id, old.skill.id), two.detach(env.agent_id, old.skill.id))
         assert found in ([None, None], [SkillNotFound, None])
         assert await env.attached() == []
+
+
+@pytest.mark.parametrize(
+    ("front", "age", "fault"),
+    [
+        (
+            "name: 123\ndescription: x\n",
+            0,
+            "SKILL.md:2: engines read the name 123 as a number",
+        ),  # of an earlier release
+        ("name: notes\ndescription: x\nplatforms: [macos]\n", 0, "Hermes lists it under the condition platforms"),
+        ("name: notes\ndescription: x\n", 0, None),
+        ("name: notes\ndescription: x\n", 61, "its SKILL.md is well-formed"),
+    ],
+)
+async def test_the_fault_of_a_skill_that_no_engine_lists(front: str, age: int, fault: str | None) -> None:
+    bundle = read_files([("SKILL.md", f"---\n{front}---\nDo it.\n".encode())])
+    library: Any = SimpleNamespace(read_version=AsyncMock(return_value=bundle))
+    delivery = SkillDelivery(cast("Any", None), library)
+    attached_at = clock.utc_now() - timedelta(seconds=age)
+    attached: Any = SimpleNamespace(is_delivered=True, version=None, attached_at=attached_at)
+    found = await delivery.find_fault(attached)
+    assert found is None if fault is None else found and found.startswith(fault)
+    attached.is_delivered = False
+    assert await delivery.find_fault(attached) is None

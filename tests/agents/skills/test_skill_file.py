@@ -74,7 +74,7 @@ def test_fields_that_are_refused(front: str, reason: str) -> None:
         (b"---\nname: demo\n", "no `---` ends"),
         (b"---\n" + b"#\n" * 40_000 + b"---\n", "within 64 KiB"),
         (b"---\nname: \xff\n---\n", "not UTF-8"),
-        (b"x" * (SKILL_FILE_LIMIT + 1), "larger than 1 MiB"),
+        (b"x" * (SKILL_FILE_LIMIT + 1), "larger than 256 kB"),
     ],
 )
 def test_files_that_are_refused(data: bytes, reason: str) -> None:

@@ -81,7 +81,7 @@ function SkillItem({ skill, update }: { skill: AgentSkill; update: SkillUpdate |
       <span>{t.version(skill.version)}</span>
       <Timestamp at={skill.attachedAt} />
       {!skill.synced && <span>{t.waiting}</span>}
-      {skill.synced && skill.loaded === false && <span>{t.notLoaded}</span>}
+      {skill.synced && skill.loaded === false && <span>{skill.fault ? t.fault(skill.fault) : t.notLoaded}</span>}
     </>
   );
   const actions = may('editor') && (

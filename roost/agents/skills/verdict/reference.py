@@ -35,7 +35,7 @@ fonts, sounds, films and PDFs are not searched.
 | bytes of all files | {BYTES_LIMIT // 1000**2} MB |
 | levels of folders | {DEPTH_LIMIT} |
 | bytes of a path, and of each name in it | {PATH_LIMIT}, {SEGMENT_LIMIT} |
-| `SKILL.md`, and its front matter | {SKILL_FILE_LIMIT // 1024**2} MiB, {FRONT_MATTER_LIMIT // 1024} KiB |
+| `SKILL.md`, and its front matter | {SKILL_FILE_LIMIT // 1000} kB, {FRONT_MATTER_LIMIT // 1024} KiB |
 | characters of `name`, `description`, `compatibility` | {NAME_LIMIT}, {DESCRIPTION_LIMIT}, {COMPATIBILITY_LIMIT} |
 | searched characters; a skill with more is dangerous | {TEXT_LIMIT // 1000**2} million |
 | seconds of CPU of a check; a skill that needs more is dangerous | {CPU_LIMIT} |
