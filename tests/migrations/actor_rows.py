@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from tests.migrations.agent_rows import operation
+from tests.migrations.agent_rows import hub_version, operation
 from tests.migrations.row_values import THEN, Row
 
 ACTOR = '{"kind":"key","tenant_id":"t1","id":"before","name":"n"}'
@@ -20,4 +20,5 @@ ROWS: Mapping[str, Sequence[Row]] = {
         for key, in_session in (("before", False), ("before", True), ("revoked", False))
     ],
     "0045": [("operation_faults", {"subject": "a1", "kind": "agent.snapshot", **FAULT})],
+    "0090": [hub_version("w9", version="9.0.0", cid="bafybeininth", acknowledgement="r" * 1000)],
 }

@@ -183,7 +183,7 @@ def _hub_skill(skill_id: str, **fields: Any) -> Row:
     return "hub_skills", {**row, **fields}
 
 
-def _hub_version(version_id: str, **fields: Any) -> Row:
+def hub_version(version_id: str, **fields: Any) -> Row:
     row = {
         "id": version_id,
         "hub_skill_id": "h1",
@@ -372,8 +372,8 @@ ROWS: Mapping[str, Sequence[Row]] = {
         ("hub_owners", {"handle": "h" * 38, "tenant_id": TENANT}),
         _hub_skill("h1", name="n" * 64),
         _hub_skill("h2", author_url="https://ada.example", tags='["csv"]', featured=True, latest_id="w2"),
-        _hub_version("w1"),
-        _hub_version("w2", hub_skill_id="h2", license="MIT", version="2.0.0-rc.1", size=2**40),
+        hub_version("w1"),
+        hub_version("w2", hub_skill_id="h2", license="MIT", version="2.0.0-rc.1", size=2**40),
         ("hub_installs", {"hub_skill_id": "h1", "tenant_id": OTHER, "installed_at": THEN}),
         ("hub_uploads", {"id": "u1", "tenant_id": TENANT, "size": 3, "content": b"abc", "created_at": THEN}),
         ("hub_uploads", {"id": "u2", "tenant_id": TENANT, "size": 3, "content": None, "created_at": THEN}),
@@ -382,7 +382,7 @@ ROWS: Mapping[str, Sequence[Row]] = {
     "0032": [
         ("agent_routes", {"agent_id": "a1", "routes": '[{"prefix":"/app","port":3000,"is_protected":false}]'}),
     ],
-    "0033": [_hub_skill("h3", name="m" * 64, category="c" * 40, latest_id="w3"), _hub_version("w3", hub_skill_id="h3")],
+    "0033": [_hub_skill("h3", name="m" * 64, category="c" * 40, latest_id="w3"), hub_version("w3", hub_skill_id="h3")],
     "0034": [
         (
             "sign_in_links",
@@ -397,5 +397,4 @@ ROWS: Mapping[str, Sequence[Row]] = {
         ("domain_challenges", {"tenant_id": TENANT, "domain": "x" * 253, "token": "0f" * 32, "created_at": THEN}),
     ],
     "0036": [("agent_ports", {"host_id": "h1", "port": 9000, "agent_id": "a1", "freed_at": THEN})],
-    "0090": [_hub_version("w9", version="9.0.0", cid="bafybeininth", acknowledgement="r" * 1000)],
 }
