@@ -122,27 +122,16 @@ def _parse_front_matter(source: str) -> Mapping[str, Any]:
             )
     for line, reason in sorted(document.unportable.items()):
         raise InvalidSkill(f"SKILL.md:{line}: not all engines can read this: {reason}")
-    _check_values(source)
-    return document.content
-
-
-def _check_values(source: str) -> None:
-    """Raise InvalidSkill for what libyaml refuses, such as an unquoted value like a date that is none.
-
-    Hermes reads with it, and what it refuses as lines of text, with their quotes.
-    """
-    try:
+    try:  # with libyaml, as Hermes does, which takes the lines for text with their quotes if this fails
         yaml.load(source, getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 - both are safe
     except yaml.MarkedYAMLError as error:
         line = f":{error.problem_mark.line + 2}" if error.problem_mark else ""
         raise InvalidSkill(
             f"SKILL.md{line}: not all engines can read this ({error.problem}); put the value into quotes"
         ) from None
-    except (ValueError, OverflowError) as error:
-        reason = str(error)[:100]
-        raise InvalidSkill(
-            f"SKILL.md: an unquoted value is no date or number that engines can read ({reason}); put it into quotes"
-        ) from None
+    except (ValueError, OverflowError) as error:  # an unquoted value like a date or a number that is none
+        raise InvalidSkill(f"SKILL.md: put the values into quotes: {str(error)[:100]}") from None
+    return document.content
 
 
 def _read_name(fields: Mapping[str, Any]) -> str:
