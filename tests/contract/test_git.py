@@ -13,6 +13,7 @@ import httpx2 as httpx
 import pytest
 
 from roost.agents.git import request_body
+from roost.drivers.blob.contract import BlobStoreFailed
 from tests.conformance.git_objects import packet
 from tests.conformance.runtimes import until
 from tests.contract.git_client import GitClient
@@ -94,6 +95,25 @@ async def test_a_pull_fetches_what_was_committed_since(client: GitClient) -> Non
     await client.commit(a_txt=b"changed")
     await client.run("pull", "-q", "--ff-only", cwd="work")
     assert (clone / "a.txt").read_bytes() == b"changed"
+
+
+async def test_a_clone_that_may_lack_changes_says_so(client: GitClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While the bucket is away a clone gets what was committed before."""
+    await client.commit(outdated_txt=b"1")
+    git = client.server.roost.agents.git
+
+    async def make_current(agent_id: str) -> None:
+        raise BlobStoreFailed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(git, "_make_current", make_current)
+        for version in (2, 1, 0):
+            options = "-c", f"protocol.version={version}", "clone", client.url(), f"outdated{version}"
+            said = await client.run(*options)
+            warning = f"warning: the agent's latest changes may be missing here: {BlobStoreFailed.message}"
+            assert (f"remote: {warning}" in said) is (version == 2), said
+            assert (client.folder / f"outdated{version}" / "outdated.txt").read_bytes() == b"1"
+    assert "remote: warning" not in await client.run("clone", client.url(), "current")
 
 
 async def test_a_large_negotiation_is_compressed_and_understood(client: GitClient) -> None:

@@ -22,6 +22,7 @@ from roost.core import log
 from roost.core.db import Database
 from roost.core.problem import Problem
 from roost.drivers.git.contract import GitRepositories, GitRequest, GitService, PushUnfinished
+from roost.drivers.git.pkt_line import insert_remark
 from roost.drivers.runtime.warden_client import WardenClient
 from roost.work import ClaimedOperation, OperationWorker
 
@@ -38,6 +39,7 @@ RestoreFiles = Callable[[Agent], Awaitable[None]]
 """Restores files of the platform that a push to an agent may have changed."""
 
 _FINISH_SECONDS = 600.0
+_OUTDATED = "warning: the agent's latest changes may be missing here: {}"
 _log = log.get_logger("git")
 
 
@@ -75,6 +77,9 @@ class AgentGitService:
         self._open_workspace = open_workspace
         self._restore_files = restore_files
         self._limiter = GitCommandLimiter()
+        self._outdated: dict[
+            str, str
+        ] = {}  # why a repository may lack an agent's latest changes, since its last listing
         queue.handle(FINISH_PUSH, self.handle_unfinished)
 
     async def advertise(self, agent_id: str, service: GitService, protocol: str) -> AsyncGenerator[bytes]:
@@ -96,7 +101,8 @@ class AgentGitService:
             self._limiter.acquire(agent.tenant_id),
             aclosing(self._repositories.serve(agent_id, request)) as output,
         ):
-            async for chunk in output:
+            reason = self._outdated.get(agent_id)
+            async for chunk in insert_remark(output, _OUTDATED.format(reason)) if reason else output:
                 yield chunk
 
     async def receive_pack(self, agent_id: str, protocol: str, body: AsyncIterable[bytes]) -> AsyncGenerator[bytes]:
@@ -148,7 +154,10 @@ class AgentGitService:
         except AgentNotFound:
             raise
         except Problem as problem:
+            self._outdated[agent_id] = problem.message
             _log.warning("git.not_current", agent=agent_id, reason=problem.message)
+        else:
+            self._outdated.pop(agent_id, None)
 
     async def _prepare(self, agent_id: str) -> None:
         if await self._recovery.find_interrupted(agent_id):

@@ -1,12 +1,13 @@
 """The pkt-line format of Git's protocols (gitprotocol-common(5)), and requests of version 2."""
 
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Iterable
 from enum import Enum
 
 from roost.drivers.git.remote_contract import RemoteRefused
 
 _MAX_LINE = 65520
 _HEAD = 4
+_PACKFILE = b"000dpackfile\n"
 _HEX = frozenset(b"0123456789abcdefABCDEF")
 
 
@@ -70,6 +71,28 @@ def encode_command(command: str, capabilities: Iterable[str], arguments: Iterabl
     """Return a request of version 2 (gitprotocol-v2(5), Command Request)."""
     head = b"".join(map(_encode_line, (f"command={command}", *capabilities)))
     return head + b"0001" + b"".join(map(_encode_line, arguments)) + b"0000"
+
+
+async def insert_remark(response: AsyncIterable[bytes], remark: str) -> AsyncGenerator[bytes]:
+    """Yield the response to a fetch of version 2 with a remark that Git shows as `remote: ...`.
+
+    It goes to the second channel of the section `packfile` (gitprotocol-v2(5), output of fetch); a response without one
+    stays as it is.
+    """
+    data = b"\x02" + remark.encode()[: _MAX_LINE // 64] + b"\n"
+    packet, head = b"%04x%b" % (len(data) + _HEAD, data), b""
+    is_begun = False
+    async for chunk in response:
+        if is_begun:
+            yield chunk
+            continue
+        head += chunk
+        before, line, after = head.partition(_PACKFILE)
+        if line or len(head) > _MAX_LINE:
+            is_begun = True
+            yield before + line + packet + after if line else head
+    if not is_begun and head:
+        yield head
 
 
 def _encode_line(text: str) -> bytes:

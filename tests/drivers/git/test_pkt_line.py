@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from roost.drivers.git.pkt_line import MalformedPacket, PacketMarker, PacketReader, encode_command
+from roost.drivers.git.pkt_line import MalformedPacket, PacketMarker, PacketReader, encode_command, insert_remark
 from roost.drivers.git.remote_contract import RemoteRefused
 
 
@@ -36,3 +36,16 @@ async def test_lines_end_at_a_marker_and_errors_are_refused() -> None:
 
 def test_a_command() -> None:
     assert encode_command("ls-refs", ["x"], ["peel"]) == b"0014command=ls-refs\n0006x\n00010009peel\n0000"
+
+
+@pytest.mark.parametrize("size", range(1, 40))
+async def test_a_remark_is_put_before_the_pack(size: int) -> None:
+    response = b"0014acknowledgments\n0008NAK\n0001000dpackfile\n0009\x01PACK000dpackfile\n0000"
+
+    def split(content: bytes) -> AsyncIterator[bytes]:
+        return chunks(*(content[at : at + size] for at in range(0, len(content), size)))
+
+    found = b"".join([chunk async for chunk in insert_remark(split(response), "old")])
+    assert found == response.replace(b"000dpackfile\n", b"000dpackfile\n0009\x02old\n", 1)
+    other = b"003dname refs/heads/main\n0000"
+    assert b"".join([chunk async for chunk in insert_remark(split(other), "old")]) == other
