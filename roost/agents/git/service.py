@@ -22,7 +22,6 @@ from roost.core import log
 from roost.core.db import Database
 from roost.core.problem import Problem
 from roost.drivers.git.contract import GitRepositories, GitRequest, GitService, PushUnfinished
-from roost.drivers.git.pkt_line import insert_remark
 from roost.drivers.runtime.warden_client import WardenClient
 from roost.work import ClaimedOperation, OperationWorker
 
@@ -96,13 +95,13 @@ class AgentGitService:
     async def upload_pack(self, agent_id: str, protocol: str, body: AsyncIterable[bytes]) -> AsyncGenerator[bytes]:
         """Yield what a client asks for: references, or a pack. Raises BadGitRequest before the first byte."""
         agent = await self._agents.get_here(agent_id)
-        request = GitRequest(GitService.UPLOAD_PACK, protocol, body)
+        reason = self._outdated.get(agent_id)
+        request = GitRequest(GitService.UPLOAD_PACK, protocol, body, _OUTDATED.format(reason) if reason else "")
         async with (
             self._limiter.acquire(agent.tenant_id),
             aclosing(self._repositories.serve(agent_id, request)) as output,
         ):
-            reason = self._outdated.get(agent_id)
-            async for chunk in insert_remark(output, _OUTDATED.format(reason)) if reason else output:
+            async for chunk in output:
                 yield chunk
 
     async def receive_pack(self, agent_id: str, protocol: str, body: AsyncIterable[bytes]) -> AsyncGenerator[bytes]:

@@ -115,12 +115,13 @@ class GitService(StrEnum):
 class GitRequest:
     """A request of the smart protocol; without a body it asks for the advertisement of references.
 
-    protocol: value of the header `Git-Protocol`, empty without.
+    protocol: value of the header `Git-Protocol`, empty without. remark: what Git shows with a pack of version 2.
     """
 
     service: GitService
     protocol: str = ""
     body: AsyncIterable[bytes] | None = None
+    remark: str = ""
 
 
 @dataclass(frozen=True)

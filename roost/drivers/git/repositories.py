@@ -37,6 +37,7 @@ from roost.drivers.git.contract import (
 )
 from roost.drivers.git.object_reader import ObjectReader
 from roost.drivers.git.pack_writer import ObjectKind
+from roost.drivers.git.pkt_line import insert_remark
 from roost.drivers.git.push import PENDING, PUSH_HOOKS, PushConversation
 from roost.drivers.git.repository_files import draft_pack, list_packs, read_reference, write_reference
 from roost.drivers.git.runner import (
@@ -154,7 +155,8 @@ class SandboxedRepositories(GitRepositories):
             feed_command(process, request.body),
         ):
             output = b""
-            while chunk := await process.reader.read(_READ_BYTES):
+            chunks = _read_chunks(process.reader)
+            async for chunk in insert_remark(chunks, request.remark) if request.remark else chunks:
                 output = output[:_CAPABILITIES_BYTES] + chunk if is_fixed else chunk
                 yield chunk
             await _check_service(process, is_begun=bool(output))
@@ -277,3 +279,8 @@ async def _check_service(process: CommandProcess, *, is_begun: bool) -> None:
         _log.info("git.request_failed", reason=sanitize_line(process.read_error()), status=status)
     if status != 0 and not is_begun:
         raise BadGitRequest
+
+
+async def _read_chunks(reader: asyncio.StreamReader) -> AsyncGenerator[bytes]:
+    while chunk := await reader.read(_READ_BYTES):
+        yield chunk
