@@ -1,17 +1,30 @@
 """Devices connect to an OpenClaw agent at its own address while its owner configures it."""
 
 import json
+import os
+import re
+import shlex
+import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx2 as httpx
 import pytest
 
+from roost.config import load_settings
+from roost.drivers.engine.node import node_folder
 from tests.journeys.openclaw_device import Device, call, greet, open_websocket
 from tests.journeys.server_process import Up, until, up
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(300)]
 
+GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "devices.md"
+NAMES = """
+import dns from "node:dns";
+const lookup = dns.lookup;
+dns.lookup = (name, ...rest) => lookup(name.endsWith(".localhost") ? "localhost" : name, ...rest);
+"""
 REDACTED = "__OPENCLAW_REDACTED__"
 OWN = {"baseUrl": "http://own", "apiKey": "sk-own-secret", "api": "openai-completions", "models": []}
 
@@ -44,6 +57,42 @@ def connect_device(server: Up, agent: dict[str, Any], device: Device, **headers:
         if answer["ok"]:
             answer["sessions"] = call(opened, "sessions.list", {})
         return answer
+
+
+def test_the_engines_own_program_follows_the_guide(
+    server: Up, agent: dict[str, Any], client: httpx.Client, tmp_path: Path
+) -> None:
+    engines, host, port = load_settings().engines, f"{agent['agentId']}.agents.localhost", httpx.URL(server.url).port
+    program = next(engines.glob("openclaw/*/node_modules/.bin/openclaw"))
+    (tmp_path / "names.mjs").write_text(NAMES)
+    lines = GUIDE.read_text().replace("\\\n", "").replace("GATEWAY_TOKEN", agent["gatewayToken"])
+    environment = {
+        "PATH": f"{node_folder(engines) / 'bin'}:{os.environ['PATH']}",
+        "HOME": str(tmp_path),
+        "NODE_OPTIONS": f"--import={tmp_path / 'names.mjs'}",
+        "OPENCLAW_ALLOW_INSECURE_PRIVATE_WS": "1",
+        "OPENCLAW_GATEWAY_TOKEN": agent["gatewayToken"],
+    }
+
+    def start(pattern: str) -> subprocess.Popen[str]:
+        (line,) = re.findall(rf"npx openclaw@\S+ ({pattern} .*)", lines)
+        line = line.replace("wss://ID.agents.example.com", f"ws://{host}:{port}").replace("ID.agents.example.com", host)
+        line = line.replace("--port 443 --tls", f"--port {port} --no-tls")
+        pipe = subprocess.PIPE
+        return subprocess.Popen(
+            [program, *shlex.split(line)], env=environment, stdout=pipe, stderr=subprocess.STDOUT, text=True
+        )
+
+    assert '"ok": true' in start("gateway call").communicate(timeout=90)[0]
+    with start("node run") as node:
+        assert node.stdout
+        try:
+            assert any("device pairing required" in line for line in node.stdout)
+        finally:
+            node.kill()
+    (row,) = [row for row in listed(client)["pending"] if row["displayName"] == "laptop"]
+    assert client.post(f"/v0/devices/{row['requestId']}/approve").json()["success"] is True
+    assert "laptop" in [row["displayName"] for row in listed(client)["paired"]]
 
 
 def listed(client: httpx.Client) -> dict[str, Any]:
