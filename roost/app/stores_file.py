@@ -45,9 +45,15 @@ def _describe_stores(settings: Settings) -> Mapping[str, str]:
     else:
         host = url.netloc.rpartition("@")[2]
         database = f"the database {url.scheme.partition('+')[0]}://{host}{url.path}"
+    return {"database": database, "blobs": _describe_blobs(settings)}
+
+
+def _describe_blobs(settings: Settings) -> str:
     place = settings.blobs.partition("?")[0]
-    blobs = f"the bucket {place}" if "://" in place else f"the folder {place}"
-    return {"database": database, "blobs": blobs}
+    if "://" in place:
+        return f"the bucket {place}"
+    folder, data = (settings.data / place).resolve(), settings.data.resolve()  # a data folder may move with its own
+    return f"the folder {folder.relative_to(data) if folder.is_relative_to(data) else folder}"
 
 
 def _read(path: Path) -> Mapping[str, str]:

@@ -140,7 +140,7 @@ def _print_answer(pieces: Iterator[str]) -> None:
 
 @contextmanager
 def _silence_notices() -> Generator[Callable[[], None]]:
-    """Print a line on standard error for each 15 seconds without a part of an answer; yield what takes note of one."""
+    """Tell on standard error that an answer pauses, each 15 seconds; yield the function to call for each part of it."""
     over, spoken_at = Event(), clock.monotonic_seconds()
 
     def note_piece() -> None:

@@ -77,14 +77,11 @@ def _add_context(_logger: WrappedLogger, _method: str, event: EventDict) -> Even
 
 def _drop_consequence(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
     """Drop what failed because a part that everything depends on is away, which is in the log already."""
-    error = event.get("exc_info")
-    error = sys.exception() if error is True else error
-    while isinstance(error, BaseException):
-        if isinstance(error, DependencyAway):
-            raise structlog.DropEvent
-        error = error.__cause__ or error.__context__
+    found = event.get("exc_info")
+    error = sys.exception() if found is True else found
     reasons = {event.get(name) for name in ("reason", "error", "problem")}
-    if not reasons.isdisjoint(kind.message for kind in DependencyAway.__subclasses__()):
+    messages = {kind.message for kind in DependencyAway.__subclasses__()}
+    if isinstance(error, DependencyAway) or not messages.isdisjoint(reasons):
         raise structlog.DropEvent
     return event
 

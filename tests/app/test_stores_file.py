@@ -65,3 +65,4 @@ def test_a_folder_that_was_moved_keeps_its_own_database(tmp_path: Path) -> None:
     app.open_database(settings(tmp_path / "one")).close()
     (tmp_path / "one").rename(tmp_path / "two")
     app.open_database(settings(tmp_path / "two")).close()
+    app.open_database(settings(tmp_path / "two", ROOST_BLOBS=str(tmp_path / "two" / "blobs"))).close()

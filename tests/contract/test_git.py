@@ -13,7 +13,7 @@ import httpx2 as httpx
 import pytest
 
 from roost.agents.git import request_body
-from roost.drivers.blob.contract import BlobStoreFailed
+from roost.drivers.blob.object_store import BucketUnavailable
 from tests.conformance.git_objects import packet
 from tests.conformance.runtimes import until
 from tests.contract.git_client import GitClient
@@ -103,14 +103,14 @@ async def test_a_clone_that_may_lack_changes_says_so(client: GitClient, monkeypa
     git = client.server.roost.agents.git
 
     async def make_current(agent_id: str) -> None:
-        raise BlobStoreFailed
+        raise BucketUnavailable
 
     with monkeypatch.context() as patch:
         patch.setattr(git, "_make_current", make_current)
         for version in (2, 1, 0):
             options = "-c", f"protocol.version={version}", "clone", client.url(), f"outdated{version}"
             said = await client.run(*options)
-            warning = f"warning: the agent's latest changes may be missing here: {BlobStoreFailed.message}"
+            warning = f"warning: the agent's latest changes may be missing here: {BucketUnavailable.message}"
             assert (f"remote: {warning}" in said) is (version == 2), said
             assert (client.folder / f"outdated{version}" / "outdated.txt").read_bytes() == b"1"
     assert "remote: warning" not in await client.run("clone", client.url(), "current")

@@ -73,7 +73,7 @@ class ConversationService:
             for one in await chat.conversations(context)
         ]
         begun = [
-            StoredConversation(conversation_id, self._answers[agent, conversation_id].question[:_TITLE_CHARACTERS])
+            StoredConversation(conversation_id, _shorten_question(self._answers[agent, conversation_id].question))
             for agent, conversation_id in self._tasks
             if agent == agent_id and all(one.id != conversation_id for one in stored)
         ]
@@ -192,12 +192,10 @@ class ConversationService:
     async def _write(
         self, key: tuple[str, str], chat: ChatAbility, context: AgentContext, answer: LiveAnswer, *, is_first: bool
     ) -> None:
-        question = (
-            redact_credentials(sanitize_line(" ".join(answer.question.split())[:_TITLE_CHARACTERS])) if is_first else ""
-        )
+        question = _shorten_question(answer.question) if is_first else ""
         try:
             await self._record_change(key, "answering")
-            await self._db.write(lambda connection: store.begin_answer(connection, *key, question[:_TITLE_CHARACTERS]))
+            await self._db.write(lambda connection: store.begin_answer(connection, *key, question))
             async with aclosing(chat.send(context, key[1], answer.question)) as events:
                 while (event := await asyncio.wait_for(anext(events, None), _SILENCE_SECONDS)) is not None:
                     answer.add(event)
@@ -236,7 +234,13 @@ def _is_answered(messages: Sequence[StoredMessage], since: datetime) -> bool:
     if last is None or last.role is not MessageRole.ASSISTANT:
         return False
     is_at_work = any(use.state is ToolState.RUNNING for use in last.tools)
-    return not is_at_work and (last.sent_at is None or last.sent_at > since)
+    return not is_at_work and last.sent_at is not None and last.sent_at > since
+
+
+def _shorten_question(text: str) -> str:
+    """Return a question as the title of its conversation: one line, without credentials."""
+    line = " ".join(text[: 2 * _TITLE_CHARACTERS].split())
+    return redact_credentials(sanitize_line(line))[:_TITLE_CHARACTERS]
 
 
 def _check_id(conversation_id: str) -> str:

@@ -12,7 +12,7 @@ from roost.drivers.engine.abilities.chat import AnswerEvent, AnswerStopped, Answ
 _MAX_CHARACTERS = 4_000_000
 _MAX_TOOLS = 200
 SILENCE_SECONDS = 15.0
-"""After so long without a part of an answer readers are told, and again after as long."""
+"""Readers get a notice after each 15 seconds without a part of an answer."""
 
 
 class AnswerState(StrEnum):
@@ -91,10 +91,13 @@ class LiveAnswer:
             elif end is not None:
                 yield end
                 return
-            elif not await _is_set_within(changed, SILENCE_SECONDS - self._silent_seconds() % SILENCE_SECONDS) and (
-                all(use.state is not ToolState.RUNNING for use in self._tools.values())
-            ):
-                yield AnswerSilence(round(self._silent_seconds()))
+            else:
+                until_notice = SILENCE_SECONDS - self._silent_seconds() % SILENCE_SECONDS
+                if not await _is_set_within(changed, until_notice) and not self._runs_tool():
+                    yield AnswerSilence(round(self._silent_seconds()))
+
+    def _runs_tool(self) -> bool:
+        return any(use.state is ToolState.RUNNING for use in self._tools.values())
 
     def _silent_seconds(self) -> float:
         return clock.monotonic_seconds() - self._changed_at

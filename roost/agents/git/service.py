@@ -76,9 +76,8 @@ class AgentGitService:
         self._open_workspace = open_workspace
         self._restore_files = restore_files
         self._limiter = GitCommandLimiter()
-        self._outdated: dict[
-            str, str
-        ] = {}  # why a repository may lack an agent's latest changes, since its last listing
+        self._outdated: dict[str, str] = {}
+        """Why repositories may lack their agents' latest changes, since they were last listed, by agent."""
         queue.handle(FINISH_PUSH, self.handle_unfinished)
 
     async def advertise(self, agent_id: str, service: GitService, protocol: str) -> AsyncGenerator[bytes]:

@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import ClassVar, Self
 
-from roost.core.problem import DependencyAway, NotFound
+from roost.core.problem import NotFound, ServiceUnavailable
 
 KEY_PATTERN = re.compile(r"[0-9a-f]{32}")
 _CHUNK_BYTES = 4 * 1024**2
@@ -24,7 +24,7 @@ class BlobNotFound(NotFound):
     message = "The stored object is gone"
 
 
-class BlobStoreFailed(DependencyAway):
+class BlobStoreFailed(ServiceUnavailable):
     """The store does not answer, is full, or rejects the operation."""
 
     message = "The storage backend is not available"

@@ -18,7 +18,7 @@ from obstore.store import AzureStore, GCSStore, S3Store, from_url
 
 from roost.core import ids, log
 from roost.core.outage import Outage
-from roost.core.problem import Problem
+from roost.core.problem import DependencyAway, Problem
 from roost.drivers.blob.contract import KEY_PATTERN, BlobInfo, BlobNotFound, BlobStore, BlobStoreFailed, BlobWriter
 
 PART_BYTES = 8 * 1024**2
@@ -30,6 +30,10 @@ _OVERWRITE_WARNING = "the backend replaces existing objects; every key is looked
 
 _Store = S3Store | GCSStore | AzureStore
 _log = log.get_logger("blobs")
+
+
+class BucketUnavailable(BlobStoreFailed, DependencyAway):
+    """The service does not answer, or rejects the operation; its outage is in the log."""
 
 
 class ObjectStore(BlobStore):
@@ -236,7 +240,7 @@ def _checked_key(key: str) -> str:
 
 @contextmanager
 def _translate_errors(outage: Outage, missing: type[Problem] = BlobNotFound) -> Generator[None]:
-    """Raise BlobStoreFailed, or `missing` for a missing object; for a write the bucket is missing.
+    """Raise BucketUnavailable, or `missing` for a missing object; for a write the bucket is missing.
 
     The service's own message goes only to the log, because it names buckets and hosts.
     """
@@ -246,7 +250,7 @@ def _translate_errors(outage: Outage, missing: type[Problem] = BlobNotFound) -> 
         raise missing from None
     except (BaseError, OSError, ValueError) as error:
         outage.report(_first_line(error))
-        raise BlobStoreFailed from None
+        raise BucketUnavailable from None
     outage.end()
 
 

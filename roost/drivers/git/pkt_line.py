@@ -7,6 +7,7 @@ from roost.drivers.git.remote_contract import RemoteRefused
 
 _MAX_LINE = 65520
 _HEAD = 4
+_REMARK_CHARACTERS = 1000
 _PACKFILE = b"000dpackfile\n"
 _HEX = frozenset(b"0123456789abcdefABCDEF")
 
@@ -79,7 +80,7 @@ async def insert_remark(response: AsyncIterable[bytes], remark: str) -> AsyncGen
     It goes to the second channel of the section `packfile` (gitprotocol-v2(5), output of fetch); a response without one
     stays as it is.
     """
-    data = b"\x02" + remark.encode()[: _MAX_LINE // 64] + b"\n"
+    data = f"\x02{remark[:_REMARK_CHARACTERS]}\n".encode()
     packet, head = b"%04x%b" % (len(data) + _HEAD, data), b""
     is_begun = False
     async for chunk in response:

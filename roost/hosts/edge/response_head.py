@@ -24,8 +24,8 @@ _ERROR_HEADERS: Mapping[int, Mapping[str, str]] = {
     HTTPStatus.TOO_MANY_REQUESTS: {"Retry-After": "1"},  # to requests beyond those that may wait on a connection
 }
 _SIGN_IN_ADVICE = (
-    "<p>This is the address of an agent. A link signs a browser in: <code>roost open AGENT</code>, or Open on the "
-    "agent's page in the dashboard. A program sends the agent's gateway token, which <code>roost agents token AGENT"
+    "<p>This is the address of an agent. A link signs a browser in: <code>roost open AGENT</code>, or &ldquo;Open its "
+    "own page&rdquo; in the dashboard. A program sends the agent's gateway token, which <code>roost agents token AGENT"
     "</code> prints: <code>Authorization: Bearer TOKEN</code>.</p>\n"
 )
 _PHRASES: Mapping[int, bytes] = {status.value: status.phrase.encode() for status in HTTPStatus}

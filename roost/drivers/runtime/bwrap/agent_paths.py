@@ -178,6 +178,9 @@ def claim_start(paths: AgentPaths, agent_id: str) -> Generator[None]:
 
 
 def is_start_claimed(paths: AgentPaths, agent_id: str) -> bool:
+    """Return whether a start of the agent's container is under way; the id can come from a hostile command line."""
+    if not _NAME.fullmatch(agent_id):
+        return False
     try:
         with (paths.run(agent_id) / _START_LOCK).open() as file:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)  # shared, so that two that ask do not meet

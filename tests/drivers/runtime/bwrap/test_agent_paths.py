@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from roost.drivers.runtime.bwrap.agent_paths import AgentPaths
+from roost.drivers.runtime.bwrap.agent_paths import AgentPaths, claim_start, is_start_claimed
 from roost.drivers.runtime.contract import RuntimeFailed
 from tests.drivers.runtime.bwrap.containers import AS_ROOT
 
@@ -135,3 +135,13 @@ def test_folders_of_an_ordinary_user_are_given_to_the_agent(paths: AgentPaths) -
     uid = uid_of(paths, "one")
     assert {paths.home("one").stat().st_uid, paths.workspace("one").stat().st_uid} == {uid}
     assert uid >= 60_600
+
+
+@pytest.mark.parametrize("name", ["", "..", "../one", "a/b", "a\0b", "x" * 65, "unknown"])
+def test_names_of_hostile_command_lines_claim_no_start(paths: AgentPaths, name: str) -> None:
+    paths.prepare("one")
+    assert not is_start_claimed(paths, name)
+    with claim_start(paths, "one"):
+        assert is_start_claimed(paths, "one")
+        assert not is_start_claimed(paths, name)
+    assert not is_start_claimed(paths, "one")
