@@ -1,6 +1,8 @@
 """The contract's operations as data (`endpoints.json`)."""
 
 import json
+import re
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ from roost.web.service_registry import ServiceRegistry
 
 Row = dict[str, Any]
 
+UNKNOWN = "00000000-0000-4000-8000-000000000000"
 CONTRACT = Path(__file__).parents[3] / "shared" / "contract"
 ROWS: list[Row] = json.loads(Path(__file__).with_name("endpoints.json").read_text())
 
@@ -39,6 +42,11 @@ def key(row: Row) -> tuple[str, str]:
 
 def name(row: Row) -> str:
     return f"{row['method']} {row['path']}"
+
+
+def fill_path(path: str, values: Mapping[str, str], other: str = UNKNOWN) -> str:
+    """Return a path with its parameters replaced, those without a value by `other`."""
+    return re.sub(r"{(\w+)}", lambda parameter: values.get(parameter[1], other), path)
 
 
 def endpoints(api: str = "agents") -> list[Row]:

@@ -9,14 +9,13 @@ import httpx2 as httpx
 import pytest
 
 from roost.storage.content.model import ContentNetwork
-from tests.contract.endpoints import routes
+from tests.contract.endpoints import UNKNOWN, fill_path, routes
 from tests.contract.storage import keep
 from tests.contract.test_abuse_http import send_raw
 from tests.contract.test_input import BODIES
 from tests.server import RunningServer
 
 MIB = 1024**2
-UNKNOWN = "00000000-0000-4000-8000-000000000000"
 NOWHERE = "bafkreih5aznjvttude6c3wbvqeebb6rlx5wkbzyppv7garjiubll2ceym4"
 FIELDS = {"network": "public", "cid": NOWHERE, "plugin_id": "1", "kind": "ips", "domain": "x", "key": "0" * 20}
 NO_JSON = re.compile(r"/v3/files(/{file_id})?|/pinning/pinFileToIPFS|.*{token}")
@@ -33,7 +32,7 @@ def targets(*methods: str) -> list[tuple[str, str]]:
     found: list[tuple[str, str]] = []
     for (method, path), row in routes().items():
         if row["credentials"] and "storage" in row["addresses"] and method in methods:
-            found.append((method, re.sub(r"{(\w+)}", lambda name: FIELDS.get(name[1], UNKNOWN), path)))
+            found.append((method, fill_path(path, FIELDS)))
     return found
 
 

@@ -13,6 +13,7 @@ from tests.contract.endpoints import (
     ROWS,
     all_endpoints,
     endpoints,
+    fill_path,
     name,
     needs_contract,
     route,
@@ -133,7 +134,7 @@ async def test_allow_lists_the_methods_that_are_not_405(server: RunningServer) -
     paths = {(path, "storage" in addresses) for path, addresses in rows}
     assert len(paths) > 80
     for path, is_storage in sorted(paths):
-        target = re.sub(r"{(\w+)}", lambda name: fields.get(name[1], "00000000-0000-4000-8000-000000000000"), path)
+        target = fill_path(path, fields)
         host = "localhost" if path == "/v0/session" else "agents.localhost"  # the dashboard's alone
         api = server.client(host="api.localhost" if is_storage else host)
         answers = {method: await api.request(method, target) for method in METHODS}

@@ -1,17 +1,14 @@
 """Every 400 names the field, and says what is allowed: each field of each described request is broken."""
 
 import json
-import re
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-import pytest
-
 from roost.web.errors import ERROR_DETAIL
+from tests.contract.endpoints import fill_path
 from tests.contract.estate import NOWHERE
-from tests.server import RunningServer, running
+from tests.server import RunningServer
 
-UUID = "00000000-0000-4000-8000-000000000000"
 _BAD: Mapping[str, Any] = {
     "string": {"not": "text"},
     "object": 7,
@@ -22,20 +19,14 @@ _BAD: Mapping[str, Any] = {
 }
 
 
-@pytest.fixture(scope="module")
-async def server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[RunningServer]:
-    async with running(tmp_path_factory.mktemp("d") / "data", ROOST_TELEGRAM_API="http://127.0.0.1:9") as server:
-        yield server
-
-
 async def test_each_broken_field_is_named(server: RunningServer) -> None:
-    agents, storage = server.client(server.key()), server.client(server.key(), "api.localhost")
+    agents, storage = server.client(server.key("broken")), server.client(server.key("broken"), "api.localhost")
     agent = (await agents.post("/v0/agents", json={"name": "a"})).json()["agent"]
     description = (await agents.get("/openapi")).json()
     known = {"agentId": agent["agentId"], "network": "public", "channel": "telegram", "cid": NOWHERE}
     broken, silent = 0, list[str]()
     for path, method, operation in _operations(description):
-        target = re.sub(r"{(\w+)}", lambda name: known.get(name[1], UUID), path)
+        target = fill_path(path, known)
         client = agents if path.startswith("/v0") else storage
         for where, name, options in _breaks(description, operation):
             answer = await client.request(method.upper(), target, **options)

@@ -1,17 +1,16 @@
 """The examples of requests in the description are understood by the server."""
 
-import re
 from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
+from tests.contract.endpoints import fill_path
 from tests.contract.estate import NOWHERE
 from tests.server import RunningServer, running
 
 OWN = {"engine": "fake", "version": "1.0.0"}
 """The values of this deployment for those of the examples."""
-UUID = "00000000-0000-4000-8000-000000000000"
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +32,7 @@ async def test_no_example_of_a_request_is_refused_as_malformed(server: RunningSe
             example = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("example")
             if example is None:
                 continue
-            target = re.sub(r"{(\w+)}", lambda name: known.get(name[1], UUID), path)
+            target = fill_path(path, known)
             client = agents if path.startswith("/v0") else storage
             body = {**example, **{name: value for name, value in OWN.items() if name in example}}
             answer = await client.request(method.upper(), target, json=body)

@@ -3,7 +3,6 @@
 What is generated follows the URL map's declared rights; what is written by hand holds the declarations themselves.
 """
 
-import re
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
@@ -15,7 +14,7 @@ from websockets.exceptions import InvalidStatus
 from roost.drivers.runtime.fake import FakeRuntime
 from roost.identity.caller import Plan
 from roost.identity.model import DEFAULT_TENANT, SCOPES
-from tests.contract.endpoints import Row, routes
+from tests.contract.endpoints import Row, fill_path, routes
 from tests.contract.test_sessions import Browser, signed_in
 from tests.server import RunningServer, running
 
@@ -60,7 +59,7 @@ def _is_for_keys(credential: str) -> bool:
 def target(row: Row, agent_id: str = NOBODY) -> str:
     """Return a path at which nothing is, so that an allowed request changes nothing."""
     fields = {**FIELDS, "agentId": agent_id}
-    path = re.sub(r"{(\w+)}", lambda name: fields.get(name[1], NOBODY), row["path"])
+    path = fill_path(row["path"], fields, NOBODY)
     return path + QUERIES.get((row["method"], row["path"]), "")
 
 

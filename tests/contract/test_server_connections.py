@@ -6,7 +6,6 @@ description and with addresses in all of their texts, while each connection of t
 
 import asyncio
 import hashlib
-import re
 import sys
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Mapping
@@ -21,12 +20,11 @@ from structlog.testing import capture_logs
 from tests.architecture.code import ROOT
 from tests.conformance.model_server import MODELS, ModelServer
 from tests.conformance.name_server import serve_names
-from tests.contract.endpoints import routes
+from tests.contract.endpoints import fill_path, routes
 from tests.drivers.chat_platform.stand_in import TELEGRAM_BOT, platforms
 from tests.server import RunningServer, running
 
 OUTSIDE = "https://outside.test/ada/reader.git"
-UUID = "00000000-0000-4000-8000-000000000000"
 DOMAIN = "app.example.com"
 CONNECTING = {
     "POST /v0/agents/{agentId}/channels/{channel}": "platform",
@@ -108,7 +106,7 @@ class Env:
         """Return the path with known ids, and with addresses in all texts of the query."""
         parameters = self.description.get(path, {}).get(method.lower(), {}).get("parameters", ())
         asked = [one["name"] for one in parameters if one["in"] == "query" and _is_text(one["schema"])]
-        filled = re.sub(r"{(\w+)}", lambda name: self.known.get(name[1], UUID), path)
+        filled = fill_path(path, self.known)
         return f"{filled}?{httpx.QueryParams(dict.fromkeys(asked, OUTSIDE))}" if asked == ["q"] else filled
 
     def told(self) -> Counter[str]:

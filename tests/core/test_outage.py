@@ -46,11 +46,9 @@ def test_what_fails_because_of_it_is_left_out(level: str, dropped: bool, capsys:
     try:
         logger = structlog.get_logger()
         for error in (DatabaseUnavailable(), BucketUnavailable(), full, ValueError("a mistake")):
+            error.__context__ = DatabaseUnavailable()  # as if it came in the handling of that
             try:
-                try:
-                    raise DatabaseUnavailable
-                except DatabaseUnavailable:
-                    raise error  # noqa: B904 - a mistake in the handling of an outage names no cause either
+                raise error
             except (Problem, ValueError):
                 logger.exception("task.failed")
         logger.warning("work.failed", reason=DatabaseUnavailable.message)
