@@ -32,7 +32,7 @@ TOOLS = {
         "terminal",
         '{"command": "echo a result"}',
         "a result",
-        '{"command": "echo no luck; exit 3"}',
+        """{"command": "sh -c 'echo no luck; exit 3'"}""",  # the end of its own shell can be told as 0
         "no luck",
     ),
     "openclaw": ("exec", '{"command": "echo a result"}', "a result", '{"command": "echo no luck; exit 3"}', "no luck"),

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
 from typing import Any
 
@@ -10,6 +10,8 @@ import httpx2 as httpx
 import pytest
 
 from roost.agents.chat import conversations, live_answer, store
+from roost.drivers.engine.abilities.chat import MessageRole, StoredMessage
+from roost.drivers.engine.fake_chat import FakeChat
 from tests.server import RunningServer
 
 Event = tuple[str, dict[str, Any]]
@@ -185,6 +187,24 @@ async def test_an_answer_outlives_its_reader_and_others_can_join(chat: ChatClien
     assert text_of(joined).split() == [str(number) for number in range(1, 41)]
     assert text_of([event async for event in other.follow()]) == text_of(joined)
     assert (await chat.history())["messages"][-1]["text"].endswith("40")
+
+
+async def test_an_answer_that_ends_while_the_history_is_read_is_in_it(
+    server: RunningServer, chat: ChatClient, agent: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    conversation_id = await chat.begin("/slow 40")
+    writing = server.roost.agents.conversations._tasks[agent["agentId"], conversation_id]
+    read = FakeChat.history
+
+    async def end_meanwhile(*arguments: Any) -> Sequence[StoredMessage]:
+        before = [one for one in await read(*arguments) if one.role is MessageRole.USER]
+        monkeypatch.undo()
+        await writing
+        return before
+
+    monkeypatch.setattr(FakeChat, "history", end_meanwhile)
+    history = await chat.history(conversationId=conversation_id)
+    assert ([one["role"] for one in history["messages"]], history["isAnswering"]) == (["user", "assistant"], False)
 
 
 async def test_stop_ends_the_answer_in_the_engine(chat: ChatClient) -> None:

@@ -114,6 +114,7 @@ async def test_tools_of_an_answer_and_another_try(
         await visit.check()
         await page.get_by_role("button", name="Ask again").click()
         await expect(page.get_by_text("echo", exact=True)).to_have_count(2)
+        await expect(page.get_by_role("button", name="Send")).to_be_visible()  # what is typed waits for the answer
         failing = json.dumps({"text": "no luck", "fail": True})
         await page.get_by_label("Message").fill(f"/tool echo {failing}")
         await page.keyboard.press("Enter")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from playwright.async_api import Browser, expect
 
-from tests.dashboard.browser import visiting
+from tests.dashboard.browser import Visit, visiting
 from tests.server import RunningServer, running
 
 PAGES = (
@@ -41,12 +41,20 @@ async def test_every_page_says_whose_it_is(
             await expect(where.get_by_text("Ada", exact=True)).to_be_visible()
             await expect(visit.page.get_by_text("Running", exact=True)).to_have_count(1)
             await expect(where.get_by_text("Running", exact=True)).to_be_visible()
+            await _wait_for_terminal(visit, path)
             await bar.get_by_role("button", name="Other agents").click()
             await visit.page.get_by_role("menuitem", name="Grace").click()
             await expect(visit.page).to_have_url(f"{visit.origin}/agents/{agents[1]['agentId']}/{path}")
             await expect(visit.page).to_have_title(re.compile("Grace"))
+            await _wait_for_terminal(visit, path)
             await visit.check()
         await visit.picture("switched")
+
+
+async def _wait_for_terminal(visit: Visit, path: str) -> None:
+    """Wait for its connection: a browser complains of one that is left while it is made."""
+    if path == "terminal":
+        await expect(visit.page.get_by_text("Connected", exact=True)).to_be_visible()
 
 
 async def test_what_is_typed_for_an_agent_does_not_reach_another(

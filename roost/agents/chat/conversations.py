@@ -93,8 +93,10 @@ class ConversationService:
         if answer is None:
             since = await self._answering_since(agent_id, conversation_id)
             return Conversation(conversation_id, messages, since is not None and not _is_answered(messages, since))
-        if answer.end is not None:
-            return Conversation(conversation_id, messages, is_answering=False)
+        if answer.end is not None:  # it ended while the history was read, which can lack it
+            return Conversation(
+                conversation_id, await chat.history(context, conversation_id, limit), is_answering=False
+            )
         before = [one for one in messages if one.sent_at is None or one.sent_at < answer.started_at]
         question = StoredMessage("question", MessageRole.USER, answer.question, sent_at=answer.started_at)
         return Conversation(conversation_id, [*before, question], is_answering=True)
