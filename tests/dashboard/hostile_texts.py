@@ -129,8 +129,9 @@ class HostileTenant:
             files = {"file": ("s.zip", skill(f"skill-{number}", text))}
             made = await self._write("skill", "POST", "/v0/skills", files=files, client=self._other)
             if "skill" in made:
+                publication = {"changelog": text[:200], "acknowledgement": text[:900]}
                 publish = f"/v0/skills/{made['skill']['skillId']}/publish"
-                await self._write("hub", "POST", publish, json={"changelog": text[:200]}, client=self._other)
+                await self._write("hub", "POST", publish, json=publication, client=self._other)
         await self._write("own skill", "POST", "/v0/skills", files={"file": ("s.zip", skill("mine", TEXTS[1]))})
         repository.commit("reader", agent={"name": "Reader", "description": EVERYTHING[:300], "emoji": "<b>"})
         template = {"gitUrl": repository.url, "public": True}
