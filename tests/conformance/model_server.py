@@ -1,6 +1,7 @@
 """A stub of the model gateway: OpenAI-compatible, answers every chat with one word.
 
-A command of the scripted model in a user's message (`/tool`, `/say`, `/slow`) is obeyed in a streamed answer.
+A command of the scripted model in a user's message (`/tool`, `/say`, `/slow`) is obeyed in a streamed answer; after
+`/cut` the first answer ends in the middle.
 """
 
 import asyncio
@@ -11,6 +12,8 @@ from roost.drivers.model.chat import ChatRequest
 from roost.drivers.model.scripted import MODEL, ScriptedUpstream, plan_reply
 
 ANSWER = "pong"
+BROKEN = "the broken heron"
+_STREAM_HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n"
 MODELS = ("stand-in", "stand-in-2")
 
 
@@ -19,6 +22,7 @@ class ModelServer:
 
     def __init__(self) -> None:
         self.chats: list[dict[str, Any]] = []
+        self.is_cut = False
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -26,6 +30,10 @@ class ModelServer:
             lines = head.split("\r\n")
             lengths = [int(line.split(":")[1]) for line in lines if line.lower().startswith("content-length:")]
             body = await reader.readexactly(lengths[0] if lengths else 0)
+            if self._cuts_off(body):
+                writer.write(_STREAM_HEAD + _event(json.loads(body), BROKEN))
+                await writer.drain()
+                return
             if (scripted := _parse_scripted(body)) is not None:
                 self.chats.append(json.loads(body))
                 await _stream_scripted(scripted, writer)
@@ -36,6 +44,14 @@ class ModelServer:
             return  # a probe closed the connection
         finally:
             writer.close()
+
+    def _cuts_off(self, body: bytes) -> bool:
+        """Return whether to cut off this answer: the first one after a message with `/cut`."""
+        request = json.loads(body or b"{}")
+        if not request.get("stream") or "/cut" not in json.dumps(request["messages"][-2:]):
+            return False
+        self.is_cut = not self.is_cut
+        return self.is_cut
 
     def _answer(self, path: str, body: bytes) -> bytes:
         if path.endswith("/v1/models"):
@@ -53,7 +69,7 @@ class ModelServer:
         parts = [first, _choice("delta", {}, "stop")]
         events = [json.dumps({**_chunk("chat.completion.chunk", request), "choices": [part]}) for part in parts]
         stream = "".join(f"data: {event}\n\n" for event in [*events, "[DONE]"])
-        return b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n" + stream.encode()
+        return _STREAM_HEAD + stream.encode()
 
 
 def _parse_scripted(body: bytes) -> ChatRequest | None:
@@ -66,11 +82,17 @@ def _parse_scripted(body: bytes) -> ChatRequest | None:
 
 
 async def _stream_scripted(chat: ChatRequest, writer: asyncio.StreamWriter) -> None:
-    writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n")
+    writer.write(_STREAM_HEAD)
     async for chunk in ScriptedUpstream().stream(chat):
         writer.write(f"data: {json.dumps({**chunk, 'model': MODELS[0]})}\n\n".encode())
         await writer.drain()
     writer.write(b"data: [DONE]\n\n")
+
+
+def _event(request: dict[str, Any], text: str) -> bytes:
+    choice = _choice("delta", {"role": "assistant", "content": text}, None)
+    event = json.dumps({**_chunk("chat.completion.chunk", request), "choices": [choice]})
+    return f"data: {event}\n\n".encode()
 
 
 def _chunk(kind: str, request: dict[str, Any]) -> dict[str, Any]:

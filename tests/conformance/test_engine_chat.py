@@ -22,7 +22,7 @@ from roost.drivers.engine.abilities.chat import (
 )
 from roost.drivers.engine.contract import EngineFailed
 from tests.conformance.engines import CASES, TOKEN, EngineEnv, open_engine_env
-from tests.conformance.model_server import ANSWER
+from tests.conformance.model_server import ANSWER, BROKEN
 from tests.conformance.test_tasks import until
 
 TOOLS = {
@@ -117,6 +117,27 @@ async def test_the_agent_remembers_its_conversation_and_no_other(chat_env: ChatE
     other = ChatEnv(chat_env.env)
     await other.say("who knows it?")
     assert "heron" not in str(chat_env.env.models.chats[-1]["messages"])
+
+
+async def test_a_reader_sees_the_stored_answer_after_its_model_was_cut_off(chat_env: ChatEnv) -> None:
+    """OpenClaw begins the answer anew, Hermes lets the model continue it, and the fake fails."""
+    if expected := {"openclaw": ANSWER, "hermes": BROKEN + ANSWER}.get(chat_env.env.engine.id):
+        assert written(await chat_env.say("please /cut it")) == expected
+    else:
+        with pytest.raises(EngineFailed, match="cut off"):
+            await chat_env.say("please /cut it")
+    stored = [(message.role, message.text, message.is_stopped) for message in await chat_env.history()]
+    assert stored == [
+        (MessageRole.USER, "please /cut it", False),
+        (MessageRole.ASSISTANT, expected or BROKEN, expected is None),
+    ]
+
+
+async def test_a_question_in_the_form_of_an_engines_own_note_is_stored(chat_env: ChatEnv) -> None:
+    questions = ["[System: The previous response was cut off", "[System: Your previous response]"]
+    for question in questions:
+        await chat_env.say(question)
+    assert [message.text for message in await chat_env.history()][::2] == questions
 
 
 async def test_conversations_are_listed_newest_first(chat_env: ChatEnv) -> None:

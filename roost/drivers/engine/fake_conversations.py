@@ -6,6 +6,7 @@ The agent has one tool, `echo`: it returns its argument `text`, or fails with it
 import json
 import threading
 import time
+import urllib.error
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -79,9 +80,12 @@ class FakeConversations:
         with self._open_chat({"messages": messages, "tools": [_ECHO], "stream": True}) as response:
             for line in response:
                 data = line.removeprefix(b"data:").strip()
-                if line.startswith(b"data:") and data != b"[DONE]":
+                if data == b"[DONE]":
+                    return
+                if line.startswith(b"data:"):
                     chunk: Json = json.loads(data)
                     yield from (choice["delta"] for choice in chunk["choices"])
+        raise urllib.error.URLError("the answer was cut off")
 
     def _store(self, conversation_id: str, entry: Json) -> None:
         with self._lock:

@@ -34,16 +34,21 @@ class _Turn:
     is_stopped: bool = False
 
     def to_message(self) -> StoredMessage:
-        text = shorten_text("\n\n".join(self.texts), MAX_TEXT)
+        text = shorten_text("\n\n".join(text.strip() for text in self.texts), MAX_TEXT)
         return StoredMessage(self.id, self.role, text, list(self.tools.values()), self.sent_at, self.is_stopped)
 
 
 class Transcript:
     def __init__(self) -> None:
         self._turns: list[_Turn] = []
+        self._continues = False
 
     def add_question(self, entry_id: str, text: str, sent_at: datetime | None) -> None:
-        self._turns.append(_Turn(entry_id, MessageRole.USER, sent_at, [text.strip()]))
+        self._turns.append(_Turn(entry_id, MessageRole.USER, sent_at, [text]))
+
+    def continue_answer(self) -> None:
+        """Let the next part of the answer continue the last text, in the middle of a word maybe."""
+        self._continues = True
 
     def add_answer(
         self,
@@ -58,8 +63,11 @@ class Transcript:
         if not self._turns or self._turns[-1].role is MessageRole.USER:
             self._turns.append(_Turn(entry_id, MessageRole.ASSISTANT, sent_at))
         turn = self._turns[-1]
-        if text.strip():
-            turn.texts.append(text.strip())
+        if self._continues and turn.texts:
+            turn.texts[-1] += text
+        elif text.strip():
+            turn.texts.append(text)
+        self._continues = False
         for use in tools:
             if len(turn.tools) < _MAX_TOOLS:
                 turn.tools[use.id] = use

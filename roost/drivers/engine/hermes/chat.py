@@ -4,6 +4,7 @@ A streamed chat completion continues the session that a header names; Hermes sto
 It tells of tools as events of their own, without results, which only the history has.
 """
 
+import re
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -25,6 +26,13 @@ from roost.drivers.engine.task_json import parse_number, parse_objects
 from roost.drivers.engine.transcript import Transcript, finish_use, read_text, shorten_text, start_use
 from roost.drivers.model.json_access import as_list, as_object, as_string, parse_json
 
+# What Hermes itself asks the model and stores as the user's: "Continue exactly where you left off" after an answer that
+# was cut off, for one. Whole notes only, so that a person's own words are kept.
+_NOTE = re.compile(
+    r"\[System: (The previous response was cut off by a |Your previous response was truncated by |"
+    r"Your previous response contained only |Your previous tool call \(|Continue now\. Execute ).*\]",
+    re.DOTALL,
+)
 _TOOL_EVENT = "hermes.tool.progress"
 _HISTORY_BYTES = 8 << 20
 _MAX_CONVERSATIONS = 100
@@ -98,6 +106,8 @@ def _conversation(session: Mapping[str, Any]) -> StoredConversation:
 def _add_entry(transcript: Transcript, entry: Mapping[str, Any]) -> None:
     entry_id, content, sent_at = str(entry.get("id"))[:100], read_text(entry), _parse_time(entry.get("timestamp"))
     match entry.get("role"):
+        case "user" if _NOTE.fullmatch(content):
+            transcript.continue_answer()
         case "user":
             transcript.add_question(entry_id, content, sent_at)
         case "assistant":
