@@ -111,7 +111,7 @@ def build_storage_services(core: CoreServices, drivers: Drivers, domains: Domain
         webhooks=webhooks,
         webhook_sender=WebhookSender(db, core.operations, core.sealer, sender),
         gateways=gateways,
-        gateway_domains=GatewayDomainService(gateways, domains, addresses.origin),
+        gateway_domains=GatewayDomainService(gateways, content.reader, domains, addresses.origin),
         hit_counter=hit_counter,
         analytics=AnalyticsService(db, gateways, hit_counter, settings.analytics_days),
         signatures=signatures,

@@ -51,6 +51,9 @@ async def test_a_site_at_a_domain_of_its_own(
     assert (await api.put(path, json={"cid": second})).json()["data"]["cid"] == second
     assert "two" in (await visitor.get("/", headers={"Accept": "text/html"})).text
     assert (await api.get("/v3/gateways")).json()["data"]["rows"][0]["custom_domains"][0]["cid"] == second
+    unknown = await api.put(path, json={"cid": f"{second[:-6]}aaaaaa"})
+    assert (unknown.status_code, "upload or pin it first" in unknown.headers["x-error-detail"]) == (400, True)
+    assert "two" in (await visitor.get("/", headers={"Accept": "text/html"})).text
     await api.put(path, json={"cid": None})
     assert (await visitor.get(f"/ipfs/{first}/app.js")).status_code == 200
     assert "sandbox" in (await visitor.get(f"/ipfs/{first}/")).headers["content-security-policy"]

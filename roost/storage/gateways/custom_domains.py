@@ -9,6 +9,9 @@ from sqlalchemy import Connection
 from roost.domains.errors import InvalidDomain
 from roost.domains.model import Domain, DomainOwner, DomainOwnerKind
 from roost.domains.service import DomainService
+from roost.storage.content.errors import ContentNotFound
+from roost.storage.content.model import ContentNetwork, ContentScope
+from roost.storage.content.reader import ContentReader
 from roost.storage.gateways.model import StorageGateway
 from roost.storage.gateways.service import StorageGatewayService
 from roost.storage.unixfs.cid import IDENTITY, Cid
@@ -18,8 +21,15 @@ from roost.storage.unixfs.errors import InvalidCid
 class GatewayDomainService:
     """`origin` returns the public origin of a host name."""
 
-    def __init__(self, gateways: StorageGatewayService, domains: DomainService, origin: Callable[[str], str]) -> None:
+    def __init__(
+        self,
+        gateways: StorageGatewayService,
+        reader: ContentReader,
+        domains: DomainService,
+        origin: Callable[[str], str],
+    ) -> None:
         self._gateways = gateways
+        self._reader = reader
         self._domains = domains
         self._origin = origin
         gateways.delete_listeners.append(self._remove_all)
@@ -47,10 +57,15 @@ class GatewayDomainService:
         return await self._domains.register_custom(owner, name, cid=_parse_cid(cid))
 
     async def update(self, tenant_id: str, gateway_id: str, domain_id: str, cid: str | None) -> Domain:
-        """Change the content at the root. Raises GatewayNotFound, DomainNotFound, InvalidDomain."""
+        """Change the content at the root to what the gateway serves now, so that no site is replaced by nothing.
+
+        Raises GatewayNotFound, DomainNotFound, InvalidDomain.
+        """
         parsed = _parse_cid(cid)
-        owner = await self._get_owner(tenant_id, gateway_id)
-        return await self._domains.update(owner, domain_id, lambda domain: replace(domain, cid=parsed))
+        gateway = await self._gateways.get(tenant_id, gateway_id)
+        if parsed is not None:
+            await self._check_served(gateway, Cid.parse(parsed))
+        return await self._domains.update(_owner(gateway), domain_id, lambda domain: replace(domain, cid=parsed))
 
     async def remove(self, tenant_id: str, gateway_id: str, domain_id: str) -> None:
         """Remove a domain. Raises GatewayNotFound, DomainNotFound."""
@@ -59,6 +74,13 @@ class GatewayDomainService:
     async def verify(self, tenant_id: str, gateway_id: str, domain_id: str) -> Domain:
         """Verify ownership and certificate. Raises GatewayNotFound, and the errors of `DomainService.verify`."""
         return await self._domains.verify(await self._get_owner(tenant_id, gateway_id), domain_id)
+
+    async def _check_served(self, gateway: StorageGateway, cid: Cid) -> None:
+        scope = ContentScope(ContentNetwork.PUBLIC, gateway.tenant_id if gateway.is_restricted else None)
+        try:
+            await self._reader.stat(scope, cid)
+        except ContentNotFound:
+            raise InvalidDomain(f"cid {cid} is no content that this gateway serves: upload or pin it first") from None
 
     async def _get_owner(self, tenant_id: str, gateway_id: str) -> DomainOwner:
         return _owner(await self._gateways.get(tenant_id, gateway_id))
