@@ -115,7 +115,7 @@ class GitService(StrEnum):
 class GitRequest:
     """A request of the smart protocol; without a body it asks for the advertisement of references.
 
-    protocol: value of the header `Git-Protocol`, empty without. remark: what Git shows with a pack of version 2.
+    protocol: value of the header `Git-Protocol`, empty without. remark: what Git shows with a pack.
     """
 
     service: GitService

@@ -1,6 +1,7 @@
 """The pkt-line format of Git's protocols (gitprotocol-common(5)), and requests of version 2."""
 
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Iterable
+from contextlib import suppress
 from enum import Enum
 
 from roost.drivers.git.remote_contract import RemoteRefused
@@ -8,7 +9,7 @@ from roost.drivers.git.remote_contract import RemoteRefused
 _MAX_LINE = 65520
 _HEAD = 4
 _REMARK_CHARACTERS = 1000
-_PACKFILE = b"000dpackfile\n"
+_CHANNELS = b"\x01\x02\x03"
 _HEX = frozenset(b"0123456789abcdefABCDEF")
 
 
@@ -37,15 +38,22 @@ class PacketReader:
             if self._buffer:
                 raise MalformedPacket
             return None
-        head = self._take(_HEAD)
+        head = bytes(self._buffer[:_HEAD])
         if not _HEX.issuperset(head):
             raise MalformedPacket
         size = int(head, 16)
         if size <= PacketMarker.RESPONSE_END.value:
+            self._take(_HEAD)
             return PacketMarker(size)
-        if not _HEAD < size <= _MAX_LINE or not await self._fill(size - _HEAD):
+        if not _HEAD < size <= _MAX_LINE or not await self._fill(size):
             raise MalformedPacket
-        return self._take(size - _HEAD)
+        return self._take(size)[_HEAD:]
+
+    async def read_rest(self) -> AsyncGenerator[bytes]:
+        """Yield all bytes after the last packet, also those of one that is malformed."""
+        yield self._take(len(self._buffer))
+        async for chunk in self._chunks:
+            yield chunk
 
     async def read_lines(self) -> AsyncGenerator[bytes]:
         """Yield the lines up to a marker or the end of the response. Raises RemoteRefused if a line is an error."""
@@ -75,27 +83,29 @@ def encode_command(command: str, capabilities: Iterable[str], arguments: Iterabl
 
 
 async def insert_remark(response: AsyncIterable[bytes], remark: str) -> AsyncGenerator[bytes]:
-    """Yield the response to a fetch of version 2 with a remark that Git shows as `remote: ...`.
+    """Yield the response to a fetch of any version with a remark that Git shows as `remote: ...`.
 
-    It goes to the second channel of the section `packfile` (gitprotocol-v2(5), output of fetch); a response without one
-    stays as it is.
+    It goes to the second channel, before the first packet of a channel (gitprotocol-pack(5), Packfile Data); a response
+    without channels stays as it is.
     """
-    data = f"\x02{remark[:_REMARK_CHARACTERS]}\n".encode()
-    packet, head = b"%04x%b" % (len(data) + _HEAD, data), b""
-    is_begun = False
-    async for chunk in response:
-        if is_begun:
-            yield chunk
-            continue
-        head += chunk
-        before, line, after = head.partition(_PACKFILE)
-        if line or len(head) > _MAX_LINE:
-            is_begun = True
-            yield before + line + packet + after if line else head
-    if not is_begun and head:
-        yield head
+    reader = PacketReader(aiter(response))
+    is_before = True
+    with suppress(MalformedPacket):  # a response without packets, such as a bare pack, passes as it is
+        while is_before and (packet := await reader.read()) is not None:
+            if isinstance(packet, PacketMarker):
+                yield b"%04x" % packet.value
+                continue
+            if packet[0] in _CHANNELS:
+                is_before = False
+                yield _encode_packet(f"\x02{remark[:_REMARK_CHARACTERS]}\n".encode())
+            yield _encode_packet(packet)
+    async for chunk in reader.read_rest():
+        yield chunk
 
 
 def _encode_line(text: str) -> bytes:
-    data = f"{text}\n".encode()
+    return _encode_packet(f"{text}\n".encode())
+
+
+def _encode_packet(data: bytes) -> bytes:
     return b"%04x%b" % (len(data) + _HEAD, data)

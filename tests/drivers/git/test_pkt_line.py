@@ -39,13 +39,16 @@ def test_a_command() -> None:
 
 
 @pytest.mark.parametrize("size", range(1, 40))
-async def test_a_remark_is_put_before_the_pack(size: int) -> None:
-    response = b"0014acknowledgments\n0008NAK\n0001000dpackfile\n0009\x01PACK000dpackfile\n0000"
+@pytest.mark.parametrize(
+    "before", [b"0014acknowledgments\n0008NAK\n0001000dpackfile\n", b"0008NAK\n", b"000dshallow x00000007ACK"]
+)
+async def test_a_remark_is_put_before_the_pack(before: bytes, size: int) -> None:
+    response = before + b"0009\x01PACK0009\x02done0000"
 
     def split(content: bytes) -> AsyncIterator[bytes]:
         return chunks(*(content[at : at + size] for at in range(0, len(content), size)))
 
     found = b"".join([chunk async for chunk in insert_remark(split(response), "old")])
-    assert found == response.replace(b"000dpackfile\n", b"000dpackfile\n0009\x02old\n", 1)
-    other = b"003dname refs/heads/main\n0000"
-    assert b"".join([chunk async for chunk in insert_remark(split(other), "old")]) == other
+    assert found == before + b"0009\x02old\n" + response.removeprefix(before)
+    for other in (b"003dname refs/heads/main\n0000", b"0008NAK\nPACK\0\0\0\x020009\x01PACK", b"00", before):
+        assert b"".join([chunk async for chunk in insert_remark(split(other), "old")]) == other
