@@ -13,7 +13,7 @@ import httpx2 as httpx
 from tests.journeys.server_process import Up
 
 _GUIDES = Path(__file__).parents[2] / "docs" / "guides"
-_BLOCK = re.compile(r"^ *```\n(.*?)^ *```$", re.DOTALL | re.MULTILINE)
+_BLOCK = re.compile(r"^ *```(\w*)\n(.*?)^ *```$", re.DOTALL | re.MULTILINE)
 _TERMINAL_LINE = "$ "
 _PROGRAMS = f"""
 roost() {{ {sys.executable} -m roost "$@"; }}
@@ -42,7 +42,7 @@ class Reader:
         assert chapter, f"{page} has no chapter {heading!r}"
         for text, present in {**self._renamed, "\\\n": " "}.items():
             chapter = chapter.replace(text, present)
-        for block in map(textwrap.dedent, _BLOCK.findall(chapter)):
+        for block in (textwrap.dedent(text) for language, text in _BLOCK.findall(chapter) if not language):
             if not block.startswith(_TERMINAL_LINE):
                 self.run(block, **variables)
                 continue
