@@ -1,4 +1,6 @@
-"""The limits and times that guides state are those of the code."""
+"""The limits, times and versions that guides state are those of the code and of the tests."""
+
+import json
 
 import pytest
 
@@ -24,6 +26,8 @@ from roost.drivers.blob import folder_store, object_store
 from roost.drivers.chat_platform import platforms
 from roost.drivers.engine.abilities import chat as chat_ability
 from roost.drivers.engine.abilities import configuration
+from roost.drivers.engine.hermes.driver import Hermes
+from roost.drivers.engine.openclaw.driver import OpenClaw
 from roost.drivers.git import contract as git
 from roost.drivers.runtime import tree_rules
 from roost.events import model as events
@@ -117,3 +121,29 @@ GUIDES = {
 @pytest.mark.parametrize(("guide", "sentence"), [(guide, one) for guide, all_ in GUIDES.items() for one in all_])
 def test_a_guide_states_what_the_code_does(guide: str, sentence: str) -> None:
     assert sentence in " ".join((ROOT / "docs" / "guides" / f"{guide}.md").read_text().split())
+
+
+def package_versions(folder: str) -> dict[str, str]:
+    """Return the pinned versions of a client's package.json, by the names of the packages."""
+    pinned: dict[str, str] = json.loads((ROOT / "tests" / "clients" / folder / "package.json").read_text())[
+        "dependencies"
+    ]
+    return {name: version.rpartition("@")[2] for name, version in pinned.items()}
+
+
+def test_guides_name_the_versions_that_are_tested() -> None:
+    sdks, old, clawhub = (package_versions(folder) for folder in ("", "old", "clawhub"))
+    openclaw, hermes = OpenClaw.default_version, Hermes.default_version
+    shown = {
+        "coming-from-pinata": [
+            *(f"npm [`{name}` {sdks[name]}]" for name in ("pinata", "pinata-web3")),
+            f"npm [`pinata` {old['pinata-1']}]",
+            f"npm [`@pinata/sdk` {old['@pinata/sdk']}]",
+        ],
+        "hub": [f"the versions {clawhub['clawhub']} and {clawhub['clawhub-forms']} are tested"],
+        "channels": [f"| OpenClaw {openclaw} |", f"| Hermes {hermes} |"],
+        "devices": [f"npx openclaw@{openclaw} "],
+    }
+    for guide, sentences in shown.items():
+        text = " ".join((ROOT / "docs" / "guides" / f"{guide}.md").read_text().split())
+        assert [one for one in sentences if one not in text] == []
