@@ -100,7 +100,7 @@ GUIDES = {
         f"One credential can have {events.MAX_STREAMS} streams.",
     ],
     "fleet": [
-        f"at most {yaml_document.TEXT_LIMIT // KIB} KiB, {yaml_document.EVENT_LIMIT // 2:,} keys with",
+        f"at most {yaml_document.TEXT_LIMIT:,} characters, {yaml_document.EVENT_LIMIT // 2:,} keys with",
         f"and {AGENTS_LIMIT} agents.",
     ],
     "git": [
