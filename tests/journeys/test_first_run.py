@@ -78,6 +78,8 @@ def _follow_the_quickstart(server: Up, folder: Path, agent_id: str) -> None:
     reader = Reader(server, folder, q2gwmtux4t95muhx=gateway["domain"], jhe6vnjj2z84gp4k=agent_id)
     reader.follow("../quickstart.md", "5. Store a file")
     reader.follow("../quickstart.md", "6. Use the APIs", KEY=server.session["token"])
+    (folder / "a.txt").write_text("hi\n")
+    reader.follow("coming-from-pinata.md", "Other clients", KEY=server.session["token"])
 
 
 async def _talk_in_a_browser(link: str, text: str) -> None:
