@@ -25,8 +25,7 @@ BOUNDS = ProxyLimits()
         f"| client reading a response of `/v0` | {BOUNDS.taking:.0f} s, at least {BOUNDS.body_rate} bytes/s |",
         f"| waiting for a response to begin | {BOUNDS.response_head:.0f} s |",
         f"| idle stream or WebSocket | {BOUNDS.idle:.0f} s |",
-        "| connections of one client, unless it is on this machine or in `trusted_proxies` | "
-        f"{BOUNDS.peer_connections} |",
+        f"| connections of one client, unless it is here or in `trusted_proxies` | {BOUNDS.peer_connections} |",
         f"| connections of all clients | {BOUNDS.connections} |",
         f"| connections to one gateway | {BOUNDS.streams} |",
         f"| idle connections kept to one gateway | {BOUNDS.spares}, for {BOUNDS.spare:.0f} s |",

@@ -77,7 +77,10 @@ def test_the_platforms_keys_override_any_users_file(user: dict[str, Any]) -> Non
 def test_the_users_own_keys_are_preserved() -> None:
     user = {
         "meta": {"lastTouchedVersion": "2026.9.6"},
-        "gateway": {"reload": {"mode": "off"}, "http": {"securityHeaders": {"a": 1}, "endpoints": {"responses": {"enabled": False}}}},
+        "gateway": {
+            "reload": {"mode": "off"},
+            "http": {"securityHeaders": {"a": 1}, "endpoints": {"responses": {"enabled": False}}},
+        },
         "agents": {"defaults": {"skipBootstrap": False, "heartbeat": {"every": "30m"}, "other": 1}},
         "channels": {"matrix": {"accessToken": "t"}},
         "plugins": {"allow": ["telegram", 7, "memory-core"]},
