@@ -73,10 +73,10 @@ GUIDES = {
     ],
     "coming-from-pinata": [f"{load_settings({}).rate_limit:,} requests a minute of a key by default"],
     "dashboard": [
-        f"A link works once, for {sessions.LINK_LIFETIME.seconds // 60} minutes.",
+        f"for {sessions.LINK_LIFETIME.seconds // 60} minutes, the newest {sessions.LINK_LIMIT} of a tenant.",
         f"after {sessions.IDLE_LIFETIME.seconds // 3600} hours without a request",
         f"after {sessions.LIFETIME.days} days in any case",
-        f"when a tenant has {sessions.SESSION_LIMIT} newer ones",
+        f"when a tenant has {sessions.SESSION_LIMIT} others that were used later",
     ],
     "domains": [
         f"an agent can have up to {WORDS.get(domains.DOMAIN_LIMIT)} names",
