@@ -1,6 +1,7 @@
 """The limits, times and versions that guides state are those of the code and of the tests."""
 
 import json
+import re
 
 import pytest
 
@@ -121,6 +122,12 @@ GUIDES = {
 @pytest.mark.parametrize(("guide", "sentence"), [(guide, one) for guide, all_ in GUIDES.items() for one in all_])
 def test_a_guide_states_what_the_code_does(guide: str, sentence: str) -> None:
     assert sentence in " ".join((ROOT / "docs" / "guides" / f"{guide}.md").read_text().split())
+
+
+def test_the_guide_of_events_names_each_type() -> None:
+    table = (ROOT / "docs" / "guides" / "events.md").read_text().partition("## Who changed it")[0]
+    rows = re.findall(r"^\| (`[a-z]+\.[a-z]+`.*?) \|", table, re.MULTILINE)
+    assert sorted(re.findall(r"`([^`]+)`", " ".join(rows))) == sorted(events.STORED_TYPES)
 
 
 def package_versions(folder: str) -> dict[str, str]:
