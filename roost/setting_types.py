@@ -107,7 +107,7 @@ def _parse_host_names(text: str) -> tuple[str, ...]:
 
 def _parse_host_name(item: str) -> str:
     """Parse `example.org`, which names below it need no `*.` for, or an address; return it as in requests."""
-    name = f"[{item.strip('[]')}]" if ":" in item else item.removeprefix("*").lstrip(".")
+    name = f"[{item.strip('[]')}]" if ":" in item else item.removeprefix("*.").removeprefix(".")
     try:
         return parse_host_port(name, default_port=1).host
     except InvalidTarget:

@@ -126,6 +126,7 @@ def test_an_embedding_model_needs_address_and_id(tmp_path: Path, given: dict[str
         ("ROOST_EGRESS_DENY_HOSTS", "evil.example:443", "egress_deny_hosts"),
         ("ROOST_EGRESS_ALLOW_HOSTS", "b\u00fccher.example", "egress_allow_hosts"),
         ("ROOST_EGRESS_ALLOW_HOSTS", "good.*", "egress_allow_hosts"),
+        ("ROOST_EGRESS_DENY_HOSTS", "*evil.example", "egress_deny_hosts"),
         ("ROOST_TRUSTED_PROXIES", "proxy.example", "trusted_proxies"),
         ("ROOST_EGRESS_HOSTS", "git.example", "egress_hosts"),
         ("ROOST_EGRESS_HOSTS", "git.example=elsewhere.example", "egress_hosts"),

@@ -175,7 +175,7 @@ def _length(fault: Mapping[str, Any]) -> str:
     if context.get("field_type") != "Value":
         return ""
     bound, side = ("min_length", "least") if fault["type"] == "too_short" else ("max_length", "most")
-    count, noun = context[bound], "character" if isinstance(fault["input"], str) else "item"
+    count, noun = context[bound], "character" if isinstance(fault.get("input"), str) else "item"
     return f"must have at {side} {count} {noun}{'' if count == 1 else 's'}"
 
 
