@@ -101,6 +101,19 @@ def _parse_host(item: str) -> tuple[str, HostOverride]:
     return found[1].removesuffix("."), (ipaddress.ip_address(found[2] or found[3]), int(found[4]) if found[4] else None)
 
 
+def _parse_host_names(text: str) -> tuple[str, ...]:
+    return tuple(map(_parse_host_name, _parse_list(text)))
+
+
+def _parse_host_name(item: str) -> str:
+    """Parse `example.org`, which names below it need no `*.` for, or an address; return it as in requests."""
+    name = f"[{item.strip('[]')}]" if ":" in item else item.removeprefix("*.").removeprefix(".")
+    try:
+        return parse_host_port(name, default_port=1).host
+    except InvalidTarget:
+        raise ValueError("must be a list of host names in ASCII, like example.org") from None
+
+
 def _parse_name_servers(text: str) -> tuple[tuple[str, int], ...]:
     return tuple(map(_parse_name_server, _parse_list(text)))
 
@@ -207,6 +220,7 @@ Size = Annotated[int, BeforeValidator(_parse_size)]
 Capacity = Annotated[int | None, BeforeValidator(_parse_capacity)]
 Rate = Annotated[int | None, BeforeValidator(_parse_rate)]
 Items = Annotated[tuple[str, ...], BeforeValidator(_parse_list)]
+HostNames = Annotated[tuple[str, ...], BeforeValidator(_parse_host_names)]
 Networks = Annotated[tuple[Network, ...], BeforeValidator(_parse_networks)]
 PortRange = Annotated[range | None, _unless_none(_parse_port_range)]
 Ports = Annotated[frozenset[int], BeforeValidator(_parse_ports)]

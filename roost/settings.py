@@ -19,6 +19,7 @@ from roost.setting_types import (
     Domain,
     Flag,
     Folder,
+    HostNames,
     HostOverrides,
     Integer,
     Items,
@@ -220,10 +221,10 @@ class Settings(BaseModel):
     )
     snapshot_delay: Seconds = _setting("60", "Seconds from the last change of a workspace to its automatic snapshot.")
     egress_allow: Networks = _setting("", "Private networks that agents may reach, comma-separated CIDRs.")
-    egress_allow_hosts: Items = _setting(
+    egress_allow_hosts: HostNames = _setting(
         "", "The only host names that agents may reach, with their subdomains, comma-separated; empty for all."
     )
-    egress_deny_hosts: Items = _setting(
+    egress_deny_hosts: HostNames = _setting(
         "", "Host names that agents may not reach, with their subdomains, comma-separated."
     )
     egress_deny_ports: Ports = _setting("25", "Ports of other hosts that agents may not reach, or `none`.")

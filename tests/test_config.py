@@ -10,6 +10,7 @@ from roost.app.agent_egress import agent_dialer
 from roost.app.core_services import build_core_services
 from roost.config import load_settings, variable_name
 from roost.core.payment_asset import PaymentAsset, PaymentNetwork
+from roost.net.policy import EgressPolicy
 from roost.settings import BadSettings, Settings
 
 TOKEN = "0x" + "ab" * 20
@@ -121,6 +122,11 @@ def test_an_embedding_model_needs_address_and_id(tmp_path: Path, given: dict[str
         ("ROOST_EGRESS_ALLOW", "10.0.0.1/8", "egress_allow"),
         ("ROOST_EGRESS_DENY_PORTS", "0", "egress_deny_ports: must be a list of ports between 1 and 65535, or `none`"),
         ("ROOST_EGRESS_DENY_PORTS", "25,smtp", "egress_deny_ports"),
+        ("ROOST_EGRESS_DENY_HOSTS", "https://evil.example", "egress_deny_hosts: must be a list of host names"),
+        ("ROOST_EGRESS_DENY_HOSTS", "evil.example:443", "egress_deny_hosts"),
+        ("ROOST_EGRESS_ALLOW_HOSTS", "b\u00fccher.example", "egress_allow_hosts"),
+        ("ROOST_EGRESS_ALLOW_HOSTS", "good.*", "egress_allow_hosts"),
+        ("ROOST_EGRESS_DENY_HOSTS", "*evil.example", "egress_deny_hosts"),
         ("ROOST_TRUSTED_PROXIES", "proxy.example", "trusted_proxies"),
         ("ROOST_EGRESS_HOSTS", "git.example", "egress_hosts"),
         ("ROOST_EGRESS_HOSTS", "git.example=elsewhere.example", "egress_hosts"),
@@ -158,6 +164,20 @@ def test_a_list_of_hosts_limits_agents_and_not_the_server(tmp_path: Path) -> Non
         assert agents.deny_ports == {25, 80}
     finally:
         core.close()
+
+
+@pytest.mark.parametrize(
+    ("text", "asked"),
+    [
+        *((text, "files.evil.example") for text in ("Evil.Example.", "*.evil.example", ".evil.example")),
+        ("0xC0.2.7", "192.2.0.7"),
+        ("2001:DB8::7", "2001:db8::7"),
+        ("[2001:db8:0::7]", "2001:db8::7"),
+    ],
+)
+def test_every_spelling_of_a_listed_host_counts(tmp_path: Path, text: str, asked: str) -> None:
+    found = settings(tmp_path, ROOST_EGRESS_DENY_HOSTS=f"other.example, {text}")
+    assert not EgressPolicy(deny_hosts=found.egress_deny_hosts).admits_host(asked)
 
 
 @pytest.mark.parametrize(("text", "ports"), [("", {25}), ("none", set()), ("25, 465", {25, 465})])

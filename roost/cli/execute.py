@@ -1,13 +1,12 @@
 """`roost exec`: runs a command in an agent's container and exits with its exit code."""
 
-import codecs
 import json
 import os
 import shlex
 import sys
 from contextlib import suppress
 from threading import Thread
-from typing import TYPE_CHECKING, Annotated, Any, TextIO
+from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import urlencode
 
 import typer
@@ -19,10 +18,10 @@ from roost.cli.output import (
     ExitCode,
     Output,
     OutputFormat,
+    OutputWriter,
     exit_with_error,
     print_document,
     print_error,
-    write_output,
 )
 
 if TYPE_CHECKING:
@@ -92,27 +91,12 @@ def _stream_command(server: ServerSession, path: str, interactive: bool) -> dict
 
 def _print_output(stream: "ClientConnection") -> dict[str, Any]:
     """Write the command's output and errors as they come, and return the message of its end."""
-    out, err = _OutputWriter(sys.stdout), _OutputWriter(sys.stderr)
+    out, err = OutputWriter(sys.stdout), OutputWriter(sys.stderr)
     while True:
         message = stream.recv()
         if isinstance(message, str):
             return json.loads(message)
         (out if message[0] == _STDOUT else err).write(message[1:])
-
-
-class _OutputWriter:
-    """Writes bytes unchanged to a pipe or a file, and as sanitized text to a terminal."""
-
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
-        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
-
-    def write(self, data: bytes) -> None:
-        if self._stream.isatty():
-            write_output(self._decoder.decode(data), self._stream)
-        else:
-            self._stream.buffer.write(data)
-            self._stream.buffer.flush()
 
 
 def _send_stdin(stream: "ClientConnection") -> None:

@@ -41,7 +41,8 @@ class _Reconnection:
     def wait(self) -> None:
         if not self._failures:
             print_line(f"The {self.name} stream ended; reconnecting ...", error_console)
-        sleep(min(_RECONNECT_SECONDS * 2**self._failures, _MAX_RECONNECT_SECONDS))
+        doublings = min(self._failures, 9)  # more would be too large for a float after hours
+        sleep(min(_RECONNECT_SECONDS * 2**doublings, _MAX_RECONNECT_SECONDS))
         self._failures += 1
 
 

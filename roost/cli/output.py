@@ -3,6 +3,7 @@
 An agent may have written any of the text, so control sequences are removed before it reaches a terminal.
 """
 
+import codecs
 import difflib
 import json
 import re
@@ -116,6 +117,21 @@ def write_output(text: str, stream: TextIO) -> None:
     """Write an agent's output: unchanged to a pipe or a file, sanitized to a terminal."""
     stream.write(sanitize_lines(text) if stream.isatty() else text)
     stream.flush()
+
+
+class OutputWriter:
+    """Writes bytes unchanged to a pipe or a file, and as sanitized text to a terminal."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+
+    def write(self, data: bytes) -> None:
+        if self._stream.isatty():
+            write_output(self._decoder.decode(data), self._stream)
+        else:
+            self._stream.buffer.write(data)
+            self._stream.buffer.flush()
 
 
 def print_json(value: Any) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
-from roost.cli.output import ExitCode, error_console, exit_with_error
+from roost.cli.output import ExitCode, OutputWriter, error_console, exit_with_error
 
 
 def save_chunks(chunks: Iterable[bytes], target: Path, mode: int = 0o666) -> None:
@@ -17,9 +17,9 @@ def save_chunks(chunks: Iterable[bytes], target: Path, mode: int = 0o666) -> Non
     `mode` are the permissions of the file, less the umask.
     """
     if target == Path("-"):
+        writer = OutputWriter(sys.stdout)
         for chunk in chunks:
-            sys.stdout.buffer.write(chunk)
-        sys.stdout.buffer.flush()
+            writer.write(chunk)
         return
     partial = target.with_name(f".roost-{os.getpid()}.part")
     try:

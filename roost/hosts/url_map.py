@@ -21,6 +21,7 @@ _SIGN_IN = BodyLimit(size=16 * 1024)
 _VERDICT_TARGETS = BodyLimit(size=64 * 1024)
 _MODEL_BODY = BodyLimit(size=32 * _MIB, values=None)
 _WORKSPACE_FILE = BodyLimit(size=16 * _MIB, message=WorkspaceFileTooLarge.message)
+_CONFIG = BodyLimit(size=4 * _MIB)  # of 512 KiB, whose bytes take up to six characters in JSON
 _SKILL = BodyLimit(size=12 * _MIB, uncounted=frozenset({b"multipart/form-data", b"application/zip"}))
 _SKILL_FILE = BodyLimit(size=10 * _MIB, values=None)
 _GIT_BODY = BodyLimit(size=None, values=None, codings=frozenset({b"identity", b"gzip", b"x-gzip"}))
@@ -100,7 +101,9 @@ URL_MAP = (
     _agents(f"{_AGENT}/chat(/(messages|stop))?", rights={**_READS, "POST": Right.EXECUTE}),
     _agents(f"{_AGENT}/(chat/(conversations|answer)|platform/whoami|available-agent-versions)", rights=_READS),
     _agents(f"{_AGENT}/(logs|events|status|usage|models|scripts|devices)", rights=_READS),
-    _agents(f"{_AGENT}/(restart|update|port-forwarding|platform/metadata|config(/validate)?)", rights=_CHANGES),
+    _agents(f"{_AGENT}/(restart|update|port-forwarding|platform/metadata)", rights=_CHANGES),
+    _agents(f"{_AGENT}/config(/validate)?", body=_CONFIG, rights=_CHANGES),
+    _agents("/v0/config(/validate)?", body=_CONFIG, aliases=_ON_AGENT),
     _agents(f"{_AGENT}/files(/(list|content|watch|move|folder))?", rights=_CHANGES),
     _agents(f"{_AGENT}/(channels/watch|domains/challenge|skills/updates|snapshots/(sync|reset|diff))", rights=_CHANGES),
     _agents(f"{_AGENT}/skills/{_ID}(/update)?", rights=_CHANGES, slash_segment=5),

@@ -170,13 +170,13 @@ def _describe_fault(fault: Mapping[str, Any]) -> str:
 
 
 def _length(fault: Mapping[str, Any]) -> str:
-    """Say a length error in characters: pydantic counts items in text that a validator read first."""
+    """Say a length error: pydantic calls text that a validator read first, and sequences, a value of items."""
     context = fault.get("ctx", {})
     if context.get("field_type") != "Value":
         return ""
     bound, side = ("min_length", "least") if fault["type"] == "too_short" else ("max_length", "most")
-    count = context[bound]
-    return f"must have at {side} {count} character{'' if count == 1 else 's'}"
+    count, noun = context[bound], "character" if isinstance(fault.get("input"), str) else "item"
+    return f"must have at {side} {count} {noun}{'' if count == 1 else 's'}"
 
 
 async def _too_deep(request: Request, _error: Exception) -> Response:

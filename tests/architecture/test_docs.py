@@ -4,7 +4,7 @@ import posixpath
 import re
 import subprocess
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path, PurePosixPath
 
@@ -128,11 +128,25 @@ def test_troubleshooting_quotes_messages_of_the_code() -> None:
     quoted = [
         text for cell in re.findall(r"^\| ([^|]+) \|", page, re.MULTILINE) for text in re.findall(r"`([^`]+)`", cell)
     ]
+    assert len(quoted) > 100
+    assert not _find_unknown(quoted), "docs/troubleshooting.md quotes what no message says"
+
+
+def test_guides_quote_messages_of_the_code() -> None:
+    """Those after a status, `409 "Conflicting secrets"`, and what `git push` prints."""
+    pages = [" ".join(page.read_text().split()) for page in sorted((DOCS / "guides").glob("*.md"))]
+    quoted = [text for page in pages for text in re.findall(r'\b[45]\d\d\b[^"|.;]{0,30}"([A-Z][^"]+)"', page)]
+    pushes, _, _ = (DOCS / "guides" / "git.md").read_text().partition("\nA clone or pull says")
+    cells = re.findall(r"^\| (`[^|]+`) \|", pushes, re.MULTILINE)
+    quoted += [text for cell in cells for text in re.findall(r"`([^`]+)`", cell)]
+    assert len(quoted) > 30
+    assert not _find_unknown(quoted), "a guide quotes what no message says"
+
+
+def _find_unknown(quoted: Iterable[str]) -> list[str]:
     code = "\0".join(text for module in modules() for _, text in literals(module))
     code += (ROOT / "scripts" / "setup.py").read_text()
-    unknown = [text for text in quoted for part in text.split("...") if part.strip(" .,") not in code]
-    assert len(quoted) > 100
-    assert not unknown, "docs/troubleshooting.md quotes what no message says:\n" + "\n".join(unknown)
+    return [text for text in quoted for part in text.split("...") if part.strip(" .,") not in code]
 
 
 def test_no_file_names_a_package_registry() -> None:

@@ -119,13 +119,16 @@ async def test_errors_are_one_line(
 
 async def test_odd_names_come_out_and_do_not_go_in(shell_server: RunningServer, tmp_path: Path) -> None:
     await roost(
-        shell_server, "exec", "Ada", r"""mkdir f; echo x > f/ok; touch "$(printf 'f/a\377')" "$(printf 'f/b\nb')" """
+        shell_server,
+        "exec",
+        "Ada",
+        r"""mkdir f; echo x > f/ok; touch "$(printf 'f/a\377')" "$(printf 'f/b\nb')" 'f/c\c'""",
     )
     code, out, err = await roost(shell_server, "cp", "Ada:f", str(tmp_path / "f"))
-    assert (code, out, err) == (0, "Copied 3 files.\n", "")
-    assert {os.fsencode(file.name) for file in (tmp_path / "f").iterdir()} == {b"ok", b"a\xff", b"b\nb"}
+    assert (code, out, err) == (0, "Copied 4 files.\n", "")
+    assert {os.fsencode(file.name) for file in (tmp_path / "f").iterdir()} == {b"ok", b"a\xff", b"b\nb", b"c\\c"}
     code, out, err = await roost(shell_server, "cp", str(tmp_path / "f"), "Ada:g")
-    assert (code, out, err.count("not printable")) == (1, "Copied 1 file.\n", 2)
+    assert (code, out, err.count("Skipped"), err.count("not printable")) == (1, "Copied 1 file.\n", 3, 2), err
 
 
 async def test_nothing_is_written_through_a_local_link(shell_server: RunningServer, tmp_path: Path) -> None:

@@ -278,6 +278,15 @@ def find_calls(function: FunctionType, found: set[FunctionType]) -> None:
                 find_calls(used, found)
 
 
+OPPOSITES = {
+    "dashboard": "dashboard",  # `--sign-out`
+    "gateways uninstall": "gateways install",
+    "groups remove": "groups add",
+    "pins remove": "pins add",
+    "secrets detach": "secrets attach",
+    "skills detach": "skills attach",
+    "vectors remove": "vectors add",
+}
 VERBS = {path: command for path, command in ALL.items() if not hasattr(command, "commands")}
 
 
@@ -288,3 +297,21 @@ def test_every_command_that_prints_records_has_all_formats(path: tuple[str, ...]
     formats = [{*parameter.default.__class__} for parameter in VERBS[path].params if parameter.name == "output"]
     choices = [one for one in formats if OutputFormat.TABLE in one]
     assert choices == ([{OutputFormat.TABLE, OutputFormat.JSON, OutputFormat.YAML}] if calls & PRINTERS else [])
+
+
+def test_every_command_that_deletes_asks_first_or_has_an_opposite() -> None:
+    silent: set[str] = set()
+    for path, command in VERBS.items():
+        calls: set[FunctionType] = set()
+        find_calls(inspect.unwrap(command.callback), calls)
+        deletes = any("DELETE" in constants(function.__code__) for function in calls)
+        if deletes and "yes" not in {parameter.name for parameter in command.params}:
+            silent.add(" ".join(path))
+    assert silent == OPPOSITES.keys()
+    assert set(OPPOSITES.values()) <= {" ".join(path) for path in ALL}
+
+
+def constants(code: CodeType) -> set[object]:
+    """Return the constants of a function and of those in it."""
+    inner = [constants(one) for one in code.co_consts if isinstance(one, CodeType)]
+    return {one for one in code.co_consts if isinstance(one, str)}.union(*inner)

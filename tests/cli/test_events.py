@@ -3,6 +3,9 @@
 import json
 from typing import Any
 
+import pytest
+
+from roost.cli import message_stream
 from tests.cli.terminal import run
 from tests.cli.test_logs import Streams, streams, tells
 
@@ -69,3 +72,12 @@ def test_refusals() -> None:
         ran = events(server)
     assert (ran.exit_code, ran.stderr) == (5, "Error: Agent not found\n")
     assert run("events", ROOST_URL="http://127.0.0.1:1", ROOST_TOKEN="key").exit_code == 3
+
+
+def test_a_server_that_is_away_for_days_is_tried_each_half_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+    slept: list[float] = []
+    monkeypatch.setattr(message_stream, "sleep", slept.append)
+    reconnection = message_stream._Reconnection("event")
+    for _ in range(2000):
+        reconnection.wait()
+    assert (slept[:6], set(slept[6:])) == ([1, 2, 4, 8, 16, 30], {30})

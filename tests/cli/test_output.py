@@ -82,7 +82,9 @@ def test_a_failure_is_one_line_on_standard_error_however_long(capsys: pytest.Cap
 def test_on_a_terminal_hostile_text_is_only_text(text: str) -> None:
     code = f"""
 import sys
+from pathlib import Path
 from roost.cli.output import *
+from roost.cli.transfer import save_chunks
 text = {text!r}
 print_record({{"f": text}}, OutputFormat.TABLE)
 print_rows([{{"f": text}}], ["f"], OutputFormat.TABLE)
@@ -90,6 +92,8 @@ print_line(text)
 print_error(text)
 write_output(text + chr(10), sys.stdout)
 print_json(text)
+save_chunks([text.encode("utf-8", "replace")], Path("-"))
+print()
 """
     plain = run_on_terminal(code.replace(f"text = {text!r}", "text = 'nothing'"))
     seen = run_on_terminal(code)
@@ -97,7 +101,7 @@ print_json(text)
     for sign in "\x07\r\x9b\u202e":
         assert sign not in seen
     if text.isprintable() and "\\" not in text:
-        assert seen.count(text) == 6
+        assert seen.count(text) == 7
 
 
 def test_a_pipe_gets_what_a_command_wrote_to_the_byte(capsys: pytest.CaptureFixture[str]) -> None:

@@ -156,6 +156,10 @@ async def test_a_body_that_is_none(agent: httpx.AsyncClient) -> None:
 async def test_sizes_and_depths_are_bounded(agent: httpx.AsyncClient) -> None:
     large = await put(agent, {"a": "x" * 600_000})
     assert (large.status_code, list(large.json())) == (413, ["error"])
+    escaped = json.dumps({"config": json.dumps({"greeting": "\u044b" * 250_000}, ensure_ascii=False)})
+    assert len(escaped) > 1024**2
+    for method, path in (("PUT", "/v0/config"), ("POST", "/v0/config/validate")):
+        assert (await agent.request(method, path, content=escaped, headers=JSON)).status_code == 200
     assert (await put(agent, '{"a":' * 20_000 + "1" + "}" * 20_000)).status_code == 400
 
 

@@ -97,7 +97,11 @@ async def test_last_use_of_agents(server: RunningServer, tenant: str) -> None:
     task = {"name": "greet", "schedule": "0 9 * * *", "payload": "Go."}
     task_id = (await own.post("/v0/tasks", json=task)).json()["task"]["id"]
     assert await read_use() is None
+    await owner.post(f"{path}/domains", json={"subdomain": "last-use"})
+    assert await read_use() is None
+    domain = server.client(agent["gatewayToken"], "last-use.agents.localhost")
     for use in (
+        domain.post("/v1/chat/completions", json={"messages": BODY["messages"]}),
         own.post("/v1/chat/completions", json={"messages": BODY["messages"]}),
         owner.post(f"{path}/console/exec", json={"command": "true"}),
         owner.post(f"{path}/chat", json={"messages": [{"role": "user", "content": "hello"}]}),

@@ -70,6 +70,7 @@ def test_every_request_has_a_row_and_every_row_a_request() -> None:
     """Rows with rights have the operations of the API, the others what is no operation, or a short path of one."""
     examples = ["/v0", "/v1/x", "/v0/llm/x", "/v0/files/upload", "/v0/files/content", "/v0/agents/a/git/x", "/v0/git/x"]
     examples += ["/v0/agents/a/x", "/v0/templates/a/b", "/v0/status", "/v0/hub/a/b/c", "/v0/clawhub", "/v0/x"]
+    examples += ["/v0/config"]
     examples += ["/api/v1/x", "/v3/x", "/data/x", "/ipfs/x", "/", "/docs/", "/anything\n", "*"]
     examples += ["/tls/permission", "/openapi"]
     found = [find_rule(method, path) for path in examples for method in ("GET", "POST", "PUT")]

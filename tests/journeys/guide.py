@@ -13,7 +13,7 @@ import httpx2 as httpx
 from tests.journeys.server_process import Up
 
 _GUIDES = Path(__file__).parents[2] / "docs" / "guides"
-_BLOCK = re.compile(r"^ *```\n(.*?)^ *```$", re.DOTALL | re.MULTILINE)
+_BLOCK = re.compile(r"^ *```(\w*)\n(.*?)^ *```$", re.DOTALL | re.MULTILINE)
 _TERMINAL_LINE = "$ "
 _PROGRAMS = f"""
 roost() {{ {sys.executable} -m roost "$@"; }}
@@ -22,19 +22,27 @@ curl() {{ command curl -sS --fail-with-body "$@"; }}
 
 
 class Reader:
-    """Types the commands of guides into a shell, in one folder, against one server."""
+    """Types the commands of guides into a shell, in one folder, against one server.
 
-    def __init__(self, server: Up, folder: Path) -> None:
-        self._server = server
+    renamed: texts of the pages, such as ids, with those that stand in their place on this server.
+    """
+
+    def __init__(self, server: Up, folder: Path, **renamed: str) -> None:
+        self._renamed = {
+            ".venv/bin/roost": "roost",
+            "localhost:8642": f"localhost:{httpx.URL(server.url).port}",
+            **renamed,
+        }
         self._folder = folder
         self._environment = {**os.environ, "ROOST_DATA": str(server.data)}
-        self._address = f"http://agents.localhost:{httpx.URL(server.url).port}"
 
     def follow(self, page: str, heading: str, **variables: str) -> None:
         """Run the blocks of a chapter; those with `$ ` lines also have what is printed, `...` for any text."""
         chapter = (_GUIDES / page).read_text().partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
         assert chapter, f"{page} has no chapter {heading!r}"
-        for block in map(textwrap.dedent, _BLOCK.findall(chapter)):
+        for text, present in {**self._renamed, "\\\n": " "}.items():
+            chapter = chapter.replace(text, present)
+        for block in (textwrap.dedent(text) for language, text in _BLOCK.findall(chapter) if not language):
             if not block.startswith(_TERMINAL_LINE):
                 self.run(block, **variables)
                 continue
@@ -47,7 +55,7 @@ class Reader:
     def run(self, script: str, **variables: str) -> str:
         """Run a script and return what it prints."""
         done = subprocess.run(
-            ["/bin/sh", "-ec", _PROGRAMS + script.replace("http://agents.localhost:8642", self._address)],
+            ["/bin/sh", "-ec", _PROGRAMS + script],
             cwd=self._folder,
             env={**self._environment, **variables},
             stdout=subprocess.PIPE,

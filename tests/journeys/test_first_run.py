@@ -1,13 +1,19 @@
 """The first steps of a user: start the server, talk to the first agent, stop, start again."""
 
 import asyncio
+import re
 from pathlib import Path
 
+import httpx2 as httpx
 import pytest
 from playwright.async_api import expect
 
 from tests.dashboard.browser import chromium
+from tests.journeys.guide import Reader
 from tests.journeys.server_process import Up, until, up
+
+ROOT = Path(__file__).parents[2]
+READY = "The first agent is ready after"
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(300)]
 
@@ -23,6 +29,9 @@ def test_the_first_agent_answers_and_is_found_again(tmp_path: Path) -> None:
         assert "Good morning" in said.stdout
         assert "stand-in" in said.stdout
         asyncio.run(_talk_in_a_browser(server.roost("dashboard", "--print").stdout.strip(), "Good evening"))
+        for page in ("README.md", "docs/quickstart.md", "docs/tutorial.md"):
+            _compare_start(page, server.text())
+        _follow_the_quickstart(server, tmp_path, agent["agentId"])
         server.roost("agents", "exec", agent["agentId"], "--", "sh", "-c", "echo kept > kept.txt")
         wardens = server.warden_pids()
         assert len(wardens) == 1
@@ -49,6 +58,28 @@ def test_hermes_too_and_both_use_tools_for_real(tmp_path: Path) -> None:
             with server.agent_client(agent) as own:
                 made = until(lambda own=own: _text(own, "made.txt"), 30)
             assert made == f"from {engine}\n"
+
+
+def _compare_start(page: str, printed: str) -> None:
+    """Assert that the start prints each line that a page shows, with other ids, folders, times and ports."""
+    (block,) = (one for one in re.findall(r"^```\n(.*?)^```$", (ROOT / page).read_text(), re.M | re.S) if READY in one)
+    shown = re.sub(r"rst_login_\.\.\.|/srv/roost/\.roost|\bjhe6vnjj2z84gp4k\b", "@", block)
+    shown = re.sub(r"8642|[0-9]+\.[0-9] s\.", "@", shown.replace(".venv/bin/roost chat @", "@ chat @"))
+    for line in filter(None, shown.splitlines()):
+        pattern = re.escape(line).replace("@", ".+")
+        assert re.search(f"^{pattern}$", printed, re.M), f"{page}: {line}\n{printed}"
+
+
+def _follow_the_quickstart(server: Up, folder: Path, agent_id: str) -> None:
+    with server.client() as client:
+        (gateway,) = client.get("/v3/gateways", headers={"Host": f"api.localhost:{httpx.URL(server.url).port}"}).json()[
+            "data"
+        ]["rows"]
+    reader = Reader(server, folder, q2gwmtux4t95muhx=gateway["domain"], jhe6vnjj2z84gp4k=agent_id)
+    reader.follow("../quickstart.md", "5. Store a file")
+    reader.follow("../quickstart.md", "6. Use the APIs", KEY=server.session["token"])
+    (folder / "a.txt").write_text("hi\n")
+    reader.follow("coming-from-pinata.md", "Other clients", KEY=server.session["token"])
 
 
 async def _talk_in_a_browser(link: str, text: str) -> None:

@@ -1,4 +1,5 @@
 import json
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import pytest
@@ -14,6 +15,7 @@ from tests.hosts.asgi import Sent, call, routed
 class Named(BaseModel):
     name: str = Field(max_length=5)
     nick: Annotated[Text, Field(min_length=1, max_length=2)] = "n"
+    tags: Annotated[Sequence[Text], Field(max_length=2)] = ()
 
 
 NO_OBJECT = "The body must be a JSON object, sent with Content-Type: application/json"
@@ -74,6 +76,7 @@ async def test_the_storage_api_has_another_form() -> None:
         (b"{}", "name: Field required"),
         (b'{"name": "a", "nick": ""}', "nick: must have at least 1 character"),
         (b'{"name": "a", "nick": "abc"}', "nick: must have at most 2 characters"),
+        (b'{"name": "a", "tags": ["a", "b", "c"]}', "tags: must have at most 2 items"),
         (b"{", "Invalid JSON body"),
         (b"[]", NO_OBJECT),
         (b"", NO_OBJECT),

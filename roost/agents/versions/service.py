@@ -71,8 +71,7 @@ class VersionService:
 
         Raises InvalidEngineVersion, also if the registry does not respond, and TooManyEngineVersions.
         """
-        installed = engine.installed()
-        if version in installed:
+        if version in engine.installed():
             return
         if not model.is_version(version):
             raise InvalidEngineVersion
@@ -81,8 +80,7 @@ class VersionService:
             raise InvalidEngineVersion(detail="It is not installed, and the engine's registry does not respond")
         if version not in offered:
             raise InvalidEngineVersion
-        if len(installed) >= model.VERSIONS_LIMIT:
-            raise TooManyEngineVersions
+        self._check_limit(engine, version)
 
     async def install(self, engine: Engine, version: str) -> None:
         """Install a version; concurrent calls share one install. Raises VersionInstallFailed."""
@@ -90,6 +88,10 @@ class VersionService:
             return
         key = (engine.id, version)
         if key not in self._installing:
+            try:
+                self._check_limit(engine, version)  # again, for several versions at once
+            except TooManyEngineVersions as problem:
+                raise VersionInstallFailed(problem.message) from None
             self._installing[key] = asyncio.create_task(self._install(engine, version))
         try:
             await asyncio.wait_for(asyncio.shield(self._installing[key]), model.INSTALL_SECONDS)
@@ -107,6 +109,12 @@ class VersionService:
         finally:
             del self._installing[engine.id, version]
         _log.info("version.installed", engine=engine.id, version=version)
+
+    def _check_limit(self, engine: Engine, version: str) -> None:
+        """Raise TooManyEngineVersions unless the version may be added to those that are there or on their way."""
+        present = {*engine.installed(), *(one for engine_id, one in self._installing if engine_id == engine.id)}
+        if len(present - {version}) >= model.VERSIONS_LIMIT:
+            raise TooManyEngineVersions
 
     async def _get_choices(self, engine: Engine, current: str) -> VersionChoices:
         engines = self._runtimes.list_engines()

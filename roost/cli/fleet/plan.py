@@ -12,9 +12,10 @@ from roost.agents.skills.model import version_key
 from roost.cli.client import path_segment
 from roost.cli.fleet.document import FleetAgent, FleetChannel, FleetSecret, environment_name
 from roost.cli.fleet.live import LiveAgent, Record, encode_scripts
+from roost.cli.fleet.render import is_expressible
 from roost.cli.fleet.requests import FleetRequest
 from roost.cli.fleet.skills import ResolvedSkill, skill_key
-from roost.cli.fleet.task_fields import schedule_document, task_fields
+from roost.cli.fleet.task_fields import schedule_document, task_document, task_fields
 from roost.core.sensitive import Sensitive
 
 _TEXT_LIMIT = 60
@@ -141,7 +142,7 @@ def plan_tasks(agent: FleetAgent, live: LiveAgent) -> Iterator[Change]:
         is_declared = any(fields["name"] == one.name for fields in declared) and one.name not in kept
         if is_declared:
             kept[one.name] = one.id
-        elif one.task is not None:
+        elif one.task is not None and is_expressible(task_document(one.task)):
             requests = [FleetRequest("DELETE", f"{path}/{path_segment(one.id)}")]
             yield Change(Action.REMOVE, "task", one.name, "", requests)
     for fields in declared:

@@ -5,7 +5,7 @@ server without them needs.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import yaml
@@ -18,6 +18,7 @@ from roost.core.yaml_document import parse_yaml
 
 _VALUE_LIMIT = 1000
 _TOKENS: Mapping[str, Sequence[str]] = {"slack": ("botToken", "appToken")}
+_SHELL_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _NO_NAME = re.compile(r"[^A-Za-z0-9]+")
 
 
@@ -40,7 +41,7 @@ def render_fleet(agents: Sequence[LiveAgent], secrets: Mapping[str, Record]) -> 
     attached = dict.fromkeys(name for agent in agents for name in agent.secrets)
     document: dict[str, Any] = {"version": 1}
     if attached:
-        document["secrets"] = [_render_secret(secrets[name]) for name in attached]
+        document["secrets"] = [_render_secret(secrets[name], one) for name, one in _name_variables(attached).items()]
     document["agents"] = [_render_agent(agent) for agent in agents]
     return dump_yaml(document)
 
@@ -58,8 +59,19 @@ def is_expressible(value: Any) -> bool:
     return True
 
 
-def _render_secret(secret: Record) -> dict[str, Any]:
-    reference = f"${{{secret['name']}}}"
+def _name_variables(names: Collection[str]) -> Mapping[str, str]:
+    """Return a variable of the environment for each secret: its own name, or one that shells can spell."""
+    found: dict[str, str] = {}
+    for name in names:
+        variable = name if _SHELL_NAME.fullmatch(name) else _variable_name(name) or "SECRET"
+        while variable != name and (variable in names or variable in found.values()):
+            variable += "_"
+        found[name] = variable
+    return found
+
+
+def _render_secret(secret: Record, variable: str) -> dict[str, Any]:
+    reference = f"${{{variable}}}"
     if secret["type"] == "secret":
         return {"name": secret["name"], "value": reference}
     value = secret.get("value")

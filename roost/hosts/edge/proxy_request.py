@@ -48,7 +48,7 @@ class ProxyRequest:
     @property
     def is_from_page(self) -> bool:
         """Whether a browser shows the answer to a person."""
-        return self.auth.method in {"GET", "HEAD"} and "text/html" in self.auth.headers.get("accept", "")
+        return self.auth.method in {"GET", "HEAD"} and "text/html" in self.auth.headers.get("accept", "").lower()
 
     @property
     def is_repeatable(self) -> bool:
@@ -74,7 +74,7 @@ class ProxyRequest:
         if (
             credential is None
             or credential.source is CredentialSource.COOKIE
-            or "text/html" not in auth.headers.get("accept", "")
+            or "text/html" not in auth.headers.get("accept", "").lower()
         ):
             return None
         target = strip_token(self.head.target).decode()

@@ -44,6 +44,10 @@ async def outcomes(*calls: Awaitable[Any]) -> list[Any]:
     return [type(one) if isinstance(one, Problem) else one for one in found]
 
 
+def test_the_first_eight_words_of_a_query_count() -> None:
+    assert parse_terms("A b c d a e f g h i") == ["a", "b", "c", "d", "e", "f", "g", "h"]
+
+
 async def test_two_servers_publish_one_version_at_once(env: SkillsEnv, other: SkillsEnv) -> None:
     found = await outcomes(*(publish(one) for one in (env, other) * 3))
     assert len({one.version.id for one in found}) == 1

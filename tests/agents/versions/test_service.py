@@ -95,6 +95,21 @@ async def test_more_versions_than_the_machine_should_hold(versions: VersionServi
         await versions.require(engine, "1.0.19")
 
 
+async def test_versions_on_their_way_count(versions: VersionService, engine: Engine) -> None:
+    engine._installed |= {f"1.0.{number}" for number in range(model.VERSIONS_LIMIT - 1)}
+    engine.go_on.clear()
+    for version in ("1.1.0", BROKEN):
+        await versions.require(engine, version)
+    first, second = (asyncio.create_task(versions.install(engine, version)) for version in ("1.1.0", BROKEN))
+    with pytest.raises(VersionInstallFailed, match="Too many versions"):
+        await second
+    with pytest.raises(TooManyEngineVersions):
+        await versions.require(engine, BROKEN)
+    engine.go_on.set()
+    await first
+    assert len(engine.installed()) == model.VERSIONS_LIMIT
+
+
 async def test_one_install_for_all_who_ask(versions: VersionService, engine: Engine) -> None:
     engine.go_on.clear()
     asking = [asyncio.create_task(versions.install(engine, "1.1.0")) for _ in range(5)]

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from roost.cli.fleet.document import parse_fleet
 from roost.cli.fleet.live import LiveAgent, LiveTask
+from roost.cli.fleet.plan import plan_tasks
 from roost.cli.fleet.render import dump_yaml, is_expressible, render_fleet
 from roost.cli.fleet.task_fields import parse_task_record, task_fields
 from roost.core.yaml_document import parse_yaml
@@ -65,6 +66,16 @@ def test_secrets_and_tokens_become_environment_variables() -> None:
     }
 
 
+def test_secrets_with_names_that_no_shell_spells() -> None:
+    secrets = {
+        name: {"name": name, "type": "secret", "id": name} for name in ("a.b", "A_B", "2nd key", "\u00fc", "\u65e5")
+    }
+    text = render_fleet([agent(secrets=dict.fromkeys(secrets, True))], secrets)
+    fleet = parse_fleet(text, "f")
+    assert fleet.agents[0].secrets == list(secrets)
+    assert [one.value for one in fleet.secrets] == ["${A_B_}", "${A_B}", "${_2ND_KEY}", "${SECRET}", "${SECRET_}"]
+
+
 def test_every_kind_of_task_comes_back() -> None:
     tasks = [LiveTask(record["name"], record["name"], parse_task_record(record)) for record in RECORDS]
     text = render_fleet([agent(tasks=tasks)], {})
@@ -83,6 +94,14 @@ def test_what_a_file_cannot_say_is_left_out() -> None:
     odd = parse_task_record({**TASK, "payload": {"kind": "agentTurn", "message": "a\x07b"}})
     text = render_fleet([agent(profile={"description": "a\x1bb", "vibe": "on"}, tasks=[LiveTask("t", "t", odd)])], {})
     assert yaml.safe_load(text)["agents"] == [{"name": "Ada Lovelace", "vibe": "on", "engine": "fake"}]
+
+
+def test_what_is_printed_changes_nothing_of_an_agent_with_a_task_that_no_file_can_say() -> None:
+    odd = {**TASK, "name": "odd", "payload": {"kind": "agentTurn", "message": "a\x07b"}}
+    tasks = [LiveTask(record["name"], record["name"], parse_task_record(record)) for record in (TASK, odd)]
+    printed = parse_fleet(render_fleet([agent(tasks=tasks)], {}), "f").agents[0]
+    assert [task.name for task in printed.tasks or ()] == ["report"]
+    assert list(plan_tasks(printed, agent(tasks=tasks))) == []
 
 
 @given(st.text() | st.sampled_from(["on", "1.10", "~", "", " a ", "a\n", "\na", "- a", "a: b", "#", "${X}", "|\n x"]))

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from roost.hosts.edge.dependencies import ProxyLimits
+from roost.hosts.edge.request_head import MAX_HEADERS
 
 PAGE = Path(__file__).parents[3] / "docs" / "guides" / "agent-address.md"
 BOUNDS = ProxyLimits()
@@ -14,6 +15,7 @@ BOUNDS = ProxyLimits()
     "line",
     [
         f"| head of a request or response | {BOUNDS.head // 1024} KiB |",
+        f"| header fields of a request | {MAX_HEADERS} |",
         f"| time for a head | {BOUNDS.first_head:.0f} s |",
         f"| idle client connection | {BOUNDS.keep_alive} s |",
         f"| pipelined requests on one connection | {BOUNDS.pipeline} |",
@@ -23,6 +25,8 @@ BOUNDS = ProxyLimits()
         f"| client reading a response of `/v0` | {BOUNDS.taking:.0f} s, at least {BOUNDS.body_rate} bytes/s |",
         f"| waiting for a response to begin | {BOUNDS.response_head:.0f} s |",
         f"| idle stream or WebSocket | {BOUNDS.idle:.0f} s |",
+        f"| connections of one client, unless it is here or in `trusted_proxies` | {BOUNDS.peer_connections} |",
+        f"| connections of all clients | {BOUNDS.connections} |",
         f"| connections to one gateway | {BOUNDS.streams} |",
         f"| idle connections kept to one gateway | {BOUNDS.spares}, for {BOUNDS.spare:.0f} s |",
         f"| body discarded after its request was answered | {BOUNDS.leftover // 1024**2} MiB |",

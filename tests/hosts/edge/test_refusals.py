@@ -104,10 +104,11 @@ def test_a_connect_that_hangs_is_503(quick: EdgeServer, quick_wire: Wire) -> Non
 # Signing in
 
 
-def test_a_browser_with_a_token_in_the_url_gets_a_cookie_instead(edge: EdgeServer, wire: Wire) -> None:
+@pytest.mark.parametrize("accept", ["text/html,*/*", "*/*, Text/HTML;q=0.9"])
+def test_a_browser_with_a_token_in_the_url_gets_a_cookie_instead(edge: EdgeServer, wire: Wire, accept: str) -> None:
     edge.serve(echo)
     target = f"//evil.example/p?token={TOKEN}&a=1"
-    wire.send(f"GET {target} HTTP/1.1\r\nHost: {edge.host}\r\nAccept: text/html,*/*\r\n\r\n".encode())
+    wire.send(f"GET {target} HTTP/1.1\r\nHost: {edge.host}\r\nAccept: {accept}\r\n\r\n".encode())
     reply = wire.reply()
     assert reply.status == 303
     assert reply["location"] == f"http://{AGENT}.agents.localhost:{edge.port}//evil.example/p?a=1"

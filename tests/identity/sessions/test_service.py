@@ -132,6 +132,19 @@ async def test_one_tenant_ends_no_session_of_another(env: SessionEnv) -> None:
     assert env.database.run(lambda c: len(c.execute(store.browser_sessions.select()).all())) == SESSION_LIMIT + 1
 
 
+async def test_of_too_many_sessions_the_one_that_was_used_first_ends(
+    env: SessionEnv, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    used, unused = [(await env.sessions.sign_in(env.jwt, None)).token.reveal() for _ in range(2)]
+    pass_time(monkeypatch, minutes=6)
+    await env.sessions.verify(used)
+    for _ in range(SESSION_LIMIT - 1):
+        await env.sessions.sign_in(env.jwt, None)
+    assert (await env.other.verify(used)).role is Role.OWNER
+    with pytest.raises(Unauthorised):
+        await env.other.verify(unused)
+
+
 async def test_use_keeps_a_session_for_seven_days(env: SessionEnv, monkeypatch: pytest.MonkeyPatch) -> None:
     token = (await env.sessions.sign_in(env.jwt, None)).token.reveal()
     for _ in range(15):

@@ -17,7 +17,8 @@ import yaml
 
 PLACEHOLDER = "__ROOST_REDACTED__"
 _SECRET = re.compile(
-    r"(?i)(^|[_-])(key|api_?key|access_?key|private_?key|token|secret|password|passwd|passphrase|authorization)$"
+    r"(?i:(api|access|private|secret|signing)[_-]?keys?|token|secret|password|passwd|passphrase|authorization)$"
+    r"|(^|[_-])(?i:key)$|[a-z0-9]Key$"
 )
 _MAX_DEPTH = 64
 _MAX_NODES = 50_000  # including expanded aliases: a few lines can expand to billions

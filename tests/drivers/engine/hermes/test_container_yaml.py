@@ -47,7 +47,21 @@ def test_yaml_that_is_not_a_mapping(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["api_key", "API_KEY", "apikey", "key", "bot_token", "token", "client-secret", "password"]
+    "name",
+    [
+        "api_key",
+        "API_KEY",
+        "apikey",
+        "key",
+        "bot_token",
+        "token",
+        "client-secret",
+        "password",
+        "apiKey",
+        "botToken",
+        "clientSecret",
+        "dbpassword",
+    ],
 )
 def test_secrets_are_recognized_by_their_keys(name: str) -> None:
     text = f"# \u00e9\nmine:\n  {name}: 's3cret'  # mine\n  max_tokens: 5\n"

@@ -77,7 +77,10 @@ def test_the_platforms_keys_override_any_users_file(user: dict[str, Any]) -> Non
 def test_the_users_own_keys_are_preserved() -> None:
     user = {
         "meta": {"lastTouchedVersion": "2026.9.6"},
-        "gateway": {"reload": {"mode": "off"}, "http": {"securityHeaders": {"a": 1}}},
+        "gateway": {
+            "reload": {"mode": "off"},
+            "http": {"securityHeaders": {"a": 1}, "endpoints": {"responses": {"enabled": False}}},
+        },
         "agents": {"defaults": {"skipBootstrap": False, "heartbeat": {"every": "30m"}, "other": 1}},
         "channels": {"matrix": {"accessToken": "t"}},
         "plugins": {"allow": ["telegram", 7, "memory-core"]},
@@ -88,6 +91,7 @@ def test_the_users_own_keys_are_preserved() -> None:
     assert merged["channels"] == user["channels"]
     assert merged["gateway"]["reload"] == {"mode": "off"}
     assert merged["gateway"]["http"]["securityHeaders"] == {"a": 1}
+    assert merged["gateway"]["http"]["endpoints"]["responses"] == {"enabled": True}
     assert merged["agents"]["defaults"]["skipBootstrap"] is False
     assert merged["agents"]["defaults"]["heartbeat"] == {"every": "30m"}
     assert merged["agents"]["defaults"]["other"] == 1
