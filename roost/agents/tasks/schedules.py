@@ -120,17 +120,15 @@ def _parse_cron(expr: object, tz: object, stagger: object) -> CronSchedule:
         if is_unclear or not all(_is_cron_item(item, least, most, names) for item in items):
             words = f" or {names[0]} to {names[-1]}" if names else ""
             allowed = f"{least} to {most}{words}, *, lists, ranges and steps from 1 are allowed"
-            order = "ranges ascend, and a step follows * or a range"
-            raise InvalidSchedule(f"the {name} {text[:50]!r} cannot be read: {allowed}; {order}")
+            raise InvalidSchedule(
+                f"the {name} {text[:50]!r} cannot be read: {allowed}; n-m ascends, /s follows * or n-m"
+            )
     _check_due(" ".join([*fields[:4], "*"]))  # a weekday does not replace a date that never comes
     return CronSchedule(" ".join(fields), _parse_zone(tz or "UTC"), _parse_stagger(stagger))
 
 
 def _is_cron_item(item: str, least: int, most: int, names: Sequence[str]) -> bool:
-    """Return whether an item of a list is one that all engines understand alike.
-
-    Extensions (L, W, #) are not, nor steps of one value (5/2) or beyond all (*/90), nor ranges like 5-1 and 1-1.
-    """
+    """Return whether an item of a list is one that all engines understand alike: not L, 1#1, 5/2, */90, 5-1, 1-1."""
     if (found := _ITEM.fullmatch(item)) is None:
         return False
     given = [one for one in found.groups()[:2] if one is not None]

@@ -88,7 +88,7 @@ def test_what_cannot_be_is_refused(said: object) -> None:
         ("*/0 * * * *", "the minute '*/0' cannot be read: 0 to 59, *, lists, ranges and steps from 1"),
         ("0 0 30 2 *", "never due"),
         ("0 9 * * MON-SUN", "the day of week 'MON-SUN' cannot be read"),
-        ("5/2 * * * *", "ranges ascend, and a step follows * or a range"),
+        ("5/2 * * * *", "n-m ascends, /s follows * or n-m"),
         ("every 5s", "from one minute to ten years"),
         ("tomorrow", "five fields of cron"),
     ],
