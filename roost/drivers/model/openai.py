@@ -73,8 +73,8 @@ class OpenAIUpstream(ForwardingUpstream):
         if self.name in _STRICT:
             kept = [one.model_dump(include=_FIELDS, exclude_unset=True) for one in history]
             history = [ChatMessage.model_validate(one) for one in kept]
-        said = [one for one in history if one.role != "assistant" or one.parts or one.tool_calls or one.model_extra]
-        return request.model_copy(update={"messages": said}).request_body(stream=stream)
+        messages = [one for one in history if one.role != "assistant" or one.parts or one.tool_calls or one.model_extra]
+        return request.model_copy(update={"messages": messages}).request_body(stream=stream)
 
     async def close(self) -> None:
         await self._remote.close()

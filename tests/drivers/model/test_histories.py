@@ -368,7 +368,8 @@ def test_a_stream_says_what_the_whole_answer_says(blocks: list[dict[str, Any]], 
         events += [{"type": "content_block_delta", "index": index, "delta": delta} for delta in deltas]
         events.append({"type": "content_block_stop", "index": index})
     usage = {"output_tokens": 3, "input_tokens": None}
-    events.append({"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": usage})
+    reason = data.draw(st.sampled_from(["end_turn", "tool_use", "max_tokens", None]))  # null: the schema allows it
+    events.append({"type": "message_delta", "delta": {"stop_reason": reason}, "usage": usage})
     events += [{"type": "ping"}, {"type": "of_tomorrow", "index": 7}, {"type": "message_stop"}]
     translator = ChunkTranslator(with_usage=False)
     chunks = [chunk for event in events for chunk in translator.translate(event)]
@@ -377,7 +378,10 @@ def test_a_stream_says_what_the_whole_answer_says(blocks: list[dict[str, Any]], 
     for call in (call for delta in deltas for call in delta.get("tool_calls", [])):
         known = calls.setdefault(call["index"], {"id": call.get("id", ""), "arguments": ""})
         known["arguments"] += call["function"].get("arguments", "")
-    whole = chat_completion({"type": "message", "content": blocks, "stop_reason": "end_turn"})["choices"][0]["message"]
+    choice = chat_completion({"type": "message", "content": blocks, "stop_reason": reason})["choices"][0]
+    finished = [choice["finish_reason"] for chunk in chunks for choice in chunk["choices"] if choice["finish_reason"]]
+    assert finished == [choice["finish_reason"]]
+    whole = choice["message"]
     assert "".join(delta.get("content", "") for delta in deltas) == (whole["content"] or "")
     assert [(call["id"], json.loads(call["arguments"])) for call in calls.values()] == [
         (call["id"], json.loads(call["function"]["arguments"])) for call in whole.get("tool_calls", [])

@@ -53,9 +53,7 @@ def messages_request(request: ChatRequest) -> Json:
     if choice := choose_tool(request, tools):
         body["tool_choice"] = choice
     body |= _sampling(request)
-    blocks: list[Json] = [block for turn in body["messages"] for block in turn["content"]]
-    blocks = [one for block in blocks for one in [*json_access.as_list(block.get("content")), block]]
-    _limit_cache_marks(system + blocks)
+    _limit_cache_marks([*system, *(block for turn in body["messages"] for block in turn["content"])])
     return body
 
 
@@ -180,7 +178,8 @@ def _block(part: ContentPart, place: str) -> Json:
 
 def _limit_cache_marks(blocks: Sequence[Json]) -> None:
     """Keep the last marks: more are refused, and each covers all that comes before it."""
-    marked = [one for one in blocks if "cache_control" in one]
+    nested = (one for block in blocks for one in (*json_access.as_list(block.get("content")), block))
+    marked = [one for one in nested if "cache_control" in one]
     for block in marked[:-_CACHE_MARKS]:
         del block["cache_control"]
     for before, block in pairwise(marked[-_CACHE_MARKS:]):
