@@ -30,7 +30,7 @@ _CRON_FIELDS = (
 _ITEM = re.compile(r"(?:\*|([0-9]{1,2}|[a-z]{3})(?:-([0-9]{1,2}|[a-z]{3}))?)(?:/([1-9][0-9]?))?")
 _MAX_CRON_LENGTH = 500
 _WEEKDAYS = re.compile(r"[0-9*/,-]+|((sun|mon|tue|wed|thu|fri|sat)[,-]?)+", re.IGNORECASE)
-_ZONE = re.compile(r"[A-Za-z][A-Za-z0-9_+-]{0,31}(/[A-Za-z0-9_+-]{1,31}){0,2}")
+_ZONE = re.compile(r"(?!posix|right/|localtime|Factory)[A-Za-z][A-Za-z0-9_+-]{0,31}(/[A-Za-z0-9_+-]{1,31}){0,2}")
 _EVERY = re.compile(
     r"every\s++(?:(\d{1,9})\s*+)?(m|min|minutes?|h|hours?|d|days?|s|sec|seconds?|w|weeks?)", re.IGNORECASE
 )

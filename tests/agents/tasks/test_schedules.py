@@ -63,6 +63,7 @@ def test_what_is_said_is_understood(said: object, meant: object) -> None:
         *("*/0 * * * *", "0 0 30 2 *", "*/100 * * * *", "5- * * * *", "1,,2 * * * *", "mon 9 * * *", "0 9 * * jan"),
         *("5/2 * * * *", "0 9 1/1 * *", "0 9 * * 5/1", "*/61 * * * *", "0 */25 * * *", "0 9 * * */8", "0 9 1 * *,3"),
         *("5-1 * * * *", "0 9 * * MON-SUN", "0 9 * * FRI-MON", "0 9 * * 1-1", "0 9 30 2 MON", "0 9 31 2,4 1"),
+        *(f"0 9 * * * {zone}" for zone in ("localtime", "Factory", "posixrules", "right/Europe/Berlin", "posix/UTC")),
         *("0 9 * * * Mars/Base", "0 9 * * * /etc/localtime", "0 9 * * * Europe", "* * * * * " + "x" * 300, "9" * 5000),
         *("2026-03-01T12:00:00Z", "2026-02-28", "2037-01-01", "9999-12-31T23:59:59Z", "2026-02-30", "2026-13-01"),
         *(None, 5, [], {}, {"kind": "cron"}, {"kind": "cron", "expr": "0 9 * * * UTC", "tz": "UTC"}),
