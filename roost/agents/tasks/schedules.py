@@ -30,7 +30,7 @@ _CRON_FIELDS = (
 _ITEM = re.compile(r"(?:\*|([0-9]{1,2}|[a-z]{3})(?:-([0-9]{1,2}|[a-z]{3}))?)(?:/([1-9][0-9]?))?")
 _MAX_CRON_LENGTH = 500
 _WEEKDAYS = re.compile(r"[0-9*/,-]+|((sun|mon|tue|wed|thu|fri|sat)[,-]?)+", re.IGNORECASE)
-_ZONE = re.compile(r"[A-Za-z][A-Za-z0-9_+-]{0,31}(/[A-Za-z0-9_+-]{1,31}){0,2}")
+_ZONE = re.compile(r"(?!posix|right/|localtime|Factory)[A-Za-z][A-Za-z0-9_+-]{0,31}(/[A-Za-z0-9_+-]{1,31}){0,2}")
 _EVERY = re.compile(
     r"every\s++(?:(\d{1,9})\s*+)?(m|min|minutes?|h|hours?|d|days?|s|sec|seconds?|w|weeks?)", re.IGNORECASE
 )
@@ -115,20 +115,26 @@ def _parse_cron(expr: object, tz: object, stagger: object) -> CronSchedule:
     if len(fields) != 5 or len(expr) > _MAX_CRON_LENGTH:
         raise InvalidSchedule
     for text, (name, least, most, names) in zip(fields, _CRON_FIELDS, strict=True):
-        if not all(_is_cron_item(item.lower(), least, most, names) for item in text.split(",")):
+        items = text.lower().split(",")
+        is_unclear = items[1:] and "*" in (text if name.startswith("day") else items)  # engines differ
+        if is_unclear or not all(_is_cron_item(item, least, most, names) for item in items):
             words = f" or {names[0]} to {names[-1]}" if names else ""
             allowed = f"{least} to {most}{words}, *, lists, ranges and steps from 1 are allowed"
-            raise InvalidSchedule(f"the {name} {text[:50]!r} cannot be read: {allowed}")
-    _check_due(" ".join(fields))
+            raise InvalidSchedule(
+                f"the {name} {text[:50]!r} cannot be read: {allowed}; n-m ascends, /s follows * or n-m"
+            )
+    _check_due(" ".join([*fields[:4], "*"]))  # a weekday does not replace a date that never comes
     return CronSchedule(" ".join(fields), _parse_zone(tz or "UTC"), _parse_stagger(stagger))
 
 
 def _is_cron_item(item: str, least: int, most: int, names: Sequence[str]) -> bool:
-    """Return whether an item of a list is one that all engines understand alike; extensions (L, W, #) are not."""
-    found = _ITEM.fullmatch(item)
-    given = [] if found is None else [one for one in found.groups()[:2] if one is not None]
+    """Return whether an item of a list is one that all engines understand alike: not L, 1#1, 5/2, */90, 5-1, 1-1."""
+    if (found := _ITEM.fullmatch(item)) is None:
+        return False
+    given = [one for one in found.groups()[:2] if one is not None]
     values = [int(one) if one.isdecimal() else names.index(one) + least if one in names else -1 for one in given]
-    return found is not None and all(least <= value <= most for value in values)
+    steps = int(found[3] or 0) <= (7 if names is _DAYS else most - least + 1) and (found[3] is None or len(given) != 1)
+    return steps and values == sorted(set(values)) and all(least <= value <= most for value in values)
 
 
 def _check_due(expr: str) -> None:

@@ -65,7 +65,7 @@ def _render(source: bytes, request: dict[str, Any]) -> tuple[str, bytes]:
         raise ImageRefused("kind") from None
     kind = "JPEG" if opened.format == "MPO" else opened.format or ""  # photos with a second image beside the first
     samples = str(opened.tile[0][3]) if opened.tile else ""
-    count = getattr(opened, "n_frames", 1) if options["anim"] and kind in {"GIF", "WEBP", "PNG"} else 1
+    count = getattr(opened, "n_frames", 1) if options["anim"] and kind in {"GIF", "WEBP", "PNG", "AVIF"} else 1
     width, height = opened.size
     if width * height * count > request["pixels"] or max(width, height) > 65_535 or count > _MAX_FRAMES:
         raise ImageRefused("large")
@@ -165,7 +165,8 @@ def _fit(picture: Picture, options: dict[str, Any], side: int) -> Picture:
         return ImageOps.fit(picture, (width, height), Image.Resampling.LANCZOS, centering=tuple(options["gravity"]))
     if fit == "scale-down" and picture.width <= width and picture.height <= height:
         return picture
-    inside = ImageOps.contain(picture, (width, height), Image.Resampling.LANCZOS)
+    scale = min(width / picture.width, height / picture.height)
+    inside = picture.resize([max(1, round(side * scale)) for side in picture.size], Image.Resampling.LANCZOS)
     return _pad(inside, width, height) if fit == "pad" else inside
 
 

@@ -24,6 +24,7 @@ class ContentPart(_OpenSchema):
 
     type: str
     text: str | None = None
+    refusal: str | None = None
     image_url: ImageUrl | None = None
 
 
@@ -43,15 +44,15 @@ class ToolCall(_OpenSchema):
 class ChatMessage(_OpenSchema):
     role: Literal["system", "developer", "user", "assistant", "tool", "function"]
     content: str | list[ContentPart] | None = None
+    refusal: str | None = None
     tool_calls: list[ToolCall] | None = None
     tool_call_id: str | None = None
 
     @property
     def parts(self) -> list[ContentPart]:
-        """Return the content as parts, also if it is a string."""
-        if isinstance(self.content, str):
-            return [ContentPart(type="text", text=self.content)]
-        return self.content or []
+        """Return the content as parts, also if it is a string or a refusal beside it."""
+        content = self.content or ([ContentPart(type="refusal", refusal=self.refusal)] if self.refusal else [])
+        return [ContentPart(type="text", text=content)] if isinstance(content, str) else content
 
     @property
     def text(self) -> str:

@@ -16,7 +16,7 @@ _ID_LENGTH = 9
 
 
 def repair_history(messages: Sequence[ChatMessage], ids: re.Pattern[str], *, unique: bool) -> list[ChatMessage]:
-    """Return the messages without thoughts and empty answers, and with ids of tool calls that match `ids`.
+    """Return the messages without thoughts, each in its place, and with ids of tool calls that match `ids`.
 
     The result of a call follows the call's id. `unique`: no id occurs twice in the history.
     """
@@ -32,9 +32,7 @@ def _without_thoughts(messages: Sequence[ChatMessage]) -> Iterator[ChatMessage]:
             changes["content"] = [part for part in message.content if part.type not in _THOUGHTS] or None
         if message.tool_calls is not None and not message.tool_calls:
             changes["tool_calls"] = None  # an empty list is refused
-        changed = message.model_copy(update=changes) if changes else message
-        if changed.role != "assistant" or changed.content or changed.tool_calls or changed.model_extra:
-            yield changed
+        yield message.model_copy(update=changes) if changes else message
 
 
 class _ToolIds:

@@ -7,11 +7,12 @@ import re
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from fnmatch import fnmatchcase
+from typing import Any
 
 import httpx2
 
 from roost.drivers.model import json_access
-from roost.drivers.model.chat import ChatRequest
+from roost.drivers.model.chat import ChatMessage, ChatRequest
 from roost.drivers.model.contract import ForwardingUpstream, Json, ModelSettings
 from roost.drivers.model.history import repair_history
 from roost.drivers.model.remote import ProviderEndpointClient
@@ -20,6 +21,9 @@ _MAX_MODELS = 5_000
 _MAX_ID_LENGTH = 200
 _CALL_ID = re.compile(r".{1,40}", re.DOTALL)
 _CALL_IDS = {"mistral": re.compile(r"[A-Za-z0-9]{9}")}
+_STRICT = frozenset({"mistral", "groq"})  # they refuse fields of others' answers: `reasoning_content`, `refusal` ...
+_CALL_FIELDS = {"id": True, "type": True, "function": {"name", "arguments"}}
+_FIELDS: Any = {**dict.fromkeys(("role", "content", "tool_call_id"), True), "tool_calls": {"__all__": _CALL_FIELDS}}
 _LAST_EVENTS = frozenset({"response.completed", "response.incomplete", "response.failed"})
 
 
@@ -66,7 +70,11 @@ class OpenAIUpstream(ForwardingUpstream):
 
     def _chat_body(self, request: ChatRequest, *, stream: bool) -> Json:
         history = repair_history(request.messages, _CALL_IDS.get(self.name, _CALL_ID), unique=False)
-        return request.model_copy(update={"messages": history}).request_body(stream=stream)
+        if self.name in _STRICT:
+            kept = [one.model_dump(include=_FIELDS, exclude_unset=True) for one in history]
+            history = [ChatMessage.model_validate(one) for one in kept]
+        messages = [one for one in history if one.role != "assistant" or one.parts or one.tool_calls or one.model_extra]
+        return request.model_copy(update={"messages": messages}).request_body(stream=stream)
 
     async def close(self) -> None:
         await self._remote.close()

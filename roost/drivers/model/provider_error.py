@@ -2,7 +2,7 @@
 
 OpenAI `{"error": {"message", "code", "type"}}`, Ollama `{"error": "text"}`, Google `[{"error": {"code"}}]`,
 Anthropic `{"type": "error", "error": {...}}`, vLLM and Mistral `{"object": "error", "message"}`, FastAPI
-`{"detail": "text" or [{"loc", "msg"}]}`, others `{"message"}`, `{"errors": [{"message"}]}` or plain text.
+`{"detail": "text" or [{"loc", "msg"}]}`, others `{"message"}`, `{"errors": [{"message"}]}`, `{"error_msg"}` or text.
 """
 
 from dataclasses import dataclass
@@ -26,6 +26,7 @@ _STATUS_OF = {
     **dict.fromkeys(("invalid_request_error", "invalid_argument", "context_length_exceeded", "bad_request"), 400),
 }
 _FIELDS = ("message", "Message", "detail", "error_message", "msg", "error_description", "title", "errors", "error")
+_ANSWERS = ("choices", "data", "object", "type")  # an answer or an event has one of them, and a bare error none
 _MAX_DEPTH = 5
 
 
@@ -47,17 +48,19 @@ def find_error(answer: Any) -> ProviderError | None:
     inner = next((one for choice in choices if (one := json_access.as_object(choice).get("error"))), None)
     if inner:
         return read_error(inner)
-    is_error = "error" in (found.get("type"), found.get("object")) or (found.get("success") is False and not choices)
-    return read_error(found) if found.get("error") or is_error else None
+    kinds = {json_access.as_string(found.get(name)).casefold() for name in ("type", "object")}
+    is_error = "error" in kinds or (found.get("success") is False and not choices)
+    is_bare = not any(found.get(name) for name in _ANSWERS) and bool(read_error(found).message)
+    return read_error(found) if found.get("error") or is_error or is_bare else None
 
 
 def read_error(answer: Any) -> ProviderError:
     """Return the error that an answer is, known as one by its status or its place."""
     first: Any = next(iter(json_access.as_list(answer)), answer)
     outer = json_access.as_object(first)
-    error: Any = outer.get("error") or first
+    error: Any = (outer.get("error") is not True and outer.get("error")) or outer.get("base_resp") or first
     fields = json_access.as_object(error) or outer
-    given = [fields.get(name) for name in ("code", "type", "status")]
+    given = [fields.get(name) for name in ("code", "type", "status", "error_code", "statusCode")]
     codes = [str(value) for value in given if value not in (None, "", "error")]
     words = [code for code in codes if not code.isdecimal()]
     status = next((_status_of(code) for code in codes if _status_of(code)), None)
@@ -79,6 +82,7 @@ def _message(error: Any, depth: int = 0) -> str:
     if isinstance(error, list):
         return "; ".join(filter(None, (_message(one, depth + 1) for one in json_access.as_list(error)[:10])))
     fields = json_access.as_object(error)
-    text = next((found for name in _FIELDS if (found := _message(fields.get(name), depth + 1))), "")
+    names = (*_FIELDS, "error_msg", "status_msg")
+    text = next((found for name in names if (found := _message(fields.get(name), depth + 1))), "")
     place = ".".join(str(part)[:100] for part in json_access.as_list(fields.get("loc"))[:10])
     return f"{place}: {text}" if place and text else text

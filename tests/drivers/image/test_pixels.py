@@ -270,6 +270,28 @@ def test_an_animation_that_plays_once_does_not_begin_again() -> None:
     assert "loop" not in render(source, width=8).info
 
 
+def test_an_animation_of_avif_stays_one() -> None:
+    frames = [paint("RGB", [one[:3]] * 4) for one in COLOURS]
+    source = moving("AVIF", frames, duration=[100, 200, 300], quality=100)
+    for form in (None, "webp"):
+        found = render(source, width=8, format=form, quality=100)
+        assert getattr(found, "n_frames", 1) == 3
+        for number, wanted in enumerate(COLOURS):
+            found.seek(number)
+            found.load()
+            assert_fields(found, [wanted] * 4, 30)
+            assert found.info["duration"] == (number + 1) * 100
+    assert getattr(render(source, anim=False), "n_frames", 1) == 1
+
+
+@pytest.mark.parametrize("size", [(4000, 1), (1, 4000), (900, 2)])
+@pytest.mark.parametrize("fit", [ImageFit.SCALE_DOWN, ImageFit.CONTAIN, ImageFit.PAD])
+def test_a_very_thin_picture_has_a_pixel_of_each_side(size: tuple[int, int], fit: ImageFit) -> None:
+    found = render(save(Image.new("RGB", size, "red"), "PNG"), width=10, height=10, fit=fit)
+    assert found.convert("RGB").getpixel(((found.width - 1) // 2, (found.height - 1) // 2)) == (255, 0, 0)
+    assert max(found.size) == 10
+
+
 def test_a_gif_keeps_each_of_its_colours() -> None:
     """As many as it can have, close to each other, with and without a transparent one."""
     for count in (256, 255):

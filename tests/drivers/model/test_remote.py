@@ -113,6 +113,23 @@ async def test_a_refusal_keeps_message_and_code(body: Any, message: str, code: s
     assert problem.extra == ({"code": code} if code else {})
 
 
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ({"base_resp": {"status_code": 1004, "status_msg": "login fail"}, "choices": None}, "login fail"),
+        ({"error_code": 336003, "error_msg": "the messages are empty"}, "the messages are empty"),
+        ({"code": 11200, "message": "AppIdNoAuthError", "sid": "x"}, "AppIdNoAuthError"),
+        ({"code": 500, "msg": "404 NOT_FOUND"}, "404 NOT_FOUND"),
+        ({"status": "error", "message": "no"}, "no"),
+        ({"detail": "not here"}, "not here"),
+        ({"error": True, "message": "out of memory"}, "out of memory"),
+        ({"object": "Error", "message": "too many tokens"}, "too many tokens"),
+    ],
+)
+async def test_an_error_with_a_status_of_success_comes_through(body: Any, message: str) -> None:
+    assert (await _refused(JSONResponse(body))).message.endswith(f" (far): {message}")
+
+
 async def test_a_refusal_that_is_no_json_is_still_a_refusal() -> None:
     assert type(await _refused(Response("<html>", 400))) is UpstreamRefused
 

@@ -50,6 +50,7 @@ class ChunkTranslator:
         self._with_usage = with_usage
         self._head: Json = {}
         self._usage: Json = {}
+        self._reason: Any = None
         self._calls: dict[int, int] = {}  # block index -> call index
         self._inputs: dict[int, str] = {}  # of calls without a delta yet: the arguments that came with their start
 
@@ -77,10 +78,10 @@ class ChunkTranslator:
             case "message_delta":
                 given = json_access.as_object(event.get("usage"))
                 self._usage |= {name: count for name, count in given.items() if count is not None}
-                if reason := json_access.as_object(event.get("delta")).get("stop_reason"):
-                    yield self._chunk({}, _finish_reason(reason))
+                self._reason = json_access.as_object(event.get("delta")).get("stop_reason") or self._reason
             case "message_stop":
                 self.complete = True
+                yield self._chunk({}, _finish_reason(self._reason))
                 if self._with_usage:
                     yield {**self._head, "choices": [], "usage": _usage(self._usage)}
             case _:

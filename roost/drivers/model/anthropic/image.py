@@ -21,7 +21,7 @@ def image_source(url: str, place: str) -> Json:
     if found is None:
         raise UpstreamRefused(f"{place}: an image must be a base64 data URL or an HTTPS URL")
     data = "".join(url[found.end() :].split()).translate(_OTHER_ALPHABET)
-    if _BASE64.fullmatch(data) is None:
+    if _BASE64.fullmatch(data) is None or len(data.rstrip("=")) % 4 == 1:
         raise UpstreamRefused(f"{place}: the image is not base64")
     label = (found[1] or "").lower()
     known = next((kind for beginning, kind in _BEGINNINGS.items() if data.startswith(beginning)), None)

@@ -5,8 +5,10 @@ white space as text, pictures with other types, ids and names of tools in other 
 that it lacks (`seed`, `logprobs`, `response_format` ...) are dropped; audio and files are refused.
 """
 
+import json
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 
 from roost.drivers.model import json_access
 from roost.drivers.model.anthropic.image import image_source
@@ -136,6 +138,10 @@ def _tool_use(call: ToolCall) -> Json:
     assert call.function is not None
     given = call.function.arguments or "{}"
     value = json_access.parse_json(given)
+    try:
+        json.dumps(value, allow_nan=False, ensure_ascii=False).encode()
+    except ValueError:  # NaN, infinity or half a character: no request can carry it
+        value = None
     # A model's malformed JSON is sent back unchanged, because it is part of its history.
     arguments: Json = json_access.as_object(value) if isinstance(value, dict) else {"arguments": given}
     name = _NAME_CHARACTER.sub("_", call.function.name)[:128] or "_"  # of a tool that another model called
@@ -152,13 +158,13 @@ def _texts(message: ChatMessage, place: str) -> list[Json]:
 def _blocks(parts: Sequence[ContentPart], place: str) -> list[Json]:
     """Translate parts to content blocks, without text of white space alone, which the Messages API rejects."""
     named = ((part, f"{place}.content[{index}]") for index, part in enumerate(parts))
-    return [_block(part, where) for part, where in named if part.type not in _TEXTS or (part.text or "").strip()]
+    return [_block(*one) for one in named if one[0].type not in _TEXTS or (one[0].text or one[0].refusal or "").strip()]
 
 
 def _block(part: ContentPart, place: str) -> Json:
     block: Json
-    if part.text and part.type in _TEXTS:
-        block = {"type": "text", "text": part.text}
+    if part.type in _TEXTS:
+        block = {"type": "text", "text": part.text or part.refusal}
     elif part.image_url is not None:
         block = {"type": "image", "source": image_source(part.image_url.url, f"{place}.image_url.url")}
     else:
@@ -172,5 +178,10 @@ def _block(part: ContentPart, place: str) -> Json:
 
 def _limit_cache_marks(blocks: Sequence[Json]) -> None:
     """Keep the last marks: more are refused, and each covers all that comes before it."""
-    for block in [one for one in blocks if "cache_control" in one][:-_CACHE_MARKS]:
+    nested = (one for block in blocks for one in (*json_access.as_list(block.get("content")), block))
+    marked = [one for one in nested if "cache_control" in one]
+    for block in marked[:-_CACHE_MARKS]:
         del block["cache_control"]
+    for before, block in pairwise(marked[-_CACHE_MARKS:]):
+        if before["cache_control"].get("ttl") != "1h":  # an hour after five minutes is refused
+            block["cache_control"] = {"type": "ephemeral"}

@@ -1,6 +1,7 @@
 """Tools of a request for the Messages API. Pure."""
 
 import re
+from typing import Any
 
 from roost.drivers.model import json_access
 from roost.drivers.model.chat import ChatRequest
@@ -49,13 +50,14 @@ def choose_tool(request: ChatRequest, tools: list[Json]) -> Json | None:
 
 def _input_schema(given: Json, place: str) -> Json:
     """Return a schema of an object; alternatives at its top, which are refused, become one object that allows each."""
+    given = {name: value for name, value in given.items() if value is not None}
     schema: Json = {"type": "object", "properties": {}, **given}
     if schema["type"] != "object":
         raise UpstreamRefused(f"{place}.type: must be object")
     properties = json_access.as_object(schema["properties"])
     required = _names(schema)
     for word in ("allOf", "anyOf", "oneOf"):
-        parts = [json_access.as_object(part) for part in json_access.as_list(schema.pop(word, None))]
+        parts = [_resolve(schema, json_access.as_object(part)) for part in json_access.as_list(schema.pop(word, None))]
         for part in parts:
             properties = {**json_access.as_object(part.get("properties")), **properties}
         needed = [name for part in parts for name in _names(part)]
@@ -67,6 +69,14 @@ def _input_schema(given: Json, place: str) -> Json:
     if required:
         schema["required"] = list(dict.fromkeys(required))
     return schema
+
+
+def _resolve(schema: Json, part: Json) -> Json:
+    """Return the part that a reference names (`#/$defs/A`), or the part itself."""
+    found: Any = schema
+    for key in json_access.as_string(part.get("$ref")).split("/")[1:]:
+        found = json_access.as_object(found).get(key)
+    return json_access.as_object(found) if "$ref" in part else part
 
 
 def _names(schema: Json) -> list[str]:

@@ -89,7 +89,8 @@ async def test_a_stream_that_breaks_says_so(rest: list[str]) -> None:
 async def test_after_the_end_nothing_is_waited_for() -> None:
     async with raw(sse(START, DELTA, STOP), hold=True) as url:
         upstream = _upstream(url)
-        assert len([chunk async for chunk in upstream.stream(_request())]) == 2
+        chunks = [chunk async for chunk in upstream.stream(_request())]
+        assert [chunk["choices"][0]["finish_reason"] for chunk in chunks] == [None, None, "stop"]
         await upstream.close()
 
 
