@@ -120,7 +120,7 @@ async def test_the_agent_remembers_its_conversation_and_no_other(chat_env: ChatE
 
 
 async def test_a_reader_sees_the_stored_answer_after_its_model_was_cut_off(chat_env: ChatEnv) -> None:
-    """OpenClaw begins the answer anew, Hermes lets the model continue it, and the fake fails."""
+    """OpenClaw begins the answer again, Hermes lets the model continue it, and the fake fails."""
     if expected := {"openclaw": ANSWER, "hermes": BROKEN + ANSWER}.get(chat_env.env.engine.id):
         assert written(await chat_env.say("please /cut it")) == expected
     else:
