@@ -19,8 +19,7 @@ const route = getRouteApi('/shell/activity');
 const SHOWN_EVENTS = 1_000;
 
 export function ActivityPage() {
-  const t = useText(activity);
-  const { noAgentText } = useText(common);
+  const t = { ...useText(common), ...useText(activity) };
   const filter = route.useSearch();
   const navigate = route.useNavigate();
   const { data: { agents } = { agents: [] }, isSuccess } = useQuery(agentsQuery);
@@ -53,7 +52,7 @@ export function ActivityPage() {
               action={isFiltered && <Button onPress={() => choose('', '')}>{t.showAll}</Button>}
               command={isFiltered ? undefined : 'roost events -f'}
             >
-              {missing ? noAgentText(missing) : isFiltered ? null : t.emptyText}
+              {missing ? t.noAgentText(missing) : isFiltered ? null : t.emptyText}
             </EmptyState>
           ) : (
             <Section title={t.list}>
