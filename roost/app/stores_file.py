@@ -23,9 +23,11 @@ def check_stores(settings: Settings) -> None:
     for store, known in _read(path).items():
         if store in named and named[store] != known:
             setting = _SETTINGS[store]
+            is_own = known in {"its own SQLite database", "the folder blobs"}
             raise BadSettings(
-                f"{setting}: {settings.data} belongs to {known}, but the settings name {named[store]}. Set "
-                f"ROOST_{setting.upper()}, as it is where the server runs; if {known} was moved, delete {path}."
+                f"{setting}: {settings.data} belongs to {known}, but the settings name {named[store]}. "
+                f"{'Unset' if is_own else 'Set'} ROOST_{setting.upper()}, as it is where the server runs; "
+                f"if {known} was moved, delete {path}."
             )
 
 

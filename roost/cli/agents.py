@@ -181,7 +181,8 @@ def token(
     found = server.find_agent(agent)
     path = f"/v0/agents/{found['agentId']}/gateway-token"
     if rotate:
-        confirm_change(f"Replace the gateway token of {found['name']} ({found['agentId']})?", yes)
+        who = f"{found['name']} ({found['agentId']})"
+        confirm_change(f"All programs with the present gateway token of {who} lose access at once. Replace it?", yes)
     answer = server.call("POST", f"{path}/rotate") if rotate else server.call("GET", path)
     sys.stdout.write(f"{answer['token']}\n")
 

@@ -130,9 +130,10 @@ def approve(
     command = shlex.join([*program, "pairing", "approve", channel, code])
     with error_console.status("Approving ..."):
         done = server.call("POST", f"/v0/agents/{found['agentId']}/console/exec", {"command": command})
-    print_line("\n".join(filter(None, [done["stdout"].strip(), done["stderr"].strip()])))
-    if done["exitCode"]:
-        raise typer.Exit(ExitCode.FAILED)
+    output = "\n".join(filter(None, [done["stdout"].strip(), done["stderr"].strip()]))
+    if done["exitCode"] or "Approved" not in done["stdout"]:  # Hermes exits with 0 at an unknown code
+        exit_with_error(f"{output}\nNo one was approved. The bot sends a new code to a stranger who writes to it.")
+    print_line(output)
 
 
 @commands.command()

@@ -148,9 +148,12 @@ def _silence_notices() -> Generator[Callable[[], None]]:
         spoken_at = clock.monotonic_seconds()
 
     def watch() -> None:
+        printed = 0.0
         while not over.wait(_SILENCE_SECONDS - (clock.monotonic_seconds() - spoken_at) % _SILENCE_SECONDS):
-            if (seconds := round(clock.monotonic_seconds() - spoken_at)) >= _SILENCE_SECONDS:
+            seconds = round(clock.monotonic_seconds() - spoken_at)
+            if seconds >= _SILENCE_SECONDS and seconds != printed:  # a wait may end a moment early
                 print_line(f"\nThe agent has sent nothing for {seconds} seconds.", error_console)
+            printed = seconds
 
     watching = Thread(target=watch, daemon=True)
     watching.start()

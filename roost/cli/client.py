@@ -28,7 +28,7 @@ import typer
 
 from roost.cli.context_file import LOCAL, is_loopback, read_contexts, selected_context
 from roost.cli.output import ExitCode, exit_with_error, exit_with_unknown
-from roost.core.network_advice import NOT_RESOLVED, describe_certificate_error, describe_network_error
+from roost.core.network_advice import NOT_ENCRYPTED, NOT_RESOLVED, describe_certificate_error, describe_network_error
 from roost.core.sensitive import Sensitive
 
 if TYPE_CHECKING:
@@ -368,6 +368,8 @@ def _describe_unreachable(url: str, error: BaseException) -> str:
     reason = describe_network_error(error)
     if reason == NOT_RESOLVED:
         advice = "Check the address, and your connection to the internet."
+    elif reason == NOT_ENCRYPTED:
+        advice = "If it serves no HTTPS, its address begins with http://."
     elif is_loopback(urlsplit(url).hostname or ""):
         advice = "Start one with `roost up`."
     else:

@@ -143,7 +143,8 @@ def _match_keys(given: str, keys: Sequence[Mapping[str, Any]]) -> Sequence[Mappi
     open_keys = [key for key in keys if not key["revoked"]]
     found = [key for key in keys if key["id"] == given]
     found = found or [key for key in open_keys if key["name"] == given]
-    return found or [key for key in open_keys if key["id"].startswith(given) or key["name"].startswith(given)]
+    begins_so = [key for key in open_keys if key["id"].startswith(given) or key["name"].startswith(given)]
+    return found or (begins_so if given else [])  # every key begins with an empty variable of a script
 
 
 def _list_here(data: Path | None, tenant: str | None) -> list[dict[str, Any]]:

@@ -26,11 +26,12 @@ _UNREACHABLE_ADVICE = (
     "server. If you have package registries of your own: PIP_INDEX_URL and npm_config_registry"
 )
 NOT_RESOLVED = "its name cannot be resolved"
+NOT_ENCRYPTED = "the encrypted connection failed"
 _REASONS = (  # classes of httpx, requests and of Python, the special ones first
     ("ProxyError", "the proxy does not let the connection through"),
     ("UnsupportedProtocol", "its address is no URL of HTTP"),
     ("InvalidURL", "its address is no URL of HTTP"),
-    ("SSLError", "the encrypted connection failed"),
+    ("SSLError", NOT_ENCRYPTED),
     ("RemoteProtocolError", "it closed the connection, or did not answer in HTTP"),
     ("DecodingError", "it sent a body that cannot be decoded"),
     ("ReadError", "it closed the connection"),

@@ -37,7 +37,9 @@ def test_a_shell_without_the_settings_opens_no_other_database(tmp_path: Path, da
 def test_another_bucket_and_another_database_are_refused_by_name(tmp_path: Path) -> None:
     folder = tmp_path / "data"
     app.open_database(settings(folder)).close()
-    with pytest.raises(BadSettings, match=r"belongs to the folder blobs, but the settings name the bucket s3://b/p\."):
+    with pytest.raises(
+        BadSettings, match=r"the folder blobs, but the settings name the bucket s3://b/p\. Unset ROOST_BLOBS"
+    ):
         app.open_database(settings(folder, ROOST_BLOBS="s3://b/p"))
     other = f"postgresql://someone:{HIDDEN}@db.example:5433/roost?sslmode=require"
     with pytest.raises(BadSettings, match=r"settings name the database postgresql://db\.example:5433/roost"):

@@ -96,7 +96,8 @@ def test_the_token_is_printed_alone_and_rotated_after_a_question(ada: FakeServer
     ada.answers["GET /v0/agents/a1/gateway-token"] = (200, {"token": "rst_gw_old"})
     ada.answers["POST /v0/agents/a1/gateway-token/rotate"] = (200, {"token": "rst_gw_new"})
     assert ada.run("agents", "token", "Ada").stdout == "rst_gw_old\n"
-    assert ada.run("agents", "token", "Ada", "--rotate", input="n\n").exit_code == 1
+    refused = ada.run("agents", "token", "Ada", "--rotate", input="n\n")
+    assert (refused.exit_code, "All programs with the present gateway token" in refused.stderr) == (1, True)
     assert ada.bodies("POST /v0/agents/a1/gateway-token/rotate") == []
     assert ada.run("agents", "token", "Ada", "--rotate", "--yes").stdout == "rst_gw_new\n"
 

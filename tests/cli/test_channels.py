@@ -74,12 +74,18 @@ def test_a_new_channel_asks_strangers_for_a_code_unless_told_otherwise(ada: Fake
 def test_a_code_is_approved_by_the_engines_command(ada: FakeServer, engine: str, program: str) -> None:
     ada.answers["GET /v0/agents"] = (200, {"agents": [{"agentId": "a1", "name": "Ada", "engine": engine}]})
     ended = {"stdout": "Approved\n", "stderr": "", "exitCode": 0}
-    ada.answers["POST /v0/agents/a1/console/exec"] = [(200, ended), (200, {**ended, "exitCode": 1})]
+    ada.answers["POST /v0/agents/a1/console/exec"] = [
+        (200, ended),
+        (200, {**ended, "exitCode": 1}),
+        (200, {**ended, "stdout": "Code 'OLD' not found or expired"}),
+    ]
     done = ada.run("channels", "approve", "Ada", "telegram", "AB; id")
     assert (done.exit_code, done.stdout) == (0, "Approved\n")
     ((command,),) = [body.values() for body in ada.bodies("POST /v0/agents/a1/console/exec")]
     assert command.endswith(f"{program} pairing approve telegram 'AB; id'")
-    assert ada.run("channels", "approve", "Ada", "telegram", "OLD").exit_code == 1
+    for _ in range(2):
+        unknown = ada.run("channels", "approve", "Ada", "telegram", "OLD")
+        assert (unknown.exit_code, unknown.stdout, "sends a new code" in unknown.stderr) == (1, "", True)
 
 
 def test_a_request_is_approved_by_its_id(ada: FakeServer) -> None:

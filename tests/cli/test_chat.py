@@ -134,6 +134,25 @@ def test_a_silent_agent_is_told_of(monkeypatch: pytest.MonkeyPatch, capsys: pyte
     assert capsys.readouterr().out == "half a sentence\n"
 
 
+def test_a_silence_is_told_of_once_in_15_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, waits, notices = 0.0, 0, list[str]()
+
+    class EarlyEvent(Event):
+        """A wait that ends a moment before its time."""
+
+        def wait(self, timeout: float | None = None) -> bool:
+            nonlocal now, waits
+            now, waits = now + max((timeout or 0) - 0.001, 0.0006), waits + 1
+            return waits == 6
+
+    monkeypatch.setattr(chat, "Event", EarlyEvent)
+    monkeypatch.setattr(chat.clock, "monotonic_seconds", lambda: now)
+    monkeypatch.setattr(chat, "print_line", lambda text, *_: notices.append(text.strip()))
+    with chat._silence_notices():
+        pass
+    assert notices == [f"The agent has sent nothing for {seconds} seconds." for seconds in (15, 30)]
+
+
 @pytest.mark.parametrize(
     ("answer", "code", "shown", "told"),
     [

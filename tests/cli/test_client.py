@@ -85,6 +85,10 @@ def test_no_server_answers_for_three_reasons(server: FakeServer) -> None:
     assert refused.stderr == f"Error: No server answers at {url}: it refuses connections. Start one with `roost up`.\n"
     unknown = run("agents", "list", ROOST_URL="http://roost.invalid", ROOST_TOKEN="key")
     assert unknown.stderr.startswith("Error: No server answers at http://roost.invalid: its name cannot be resolved. ")
+    plain = run("agents", "list", ROOST_URL=f"https://localhost:{server.server_port}", ROOST_TOKEN="key")
+    assert plain.stderr.endswith(
+        "the encrypted connection failed. If it serves no HTTPS, its address begins with http://.\n"
+    )
     server.answers["GET /v0/agents"] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"
     assert "is not Roost" in server.run("agents", "list").stderr
 

@@ -148,6 +148,7 @@ def test_a_key_is_revoked_by_its_name_or_its_first_characters(tmp_path: Path) ->
     assert keys(tmp_path, "revoke", "laptop", "--yes").exit_code == 5
     assert keys(tmp_path, "revoke", "lap", "--tenant", "one", "--yes").exit_code == 2
     assert keys(tmp_path, "revoke", "laptop", "--tenant", "one", "--yes").stdout == "Revoked.\n"
+    assert keys(tmp_path, "revoke", "", "--tenant", "one", "--yes").exit_code == 5  # of an empty variable
     assert keys(tmp_path, "revoke", "lap", "--tenant", "one", "--yes").stdout == "Revoked.\n"
     assert [key["revoked"] for key in listed(tmp_path, "--tenant", "one")] == [True, True]
 

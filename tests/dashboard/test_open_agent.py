@@ -85,6 +85,23 @@ async def test_one_page_says_that_there_is_no_such_agent(
         await visit.check()
 
 
+@pytest.mark.parametrize(
+    ("path", "told"),
+    [
+        ("/storage/files?group=none", "Group not found"),
+        ("/storage/files?network=public&group=00000000-0000-4000-8000-000000000000", "Group not found"),
+        ("/activity?agent=zzzzzzzzzzzzzzzz", "There is no agent with the id zzzzzzzzzzzzzzzz here"),
+    ],
+)
+async def test_a_filter_of_what_does_not_exist_says_so(
+    browser: Browser, server: RunningServer, agents: list[dict[str, Any]], path: str, told: str
+) -> None:
+    assert agents
+    async with visiting(browser, server, role="owner", tenant="open") as visit:
+        await visit.open(path)
+        await expect(visit.page.get_by_text(told)).to_be_visible()
+
+
 async def test_another_link_in_the_tab_of_a_used_one_signs_in(browser: Browser, server: RunningServer) -> None:
     client = server.client(server.key("open"))
     links = [(await client.post("/v0/session/links", json={"role": "owner"})).json()["url"] for _ in range(2)]

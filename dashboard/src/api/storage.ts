@@ -76,6 +76,12 @@ export const groupsQuery = (network: Network) =>
     getNextPageParam: ({ next_page_token }) => next_page_token || undefined,
   });
 
+export const groupQuery = (network: Network, id: string) =>
+  queryOptions({
+    queryKey: ['groups', network, id],
+    queryFn: ({ signal }) => inner(api.GET('/v3/groups/{network}/{id}', { params: { path: { network, id } }, signal })),
+  });
+
 export const createGroup = (network: Network, name: string) =>
   inner(api.POST('/v3/groups/{network}', { params: { path: { network } }, body: { name } }));
 

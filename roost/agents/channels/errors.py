@@ -1,6 +1,13 @@
 """Errors of channels (contract, Errors)."""
 
-from roost.core.problem import AccessDenied, InvalidInput, Problem, ResourceConflict, TooManyRequests
+from roost.core.problem import (
+    AccessDenied,
+    InvalidInput,
+    Problem,
+    ResourceConflict,
+    ServiceUnavailable,
+    TooManyRequests,
+)
 
 
 class UnsupportedChannel(InvalidInput):
@@ -51,6 +58,12 @@ class BotTokenInUse(ResourceConflict):
     """Another agent uses the token: two clients with one token would receive each other's messages."""
 
     message = "This token is used by another agent"
+
+
+class ChannelTokenUntried(ServiceUnavailable):
+    """The platform was not reached, and the present token, which it once accepted, stays."""
+
+    message = "The token was not checked"
 
 
 class ChannelConfigurationFailed(Problem):

@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 
-from roost.agents.channels.errors import ChannelPlanTooSmall, UnsupportedChannel
+from roost.agents.channels.errors import ChannelPlanTooSmall, ChannelTokenUntried, UnsupportedChannel
 from roost.agents.channels.model import Channel, ChannelRequest, check_channel, merge_request
 from roost.core import log
 from roost.core.problem import ServerStopping
@@ -55,8 +55,8 @@ class ChannelValidator:
         """Validate a request and return the channel to store. A token of an agent is checked within its egress rules.
 
         A request without any setting checks the present token again.
-        Raises UnsupportedChannel, ChannelPlanTooSmall, TokenRejected, ServerStopping, and the errors of
-        `merge_request` and `check_channel`.
+        Raises UnsupportedChannel, ChannelPlanTooSmall, TokenRejected, ChannelTokenUntried, ServerStopping, and the
+        errors of `merge_request` and `check_channel`.
         """
         if name not in CHANNELS:
             raise UnsupportedChannel
@@ -69,7 +69,11 @@ class ChannelValidator:
         is_same = present and (channel.bot_token, channel.app_token) == (present.bot_token, present.app_token)
         if is_same and request != ChannelRequest():
             return ValidatedChannel(channel)
-        return await self._verify_token(channel, agent_id)
+        validated = await self._verify_token(channel, agent_id)
+        if validated.warning and present and present.bot_name and not is_same:
+            advice = "Nothing was changed; remove the channel first to use the token unchecked"
+            raise ChannelTokenUntried(f"{validated.warning}. {advice}")
+        return validated
 
     async def validate_all(
         self, requests: Mapping[str, ChannelRequest], plan: Plan, engine: Engine, version: str

@@ -134,4 +134,5 @@ class LaunchWorkflow:
         for engine in offered:
             if engine.id == engine_id:
                 return engine
-        raise UnknownEngine
+        known = ", ".join(engine.id for engine in offered)
+        raise UnknownEngine(detail=f"engine must be one of {known}, got {engine_id!r}")

@@ -3,9 +3,11 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import pytest
 
+from roost.agents.channels.errors import ChannelTokenUntried
 from roost.agents.channels.model import ChannelRequest
 from roost.agents.channels.validator import ChannelValidator
 from roost.core.problem import ServerStopping
@@ -59,3 +61,19 @@ async def test_a_token_of_an_agent_is_not_sent_where_the_agent_may_not_go() -> N
     assert asked == [("a1", url)]
     assert (validated.channel.bot_name, validated.channel.bot_token.reveal()) == (None, TELEGRAM_BOT)
     assert (validated.warning or "").startswith("The token was not checked. api.example is refused")
+
+
+async def test_an_unchecked_token_does_not_replace_a_checked_one() -> None:
+    def admit(*_: str) -> None:
+        raise HostRefused("api.example")
+
+    validator = ChannelValidator([TelegramPlatform("http://127.0.0.1:1")], admit)
+    supported, new = frozenset({"telegram"}), ChannelRequest(bot_token=Sensitive(f"1{TELEGRAM_BOT}"))
+    unchecked = await validator.validate("telegram", REQUESTS["telegram"], None, Plan.PAID, supported, "a1")
+    again = await validator.validate("telegram", new, unchecked.channel, Plan.PAID, supported, "a1")
+    assert again.channel.bot_token.reveal() == f"1{TELEGRAM_BOT}"
+    works = replace(unchecked.channel, bot_name="ada_bot")
+    with pytest.raises(ChannelTokenUntried, match=r"was not checked\. api\.example is refused.*Nothing was changed"):
+        await validator.validate("telegram", new, works, Plan.PAID, supported, "a1")
+    checked = await validator.validate("telegram", ChannelRequest(), works, Plan.PAID, supported, "a1")
+    assert checked.warning

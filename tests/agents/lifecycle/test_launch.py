@@ -55,8 +55,9 @@ async def test_the_default_version_or_else_the_newest(env: LifecycleEnv) -> None
 
 
 async def test_an_engine_has_to_be_installed(env: LifecycleEnv) -> None:
-    with pytest.raises(UnknownEngine):
+    with pytest.raises(UnknownEngine) as refused:
         await env.create(engine="other")
+    assert refused.value.detail == f"engine must be one of {env.engine.id}, got 'other'"
     env.engine.remove("1.0.0")
     with pytest.raises(EngineNotInstalled):
         await env.create()

@@ -11,6 +11,7 @@ import { Loaded } from '../../components/Loaded';
 import { Fields, Note } from '../../components/Row';
 import { Select } from '../../components/Select';
 import * as activity from '../../i18n/activity';
+import * as common from '../../i18n/common';
 import { useText } from '../../i18n/language';
 import { EventList } from './EventList';
 
@@ -18,10 +19,11 @@ const route = getRouteApi('/shell/activity');
 const SHOWN_EVENTS = 1_000;
 
 export function ActivityPage() {
-  const t = useText(activity);
+  const t = { ...useText(common), ...useText(activity) };
   const filter = route.useSearch();
   const navigate = route.useNavigate();
-  const agents = useQuery(agentsQuery).data?.agents ?? [];
+  const { data: { agents } = { agents: [] }, isSuccess } = useQuery(agentsQuery);
+  const missing = isSuccess && agents.every(({ agentId }) => agentId !== filter.agent) && filter.agent;
   const { query, events } = useActivity(filter);
   const isFiltered = filter.kind !== undefined || filter.agent !== undefined;
   const choose = (kind: Kind | '', agent: string) =>
@@ -50,7 +52,7 @@ export function ActivityPage() {
               action={isFiltered && <Button onPress={() => choose('', '')}>{t.showAll}</Button>}
               command={isFiltered ? undefined : 'roost events -f'}
             >
-              {isFiltered ? null : t.emptyText}
+              {missing ? t.noAgentText(missing) : isFiltered ? null : t.emptyText}
             </EmptyState>
           ) : (
             <Section title={t.list}>

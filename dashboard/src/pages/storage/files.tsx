@@ -2,12 +2,13 @@ import { useInfiniteQuery, useQuery, useQueryClient } from '@tanstack/react-quer
 import { getRouteApi } from '@tanstack/react-router';
 import { useCallback, useDeferredValue, useEffect, useMemo, useState, type DragEvent, type ReactNode } from 'react';
 
-import { filesQuery, limitsQuery, type FileFilter, type StoredFile } from '../../api/storage';
+import { filesQuery, groupQuery, limitsQuery, type FileFilter, type StoredFile } from '../../api/storage';
 import { uploads } from '../../api/uploads';
 import { useMay } from '../../app/useSession';
 import { formatBytes } from '../../components/bytes';
 import { CopyButton } from '../../components/CodeBlock';
 import { EmptyState } from '../../components/EmptyState';
+import { ErrorPanel } from '../../components/ErrorPanel';
 import { TextField } from '../../components/Field';
 import { LongTable } from '../../components/LongTable';
 import { Loaded } from '../../components/Loaded';
@@ -67,6 +68,7 @@ function FileBrowser() {
   const [typed, setTyped] = useState('');
   const name = useDeferredValue(typed.trim());
   const groups = useGroupChoices(network, t.anyGroup);
+  const { error } = useQuery({ ...groupQuery(network, group), enabled: group !== '' });
   return (
     <>
       <Fields>
@@ -84,7 +86,7 @@ function FileBrowser() {
         />
         <TextField label={t.search} value={typed} onChange={setTyped} type="search" autoComplete="off" />
       </Fields>
-      <FileList filter={{ network, group, name }} />
+      {error ? <ErrorPanel error={error} /> : <FileList filter={{ network, group, name }} />}
     </>
   );
 }
