@@ -1,9 +1,10 @@
-"""Each number in a guide is that of the code.
+"""Numbers and lists in the guides are those of the code.
 
 A row has words of the page, constants of `roost` that make them true, and their values.
 """
 
 import importlib
+import re
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any, cast
@@ -11,7 +12,7 @@ from typing import Any, cast
 import pytest
 
 from roost.identity.caller import Plan
-from tests.architecture.code import ROOT
+from tests.architecture.code import ROOT, modules
 
 KIB, MIB, GIB = 1024, 1024**2, 1024**3
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
@@ -343,3 +344,13 @@ def test_numbers_of_a_guide_are_those_of_the_code(page: str) -> None:
         for name, value in zip(names.split(), values, strict=True):
             module, _, constant = name.rpartition(":") if ":" in name else (module, "", name)
             assert getattr(importlib.import_module(f"roost.{module}"), constant) == value, name
+
+
+def test_the_table_of_the_data_folder_names_all_that_is_in_it() -> None:
+    page = (ROOT / "docs/guides/operating.md").read_text()
+    rows = page[page.index("| in the data folder |") :]
+    named = {name.partition("/")[0] for name in re.findall(r"`([\w./-]+)`", rows)}
+    used = re.compile(r"\bsettings\.data / \"([\w.-]+)")
+    found = {name for module in modules() for name in used.findall((ROOT / module.path).read_text())}
+    assert len(found) > 5
+    assert found - named == set()
