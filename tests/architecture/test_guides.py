@@ -39,6 +39,12 @@ PAGES: Mapping[str, Sequence[tuple[str, str, Any]]] = {
     ],
     "models": [
         (
+            "the first 500 characters of the user's message",
+            "drivers.model.scripted:_MAX_ECHO_LENGTH",
+            500,
+        ),
+        ("the first 2,000 characters of its result", "drivers.model.scripted:_MAX_RESULT_LENGTH", 2000),
+        (
             "answers with N words (1 to 2000), 50 ms apart",
             "drivers.model.scripted:_MAX_SLOW_WORDS _SLOW_PAUSE_SECONDS",
             (2000, 0.05),
@@ -215,7 +221,8 @@ PAGES: Mapping[str, Sequence[tuple[str, str, Any]]] = {
         ),
     ],
     "storage": [
-        ("30,000, 32 folders deep", "storage.uploads.model:FILES_LIMIT DEPTH_LIMIT", (30_000, 32)),
+        ("250,000, with 500,000 links", "storage.content.car_receiver:MAX_BLOCKS MAX_LINKS", (250_000, 500_000)),
+        ("30,000, each with a path of at most 32 names", "storage.uploads.model:FILES_LIMIT DEPTH_LIMIT", (30_000, 32)),
         (
             "10; keys of 255 and values of 1,024 characters, 2,600 bytes together",
             "storage.files.model:KEYVALUES_LIMIT KEY_LIMIT VALUE_LIMIT PAIR_BYTES",
