@@ -162,7 +162,7 @@ def _error_response(problem: Problem, request: GatewayRequest | None) -> Gateway
     if (
         isinstance(problem, ContentNotServed)
         and request is not None
-        and "only-if-cached" in request.headers.get("cache-control", "")
+        and "only-if-cached" in request.headers.get("cache-control", "").lower()
     ):
         status = 412
     retry = {} if problem.retry_after is None else {"Retry-After": str(max(1, round(problem.retry_after)))}
