@@ -12,6 +12,7 @@ from typing import Any, cast
 import pytest
 
 from roost.identity.caller import Plan
+from roost.settings import Settings
 from tests.architecture.code import ROOT, modules
 
 KIB, MIB, GIB = 1024, 1024**2, 1024**3
@@ -312,6 +313,19 @@ PAGES: Mapping[str, Sequence[tuple[str, str, Any]]] = {
         ("100 unfinished uploads", "storage.tus.model:UNFINISHED_LIMIT", 100),
         ("(at most a year)", "storage.signed_urls.model:_MAX_VALIDITY", 366 * DAY),
     ],
+    "vector-formats": [
+        ("the limit is 67,108,864", "drivers.text_extractor.contract:SOURCE_LIMIT", 67_108_864),
+        ("text | 4,194,304 characters", "drivers.text_extractor.contract:TEXT_LIMIT", 4_194_304),
+        ("more than 268,435,456 bytes", "drivers.text_extractor.contract:UNPACKED_LIMIT", 268_435_456),
+        ("256 MiB, 10,000 files", "drivers.text_extractor.formats.detection:_MAX_MEMBERS", 10_000),
+        ("Reading the document takes more than 30 s", "drivers.text_extractor.contract:TIME_LIMIT_SECONDS", 30),
+        ("Two documents are read at a time", "drivers.text_extractor.sandboxed:_PROCESSES", 2),
+        ("and 32 wait", "drivers.text_extractor.sandboxed:_MAX_WAITING", 32),
+        ("the first 256 tokens of a text", "drivers.embedding.minilm_worker:_MAX_TOKENS", 256),
+        ("after five minutes without one", "drivers.embedding.minilm:_IDLE_SECONDS", 300),
+        ("It uses two threads", "drivers.embedding.minilm_worker:_THREADS", 2),
+        ("tried four times within half a minute", "drivers.embedding.openai:_PAUSES", ((0.5, 2.0, 8.0),)),
+    ],
     "vectors": [
         ("at most 800 characters", "drivers.embedding.contract:CHUNK_CHARACTERS", 800),
         ("after 20 seconds with the state", "storage.vectors.service:WAIT_SECONDS", 20),
@@ -340,6 +354,22 @@ PAGES: Mapping[str, Sequence[tuple[str, str, Any]]] = {
     ],
 }
 
+DEFAULTS = [
+    ("models", "`model_timeout` (600 s)", {"model_timeout": "600"}),
+    ("models", "`model_idle_timeout` (120 s)", {"model_idle_timeout": "120"}),
+    ("operating", "6,000 requests, 50 GiB", {"rate_limit": "6000", "rate_limit_bytes": "50G"}),
+    ("operating", "60,000 requests, 200 GiB", {"host_rate_limit": "60000", "host_rate_limit_bytes": "200G"}),
+    ("operating", "sign-in links of one address | 300", {"failed_login_limit": "300"}),
+    ("operating", "An agent may occupy `agent_disk` (20G)", {"agent_disk": "20G"}),
+    ("operating", "`disk_reserve` (1G", {"disk_reserve": "1G"}),
+    ("operating", "apply to programs on this machine | `false`", {"rate_limit_loopback": "false"}),
+    ("snapshots", "a minute after the last change (`snapshot_delay`)", {"snapshot_delay": "60"}),
+    ("storage", "1 GiB free, 25 GiB paid", {"upload_free": "1G", "upload_paid": "25G"}),
+    ("storage", "10 GiB free, unlimited paid", {"storage_free": "10G", "storage_paid": "none"}),
+    ("storage-gateways", "kept for 90 days ([`analytics_days`]", {"analytics_days": "90"}),
+]
+"""Words of a page, with settings and their defaults."""
+
 
 @pytest.mark.parametrize("page", PAGES)
 def test_numbers_of_a_guide_are_those_of_the_code(page: str) -> None:
@@ -361,3 +391,9 @@ def test_the_table_of_the_data_folder_names_all_that_is_in_it() -> None:
     found = {name for module in modules() for name in used.findall((ROOT / module.path).read_text())}
     assert len(found) > 5
     assert found - named == set()
+
+
+@pytest.mark.parametrize(("page", "words", "defaults"), DEFAULTS)
+def test_defaults_in_a_guide_are_those_of_the_settings(page: str, words: str, defaults: Mapping[str, str]) -> None:
+    assert words in " ".join((ROOT / f"docs/guides/{page}.md").read_text().split())
+    assert {name: Settings.model_fields[name].default for name in defaults} == defaults
