@@ -13,6 +13,7 @@ import pytest
 
 from roost.identity.caller import Plan
 from roost.settings import Settings
+from roost.work.model import OperationLimits
 from tests.architecture.code import ROOT, modules
 
 KIB, MIB, GIB = 1024, 1024**2, 1024**3
@@ -20,16 +21,8 @@ HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 
 PAGES: Mapping[str, Sequence[tuple[str, str, Any]]] = {
     "internet": [
-        (
-            "the name waits for a minute, then four, sixteen, sixty",
-            "drivers.tls_proxy.certificate_failures:_PAUSES",
-            ((60, 240, 960, 3600),),
-        ),
-        (
-            "Heads are limited to 64 KiB and 20 s",
-            "drivers.tls_proxy.caddy_config:_HEAD_BYTES _HEAD_SECONDS",
-            (64 * KIB, 20),
-        ),
+        ("then four, sixteen, sixty", "drivers.tls_proxy.certificate_failures:_PAUSES", ((60, 240, 960, 3600),)),
+        ("limited to 64 KiB and 20 s", "drivers.tls_proxy.caddy_config:_HEAD_BYTES _HEAD_SECONDS", (64 * KIB, 20)),
     ],
     "logs": [
         ("returns the last 100 lines", "agents.logs.model:LINE_LIMIT", 100),
@@ -39,11 +32,7 @@ PAGES: Mapping[str, Sequence[tuple[str, str, Any]]] = {
         ("reads nothing for 10 s is disconnected", "hosts.websocket:_DRAIN_TIMEOUT", 10),
     ],
     "models": [
-        (
-            "the first 500 characters of the user's message",
-            "drivers.model.scripted:_MAX_ECHO_LENGTH",
-            500,
-        ),
+        ("the first 500 characters of the user's message", "drivers.model.scripted:_MAX_ECHO_LENGTH", 500),
         ("the first 2,000 characters of its result", "drivers.model.scripted:_MAX_RESULT_LENGTH", 2000),
         (
             "answers with N words (1 to 2000), 50 ms apart",
@@ -156,6 +145,7 @@ PAGES: Mapping[str, Sequence[tuple[str, str, Any]]] = {
         ("not in a block after 20 s is pending", "drivers.facilitator.local:_RECEIPT_SECONDS", 20),
     ],
     "pins": [
+        ("Two requests of a tenant", "storage.pins.retrieve:LIMITS", OperationLimits(4, 2, 2)),
         ("250 other requests of yours", "storage.pins.model:QUEUE_LIMIT", 250),
         ("not found within a day", "storage.pins.model:SEARCH_DURATION", DAY),
         ("a failed one stays for 30 days", "storage.pins.model:FAILURE_RETENTION", 30 * DAY),
@@ -327,6 +317,7 @@ PAGES: Mapping[str, Sequence[tuple[str, str, Any]]] = {
         ("tried four times within half a minute", "drivers.embedding.openai:_PAUSES", ((0.5, 2.0, 8.0),)),
     ],
     "vectors": [
+        ("2 of a tenant, 4 in all, on each server", "storage.vectors.indexing:LIMITS", OperationLimits(4, 2, 2)),
         ("at most 800 characters", "drivers.embedding.contract:CHUNK_CHARACTERS", 800),
         ("after 20 seconds with the state", "storage.vectors.service:WAIT_SECONDS", 20),
         ("tried again, 8 times over four minutes", "storage.vectors.indexing:RETRIES", 8),
@@ -347,6 +338,11 @@ PAGES: Mapping[str, Sequence[tuple[str, str, Any]]] = {
             "after 5 seconds, 5 minutes, 30 minutes, 2, 5, 10 and 14 hours, each up to a fifth later: eight attempts",
             "storage.webhooks.model:_RETRY_DELAYS _JITTER MAX_ATTEMPTS",
             ((timedelta(seconds=5), HOUR / 12, HOUR / 2, 2 * HOUR, 5 * HOUR, 10 * HOUR, 14 * HOUR), 0.2, 8),
+        ),
+        (
+            "4 messages to one webhook, 16 of one tenant and 64 in all",
+            "storage.webhooks.model:SENDING_LIMITS",
+            OperationLimits(total=64, per_tenant=16, per_subject=4),
         ),
         ("nothing was accepted for 5 days", "storage.webhooks.model:DISABLE_AFTER", 5 * DAY),
         ("kept for 7 days", "storage.webhooks.model:RETENTION", 7 * DAY),
