@@ -2,9 +2,9 @@
 
 `scope["state"]` gets `url_rule`, `host_kind`, `agent_host`, `gateway_host`, `cid_host`, `is_own_name` (below the
 server's domain), `origin`, `session_cookie`, `limited_client` and `right`; authentication, limits and handlers learn
-the address of a request from there only. On an agent's address the short paths of `/v0` refer to that agent. An ambiguous
-path is 404. The local address is for programs of this machine; for all other clients it is the management address.
-Where the URL map allows it, `X-HTTP-Method-Override` is the method of the request.
+the address of a request from there only. On an agent's address the short paths of `/v0` refer to that agent. An
+ambiguous path is 404. The local address is for programs of this machine; for all other clients it is the management
+address. Where the URL map allows it, `X-HTTP-Method-Override` is the method of the request.
 """
 
 import re
