@@ -300,6 +300,7 @@ PAGES: Mapping[str, Sequence[tuple[str, str, Any]]] = {
     ],
     "uploads": [
         ("It is valid for 24 hours", "storage.tus.model:LIFETIME", DAY),
+        ("a crash loses at most 64 MiB of them", "storage.tus.model:SAVE_EVERY", 64 * MIB),
         ("100 unfinished uploads", "storage.tus.model:UNFINISHED_LIMIT", 100),
         ("(at most a year)", "storage.signed_urls.model:_MAX_VALIDITY", 366 * DAY),
     ],
