@@ -26,6 +26,7 @@ PAGES: Mapping[str, Sequence[tuple[str, str, Any]]] = {
     ],
     "logs": [
         ("returns the last 100 lines", "agents.logs.model:LINE_LIMIT", 100),
+        ("searches the last 1,000 lines", "agents.logs.service:_FILTERED_LINES", 1000),
         ("more than 256 streams of one agent", "agents.logs.service:MAX_READERS", 256),
         ("Lines longer than 16 KiB are cut", "warden.process_logs:MAX_LINE_BYTES", 16 * KIB),
         ("the server keeps 1,000 lines or 1 MiB", "agents.logs.feed:_MAX_MESSAGES _MAX_CHARS", (1000, MIB)),
@@ -193,6 +194,8 @@ PAGES: Mapping[str, Sequence[tuple[str, str, Any]]] = {
         ("takes more than 0.75 s of CPU", "agents.skills.verdict.check:CPU_LIMIT", 0.75),
     ],
     "snapshots": [
+        ("`skipped` names the first 100", "agents.snapshots.model:SKIPPED_LIMIT", 100),
+        ("lists the files that differ (1,000 at most)", "agents.snapshots.comparison:_CHANGES_LIMIT", 1000),
         ("lists ten snapshots", "agents.snapshots.model:PAGE_SIZE", 10),
         ("at the latest ten minutes after the first one", "agents.snapshots.automatic:_LONGEST_DELAYS", 10),
         ("of less than 8 bytes it is not searched", "agents.snapshots.secret_search:SHORTEST_VALUE", 8),
@@ -258,6 +261,7 @@ PAGES: Mapping[str, Sequence[tuple[str, str, Any]]] = {
         ("16,000 characters", "agents.tasks.model:TEXT_LIMIT", 16_000),
     ],
     "templates": [
+        ("Errors come all at once, 50 at most", "agents.templates.manifest:FAULTS_LIMIT", 50),
         (
             "name 100, description 10,000, vibe 200, emoji 32 characters",
             "agents.registry.model:NAME_LIMIT DESCRIPTION_LIMIT VIBE_LIMIT EMOJI_LIMIT",
@@ -347,7 +351,7 @@ PAGES: Mapping[str, Sequence[tuple[str, str, Any]]] = {
         ),
         ("nothing was accepted for 5 days", "storage.webhooks.model:DISABLE_AFTER", 5 * DAY),
         ("kept for 7 days", "storage.webhooks.model:RETENTION", 7 * DAY),
-        ("For 24 hours messages carry a signature with each", "storage.webhooks.model:SECRET_OVERLAP", DAY),
+        ("with each, of at most three", "storage.webhooks.model:SECRET_OVERLAP SECRETS_LIMIT", (DAY, 3)),
     ],
 }
 
