@@ -54,6 +54,14 @@ def test_the_guide_says_of_every_command_what_it_works_on() -> None:
     assert {path[0] for path in ALL if len(path) == 1} - set(named) == set()
 
 
+@pytest.mark.parametrize("noun", ["files", "gateways", "groups", "signatures", "webhooks"])
+def test_the_guide_names_every_command_of_storage(noun: str) -> None:
+    guide = (Path(__file__).parents[2] / "docs/guides/storage.md").read_text()
+    rows = "".join(line for line in guide.splitlines() if line.startswith(f"| `roost {noun}"))
+    named = re.findall(rf"`(?:roost {noun} )?([a-z-]+)(?: [A-Z]+)?`", rows)
+    assert {path[1] for path in ALL if len(path) == 2 and path[0] == noun} - set(named) == set()
+
+
 @pytest.mark.parametrize(
     "typed",
     [
