@@ -55,9 +55,7 @@ COMMANDS: Mapping[str, CommandSource] = {
         "proxy_config:print_proxy_config",
         "Print a configuration for a proxy of yours, which terminates TLS in front of this server.",
     ),
-    "scrub": CommandSource(
-        "scrub:scrub_content", "Verify all stored content and list the damaged files of all tenants."
-    ),
+    "scrub": CommandSource("scrub:scrub_content", "Verify all stored content and list what is damaged of all tenants."),
     "facilitator": CommandSource("facilitator:run_facilitator", "Serve a facilitator of payments for one chain."),
     "agents": CommandSource("agents:commands", "Manage agents, each in its own container."),
     "channels": CommandSource(

@@ -26,14 +26,15 @@ def network_name(public: bool) -> str:
 
 
 def fetch_records(
-    server: ServerSession, path: str, field: str, query: Mapping[str, str | None], limit: int
+    server: ServerSession, path: str, field: str, query: Mapping[str, str | None], limit: int | None
 ) -> list[dict[str, Any]]:
-    """Fetch up to `limit` records of a paged list. field: the field of a page that contains the records."""
+    """Fetch up to `limit` records of a paged list, or all. field: the field of a page that contains the records."""
     found: list[dict[str, Any]] = []
     filters = {name: value for name, value in query.items() if value is not None}
     token = ""
-    while len(found) < limit:
-        page = filters | {"limit": str(min(limit - len(found), PAGE_SIZE))} | ({"pageToken": token} if token else {})
+    while limit is None or len(found) < limit:
+        size = PAGE_SIZE if limit is None else min(limit - len(found), PAGE_SIZE)
+        page = filters | {"limit": str(size)} | ({"pageToken": token} if token else {})
         answer = server.call("GET", f"/v3/{path}?{urlencode(page)}")["data"]
         found += answer[field]
         token = answer["next_page_token"]

@@ -38,7 +38,6 @@ _Requirements = Annotated[
     typer.Option(metavar="FILE", help="File with several payment requirements, as a JSON array; - is standard input."),
 ]
 _Limit = Annotated[int, typer.Option(min=1, help="Maximum number of results.")]
-_FILES_LIMIT = 10_000
 _ROOT = "x402/payment_instructions"
 _COLUMNS = ("id", "name", "version", "price", "created_at")
 
@@ -104,7 +103,7 @@ def update(
     body = drop_none({"name": name, "payment_requirements": wanted, "description": description})
     server = load_session(data).storage_session()
     cids_path = f"{_ROOT}/{instruction}/cids"
-    if wanted is not None and not yes and (sold := fetch_records(server, cids_path, "cids", {}, _FILES_LIMIT)):
+    if wanted is not None and not yes and (sold := fetch_records(server, cids_path, "cids", {}, None)):
         confirm_change(f"Readers of {count_nouns(len(sold), 'file')} then pay by these terms. Change them?", yes)
     _print_instruction(server.call("PATCH", f"/v3/{_ROOT}/{instruction}", body)["data"], output)
 

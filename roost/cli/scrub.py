@@ -1,4 +1,4 @@
-"""`roost scrub`: verifies all stored content, with or without a running server, and lists damaged files."""
+"""`roost scrub`: verifies all stored content, with or without a running server, and lists what is damaged."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -27,7 +27,7 @@ def scrub_content(
     data: Data = None,
     output: Output = OutputFormat.TABLE,
 ) -> None:
-    """Verify all stored content and list the damaged files of all tenants. Exits with 1 if there are any."""
+    """Verify all stored content and list what is damaged of all tenants. Exits with 1 if anything is."""
     from roost import app
 
     settings = load_data_folder(data)
@@ -39,7 +39,7 @@ def scrub_content(
     if rows or output is not OutputFormat.TABLE:
         print_rows(rows, _COLUMNS, output)
     else:
-        print_line("No damage is known." if known else "No file is damaged.")
+        print_line("No damage is known." if known else "No content is damaged.")
     if rows:
         raise typer.Exit(ExitCode.FAILED)
 
@@ -49,13 +49,13 @@ async def _find_damaged(
 ) -> Sequence[Mapping[str, Any]]:
     from roost.storage.content.reader import ContentReader
     from roost.storage.content.scrub import ContentScrubber
-    from roost.storage.files.damage import damaged_files
+    from roost.storage.files.damage import damaged_content
 
     try:
         if not known:
             scrub = ContentScrubber(db, ContentReader(db, blobs), rate * _MIB if rate else float("inf"), 1.0)
             await _read_all(scrub)
-        return [_damaged_row(db, file) async for file in damaged_files(db)]
+        return [_damaged_row(db, holder) async for holder in damaged_content(db)]
     finally:
         await blobs.close()
 
@@ -68,9 +68,12 @@ async def _read_all(scrub: "ContentScrubber") -> None:
             status.update(f"Reading ... {packs:,} packs, {scrub.due_packs:,} to go")
 
 
-def _damaged_row(db: "Database", file: "File") -> Mapping[str, Any]:
+def _damaged_row(db: "Database", file: "File | str") -> Mapping[str, Any]:
+    """Describe a file, or another holder by its name: `agent/ID` (its snapshots), `skill/ID`, `template/ID`."""
     from roost.identity import tenants
 
+    if isinstance(file, str):
+        return dict.fromkeys(_COLUMNS) | {"id": file}
     tenant = db.run(lambda connection: tenants.get_tenant(connection, file.tenant_id).name)
     name, network = file.metadata.name, file.network
     return {"tenant": tenant, "network": network, "id": file.id, "name": name, "cid": file.cid, "size": file.size}

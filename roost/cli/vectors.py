@@ -39,7 +39,6 @@ _COLUMNS = ("file_id", "name", "state", "chunks", "reason")
 _FIELDS = ("file_id", "name", "cid", "state", "chunks", "chunks_done", "model", "reason", "updated_at")
 _PENDING = ("queued", "indexing")
 _NAMES_LIMIT = 1000
-_FILES_LIMIT = 10_000
 _POLL_SECONDS = 1.0
 
 
@@ -177,7 +176,7 @@ def _get(server: ServerSession, file_id: str) -> Mapping[str, Any]:
 
 
 def _list_group(server: ServerSession, group_id: str) -> Sequence[Mapping[str, Any]]:
-    return fetch_records(server, f"vectorize/groups/{group_id}/files", "files", {}, _FILES_LIMIT)
+    return fetch_records(server, f"vectorize/groups/{group_id}/files", "files", {}, None)
 
 
 def _find_file(server: ServerSession, file: str, public: bool) -> str:

@@ -1,10 +1,10 @@
 """Route each request by its Host header and path to a row of the URL map, before any other processing.
 
-`scope["state"]` gets `url_rule`, `host_kind`, `agent_host`, `gateway_host`, `cid_host`, `is_registered` (by a
-tenant), `origin`, `session_cookie`, `limited_client` and `right`; authentication, limits and handlers learn the
-address of a request from there only. On an agent's address the short paths of `/v0` refer to that agent. An ambiguous
-path is 404. The local address is for programs of this machine; for all other clients it is the management address.
-Where the URL map allows it, `X-HTTP-Method-Override` is the method of the request.
+`scope["state"]` gets `url_rule`, `host_kind`, `agent_host`, `gateway_host`, `cid_host`, `is_own_name` (below the
+server's domain), `origin`, `session_cookie`, `limited_client` and `right`; authentication, limits and handlers learn
+the address of a request from there only. On an agent's address the short paths of `/v0` refer to that agent. An
+ambiguous path is 404. The local address is for programs of this machine; for all other clients it is the management
+address. Where the URL map allows it, `X-HTTP-Method-Override` is the method of the request.
 """
 
 import re
@@ -62,7 +62,8 @@ class HostRouter:
             address = self._enter_gateway(scope, address)
         method, rule = _find_rule(scope)
         path = scope["path"]
-        scope["state"] = {**state, "url_rule": rule, "method": method}
+        is_own_name = address is not None and address.domain is None
+        scope["state"] = {**state, "url_rule": rule, "method": method, "is_own_name": is_own_name}
         if address is None:
             return False
         if address.cid is not None:
@@ -84,7 +85,6 @@ class HostRouter:
             "session_cookie": address.session_cookie,
             "gateway_host": address.gateway,
             "cid_host": address.cid,
-            "is_registered": address.domain is not None,
         }
         if address.host_kind is HostKind.RELAY:
             scope["state"]["limited_client"] = f"relay {address.agent_id}"

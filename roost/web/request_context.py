@@ -20,11 +20,15 @@ from roost.web.request_id import request_id
 from roost.web.url_rule import UrlFamily, rule_of
 
 _log = log.get_logger(__name__)
-SECURITY_HEADERS = (
-    (b"strict-transport-security", b"max-age=31536000; includeSubDomains"),  # browsers ignore it without HTTPS
-    (b"x-content-type-options", b"nosniff"),
-)
-"""Headers of every response."""
+_NO_SNIFF = (b"x-content-type-options", b"nosniff")
+_HSTS, _YEAR = b"strict-transport-security", b"max-age=31536000"  # browsers ignore it without HTTPS
+_SECURITY_HEADERS = ((_HSTS, _YEAR + b"; includeSubDomains"), _NO_SNIFF)
+_TENANT_HEADERS = ((_HSTS, _YEAR), _NO_SNIFF)
+
+
+def security_headers(scope: Scope) -> tuple[tuple[bytes, bytes], ...]:
+    """Return the headers of every response. Only a name of the server speaks for the names below it."""
+    return _SECURITY_HEADERS if scope.get("state", {}).get("is_own_name", True) else _TENANT_HEADERS
 
 
 class RequestContextMiddleware:
@@ -100,7 +104,7 @@ class _RequestState:
         if kind in {"http.response.start", "accept"}:
             self.status = message.get("status", 101)
             own = (b"x-request-id", self.request_id.encode())
-            message["headers"] = [*message.get("headers", ()), *SECURITY_HEADERS, own]
+            message["headers"] = [*message.get("headers", ()), *security_headers(self._scope), own]
             MutableHeaders(scope=message).update(rule_of(self._scope).response_headers)
             if self._scope.get("state", {}).get("session_cookie") is not None:
                 self._protect_session(MutableHeaders(scope=message))

@@ -47,6 +47,34 @@ def test_the_readme_names_every_command() -> None:
     assert sorted(re.findall(r"`([\w-]+)`", row)) == sorted(path[0] for path in ALL if len(path) == 1)
 
 
+def test_the_guide_says_of_every_command_what_it_works_on() -> None:
+    guide = (Path(__file__).parents[2] / "docs/guides/operating.md").read_text()
+    rows = re.findall(r"^\| commands \| work on .*?\n\n", guide, re.MULTILINE | re.DOTALL)
+    named = re.findall(r"`([a-z-]+)(?: [a-z-]+)*`(?=[^|]*\|[^|]*\|[^|]*\|$)", rows[0], re.MULTILINE)
+    assert {path[0] for path in ALL if len(path) == 1} - set(named) == set()
+
+
+@pytest.mark.parametrize("noun", ["files", "gateways", "groups", "signatures", "webhooks"])
+def test_the_guide_names_every_command_of_storage(noun: str) -> None:
+    guide = (Path(__file__).parents[2] / "docs/guides/storage.md").read_text()
+    rows = "".join(line for line in guide.splitlines() if line.startswith(f"| `roost {noun}"))
+    named = re.findall(rf"`(?:roost {noun} )?([a-z-]+)(?: [A-Z]+)?`", rows)
+    assert {path[1] for path in ALL if len(path) == 2 and path[0] == noun} - set(named) == set()
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        *("hosts list", "hosts remove x --yes", "scrub", "secrets rotate-key", "doctor", "proxy-config caddy"),
+        *("engines list", "engines install hermes", "engines remove hermes@1.0 --yes"),
+    ],
+)
+@pytest.mark.parametrize("environment", [{"ROOST_URL": "https://roost.example"}, {"ROOST_CONTEXT": "work"}])
+def test_a_command_of_this_machine_is_not_meant_for_another_server(typed: str, environment: dict[str, str]) -> None:
+    refused = run(*typed.split(), **environment)
+    assert (refused.exit_code, "works on a data folder of this machine" in refused.stderr) == (2, True)
+
+
 @pytest.mark.parametrize("path", [path for path, command in ALL.items() if hasattr(command, "commands")], ids=" ".join)
 def test_a_noun_alone_shows_its_verbs(path: tuple[str, ...]) -> None:
     assert "Commands" in run(*path).output

@@ -9,7 +9,7 @@ import pytest
 from roost import app, config
 from roost.identity import tenants
 from roost.storage.content.model import ContentNetwork
-from roost.storage.content.service import ContentService
+from roost.storage.content.service import ContentService, hold_packs
 from roost.storage.files.model import File, FileMetadata
 from roost.storage.files.service import FileService, NewFile
 from roost.storage.unixfs.profile import V1
@@ -57,6 +57,32 @@ def test_all_is_well(data: Path) -> None:
         assert done.exit_code == 0
         assert done.stdout.startswith("No ")
     assert json.loads(scrub(data, "-o", "json").stdout) == []
+
+
+def test_damage_that_no_file_has_is_named_too(data: Path) -> None:
+    """Snapshots, skills and templates hold packs as files do."""
+    settings = config.load_settings({}, data=data)
+
+    async def keep_snapshot() -> None:
+        db = app.open_database(settings)
+        content = ContentService(db, app.create_blob_store(settings))
+        owner = await db.write(lambda connection: tenants.ensure_tenant(connection, "acme").id)
+        async with content.receive(V1) as pack:
+            await pack.write(BAD)
+            await pack.end_file()
+            packs = [pack.pack_id]
+            await pack.commit(
+                lambda connection: hold_packs(connection, "agent/ada", owner, ContentNetwork.PRIVATE, packs)
+            )
+        db.close()
+
+    asyncio.run(keep_snapshot())
+    assert scrub(data).exit_code == 0
+    pack_of(data, BAD).write_bytes(BAD[:-1] + b"?")
+    for arguments in ((), ("--known",)):
+        done = scrub(data, "-o", "json", *arguments)
+        assert (done.exit_code, [row["id"] for row in json.loads(done.stdout)]) == (1, ["agent/ada"])
+    assert "agent/ada" in scrub(data, "--known").stdout
 
 
 def test_what_is_damaged_is_named_until_it_is_brought_back(data: Path) -> None:

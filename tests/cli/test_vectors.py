@@ -48,6 +48,15 @@ def test_add_a_group_and_see_what_failed(server: FakeServer) -> None:
     assert "none" in server.run("vectors", "show", "--group", GROUP).stdout
 
 
+def test_a_group_has_all_its_files(server: FakeServer) -> None:
+    page, last = [record()] * 10_000, [record(name="last.txt")]
+    files = f"GET /v3/vectorize/groups/{GROUP}/files?limit=100"
+    server.answers[files] = (200, {"data": {"files": page, "next_page_token": "t"}})
+    server.answers[f"{files}&pageToken=t"] = (200, {"data": {"files": last, "next_page_token": ""}})
+    rows = json.loads(server.run("vectors", "show", "--group", GROUP, "-o", "json").stdout)
+    assert (len(rows), rows[-1]["name"]) == (10_001, "last.txt")
+
+
 def test_a_refused_request_is_an_error(server: FakeServer) -> None:
     server.answers[f"POST {PATH}"] = (400, {"error": {"code": 400, "message": "A folder has no text"}})
     server.answers[f"GET {PATH}"] = shown(state="none")

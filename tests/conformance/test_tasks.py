@@ -118,6 +118,16 @@ async def test_the_fields_of_a_task_are_kept(tasks_env: TaskEnv, schedule: Any) 
     assert (await tasks_env.get(task)).schedule == task.schedule
 
 
+async def test_the_longest_text_of_a_task(engine_env: EngineEnv, tasks_env: TaskEnv) -> None:
+    """The guide of tasks names the limit of each engine."""
+    longest = 5_000 if engine_env.engine.id == "hermes" else 16_000
+    task = await tasks_env.make(payload=TaskPayload("agentTurn", "x" * longest))
+    assert (await tasks_env.get(task)).payload == TaskPayload("agentTurn", "x" * longest)
+    if longest < 16_000:  # the limit of the API
+        with pytest.raises(EngineTaskRefused):
+            await tasks_env.make(payload=TaskPayload("agentTurn", "x" * (longest + 1)))
+
+
 async def test_the_next_time_is_in_the_zone(tasks_env: TaskEnv) -> None:
     task = await tasks_env.make(schedule=YEARLY)
 

@@ -55,7 +55,13 @@ async def ada(server: RunningServer) -> dict[str, Any]:
     """Return an agent with files, a secret, a task and a channel."""
     owner = server.client(server.key())
     secret = (await owner.post("/v0/secrets", json={"name": "TOKEN", "value": VALUE})).json()["secret"]
-    body = {"name": "Ada/B", "emoji": "🦉", "secretIds": [secret["id"]], "channels": {"telegram": TELEGRAM}}
+    body = {
+        "name": "Ada/B",
+        "emoji": "🦉",
+        "model": "scripted",
+        "secretIds": [secret["id"]],
+        "channels": {"telegram": TELEGRAM},
+    }
     made = await owner.post("/v0/agents", json=body)
     assert made.status_code == 201, made.text
     agent = made.json()["agent"]
@@ -90,6 +96,7 @@ async def test_an_agent_moves_to_another_server(
     assert answer["missingChannels"] == {"telegram": {"enabled": True} | dict(list(TELEGRAM.items())[1:])}
     agent = answer["agent"]
     assert (agent["name"], agent["emoji"], agent["status"]) == ("Ada/B", "🦉", "running")
+    assert agent["model"] == "scripted"
     client, origin = target.agent_client(agent), server.agent_client(ada)
     await shell(origin, "rm leak")
     assert await shell(client, ALL) == await shell(origin, ALL)

@@ -9,6 +9,7 @@ from tests.conformance.name_server import NameServer
 from tests.server import RunningServer
 
 ON_SERVICES = {"test_a_site_at_a_domain_of_its_own"}
+YEAR = "max-age=31536000"  # without the names below a domain that is not the server's
 
 
 async def keep_site(api: httpx.AsyncClient, text: str) -> str:
@@ -39,11 +40,13 @@ async def test_a_site_at_a_domain_of_its_own(
     path, made = await add(api, names, "Site.example.com", cid=first)
     assert (made["domain"], made["cid"], made["domain_validation_status"]) == ("site.example.com", first, "pending")
     visitor = server.client(host="site.example.com")
-    assert (await visitor.get("/")).status_code == 404
+    unknown = await visitor.get("/")
+    assert (unknown.status_code, unknown.headers["strict-transport-security"]) == (404, YEAR)
     verified = (await api.post(f"{path}/verify")).json()["data"]
     assert (verified["domain_validation_status"], verified["ssl_validation_status"]) == ("active", "active")
     page = await visitor.get("/", headers={"Accept": "text/html"})
     assert (page.status_code, "one" in page.text, page.headers["cache-control"]) == (200, True, "public, no-cache")
+    assert page.headers["strict-transport-security"] == YEAR
     assert "sandbox" not in page.headers.get("content-security-policy", "")
     assert (await visitor.get("/app.js", headers={"Range": "bytes=0-1"})).text == "//"
     lost = await visitor.get("/nowhere", headers={"Accept": "text/html"})
@@ -58,7 +61,8 @@ async def test_a_site_at_a_domain_of_its_own(
     assert (await visitor.get(f"/ipfs/{first}/app.js")).status_code == 200
     assert "sandbox" in (await visitor.get(f"/ipfs/{first}/")).headers["content-security-policy"]
     for platform in ("/v3/files", "/v0/agents", "/metrics"):
-        assert (await visitor.get(platform)).status_code == 404
+        refused = await visitor.get(platform)
+        assert (refused.status_code, refused.headers["strict-transport-security"]) == (404, YEAR)
     assert (await api.delete(path)).json() == {"data": None}
     assert (await visitor.get(f"/ipfs/{first}/app.js")).status_code == 404
 

@@ -40,8 +40,12 @@ async def send(client: httpx.AsyncClient, content: bytes, path: str = "/v3/files
     return await client.post(path, files={"file": ("a.bin", content)}, data=said)
 
 
+async def usage_of(client: httpx.AsyncClient) -> dict[str, int]:
+    return (await client.get("/v3/files/limits")).json()["data"]
+
+
 async def usage(client: httpx.AsyncClient) -> tuple[int, int]:
-    told = (await client.get("/v3/files/limits")).json()["data"]
+    told = await usage_of(client)
     return told["stored"], told["max_stored"]
 
 
@@ -61,6 +65,16 @@ async def test_what_is_kept_and_may_be_is_told(server: RunningServer, api: httpx
     told = (await paid.get("/v3/files/limits")).json()["data"]
     assert told["stored"] == 0
     assert told.get("max_stored") is None
+
+
+async def test_the_same_content_is_stored_once_on_a_network_and_again_in_a_folder(server: RunningServer) -> None:
+    client, content = server.client(server.key("same"), "uploads.localhost"), b"same" * 100
+    sizes: list[int] = []
+    for name, network in (("a", "private"), ("b", "private"), ("c", "public"), ("folder/a", "private")):
+        answer = await client.post("/v3/files", files={"file": (name, content)}, data={"network": network})
+        assert answer.status_code == 200, answer.text
+        sizes.append((await usage_of(client))["stored"])
+    assert [size // len(content) for size in sizes] == [1, 1, 2, 3]
 
 
 async def test_forms_and_signed_addresses(api: httpx.AsyncClient) -> None:

@@ -12,7 +12,7 @@ import httpx2 as httpx
 import pytest
 
 from roost.agents.templates import service
-from roost.agents.templates.model import template_scope
+from roost.agents.templates.model import README_LIMIT, template_scope
 from roost.storage.content.errors import ContentNotFound
 from roost.storage.content.tree_walk import walk_tree
 from roost.storage.unixfs.cid import Cid
@@ -70,6 +70,7 @@ class Repository:
         *top: tuple[str, bytes, bytes],
         workspace: list[tuple[str, bytes, bytes]] | None = None,
         branch: str = "main",
+        readme: bytes = b"# Reader <script>alert(1)</script>\n\x1b[31m",
         **manifest: Any,
     ) -> str:
         """Commit a manifest and more entries at the top (mode, name, content); return the commit."""
@@ -78,7 +79,7 @@ class Repository:
             document["template"] = {**MANIFEST["template"], "slug": slug}
         files = workspace if workspace is not None else [("100644", b"AGENTS.md", b"# Agent\n")]
         entries = [
-            ("100644", b"README.md", self._blob(b"# Reader <script>alert(1)</script>\n\x1b[31m")),
+            ("100644", b"README.md", self._blob(readme)),
             *((mode, name, self._blob(content)) for mode, name, content in top),
             ("40000", b"workspace", make_tree(self.folder, [(m, n, self._blob(c)) for m, n, c in files])),
         ]
@@ -186,6 +187,21 @@ async def test_the_files_of_kept_versions_are_content(
     assert await members(server, second) == {}
     with pytest.raises(ContentNotFound):
         await members(server, first)
+
+
+async def test_a_tenant_has_so_many_templates_and_a_readme_so_many_bytes(
+    client: httpx.AsyncClient, repository: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(service, "TEMPLATE_LIMIT", 1)
+    repository.commit("bounded", readme=b"x" * (README_LIMIT + 1))
+    first = (await client.post("/v0/templates", json={"gitUrl": repository.url})).json()
+    assert first["template"]["readme"] == ""
+    refused = await client.post("/v0/templates", json={"gitUrl": repository.url, "slugOverride": "second"})
+    assert (refused.status_code, refused.json()) == (403, {"error": "Template limit reached"})
+    assert (await client.delete(f"/v0/templates/{first['template']['templateId']}")).status_code == 200
+    repository.commit("bounded", readme=b"x" * README_LIMIT)
+    second = (await client.post("/v0/templates", json={"gitUrl": repository.url})).json()
+    assert len(second["template"]["readme"]) == README_LIMIT
 
 
 async def members(server: RunningServer, template: dict[str, Any]) -> dict[str, int | None]:

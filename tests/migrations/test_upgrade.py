@@ -3,15 +3,18 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
 from alembic.script import ScriptDirectory
+from sqlalchemy import event
 from sqlalchemy.exc import DBAPIError
 
 from roost import migrations
 from roost.core.db import Connection, Database
 from roost.migrations import DatabaseTooNew, upgrade_database
+from tests.architecture.code import ROOT
 
 _UPGRADE = """
 import sys
@@ -82,6 +85,41 @@ async def test_foreign_keys_hold_after_an_upgrade(bare: Database) -> None:
     upgrade_database(bare)
     if bare.is_sqlite:
         assert await bare.write(lambda connection: connection.exec_driver_sql("PRAGMA foreign_keys").scalar()) == 1
+
+
+def test_the_guide_names_every_migration_of_a_table_that_is_there(tmp_path: Path) -> None:
+    """Those that create tables alone are not named."""
+    database, statements = Database(f"sqlite:///{tmp_path / 'roost.db'}"), list[list[str]]()
+
+    def record(*arguments: Any) -> None:
+        statements.append(re.findall(r"\w+", arguments[2]))
+
+    event.listen(database.writer, "before_cursor_execute", record)
+    upgrade_database(database)
+    database.close()
+    touched: set[tuple[str, str]] = set()
+    known: set[str] = set()
+    new: set[str] = set()
+    number = 1
+    for words in statements:
+        if words[:2] == ["UPDATE", "alembic_version"] or words[:3] == ["INSERT", "INTO", "alembic_version"]:
+            known |= new
+            new.clear()
+            number += 1
+        elif words[:2] == ["CREATE", "TABLE"]:
+            new.add(words[2])
+        elif words[0] != "PRAGMA":
+            touched |= {(f"{number:04}", table) for table in known.intersection(words)}
+    page = (ROOT / "docs/guides/upgrading.md").read_text()
+    rows = re.findall(r"^\| (\d{4}(?:, \d{4})*) \| (.*) \|", page, re.MULTILINE)
+    named = {
+        (number, name)
+        for numbers, row in rows
+        for number in numbers.split(", ")
+        for name in re.findall(r"`(\w+)`", row)
+    }
+    assert touched - named == set()
+    assert {number for number, _ in named} == {number for number, _ in touched}
 
 
 def test_the_history_is_one_line_and_files_bear_their_number() -> None:

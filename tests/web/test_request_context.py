@@ -44,6 +44,12 @@ async def test_security_headers_stand_on_every_response() -> None:
     assert headers["a"] == "b"
 
 
+async def test_a_domain_of_a_tenant_binds_no_name_below_it() -> None:
+    headers = (await call(RequestContextMiddleware(hello), state={"is_own_name": False})).headers
+    assert headers["strict-transport-security"] == "max-age=31536000"
+    assert headers["x-content-type-options"] == "nosniff"
+
+
 async def some_json(scope: Any, receive: Any, send: Any) -> None:
     await receive()
     headers = [(b"content-type", scope["path"].rpartition("/")[2].replace("-", "/").encode())]

@@ -8,15 +8,14 @@ from typing import Final
 ALLOWED: Final = frozenset({"NODE_AUTH_TOKEN"})
 """Exceptions to the prefixes below: a registry's token, not an option."""
 
-SUFFIXES: Final = ("_PROXY", "_proxy")  # curl and others read the small letters
+ANY_CASE_SUFFIX: Final = "_PROXY"  # curl reads the small letters, Python any
+ANY_CASE_PREFIX: Final = "NPM_CONFIG_"
 
 PREFIXES: Final = (
     *("LD_", "DYLD_", "GLIBC_", "MALLOC_"),  # the loader and the C library
     *(
         "BASH_",
         "NODE_",
-        "NPM_CONFIG_",
-        "npm_config_",
         "PYTHON",
         "PERL5",
         "PERL_",
@@ -48,4 +47,6 @@ NAMES: Final = frozenset(
 def is_reserved_name(name: str) -> bool:
     if name in ALLOWED:
         return False
-    return name in NAMES or name.startswith(PREFIXES) or name.endswith(SUFFIXES)
+    upper = name.upper()
+    is_any_case = upper.startswith(ANY_CASE_PREFIX) or upper.endswith(ANY_CASE_SUFFIX)
+    return is_any_case or name in NAMES or name.startswith(PREFIXES)

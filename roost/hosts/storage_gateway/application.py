@@ -31,7 +31,7 @@ from roost.storage.analytics.hit_counter import GatewayHitCounter
 from roost.storage.content.errors import ContentNotFound
 from roost.web.errors import STATUS
 from roost.web.rate_limit_fields import FIELD_NAMES
-from roost.web.request_context import SECURITY_HEADERS
+from roost.web.request_context import security_headers
 from roost.web.url_rule import UrlFamily, rule_of
 
 _RESPONSE_TIMEOUT = 30.0
@@ -151,7 +151,7 @@ class StorageGatewayApp:
         key = scope["state"].get("cache_key")
         if key is None or response.status != 200 or response.rest is not None or not content.shared:
             return
-        lines = (*SECURITY_HEADERS, *_CORS, *header_lines(response))
+        lines = (*security_headers(scope), *_CORS, *header_lines(response))
         head = b"".join((b"HTTP/1.1 200 OK\r\n", *(b"%b: %b\r\n" % line for line in lines)))
         self._cache.add(key, version, CachedResponse(head, response.first, self._counter_of(request, content, 200)))
 
@@ -162,7 +162,7 @@ def _error_response(problem: Problem, request: GatewayRequest | None) -> Gateway
     if (
         isinstance(problem, ContentNotServed)
         and request is not None
-        and "only-if-cached" in request.headers.get("cache-control", "")
+        and "only-if-cached" in request.headers.get("cache-control", "").lower()
     ):
         status = 412
     retry = {} if problem.retry_after is None else {"Retry-After": str(max(1, round(problem.retry_after)))}

@@ -84,7 +84,7 @@ def parse_request(scope: Scope) -> GatewayRequest:
         path=parse_path(rest),
         slash=rest.endswith("/"),
         own_origin=state["cid_host"] is not None,
-        names_cid=state["cid_host"] is None or not state["is_registered"],
+        names_cid=state["cid_host"] is None or state["is_own_name"],
         is_private=prefix != PUBLIC_CONTENT,
         is_paid=prefix == PAID_CONTENT,
         target=scope.get("root_path", "") + target,

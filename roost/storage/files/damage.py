@@ -12,15 +12,17 @@ from roost.storage.files.model import File, holder_of
 _BATCH_SIZE = 500
 
 
-async def damaged_files(db: Database) -> AsyncGenerator[File]:
-    """Yield the files of all tenants whose content is known to be damaged."""
+async def damaged_content(db: Database) -> AsyncGenerator[File | str]:
+    """Yield what holds content that is known to be damaged: files of all tenants, and names of other holders."""
     after = ""
     while holders := await db.read(
         lambda connection, after=after: content.holders_of_damaged(connection, after, _BATCH_SIZE)
     ):
         after = holders[-1]
-        for file in await db.read(lambda connection, holders=holders: store.files_of_holders(connection, holders)):
-            yield file
+        found = await db.read(lambda connection, holders=holders: store.files_of_holders(connection, holders))
+        files = {holder_of(file.id): file for file in found}
+        for holder in dict.fromkeys(holders):
+            yield files.get(holder, holder)
 
 
 def is_damaged(connection: Connection, file: File) -> bool:

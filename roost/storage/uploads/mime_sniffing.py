@@ -114,11 +114,16 @@ def matches_types(wanted: Sequence[str], found: str) -> bool:
 
     Names of types have no case (RFC 6838, 4.2), and parameters (`; charset=utf-8`) say nothing about the type.
     """
-    given = (one.partition(";")[0].strip().lower() for one in wanted)
-    names = {_OTHER_NAMES.get(one, one) for one in given}
-    if "/" not in found:
-        return found in names
-    return not names.isdisjoint({"*", "*/*", found, f"{found.partition('/')[0]}/*"})
+    names, kind = {_normalize_type(one) for one in wanted}, _normalize_type(found)
+    if "/" not in kind:
+        return kind in names
+    return not names.isdisjoint({"*", "*/*", kind, f"{kind.partition('/')[0]}/*"})
+
+
+def _normalize_type(name: str) -> str:
+    """Return the usual name of a type; the library and the system's table have others, some with capitals."""
+    bare = name.partition(";")[0].strip().lower()
+    return _OTHER_NAMES.get(bare, bare)
 
 
 def _first_match(marks: Sequence[tuple[re.Pattern[bytes], str]], head: bytes) -> str:

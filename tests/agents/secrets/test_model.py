@@ -44,7 +44,9 @@ def test_what_is_no_name_of_a_variable_is_refused(name: str) -> None:
             "GIT_CONFIG_COUNT",
             "HTTPS_PROXY",
             "https_proxy",
+            "HTTPS_Proxy",  # Python's clients read it
             "npm_config_registry",
+            "Npm_Config_registry",  # npm reads it
             "NO_PROXY",
             "SSL_CERT_FILE",
             "REQUESTS_CA_BUNDLE",

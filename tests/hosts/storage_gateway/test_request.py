@@ -31,7 +31,7 @@ def create_request(
         "query_string": query.encode("latin-1"),
         "headers": [(name.encode(), value.encode("latin-1")) for name, value in headers],
         "client": None if ip is None else (ip, 1),
-        "state": {"cid_host": cid_host, "gateway_host": "shop", "is_registered": False},
+        "state": {"cid_host": cid_host, "gateway_host": "shop", "is_own_name": True},
     }
     return parse_request(scope)
 

@@ -7,7 +7,7 @@ import pytest
 from roost.core.db import Database
 from roost.storage.content.errors import ContentDamaged
 from roost.storage.content.model import ContentNetwork, ContentScope
-from roost.storage.files.damage import damaged_files, describe_holders
+from roost.storage.files.damage import damaged_content, describe_holders
 from roost.storage.files.model import File, FileMetadata
 from roost.storage.files.service import FileService, NewFile
 from roost.storage.unixfs.cid import Cid
@@ -54,13 +54,13 @@ async def test_the_same_content_heals_a_damaged_file(env: StorageEnv, files: Fil
     flip(path)
     with pytest.raises(ContentDamaged):
         await read(env, first)
-    assert [one.id async for one in damaged_files(env.db)] == [first.id]
+    assert [one async for one in damaged_content(env.db)] == [first]
     await env.content.scrubber.count_damaged()
     assert env.content.scrubber.damaged_packs == 1
     again, _ = await add(env, files)
     assert (again.id, again.created_at, again.is_duplicate) == (first.id, first.created_at, True)
     assert await read(env, first) == CONTENT
-    assert [one.id async for one in damaged_files(env.db)] == []
+    assert [one async for one in damaged_content(env.db)] == []
     await env.content.scrubber.count_damaged()
     assert env.content.scrubber.damaged_packs == 0
     assert await files.quota.usage(env.tenant_id) == (len(CONTENT), None)
@@ -100,7 +100,7 @@ async def test_another_tenants_stays_as_it_is(env: StorageEnv, files: FileServic
     assert await read(env, mine) == CONTENT
     with pytest.raises(ContentDamaged):
         await read(env, theirs)
-    assert [one.id async for one in damaged_files(env.db)] == [theirs.id]
+    assert [one async for one in damaged_content(env.db)] == [theirs]
 
 
 async def test_whose_it_is_is_told_in_words(

@@ -135,6 +135,17 @@ async def test_a_folder_has_to_be_allowed(uploads: httpx.AsyncClient, anonymous:
     assert answer.json()["data"]["mime_type"] == "directory"
 
 
+async def test_it_outlives_the_key_that_made_it(
+    server: RunningServer, tenant: str, anonymous: httpx.AsyncClient
+) -> None:
+    owner = server.client(server.key(tenant), "api.localhost")
+    made = (await owner.post("/v3/pinata/keys", json={"keyName": "short", "permissions": {"admin": True}})).json()
+    where = await signed(server.client(made["JWT"], "uploads.localhost"))
+    assert (await owner.put(f"/v3/pinata/keys/{made['pinata_api_key']}")).status_code == 200
+    assert (await server.client(made["JWT"], "uploads.localhost").get("/v3/files/public")).status_code == 401
+    assert (await send(anonymous, where)).status_code == 200
+
+
 async def test_it_takes_one_file(uploads: httpx.AsyncClient, anonymous: httpx.AsyncClient) -> None:
     where = await signed(uploads)
     assert (await send(anonymous, where)).status_code == 200

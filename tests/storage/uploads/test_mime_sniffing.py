@@ -1,7 +1,10 @@
 """Media types: from the content, for texts from the name; an invalid type is ignored."""
 
+import mimetypes
 import re
+from typing import Any
 
+import puremagic.main as puremagic
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -123,3 +126,13 @@ def test_any_content_under_any_name_has_a_type(head: bytes, name: str) -> None:
 )
 def test_which_types_are_allowed(wanted: list[str], found: str, allowed: bool) -> None:
     assert mime_sniffing.matches_types(wanted, found) is allowed
+
+
+def test_every_type_that_content_can_have_is_allowed_by_its_name() -> None:
+    signatures: Any = (*puremagic.magic_header_array, *puremagic.extension_only_array)
+    found = {mime_sniffing.UNKNOWN, "text/plain", "application/json", *mimetypes.types_map.values()}
+    found |= {one.mime_type for one in signatures} - {""}
+    assert "application/vnd.ms-excel.sheet.macroEnabled.12" in found
+    for mime in found:
+        assert mime_sniffing.matches_types([mime], mime), mime
+        assert mime_sniffing.matches_types([mime.upper()], mime), mime
