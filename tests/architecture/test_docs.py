@@ -136,7 +136,7 @@ def test_guides_quote_messages_of_the_code() -> None:
     """Those after a status, `409 "Conflicting secrets"`, and what `git push` prints."""
     pages = [" ".join(page.read_text().split()) for page in sorted((DOCS / "guides").glob("*.md"))]
     quoted = [text for page in pages for text in re.findall(r'\b[45]\d\d\b[^"|.;]{0,30}"([A-Z][^"]+)"', page)]
-    pushes, _, _ = (DOCS / "guides" / "git.md").read_text().partition("\nA clone or pull says")
+    pushes, _, _ = (DOCS / "guides" / "git.md").read_text().partition("\nA clone, or a pull")
     cells = re.findall(r"^\| (`[^|]+`) \|", pushes, re.MULTILINE)
     quoted += [text for cell in cells for text in re.findall(r"`([^`]+)`", cell)]
     assert len(quoted) > 30
