@@ -86,7 +86,7 @@ async def test_lines_below_localhost(tmp_path: Path, engine: str) -> None:
 
 async def test_lines_at_an_address_that_every_resolver_knows(tmp_path: Path) -> None:
     ports = free_range(1)
-    settings = {"ROOST_DOMAIN": "127.0.0.1", "ROOST_AGENT_PORTS": f"{ports[0]}-{ports[-1]}"}
+    settings: dict[str, Any] = {"ROOST_DOMAIN": "127.0.0.1", "ROOST_AGENT_PORTS": f"{ports[0]}-{ports[-1]}"}
     async with running(tmp_path / "data", engines=create_engines(config.load_settings()), **settings) as server:
         await check_lines(server, "127.0.0.1", "hermes", tmp_path)
 
