@@ -66,10 +66,7 @@ class ChannelRequest:
 
 @dataclass(frozen=True)
 class Channel:
-    """A configured channel; `bot_name` is the bot's name on the platform, once known.
-
-    unchecked: why the last check of the tokens got no answer, at `unchecked_at`; None after one that did.
-    """
+    """A configured channel; `bot_name` is the bot's name, once known, `unchecked` why its tokens are not checked."""
 
     name: str
     bot_token: Sensitive[str]
