@@ -6,7 +6,7 @@ would crash the tests instead of being refused. The limit is restored.
 
 import sys
 
-_LIMIT = sys.getrecursionlimit()
+_LIMIT = min(sys.getrecursionlimit(), 1000)  # Python's default, which another import may have raised before
 
 from eth_account import Account  # noqa: E402 - between the two
 from eth_account.messages import encode_defunct, encode_typed_data  # noqa: E402

@@ -190,8 +190,8 @@ def _print_state(server: ServerSession, agent: str, skills: Sequence[Mapping[str
 def _describe_state(skill: Mapping[str, Any]) -> str:
     if not skill["synced"]:
         return "the agent gets its files at its next start"
-    if skill["loaded"] is False and skill.get("fault"):
-        return f"the engine does not load it: {sanitize_line(skill['fault'])}"
+    if skill.get("fault"):
+        return ("" if skill["loaded"] else "the engine does not load it: ") + sanitize_line(skill["fault"])
     if skill["loaded"] is False:
         return "its files are in the workspace; the engine does not list it yet"
     return "its files are in the workspace" + (", and the engine lists it" if skill["loaded"] else "")

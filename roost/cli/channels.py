@@ -60,7 +60,9 @@ def list_channels(agent: AgentName, data: Data = None, output: Output = OutputFo
     if output is not OutputFormat.TABLE:
         print_document(answer, output)
         return
-    print_rows([{"channel": name, **row} for name, row in answer.items() if isinstance(row, dict)], _COLUMNS, output)
+    rows: dict[str, dict[str, Any]] = {name: row for name, row in answer.items() if isinstance(row, dict)}
+    shown = [{"channel": name, **row, "lastError": _describe_error(row)} for name, row in rows.items()]
+    print_rows(shown, _COLUMNS, output)
 
 
 @commands.command("set")
@@ -182,12 +184,17 @@ def _describe_writers(channel: Mapping[str, Any]) -> str:
     return names if listed == channel["allowFrom"] and names else _ANYONE
 
 
+def _describe_error(row: Mapping[str, Any]) -> str | None:
+    """Return the gateway's last error, else why the tokens were not checked, and when."""
+    return row.get("lastError") or (f"{row['unchecked']} ({row['uncheckedAt']})" if row.get("unchecked") else None)
+
+
 def _format_state(channels: Mapping[str, Any]) -> str:
     """Return a line for each channel, and one for each pairing request."""
     lines: list[str] = []
     rows: dict[str, dict[str, Any]] = {name: row for name, row in channels.items() if isinstance(row, dict)}
     for name, row in rows.items():
-        state = "connected" if row["connected"] else row["lastError"] or "not connected"
+        state = "connected" if row["connected"] else _describe_error(row) or "not connected"
         lines.append(f"{name}: {state}, last message {row['lastMessageAt'] or 'unknown'}")
         for one in row["pairingRequests"]:
             who = f"{one['senderName'] or ''} ({one['senderId']})".strip()

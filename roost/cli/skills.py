@@ -39,7 +39,7 @@ _COLUMNS = ("name", "slug", "version", "verdict", "createdAt", "skillId")
 _VERSION_COLUMNS = ("version", "verdict", "files", "size", "createdAt", "skillCid")
 _FIELDS = ("name", "slug", "version", "description", "skillCid", "skillId", "files", "size", "createdAt")
 _PUBLISHED_FIELDS = ("slug", "version", "category", "tags", "authorName", "skillCid", "hubSkillId", "verdict")
-_ATTACHED_COLUMNS = ("name", "slug", "version", "verdict", "synced", "loaded", "attachedAt", "skillId")
+_ATTACHED_COLUMNS = ("name", "slug", "version", "verdict", "synced", "loaded", "fault", "attachedAt", "skillId")
 
 
 @commands.command("list")

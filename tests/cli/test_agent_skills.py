@@ -63,6 +63,7 @@ def test_attach(library: FakeServer) -> None:
         (True, None, None, "its files are in the workspace"),
         (True, False, None, "its files are in the workspace; the engine does not list it yet"),
         (True, False, "name is\x1b a number", "the engine does not load it: name is\ufffd a number"),
+        (True, True, "OpenClaw does not use it\x1b.", "OpenClaw does not use it\ufffd."),
     ],
 )
 def test_attach_tells_where_the_files_are(

@@ -37,6 +37,20 @@ def test_list(ada: FakeServer) -> None:
     assert json.loads(ada.run("channels", "list", "Ada", "-o", "json").stdout)["slack"] is None
 
 
+def test_list_says_why_a_token_was_not_checked(ada: FakeServer) -> None:
+    why = {
+        "unchecked": "The token was not checked. It answered \x1b[2J503",
+        "uncheckedAt": "2026-01-02T03:04:05.000006Z",
+    }
+    ada.answers[f"GET {PATH}"] = (200, {"telegram": {**TELEGRAM, **why}, "version": "1"})
+    shown = " ".join(ada.run("channels", "list", "Ada").stdout.split())
+    assert "\x1b" not in shown
+    for word in ("checked.", "503", "2026-01-02"):
+        assert word in shown
+    ada.answers[f"GET {PATH}"] = (200, {"telegram": {**TELEGRAM, **why, "lastError": "getMe failed"}, "version": "1"})
+    assert "getMe failed" in " ".join(ada.run("channels", "list", "Ada").stdout.split())
+
+
 def test_tokens_come_from_files_or_standard_input(ada: FakeServer, tmp_path: Path) -> None:
     file = tmp_path / "bot"
     file.write_text("xoxb-1\n")

@@ -1,5 +1,6 @@
 """The contract of skills, over every engine, each in a container with a running gateway."""
 
+import json
 from collections.abc import AsyncIterator, Callable
 
 import pytest
@@ -9,6 +10,8 @@ from roost.core.sensitive import Sensitive
 from roost.drivers.engine.abilities.agent_context import AgentContext
 from roost.drivers.engine.abilities.skills import SkillAbility
 from roost.drivers.engine.contract import EngineFailed
+from roost.drivers.engine.openclaw.driver import OpenClaw
+from roost.drivers.engine.openclaw.rpc import OpenClawRpc
 from tests.conformance.engines import CASES, TOKEN, EngineEnv, open_engine_env
 from tests.conformance.test_tasks import until
 
@@ -81,6 +84,39 @@ async def test_folders_that_are_no_skills_hide_no_other(skills_env: SkillEnv) ->
     await skills_env.write("tide-table")
     await skills_env.refreshed(lambda names: "tide-table" in names)
     assert not {"broken", "empty", "nested", "file", "loop"} & set(await skills_env.skills.list(skills_env.agent))
+
+
+async def test_why_a_listed_skill_is_not_used(skills_env: SkillEnv) -> None:
+    """OpenClaw tells what a skill lacks; the other engines list only skills that they use."""
+    requires = {
+        "bins": ("the program `no-such-a`, the program `no\ufffdb` are missing", ["no-such-a", "no\u2028b"]),
+        "anyBins": ("the alternative program `no-such-a` is missing", ["no-such-a"]),
+        "env": ("the variable `NO_SUCH_KEY` is missing", ["NO_SUCH_KEY"]),
+        "config": ("the setting `channels.slack.enabled` is missing", ["channels.slack.enabled"]),
+        "os": ("the system `darwin` is missing", ["darwin"]),
+    }
+    for key, (_, names) in requires.items():
+        wanted = {key: names} if key == "os" else {"requires": {key: names}}
+        metadata = json.dumps({"openclaw": wanted})
+        text = f"---\nname: {key.lower()}\ndescription: Needs it.\nmetadata: {metadata}\n---\nUse it.\n"
+        await skills_env.write(key.lower(), text.encode())
+    await skills_env.write("plain")
+    await skills_env.refreshed(lambda names: "plain" in names)
+    found = await skills_env.skills.list(skills_env.agent)
+    assert found["plain"] is None
+    if isinstance(skills_env.env.engine, OpenClaw):
+        told = {key: found[key.lower()] for key in requires}
+        assert told == {key: f"OpenClaw does not use it: {reason}" for key, (reason, _) in requires.items()}
+        async with OpenClawRpc.open(skills_env.agent.warden.dial, skills_env.env.engine.port, TOKEN) as rpc:
+            await rpc.call("skills.update", {"skillKey": "plain", "enabled": False})
+
+        async def is_off() -> bool:
+            fault = (await skills_env.skills.list(skills_env.agent))["plain"]
+            return fault == "OpenClaw does not use it: its configuration turns it off"
+
+        await until(is_off, SECONDS)
+    else:
+        assert set(found.values()) == {None}
 
 
 async def test_another_token_is_refused(skills_env: SkillEnv) -> None:

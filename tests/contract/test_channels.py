@@ -85,6 +85,8 @@ async def test_telegram_from_nothing_to_removed(agent: httpx.AsyncClient) -> Non
         "appTokenSet": False,
         "appTokenHint": None,
         "botUsername": "weather_bot",
+        "unchecked": None,
+        "uncheckedAt": None,
         "running": True,
         "connected": True,
         "lastError": None,
@@ -192,17 +194,21 @@ async def test_a_request_without_settings_checks_the_token_again(
         await agent.post("/v0/channels/telegram", json={"botToken": TELEGRAM_BOT})
         again = await agent.post("/v0/channels/telegram", json={})
         assert "it answered 503" in again.json()["warning"]
+        assert (await channels(agent))["telegram"]["unchecked"] is None  # the gateway is connected with it
         fake_platforms.trouble = None
         fake_platforms.known.discard(TELEGRAM_BOT)
         rejected = await agent.post("/v0/channels/telegram", json={})
         assert (rejected.status_code, rejected.json()["error"][:31]) == (400, "Telegram rejected the bot token")
         changed = await agent.post("/v0/channels/telegram", json={"enabled": False})  # asks no platform
-        assert (changed.status_code, (await channels(agent))["telegram"]["enabled"]) == (200, False)
+        shown = (await channels(agent))["telegram"]
+        assert (changed.status_code, shown["enabled"], TELEGRAM_BOT in str(shown)) == (200, False, False)
+        assert (shown["unchecked"], shown["uncheckedAt"] is None) == (again.json()["warning"], False)
     finally:
         fake_platforms.trouble = None
         fake_platforms.known.add(TELEGRAM_BOT)
     assert (await agent.post("/v0/channels/telegram", json={})).json()["botUsername"] == "weather_bot"
-    assert (await channels(agent))["telegram"]["botUsername"] == "weather_bot"
+    found = (await channels(agent))["telegram"]
+    assert (found["botUsername"], found["unchecked"], found["uncheckedAt"]) == ("weather_bot", None, None)
 
 
 async def test_what_the_gateway_does_not_take_is_not_kept(agent: httpx.AsyncClient) -> None:

@@ -17,7 +17,7 @@ PAGES = [
     *(f"/agents/{{id}}/{name}" for name in ("overview", "chat", "tasks", "config", "settings")),
 ]
 """A sample of all areas; each page costs half a second."""
-NAMES = ["Roost", "English", "Deutsch"]
+NAMES = ["Roost", "English", "Deutsch", "curl", "Python", "TypeScript"]
 COLLECT_DATA = r"""
 window.apiTexts = new Set();
 const collect = (value) => {

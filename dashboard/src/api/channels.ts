@@ -59,9 +59,6 @@ export function isComplete(name: ChannelName, draft: ChannelDraft, isNew: boolea
 export const isUnchecked = (channel: Channel): boolean =>
   channel.botUsername === null && !channel.connected && !('linked' in channel); // a phone that is linked has no token
 
-/** The mutations whose answers say why a token was not checked. */
-export const configurationKey = (agentId: string, name: ChannelName) => ['channels', agentId, name, 'configure'] as const;
-
 /** Return whether the engine gives strangers codes on a channel. */
 export function hasPairingCodes(engine: string, name: ChannelName): boolean {
   return Object.hasOwn(ENGINE_PROGRAMS, engine) && !(engine === 'hermes' && name === 'discord');

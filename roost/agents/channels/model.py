@@ -4,6 +4,7 @@ import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Protocol
 
 from roost.agents.channels.errors import InvalidAllowFrom, InvalidChannelToken, MissingAppToken, MissingBotToken
@@ -65,7 +66,7 @@ class ChannelRequest:
 
 @dataclass(frozen=True)
 class Channel:
-    """A configured channel; `bot_name` is the bot's name on the platform, once known."""
+    """A configured channel; `bot_name` is the bot's name, once known, `unchecked` why its tokens are not checked."""
 
     name: str
     bot_token: Sensitive[str]
@@ -74,6 +75,8 @@ class Channel:
     allow_from: tuple[str, ...]
     enabled: bool
     bot_name: str | None = None
+    unchecked: str | None = None
+    unchecked_at: datetime | None = None
 
     @property
     def token_hashes(self) -> tuple[str | None, str | None]:

@@ -5,6 +5,7 @@ The gateway gets the stored channels at its next start; this module contacts nei
 
 import json
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any, cast
 
 from sqlalchemy import Connection
@@ -79,6 +80,8 @@ class ChannelRepository:
 
     def _seal(self, agent_id: str, channel: Channel) -> bytes:
         tokens = {"bot": channel.bot_token.reveal(), "app": channel.app_token.reveal() if channel.app_token else None}
+        if channel.unchecked and channel.unchecked_at:
+            tokens |= {"unchecked": channel.unchecked, "unchecked_at": channel.unchecked_at.isoformat()}
         return self._sealer.seal(json.dumps(tokens).encode(), _associated_data(agent_id, channel.name))
 
     def _open(self, row: Any) -> Channel:
@@ -94,6 +97,8 @@ class ChannelRepository:
             allow_from=tuple(row.allow_from),
             enabled=row.enabled,
             bot_name=row.bot_name,
+            unchecked=tokens.get("unchecked"),
+            unchecked_at=datetime.fromisoformat(tokens["unchecked_at"]) if "unchecked_at" in tokens else None,
         )
 
 

@@ -60,7 +60,8 @@ class ChannelRecord(ApiSchema):
     """`running`, `connected`, `lastError` and `lastMessageAt` come from the running gateway, and are null without it.
 
     `lastMessageAt` is also null for engines that do not report messages. `pairingRequests` are the people who wrote
-    and may not yet.
+    and may not yet. `unchecked` is why the last check of the tokens got no answer, at `uncheckedAt`; null after
+    one that did, and while the gateway is connected with them.
     """
 
     configured: bool = True
@@ -72,6 +73,8 @@ class ChannelRecord(ApiSchema):
     app_token_set: bool
     app_token_hint: str | None
     bot_username: str | None
+    unchecked: str | None = None
+    unchecked_at: Moment | None = None
     running: bool | None
     connected: bool | None
     last_error: str | None
@@ -114,6 +117,7 @@ def change_record(result: ChannelChange) -> ChannelChangeRecord:
 
 def _record(status: ChannelStatus) -> ChannelRecord:
     channel, state = status.channel, status.state
+    works = state is not None and state.connected
     record = ChannelRecord(
         enabled=channel.enabled,
         dm_policy=channel.dm_policy,
@@ -122,6 +126,8 @@ def _record(status: ChannelStatus) -> ChannelRecord:
         app_token_set=channel.app_token is not None,
         app_token_hint=token_hint(channel.app_token) if channel.app_token else None,
         bot_username=channel.bot_name,
+        unchecked=None if works else channel.unchecked,
+        unchecked_at=None if works else channel.unchecked_at,
         running=state.running if state else None,
         connected=state.connected if state else None,
         last_error=state.last_error if state else None,

@@ -11,10 +11,11 @@ from dataclasses import dataclass, replace
 
 from roost.agents.channels.errors import ChannelPlanTooSmall, ChannelTokenUntried, UnsupportedChannel
 from roost.agents.channels.model import Channel, ChannelRequest, check_channel, merge_request
-from roost.core import log
+from roost.core import clock, log
 from roost.core.problem import ServerStopping
+from roost.core.sanitize import sanitize_line
 from roost.drivers.chat_platform.contract import BotTokens, ChatPlatform, PlatformUnreachable
-from roost.drivers.engine.abilities.channels import CHANNELS
+from roost.drivers.engine.abilities.channels import CHANNELS, ERROR_LIMIT
 from roost.drivers.engine.contract import Engine
 from roost.identity.caller import Plan
 from roost.net.errors import EgressProblem
@@ -96,8 +97,9 @@ class ChannelValidator:
                 bot_name = await platform.check(BotTokens(channel.bot_token, channel.app_token))
         except (PlatformUnreachable, EgressProblem) as problem:
             _log.warning("channel.verification_skipped", channel=channel.name, reason=problem.message)
-            return ValidatedChannel(channel, f"The token was not checked. {problem.message}")
-        return ValidatedChannel(replace(channel, bot_name=bot_name))
+            warning = sanitize_line(f"The token was not checked. {problem.message}")[:ERROR_LIMIT]
+            return ValidatedChannel(replace(channel, unchecked=warning, unchecked_at=clock.utc_now()), warning)
+        return ValidatedChannel(replace(channel, bot_name=bot_name, unchecked=None, unchecked_at=None))
 
     @asynccontextmanager
     async def _until_stopped(self) -> AsyncGenerator[None]:

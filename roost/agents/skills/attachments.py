@@ -73,7 +73,7 @@ class AgentSkillService:
         found: list[AttachedSkillDetail] = []
         for one, lacks in zip(attached, missing, strict=True):
             is_loaded = None if loaded is None else one.skill.name in loaded
-            fault = await self._delivery.find_fault(one) if is_loaded is False else None
+            fault = await self._delivery.find_fault(one) if is_loaded is False else (loaded or {}).get(one.skill.name)
             found.append(AttachedSkillDetail(one, lacks, is_loaded, fault))
         return found
 
@@ -254,14 +254,14 @@ class AgentSkillService:
             except Problem as problem:
                 _log.info("skills.refresh_failed", agent=agent.id, reason=problem.message)
 
-    async def _list_loaded(self, agent_id: str) -> frozenset[str] | None:
-        """Return the names that the engine lists, None if it cannot be asked."""
+    async def _list_loaded(self, agent_id: str) -> Mapping[str, str | None] | None:
+        """Return what the engine lists, with why it does not use one; None if it cannot be asked."""
         try:
             engine, context = await self._runtimes.get_context(agent_id)
             if engine.skills is None:
                 return None
             async with asyncio.timeout(_LIST_SECONDS):
-                return frozenset(await engine.skills.list(context))
+                return await engine.skills.list(context)
         except (Problem, TimeoutError):
             return None
 

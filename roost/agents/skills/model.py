@@ -155,7 +155,7 @@ class SkillUpdate:
 class AttachedSkillDetail:
     """An attached skill, what it lacks, and whether the engine lists it; None if the engine cannot be asked.
 
-    fault: why a running engine does not list it; None while it may still do so.
+    fault: why a running engine does not list or use it; None while it may still do so.
     """
 
     attached: AttachedSkill

@@ -225,7 +225,7 @@ class MissingRecord(ApiSchema):
 class AgentSkillRecord(AttachedSkillRecord):
     """`loaded` tells whether the engine lists the skill; null if it cannot be asked.
 
-    fault: why a running engine does not list it; null while it may still do so.
+    fault: why a running engine does not list or use it; null while it may still do so.
     """
 
     loaded: bool | None

@@ -1,6 +1,7 @@
 """Load the facilitator with a key, whose libraries are optional and take seconds to import."""
 
 import importlib.util
+import sys
 from typing import TYPE_CHECKING
 
 from roost.core.problem import ServiceUnavailable
@@ -21,6 +22,9 @@ def load_local_facilitator(key: Sensitive[str], rpc_url: str) -> "LocalFacilitat
     """
     if importlib.util.find_spec("web3") is None:
         raise FacilitatorNotInstalled
-    from roost.drivers.facilitator.local import LocalFacilitator
-
+    limit = sys.getrecursionlimit()
+    try:
+        from roost.drivers.facilitator.local import LocalFacilitator
+    finally:  # web3's libraries raise it beyond the stack: deeply nested JSON would end the process
+        sys.setrecursionlimit(limit)
     return LocalFacilitator(key, rpc_url)

@@ -1,6 +1,7 @@
 """Channels on both databases: sealed, each bot token used once, deleted with their agent."""
 
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 
@@ -52,7 +53,8 @@ async def test_there_and_back(env: ChannelEnv) -> None:
         "channel slack app": Sensitive("xapp-1"),
         "channel whatsapp": Sensitive("any"),
     }
-    changed = replace(SLACK, allow_from=(), bot_name=None)
+    moment = datetime(2026, 1, 2, 3, 4, 5, 6, tzinfo=UTC)
+    changed = replace(SLACK, allow_from=(), bot_name=None, unchecked="It answered 503", unchecked_at=moment)
     await env.channels.save(one, changed)
     await env.channels.remove(one, "whatsapp")
     assert await env.channels.get_channels(one) == {"slack": changed}

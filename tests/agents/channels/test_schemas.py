@@ -48,6 +48,8 @@ def test_a_channel_with_what_its_gateway_says() -> None:
         "appTokenSet": False,
         "appTokenHint": None,
         "botUsername": "my_bot",
+        "unchecked": None,
+        "uncheckedAt": None,
         "running": True,
         "connected": True,
         "lastError": "it broke",

@@ -61,6 +61,7 @@ async def test_a_token_of_an_agent_is_not_sent_where_the_agent_may_not_go() -> N
     assert asked == [("a1", url)]
     assert (validated.channel.bot_name, validated.channel.bot_token.reveal()) == (None, TELEGRAM_BOT)
     assert (validated.warning or "").startswith("The token was not checked. api.example is refused")
+    assert (validated.channel.unchecked, validated.channel.unchecked_at is None) == (validated.warning, False)
 
 
 async def test_an_unchecked_token_does_not_replace_a_checked_one() -> None:

@@ -1,5 +1,7 @@
 """A facilitator on a chain where things go wrong: no block in time, no fees, forged payments; money moves once."""
 
+import subprocess
+import sys
 from dataclasses import replace
 
 import pytest
@@ -20,6 +22,22 @@ def payer(chain: Chain) -> LocalAccount:
     account = Account.create()
     chain.mint(account.address, 2 * PRICE)
     return account
+
+
+def test_its_libraries_leave_the_recursion_limit() -> None:
+    """They raise it beyond the stack, so that deeply nested JSON would end the server."""
+    program = (
+        "import json, sys\n"
+        "from roost.core.sensitive import Sensitive\n"
+        "from roost.drivers.facilitator.contract import FacilitatorFailed\n"
+        "from roost.drivers.facilitator.local_loader import load_local_facilitator\n"
+        "try:\n    load_local_facilitator(Sensitive('no key'), 'http://127.0.0.1:1')\n"
+        "except FacilitatorFailed:\n    print('web3' in sys.modules)\n"
+        "try:\n    json.loads('[' * 100_000)\n"
+        "except RecursionError:\n    print('refused')\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stdout) == (0, "True\nrefused\n"), ended.stderr
 
 
 def connect(chain: Chain, key: str = FACILITATOR_KEY, receipt_seconds: float = 20) -> LocalFacilitator:

@@ -1,13 +1,14 @@
-import { focusManager, useMutation, useMutationState, useQuery, useQueryClient } from '@tanstack/react-query';
+import { focusManager, useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { useEffect, useSyncExternalStore } from 'react';
 
 import { channelsQuery, configureChannel } from '../../api/agentData';
-import { CHANNELS, configurationKey, followChannels, isUnchecked, type Channel, type ChannelName } from '../../api/channels';
+import { CHANNELS, followChannels, isUnchecked, type Channel, type ChannelName } from '../../api/channels';
 import { useMay } from '../../app/useSession';
 import { Button } from '../../components/Button';
 import { ErrorPanel } from '../../components/ErrorPanel';
 import { Row } from '../../components/Row';
 import { StatusBadge } from '../../components/StatusBadge';
+import { Timestamp } from '../../components/Timestamp';
 import * as channels from '../../i18n/channels';
 import { useText } from '../../i18n/language';
 
@@ -43,18 +44,14 @@ export function ChannelBadge({ channel }: { channel: (Channel & { linked?: boole
 export function ChannelProblems({ agentId, name, channel }: { agentId: string; name: ChannelName; channel: Channel }) {
   const t = useText(channels);
   const may = useMay();
-  const mutationKey = configurationKey(agentId, name);
-  const check = useMutation({ mutationKey, mutationFn: () => configureChannel(agentId, name, {}) });
-  const answers = useMutationState({
-    filters: { mutationKey, status: 'success' },
-    select: ({ state }) => (state.data as Awaited<ReturnType<typeof configureChannel>>).warning,
-  });
+  const check = useMutation({ mutationFn: () => configureChannel(agentId, name, {}) });
   return (
     <>
       {channel.lastError && <ErrorPanel error={new Error(channel.lastError)} />}
       {channel.enabled && isUnchecked(channel) && (
         <Row>
-          <span role="status">{!check.error && (answers.at(-1) ?? t.uncheckedText(t.names[name]))}</span>
+          <span role="status">{!check.error && (channel.unchecked ?? t.uncheckedText(t.names[name]))}</span>
+          {channel.uncheckedAt && <Timestamp at={channel.uncheckedAt} />}
           {may('editor') && (
             <Button onPress={() => check.mutate()} isDisabled={check.isPending}>
               {check.isPending ? t.checking : t.checkAgain}

@@ -4,7 +4,7 @@ import { useState } from 'react';
 
 import { channelsQuery, configureChannel } from '../../api/agentData';
 import { agentQuery, openAgentPage } from '../../api/agents';
-import { approvePairing, configurationKey, draftOf, hasPairingCodes, isComplete, isUnchecked, toConfiguration, type Channel, type ChannelName } from '../../api/channels';
+import { approvePairing, draftOf, hasPairingCodes, isComplete, isUnchecked, toConfiguration, type Channel, type ChannelName } from '../../api/channels';
 import { Button, buttonClass } from '../../components/Button';
 import { ConfirmButton } from '../../components/ConfirmButton';
 import { ErrorPanel } from '../../components/ErrorPanel';
@@ -53,7 +53,6 @@ function StepList({ agentId, name, channel, engine, onDone }: ListProps) {
   const t = useText(channels);
   const [draft, setDraft] = useState(() => draftOf(channel));
   const connect = useMutation({
-    mutationKey: configurationKey(agentId, name),
     mutationFn: () => configureChannel(agentId, name, toConfiguration(name, draft, true)),
   });
   const question = useWriters(name).describeChange(null, draft);

@@ -4,7 +4,7 @@ import { useState } from 'react';
 
 import { configureChannel, removeChannel } from '../../api/agentData';
 import { agentQuery } from '../../api/agents';
-import { CHANNELS, configurationKey, draftOf, hasPairingCodes, isComplete, isUnchecked, toConfiguration, type Channel, type ChannelName } from '../../api/channels';
+import { CHANNELS, draftOf, hasPairingCodes, isComplete, isUnchecked, toConfiguration, type Channel, type ChannelName } from '../../api/channels';
 import { useMay } from '../../app/useSession';
 import { Button } from '../../components/Button';
 import { ConfirmButton } from '../../components/ConfirmButton';
@@ -134,7 +134,6 @@ function ChannelForm({ agentId, name, channel, onWarning, onClose }: FormProps) 
   const [draft, setDraft] = useState(() => draftOf(channel));
   const { describeChange } = useWriters(name);
   const save = useMutation({
-    mutationKey: configurationKey(agentId, name),
     mutationFn: () => configureChannel(agentId, name, toConfiguration(name, draft, false)),
     onSuccess: ({ warning }) => {
       onWarning(warning ?? null);

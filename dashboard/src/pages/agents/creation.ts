@@ -18,9 +18,12 @@ export interface NewAgent {
   readonly snapshot: string;
 }
 
+/** Return a text as one word of a shell. */
+export const shellQuoted = (text: string) => `'${text.replaceAll("'", `'\\''`)}'`;
+
 /** Return the command that does what the form does. */
 export function createCommand({ name, engine, begin, origin, snapshot }: NewAgent): string {
-  const quoted = `'${name.trim().replaceAll("'", `'\\''`)}'`;
+  const quoted = shellQuoted(name.trim());
   const cid = begin === SNAPSHOT && snapshot.trim() && `--snapshot ${snapshot.trim()}`;
   const words =
     begin === SNAPSHOT && origin !== BY_CID

@@ -16,6 +16,7 @@ import { Menu, MenuItem } from '../../components/Menu';
 import { Page, Section } from '../../components/Page';
 import { Note } from '../../components/Row';
 import { Skeleton } from '../../components/Skeleton';
+import { Tabs } from '../../components/Tabs';
 import { Timestamp } from '../../components/Timestamp';
 import { showToast } from '../../components/Toast';
 import * as activity from '../../i18n/activity';
@@ -25,6 +26,7 @@ import { useText } from '../../i18n/language';
 import { MissingModel } from '../home/ModelCard';
 import { AgentActivity } from '../activity/AgentActivity';
 import { AgentStatus } from './AgentStatus';
+import { callLines } from './callLines';
 import styles from './overview.module.css';
 
 const route = getRouteApi('/shell/agents/$id/overview');
@@ -99,10 +101,7 @@ function Overview({ detail }: { detail: AgentDetail }) {
           </ul>
         </Section>
       )}
-      <Section title={t.addresses}>
-        <p className={styles.muted}>{t.addressText}</p>
-        <CodeBlock code={agent.url} label={t.addresses} />
-      </Section>
+      <CallAgent {...detail} />
       <EngineSection detail={detail} />
       <AgentActivity agentId={agent.agentId} />
       <Section title={t.about}>
@@ -120,6 +119,35 @@ function Overview({ detail }: { detail: AgentDetail }) {
         </dl>
       </Section>
     </Page>
+  );
+}
+
+/** The agent's address, lines for programs that call it, and the token that these take from the environment. */
+function CallAgent({ agent: { agentId, url } }: AgentDetail) {
+  const t = useText(agents);
+  const may = useMay();
+  const copy = useMutation({
+    mutationFn: async () => {
+      const { token } = await body(api.GET('/v0/agents/{agentId}/gateway-token', { params: { path: { agentId } } }));
+      try {
+        await navigator.clipboard.writeText(token);
+      } catch {
+        return token; // shown where the browser has no clipboard (plain HTTP beyond this machine) or refuses it
+      }
+      showToast(t.tokenCopied);
+    },
+  });
+  return (
+    <Section title={t.call} actions={may('editor') && <Button onPress={() => copy.mutate()}>{t.copyToken}</Button>}>
+      <Note>{t.callText}</Note>
+      {copy.error && <ErrorPanel error={copy.error} />}
+      {copy.data && <CodeBlock code={copy.data} label={t.token} />}
+      <CodeBlock code={url} label={t.address} />
+      <Tabs
+        label={t.call}
+        tabs={Object.entries(callLines(url)).map(([id, code]) => ({ id, title: id, content: <CodeBlock code={code} label={id} /> }))}
+      />
+    </Section>
   );
 }
 

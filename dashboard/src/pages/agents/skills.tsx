@@ -82,6 +82,7 @@ function SkillItem({ skill, update }: { skill: AgentSkill; update: SkillUpdate |
       <Timestamp at={skill.attachedAt} />
       {!skill.synced && <span>{t.waiting}</span>}
       {skill.synced && skill.loaded === false && <span>{skill.fault ? t.fault(skill.fault) : t.notLoaded}</span>}
+      {skill.synced && skill.loaded && skill.fault && <span>{skill.fault}</span>}
     </>
   );
   const actions = may('editor') && (

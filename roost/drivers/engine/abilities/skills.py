@@ -4,7 +4,7 @@ Roost writes the folders. A driver makes its engine look there, and can say what
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping
 
 from roost.drivers.engine.abilities.agent_context import AgentContext
 
@@ -16,8 +16,8 @@ class SkillAbility(ABC):
     """
 
     @abstractmethod
-    async def list(self, agent: AgentContext) -> Sequence[str]:
-        """Return the names of all skills that the engine lists, its own among them."""
+    async def list(self, agent: AgentContext) -> Mapping[str, str | None]:
+        """Return all skills that the engine lists, its own among them, with why it does not use one, else None."""
 
     @abstractmethod
     async def refresh(self, agent: AgentContext) -> None:

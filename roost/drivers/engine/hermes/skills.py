@@ -4,7 +4,7 @@ Its setting for further folders is read from the user's file only, which the pla
 the link, but keeps what it found for 30 s unless its own folder has changed.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 
 from roost.drivers.engine import task_json
 from roost.drivers.engine.abilities.agent_context import AgentContext
@@ -25,9 +25,9 @@ class HermesSkills(SkillAbility):
     def __init__(self, port: int) -> None:
         self._port = port
 
-    async def list(self, agent: AgentContext) -> Sequence[str]:
+    async def list(self, agent: AgentContext) -> Mapping[str, None]:
         _, found = await send_json(agent.warden.dial, self._port, "GET /v1/skills", agent.token)
-        return [as_string(skill.get("name")) for skill in task_json.parse_objects(found.get("data"))]
+        return dict.fromkeys(as_string(skill.get("name")) for skill in task_json.parse_objects(found.get("data")))
 
     async def refresh(self, agent: AgentContext) -> None:
         await agent.warden.write(_TOUCHED, b"", root="home", mode=0o600)
