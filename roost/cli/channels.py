@@ -147,12 +147,7 @@ def watch(agent: AgentName, data: Data = None, output: Output = OutputFormat.TAB
 
 
 @commands.command()
-def remove(
-    agent: AgentName,
-    channel: Channel,
-    yes: Yes = False,
-    data: Data = None,
-) -> None:
+def remove(agent: AgentName, channel: Channel, yes: Yes = False, data: Data = None) -> None:
     """Remove a channel and its tokens."""
     server = load_session(data)
     found = server.find_agent(agent)

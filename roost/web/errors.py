@@ -197,6 +197,8 @@ async def _unexpected(request: Request, _error: Exception) -> Response:
 async def _http(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     status, headers = error.status_code, dict(error.headers or {})
+    if status == 400:  # the framework's, for JSON that its reader gives up: an integer of 5,000 digits
+        return await _too_deep(request, error)
     if status in {404, 405} and (methods := _allowed_methods(request)):
         status, headers["Allow"] = 405, ", ".join(sorted(methods))
     return error_response(request.scope, status, _HTTP_MESSAGES.get(status, "Bad request"), headers=headers)

@@ -105,6 +105,12 @@ async def test_json_that_is_nested_too_deeply_is_400() -> None:
     assert sent.status == 400
 
 
+async def test_a_number_that_the_reader_gives_up_says_so() -> None:
+    sent = await post(b'{"name": ' + b"9" * 5_000 + b"}")
+    assert (sent.status, json.loads(sent.body)) == (400, {"error": "Invalid JSON body"})
+    assert sent.headers["x-error-detail"] == '"Invalid JSON body"'
+
+
 async def test_a_reader_that_gives_up_on_depth_is_400() -> None:
     sent = await call(application(RecursionError("maximum recursion depth exceeded")), "/v0/things")
     assert sent.status == 400

@@ -226,11 +226,7 @@ def _describe(skill: HubSkill, newest: HubVersion | None, publication: Publicati
 
 
 def _new_version(
-    tenant_id: str,
-    hub_skill_id: str,
-    versions: Sequence[HubVersion],
-    submission: _Submission,
-    publication: Publication,
+    tenant_id: str, hub_skill_id: str, versions: Sequence[HubVersion], submission: _Submission, publication: Publication
 ) -> HubVersion:
     """Return the version with its number. Raises DangerousSkill, HubVersionConflict, HubLimitReached."""
     present = [one.version for one in versions]

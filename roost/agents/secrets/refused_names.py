@@ -13,16 +13,7 @@ ANY_CASE_PREFIX: Final = "NPM_CONFIG_"
 
 PREFIXES: Final = (
     *("LD_", "DYLD_", "GLIBC_", "MALLOC_"),  # the loader and the C library
-    *(
-        "BASH_",
-        "NODE_",
-        "PYTHON",
-        "PERL5",
-        "PERL_",
-        "RUBY",
-        "BUNDLE_",
-        "LUA_",
-    ),  # interpreters
+    *("BASH_", "NODE_", "PYTHON", "PERL5", "PERL_", "RUBY", "BUNDLE_", "LUA_"),  # interpreters
     *("SSL_CERT_", "GIT_CONFIG", "GIT_SSL_", "GIT_TRACE", "GIT_PROXY_"),
     *("ROOST_", "OPENCLAW_", "CLAWDBOT_", "MOLTBOT_", "HERMES_", "API_SERVER_", "TERMINAL_"),  # platform and engines
     "XDG_",  # paths of programs' settings

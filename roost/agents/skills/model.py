@@ -8,12 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from roost.agents.skills.errors import (
-    DangerousSkill,
-    InvalidSkillRequest,
-    SkillVersionConflict,
-    SkillVersionNotFound,
-)
+from roost.agents.skills.errors import DangerousSkill, InvalidSkillRequest, SkillVersionConflict, SkillVersionNotFound
 from roost.agents.skills.skill_wants import SkillWants
 from roost.agents.skills.verdict import Verdict, VerdictLevel
 from roost.storage.content.model import ContentNetwork, ContentScope

@@ -101,12 +101,7 @@ class SkillService:
         return skill, model.sort_versions(versions)
 
     async def register(
-        self,
-        tenant_id: str,
-        bundle: Bundle,
-        new: NewSkill,
-        skill_id: str | None = None,
-        stored: Verdict | None = None,
+        self, tenant_id: str, bundle: Bundle, new: NewSkill, skill_id: str | None = None, stored: Verdict | None = None
     ) -> RegisteredSkill:
         """Store a bundle as a version: of the skill `skill_id`, or of the one with its name or slug, or of a new one.
 
