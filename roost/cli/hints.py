@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from roost.agents.channels.errors import ChannelConfigurationFailed, UnsupportedChannel
+from roost.agents.channels.errors import ChannelConfigurationFailed, MissingBotToken, UnsupportedChannel
 from roost.agents.commands.errors import CommandExecutionFailed, InvalidCommand
 from roost.agents.hub.errors import LibrarySkillConflict
 from roost.agents.secrets.errors import ConflictingSecrets, DuplicateSecretName, SecretsNotConfigured
@@ -26,6 +26,7 @@ HINTS: Mapping[str, str] = {
     InvalidEngineVersion.message: "`roost versions AGENT` lists the versions",
     InvalidTaskParameters.message: "`roost tasks create --help` shows what is allowed; engines differ",
     LibrarySkillConflict.message: "delete it with `roost skills delete`",
+    MissingBotToken.message: "`--bot-token-file FILE` names the file with the bot's token",
     PaymentInstructionInUse.message: "detach them with `roost payments instructions detach`; `cids` lists them",
     PermissionDenied.message: "your key is limited; `roost keys create` makes another, `roost login` uses it",
     "Request header fields too large": "a command of more than about 8 KB needs a script in the workspace",

@@ -151,3 +151,9 @@ def test_a_refusal_ends_the_command(ada: FakeServer) -> None:
     ada.answers[f"POST {PATH}/telegram"] = (403, {"error": "Channels need a paid plan"})
     failed = ada.run("channels", "set", "Ada", "telegram", input="t\n")
     assert (failed.exit_code, failed.stderr) == (4, "Error: Channels need a paid plan\n")
+
+
+def test_a_refusal_for_lack_of_a_token_names_its_option(ada: FakeServer) -> None:
+    ada.answers[f"POST {PATH}/telegram"] = (400, {"error": "botToken is required (string)"})
+    failed = ada.run("channels", "set", "Ada", "telegram", input="y\n")
+    assert "`--bot-token-file FILE` names the file with the bot's token" in failed.stderr

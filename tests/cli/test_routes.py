@@ -46,7 +46,7 @@ def test_set(ada: FakeServer) -> None:
 
 
 @pytest.mark.parametrize(
-    "words", [[], ["/a=3000", "--none"], ["/a"], ["=3000"], ["/a=x"], ["/a=3000:closed"], ["/a=³"]]
+    "words", [[], ["/a=3000", "--none"], ["/a"], ["=3000"], ["/a=x"], ["/a=3000:closed"], ["/a=³"], ["/a=65536"]]
 )
 def test_what_is_no_table_asks_nothing(ada: FakeServer, words: list[str]) -> None:
     assert ada.run("routes", "set", "Ada", *words).exit_code == 2
