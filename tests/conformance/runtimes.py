@@ -87,12 +87,12 @@ def sleeper() -> str:
     return f"1000.{int.from_bytes(os.urandom(6))}"
 
 
-def sleeping(duration: str) -> bool:
-    """Return whether a `sleep` of that duration runs on this machine, in any container."""
+def sleeping(duration: str, states: str = "RSDT") -> bool:
+    """Return whether a `sleep` of that duration is in one of these states (proc(5)) here, in any container."""
     wanted = b"sleep\0" + duration.encode() + b"\0"
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
-            if path.read_bytes().endswith(wanted):
+            if path.read_bytes().endswith(wanted) and path.with_name("stat").read_text().split()[2] in states:
                 return True
         except OSError:  # it ended meanwhile
             continue

@@ -125,6 +125,7 @@ async def test_keys_and_signals_reach_the_foreground_job(container: WardenClient
         await screen.find(rb"Stopped +sleep")
         await screen.type(b"fg\n")
         await screen.find(rb"\nsleep")
+        await until(lambda: sleeping(stopped, "RSD"))  # the shell gives it the terminal before it goes on
         await screen.terminal.send_signal("INT")
         await until(lambda: not sleeping(stopped))
         await screen.type(b"echo code=$?\n")
