@@ -62,7 +62,8 @@ def _parse_route(text: str) -> Mapping[str, Any]:
     """Parse `PATH=PORT` or `PATH=PORT:open`."""
     prefix, _, target = text.rpartition("=")
     port, _, access = target.partition(":")
-    if not prefix or not port.isascii() or not port.isdigit() or int(port[:6]) > 65535 or access not in {"", _OPEN}:
+    is_port = port.isascii() and port.isdigit() and len(port) <= 5 and int(port) <= 65535
+    if not prefix or not is_port or access not in {"", _OPEN}:
         raise typer.BadParameter(f"A route is PATH=PORT or PATH=PORT:{_OPEN}, got {text[:200]!r}")
     return {"pathPrefix": prefix, "port": int(port), "protected": access != _OPEN}
 

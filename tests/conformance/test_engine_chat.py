@@ -122,13 +122,13 @@ async def test_the_agent_remembers_its_conversation_and_no_other(chat_env: ChatE
 async def test_a_reader_sees_the_stored_answer_after_its_model_was_cut_off(chat_env: ChatEnv) -> None:
     """OpenClaw begins the answer again, Hermes lets the model continue it, and the fake fails."""
     if expected := {"openclaw": ANSWER, "hermes": BROKEN + ANSWER}.get(chat_env.env.engine.id):
-        assert written(await chat_env.say("please /cut it")) == expected
+        assert written(await chat_env.say("say /cut it")) == expected
     else:
         with pytest.raises(EngineFailed, match="cut off"):
-            await chat_env.say("please /cut it")
+            await chat_env.say("say /cut it")
     stored = [(message.role, message.text, message.is_stopped) for message in await chat_env.history()]
     assert stored == [
-        (MessageRole.USER, "please /cut it", False),
+        (MessageRole.USER, "say /cut it", False),
         (MessageRole.ASSISTANT, expected or BROKEN, expected is None),
     ]
 
