@@ -105,11 +105,17 @@ async def is_up(server: RunningServer, agent: dict[str, Any]) -> bool:
     return found.json()["agent"]["status"] == "running"
 
 
+async def is_saved(workspace: httpx.AsyncClient) -> bool:
+    """Take a snapshot; a container of a busy machine may answer too late, which is temporary."""
+    saved = await workspace.post("/v0/snapshots/sync")
+    assert saved.status_code in {200, 503}, saved.text
+    return saved.status_code == 200
+
+
 async def check_use(client: GitClient, cid: str) -> None:
     """Use an agent with all that a recorded push could prevent."""
     workspace = client.server.agent_client(client.agent)
-    saved = await workspace.post("/v0/snapshots/sync")
-    assert saved.status_code == 200, saved.text
+    await until(lambda: is_saved(workspace))
     assert (await workspace.get("/v0/snapshots/sync")).json()["message"] == "Synced"
     (fault,) = (await workspace.get(f"/v0/agents/{client.agent['agentId']}")).json()["faults"]
     bad = (await client.run("rev-parse", "HEAD", cwd="work")).strip()

@@ -24,7 +24,7 @@ START = "agent.start"
 DELETE = "agent.delete"
 UPDATE = "agent.update"
 START_RETRIES = 3
-"""Further attempts at a start whose container disappeared."""
+"""Further attempts at a start whose container disappeared, or that met another temporary failure."""
 START_GRACE = 30.0
 """Seconds that a start may take beyond the engine's deadline: time in the queue, and for the container."""
 

@@ -30,7 +30,7 @@ from roost.agents.skills.delivery import SkillDelivery
 from roost.agents.versions.errors import VersionInstallFailed
 from roost.agents.versions.service import VersionService
 from roost.core import log
-from roost.core.problem import Problem
+from roost.core.problem import Problem, ProblemKind
 from roost.drivers.runtime.contract import ContainerLimits, ContainerNotRunning, Runtime
 from roost.drivers.runtime.warden_client import WardenClient
 from roost.work import ClaimedOperation, Operation
@@ -88,7 +88,8 @@ class StartWorkflow:
                 return {"waits_for": reason}
             await self.start_agent(agent, new_container=bool(payload))
         except Exception as error:
-            if isinstance(error, ContainerNotRunning) and operation.failures < START_RETRIES:
+            is_temporary = isinstance(error, Problem) and error.kind is ProblemKind.UNAVAILABLE
+            if is_temporary and operation.failures < START_RETRIES:
                 await self._agents.get(agent.id)  # a deletion, which kills the container too, ends the start
                 raise  # the agent is still `starting`, and another attempt follows
             reason = public_reason(error)

@@ -19,7 +19,7 @@ from datetime import datetime
 from typing import ClassVar, Protocol
 
 from roost.core.disk_space import DiskSpace
-from roost.core.problem import Problem, ServiceUnavailable
+from roost.core.problem import Problem, ProblemKind, ServiceUnavailable
 from roost.core.unix_socket import Stream, StreamHandler
 
 WORKSPACE = "/workspace"
@@ -34,6 +34,12 @@ class RuntimeFailed(Problem):
     """The runtime failed; `message` gives the reason in one line."""
 
     message = "The container runtime failed"
+
+
+class ContainerStartTimedOut(RuntimeFailed):
+    """The machine was too busy to start the container in time; another attempt may succeed."""
+
+    kind = ProblemKind.UNAVAILABLE
 
 
 class ContainerNotRunning(ServiceUnavailable):

@@ -12,7 +12,14 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Any, TypeVar
 
 from roost.drivers.runtime.contract import ContainerNotRunning, Stream
-from roost.drivers.runtime.warden_errors import PROBLEMS, ExecRefused, PathRefused, WardenDisconnected, WardenFailed
+from roost.drivers.runtime.warden_errors import (
+    PROBLEMS,
+    ExecRefused,
+    PathRefused,
+    WardenDisconnected,
+    WardenFailed,
+    WardenTimedOut,
+)
 
 Json = dict[str, Any]
 Frame = tuple[bytes, bytes]
@@ -128,11 +135,13 @@ async def send_and_receive(sending: Coroutine[Any, Any, None], receiving: Corout
 
 @contextmanager
 def reply_errors() -> Generator[None, None, None]:
-    """Raise WardenFailed for replies that are malformed, WardenDisconnected for those that are cut off."""
+    """Raise WardenFailed for malformed replies, WardenDisconnected for those cut off, WardenTimedOut for late ones."""
     try:
         yield
     except (EOFError, ConnectionError) as error:
         raise WardenDisconnected from error
+    except TimeoutError as error:
+        raise WardenTimedOut from error
     except _REPLY_ERRORS as error:
         raise WardenFailed from error
 

@@ -87,9 +87,16 @@ class WardenBusy(TooManyRequests):
 
 
 class WardenFailed(Problem):
-    """The warden broke the protocol, did not answer in time, or failed."""
+    """The warden broke the protocol or failed."""
 
     message = "The agent's container gave no usable answer"
+
+
+class WardenTimedOut(WardenFailed):
+    """The warden did not answer in time, usually because the machine or the container is overloaded."""
+
+    kind = ProblemKind.UNAVAILABLE
+    message = "The agent's container did not answer in time"
 
 
 class WardenRequestUnknown(WardenFailed):

@@ -27,6 +27,7 @@ from roost.drivers.runtime.contract import (
     Container,
     ContainerNotRunning,
     ContainerSpec,
+    ContainerStartTimedOut,
     RelayListener,
     Runtime,
     RuntimeFailed,
@@ -148,7 +149,7 @@ class BwrapRuntime(Runtime):
         except BaseException as error:
             await asyncio.shield(self._remove_remains(spec.agent_id))
             if isinstance(error, TimeoutError):
-                raise RuntimeFailed(f"The container did not answer within {_START_SECONDS:.0f} s") from None
+                raise ContainerStartTimedOut(f"The container did not answer within {_START_SECONDS:.0f} s") from None
             if isinstance(error, OSError):
                 raise RuntimeFailed(f"The container could not be started: {error}") from error
             raise
