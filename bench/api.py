@@ -11,7 +11,7 @@ import httpx2 as httpx
 
 from bench.row import Row
 from bench.timing import time_in_turns
-from roost.hosts.server import open_listener
+from roost.http.server.server import open_listener
 from tests.journeys.server_process import until, up
 
 BARE_ASGI = "bare ASGI hello"

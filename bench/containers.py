@@ -10,10 +10,10 @@ from statistics import median
 
 from bench.row import Row
 from bench.timing import RUNS, median_ms, time_in_turns_async
-from roost.agents.lifecycle.model import container_spec
+from roost.agents.lifecycle.workflows.model import container_spec
 from roost.drivers.runtime.bwrap.driver import BwrapRuntime
 from roost.drivers.runtime.contract import ContainerLimits
-from roost.drivers.runtime.warden_client import WardenClient
+from roost.warden_client.client import WardenClient
 
 _CONTAINERS = 20
 _COMMANDS = 300

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from bench.row import Row
 from bench.timing import take_turns
-from roost.domains.model import Domain
-from roost.hosts.address import HostAddresses
-from tests.domains.samples import make_domain
+from roost.domain_names.model import Domain
+from roost.http.stack.address import HostAddresses
+from tests.domain_names.samples import make_domain
 
 _FEW, _MANY = 10, 10_000
 _LOOKUPS = 100_000

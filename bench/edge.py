@@ -20,7 +20,7 @@ from bench.load import echo_messages, hold_responses, send_requests
 from bench.processes import cpu_seconds, pinned_to, read_memory
 from bench.proxies import AGENTS, CADDY, NGINX, Proxy, StartProxy, find_proxies, request_head, run_edge, run_upstream
 from bench.row import Row, Runs
-from roost.hosts.server import raise_descriptor_limit
+from roost.http.server.server import raise_descriptor_limit
 
 _CONNECTIONS = 64
 _REQUESTS = 6_000

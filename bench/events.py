@@ -28,8 +28,8 @@ from roost.identity.caller import Caller, CallerKind, Plan
 from roost.migrations import upgrade_database
 from roost.storage.content.service import ContentService
 from roost.storage.files.service import FileService
-from roost.storage.uploads.model import UploadMetadata, UploadRequestLimits
-from roost.storage.uploads.service import UploadService
+from roost.storage.files.uploads.model import UploadMetadata, UploadRequestLimits
+from roost.storage.files.uploads.service import UploadService
 from tests.databases import postgres_copy, run_postgres
 
 _WRITES = 160

@@ -15,11 +15,11 @@ from bench.api import BARE_ASGI, bare_asgi
 from bench.row import Row
 from bench.timing import time_in_turns
 from roost import app, config
-from roost.agents.hub import store
-from roost.agents.hub.model import HubOwner, HubSkill, HubVersion
-from roost.agents.skills.skill_wants import SkillWants
-from roost.agents.skills.verdict import Verdict, VerdictLevel
-from roost.agents.skills.verdict.rules import rules_version
+from roost.agents.library.hub import store
+from roost.agents.library.hub.model import HubOwner, HubSkill, HubVersion
+from roost.agents.library.skills.skill_wants import SkillWants
+from roost.agents.library.skills.verdict import Verdict, VerdictLevel
+from roost.agents.library.skills.verdict.rules import rules_version
 from roost.core import clock, ids
 from roost.core.db import Connection
 from roost.identity import tenants

@@ -18,13 +18,13 @@ import uvicorn
 import uvloop
 
 from bench.processes import caddy_environment, fetch_nginx, find_caddy, free_port, run_process
-from roost.core.interpreter import freeze_heap
+from roost.core.machine.interpreter import freeze_heap
 from roost.core.sensitive import Sensitive
-from roost.hosts.address import HostAddresses
-from roost.hosts.edge.dependencies import ProxyDependencies
-from roost.hosts.edge.protocol import edge_protocol
-from roost.hosts.response_cache import ResponseCache
-from roost.hosts.server import raise_descriptor_limit
+from roost.http.edge.dependencies import ProxyDependencies
+from roost.http.edge.protocol import edge_protocol
+from roost.http.edge.response_cache import ResponseCache
+from roost.http.server.server import raise_descriptor_limit
+from roost.http.stack.address import HostAddresses
 from roost.identity.auth_request import AuthRequest
 from roost.identity.authenticator import find_credential
 from roost.identity.caller import Caller, CallerKind

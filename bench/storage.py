@@ -12,8 +12,8 @@ from roost.core.db import Database
 from roost.migrations import upgrade_database
 from roost.storage.content import service
 from roost.storage.content.model import ContentNetwork, PackReference
-from roost.storage.unixfs.importer import UnixfsImporter
-from roost.storage.unixfs.profile import PROFILES, V1, ImportProfile
+from roost.storage.content.unixfs.importer import UnixfsImporter
+from roost.storage.content.unixfs.profile import PROFILES, V1, ImportProfile
 from tests.storage.storage_env import StorageEnv, entry, open_storage_env
 
 _SIZE = 1024**3

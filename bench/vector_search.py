@@ -20,9 +20,9 @@ from roost.identity.caller import Caller, CallerKind
 from roost.migrations import upgrade_database
 from roost.storage.content.model import ContentNetwork
 from roost.storage.files import store as files_store
+from roost.storage.files.groups.service import GroupService
 from roost.storage.files.model import File, FileMetadata
 from roost.storage.files.service import FileService
-from roost.storage.groups.service import GroupService
 from roost.storage.vectors import store
 from roost.storage.vectors.index_selection import open_vector_index
 from roost.storage.vectors.model import FileVectors, TextChunk, VectorSegment, VectorState

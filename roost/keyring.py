@@ -14,7 +14,7 @@ from pathlib import Path
 
 from roost.core import clock, ids, log
 from roost.core.db import Connection, Database, sealed
-from roost.core.private_file import lock_folder, write_private_file
+from roost.core.machine.private_file import lock_folder, write_private_file
 from roost.core.problem import Problem
 from roost.core.seal import KEY_BYTES, Sealer, SealingKeyMissing, SealingKeys
 from roost.core.sensitive import Sensitive

@@ -16,7 +16,7 @@ from pathlib import Path
 from file_hash import ROOT, hash_files
 
 SOURCE = ROOT / "dashboard"
-BUILT = ROOT / "roost" / "hosts" / "dashboard" / "static"
+BUILT = ROOT / "roost" / "http" / "dashboard" / "static"
 PACKAGES = SOURCE / "node_modules"
 INSTALLED, STAMP = PACKAGES / ".installed", PACKAGES / ".built"  # removed before, and written after the work
 PINS = ("package.json", "package-lock.json", ".npmrc")

@@ -26,7 +26,7 @@ from file_hash import ROOT, hash_files
 
 SOURCE, DOCS = ROOT / "site", ROOT / "docs"
 WORK = ROOT / "build" / "docs"
-BUILT = ROOT / "roost" / "hosts" / "dashboard" / "docs"
+BUILT = ROOT / "roost" / "http" / "dashboard" / "docs"
 STAMP, READER = WORK / ".built", WORK / "reader"
 PROJECT_PAGES = ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", "dashboard/README.md")
 SECTIONS = ("explanation", "guides", "reference", "builders", "decisions", "cli", "project")

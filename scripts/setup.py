@@ -104,7 +104,7 @@ def install(lock: Path) -> None:
 def pip(*arguments: str, title: str, steps: int = 1) -> bool:
     """Run pip; show how far it is, and what it said only when it failed."""
     sys.path.insert(0, str(ROOT))
-    from roost.core.network_advice import advise_network  # after the check of Python's version
+    from roost.core.machine.network_advice import advise_network  # after the check of Python's version
 
     print(f"{title} ...", flush=True)
     command = [str(PYTHON), "-I", "-m", "pip", "--disable-pip-version-check", "--no-input", *arguments]

@@ -14,11 +14,11 @@ from roost import app, config
 from roost.drivers.embedding.contract import EmbeddingModel
 from roost.drivers.embedding.fake import FakeEmbeddingModel
 from roost.drivers.engine.contract import Engine
-from roost.drivers.engine.fake import FakeEngine
+from roost.drivers.engine.fake.driver import FakeEngine
 from roost.drivers.runtime.contract import Runtime
 from roost.drivers.text_extractor.contract import TextExtractor
 from roost.drivers.text_extractor.fake import FakeTextExtractor
-from roost.hosts.server import open_listener
+from roost.http.server.server import open_listener
 from roost.identity import tenants
 from roost.identity.caller import Plan
 

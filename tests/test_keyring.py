@@ -14,7 +14,7 @@ import pytest
 from roost import app, keyring
 from roost.config import load_settings
 from roost.core.db import Database
-from roost.core.private_file import lock_folder
+from roost.core.machine.private_file import lock_folder
 from roost.core.seal import Sealer, SealingKeyMissing, UnsealFailed
 from roost.core.sensitive import Sensitive
 from roost.identity import tenants

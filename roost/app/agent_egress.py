@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from roost.agents.egress.agent_dialer import AgentDialer
-from roost.agents.egress.proxy import EgressProxy
-from roost.agents.model_servers.access import ModelServerAccess
-from roost.agents.models import providers
-from roost.agents.models.model import AgentProviders
-from roost.agents.secrets.provider_keys import ProviderKeys
+from roost.agents.models.gateway import providers
+from roost.agents.models.gateway.model import AgentProviders
+from roost.agents.models.servers.access import ModelServerAccess
+from roost.agents.network.egress.agent_dialer import AgentDialer
+from roost.agents.network.egress.proxy import EgressProxy
+from roost.agents.setup.secrets.provider_keys import ProviderKeys
 from roost.app.core_services import CoreServices
 from roost.app.drivers import create_upstream
 from roost.drivers.model.contract import ModelSettings, ModelUpstream

@@ -9,59 +9,59 @@ from typing import Any
 
 from starlette.types import ASGIApp
 
-from roost.agents.archives.task_import import TaskImport
-from roost.agents.channels.repository import ChannelRepository
-from roost.agents.channels.service import ChannelService
-from roost.agents.channels.validator import ChannelValidator
 from roost.agents.chat.conversations import ConversationService
 from roost.agents.chat.service import ChatService
-from roost.agents.commands.service import CommandService
-from roost.agents.devices.service import DeviceService
-from roost.agents.domains.service import AgentDomainService
-from roost.agents.egress.agent_dialer import AgentDialer
-from roost.agents.files.service import AgentFileService
-from roost.agents.git.build import PushBuild
-from roost.agents.git.maintenance import RepositoryMaintenance
-from roost.agents.git.service import AgentGitService
-from roost.agents.hosts.service import HostService
-from roost.agents.key_revocation.service import KeyRevocation
-from roost.agents.lifecycle import trusted_authorities
-from roost.agents.lifecycle.startup_inputs import StartupInputCollector
-from roost.agents.logs.service import LogService
-from roost.agents.model_keys.service import ModelKeyService
-from roost.agents.model_servers.access import ModelServerAccess
-from roost.agents.model_servers.service import ModelServerService
-from roost.agents.models.model import AgentProviders, ModelTimeouts
-from roost.agents.models.service import ModelGateway
-from roost.agents.platform.service import AgentSelfService
+from roost.agents.library.instances.service import TemplateInstanceService
+from roost.agents.library.skills.checks import SkillChecks
+from roost.agents.library.skills.service import SkillService
+from roost.agents.library.templates.service import TemplateService
+from roost.agents.lifecycle.archives.task_import import TaskImport
+from roost.agents.lifecycle.hosts.service import HostService
+from roost.agents.lifecycle.key_revocation.service import KeyRevocation
+from roost.agents.lifecycle.self_service.service import AgentSelfService
+from roost.agents.lifecycle.workflows import trusted_authorities
+from roost.agents.lifecycle.workflows.startup_inputs import StartupInputCollector
+from roost.agents.models.gateway.model import AgentProviders, ModelTimeouts
+from roost.agents.models.gateway.service import ModelGateway
+from roost.agents.models.keys.service import ModelKeyService
+from roost.agents.models.servers.access import ModelServerAccess
+from roost.agents.models.servers.service import ModelServerService
+from roost.agents.network.domains.service import AgentDomainService
+from roost.agents.network.egress.agent_dialer import AgentDialer
+from roost.agents.network.routes.service import RouteService
+from roost.agents.network.sign_in.service import SignInService
 from roost.agents.registry.agent_ports import AgentPorts
 from roost.agents.registry.agent_profiles import AgentProfiles
 from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.agents.registry.repository import AgentRepository
-from roost.agents.routes.service import RouteService
-from roost.agents.runtime_config.service import RuntimeConfigService
-from roost.agents.secrets.environment import SecretEnvironment
-from roost.agents.secrets.provider_keys import ProviderKeys
-from roost.agents.secrets.service import SecretService
-from roost.agents.sign_in.service import SignInService
-from roost.agents.skills.checks import SkillChecks
-from roost.agents.skills.service import SkillService
-from roost.agents.snapshots.service import LoadSecrets, expect_committed
-from roost.agents.tasks.service import TaskService
-from roost.agents.template_instances.service import TemplateInstanceService
-from roost.agents.templates.service import TemplateService
-from roost.agents.terminals.service import TerminalService
+from roost.agents.setup.channels.repository import ChannelRepository
+from roost.agents.setup.channels.service import ChannelService
+from roost.agents.setup.channels.validator import ChannelValidator
+from roost.agents.setup.devices.service import DeviceService
+from roost.agents.setup.runtime_config.service import RuntimeConfigService
+from roost.agents.setup.secrets.environment import SecretEnvironment
+from roost.agents.setup.secrets.provider_keys import ProviderKeys
+from roost.agents.setup.secrets.service import SecretService
+from roost.agents.setup.tasks.service import TaskService
+from roost.agents.workspace.commands.service import CommandService
+from roost.agents.workspace.files.service import AgentFileService
+from roost.agents.workspace.git.build import PushBuild
+from roost.agents.workspace.git.maintenance import RepositoryMaintenance
+from roost.agents.workspace.git.service import AgentGitService
+from roost.agents.workspace.logs.service import LogService
+from roost.agents.workspace.snapshots.service import LoadSecrets, expect_committed
+from roost.agents.workspace.terminals.service import TerminalService
 from roost.app.agent_egress import agent_dialer, agent_providers, agent_proxy
 from roost.app.core_services import CoreServices
 from roost.app.drivers import Drivers, create_upstream, prepare_engine
 from roost.app.lifecycle_services import LifecycleServices, build_lifecycle_services
 from roost.app.storage_services import StorageServices
 from roost.core.db import Database
-from roost.core.disk_space import BALLAST_BYTES, DiskBallast
+from roost.core.machine.disk_space import BALLAST_BYTES, DiskBallast
 from roost.core.sensitive import Sensitive
-from roost.domains.service import DomainService
+from roost.domain_names.service import DomainService
 from roost.drivers.runtime.contract import ContainerLimits, Runtime, RuntimeFailed
-from roost.hosts.relay import RelayServer
+from roost.http.server.relay import RelayServer
 from roost.identity.caller import Plan
 from roost.net.guarded_transport import transport_factory
 from roost.settings import Settings

@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
-from roost.agents.archives.export import AgentExporter
-from roost.agents.archives.importer import AgentImporter
-from roost.agents.archives.task_import import TaskImport
-from roost.agents.channels.repository import ChannelRepository
+from roost.agents.lifecycle.archives.export import AgentExporter
+from roost.agents.lifecycle.archives.importer import AgentImporter
+from roost.agents.lifecycle.archives.task_import import TaskImport
+from roost.agents.setup.channels.repository import ChannelRepository
 from roost.app.agent_services import AgentServices
 from roost.app.core_services import CoreServices
 from roost.app.storage_services import StorageServices

@@ -4,18 +4,18 @@ from dataclasses import dataclass
 
 from prometheus_client import CollectorRegistry
 
-from roost.agents.hosts.model import HostIdentity
+from roost.agents.lifecycle.hosts.model import HostIdentity
 from roost.agents.registry.repository import find_tenant_id
-from roost.agents.snapshots.model import COMMIT
+from roost.agents.workspace.snapshots.model import COMMIT
 from roost.app.drivers import open_database
 from roost.app.host_identity import load_host_identity
 from roost.core.db import Database
 from roost.core.seal import Sealer
 from roost.events.recorder import EventRecorder
 from roost.events.service import EventService
-from roost.hosts.address import HostAddresses
-from roost.hosts.dashboard.static_files import BUILT_FILES, StaticFiles
-from roost.hosts.rate_limits import RateLimits
+from roost.http.dashboard.static_files import BUILT_FILES, StaticFiles
+from roost.http.stack.address import HostAddresses
+from roost.http.stack.rate_limits import RateLimits
 from roost.identity.api_keys import ApiKeys
 from roost.identity.authenticator import Authenticator
 from roost.identity.gateway_tokens import GatewayTokens

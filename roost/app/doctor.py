@@ -7,7 +7,7 @@ from collections.abc import Generator, Iterator, Sequence
 from dataclasses import replace
 
 from roost import __version__
-from roost.agents.system.model import CheckResult, CheckStatus
+from roost.agents.lifecycle.system.model import CheckResult, CheckStatus
 from roost.app.drivers import (
     create_blob_store,
     create_engines,
@@ -19,15 +19,15 @@ from roost.app.drivers import (
 )
 from roost.app.tls_services import describe_tls, open_tls_sockets
 from roost.core.db import Database
-from roost.core.disk_space import read_disk_space
-from roost.core.network_advice import advise_network
+from roost.core.machine.disk_space import read_disk_space
+from roost.core.machine.network_advice import advise_network
 from roost.drivers.blob.contract import BlobStoreFailed
 from roost.drivers.git.contract import GitUnavailable
 from roost.drivers.model.contract import ModelSettings, UpstreamProblem, UpstreamRefused
 from roost.drivers.network.contract import NetworkRefused, SourceFailed
 from roost.drivers.runtime.contract import Capabilities
 from roost.drivers.tls_proxy.contract import TlsProxyFailed
-from roost.hosts.server import CannotListen, ServerAlreadyRunning, lock_data_folder
+from roost.http.server.server import CannotListen, ServerAlreadyRunning, lock_data_folder
 from roost.settings import BadSettings, Settings
 from roost.storage.content import service as content
 from roost.storage.vectors.index_selection import describe_index

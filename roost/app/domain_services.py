@@ -8,7 +8,7 @@ from functools import partial
 from roost.app.core_services import CoreServices
 from roost.app.tls_services import build_certificate_checker
 from roost.core.periodic import PeriodicTask
-from roost.domains.service import DomainService, PlatformNames
+from roost.domain_names.service import DomainService, PlatformNames
 from roost.drivers.dns.contract import DnsResolver
 from roost.drivers.tls_proxy.contract import TlsProxy
 

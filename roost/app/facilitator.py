@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from roost.drivers.facilitator.local_loader import load_local_facilitator
-from roost.hosts.facilitator import create_facilitator_server
-from roost.hosts.server import HttpServer
+from roost.http.server.facilitator import create_facilitator_server
+from roost.http.server.server import HttpServer
 from roost.net.addresses import parse_address
 from roost.settings import BadSettings, Settings
 

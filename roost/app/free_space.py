@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from roost.core.disk_space import READY_RESERVE, read_disk_space
+from roost.core.machine.disk_space import READY_RESERVE, read_disk_space
 from roost.core.problem import ServiceUnavailable
 
 

@@ -5,9 +5,9 @@ import re
 import socket
 from pathlib import Path
 
-from roost.agents.hosts.model import HostIdentity
+from roost.agents.lifecycle.hosts.model import HostIdentity
 from roost.core import ids
-from roost.core.private_file import write_private_file
+from roost.core.machine.private_file import write_private_file
 from roost.settings import BadSettings
 
 _ID = re.compile(r"[A-Za-z0-9-]{1,36}")

@@ -4,14 +4,14 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
 
-from roost.agents.hub.bundled import read_catalogue
-from roost.agents.hub.clawhub.service import RegistryService
-from roost.agents.hub.maintenance import HubMaintenance
-from roost.agents.hub.publishing import HubPublisher
-from roost.agents.hub.registries import HubRegistries
-from roost.agents.hub.service import HubService
-from roost.agents.hub.uploads import HubUploads
-from roost.agents.skills.service import SkillService
+from roost.agents.library.hub.bundled import read_catalogue
+from roost.agents.library.hub.clawhub.service import RegistryService
+from roost.agents.library.hub.maintenance import HubMaintenance
+from roost.agents.library.hub.publishing import HubPublisher
+from roost.agents.library.hub.registries import HubRegistries
+from roost.agents.library.hub.service import HubService
+from roost.agents.library.hub.uploads import HubUploads
+from roost.agents.library.skills.service import SkillService
 from roost.app.core_services import CoreServices
 from roost.app.storage_services import StorageServices
 from roost.drivers.skill_registry.clawhub import ClawHubRegistry

@@ -2,40 +2,40 @@
 
 from dataclasses import dataclass
 
-from roost.agents.channels.repository import ChannelRepository
-from roost.agents.channels.validator import ChannelValidator
-from roost.agents.domains.service import AgentDomainService
-from roost.agents.git.recovery import PushRecovery
-from roost.agents.lifecycle import model
-from roost.agents.lifecycle.delete import DeleteWorkflow
-from roost.agents.lifecycle.details import AgentDetails
-from roost.agents.lifecycle.disk_guard import DiskGuard
-from roost.agents.lifecycle.gateway import GatewayStarter, LoadStartupInputs, Origin
-from roost.agents.lifecycle.launch import LaunchWorkflow
-from roost.agents.lifecycle.model import AgentRelays, TrustedAuthorities
-from roost.agents.lifecycle.reconcile import AgentReconciler
-from roost.agents.lifecycle.restart import RestartWorkflow
-from roost.agents.lifecycle.start import StartWorkflow
-from roost.agents.lifecycle.update import UpdateWorkflow
+from roost.agents.library.instances.service import TemplateInstanceService
+from roost.agents.library.skills.attachments import AgentSkillService
+from roost.agents.library.skills.delivery import SkillDelivery
+from roost.agents.library.skills.requirements import RefusesHost, SkillRequirements
+from roost.agents.library.skills.service import SkillService
+from roost.agents.lifecycle.versions.service import Prepare, VersionService
+from roost.agents.lifecycle.workflows import model
+from roost.agents.lifecycle.workflows.delete import DeleteWorkflow
+from roost.agents.lifecycle.workflows.details import AgentDetails
+from roost.agents.lifecycle.workflows.disk_guard import DiskGuard
+from roost.agents.lifecycle.workflows.gateway import GatewayStarter, LoadStartupInputs, Origin
+from roost.agents.lifecycle.workflows.launch import LaunchWorkflow
+from roost.agents.lifecycle.workflows.model import AgentRelays, TrustedAuthorities
+from roost.agents.lifecycle.workflows.reconcile import AgentReconciler
+from roost.agents.lifecycle.workflows.restart import RestartWorkflow
+from roost.agents.lifecycle.workflows.start import StartWorkflow
+from roost.agents.lifecycle.workflows.update import UpdateWorkflow
+from roost.agents.network.domains.service import AgentDomainService
+from roost.agents.network.routes.service import RouteService
 from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.agents.registry.host_agents import HostAgents
 from roost.agents.registry.repository import AgentRepository
-from roost.agents.routes.service import RouteService
-from roost.agents.scripts.model import BUILD_TIMEOUT_SECONDS, OPERATION_KIND
-from roost.agents.scripts.service import ScriptService
-from roost.agents.secrets.service import SecretService
-from roost.agents.skills.attachments import AgentSkillService
-from roost.agents.skills.delivery import SkillDelivery
-from roost.agents.skills.requirements import RefusesHost, SkillRequirements
-from roost.agents.skills.service import SkillService
-from roost.agents.snapshots.automatic import AutomaticSnapshots
-from roost.agents.snapshots.history import SnapshotHistory
-from roost.agents.snapshots.service import SnapshotService
-from roost.agents.snapshots.taking import LoadSecrets
-from roost.agents.template_instances.service import TemplateInstanceService
-from roost.agents.versions.service import Prepare, VersionService
+from roost.agents.setup.channels.repository import ChannelRepository
+from roost.agents.setup.channels.validator import ChannelValidator
+from roost.agents.setup.secrets.service import SecretService
+from roost.agents.workspace.git.recovery import PushRecovery
+from roost.agents.workspace.scripts.model import BUILD_TIMEOUT_SECONDS, OPERATION_KIND
+from roost.agents.workspace.scripts.service import ScriptService
+from roost.agents.workspace.snapshots.automatic import AutomaticSnapshots
+from roost.agents.workspace.snapshots.history import SnapshotHistory
+from roost.agents.workspace.snapshots.service import SnapshotService
+from roost.agents.workspace.snapshots.taking import LoadSecrets
 from roost.core.db import Database
-from roost.core.disk_space import DiskBallast
+from roost.core.machine.disk_space import DiskBallast
 from roost.core.seal import Sealer
 from roost.drivers.git.contract import GitRepositories
 from roost.drivers.runtime.contract import ContainerLimits, Runtime

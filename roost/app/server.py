@@ -9,8 +9,8 @@ from functools import cache
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
 from roost import __version__
-from roost.agents.system.model import CheckResult, SoftwareVersions
-from roost.agents.system.service import SystemService
+from roost.agents.lifecycle.system.model import CheckResult, SoftwareVersions
+from roost.agents.lifecycle.system.service import SystemService
 from roost.app.agent_services import AgentServices, build_agent_services, start_agent_services
 from roost.app.archive_services import ArchiveServices, build_archive_services
 from roost.app.core_services import CoreServices, build_core_services
@@ -22,26 +22,26 @@ from roost.app.hub_services import HubServices, build_hub_services, start_hub_se
 from roost.app.storage_services import StorageServices, build_storage_services, start_storage_services
 from roost.app.template_services import TemplateServices, build_template_launch, build_template_services
 from roost.app.tls_services import build_certificate_names, build_tls_proxy, proxy_socket
-from roost.core.daemon_thread import run_in_daemon_thread
-from roost.core.disk_space import read_disk_space
+from roost.core.machine.daemon_thread import run_in_daemon_thread
+from roost.core.machine.disk_space import read_disk_space
 from roost.drivers.image.contract import ImageRenderer
 from roost.drivers.tls_proxy.contract import TlsListeners, TlsProxy
-from roost.hosts.application import create_application
-from roost.hosts.certificate_names import permission_router
-from roost.hosts.dashboard.application import DashboardApp
-from roost.hosts.dashboard.docs_application import BUILT_DOCS, DocsApp
-from roost.hosts.dashboard.static_files import StaticFiles
-from roost.hosts.edge.dependencies import ProxyDependencies
-from roost.hosts.edge.protocol import EdgeHttpProtocol, edge_protocol
-from roost.hosts.health import Check, ServerHealth, pass_checks
-from roost.hosts.middleware import add_middleware
-from roost.hosts.response_cache import ResponseCache
-from roost.hosts.server import HttpServer
-from roost.hosts.storage_gateway.application import StorageGatewayApp
-from roost.hosts.storage_gateway.content_responses import ContentResponses
-from roost.hosts.storage_gateway.disk_cache import DiskCache
-from roost.hosts.storage_gateway.image_resizer import ImageResizer
-from roost.hosts.storage_gateway.paid_content import PaidContent
+from roost.http.dashboard.application import DashboardApp
+from roost.http.dashboard.docs_application import BUILT_DOCS, DocsApp
+from roost.http.dashboard.static_files import StaticFiles
+from roost.http.edge.dependencies import ProxyDependencies
+from roost.http.edge.protocol import EdgeHttpProtocol, edge_protocol
+from roost.http.edge.response_cache import ResponseCache
+from roost.http.server.application import create_application
+from roost.http.server.health import Check, ServerHealth, pass_checks
+from roost.http.server.server import HttpServer
+from roost.http.stack.middleware import add_middleware
+from roost.http.storage_gateway.application import StorageGatewayApp
+from roost.http.storage_gateway.content_responses import ContentResponses
+from roost.http.storage_gateway.disk_cache import DiskCache
+from roost.http.storage_gateway.image_resizer import ImageResizer
+from roost.http.storage_gateway.paid_content import PaidContent
+from roost.http.tls.certificate_names import permission_router
 from roost.settings import Settings
 from roost.web import access_log
 from roost.web.access_log import AccessRecord, Observe

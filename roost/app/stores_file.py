@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from roost.core.private_file import write_private_file
+from roost.core.machine.private_file import write_private_file
 from roost.settings import BadSettings, Settings
 
 NAME = "stores.json"

@@ -3,16 +3,16 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from roost.agents.hub.service import HubService
-from roost.agents.lifecycle.template_launch import TemplateLaunch
-from roost.agents.templates.package import PackagedTemplates
-from roost.agents.templates.service import TemplateService
+from roost.agents.library.hub.service import HubService
+from roost.agents.library.templates.package import PackagedTemplates
+from roost.agents.library.templates.service import TemplateService
+from roost.agents.lifecycle.workflows.template_launch import TemplateLaunch
 from roost.app.agent_services import AgentServices
 from roost.app.core_services import CoreServices
 from roost.app.drivers import Drivers, create_local_repository, create_remote_repositories
 from roost.app.storage_services import StorageServices
 
-_CATALOGUE = Path(__file__).parents[1] / "agents/templates/catalogue"
+_CATALOGUE = Path(__file__).parents[1] / "agents/library/templates/catalogue"
 
 
 @dataclass(frozen=True)

@@ -5,13 +5,13 @@ from pathlib import Path
 
 from roost.app.core_services import CoreServices
 from roost.app.storage_services import StorageServices
+from roost.core.machine.unix_socket import Stream
 from roost.core.problem import NotFound
-from roost.core.unix_socket import Stream
 from roost.drivers.tls_proxy.caddy import CaddyProxy, find_caddy, read_caddy_version
 from roost.drivers.tls_proxy.contract import TlsListeners, TlsOptions, TlsProxy
-from roost.hosts.certificate_check import CertificateChecker
-from roost.hosts.certificate_names import PERMISSION_PATH, CertificateNames
-from roost.hosts.server import open_tls_listeners
+from roost.http.server.server import open_tls_listeners
+from roost.http.tls.certificate_check import CertificateChecker
+from roost.http.tls.certificate_names import PERMISSION_PATH, CertificateNames
 from roost.identity.errors import UnknownAgent
 from roost.net.dialer import PublicDialer
 from roost.net.host_port import HostPort

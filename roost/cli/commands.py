@@ -7,100 +7,121 @@ from roost.cli.lazy_group import CommandSource
 
 COMMANDS: Mapping[str, CommandSource] = {
     # name: module of roost/cli with the command or group, and the first sentence of its help
-    "up": CommandSource("server:start_server", "Start the server."),
+    "up": CommandSource("server.server:start_server", "Start the server."),
     "apply": CommandSource(
-        "apply:apply_fleet", "Make agents as a file declares them: show the difference, then change only that."
+        "fleet.commands:apply_fleet", "Make agents as a file declares them: show the difference, then change only that."
     ),
     "login": CommandSource(
-        "login:log_in", "Check a key with a server and keep both as a context, which is used from now on."
+        "server.login:log_in", "Check a key with a server and keep both as a context, which is used from now on."
     ),
-    "logout": CommandSource("login:log_out", "Forget a server and its key on this machine."),
-    "chat": CommandSource("chat:chat_with_agent", "Talk to an agent."),
+    "logout": CommandSource("server.login:log_out", "Forget a server and its key on this machine."),
+    "chat": CommandSource("agents.chat:chat_with_agent", "Talk to an agent."),
     "open": CommandSource(
-        "agents:open_agent", "Open the agent's page in a browser, signed in by a link that works once."
+        "agents.agents:open_agent", "Open the agent's page in a browser, signed in by a link that works once."
     ),
     "dashboard": CommandSource(
-        "dashboard:open_dashboard", "Open the dashboard in a browser, signed in by a link that works once."
+        "server.dashboard:open_dashboard", "Open the dashboard in a browser, signed in by a link that works once."
     ),
-    "logs": CommandSource("logs:print_logs", "Print the last 100 lines of an agent's logs; with -f, follow them."),
+    "logs": CommandSource(
+        "agents.logs:print_logs", "Print the last 100 lines of an agent's logs; with -f, follow them."
+    ),
     "events": CommandSource(
-        "events:print_events",
+        "server.events:print_events",
         "Print the changes of agents, files and other resources in the last hour; with -f, follow new ones.",
     ),
     "exec": CommandSource(
-        "execute:exec_command", "Run a command in an agent's container and exit with its exit code.", PassThroughCommand
+        "agents.execute:exec_command",
+        "Run a command in an agent's container and exit with its exit code.",
+        PassThroughCommand,
     ),
     "shell": CommandSource(
-        "shell:open_shell", "Open a shell in an agent's container and exit with its exit code.", PassThroughCommand
+        "agents.shell:open_shell",
+        "Open a shell in an agent's container and exit with its exit code.",
+        PassThroughCommand,
     ),
     "cp": CommandSource(
-        "copy:copy_files", "Copy files and folders between this machine and an agent's workspace: AGENT:PATH."
+        "agents.copy:copy_files", "Copy files and folders between this machine and an agent's workspace: AGENT:PATH."
     ),
     "clone": CommandSource(
-        "clone:clone_agent",
+        "agents.clone:clone_agent",
         "Clone an agent's files and their history with Git; `git pull` and `git push` work in the clone.",
     ),
     "usage": CommandSource(
-        "usage:print_usage", "Print requests to models and their tokens by day, model or agent; as JSON all of it."
+        "agents.usage:print_usage",
+        "Print requests to models and their tokens by day, model or agent; as JSON all of it.",
     ),
     "versions": CommandSource(
-        "versions:list_versions",
+        "agents.versions:list_versions",
         "List the engine versions that an agent can be updated to or restarted with, newest first.",
     ),
-    "update": CommandSource("versions:update_engine", "Update an agent's engine."),
+    "update": CommandSource("agents.versions:update_engine", "Update an agent's engine."),
     "doctor": CommandSource(
-        "server:run_doctor", "Check whether agents can run on this machine and which limits are enforced."
+        "server.server:run_doctor", "Check whether agents can run on this machine and which limits are enforced."
     ),
     "proxy-config": CommandSource(
-        "proxy_config:print_proxy_config",
+        "server.proxy_config:print_proxy_config",
         "Print a configuration for a proxy of yours, which terminates TLS in front of this server.",
     ),
-    "scrub": CommandSource("scrub:scrub_content", "Verify all stored content and list what is damaged of all tenants."),
-    "facilitator": CommandSource("facilitator:run_facilitator", "Serve a facilitator of payments for one chain."),
-    "agents": CommandSource("agents:commands", "Manage agents, each in its own container."),
+    "scrub": CommandSource(
+        "server.scrub:scrub_content", "Verify all stored content and list what is damaged of all tenants."
+    ),
+    "facilitator": CommandSource(
+        "server.facilitator:run_facilitator", "Serve a facilitator of payments for one chain."
+    ),
+    "agents": CommandSource("agents.agents:commands", "Manage agents, each in its own container."),
     "channels": CommandSource(
-        "channels:commands", "Manage an agent's chat channels: telegram, slack, discord, whatsapp."
+        "agents.channels:commands", "Manage an agent's chat channels: telegram, slack, discord, whatsapp."
     ),
     "contexts": CommandSource(
-        "contexts:commands", "Choose the server that commands talk to, of those that `roost login` knows."
+        "server.contexts:commands", "Choose the server that commands talk to, of those that `roost login` knows."
     ),
-    "conversations": CommandSource("conversations:commands", "Read the conversations of an agent in the dashboard."),
-    "devices": CommandSource("devices:commands", "Manage the devices that are paired with an agent."),
-    "config": CommandSource("runtime_config:commands", "Manage the configuration of an agent's engine."),
-    "engines": CommandSource("engines:commands", "Manage the assistant software that agents run."),
-    "hosts": CommandSource("hosts:commands", "Manage the servers that share a database."),
-    "hub": CommandSource("hub:commands", "Find published skills and install them into your library."),
-    "keys": CommandSource("keys:commands", "Manage API keys, the JWTs of a tenant."),
-    "models": CommandSource("models:commands", "Manage the models that agents use."),
-    "routes": CommandSource("routes:commands", "Lead paths of an agent's address to its own programs."),
-    "domains": CommandSource("domains:commands", "Give an agent names of its own."),
-    "api": CommandSource("server:api_commands", "Look at the HTTP API."),
+    "conversations": CommandSource(
+        "agents.conversations:commands", "Read the conversations of an agent in the dashboard."
+    ),
+    "devices": CommandSource("agents.devices:commands", "Manage the devices that are paired with an agent."),
+    "config": CommandSource("agents.runtime_config:commands", "Manage the configuration of an agent's engine."),
+    "engines": CommandSource("server.engines:commands", "Manage the assistant software that agents run."),
+    "hosts": CommandSource("server.hosts:commands", "Manage the servers that share a database."),
+    "hub": CommandSource("library.hub:commands", "Find published skills and install them into your library."),
+    "keys": CommandSource("server.keys:commands", "Manage API keys, the JWTs of a tenant."),
+    "models": CommandSource("agents.models:commands", "Manage the models that agents use."),
+    "routes": CommandSource("agents.routes:commands", "Lead paths of an agent's address to its own programs."),
+    "domains": CommandSource("agents.domains:commands", "Give an agent names of its own."),
+    "api": CommandSource("server.server:api_commands", "Look at the HTTP API."),
     "skills": CommandSource(
-        "skills:commands", "Manage skills: check them, keep them in your library, give them to agents."
+        "library.skills:commands", "Manage skills: check them, keep them in your library, give them to agents."
     ),
     "snapshots": CommandSource(
-        "snapshots:commands",
+        "agents.snapshots:commands",
         "Save an agent's workspace, and bring it back: `roost snapshots reset AGENT` undoes what happened last.",
     ),
-    "system": CommandSource("system:commands", "Look at the server as its operator, from anywhere."),
-    "tasks": CommandSource("tasks:commands", "Manage scheduled tasks of agents."),
+    "system": CommandSource("server.system:commands", "Look at the server as its operator, from anywhere."),
+    "tasks": CommandSource("agents.tasks:commands", "Manage scheduled tasks of agents."),
     "templates": CommandSource(
-        "templates:commands", "Manage templates, from which agents are made: `roost agents create --template SLUG`."
+        "library.templates:commands",
+        "Manage templates, from which agents are made: `roost agents create --template SLUG`.",
     ),
-    "secrets": CommandSource("secrets:commands", "Manage secrets and variables of agents."),
-    "scripts": CommandSource("scripts:commands", "Show and rerun the build and start scripts of an agent's manifest."),
-    "files": CommandSource("files:commands", "Manage files and folders, each with its CID."),
-    "groups": CommandSource("groups:commands", "Manage groups of files."),
-    "gateways": CommandSource("gateways:commands", "Manage storage gateways, the addresses that serve files."),
-    "pins": CommandSource("pins:commands", "Fetch files from the public IPFS network by their CID."),
-    "payments": CommandSource("payments:commands", "Ask for payments for private files (x402), and look at them."),
-    "signatures": CommandSource("signatures:commands", "Manage wallet signatures of CIDs."),
+    "secrets": CommandSource("agents.secrets:commands", "Manage secrets and variables of agents."),
+    "scripts": CommandSource(
+        "agents.scripts:commands", "Show and rerun the build and start scripts of an agent's manifest."
+    ),
+    "files": CommandSource("storage.files:commands", "Manage files and folders, each with its CID."),
+    "groups": CommandSource("storage.groups:commands", "Manage groups of files."),
+    "gateways": CommandSource("storage.gateways:commands", "Manage storage gateways, the addresses that serve files."),
+    "pins": CommandSource("storage.pins:commands", "Fetch files from the public IPFS network by their CID."),
+    "payments": CommandSource(
+        "storage.payments:commands", "Ask for payments for private files (x402), and look at them."
+    ),
+    "signatures": CommandSource("storage.signatures:commands", "Manage wallet signatures of CIDs."),
     "swaps": CommandSource(
-        "swaps:commands", "Serve one CID in place of another, on gateways with plugin 2 (`roost gateways install`)."
+        "storage.swaps:commands",
+        "Serve one CID in place of another, on gateways with plugin 2 (`roost gateways install`).",
     ),
-    "vectors": CommandSource("vectors:commands", "Search the texts of files, and let agents do so."),
-    "webhooks": CommandSource("webhooks:commands", "Manage webhooks, URLs that are notified of changes to your files."),
+    "vectors": CommandSource("storage.vectors:commands", "Search the texts of files, and let agents do so."),
+    "webhooks": CommandSource(
+        "storage.webhooks:commands", "Manage webhooks, URLs that are notified of changes to your files."
+    ),
     "workspace": CommandSource(
-        "workspace_files:commands", "Manage the files of an agent's workspace; `roost cp` copies them."
+        "agents.workspace_files:commands", "Manage the files of an agent's workspace; `roost cp` copies them."
     ),
 }

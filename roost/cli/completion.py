@@ -13,9 +13,9 @@ from typing import Any
 
 import typer
 
-from roost.cli.client import ServerSession, load_session
-from roost.cli.context_file import LOCAL, read_contexts, select_context
-from roost.cli.output import error_console
+from roost.cli.client.context_file import LOCAL, read_contexts, select_context
+from roost.cli.client.session import ServerSession, load_session
+from roost.cli.output.output import error_console
 from roost.core.problem import Problem
 
 _SECONDS = 1.0

@@ -7,11 +7,11 @@ import typer
 from typer.main import get_command
 
 from roost import __version__
+from roost.cli.client.context_file import select_context
 from roost.cli.commands import COMMANDS
 from roost.cli.completion import complete_contexts
-from roost.cli.context_file import select_context
 from roost.cli.lazy_group import LazyGroup
-from roost.cli.output import ExitCode, print_error
+from roost.cli.output.output import ExitCode, print_error
 from roost.core.problem import Problem, ProblemKind
 from roost.core.sanitize import is_storable
 

@@ -12,7 +12,7 @@ from ipaddress import ip_address
 import idna
 from publicsuffixlist import PublicSuffixList
 
-from roost.domains.errors import InvalidDomain
+from roost.domain_names.errors import InvalidDomain
 
 _NAME_LIMIT = 253
 _SUBDOMAIN = re.compile(r"[a-z0-9](?:[a-z0-9-]{1,61}[a-z0-9])", re.ASCII)

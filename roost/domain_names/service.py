@@ -10,8 +10,8 @@ from sqlalchemy import Connection
 from roost.core import clock, ids, log
 from roost.core.db import Database, DataChange, record_change
 from roost.core.db.table_mirror import TableMirror
-from roost.domains import names, store
-from roost.domains.errors import (
+from roost.domain_names import names, store
+from roost.domain_names.errors import (
     CustomDomainsForbidden,
     DomainLimitReached,
     DomainNotFound,
@@ -19,7 +19,7 @@ from roost.domains.errors import (
     InvalidDomain,
     OwnershipNotProven,
 )
-from roost.domains.model import (
+from roost.domain_names.model import (
     DOMAIN_LIMIT,
     MISSES_BEFORE_RELEASE,
     Domain,

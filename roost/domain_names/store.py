@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from sqlalchemy import Connection
 
 from roost.core.db import UtcTime, insert_or_ignore, metadata, read_one, update_or_ignore
-from roost.domains.model import Domain, DomainOwner, DomainOwnerKind, DomainStatus
+from roost.domain_names.model import Domain, DomainOwner, DomainOwnerKind, DomainStatus
 
 domains = sa.Table(
     "domains",

@@ -8,7 +8,7 @@ import asyncio
 import socket
 from collections.abc import Callable, Sequence
 
-from roost.core.unix_socket import Stream
+from roost.core.machine.unix_socket import Stream
 from roost.net.addresses import Address
 from roost.net.errors import AddressRefused, ConnectTimeout, HostUnreachable
 from roost.net.host_port import HostPort

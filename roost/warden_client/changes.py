@@ -5,9 +5,9 @@ import json
 from collections.abc import AsyncGenerator, AsyncIterable
 from dataclasses import dataclass
 
-from roost.drivers.runtime.warden_connection import read_frames, reply_errors, send_frame
-from roost.drivers.runtime.warden_errors import PathRefused, WardenFailed
-from roost.drivers.runtime.warden_files import Stamp
+from roost.warden_client.connection import read_frames, reply_errors, send_frame
+from roost.warden_client.errors import PathRefused, WardenFailed
+from roost.warden_client.files import Stamp
 
 MAX_PATH_CHARACTERS, MAX_TARGET_BYTES = 65_536, 4096
 MAX_BATCH_CHARACTERS = 200_000  # of JSON, before the last item is added

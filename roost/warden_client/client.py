@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
-from roost.drivers.runtime.contract import Stream
-from roost.drivers.runtime.warden_connection import (
+from roost.core.machine.unix_socket import Stream
+from roost.warden_client.connection import (
     CALL_SECONDS,
     CHUNK_BYTES,
     Frame,
@@ -20,10 +20,10 @@ from roost.drivers.runtime.warden_connection import (
     reply_errors,
     send_frames,
 )
-from roost.drivers.runtime.warden_errors import WardenFailed
-from roost.drivers.runtime.warden_files import FolderEntry, Root, WardenFiles, parse_folder_entry, parse_time
-from roost.drivers.runtime.warden_terminal import WardenTerminals
-from roost.drivers.runtime.warden_tree import WardenTree
+from roost.warden_client.errors import WardenFailed
+from roost.warden_client.files import FolderEntry, Root, WardenFiles, parse_folder_entry, parse_time
+from roost.warden_client.terminal import WardenTerminals
+from roost.warden_client.tree import WardenTree
 
 _SPARE_SECONDS = 15.0
 _BYTES_PER_SECOND = 1 << 20  # slower transfers fail

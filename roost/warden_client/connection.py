@@ -11,9 +11,10 @@ from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, 
 from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Any, TypeVar
 
-from roost.drivers.runtime.contract import ContainerNotRunning, Stream
-from roost.drivers.runtime.warden_errors import (
+from roost.core.machine.unix_socket import Stream
+from roost.warden_client.errors import (
     PROBLEMS,
+    ContainerNotRunning,
     ExecRefused,
     PathRefused,
     WardenDisconnected,

@@ -14,6 +14,12 @@ from roost.core.problem import (
 )
 
 
+class ContainerNotRunning(ServiceUnavailable):
+    """The agent has no running container."""
+
+    message = "The agent's container is not running"
+
+
 class DialRefused(ServiceUnavailable):
     message = "Nothing listens on that port of the agent"
 

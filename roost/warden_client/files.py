@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal, NamedTuple
 
-from roost.drivers.runtime.warden_connection import (
+from roost.warden_client.connection import (
     Json,
     WardenConnector,
     read_frames,
@@ -16,7 +16,7 @@ from roost.drivers.runtime.warden_connection import (
     send_and_receive,
     send_frames,
 )
-from roost.drivers.runtime.warden_errors import WardenFailed
+from roost.warden_client.errors import WardenFailed
 
 Root = Literal["workspace", "home"]
 

@@ -5,9 +5,9 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from roost.drivers.runtime.contract import Stream
-from roost.drivers.runtime.warden_connection import WardenConnector, read_frames, reply_errors, send_frame
-from roost.drivers.runtime.warden_errors import WardenFailed
+from roost.core.machine.unix_socket import Stream
+from roost.warden_client.connection import WardenConnector, read_frames, reply_errors, send_frame
+from roost.warden_client.errors import WardenFailed
 
 _MAX_SESSION_CHARS, _MAX_OFFSET = 64, 1 << 53
 

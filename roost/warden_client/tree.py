@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from roost.core.problem import Problem
-from roost.drivers.runtime.warden_changes import (
+from roost.warden_client.changes import (
     MAX_BATCH_CHARACTERS,
     MAX_PATH_CHARACTERS,
     MAX_TARGET_BYTES,
@@ -22,7 +22,7 @@ from roost.drivers.runtime.warden_changes import (
     read_stamps,
     send_changes,
 )
-from roost.drivers.runtime.warden_connection import (
+from roost.warden_client.connection import (
     Frame,
     WardenConnector,
     read_frames,
@@ -30,8 +30,8 @@ from roost.drivers.runtime.warden_connection import (
     send_and_receive,
     send_frame,
 )
-from roost.drivers.runtime.warden_errors import PROBLEMS, WardenFailed, WardenTooManyEntries
-from roost.drivers.runtime.warden_files import TREE_SECONDS, Root, Stamp
+from roost.warden_client.errors import PROBLEMS, WardenFailed, WardenTooManyEntries
+from roost.warden_client.files import TREE_SECONDS, Root, Stamp
 
 STAGING_NAME = ".roost-staging"
 """Folder of `apply` at a root; entries of the root whose names begin with it are never scanned."""

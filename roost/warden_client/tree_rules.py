@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Collection
 
 from roost.core.problem import InvalidInput
-from roost.drivers.runtime.warden_tree import STAGING_NAME
+from roost.warden_client.tree import STAGING_NAME
 
 MAX_NAME_BYTES = 255
 MAX_PATH_BYTES = 4_084

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sized
 from fastapi import Response
 from pydantic import BaseModel
 
-from roost.core.daemon_thread import run_in_daemon_thread
+from roost.core.machine.daemon_thread import run_in_daemon_thread
 
 _SHORT_LIST = 50
 """Items that the event loop encodes itself, faster than a thread would start."""

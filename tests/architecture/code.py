@@ -56,7 +56,7 @@ def parse(path: str, source: str) -> Module:
     return Module(path, source, ast.parse(source, path))
 
 
-CATALOGUE = ROOT / "roost" / "agents" / "hub" / "catalogue"
+CATALOGUE = ROOT / "roost" / "agents" / "library" / "hub" / "catalogue"
 """Skills whose scripts are data of this package and run in agents' containers."""
 
 

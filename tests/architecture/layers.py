@@ -5,9 +5,10 @@ from collections.abc import Mapping
 LAYERS: Mapping[str, tuple[str, ...]] = {
     # layer: the layers that it may import besides itself
     "core": (),
+    "warden_client": ("core", "net"),
     "warden": (),  # mounted alone into containers: the standard library and itself
     "net": ("core",),
-    "contracts": ("core", "net"),
+    "contracts": ("core", "net", "warden_client"),
     "migrations": ("core",),
     "web": ("core",),
     "work": ("core",),
@@ -16,80 +17,109 @@ LAYERS: Mapping[str, tuple[str, ...]] = {
     "setting_types": ("core", "net"),
     "keyring": ("core", "settings"),
     "identity": ("core", "web"),
-    "drivers": ("core", "net", "contracts", "warden"),  # the warden is never called, its folder is mounted
-    "domains": ("core", "contracts", "identity"),
+    "drivers": (
+        "core",
+        "net",
+        "contracts",
+        "warden_client",
+        "warden",
+    ),  # the warden is never called, its folder is mounted
+    "domain_names": ("core", "contracts", "identity"),
     "events": ("core", "web", "identity"),  # streams of changes, which all layers record by `core.db`
-    "slices": ("core", "net", "contracts", "web", "work", "identity", "domains"),
-    "hosts": ("core", "net", "contracts", "web", "identity", "domains", "events", "slices", "package"),
+    "slices": ("core", "net", "contracts", "warden_client", "web", "work", "identity", "domain_names"),
+    "http": (
+        *("core", "net", "contracts", "warden_client", "web", "identity", "domain_names", "events", "slices"),
+        "package",
+    ),
     "app": (
         *("core", "net", "contracts", "migrations", "web", "work", "settings", "keyring", "identity"),
-        *("drivers", "domains", "events", "slices", "hosts", "package"),
+        *("drivers", "domain_names", "events", "slices", "http", "package"),
     ),
     # The command line talks to a server, is one (`up`), or works beside one (`keys`): it never drives a part itself.
     "cli": (
-        *("core", "contracts", "web", "config", "settings", "keyring", "identity", "slices", "hosts", "app"),
+        *("core", "contracts", "web", "config", "settings", "keyring", "identity", "slices", "http", "app"),
         "package",
     ),
     "main": ("cli",),
     "package": (),
 }
 
-RANKS: Mapping[str, int] = {
-    # slice: its rank; it imports lower ranks only, and never its equals
-    "storage.unixfs": 1,
-    "storage.content": 2,
-    "storage.signed_urls": 3,
-    "storage.files": 4,
-    "storage.gateways": 5,
-    "storage.groups": 5,
-    "storage.payment_instructions": 5,
-    "storage.payments": 6,
-    "storage.signatures": 5,
-    "storage.webhooks": 5,
-    "storage.swaps": 6,
-    "storage.analytics": 6,
-    "storage.uploads": 6,
-    "storage.pins": 7,
-    "storage.tus": 7,
-    "storage.vectors": 7,
-    "storage.compat": 8,
+GROUPS: Mapping[str, int] = {
+    # group of slices: its rank; its slices import slices of lower groups, and of their own by RANKS
+    "storage.content": 1,
+    "storage.files": 2,
+    "storage.gateways": 3,
+    "storage.payments": 3,
+    "storage.webhooks": 3,
+    "storage.pins": 4,
+    "storage.vectors": 4,
+    "storage.compat": 5,
     "agents.registry": 1,
-    "agents.hosts": 2,
-    "agents.system": 3,  # the servers, and the versions of engines
-    "agents.egress": 2,
-    "agents.logs": 2,
-    "agents.models": 2,
     "agents.chat": 2,
-    "agents.usage": 3,  # reports what the model gateway counted
-    "agents.commands": 2,
-    "agents.terminals": 3,  # a terminal runs a command, with its errors
-    "agents.secrets": 2,
-    "agents.channels": 2,
-    "agents.devices": 2,
-    "agents.runtime_config": 2,
-    "agents.tasks": 2,
-    "agents.scripts": 2,
-    "agents.routes": 2,
-    "agents.domains": 3,  # leads domains to the ports that routes may lead to
-    "agents.sign_in": 1,
-    "agents.key_revocation": 2,
-    "agents.versions": 2,
-    "agents.files": 2,
-    "agents.hub": 4,  # publishes skills of libraries, and installs into them
-    "agents.skills": 3,  # looks for the secrets that a skill wants
-    "agents.model_keys": 3,  # stores a key that works among the secrets
-    "agents.model_servers": 3,  # attaches secrets, and shows the models that an agent is offered
-    "agents.snapshots": 3,
-    "agents.git": 3,
-    "agents.templates": 3,
-    "agents.template_instances": 4,
-    "agents.lifecycle": 5,
-    "agents.archives": 6,
-    "agents.platform": 6,  # the agent's own view of itself and of what it may do on its owner's behalf
+    "agents.setup": 2,
+    "agents.network": 2,
+    "agents.workspace": 2,
+    "agents.models": 3,
+    "agents.library": 3,
+    "agents.lifecycle": 4,
+}
+
+RANKS: Mapping[str, int] = {
+    # slice of a group that has several: its rank in the group; it imports lower ranks only, and never its equals
+    "storage.content.unixfs": 1,
+    "storage.content": 2,
+    "storage.files.signed_urls": 1,
+    "storage.files": 2,
+    "storage.files.groups": 3,
+    "storage.files.signatures": 3,
+    "storage.files.uploads": 4,
+    "storage.files.tus": 5,
+    "storage.gateways": 1,
+    "storage.gateways.swaps": 2,
+    "storage.gateways.analytics": 2,
+    "storage.payments.instructions": 1,
+    "storage.payments": 2,
+    "storage.pins": 1,
+    "storage.vectors": 1,
+    "storage.webhooks": 1,
+    "storage.compat": 1,
+    "agents.registry": 1,
+    "agents.chat": 1,
+    "agents.setup.secrets": 1,
+    "agents.setup.channels": 1,
+    "agents.setup.devices": 1,
+    "agents.setup.runtime_config": 1,
+    "agents.setup.tasks": 1,
+    "agents.network.egress": 1,
+    "agents.network.routes": 1,
+    "agents.network.domains": 2,  # leads domains to the ports that routes may lead to
+    "agents.network.sign_in": 1,
+    "agents.workspace.files": 1,
+    "agents.workspace.logs": 1,
+    "agents.workspace.commands": 1,
+    "agents.workspace.terminals": 2,  # a terminal runs a command, with its errors
+    "agents.workspace.scripts": 1,
+    "agents.workspace.snapshots": 2,
+    "agents.workspace.git": 2,
+    "agents.models.gateway": 1,
+    "agents.models.usage": 2,  # reports what the model gateway counted
+    "agents.models.keys": 2,  # stores a key that works among the secrets
+    "agents.models.servers": 2,  # attaches secrets, and shows the models that an agent is offered
+    "agents.library.skills": 1,  # looks for the secrets that a skill wants
+    "agents.library.hub": 2,  # publishes skills of libraries, and installs into them
+    "agents.library.templates": 2,
+    "agents.library.instances": 3,
+    "agents.lifecycle.hosts": 1,
+    "agents.lifecycle.system": 2,  # the servers, and the versions of engines
+    "agents.lifecycle.versions": 1,
+    "agents.lifecycle.key_revocation": 1,
+    "agents.lifecycle.workflows": 2,
+    "agents.lifecycle.archives": 3,
+    "agents.lifecycle.self_service": 3,  # the agent's own view of itself and of what it may do on its owner's behalf
 }
 
 PRIVATE = ("store", "api")
-"""Modules that only their own package imports. `hosts/` imports every `api`, because it mounts them."""
+"""Modules that only their own package imports. `http/` imports every `api`, because it mounts them."""
 
 HTTP_MODULES = ("api", "schemas", "auth_request", "authenticator")
 """Modules of a slice or of identity that may know HTTP."""
@@ -98,14 +128,6 @@ SHARED_BY_DRIVERS: Mapping[str, str] = {
     # modules beside the contracts that a kind of driver offers to everybody
     "roost.drivers.blob.disk_files": "the files under drafts",
     "roost.drivers.blob.drafts": "files of this machine that become objects, the same under every store",
-    "roost.drivers.runtime.warden_client": "the client of the warden, the same under every runtime",
-    "roost.drivers.runtime.warden_files": "its part for files",
-    "roost.drivers.runtime.warden_tree": "its part for whole trees",
-    "roost.drivers.runtime.warden_terminal": "its part for terminals",
-    "roost.drivers.runtime.warden_changes": "changes of a tree",
-    "roost.drivers.runtime.tree_rules": "what a workspace can carry, the same under every runtime",
-    "roost.drivers.runtime.warden_connection": "its requests and replies",
-    "roost.drivers.runtime.warden_errors": "the errors of the warden, the same under every runtime",
     "roost.drivers.embedding.similarity": "the exact search in vectors, the same under every model",
     "roost.drivers.sandbox.worker_pool": "workers of programs in sandboxes, the same for every program",
     "roost.drivers.sandbox.packages": "folders of installed packages, for those programs",
@@ -132,7 +154,14 @@ def layer_of(module: str) -> str:
 
 
 def slice_of(module: str) -> str | None:
-    """`agents.registry` for a module of that slice."""
+    """Return the slice of a module, such as `agents.setup.secrets`: the longest name in RANKS."""
+    parts = module.split(".")[1:]
+    names = (".".join(parts[:length]) for length in range(len(parts), 1, -1))
+    return next((name for name in names if name in RANKS), None)
+
+
+def group_of(module: str) -> str | None:
+    """Return `agents.setup` for a module of that group."""
     parts = module.split(".")
     return ".".join(parts[1:3]) if parts[1:2] in (["agents"], ["storage"]) and len(parts) > 2 else None
 

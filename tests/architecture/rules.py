@@ -118,16 +118,16 @@ def _bare_exemptions(module: Module) -> Iterator[int]:
             yield number
 
 
-_HTTP = ("roost/web/*", "roost/hosts/*", "*/api.py")
-_CHILDREN = ("roost/drivers/*", "roost/warden/*", "roost/core/subprocess_worker.py")
+_HTTP = ("roost/web/*", "roost/http/*", "*/api.py")
+_CHILDREN = ("roost/drivers/*", "roost/warden/*", "roost/core/machine/subprocess_worker.py")
 _IN_CONTAINERS = (  # programs of their own
-    *("roost/drivers/engine/fake_scheduler.py", "roost/drivers/engine/fake_admin_api.py"),
-    *("roost/drivers/engine/fake_gateway.py", "roost/drivers/engine/fake_conversations.py"),
+    *("roost/drivers/engine/fake/scheduler.py", "roost/drivers/engine/fake/admin_api.py"),
+    *("roost/drivers/engine/fake/gateway.py", "roost/drivers/engine/fake/conversations.py"),
     "roost/drivers/engine/hermes/runs.py",
-    "roost/agents/snapshots/copy_databases.py",
+    "roost/agents/workspace/snapshots/copy_databases.py",
 )
 _INSTALLED = (  # engine drivers where they install software, or read a program that lies beside them
-    *("roost/drivers/engine/contract.py", "roost/drivers/engine/fake.py", "roost/drivers/engine/node.py"),
+    *("roost/drivers/engine/contract.py", "roost/drivers/engine/fake/driver.py", "roost/drivers/engine/node.py"),
     *("roost/drivers/engine/version_folder.py", "roost/drivers/engine/install_staging.py"),
     *("roost/drivers/engine/hermes/driver.py", "roost/drivers/engine/hermes/configuration.py"),
     *("roost/drivers/engine/hermes/virtual_environment.py", "roost/drivers/engine/hermes/tasks.py"),
@@ -153,8 +153,8 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "HTTP frameworks",
         imports_from("fastapi"),
-        (*_HTTP, "roost/identity/authenticator.py", "roost/storage/signed_urls/authenticator.py"),
-        "FastAPI and its responses belong in web/, hosts/, an api.py, and the authenticator",
+        (*_HTTP, "roost/identity/authenticator.py", "roost/storage/files/signed_urls/authenticator.py"),
+        "FastAPI and its responses belong in web/, http/, an api.py, and the authenticator",
         "from fastapi.responses import JSONResponse",
     ),
     Rule(
@@ -163,9 +163,9 @@ RULES: tuple[Rule, ...] = (
         (
             *_HTTP,
             *(f"roost/identity/{name}.py" for name in ("authenticator", "auth_request")),
-            "roost/storage/signed_urls/authenticator.py",
+            "roost/storage/files/signed_urls/authenticator.py",
         ),
-        "requests and responses belong in web/, hosts/, an api.py, and the authenticator; elsewhere only ASGI's types",
+        "requests and responses belong in web/, http/, an api.py, and the authenticator; elsewhere only ASGI's types",
         "from starlette.responses import Response",
     ),
     Rule(
@@ -178,8 +178,8 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "HTTP servers",
         imports_from("uvicorn"),
-        ("roost/hosts/*",),
-        "uvicorn is known by hosts/",
+        ("roost/http/*",),
+        "uvicorn is known by http/",
         "import uvicorn",
     ),
     Rule(
@@ -208,9 +208,9 @@ RULES: tuple[Rule, ...] = (
         uses("os.environ", "os.environ.*", "os.getenv", "os.environb", "os.putenv"),
         (
             "roost/config.py",
-            "roost/cli/client.py",  # variables of a client, which has no data folder to configure
-            *("roost/cli/context_file.py", "roost/cli/data_folder.py"),  # the same
-            "roost/cli/apply.py",  # the variables that a file names in place of secrets
+            "roost/cli/client/session.py",  # variables of a client, which has no data folder to configure
+            *("roost/cli/client/context_file.py", "roost/cli/server/data_folder.py"),  # the same
+            "roost/cli/fleet/commands.py",  # the variables that a file names in place of secrets
         ),
         "settings are read once, in config.py, and passed down",
         "from os import environ\nprint(environ['HOME'])",
@@ -223,8 +223,8 @@ RULES: tuple[Rule, ...] = (
         ),
         (
             *("roost/core/clock.py", "roost/warden/*", "roost/drivers/engine/hermes/scheduler.py"),
-            *("roost/drivers/engine/fake_scheduler.py", "roost/drivers/engine/fake_admin_api.py"),
-            *("roost/drivers/engine/fake_conversations.py", "roost/drivers/engine/fake_gateway.py"),
+            *("roost/drivers/engine/fake/scheduler.py", "roost/drivers/engine/fake/admin_api.py"),
+            *("roost/drivers/engine/fake/conversations.py", "roost/drivers/engine/fake/gateway.py"),
         ),
         "ask core/clock.py for the time, so that a test can set it",
         "from datetime import UTC, datetime\ndatetime.now(UTC)",
@@ -235,9 +235,9 @@ RULES: tuple[Rule, ...] = (
         (
             "roost/core/ids.py",
             "roost/warden/*",
-            "roost/drivers/engine/fake_scheduler.py",
-            "roost/drivers/engine/fake_admin_api.py",
-            "roost/drivers/engine/fake_gateway.py",
+            "roost/drivers/engine/fake/scheduler.py",
+            "roost/drivers/engine/fake/admin_api.py",
+            "roost/drivers/engine/fake/gateway.py",
         ),
         "ids, tokens and random bytes come from core/ids.py",
         "import secrets\nsecrets.token_hex(8)",
@@ -247,7 +247,7 @@ RULES: tuple[Rule, ...] = (
         _credentials,
         (
             "roost/identity/credentials.py",
-            "roost/hosts/edge/*",  # takes the caller's credential off, puts the engine's own on
+            "roost/http/edge/*",  # takes the caller's credential off, puts the engine's own on
             "roost/cli/*",  # a client: it sends one
             "roost/drivers/model/*",  # clients of model services
             "roost/drivers/embedding/*",  # clients of embedding models
@@ -263,18 +263,18 @@ RULES: tuple[Rule, ...] = (
         "URL prefixes",
         _url_prefixes,
         (
-            "roost/hosts/url_map.py",
+            "roost/http/stack/url_map.py",
             "*/api.py",  # the routes themselves
             "roost/storage/compat/paths.py",  # old paths of the same routes
-            "roost/storage/signed_urls/*",  # a signature covers the path
-            "roost/agents/routes/model.py",  # the prefix that an agent's own programs cannot have
-            "roost/agents/lifecycle/model.py",  # the URL of the model gateway in an agent's configuration
+            "roost/storage/files/signed_urls/*",  # a signature covers the path
+            "roost/agents/network/routes/model.py",  # the prefix that an agent's own programs cannot have
+            "roost/agents/lifecycle/workflows/model.py",  # the URL of the model gateway in an agent's configuration
             "roost/agents/chat/service.py",  # a client of the API of engines
-            "roost/agents/model_servers/model.py",  # the URL of a model server
+            "roost/agents/models/servers/model.py",  # the URL of a model server
             "roost/cli/*",  # a client of the API
             "roost/drivers/*",  # clients of other APIs
         ),
-        "ask the row of the request, `rule_of(scope)`; rows are written in hosts/url_map.py",
+        "ask the row of the request, `rule_of(scope)`; rows are written in http/stack/url_map.py",
         "path.startswith('/v0/llm')",
     ),
     Rule(
@@ -283,26 +283,29 @@ RULES: tuple[Rule, ...] = (
         (
             "roost/work/*",  # the loop of durable work
             "roost/core/db/*",  # the writer thread
-            *("roost/core/daemon_thread.py", "roost/core/fair_threads.py"),  # blocking work of minutes, of seconds
+            *(
+                "roost/core/machine/daemon_thread.py",
+                "roost/core/machine/fair_threads.py",
+            ),  # blocking work of minutes, of seconds
             "roost/core/periodic.py",  # the one kind of background loop
-            "roost/agents/snapshots/*",  # 10,000 entries are encoded and compared beside the loop; watches
-            "roost/agents/versions/*",  # an install or a question to a registry, shared by all who wait for it
-            "roost/hosts/*",  # connections live as long as their peer
-            "roost/drivers/*",  # streams and child processes
+            "roost/agents/workspace/snapshots/*",  # 10,000 entries are encoded and compared beside the loop; watches
+            "roost/agents/lifecycle/versions/*",  # an install or a question to a registry is shared
+            "roost/http/*",  # connections live as long as their peer
+            *("roost/drivers/*", "roost/warden_client/*"),  # streams and child processes
             "roost/warden/*",  # the same, in the container
-            "roost/agents/system/service.py",  # a check that hangs outlives the request; the next one waits for it
+            "roost/agents/lifecycle/system/service.py",  # a check that hangs outlives the request
             "roost/agents/chat/*",  # an answer is received while heartbeats are sent, and outlives its request
-            "roost/agents/logs/feed.py",  # one reader of a container's log for all who follow it
+            "roost/agents/workspace/logs/feed.py",  # one reader of a container's log for all who follow it
             *("roost/web/duplex_response.py", "roost/web/event_stream.py"),  # a pause races the next event
-            "roost/agents/git/build.py",  # the log is read while the build is awaited
+            "roost/agents/workspace/git/build.py",  # the log is read while the build is awaited
             "roost/web/websocket.py",  # what is sent races the client's leaving
             "roost/storage/content/chunk_pipeline.py",  # one piece is worked on while the next is gathered
-            "roost/agents/egress/*",  # two directions of a tunnel
+            "roost/agents/network/egress/*",  # two directions of a tunnel
             "roost/net/*",  # racing connects, the resolver's threads
-            "roost/agents/models/api.py",  # a model's work races the client's leaving
+            "roost/agents/models/gateway/api.py",  # a model's work races the client's leaving
             "roost/storage/content/car_receiver.py",  # the same
             "roost/storage/content/reader.py",  # large nodes are taken apart beside the loop
-            "roost/agents/models/agent_catalogs.py",  # connections of keys that are gone are closed behind the change
+            "roost/agents/models/gateway/agent_catalogs.py",  # connections of lost keys are closed later
             "roost/cli/*",
         ),
         "what outlives a request is a row in operations (roost/work), never a bare task",
@@ -325,7 +328,7 @@ RULES: tuple[Rule, ...] = (
             *("subprocess.*", "asyncio.create_subprocess_exec", "asyncio.create_subprocess_shell"),
             *("os.system", "os.popen", "os.fork", "os.posix_spawn", "os.execv", "os.execve", "os.execvpe", "os.spawnv"),
         ),
-        (*_CHILDREN, "roost/cli/clone.py"),  # the user's own Git
+        (*_CHILDREN, "roost/cli/agents/clone.py"),  # the user's own Git
         "only drivers (on the host), the warden (in a container) and core/subprocess_worker.py run programs",
         "import subprocess\nsubprocess.run(['true'])",
     ),
@@ -341,12 +344,12 @@ RULES: tuple[Rule, ...] = (
                 *("roost/core/*", "roost/net/*", "roost/web/*", "roost/work/*"),
                 "roost/identity/*",
             ),
-            *("roost/storage/*", "roost/drivers/[!er]*", "roost/hosts/*", "roost/app/*", "roost/cli/*"),
+            *("roost/storage/*", "roost/drivers/[!er]*", "roost/http/*", "roost/app/*", "roost/cli/*"),
             *("roost/migrations/*", "roost/warden/*"),
             *("roost/drivers/runtime/bwrap/*", "roost/drivers/runtime/fake.py", "roost/drivers/embedding/*"),
             "roost/drivers/runtime/loopback_namespace.py",  # part of the fake
-            "roost/agents/lifecycle/trusted_authorities.py",  # reads the operator's `ca_file`
-            "roost/agents/snapshots/state_tree.py",  # reads the program that copies databases
+            "roost/agents/lifecycle/workflows/trusted_authorities.py",  # reads the operator's `ca_file`
+            "roost/agents/workspace/snapshots/state_tree.py",  # reads the program that copies databases
             *_IN_CONTAINERS,
             *_INSTALLED,
         ),
@@ -362,15 +365,16 @@ RULES: tuple[Rule, ...] = (
                 "*/api.py",
                 "roost/storage/compat/paths.py",
                 "roost/web/*",
-                "roost/hosts/*",
+                "roost/http/*",
                 "roost/identity/authenticator.py",
             ),
             *(
                 "roost/cli/*",
                 "roost/drivers/*",
+                "roost/warden_client/*",
                 "roost/warden/*",
-                "roost/agents/logs/model.py",  # the lines of engines
-                "roost/agents/skills/skill_wants.py",  # metadata of engines
+                "roost/agents/workspace/logs/model.py",  # the lines of engines
+                "roost/agents/library/skills/skill_wants.py",  # metadata of engines
             ),  # speak other programs' formats, or our API as clients
         ),
         "the API's spelling of fields belongs in schemas.py; the model says snake_case",

@@ -2,8 +2,8 @@
 
 import re
 
-from roost.hosts.application import create_application
-from roost.hosts.routes import route_table
+from roost.http.server.application import create_application
+from roost.http.stack.routes import route_table
 from roost.web.service_registry import ServiceRegistry
 from tests.architecture.code import ROOT
 

@@ -5,24 +5,24 @@ import re
 
 import pytest
 
-from roost.agents.channels import model as channels
-from roost.agents.channels import service as channel_service
 from roost.agents.chat import conversations, live_answer
 from roost.agents.chat import service as chat
-from roost.agents.commands import model as commands
-from roost.agents.egress.proxy import EgressLimits
-from roost.agents.egress.request_head import MAX_HEAD
-from roost.agents.git import limiter, push
-from roost.agents.hub import model as hub
+from roost.agents.library.hub import model as hub
+from roost.agents.lifecycle.versions import model as versions
+from roost.agents.network.egress.proxy import EgressLimits
+from roost.agents.network.egress.request_head import MAX_HEAD
+from roost.agents.network.routes import model as routes
+from roost.agents.network.sign_in import model as sign_in
 from roost.agents.registry import last_uses
 from roost.agents.registry import model as registry
-from roost.agents.routes import model as routes
-from roost.agents.sign_in import model as sign_in
-from roost.agents.versions import model as versions
+from roost.agents.setup.channels import model as channels
+from roost.agents.setup.channels import service as channel_service
+from roost.agents.workspace.commands import model as commands
+from roost.agents.workspace.git import limiter, push
 from roost.cli.fleet.document import AGENTS_LIMIT
 from roost.config import load_settings
 from roost.core import yaml_document
-from roost.domains import model as domains
+from roost.domain_names import model as domains
 from roost.drivers.blob import folder_store, object_store
 from roost.drivers.chat_platform import platforms
 from roost.drivers.engine.abilities import chat as chat_ability
@@ -30,13 +30,13 @@ from roost.drivers.engine.abilities import configuration
 from roost.drivers.engine.hermes.driver import Hermes
 from roost.drivers.engine.openclaw.driver import OpenClaw
 from roost.drivers.git import contract as git
-from roost.drivers.runtime import tree_rules
 from roost.events import model as events
 from roost.events import service as event_service
-from roost.hosts.relay import _MAX_CONNECTIONS
+from roost.http.server.relay import _MAX_CONNECTIONS
 from roost.identity import platform_tokens
 from roost.identity.sessions import model as sessions
 from roost.net import dialer
+from roost.warden_client import tree_rules
 from tests.architecture.code import ROOT
 
 KIB, MIB, GIB = 1024, 1024**2, 1024**3

@@ -17,94 +17,94 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
     "roost/cli/*.py": "tests/journeys/test_command_line.py",  # typed as a person types it
     "roost/agents/*/errors.py": "tests/contract/test_*.py",  # messages; the contract's tests ask for them
     "roost/storage/*/errors.py": "tests/storage/*/test_*.py",  # messages, tested where they are raised
-    "roost/hosts/dashboard/static_responses.py": "tests/hosts/dashboard/test_application.py",
-    "roost/hosts/application.py": "tests/architecture/test_api_page.py",  # its routes
+    "roost/http/dashboard/static_responses.py": "tests/http/dashboard/test_application.py",
+    "roost/http/server/application.py": "tests/architecture/test_api_page.py",  # its routes
     "roost/storage/compat/*.py": "tests/contract/test_storage_legacy.py",
     "roost/storage/files/api.py": "tests/contract/test_storage_legacy.py",
-    "roost/storage/swaps/api.py": "tests/contract/test_storage_legacy.py",
-    "roost/storage/uploads/*.py": "tests/contract/test_storage_uploads.py",
-    "roost/agents/lifecycle/*.py": "tests/contract/test_agents.py",  # workflows, tested over HTTP
+    "roost/storage/gateways/swaps/api.py": "tests/contract/test_storage_legacy.py",
+    "roost/storage/files/uploads/*.py": "tests/contract/test_storage_uploads.py",
+    "roost/agents/lifecycle/workflows/*.py": "tests/contract/test_agents.py",  # workflows, tested over HTTP
     "roost/agents/chat/service.py": "tests/contract/test_chat.py",
     "roost/agents/chat/conversations.py": "tests/contract/test_conversations.py",
     "roost/agents/chat/schemas.py": "tests/contract/test_conversations.py",
     "roost/agents/chat/api.py": "tests/contract/test_conversations.py",
     "roost/drivers/engine/abilities/chat.py": "tests/conformance/test_engine_chat.py",
-    "roost/drivers/engine/fake_chat.py": "tests/conformance/test_engine_chat.py",
-    "roost/drivers/engine/fake_conversations.py": "tests/conformance/test_engine_chat.py",
-    "roost/agents/commands/service.py": "tests/contract/test_workspace.py",
-    "roost/agents/system/*.py": "tests/contract/test_system.py",
+    "roost/drivers/engine/fake/chat.py": "tests/conformance/test_engine_chat.py",
+    "roost/drivers/engine/fake/conversations.py": "tests/conformance/test_engine_chat.py",
+    "roost/agents/workspace/commands/service.py": "tests/contract/test_workspace.py",
+    "roost/agents/lifecycle/system/*.py": "tests/contract/test_system.py",
     "roost/events/api.py": "tests/contract/test_events.py",
-    "roost/agents/commands/api.py": "tests/contract/test_command_stream.py",
-    "roost/agents/terminals/*.py": "tests/contract/test_terminal.py",
-    "roost/agents/archives/*.py": "tests/contract/test_archives.py",  # between two servers
-    "roost/agents/git/*.py": "tests/contract/test_git.py",  # with the real client
-    "roost/agents/files/*.py": "tests/contract/test_files.py",
+    "roost/agents/workspace/commands/api.py": "tests/contract/test_command_stream.py",
+    "roost/agents/workspace/terminals/*.py": "tests/contract/test_terminal.py",
+    "roost/agents/lifecycle/archives/*.py": "tests/contract/test_archives.py",  # between two servers
+    "roost/agents/workspace/git/*.py": "tests/contract/test_git.py",  # with the real client
+    "roost/agents/workspace/files/*.py": "tests/contract/test_files.py",
     "roost/agents/registry/store.py": "tests/agents/registry/test_repository.py",  # SQL, through the verbs that use it
-    "roost/agents/channels/*.py": "tests/contract/test_channels.py",
-    "roost/drivers/engine/fake_channels.py": "tests/contract/test_channels.py",
+    "roost/agents/setup/channels/*.py": "tests/contract/test_channels.py",
+    "roost/drivers/engine/fake/channels.py": "tests/contract/test_channels.py",
     "roost/drivers/engine/abilities/channels.py": "tests/contract/test_channels.py",
-    "roost/agents/tasks/*.py": "tests/contract/test_tasks.py",
-    "roost/agents/templates/*.py": "tests/contract/test_templates.py",
+    "roost/agents/setup/tasks/*.py": "tests/contract/test_tasks.py",
+    "roost/agents/library/templates/*.py": "tests/contract/test_templates.py",
     "roost/drivers/git/remote*.py": "tests/drivers/git/test_remote.py",
-    "roost/agents/routes/service.py": "tests/contract/test_routes.py",
-    "roost/agents/domains/*.py": "tests/contract/test_domains.py",
+    "roost/agents/network/routes/service.py": "tests/contract/test_routes.py",
+    "roost/agents/network/domains/*.py": "tests/contract/test_domains.py",
     "roost/setting_types.py": "tests/test_config.py",
     "roost/settings.py": "tests/test_config.py",
     "roost/drivers/facilitator/chain_signer.py": "tests/drivers/facilitator/test_local.py",  # on a chain
     "roost/drivers/facilitator/fake.py": "tests/conformance/test_facilitator.py",
     "roost/storage/payments/model.py": "tests/storage/payments/test_service.py",  # data
     "roost/storage/payments/schemas.py": "tests/contract/payments/test_payments.py",
-    "roost/domains/model.py": "tests/domains/test_service.py",
-    "roost/domains/store.py": "tests/domains/test_service.py",
-    "roost/agents/devices/*.py": "tests/contract/test_devices.py",
-    "roost/agents/runtime_config/*.py": "tests/contract/test_runtime_config.py",
+    "roost/domain_names/model.py": "tests/domain_names/test_service.py",
+    "roost/domain_names/store.py": "tests/domain_names/test_service.py",
+    "roost/agents/setup/devices/*.py": "tests/contract/test_devices.py",
+    "roost/agents/setup/runtime_config/*.py": "tests/contract/test_runtime_config.py",
     "roost/drivers/engine/abilities/devices.py": "tests/conformance/test_devices_and_configuration.py",
     "roost/drivers/engine/abilities/configuration.py": "tests/conformance/test_devices_and_configuration.py",
     "roost/drivers/engine/*/configuration.py": "tests/conformance/test_devices_and_configuration.py",
-    "roost/drivers/engine/fake_admin_api.py": "tests/conformance/test_devices_and_configuration.py",
+    "roost/drivers/engine/fake/admin_api.py": "tests/conformance/test_devices_and_configuration.py",
     "roost/drivers/engine/abilities/tasks.py": "tests/conformance/test_tasks.py",
-    "roost/drivers/engine/fake_scheduler.py": "tests/conformance/test_tasks.py",
-    "roost/drivers/engine/fake_tasks.py": "tests/conformance/test_tasks.py",
+    "roost/drivers/engine/fake/scheduler.py": "tests/conformance/test_tasks.py",
+    "roost/drivers/engine/fake/tasks.py": "tests/conformance/test_tasks.py",
     "roost/drivers/engine/*/tasks.py": "tests/conformance/test_tasks.py",
-    "roost/agents/snapshots/*.py": "tests/contract/test_snapshots.py",  # one workflow, tested over HTTP
+    "roost/agents/workspace/snapshots/*.py": "tests/contract/test_snapshots.py",  # one workflow, tested over HTTP
     "roost/drivers/engine/abilities/saved_state.py": "tests/drivers/engine/test_saved_state.py",
     "roost/drivers/engine/hermes/redaction.py": "tests/drivers/engine/test_saved_state.py",
-    "roost/agents/skills/verdict/*.py": "tests/agents/skills/verdict/test_check.py",  # examples of all rules
-    "roost/web/multipart.py": "tests/storage/uploads/test_multipart.py",  # needs an upload
-    "roost/agents/hub/*.py": "tests/contract/test_hub.py",
-    "roost/agents/hub/clawhub/*.py": "tests/clients/test_clawhub.py",  # the protocol's own client
+    "roost/agents/library/skills/verdict/*.py": "tests/agents/library/skills/verdict/test_check.py",  # all rules
+    "roost/web/multipart.py": "tests/storage/files/uploads/test_multipart.py",  # needs an upload
+    "roost/agents/library/hub/*.py": "tests/contract/test_hub.py",
+    "roost/agents/library/hub/clawhub/*.py": "tests/clients/test_clawhub.py",  # the protocol's own client
     "roost/migrations/versions/0030_hub.py": "tests/migrations/test_match.py",
-    "roost/agents/skills/store.py": "tests/contract/test_skills.py",
-    "roost/agents/skills/stored_bundle.py": "tests/contract/test_skills.py",
-    "roost/agents/skills/schemas.py": "tests/contract/test_skills.py",
-    "roost/agents/skills/api.py": "tests/contract/test_skills.py",
-    "roost/agents/skills/delivery.py": "tests/contract/test_agent_skills.py",
+    "roost/agents/library/skills/store.py": "tests/contract/test_skills.py",
+    "roost/agents/library/skills/stored_bundle.py": "tests/contract/test_skills.py",
+    "roost/agents/library/skills/schemas.py": "tests/contract/test_skills.py",
+    "roost/agents/library/skills/api.py": "tests/contract/test_skills.py",
+    "roost/agents/library/skills/delivery.py": "tests/contract/test_agent_skills.py",
     "roost/drivers/model/anthropic/tools.py": "tests/drivers/model/test_histories.py",
     "roost/drivers/model/history.py": "tests/drivers/model/test_histories.py",
     "roost/drivers/model/provider_error.py": "tests/drivers/model/test_remote.py",
-    "roost/agents/model_keys/*.py": "tests/contract/test_model_keys.py",  # with providers that answer
-    "roost/agents/secrets/provider_keys.py": "tests/contract/test_model_keys.py",
-    "roost/agents/secrets/writer.py": "tests/agents/secrets/test_service.py",
-    "roost/agents/secrets/store.py": "tests/agents/secrets/test_service.py",
-    "roost/agents/secrets/api.py": "tests/contract/test_secrets.py",
+    "roost/agents/models/keys/*.py": "tests/contract/test_model_keys.py",  # with providers that answer
+    "roost/agents/setup/secrets/provider_keys.py": "tests/contract/test_model_keys.py",
+    "roost/agents/setup/secrets/writer.py": "tests/agents/setup/secrets/test_service.py",
+    "roost/agents/setup/secrets/store.py": "tests/agents/setup/secrets/test_service.py",
+    "roost/agents/setup/secrets/api.py": "tests/contract/test_secrets.py",
     "roost/identity/errors.py": "tests/identity/test_authenticator.py",  # raised there
     "roost/identity/model.py": "tests/contract/test_storage_keys.py",
     "roost/identity/api.py": "tests/contract/test_storage_keys.py",
     "roost/identity/sessions/store.py": "tests/identity/sessions/test_service.py",
     "roost/identity/sessions/schemas.py": "tests/contract/test_sessions.py",
     "roost/identity/sessions/api.py": "tests/contract/test_sessions.py",
-    "roost/agents/logs/api.py": "tests/contract/test_log_stream.py",
-    "roost/agents/logs/feed.py": "tests/agents/logs/test_service.py",  # through those who follow
+    "roost/agents/workspace/logs/api.py": "tests/contract/test_log_stream.py",
+    "roost/agents/workspace/logs/feed.py": "tests/agents/workspace/logs/test_service.py",  # through those who follow
     "roost/web/websocket.py": "tests/contract/test_log_stream.py",  # needs a server and clients
-    "roost/agents/egress/streams.py": "tests/agents/egress/test_proxy.py",  # needs both ends
+    "roost/agents/network/egress/streams.py": "tests/agents/network/egress/test_proxy.py",  # needs both ends
     "roost/net/errors.py": "tests/net/test_dialer.py",  # raised there
-    "roost/drivers/runtime/warden_errors.py": "tests/drivers/runtime/test_warden_client.py",  # raised there
-    "roost/drivers/runtime/warden_connection.py": "tests/drivers/runtime/test_warden_client.py",  # its part
-    "roost/drivers/runtime/warden_files.py": "tests/conformance/test_container_files.py",
-    "roost/drivers/runtime/warden_tree.py": "tests/conformance/test_container_trees.py",
-    "roost/drivers/runtime/warden_changes.py": "tests/conformance/test_container_trees.py",
-    "roost/hosts/storage_gateway/*.py": "tests/hosts/storage_gateway/test_application.py",  # tested over HTTP
-    "roost/hosts/edge/*.py": "tests/hosts/edge/test_*.py",  # one state machine, tested over connections
+    "roost/warden_client/errors.py": "tests/warden_client/test_client.py",  # raised there
+    "roost/warden_client/connection.py": "tests/warden_client/test_client.py",  # its part
+    "roost/warden_client/files.py": "tests/conformance/test_container_files.py",
+    "roost/warden_client/tree.py": "tests/conformance/test_container_trees.py",
+    "roost/warden_client/changes.py": "tests/conformance/test_container_trees.py",
+    "roost/http/storage_gateway/*.py": "tests/http/storage_gateway/test_application.py",  # tested over HTTP
+    "roost/http/edge/*.py": "tests/http/edge/test_*.py",  # one state machine, tested over connections
     "roost/warden/*.py": "tests/warden/test_*.py",  # one program, tested through its socket
     "roost/drivers/image/*.py": "tests/conformance/test_image.py",  # a program and who speaks to it
     "roost/drivers/embedding/minilm_worker.py": "tests/drivers/embedding/test_minilm.py",  # its program
@@ -112,7 +112,7 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
     "roost/drivers/sandbox/contract.py": "tests/drivers/runtime/bwrap/test_sandbox.py",  # of its one implementation
     "roost/drivers/git/*.py": "tests/conformance/test_git_push.py",  # scripts and who speaks to them
     "roost/storage/content/model.py": "tests/storage/content/test_reader.py",  # rows, there and back
-    "roost/storage/tus/*.py": "tests/storage/tus/test_api.py",  # one state machine, tested over HTTP
+    "roost/storage/files/tus/*.py": "tests/storage/files/tus/test_api.py",  # one state machine, tested over HTTP
     "roost/storage/pins/model.py": "tests/storage/pins/test_service.py",
     "roost/storage/compat/psa/*.py": "tests/contract/test_psa.py",
     "roost/storage/webhooks/api.py": "tests/contract/test_webhooks.py",
@@ -126,12 +126,12 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
     "roost/storage/vectors/*.py": "tests/contract/test_vectors.py",
     "roost/storage/vectors/store.py": "tests/storage/vectors/test_vector_index.py",
     "roost/migrations/versions/0039_vectors.py": "tests/migrations/test_match.py",
-    "roost/storage/groups/api.py": "tests/contract/test_storage_groups.py",
-    "roost/storage/payment_instructions/api.py": "tests/contract/test_payment_instructions.py",
-    "roost/storage/payment_instructions/schemas.py": "tests/contract/test_payment_instructions.py",
-    "roost/storage/payment_instructions/store.py": "tests/storage/payment_instructions/test_service.py",
-    "roost/storage/analytics/*.py": "tests/contract/test_analytics.py",
-    "roost/storage/analytics/store.py": "tests/storage/analytics/test_service.py",
+    "roost/storage/files/groups/api.py": "tests/contract/test_storage_groups.py",
+    "roost/storage/payments/instructions/api.py": "tests/contract/test_payment_instructions.py",
+    "roost/storage/payments/instructions/schemas.py": "tests/contract/test_payment_instructions.py",
+    "roost/storage/payments/instructions/store.py": "tests/storage/payments/instructions/test_service.py",
+    "roost/storage/gateways/analytics/*.py": "tests/contract/test_analytics.py",
+    "roost/storage/gateways/analytics/store.py": "tests/storage/gateways/analytics/test_service.py",
     "roost/storage/gateways/*.py": "tests/contract/test_storage_gateways.py",
     "roost/migrations/versions/0008_storage.py": "tests/migrations/test_match.py",
     "roost/migrations/__init__.py": "tests/migrations/test_upgrade.py",

@@ -9,16 +9,16 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from roost.hosts.url_map import URL_MAP
+from roost.http.stack.url_map import URL_MAP
 from tests.architecture.code import Module, modules
 from tests.architecture.pattern_attacks import find_slow_text, has_steep_growth
 
 COMPILERS = frozenset({"compile", "search", "match", "fullmatch", "sub", "subn", "split", "findall", "finditer"})
 SCANNERS = frozenset({"search", "sub", "subn", "split", "findall", "finditer"})
 ELSEWHERE = {
-    "roost/agents/skills/verdict/check.py": "the rules, which tests/agents/skills/verdict attacks",
+    "roost/agents/library/skills/verdict/check.py": "the rules, which tests/agents/library/skills/verdict attacks",
     "roost/drivers/text_extractor/normalization.py": "one class and a count",
-    "roost/storage/uploads/mime_sniffing.py": "marks at the beginning of a file, of which it reads 4 kB",
+    "roost/storage/files/uploads/mime_sniffing.py": "marks at the beginning of a file, of which it reads 4 kB",
     "roost/web/url_rule.py": "the URL map, below",
 }
 """Where the expression is no constant of the module, and what tests it."""
@@ -114,8 +114,8 @@ MARKS = r"""
 SPACED = (" ", "\t", "\n", "\r\n", "\xe9", "a=1; ", "- ", "&a ", "\0", "\u0300\u0316", "\U0001f3f4", "---\n", "a: ")
 UNITS = (*MARKS.split(), *SPACED)
 SHORT = {
-    "roost.agents.skills.verdict.text_checks.fold_lookalikes": "chunks of 2,000 characters",
-    "roost.storage.unixfs.multibase.decode_base58": "CIDs of at most 512 characters",
+    "roost.agents.library.skills.verdict.text_checks.fold_lookalikes": "chunks of 2,000 characters",
+    "roost.storage.content.unixfs.multibase.decode_base58": "CIDs of at most 512 characters",
 }
 """Functions that take quadratic time, and the short texts that their callers cut or check."""
 

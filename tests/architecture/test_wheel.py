@@ -7,7 +7,7 @@ from pathlib import Path
 from hatchling.builders.wheel import WheelBuilder
 
 ROOT = Path(__file__).parents[2]
-CATALOGUES = ("roost/agents/hub/catalogue/", "roost/agents/templates/catalogue/")
+CATALOGUES = ("roost/agents/library/hub/catalogue/", "roost/agents/library/templates/catalogue/")
 
 
 def test_every_file_of_the_package_is_in_the_wheel(tmp_path: Path) -> None:

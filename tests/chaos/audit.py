@@ -6,8 +6,8 @@ from pathlib import Path
 
 import sqlalchemy as sa
 
-from roost.agents.skills.model import FOLDER, MARKER
-from roost.agents.snapshots import model
+from roost.agents.library.skills.model import FOLDER, MARKER
+from roost.agents.workspace.snapshots import model
 from roost.core.db import Connection, Database
 from roost.drivers.blob.folder_store import FolderStore
 from roost.drivers.runtime.bwrap.agent_paths import AgentPaths
@@ -18,7 +18,7 @@ from roost.storage.content.reader import ContentReader
 from roost.storage.content.scrub import ContentScrubber
 from roost.storage.content.service import ContentService
 from roost.storage.content.tree_walk import MemberKind, walk_tree
-from roost.storage.unixfs.cid import Cid
+from roost.storage.content.unixfs.cid import Cid
 from tests.chaos.deployment import Deployment
 from tests.journeys.server_process import until
 

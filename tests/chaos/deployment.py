@@ -17,9 +17,9 @@ import httpx2 as httpx
 import sqlalchemy as sa
 from websockets.sync.client import ClientConnection, connect
 
-from roost.agents.hub.bundled import read_catalogue
-from roost.agents.templates.model import Submission, TemplateSource
-from roost.agents.templates.service import TemplateService
+from roost.agents.library.hub.bundled import read_catalogue
+from roost.agents.library.templates.model import Submission, TemplateSource
+from roost.agents.library.templates.service import TemplateService
 from roost.drivers.git.local_folder import LocalRepository
 from roost.drivers.runtime.bwrap.record import ContainerRecord, load_record
 from tests.chaos.side_servers import fork_facilitator, fork_name_server

@@ -8,7 +8,7 @@ import zipfile
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from roost.agents.skills.model import FOLDER, MARKER
+from roost.agents.library.skills.model import FOLDER, MARKER
 from tests.chaos.actions import Action
 from tests.chaos.deployment import TEMPLATE_FILES, Deployment, Tree
 

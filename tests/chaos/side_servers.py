@@ -14,8 +14,8 @@ from pathlib import Path
 
 from roost.drivers.facilitator.contract import FacilitatorFailed, PaymentRequest, PaymentSettlement
 from roost.drivers.facilitator.fake import FakeFacilitator
-from roost.hosts.facilitator import create_facilitator_server
-from roost.hosts.server import open_listener
+from roost.http.server.facilitator import create_facilitator_server
+from roost.http.server.server import open_listener
 from tests.conformance.name_server import NameServer
 
 LOST = "f"

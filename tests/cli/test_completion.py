@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from roost.cli.context_file import ServerContext, change_contexts
+from roost.cli.client.context_file import ServerContext, change_contexts
 from roost.cli.main import cli
 from roost.core import clock
 from roost.core.sensitive import Sensitive

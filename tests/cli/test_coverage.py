@@ -6,10 +6,10 @@ from types import CodeType, FunctionType
 
 import pytest
 
-from roost.cli import output
-from roost.cli.output import OutputFormat
-from roost.hosts.application import create_bare_application
-from roost.hosts.routes import route_table
+from roost.cli.output import output
+from roost.cli.output.output import OutputFormat
+from roost.http.server.application import create_bare_application
+from roost.http.stack.routes import route_table
 from tests.cli.test_main import ALL
 
 COMMANDS: Mapping[str, Mapping[str, str]] = {

@@ -9,10 +9,10 @@ import pytest
 
 from roost import app, config
 from roost.app import doctor
-from roost.cli import server as server_commands
+from roost.cli.server import server as server_commands
 from roost.drivers.git import command
 from roost.drivers.runtime.contract import Capabilities, Enforcement
-from roost.hosts.server import lock_data_folder
+from roost.http.server.server import lock_data_folder
 from roost.settings import Settings
 from roost.storage.files.service import FileService
 from tests.cli.terminal import FakeAnswer, FakeServer, run, run_on_terminal
@@ -187,7 +187,7 @@ def test_the_doctor_ends_with_what_it_found(tmp_path: Path) -> None:
 
 
 def test_rows_stand_in_columns_on_a_narrow_terminal() -> None:
-    code = "from roost.cli.output import print_field; print_field('ok', 'part  ' + 'detail ' * 30, 4, 'green')"
+    code = "from roost.cli.output.output import print_field; print_field('ok', 'part  ' + 'detail ' * 30, 4, 'green')"
     assert all(len(line) < 120 for line in run_on_terminal(code).splitlines())
 
 

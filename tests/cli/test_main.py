@@ -145,7 +145,7 @@ def test_all_commands_load_without_the_server() -> None:
         "import sys; from roost.cli.main import create_program; create_program().load_commands(); print(*sys.modules)"
     )
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
-    assert "roost.cli.agents" in loaded
+    assert "roost.cli.agents.agents" in loaded
     assert not set(loaded) & SERVER_MODULES
 
 

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from pydantic.alias_generators import to_snake
 
-from roost.hosts.address import HostAddresses
-from roost.hosts.application import create_application
+from roost.http.server.application import create_application
+from roost.http.stack.address import HostAddresses
 from roost.web.service_registry import ServiceRegistry
 from tests import node
 

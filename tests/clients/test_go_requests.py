@@ -14,8 +14,8 @@ import httpx2 as httpx
 import pytest
 
 from roost.core import clock
-from roost.storage.unixfs.importer import UnixfsImporter
-from roost.storage.unixfs.profile import V1
+from roost.storage.content.unixfs.importer import UnixfsImporter
+from roost.storage.content.unixfs.profile import V1
 from tests.server import RunningServer, running
 
 THRESHOLD = 100 * 1024 * 1024

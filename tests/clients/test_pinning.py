@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from roost.storage.unixfs.cid import RAW, Cid
-from roost.storage.unixfs.profile import V0, V1
+from roost.storage.content.unixfs.cid import RAW, Cid
+from roost.storage.content.unixfs.profile import V0, V1
 from tests import node
 from tests.conformance.car_server import serve_cars
 from tests.server import running

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from roost.storage.unixfs.importer import UnixfsImporter
-from roost.storage.unixfs.profile import V1
+from roost.storage.content.unixfs.importer import UnixfsImporter
+from roost.storage.content.unixfs.profile import V1
 from tests import node
 from tests.server import RunningServer, running
 from tests.wallet import Account, encode_typed_data

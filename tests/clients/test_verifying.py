@@ -12,7 +12,7 @@ from typing import Any
 import httpx2 as httpx
 import pytest
 
-from roost.storage.unixfs.profile import V1
+from roost.storage.content.unixfs.profile import V1
 from tests import node
 from tests.server import RunningServer, running
 

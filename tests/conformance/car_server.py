@@ -6,8 +6,8 @@ from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
-from roost.storage.unixfs import car, varint
-from roost.storage.unixfs.cid import RAW, Cid
+from roost.storage.content.unixfs import car, varint
+from roost.storage.content.unixfs.cid import RAW, Cid
 
 
 class Behavior(Enum):

@@ -16,14 +16,14 @@ import pytest
 from roost import config
 from roost.core.sensitive import Sensitive
 from roost.drivers.engine.contract import Engine, GatewaySetup
-from roost.drivers.engine.fake import FakeEngine
+from roost.drivers.engine.fake.driver import FakeEngine
 from roost.drivers.engine.hermes.driver import Hermes
 from roost.drivers.engine.openclaw.driver import OpenClaw
 from roost.drivers.runtime.bwrap.driver import BwrapRuntime
 from roost.drivers.runtime.contract import ContainerSpec, Runtime
 from roost.drivers.runtime.fake import FakeRuntime
-from roost.drivers.runtime.warden_client import WardenClient
-from roost.drivers.runtime.warden_errors import WardenFileNotFound
+from roost.warden_client.client import WardenClient
+from roost.warden_client.errors import WardenFileNotFound
 from tests.conformance.model_server import MODELS, ModelServer
 
 AGENT = "agent-1"

@@ -10,8 +10,8 @@ from roost.drivers.facilitator.contract import Facilitator
 from roost.drivers.facilitator.fake import FakeFacilitator
 from roost.drivers.facilitator.local_loader import load_local_facilitator
 from roost.drivers.facilitator.x402_client import X402Facilitator
-from roost.hosts.facilitator import create_facilitator_server
-from roost.hosts.server import open_listener
+from roost.http.server.facilitator import create_facilitator_server
+from roost.http.server.server import open_listener
 from tests.chain.anvil import FACILITATOR_KEY, Chain
 
 TOKEN = Sensitive("a-token-of-a-facilitator")

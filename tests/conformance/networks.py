@@ -11,7 +11,7 @@ from roost.drivers.network.contract import ContentNotAtSource, ContentSource
 from roost.drivers.network.kubo import KuboNetwork
 from roost.drivers.network.trustless import TrustlessNetwork
 from roost.net.addresses import Address
-from roost.storage.unixfs.profile import V1
+from roost.storage.content.unixfs.profile import V1
 from tests.storage.cars import encode_car, folder_of_files
 
 CID = "bafkreigh2akiscaildcqabsyg3dfr6chu3fgpregiymsck7e7aqa4s52zy"

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from roost.drivers.runtime.contract import ContainerSpec
-from roost.drivers.runtime.warden_changes import ExpectEntry, PutFile, PutFolder, PutLink, RemovePath, TreeChange
-from roost.drivers.runtime.warden_client import WardenClient
-from roost.drivers.runtime.warden_errors import (
+from roost.warden_client.changes import ExpectEntry, PutFile, PutFolder, PutLink, RemovePath, TreeChange
+from roost.warden_client.client import WardenClient
+from roost.warden_client.errors import (
     PathRefused,
     WardenBusy,
     WardenDisconnected,
@@ -23,7 +23,7 @@ from roost.drivers.runtime.warden_errors import (
     WardenFileTooLarge,
     WardenTreeChanged,
 )
-from roost.drivers.runtime.warden_tree import STAGING_NAME
+from roost.warden_client.tree import STAGING_NAME
 from tests.conformance.runtimes import CASES, Make, RuntimeEnv, open_runtime_env, until
 from tests.conformance.tree_fixtures import SECRET, container, env
 from tests.conformance.trees import apply, chunks, put, scan, shell, stream

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from roost.drivers.runtime.warden_client import WardenClient
-from roost.drivers.runtime.warden_errors import (
+from roost.warden_client.client import WardenClient
+from roost.warden_client.errors import (
     ExecRefused,
     PathRefused,
     WardenBusy,

@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator, Sequence
 
 import pytest
 
-from roost.drivers.runtime.warden_client import WardenClient
-from roost.drivers.runtime.warden_errors import PathRefused, WardenTreeChanged
-from roost.drivers.runtime.warden_files import Stamp
+from roost.warden_client.client import WardenClient
+from roost.warden_client.errors import PathRefused, WardenTreeChanged
+from roost.warden_client.files import Stamp
 from tests.conformance.tree_fixtures import container, env
 
 __all__ = ["container", "env"]

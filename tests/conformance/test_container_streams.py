@@ -10,8 +10,8 @@ import pytest
 
 from roost.drivers.runtime.contract import WARDEN_PORTS, ContainerSpec
 from roost.drivers.runtime.fake import FakeRuntime
-from roost.drivers.runtime.warden_client import WardenClient
-from roost.drivers.runtime.warden_errors import DialRefused
+from roost.warden_client.client import WardenClient
+from roost.warden_client.errors import DialRefused
 from tests.conformance.runtimes import AGENT, CASES, RuntimeEnv, open_runtime_env, until
 
 ECHO = """

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from roost.drivers.runtime.warden_client import WardenClient
-from roost.drivers.runtime.warden_errors import (
+from roost.warden_client.client import WardenClient
+from roost.warden_client.errors import (
     ExecRefused,
     WardenBusy,
     WardenDisconnected,
@@ -18,7 +18,7 @@ from roost.drivers.runtime.warden_errors import (
     WardenTerminalNotFound,
     WardenTerminalTaken,
 )
-from roost.drivers.runtime.warden_terminal import AttachedTerminal, TerminalOutput, TerminalSize
+from roost.warden_client.terminal import AttachedTerminal, TerminalOutput, TerminalSize
 from tests.conformance.runtimes import AGENT, CASES, RuntimeEnv, open_runtime_env, sleeper, sleeping, until
 
 SIZE = TerminalSize(80, 24)

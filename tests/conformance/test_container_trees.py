@@ -9,15 +9,15 @@ from contextlib import aclosing
 import pytest
 
 from roost.core.problem import Problem
-from roost.drivers.runtime.warden_changes import RemovePath
-from roost.drivers.runtime.warden_client import WardenClient
-from roost.drivers.runtime.warden_errors import (
+from roost.warden_client.changes import RemovePath
+from roost.warden_client.client import WardenClient
+from roost.warden_client.errors import (
     PathRefused,
     WardenFileNotFound,
     WardenNotAFile,
     WardenTooManyEntries,
 )
-from roost.drivers.runtime.warden_tree import STAGING_NAME
+from roost.warden_client.tree import STAGING_NAME
 from tests.conformance.tree_fixtures import container, env
 from tests.conformance.trees import apply, put, python, read, scan, shell
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from roost.drivers.runtime.warden_changes import PutFolder, RemovePath
-from roost.drivers.runtime.warden_client import WardenClient
-from roost.drivers.runtime.warden_errors import WardenBusy, WardenWatchRefused
-from roost.drivers.runtime.warden_tree import STAGING_NAME, ChangedPaths
+from roost.warden_client.changes import PutFolder, RemovePath
+from roost.warden_client.client import WardenClient
+from roost.warden_client.errors import WardenBusy, WardenWatchRefused
+from roost.warden_client.tree import STAGING_NAME, ChangedPaths
 from tests.conformance.runtimes import CASES, RuntimeEnv, open_runtime_env
 from tests.conformance.trees import put, python, shell, stream
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from roost.drivers.runtime.warden_client import LogLine, WardenClient
-from roost.drivers.runtime.warden_errors import ExecRefused, ProcessAlreadyRunning, WardenBusy, WardenFailed
+from roost.warden_client.client import LogLine, WardenClient
+from roost.warden_client.errors import ExecRefused, ProcessAlreadyRunning, WardenBusy, WardenFailed
 from tests.conformance.runtimes import AGENT, CASES, RuntimeEnv, open_runtime_env, sleeper, sleeping, until
 
 

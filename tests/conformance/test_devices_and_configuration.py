@@ -21,7 +21,7 @@ from roost.drivers.engine.abilities.configuration import (
 )
 from roost.drivers.engine.abilities.devices import DeviceAbility, DeviceRequestNotFound
 from roost.drivers.engine.contract import EngineFailed
-from roost.drivers.runtime.warden_errors import DialRefused
+from roost.warden_client.errors import DialRefused
 from tests.conformance.engines import CASES, TOKEN, EngineEnv, open_engine_env
 
 FILES = {

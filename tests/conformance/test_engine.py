@@ -7,7 +7,7 @@ import pytest
 from roost.core.sensitive import Sensitive
 from roost.drivers.engine.contract import EngineFailed, EngineNotInstalled, InvalidVersionName
 from roost.drivers.runtime.contract import EngineVersion
-from roost.drivers.runtime.warden_errors import DialRefused
+from roost.warden_client.errors import DialRefused
 from tests.conformance.engines import CASES, TOKEN, Case, EngineEnv, open_engine_env
 from tests.conformance.model_server import ANSWER, MODELS
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from roost.core.disk_space import DiskSpace
+from roost.core.machine.disk_space import DiskSpace
 from roost.drivers.git import runner
 from roost.drivers.git.contract import (
     MAX_REPOSITORY_BYTES,

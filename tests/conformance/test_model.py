@@ -16,7 +16,7 @@ from roost.drivers.model.chat import ChatRequest
 from roost.drivers.model.contract import ModelSettings, ModelUpstream, UpstreamRefused
 from roost.drivers.model.openai import OpenAIUpstream
 from roost.drivers.model.scripted import ScriptedUpstream
-from tests.agents.models.model_env import open_model_env
+from tests.agents.models.gateway.model_env import open_model_env
 from tests.drivers.model.local import KEY, MODEL, AnthropicProvider, OpenAIProvider, serving
 
 TOOL = {

@@ -30,10 +30,10 @@ from roost.net.guarded_transport import GuardedTransport
 from roost.net.policy import EgressPolicy
 from roost.net.resolver import SystemResolver
 from roost.storage.content.model import ContentNetwork
+from roost.storage.content.unixfs import dagpb
+from roost.storage.content.unixfs.cid import DAG_PB, RAW, Cid
+from roost.storage.content.unixfs.dagpb import PBLink, UnixfsData, UnixfsKind
 from roost.storage.pins.model import PinRequest, PinState
-from roost.storage.unixfs import dagpb
-from roost.storage.unixfs.cid import DAG_PB, RAW, Cid
-from roost.storage.unixfs.dagpb import PBLink, UnixfsData, UnixfsKind
 from roost.work.store import operations
 from tests.conformance.car_server import Behavior, CarServer, serve_cars
 from tests.conformance.networks import (

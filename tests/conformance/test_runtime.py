@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from roost.core.unix_socket import StreamHandler
-from roost.drivers.runtime.contract import ContainerNotRunning, ContainerSpec, Runtime, RuntimeFailed
-from roost.drivers.runtime.warden_errors import WardenFileTooLarge
+from roost.core.machine.unix_socket import StreamHandler
+from roost.drivers.runtime.contract import ContainerSpec, Runtime, RuntimeFailed
+from roost.warden_client.errors import ContainerNotRunning, WardenFileTooLarge
 from tests.conformance.runtimes import (
     AGENT,
     CASES,

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from roost.drivers.runtime.warden_client import WardenClient
+from roost.warden_client.client import WardenClient
 from tests.conformance.runtimes import CASES, RuntimeEnv, open_runtime_env
 
 SECRET = "outside of every workspace"

@@ -3,10 +3,10 @@
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable
 from contextlib import aclosing
 
-from roost.drivers.runtime.warden_changes import PutFile, TreeChange
-from roost.drivers.runtime.warden_client import WardenClient
-from roost.drivers.runtime.warden_files import Stamp
-from roost.drivers.runtime.warden_tree import FileReading, ScanEntry
+from roost.warden_client.changes import PutFile, TreeChange
+from roost.warden_client.client import WardenClient
+from roost.warden_client.files import Stamp
+from roost.warden_client.tree import FileReading, ScanEntry
 
 
 async def shell(container: WardenClient, script: str) -> str:

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from roost.hosts.address import HostAddresses
-from roost.hosts.application import create_application
-from roost.hosts.routes import route_table
+from roost.http.server.application import create_application
+from roost.http.stack.address import HostAddresses
+from roost.http.stack.routes import route_table
 from roost.web.service_registry import ServiceRegistry
 
 Row = dict[str, Any]

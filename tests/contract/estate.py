@@ -8,11 +8,11 @@ from typing import Any
 import httpx2 as httpx
 
 from roost.storage.content.model import ContentNetwork
-from roost.storage.payment_instructions.assets import BUILT_IN
-from roost.storage.signatures.model import format_milliseconds
+from roost.storage.files.signatures.model import format_milliseconds
+from roost.storage.payments.instructions.assets import BUILT_IN
 from tests.contract.storage import keep
 from tests.server import RunningServer
-from tests.storage.signatures.test_ethereum import account, sign_typed
+from tests.storage.files.signatures.test_ethereum import account, sign_typed
 
 QUEUE = "/v3/files/public/pin_by_cid"
 LISTS = (

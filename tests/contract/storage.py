@@ -2,9 +2,9 @@
 
 from roost.identity import tenants
 from roost.storage.content.model import ContentNetwork
+from roost.storage.content.unixfs.profile import V1, ImportProfile
 from roost.storage.files.model import File, FileMetadata
 from roost.storage.files.service import NewFile
-from roost.storage.unixfs.profile import V1, ImportProfile
 from tests.server import RunningServer
 
 

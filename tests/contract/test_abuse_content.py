@@ -10,16 +10,16 @@ import httpx2 as httpx
 import pytest
 
 from roost.storage.content.model import ContentNetwork
-from roost.storage.signatures.model import format_milliseconds
-from roost.storage.unixfs import dagpb
-from roost.storage.unixfs.cid import DAG_PB, IDENTITY, RAW, Cid
-from roost.storage.unixfs.dagpb import PBLink, UnixfsData, UnixfsKind
-from roost.storage.unixfs.profile import V0
+from roost.storage.content.unixfs import dagpb
+from roost.storage.content.unixfs.cid import DAG_PB, IDENTITY, RAW, Cid
+from roost.storage.content.unixfs.dagpb import PBLink, UnixfsData, UnixfsKind
+from roost.storage.content.unixfs.profile import V0
+from roost.storage.files.signatures.model import format_milliseconds
 from tests.contract.storage import keep
 from tests.contract.test_storage_content import gateway_of
 from tests.server import RunningServer, running
 from tests.storage.cars import encode_car
-from tests.storage.signatures.test_ethereum import account, sign_typed
+from tests.storage.files.signatures.test_ethereum import account, sign_typed
 
 SECRET = hashlib.shake_128(b"a secret").hexdigest(400_000).encode()
 FORMS = (

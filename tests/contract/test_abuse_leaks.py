@@ -12,7 +12,7 @@ import httpx2 as httpx
 import pytest
 
 from roost.drivers.engine.contract import GatewayPlan, GatewaySetup
-from roost.drivers.engine.fake import FakeEngine
+from roost.drivers.engine.fake.driver import FakeEngine
 from tests.journeys.server_process import Up, up
 from tests.server import running
 

@@ -9,7 +9,7 @@ from typing import Any
 import httpx2 as httpx
 import pytest
 
-from roost.drivers.engine.fake import FakeEngine
+from roost.drivers.engine.fake.driver import FakeEngine
 from tests.server import RunningServer, running
 
 CONTRACTS_500 = {"Gateway failed to start", "Restart failed", "Execution failed", "Delete failed"}

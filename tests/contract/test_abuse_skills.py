@@ -14,9 +14,9 @@ from collections.abc import Sequence
 import httpx2 as httpx
 import pytest
 
-from roost.storage.unixfs import dagpb
-from roost.storage.unixfs.cid import DAG_PB, RAW, Cid
-from roost.storage.unixfs.dagpb import PBLink, UnixfsData, UnixfsKind
+from roost.storage.content.unixfs import dagpb
+from roost.storage.content.unixfs.cid import DAG_PB, RAW, Cid
+from roost.storage.content.unixfs.dagpb import PBLink, UnixfsData, UnixfsKind
 from tests.server import RunningServer
 from tests.storage.cars import encode_car
 

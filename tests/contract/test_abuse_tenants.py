@@ -15,7 +15,7 @@ from tests.contract.endpoints import routes
 from tests.contract.estate import NOWHERE, Estate, create_estate
 from tests.contract.storage import keep
 from tests.server import RunningServer
-from tests.storage.signatures.test_ethereum import account, sign_typed
+from tests.storage.files.signatures.test_ethereum import account, sign_typed
 
 UNKNOWN = "00000000-0000-4000-8000-000000000000"
 STRANGER = "bafkreie7ohywtosou76tasm7j63yigtzxe7d5zqus4zu3j6oltvgtibeom"  # of no tenant

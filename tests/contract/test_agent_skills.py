@@ -9,7 +9,7 @@ from typing import Any
 import httpx2 as httpx
 import pytest
 
-from tests.agents.lifecycle.lifecycle_env import until
+from tests.agents.lifecycle.workflows.lifecycle_env import until
 from tests.contract.git_client import GitClient
 from tests.contract.test_skills import DANGER, UNKNOWN, folder, register, skill_file, status_and_body
 from tests.contract.test_snapshots import reset, shell, sync

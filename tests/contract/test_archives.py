@@ -10,18 +10,18 @@ from typing import Any
 import httpx2 as httpx
 import pytest
 
-from roost.agents.archives import importer
-from roost.agents.snapshots import store
-from roost.agents.snapshots.model import content_scope, state_scope
+from roost.agents.lifecycle.archives import importer
+from roost.agents.workspace.snapshots import store
+from roost.agents.workspace.snapshots.model import content_scope, state_scope
 from roost.identity.caller import Plan
 from roost.storage.content.errors import ContentNotFound
 from roost.storage.content.tree_walk import walk_tree
-from roost.storage.unixfs import car, dagpb
-from roost.storage.unixfs.cid import DAG_PB, Cid
-from roost.storage.unixfs.dagpb import PBLink, UnixfsData, UnixfsKind
-from roost.storage.unixfs.importer import build_file, build_link
-from roost.storage.unixfs.profile import UNIXFS_V1_2025
-from tests.agents.lifecycle.lifecycle_env import until
+from roost.storage.content.unixfs import car, dagpb
+from roost.storage.content.unixfs.cid import DAG_PB, Cid
+from roost.storage.content.unixfs.dagpb import PBLink, UnixfsData, UnixfsKind
+from roost.storage.content.unixfs.importer import build_file, build_link
+from roost.storage.content.unixfs.profile import UNIXFS_V1_2025
+from tests.agents.lifecycle.workflows.lifecycle_env import until
 from tests.contract.test_snapshots import ALL, error, shell, sync
 from tests.drivers.chat_platform.stand_in import TELEGRAM_BOT
 from tests.server import RunningServer, running

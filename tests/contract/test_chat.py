@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from roost.agents.chat import service
-from tests.agents.lifecycle.lifecycle_env import until
+from tests.agents.lifecycle.workflows.lifecycle_env import until
 from tests.server import RunningServer
 
 

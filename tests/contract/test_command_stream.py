@@ -10,7 +10,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from roost.identity.api_keys import ApiKeys
-from tests.agents.lifecycle.lifecycle_env import until
+from tests.agents.lifecycle.workflows.lifecycle_env import until
 from tests.server import RunningServer
 
 DEADLINE = 20.0

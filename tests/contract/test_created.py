@@ -6,11 +6,11 @@ from typing import Any
 import httpx2 as httpx
 import pytest
 
-from roost.hosts.application import create_bare_application
-from roost.storage.payment_instructions.assets import BUILT_IN
+from roost.http.server.application import create_bare_application
+from roost.storage.payments.instructions.assets import BUILT_IN
 from tests.contract.test_hub import skill_file
 from tests.server import RunningServer
-from tests.storage.signatures.test_ethereum import account
+from tests.storage.files.signatures.test_ethereum import account
 
 pytestmark = pytest.mark.container
 CID = "bafkreih5aznjvttude6c3wbvqeebb6rlx5wkbzyppv7garjiubll2ceym4"

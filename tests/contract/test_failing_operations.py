@@ -17,8 +17,8 @@ from roost import work
 from roost.agents.registry.model import Agent, AgentState
 from roost.core import clock
 from roost.core.problem import ServiceUnavailable
-from roost.drivers.runtime.warden_connection import WardenConnector
-from roost.drivers.runtime.warden_errors import WardenFailed
+from roost.warden_client.connection import WardenConnector
+from roost.warden_client.errors import WardenFailed
 from roost.work import OperationState
 from roost.work.faults import count_faults
 from roost.work.model import CRASH_RETRIES
@@ -274,7 +274,7 @@ async def test_an_operation_that_always_fails_ends_with_a_reason(
     assert spec.retries <= 10_000
     retries = min(spec.retries, MOST_RETRIES)
     monkeypatch.setattr("roost.work.model._FIRST_RETRY", timedelta(0))
-    monkeypatch.setattr("roost.agents.lifecycle.delete._TIMEOUT_SECONDS", 20.0)
+    monkeypatch.setattr("roost.agents.lifecycle.workflows.delete._TIMEOUT_SECONDS", 20.0)
     monkeypatch.setitem(handlers, kind, replace(spec, handler=fail, retries=retries))
     before = await find_last(owner.server, kind)
     await SCENARIOS[kind].begin(owner)

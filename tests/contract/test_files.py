@@ -10,9 +10,9 @@ from typing import Any
 import httpx2 as httpx
 import pytest
 
-from roost.drivers.runtime.warden_errors import WardenRequestUnknown
-from roost.drivers.runtime.warden_files import WardenFiles
 from roost.identity.api_keys import ApiKeys
+from roost.warden_client.errors import WardenRequestUnknown
+from roost.warden_client.files import WardenFiles
 from tests.server import RunningServer
 
 MIB = 1024**2

@@ -12,7 +12,7 @@ from typing import Any
 import httpx2 as httpx
 import pytest
 
-from roost.agents.git import request_body
+from roost.agents.workspace.git import request_body
 from roost.drivers.blob.object_store import BucketUnavailable
 from tests.conformance.git_objects import packet
 from tests.conformance.runtimes import until

@@ -9,12 +9,11 @@ from typing import Any
 import httpx2 as httpx
 import pytest
 
-from roost.agents.git import push
-from roost.agents.snapshots.model import RESET
-from roost.drivers.runtime.contract import ContainerNotRunning
-from roost.drivers.runtime.warden_errors import WardenDisconnected
+from roost.agents.workspace.git import push
+from roost.agents.workspace.snapshots.model import RESET
+from roost.warden_client.errors import ContainerNotRunning, WardenDisconnected
 from roost.work import OperationState, find_last_unfinished
-from tests.agents.lifecycle.lifecycle_env import until
+from tests.agents.lifecycle.workflows.lifecycle_env import until
 from tests.contract.git_client import GitClient
 from tests.contract.test_files import shell
 from tests.server import RunningServer, running

@@ -7,9 +7,9 @@ import httpx2 as httpx
 import pytest
 from sqlalchemy import Connection
 
-from roost.agents.git import push
-from roost.agents.snapshots import store
-from roost.agents.snapshots.index import decode_index, encode_index
+from roost.agents.workspace.git import push
+from roost.agents.workspace.snapshots import store
+from roost.agents.workspace.snapshots.index import decode_index, encode_index
 from roost.core import clock
 from tests.contract.git_client import GitClient
 from tests.contract.test_files import shell

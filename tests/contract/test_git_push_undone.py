@@ -7,9 +7,9 @@ from typing import Any
 import httpx2 as httpx
 import pytest
 
-from roost.agents.git import push, recovery
-from roost.drivers.runtime.warden_errors import WardenDisconnected
-from tests.agents.lifecycle.lifecycle_env import until
+from roost.agents.workspace.git import push, recovery
+from roost.warden_client.errors import WardenDisconnected
+from tests.agents.lifecycle.workflows.lifecycle_env import until
 from tests.contract.git_client import GitClient
 from tests.contract.test_files import shell
 from tests.contract.test_git_push import change, client, head, interrupt, reset_to, work, workspace

@@ -8,8 +8,8 @@ from typing import Any
 import httpx2 as httpx
 import pytest
 
-from roost.agents import hub as hub_package
-from roost.agents.hub.bundled import read_catalogue
+from roost.agents.library import hub as hub_package
+from roost.agents.library.hub.bundled import read_catalogue
 from tests.server import RunningServer, running
 
 SETTINGS = {"ROOST_CATALOGUE": "true"}

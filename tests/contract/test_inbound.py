@@ -10,11 +10,11 @@ import pytest
 from sqlalchemy import Connection
 from structlog.testing import capture_logs
 
-from roost.agents.routes import store as routes
-from roost.agents.routes.model import PathRoute
-from roost.domains import store as domains
+from roost.agents.network.routes import store as routes
+from roost.agents.network.routes.model import PathRoute
+from roost.domain_names import store as domains
 from roost.drivers.runtime.contract import API_PORT, PROXY_PORT, WARDEN_PORTS
-from roost.drivers.runtime.warden_errors import DialRefused
+from roost.warden_client.errors import DialRefused
 from tests.server import RunningServer, running
 
 pytestmark = pytest.mark.container

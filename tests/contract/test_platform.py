@@ -12,7 +12,7 @@ import pytest
 from roost.core import clock, ids
 from roost.core.seal import Sealer
 from roost.core.sensitive import Sensitive
-from roost.hosts.routes import PLATFORM
+from roost.http.stack.routes import PLATFORM
 from roost.identity import store
 from tests.contract.endpoints import routes
 from tests.server import RunningServer, running

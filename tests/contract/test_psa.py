@@ -8,8 +8,8 @@ from typing import Any
 import httpx2 as httpx
 import pytest
 
-from roost.storage.unixfs.cid import DAG_CBOR, RAW, Cid
-from roost.storage.unixfs.profile import V0
+from roost.storage.content.unixfs.cid import DAG_CBOR, RAW, Cid
+from roost.storage.content.unixfs.profile import V0
 from tests.conformance.car_server import CarServer, serve_cars
 from tests.server import RunningServer, running
 from tests.storage.cars import blocks_of, encode_car

@@ -13,16 +13,16 @@ import pytest
 from sqlalchemy import Connection, event
 from sqlalchemy.engine import Engine
 
-from roost.agents.hub import store as hub_store
-from roost.agents.hub.model import HubReference
-from roost.agents.skills.verdict import Verdict, VerdictLevel
-from roost.agents.skills.verdict.model import Finding
-from roost.agents.templates import store as template_store
-from roost.agents.templates.model import Template, TemplateStatus
+from roost.agents.library.hub import store as hub_store
+from roost.agents.library.hub.model import HubReference
+from roost.agents.library.skills.verdict import Verdict, VerdictLevel
+from roost.agents.library.skills.verdict.model import Finding
+from roost.agents.library.templates import store as template_store
+from roost.agents.library.templates.model import Template, TemplateStatus
 from roost.core import clock, ids, log
-from roost.core.fair_threads import FairThreads
-from roost.hosts.application import create_bare_application
-from roost.hosts.routes import list_operations
+from roost.core.machine.fair_threads import FairThreads
+from roost.http.server.application import create_bare_application
+from roost.http.stack.routes import list_operations
 from tests.server import RunningServer
 
 QUERIES = 10

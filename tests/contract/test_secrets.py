@@ -12,7 +12,7 @@ import httpx2 as httpx
 import pytest
 
 from roost.drivers.engine.contract import GatewayPlan, GatewaySetup
-from roost.drivers.engine.fake import FakeEngine
+from roost.drivers.engine.fake.driver import FakeEngine
 from tests.contract.endpoints import CONTRACT, needs_contract, routes
 from tests.server import RunningServer, running
 

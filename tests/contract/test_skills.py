@@ -8,12 +8,12 @@ from typing import Any
 import httpx2 as httpx
 import pytest
 
-from roost.agents.skills import store as skill_store
-from roost.agents.skills.checks import SkillChecks
-from roost.agents.skills.verdict import Verdict, VerdictLevel
+from roost.agents.library.skills import store as skill_store
+from roost.agents.library.skills.checks import SkillChecks
+from roost.agents.library.skills.verdict import Verdict, VerdictLevel
 from roost.storage.content.errors import ContentNotFound
 from roost.storage.content.model import ContentNetwork, ContentScope
-from roost.storage.unixfs.cid import Cid
+from roost.storage.content.unixfs.cid import Cid
 from tests.contract.endpoints import CONTRACT, needs_contract, routes
 from tests.server import RunningServer
 

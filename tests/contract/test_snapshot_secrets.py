@@ -2,8 +2,8 @@
 
 import httpx2 as httpx
 
-from roost.agents.channels.model import Channel
-from roost.agents.channels.repository import ChannelRepository
+from roost.agents.setup.channels.model import Channel
+from roost.agents.setup.channels.repository import ChannelRepository
 from roost.core.sensitive import Sensitive
 from tests.contract.test_snapshots import agent, client, reset, shell, sync
 from tests.server import RunningServer

@@ -13,11 +13,11 @@ import pytest
 import sqlalchemy as sa
 
 from roost import config
-from roost.agents.snapshots.model import SnapshotTrigger, content_scope, state_scope
+from roost.agents.workspace.snapshots.model import SnapshotTrigger, content_scope, state_scope
 from roost.drivers.engine.hermes.driver import Hermes
 from roost.storage.content.errors import ContentNotFound
 from roost.storage.content.model import ContentNetwork, ContentScope
-from roost.storage.unixfs.cid import Cid
+from roost.storage.content.unixfs.cid import Cid
 from tests.server import RunningServer, running
 
 FAKE = "/home/agent/.roost/fake"

@@ -9,8 +9,8 @@ import httpx2 as httpx
 import pytest
 import sqlalchemy as sa
 
-from roost.agents.snapshots import capture, model
-from roost.storage.unixfs.cid import DAG_CBOR, IDENTITY, RAW, Cid
+from roost.agents.workspace.snapshots import capture, model
+from roost.storage.content.unixfs.cid import DAG_CBOR, IDENTITY, RAW, Cid
 from tests.contract.backing import Backing
 from tests.contract.git_client import GitClient
 from tests.server import RunningServer

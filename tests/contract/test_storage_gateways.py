@@ -7,10 +7,10 @@ import httpx2 as httpx
 import pytest
 
 from roost.storage.content.model import ContentNetwork
-from roost.storage.signatures.model import format_milliseconds
+from roost.storage.files.signatures.model import format_milliseconds
 from tests.contract.storage import keep
 from tests.server import RunningServer
-from tests.storage.signatures.test_ethereum import account, sign_typed
+from tests.storage.files.signatures.test_ethereum import account, sign_typed
 
 PLUGINS = "/v3/gateways/plugins"
 ME = account().address

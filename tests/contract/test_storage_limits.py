@@ -11,7 +11,7 @@ import pytest
 
 from roost.core import clock
 from roost.identity.caller import Plan
-from roost.storage.unixfs.profile import V1
+from roost.storage.content.unixfs.profile import V1
 from tests.server import RunningServer, running
 from tests.storage.cars import blocks_of, encode_car
 

@@ -9,8 +9,8 @@ from typing import Any
 import httpx2 as httpx
 import pytest
 
-from roost.agents.templates.model import Submission, TemplateSource, TemplateUpdate
-from roost.agents.templates.service import TemplateService
+from roost.agents.library.templates.model import Submission, TemplateSource, TemplateUpdate
+from roost.agents.library.templates.service import TemplateService
 from roost.core import ids
 from roost.drivers.git.local_folder import LocalRepository
 from roost.identity import tenants

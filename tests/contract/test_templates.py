@@ -11,11 +11,11 @@ from typing import Any
 import httpx2 as httpx
 import pytest
 
-from roost.agents.templates import service
-from roost.agents.templates.model import README_LIMIT, template_scope
+from roost.agents.library.templates import service
+from roost.agents.library.templates.model import README_LIMIT, template_scope
 from roost.storage.content.errors import ContentNotFound
 from roost.storage.content.tree_walk import walk_tree
-from roost.storage.unixfs.cid import Cid
+from roost.storage.content.unixfs.cid import Cid
 from tests.conformance.git_backend import run_backend
 from tests.conformance.git_objects import commit_tree, git, make_blob, make_tree
 from tests.contract.backing import Backing

@@ -14,10 +14,10 @@ import pytest
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-from roost.agents.terminals import model
-from roost.drivers.runtime.warden_client import WardenClient
+from roost.agents.workspace.terminals import model
 from roost.identity.api_keys import ApiKeys
-from tests.agents.lifecycle.lifecycle_env import until
+from roost.warden_client.client import WardenClient
+from tests.agents.lifecycle.workflows.lifecycle_env import until
 from tests.server import RunningServer
 
 DEADLINE = 20.0

@@ -7,7 +7,7 @@ from typing import Any
 import httpx2 as httpx
 import pytest
 
-from roost.drivers.engine.fake import BROKEN
+from roost.drivers.engine.fake.driver import BROKEN
 from tests.server import RunningServer, running
 
 VERSIONS = ["1.1.0", BROKEN, "1.0.0"]

@@ -16,7 +16,7 @@ from playwright.async_api import Browser, ConsoleMessage, Page, Response, async_
 from tests.server import RunningServer
 
 ROOT = Path(__file__).parents[2]
-SOURCE, BUILT = ROOT / "dashboard", ROOT / "roost" / "hosts" / "dashboard" / "static"
+SOURCE, BUILT = ROOT / "dashboard", ROOT / "roost" / "http" / "dashboard" / "static"
 SCREENSHOTS = ROOT / "build" / "screenshots"
 AXE = SOURCE / "node_modules" / "axe-core" / "axe.min.js"
 SIZES: dict[str, dict[str, Any]] = {

@@ -5,8 +5,8 @@ from datetime import timedelta
 from roost.core import clock, ids
 from roost.core.db import Connection
 from roost.storage.content.model import ContentNetwork
+from roost.storage.content.unixfs.cid import RAW, Cid
 from roost.storage.files import store
-from roost.storage.unixfs.cid import RAW, Cid
 
 
 def insert_files(connection: Connection, tenant_id: str, count: int) -> None:

@@ -66,8 +66,8 @@ def test_a_wheel_has_the_pages(tmp_path: Path) -> None:
         cwd=tmp_path,
     )
     names = zipfile.ZipFile(next(tmp_path.glob("roost-*.whl"))).namelist()
-    assert "roost/hosts/dashboard/static/index.html" in names
-    assert len([name for name in names if name.startswith("roost/hosts/dashboard/static/assets/")]) > 10
+    assert "roost/http/dashboard/static/index.html" in names
+    assert len([name for name in names if name.startswith("roost/http/dashboard/static/assets/")]) > 10
     assert not [name for name in names if "node_modules" in name]
 
 

@@ -12,7 +12,7 @@ from urllib.parse import unquote
 import pytest
 from playwright.async_api import Browser
 
-from roost.hosts.dashboard.docs_application import BUILT_DOCS
+from roost.http.dashboard.docs_application import BUILT_DOCS
 from tests.dashboard.browser import ROOT, SIZES, Visit, visiting
 from tests.server import RunningServer
 

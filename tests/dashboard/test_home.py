@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from playwright.async_api import Browser, expect
 
-from tests.agents.model_servers.ollama import MODEL, Ollama, port_of
+from tests.agents.models.servers.ollama import MODEL, Ollama, port_of
 from tests.dashboard.browser import SIZES, visiting
 from tests.drivers.model.local import serving
 from tests.server import RunningServer, running

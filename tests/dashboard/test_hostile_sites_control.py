@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from playwright.async_api import Browser, Route
 
-from roost.hosts.dashboard import application, static_responses
+from roost.http.dashboard import application, static_responses
 from roost.identity.credentials import session_headers
 from roost.identity.sessions import api, session_authenticator
 from tests.dashboard.test_hostile_sites import SIGN_IN, Neighbourhood, _tenant, attack, browser, public, signed_in

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from playwright.async_api import Browser, expect
 
-from roost.agents.models import store
-from roost.agents.models.model import ModelUsage
+from roost.agents.models.gateway import store
+from roost.agents.models.gateway.model import ModelUsage
 from roost.core import clock
 from tests.dashboard.browser import SIZES, visiting
 from tests.server import RunningServer

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from roost.domains.model import Domain, DomainOwner, DomainOwnerKind, DomainStatus
+from roost.domain_names.model import Domain, DomainOwner, DomainOwnerKind, DomainStatus
 
 
 def make_domain(name: str, owner_id: str, kind: DomainOwnerKind = DomainOwnerKind.AGENT, **fields: Any) -> Domain:

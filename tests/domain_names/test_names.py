@@ -1,7 +1,7 @@
 import pytest
 
-from roost.domains.errors import InvalidDomain
-from roost.domains.names import parse_custom_domain, parse_subdomain
+from roost.domain_names.errors import InvalidDomain
+from roost.domain_names.names import parse_custom_domain, parse_subdomain
 
 WORDS = ("roost",)
 

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from roost.core.db import Database
-from roost.domains.errors import (
+from roost.domain_names.errors import (
     CustomDomainsForbidden,
     DomainLimitReached,
     DomainNotFound,
@@ -16,8 +16,8 @@ from roost.domains.errors import (
     InvalidDomain,
     OwnershipNotProven,
 )
-from roost.domains.model import Domain, DomainOwner, DomainOwnerKind, DomainStatus
-from roost.domains.service import DomainService, PlatformNames
+from roost.domain_names.model import Domain, DomainOwner, DomainOwnerKind, DomainStatus
+from roost.domain_names.service import DomainService, PlatformNames
 from roost.drivers.dns.contract import DnsUnavailable
 from roost.drivers.dns.fake import FakeDns
 from roost.identity import tenants

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote
 
-from roost.hosts.url_map import find_rule
+from roost.http.stack.url_map import find_rule
 
 
 @dataclass

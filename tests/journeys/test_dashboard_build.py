@@ -14,7 +14,7 @@ NODE = """#!/bin/sh
 [ "$1" = --version ] && echo "{version}" && exit
 echo built >> ../work.log
 [ -e ../broken ] && echo "Unexpected token" >&2 && exit 1
-mkdir -p ../roost/hosts/dashboard/static && echo page > ../roost/hosts/dashboard/static/index.html
+mkdir -p ../roost/http/dashboard/static && echo page > ../roost/http/dashboard/static/index.html
 """
 NPM = """#!/bin/sh
 echo "installed $*" >> ../work.log
@@ -28,7 +28,7 @@ class DashboardCheckout:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.dashboard, self.page = folder / "dashboard", folder / "roost/hosts/dashboard/static/index.html"
+        self.dashboard, self.page = folder / "dashboard", folder / "roost/http/dashboard/static/index.html"
         (folder / "scripts").mkdir()
         for name in ("dashboard.py", "file_hash.py"):
             shutil.copy(CHECKOUT / "scripts" / name, folder / "scripts")

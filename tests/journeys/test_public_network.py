@@ -9,7 +9,7 @@ from typing import Any
 import httpx2 as httpx
 import pytest
 
-from roost.storage.unixfs.cid import Cid
+from roost.storage.content.unixfs.cid import Cid
 from tests.conformance.kubo import KuboNode, run_kubo_node
 from tests.server import RunningServer, running
 from tests.storage.storage_env import CONTENT

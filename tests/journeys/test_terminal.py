@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from roost.drivers.engine.fake import FakeEngine
+from roost.drivers.engine.fake.driver import FakeEngine
 from roost.drivers.runtime.bwrap.driver import BwrapRuntime
 from tests.cli.pty_client import TerminalUser, run_on_pty
 from tests.conformance.runtimes import sleeper, sleeping, until

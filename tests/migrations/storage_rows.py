@@ -5,8 +5,8 @@ import struct
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from roost.storage.unixfs.importer import DagTree, UnixfsImporter
-from roost.storage.unixfs.profile import V1
+from roost.storage.content.unixfs.importer import DagTree, UnixfsImporter
+from roost.storage.content.unixfs.profile import V1
 from tests.migrations.agent_rows import operation
 from tests.migrations.row_values import FAR, OTHER, PAIR_SECRET, TENANT, THEN, Row, digest, key, sealed
 

@@ -11,14 +11,14 @@ import pytest
 import sqlalchemy as sa
 
 from roost import work
-from roost.agents.models import store as usage
+from roost.agents.library.instances import store as template_instances
+from roost.agents.library.templates import store as templates
+from roost.agents.models.gateway import store as usage
 from roost.agents.registry.repository import AgentRepository
-from roost.agents.scripts import store as scripts
-from roost.agents.secrets.service import SecretService
-from roost.agents.snapshots import store as snapshots
-from roost.agents.snapshots.model import SkippedFile, SkipReason
-from roost.agents.template_instances import store as template_instances
-from roost.agents.templates import store as templates
+from roost.agents.setup.secrets.service import SecretService
+from roost.agents.workspace.scripts import store as scripts
+from roost.agents.workspace.snapshots import store as snapshots
+from roost.agents.workspace.snapshots.model import SkippedFile, SkipReason
 from roost.core import clock
 from roost.core.db import Connection, Database, sealed
 from roost.drivers.blob.drafts import DraftStore
@@ -29,31 +29,31 @@ from roost.identity.api_keys import ApiKeys
 from roost.identity.caller import Plan
 from roost.identity.errors import Unauthorised
 from roost.identity.model import AUDIENCE, ISSUER, KeyFilter
-from roost.storage.analytics.hit_counter import GatewayHitCounter
-from roost.storage.analytics.model import AnalyticsQuery
-from roost.storage.analytics.service import AnalyticsService
 from roost.storage.content.model import ContentNetwork, ContentScope
 from roost.storage.content.service import ContentService
+from roost.storage.content.unixfs.cid import Cid
+from roost.storage.files.groups.model import GroupFilter
+from roost.storage.files.groups.service import GroupService
 from roost.storage.files.model import FileFilter, PinFilter
 from roost.storage.files.service import FileService, select_group_files
+from roost.storage.files.signatures.service import SignatureService
+from roost.storage.files.tus import store as transfers
+from roost.storage.files.tus.service import TusUploadService
+from roost.storage.files.uploads.service import UploadService
+from roost.storage.gateways.analytics.hit_counter import GatewayHitCounter
+from roost.storage.gateways.analytics.model import AnalyticsQuery
+from roost.storage.gateways.analytics.service import AnalyticsService
 from roost.storage.gateways.errors import GatewayDomainTaken
 from roost.storage.gateways.model import Plugin, is_request_admitted
 from roost.storage.gateways.service import StorageGatewayService
-from roost.storage.groups.model import GroupFilter
-from roost.storage.groups.service import GroupService
-from roost.storage.payment_instructions.assets import PaymentAssets
-from roost.storage.payment_instructions.model import PaymentInstructionFilter, PaymentInstructionUpdate
-from roost.storage.payment_instructions.service import PaymentInstructionService
+from roost.storage.gateways.swaps.service import SwapService
+from roost.storage.payments.instructions.assets import PaymentAssets
+from roost.storage.payments.instructions.model import PaymentInstructionFilter, PaymentInstructionUpdate
+from roost.storage.payments.instructions.service import PaymentInstructionService
 from roost.storage.payments.model import PaymentFilter, PaymentState
 from roost.storage.payments.service import PaymentService
 from roost.storage.pins import store as pins
 from roost.storage.pins.model import PinQuery, PinState
-from roost.storage.signatures.service import SignatureService
-from roost.storage.swaps.service import SwapService
-from roost.storage.tus import store as transfers
-from roost.storage.tus.service import TusUploadService
-from roost.storage.unixfs.cid import Cid
-from roost.storage.uploads.service import UploadService
 from roost.storage.vectors import store as vectors
 from roost.storage.vectors.index_selection import open_vector_index
 from roost.storage.vectors.segment_index import SegmentIndex

@@ -3,12 +3,12 @@
 import hashlib
 from collections.abc import Iterator, Mapping
 
-from roost.storage.unixfs import dagpb
-from roost.storage.unixfs.cid import Cid
-from roost.storage.unixfs.dagpb import PBLink, UnixfsData, UnixfsKind
-from roost.storage.unixfs.directory import DirectoryEntry, build_folder
-from roost.storage.unixfs.importer import DagTree, UnixfsImporter
-from roost.storage.unixfs.profile import SHARD_ABOVE, UNIXFS_V1_2025, V0, V1, ImportProfile
+from roost.storage.content.unixfs import dagpb
+from roost.storage.content.unixfs.cid import Cid
+from roost.storage.content.unixfs.dagpb import PBLink, UnixfsData, UnixfsKind
+from roost.storage.content.unixfs.directory import DirectoryEntry, build_folder
+from roost.storage.content.unixfs.importer import DagTree, UnixfsImporter
+from roost.storage.content.unixfs.profile import SHARD_ABOVE, UNIXFS_V1_2025, V0, V1, ImportProfile
 
 PATTERN = hashlib.shake_128(b"oracle").digest(1_000_003)
 CHUNK = 256 * 1024

@@ -12,8 +12,8 @@ from pathlib import Path
 import aleph_cid
 import pytest
 
-from roost.storage.unixfs.directory import DirectoryEntry, build_folder
-from roost.storage.unixfs.profile import PROFILES, UNIXFS_V1_2025, V0, V1, ImportProfile
+from roost.storage.content.unixfs.directory import DirectoryEntry, build_folder
+from roost.storage.content.unixfs.profile import PROFILES, UNIXFS_V1_2025, V0, V1, ImportProfile
 from tests import node
 from tests.oracles.cases import FOLDERS, FULL_AND_ONE, PATTERN, SIZES, Names, content, file, folder_cid
 from tests.oracles.cases import names_beside_the_threshold as beside

@@ -7,11 +7,11 @@ import pytest
 from roost.storage.content import service
 from roost.storage.content.car_receiver import CarContents
 from roost.storage.content.model import ContentNetwork, PackReference
-from roost.storage.unixfs import car, dagpb
-from roost.storage.unixfs.cid import DAG_PB, RAW, Cid
-from roost.storage.unixfs.directory import build_folder
-from roost.storage.unixfs.importer import DagTree, UnixfsImporter
-from roost.storage.unixfs.profile import PROFILES, ImportProfile
+from roost.storage.content.unixfs import car, dagpb
+from roost.storage.content.unixfs.cid import DAG_PB, RAW, Cid
+from roost.storage.content.unixfs.directory import build_folder
+from roost.storage.content.unixfs.importer import DagTree, UnixfsImporter
+from roost.storage.content.unixfs.profile import PROFILES, ImportProfile
 from tests.storage.storage_env import CONTENT, StorageEnv, entry
 
 Blocks = list[tuple[Cid, bytes]]

@@ -24,8 +24,8 @@ from roost.storage.content.errors import ContentNotFound
 from roost.storage.content.model import ContentNetwork, ContentScope, PackReference
 from roost.storage.content.scrub import ContentScrubber
 from roost.storage.content.service import ContentService
-from roost.storage.unixfs.cid import Cid
-from roost.storage.unixfs.profile import PROFILES
+from roost.storage.content.unixfs.cid import Cid
+from roost.storage.content.unixfs.profile import PROFILES
 
 NOW = timedelta(0)
 LOOK_EVERY = 3

@@ -34,11 +34,11 @@ from roost.storage.content import store
 from roost.storage.content.model import ContentNetwork
 from roost.storage.content.scrub import ContentScrubber
 from roost.storage.content.service import ContentService
+from roost.storage.content.unixfs.profile import PROFILES, V1
 from roost.storage.files import store as files_store
 from roost.storage.files.service import FileService
-from roost.storage.tus.service import TusUploadService
-from roost.storage.unixfs.profile import PROFILES, V1
-from roost.storage.uploads.service import UploadService
+from roost.storage.files.tus.service import TusUploadService
+from roost.storage.files.uploads.service import UploadService
 from tests.contract.storage import keep
 from tests.server import RunningServer, running
 from tests.storage.cars import blocks_of, encode_car

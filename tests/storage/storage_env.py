@@ -11,11 +11,11 @@ from roost.storage.content import service
 from roost.storage.content.model import ContentNetwork, ContentScope, PackReference
 from roost.storage.content.reader import ContentReader
 from roost.storage.content.service import ContentService
+from roost.storage.content.unixfs.directory import DirectoryEntry
+from roost.storage.content.unixfs.importer import DagTree
+from roost.storage.content.unixfs.profile import V1, ImportProfile
 from roost.storage.files.model import File, FileMetadata
 from roost.storage.files.service import FileService, NewFile
-from roost.storage.unixfs.directory import DirectoryEntry
-from roost.storage.unixfs.importer import DagTree
-from roost.storage.unixfs.profile import V1, ImportProfile
 
 CONTENT = hashlib.shake_128(b"roost").digest(5_000_001)
 

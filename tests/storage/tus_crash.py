@@ -23,12 +23,12 @@ from roost.identity.caller import Plan
 from roost.migrations import upgrade_database
 from roost.storage.content.model import ContentNetwork, ContentScope
 from roost.storage.content.service import ContentService
+from roost.storage.content.unixfs.cid import Cid
+from roost.storage.content.unixfs.profile import PROFILES
 from roost.storage.files.service import FileService
-from roost.storage.tus.model import NewTusUpload
-from roost.storage.tus.service import TusUploadService
-from roost.storage.unixfs.cid import Cid
-from roost.storage.unixfs.profile import PROFILES
-from roost.storage.uploads.service import UploadService
+from roost.storage.files.tus.model import NewTusUpload
+from roost.storage.files.tus.service import TusUploadService
+from roost.storage.files.uploads.service import UploadService
 from tests.storage.crash import forked
 
 LIMIT = 1 << 30

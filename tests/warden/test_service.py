@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 import roost.warden
-from roost.drivers.runtime.contract import ContainerNotRunning, ContainerSpec
+from roost.drivers.runtime.contract import ContainerSpec
 from roost.drivers.runtime.fake import FakeRuntime
-from roost.drivers.runtime.warden_errors import WardenFileTooLarge
+from roost.warden_client.errors import ContainerNotRunning, WardenFileTooLarge
 from tests.conformance.runtimes import AGENT, RuntimeEnv, open_runtime_env, sleeper, sleeping, until
 
 PROGRAM = Path(roost.warden.__path__[0]) / "warden.py"

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from roost.drivers.runtime.contract import ContainerSpec
 from roost.drivers.runtime.fake import FakeRuntime
-from roost.drivers.runtime.warden_client import WardenClient
 from roost.warden.transparent_proxy import SyntheticAddresses, dns_answer
+from roost.warden_client.client import WardenClient
 from tests.conformance.runtimes import AGENT, open_runtime_env
 
 A, AAAA, TXT = 1, 28, 16

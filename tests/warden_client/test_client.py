@@ -11,16 +11,15 @@ from typing import Any
 
 import pytest
 
-from roost.core import unix_socket
+from roost.core.machine import unix_socket
 from roost.core.problem import Problem, ProblemKind
-from roost.drivers.runtime import warden_client as client
-from roost.drivers.runtime import warden_errors
-from roost.drivers.runtime.contract import ContainerNotRunning
-from roost.drivers.runtime.warden_changes import PutFile, TreeChange
-from roost.drivers.runtime.warden_client import WardenClient
-from roost.drivers.runtime.warden_errors import WardenDisconnected, WardenFailed
-from roost.drivers.runtime.warden_files import Stamp
-from roost.drivers.runtime.warden_tree import ScanEntry
+from roost.warden_client import client
+from roost.warden_client import errors as warden_errors
+from roost.warden_client.changes import PutFile, TreeChange
+from roost.warden_client.client import WardenClient
+from roost.warden_client.errors import ContainerNotRunning, WardenDisconnected, WardenFailed
+from roost.warden_client.files import Stamp
+from roost.warden_client.tree import ScanEntry
 
 OK = b'{"ok": true}\n'
 END = b'{"ok": true}'

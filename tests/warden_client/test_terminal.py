@@ -10,17 +10,17 @@ from pathlib import Path
 
 import pytest
 
-from roost.core import unix_socket
-from roost.drivers.runtime.contract import ContainerNotRunning
-from roost.drivers.runtime.warden_client import WardenClient
-from roost.drivers.runtime.warden_errors import (
+from roost.core.machine import unix_socket
+from roost.warden_client.client import WardenClient
+from roost.warden_client.errors import (
+    ContainerNotRunning,
     WardenDisconnected,
     WardenFailed,
     WardenRequestUnknown,
     WardenTerminalNotFound,
     WardenTerminalTaken,
 )
-from roost.drivers.runtime.warden_terminal import TerminalOutput, TerminalSize
+from roost.warden_client.terminal import TerminalOutput, TerminalSize
 
 OK = b'{"ok": true, "session": "abc", "offset": 7}\n'
 SIZE = TerminalSize(80, 24)

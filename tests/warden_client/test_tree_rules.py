@@ -9,12 +9,12 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from roost.drivers.runtime import tree_rules
-from roost.drivers.runtime.tree_rules import TreeRefused, TreeRules
-from roost.drivers.runtime.warden_changes import PutFile, PutFolder, PutLink, RemovePath, TreeChange
-from roost.drivers.runtime.warden_client import WardenClient
-from roost.drivers.runtime.warden_tree import ScanEntry
-from roost.storage.unixfs.entry_name import decode_entry_name, encode_entry_name
+from roost.storage.content.unixfs.entry_name import decode_entry_name, encode_entry_name
+from roost.warden_client import tree_rules
+from roost.warden_client.changes import PutFile, PutFolder, PutLink, RemovePath, TreeChange
+from roost.warden_client.client import WardenClient
+from roost.warden_client.tree import ScanEntry
+from roost.warden_client.tree_rules import TreeRefused, TreeRules
 from tests.conformance.runtimes import CASES, Make, open_runtime_env
 from tests.conformance.trees import apply, read, scan
 

@@ -12,7 +12,7 @@ from roost.web.body_budget import BodyBudget
 from roost.web.body_limit import BodyLimitMiddleware
 from roost.web.json_tokens import VALUES_LIMIT
 from roost.web.url_rule import BodyLimit, ErrorForm, UrlRule
-from tests.hosts.asgi import Sent, call
+from tests.http.asgi import Sent, call
 
 SMALL = BodyLimit(size=10)
 

@@ -4,7 +4,7 @@ import pytest
 from starlette.types import Receive, Scope, Send
 
 from roost.web.cors import CorsMiddleware
-from tests.hosts.asgi import call, routed
+from tests.http.asgi import call, routed
 
 ID = "00000000-0000-4000-8000-000000000000"
 PAGE = ("origin", "https://page.example.org")

@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 from roost.core.problem import InvalidInput, Problem, ProblemKind
 from roost.web import errors
 from roost.web.schemas import Text
-from tests.hosts.asgi import Sent, call, routed
+from tests.http.asgi import Sent, call, routed
 
 
 class Named(BaseModel):

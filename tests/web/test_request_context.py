@@ -10,11 +10,11 @@ from fastapi import Depends, FastAPI, Request
 
 from roost.core import log
 from roost.core.problem import NotFound
-from roost.hosts.url_map import CONTENT
+from roost.http.stack.url_map import CONTENT
 from roost.web import errors
 from roost.web.access_log import AccessRecord, write_access_log
 from roost.web.request_context import RequestContextMiddleware
-from tests.hosts.asgi import call, routed
+from tests.http.asgi import call, routed
 
 
 async def hello(scope: Any, receive: Any, send: Any) -> None:

@@ -9,8 +9,8 @@ from roost.core.sensitive import Sensitive
 from roost.drivers.engine.abilities.agent_context import AgentContext
 from roost.drivers.engine.contract import Dial, Engine, EngineNotInstalled
 from roost.drivers.runtime.contract import WARDEN_PORTS, Runtime, Stream
-from roost.drivers.runtime.warden_client import WardenClient
-from roost.drivers.runtime.warden_errors import DialRefused
+from roost.warden_client.client import WardenClient
+from roost.warden_client.errors import DialRefused
 
 GATEWAY_PROCESS = "gateway"
 """The supervised process of a container that is the engine's gateway."""

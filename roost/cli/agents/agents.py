@@ -6,16 +6,19 @@ from typing import Annotated
 
 import typer
 
-from roost.cli.agent_profile import list_engines, show_status, update_profile
-from roost.cli.agent_skills import Acknowledge, find_references, print_agent_skills
-from roost.cli.apply import print_fleet
-from roost.cli.archives import export_agent, import_agent
+from roost.cli.agents.agent_profile import list_engines, show_status, update_profile
+from roost.cli.agents.archives import export_agent, import_agent
+from roost.cli.agents.execute import exec_command
+from roost.cli.agents.logs import print_logs
+from roost.cli.agents.secrets import secret_commands
+from roost.cli.agents.shell import open_shell
+from roost.cli.agents.snapshots import find_snapshot, take_snapshot
 from roost.cli.arguments import AgentName, PassThroughCommand
-from roost.cli.client import Data, connection_errors, exit_with_response, load_session, open_http_client
+from roost.cli.client.session import Data, connection_errors, exit_with_response, load_session, open_http_client
 from roost.cli.completion import complete_templates
-from roost.cli.execute import exec_command
-from roost.cli.logs import print_logs
-from roost.cli.output import (
+from roost.cli.fleet.commands import print_fleet
+from roost.cli.library.agent_skills import Acknowledge, find_references, print_agent_skills
+from roost.cli.output.output import (
     ExitCode,
     FleetOutput,
     Output,
@@ -29,9 +32,6 @@ from roost.cli.output import (
     print_record,
     print_rows,
 )
-from roost.cli.secrets import secret_commands
-from roost.cli.shell import open_shell
-from roost.cli.snapshots import find_snapshot, take_snapshot
 
 commands = typer.Typer(help="Manage agents, each in its own container.", no_args_is_help=True)
 _COLUMNS = ("agentId", "name", "engine", "agentVersion", "status", "createdAt", "lastUsed")

@@ -8,13 +8,16 @@ from urllib.parse import quote, urlencode
 
 import typer
 
+from roost.cli.agents.secrets import secret_commands
+from roost.cli.agents.snapshots import find_snapshot
 from roost.cli.arguments import AgentName
-from roost.cli.client import (
+from roost.cli.client.session import (
     Data,
     ServerSession,
     load_session,
 )
-from roost.cli.output import (
+from roost.cli.client.transfer import count_bytes, progress_bar, save_chunks
+from roost.cli.output.output import (
     ExitCode,
     Output,
     OutputFormat,
@@ -24,9 +27,6 @@ from roost.cli.output import (
     print_document,
     print_line,
 )
-from roost.cli.secrets import secret_commands
-from roost.cli.snapshots import find_snapshot
-from roost.cli.transfer import count_bytes, progress_bar, save_chunks
 
 _CHUNK_BYTES = 1024**2
 

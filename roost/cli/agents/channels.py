@@ -12,9 +12,9 @@ from typing import Annotated, Any
 import typer
 
 from roost.cli.arguments import AgentName
-from roost.cli.client import Data, load_session
-from roost.cli.message_stream import print_messages, receive_server_events
-from roost.cli.output import (
+from roost.cli.client.message_stream import print_messages, receive_server_events
+from roost.cli.client.session import Data, load_session
+from roost.cli.output.output import (
     ExitCode,
     Output,
     OutputFormat,

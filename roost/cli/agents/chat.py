@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from roost.cli.arguments import AgentName
-from roost.cli.client import (
+from roost.cli.client.session import (
     Data,
     ServerSession,
     connection_errors,
@@ -23,7 +23,7 @@ from roost.cli.client import (
     load_session,
     open_http_client,
 )
-from roost.cli.output import error_console, exit_with_error, print_line, write_output
+from roost.cli.output.output import error_console, exit_with_error, print_line, write_output
 from roost.core import clock
 from roost.core.event_stream_decoder import ServerSentEvent, decode_events
 

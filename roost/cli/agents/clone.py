@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 import typer
 
 from roost.cli.arguments import AgentName
-from roost.cli.client import Data, load_session
-from roost.cli.output import ExitCode, exit_with_error
+from roost.cli.client.session import Data, load_session
+from roost.cli.output.output import ExitCode, exit_with_error
 
 
 def clone_agent(

@@ -6,8 +6,8 @@ from urllib.parse import urlencode
 import typer
 
 from roost.cli.arguments import AgentName
-from roost.cli.client import Data, ServerSession, load_session
-from roost.cli.output import Output, OutputFormat, print_line, print_rows
+from roost.cli.client.session import Data, ServerSession, load_session
+from roost.cli.output.output import Output, OutputFormat, print_line, print_rows
 
 commands = typer.Typer(help="Read the conversations of an agent in the dashboard.", no_args_is_help=True)
 

@@ -12,12 +12,12 @@ from typing import Annotated
 
 import typer
 
-from roost.cli.client import Data, load_session
-from roost.cli.output import ExitCode, error_console, exit_with_error, print_line
-from roost.cli.transfer import count_bytes, progress_bar, save_chunks
-from roost.cli.workspace import FileRefused, RemoteEntry, Workspace, open_workspace
-from roost.storage.unixfs.entry_name import decode_entry_name
-from roost.storage.unixfs.errors import InvalidEntryName
+from roost.cli.agents.workspace import FileRefused, RemoteEntry, Workspace, open_workspace
+from roost.cli.client.session import Data, load_session
+from roost.cli.client.transfer import count_bytes, progress_bar, save_chunks
+from roost.cli.output.output import ExitCode, error_console, exit_with_error, print_line
+from roost.storage.content.unixfs.entry_name import decode_entry_name
+from roost.storage.content.unixfs.errors import InvalidEntryName
 
 _CHUNK_BYTES = 256 * 1024
 _EXECUTABLE, _READABLE = 0o111, 0o444

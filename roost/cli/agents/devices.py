@@ -7,8 +7,8 @@ from urllib.parse import quote
 import typer
 
 from roost.cli.arguments import AgentName
-from roost.cli.client import Data, load_session
-from roost.cli.output import (
+from roost.cli.client.session import Data, load_session
+from roost.cli.output.output import (
     ExitCode,
     Output,
     OutputFormat,

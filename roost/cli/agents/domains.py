@@ -5,10 +5,11 @@ from typing import Annotated, Any
 
 import typer
 
+from roost.cli.agents.routes import warn_of_open
 from roost.cli.arguments import AgentName
-from roost.cli.client import Data, ServerSession, drop_none, load_session
+from roost.cli.client.session import Data, ServerSession, drop_none, load_session
 from roost.cli.completion import complete_domains
-from roost.cli.output import (
+from roost.cli.output.output import (
     ExitCode,
     Output,
     OutputFormat,
@@ -20,7 +21,6 @@ from roost.cli.output import (
     print_line,
     print_rows,
 )
-from roost.cli.routes import warn_of_open
 
 commands = typer.Typer(help="Give an agent names of its own.", no_args_is_help=True)
 DomainName = Annotated[

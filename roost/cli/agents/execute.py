@@ -12,8 +12,8 @@ from urllib.parse import urlencode
 import typer
 
 from roost.cli.arguments import AgentName
-from roost.cli.client import Data, ServerSession, load_session
-from roost.cli.output import (
+from roost.cli.client.session import Data, ServerSession, load_session
+from roost.cli.output.output import (
     SIGINT_EXIT_CODE,
     ExitCode,
     Output,
@@ -69,7 +69,7 @@ def _stream_command(server: ServerSession, path: str, interactive: bool) -> dict
     """Connect a command with this process, and return its end."""
     from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-    from roost.cli.websocket import exit_with_refusal, open_websocket
+    from roost.cli.client.websocket import exit_with_refusal, open_websocket
 
     try:
         with open_websocket(server, path) as stream:

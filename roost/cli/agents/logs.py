@@ -8,9 +8,9 @@ from urllib.parse import urlencode
 import typer
 
 from roost.cli.arguments import AgentName
-from roost.cli.client import Data, load_session
-from roost.cli.message_stream import print_messages, receive_messages
-from roost.cli.output import Output, OutputFormat, print_document, write_output
+from roost.cli.client.message_stream import print_messages, receive_messages
+from roost.cli.client.session import Data, load_session
+from roost.cli.output.output import Output, OutputFormat, print_document, write_output
 
 Level = Annotated[str | None, typer.Option(help="Lowest level to show: trace, debug, info, warn, error, fatal.")]
 Source = Annotated[str | None, typer.Option(help="A source with its children: `gateway`, `script/build`.")]

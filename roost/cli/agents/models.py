@@ -4,10 +4,11 @@ from typing import Annotated, Any
 
 import typer
 
-from roost.agents.secrets.providers import PROVIDERS
+from roost.agents.setup.secrets.providers import PROVIDERS
+from roost.cli.agents.secrets import ValueFile, read_value
 from roost.cli.arguments import AgentName
-from roost.cli.client import Data, load_session
-from roost.cli.output import (
+from roost.cli.client.session import Data, load_session
+from roost.cli.output.output import (
     Output,
     OutputFormat,
     Yes,
@@ -18,7 +19,6 @@ from roost.cli.output import (
     print_line,
     print_rows,
 )
-from roost.cli.secrets import ValueFile, read_value
 
 commands = typer.Typer(help="Manage the models that agents use.", no_args_is_help=True)
 _RESTART_TIMEOUT_SECONDS = 300.0

@@ -7,8 +7,16 @@ from typing import Annotated, Any
 import typer
 
 from roost.cli.arguments import AgentName
-from roost.cli.client import Data, ServerSession, load_session
-from roost.cli.output import ExitCode, Output, OutputFormat, exit_with_error, print_document, print_line, write_output
+from roost.cli.client.session import Data, ServerSession, load_session
+from roost.cli.output.output import (
+    ExitCode,
+    Output,
+    OutputFormat,
+    exit_with_error,
+    print_document,
+    print_line,
+    write_output,
+)
 
 commands = typer.Typer(help="Manage the configuration of an agent's engine.", no_args_is_help=True)
 _FILE = "File in the engine's own format; `-` is standard input."

@@ -3,8 +3,8 @@
 import typer
 
 from roost.cli.arguments import AgentName
-from roost.cli.client import Data, load_session
-from roost.cli.output import Output, OutputFormat, print_document, print_line, print_rows
+from roost.cli.client.session import Data, load_session
+from roost.cli.output.output import Output, OutputFormat, print_document, print_line, print_rows
 
 commands = typer.Typer(help="Show and rerun the build and start scripts of an agent's manifest.", no_args_is_help=True)
 _COLUMNS = ("script", "state", "exitCode", "startedAt", "finishedAt", "reason")

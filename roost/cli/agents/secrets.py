@@ -14,10 +14,9 @@ from typing import Annotated, Any
 import typer
 
 from roost.cli.arguments import AgentName
-from roost.cli.client import Data, ServerSession, load_session
+from roost.cli.client.session import Data, ServerSession, load_session
 from roost.cli.completion import complete_secrets
-from roost.cli.data_folder import load_data_folder
-from roost.cli.output import (
+from roost.cli.output.output import (
     ExitCode,
     Output,
     OutputFormat,
@@ -30,6 +29,7 @@ from roost.cli.output import (
     print_record,
     print_rows,
 )
+from roost.cli.server.data_folder import load_data_folder
 
 commands = typer.Typer(help="Manage secrets and variables of agents.", no_args_is_help=True)
 _Secret = Annotated[

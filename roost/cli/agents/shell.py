@@ -11,11 +11,11 @@ from urllib.parse import urlencode
 
 import typer
 
+from roost.cli.agents.execute import join_command
 from roost.cli.arguments import AgentName
-from roost.cli.client import Data, ServerSession, load_session
-from roost.cli.execute import join_command
-from roost.cli.output import ExitCode, exit_with_error, print_error
-from roost.cli.raw_terminal import EscapeFilter, raw_terminal, reset_screen, screen_size, write_screen
+from roost.cli.client.raw_terminal import EscapeFilter, raw_terminal, reset_screen, screen_size, write_screen
+from roost.cli.client.session import Data, ServerSession, load_session
+from roost.cli.output.output import ExitCode, exit_with_error, print_error
 from roost.core import clock
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def open_shell(
         exit_with_error("A shell needs a terminal; `roost exec -i` takes input from a pipe or a file.", ExitCode.USAGE)
     from websockets.exceptions import InvalidStatus
 
-    from roost.cli.websocket import exit_with_refusal
+    from roost.cli.client.websocket import exit_with_refusal
 
     server = load_session(data)
     path = f"/v0/agents/{server.find_agent(agent)['agentId']}/console/stream"
@@ -133,7 +133,7 @@ class _ShellSession:
             await backoff.pause()
 
     async def _serve_connection(self) -> int | None:
-        from roost.cli.websocket import connect_websocket
+        from roost.cli.client.websocket import connect_websocket
 
         columns, rows = screen_size()
         continued = {"session": self._session, "after": self._after} if self._session else self._start

@@ -7,8 +7,8 @@ from urllib.parse import urlencode
 import typer
 
 from roost.cli.arguments import AgentName
-from roost.cli.client import Data, ServerSession, load_session
-from roost.cli.output import (
+from roost.cli.client.session import Data, ServerSession, load_session
+from roost.cli.output.output import (
     ExitCode,
     Output,
     OutputFormat,

@@ -6,8 +6,8 @@ from typing import Annotated, Any
 import typer
 
 from roost.cli.arguments import AgentName
-from roost.cli.client import Data, ServerSession, drop_none, load_session
-from roost.cli.output import (
+from roost.cli.client.session import Data, ServerSession, drop_none, load_session
+from roost.cli.output.output import (
     ExitCode,
     Output,
     OutputFormat,

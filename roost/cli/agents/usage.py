@@ -7,9 +7,9 @@ from urllib.parse import urlencode
 
 import typer
 
-from roost.agents.usage.model import DAYS_LIMIT, DEFAULT_DAYS
-from roost.cli.client import Data, load_session
-from roost.cli.output import Output, OutputFormat, print_line, print_record, print_rows
+from roost.agents.models.usage.model import DAYS_LIMIT, DEFAULT_DAYS
+from roost.cli.client.session import Data, load_session
+from roost.cli.output.output import Output, OutputFormat, print_line, print_record, print_rows
 from roost.core import clock
 
 _COLUMNS = ("requests", "promptTokens", "completionTokens")

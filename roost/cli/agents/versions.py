@@ -5,9 +5,9 @@ from typing import Annotated
 import typer
 
 from roost.cli.arguments import AgentName
-from roost.cli.client import Data, load_session
+from roost.cli.client.session import Data, load_session
 from roost.cli.completion import complete_agents
-from roost.cli.output import (
+from roost.cli.output.output import (
     ExitCode,
     Output,
     OutputFormat,

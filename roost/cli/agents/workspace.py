@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from roost.cli.client import (
+from roost.cli.client.session import (
     TRANSFER_TIMEOUT_SECONDS,
     ServerSession,
     connection_errors,

@@ -7,13 +7,13 @@ from urllib.parse import urlencode
 import typer
 
 from roost.cli.arguments import AgentName
-from roost.cli.client import (
+from roost.cli.client.message_stream import print_messages, receive_server_events
+from roost.cli.client.session import (
     Data,
     ServerSession,
     load_session,
 )
-from roost.cli.message_stream import print_messages, receive_server_events
-from roost.cli.output import (
+from roost.cli.output.output import (
     Output,
     OutputFormat,
     Yes,

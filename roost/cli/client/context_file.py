@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from roost.cli.output import ExitCode, exit_with_error
-from roost.core.private_file import lock_folder, write_private_file
+from roost.cli.output.output import ExitCode, exit_with_error
+from roost.core.machine.private_file import lock_folder, write_private_file
 from roost.core.sensitive import Sensitive
 
 LOCAL = "local"

@@ -9,8 +9,8 @@ from typing import Any
 
 import typer
 
-from roost.cli.client import ServerSession, connection_errors, open_http_client
-from roost.cli.output import (
+from roost.cli.client.session import ServerSession, connection_errors, open_http_client
+from roost.cli.output.output import (
     SIGINT_EXIT_CODE,
     ExitCode,
     OutputFormat,
@@ -53,7 +53,7 @@ def receive_messages(server: ServerSession, get_path: Callable[[], str], name: s
     """
     from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-    from roost.cli.websocket import exit_with_refusal, open_websocket
+    from roost.cli.client.websocket import exit_with_refusal, open_websocket
 
     reconnection = _Reconnection(name)
     while True:

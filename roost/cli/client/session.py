@@ -26,9 +26,14 @@ from urllib.parse import quote, urlsplit
 
 import typer
 
-from roost.cli.context_file import LOCAL, is_loopback, read_contexts, selected_context
-from roost.cli.output import ExitCode, exit_with_error, exit_with_unknown
-from roost.core.network_advice import NOT_ENCRYPTED, NOT_RESOLVED, describe_certificate_error, describe_network_error
+from roost.cli.client.context_file import LOCAL, is_loopback, read_contexts, selected_context
+from roost.cli.output.output import ExitCode, exit_with_error, exit_with_unknown
+from roost.core.machine.network_advice import (
+    NOT_ENCRYPTED,
+    NOT_RESOLVED,
+    describe_certificate_error,
+    describe_network_error,
+)
 from roost.core.sensitive import Sensitive
 
 if TYPE_CHECKING:
@@ -299,7 +304,7 @@ def exit_with_response(response: "httpx.Response") -> NoReturn:
 
 def error_message(response: "httpx.Response") -> str:
     """Return the server's error message and what explains it: a failed agent's reason, a detail or a hint."""
-    from roost.cli.hints import HINTS  # slow to import
+    from roost.cli.output.hints import HINTS  # slow to import
 
     try:
         body = response.json()

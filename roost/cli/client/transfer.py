@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
-from roost.cli.output import ExitCode, OutputWriter, error_console, exit_with_error
+from roost.cli.output.output import ExitCode, OutputWriter, error_console, exit_with_error
 
 
 def save_chunks(chunks: Iterable[bytes], target: Path, mode: int = 0o666) -> None:

@@ -10,7 +10,7 @@ from websockets.asyncio import client
 from websockets.exceptions import InvalidHandshake, InvalidStatus, InvalidURI
 from websockets.sync.client import ClientConnection, connect
 
-from roost.cli.client import ServerSession, connect_address, exit_with_response, trusted_authorities
+from roost.cli.client.session import ServerSession, connect_address, exit_with_response, trusted_authorities
 
 
 def open_websocket(server: ServerSession, path: str) -> ClientConnection:

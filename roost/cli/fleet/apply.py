@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from roost.agents.scripts.errors import InvalidManifest
-from roost.cli.client import path_segment
+from roost.agents.workspace.scripts.errors import InvalidManifest
+from roost.cli.client.session import path_segment
 from roost.cli.fleet.document import FleetAgent, FleetDocument
 from roost.cli.fleet.live import PARTS, FleetReader, LiveAgent, Record
 from roost.cli.fleet.plan import (

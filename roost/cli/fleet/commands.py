@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from roost.cli.client import Data, ServerSession, load_session
-from roost.cli.output import (
+from roost.cli.client.session import Data, ServerSession, load_session
+from roost.cli.output.output import (
     ExitCode,
     Output,
     OutputFormat,
@@ -74,7 +74,7 @@ def apply_fleet(
 
 def print_fleet(server: ServerSession, agent_ids: Sequence[str]) -> None:
     """Print the file that declares these agents as they are."""
-    from roost.agents.scripts.errors import InvalidManifest
+    from roost.agents.workspace.scripts.errors import InvalidManifest
     from roost.cli.fleet.document import InvalidFleet, parse_fleet
     from roost.cli.fleet.live import FleetReader
     from roost.cli.fleet.render import render_fleet

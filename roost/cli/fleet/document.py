@@ -20,14 +20,8 @@ from pydantic import (
     model_validator,
 )
 
-from roost.agents.channels.model import ALLOW_FROM_LIMIT, ID_LIMIT
-from roost.agents.registry.model import MODEL_LIMIT
-from roost.agents.routes.model import ROUTE_LIMIT
-from roost.agents.skills.model import ATTACHED_LIMIT, SLUG_LENGTH, parse_cid_spellings
-from roost.agents.tasks.errors import InvalidTaskParameters
-from roost.agents.tasks.model import TASK_LIMIT, parse_new_task
-from roost.agents.tasks.schemas import CreateTaskRequest, ScheduleRecord
-from roost.agents.templates.manifest import (
+from roost.agents.library.skills.model import ATTACHED_LIMIT, SLUG_LENGTH, parse_cid_spellings
+from roost.agents.library.templates.manifest import (
     SLUG_LIMIT,
     SLUG_PATTERN,
     ManifestPart,
@@ -40,6 +34,12 @@ from roost.agents.templates.manifest import (
     check_text,
     parse_schedule_text,
 )
+from roost.agents.network.routes.model import ROUTE_LIMIT
+from roost.agents.registry.model import MODEL_LIMIT
+from roost.agents.setup.channels.model import ALLOW_FROM_LIMIT, ID_LIMIT
+from roost.agents.setup.tasks.errors import InvalidTaskParameters
+from roost.agents.setup.tasks.model import TASK_LIMIT, parse_new_task
+from roost.agents.setup.tasks.schemas import CreateTaskRequest, ScheduleRecord
 from roost.core.problem import InvalidInput
 from roost.core.yaml_document import InvalidYamlDocument, YamlDocument, YamlPath, parse_yaml
 from roost.drivers.engine.abilities.channels import DmPolicy

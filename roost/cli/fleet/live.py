@@ -4,9 +4,15 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from roost.agents.scripts.errors import InvalidManifest
-from roost.agents.scripts.manifest import MANIFEST_LIMIT, MANIFEST_PATH, decode_manifest, encode_manifest, parse_script
-from roost.cli.client import path_segment
+from roost.agents.workspace.scripts.errors import InvalidManifest
+from roost.agents.workspace.scripts.manifest import (
+    MANIFEST_LIMIT,
+    MANIFEST_PATH,
+    decode_manifest,
+    encode_manifest,
+    parse_script,
+)
+from roost.cli.client.session import path_segment
 from roost.cli.fleet.document import FleetTask
 from roost.cli.fleet.requests import FleetClient, FleetRequestRefused
 from roost.cli.fleet.task_fields import parse_task_record

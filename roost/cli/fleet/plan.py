@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, cast
 
-from roost.agents.channels.model import token_hint
-from roost.agents.scripts.manifest import MANIFEST_PATH
-from roost.agents.scripts.model import ScriptState
-from roost.agents.skills.model import version_key
-from roost.cli.client import path_segment
+from roost.agents.library.skills.model import version_key
+from roost.agents.setup.channels.model import token_hint
+from roost.agents.workspace.scripts.manifest import MANIFEST_PATH
+from roost.agents.workspace.scripts.model import ScriptState
+from roost.cli.client.session import path_segment
 from roost.cli.fleet.document import FleetAgent, FleetChannel, FleetSecret, environment_name
 from roost.cli.fleet.live import LiveAgent, Record, encode_scripts
 from roost.cli.fleet.render import is_expressible

@@ -5,7 +5,7 @@ from typing import Any
 
 import httpx2 as httpx
 
-from roost.cli.client import ServerSession, error_message
+from roost.cli.client.session import ServerSession, error_message
 
 _JSON = "application/json"
 _TIMEOUT_SECONDS = 900.0  # a template's agent may need that long; the server answers all else at once

@@ -11,18 +11,18 @@ from pathlib import Path
 from typing import Any, cast
 from urllib.parse import quote
 
-from roost.agents.skills.bundle import Bundle
-from roost.agents.skills.model import parse_cid_spellings
-from roost.agents.skills.skill_file import parse_skill_file
-from roost.agents.skills.stored_bundle import PROGRAM_MODE, without_marker
-from roost.cli.client import path_segment
+from roost.agents.library.skills.bundle import Bundle
+from roost.agents.library.skills.model import parse_cid_spellings
+from roost.agents.library.skills.skill_file import parse_skill_file
+from roost.agents.library.skills.stored_bundle import PROGRAM_MODE, without_marker
+from roost.cli.client.session import path_segment
 from roost.cli.fleet.document import FleetSkill
 from roost.cli.fleet.requests import FleetClient, FleetRequest
-from roost.cli.skill_files import read_bundle
+from roost.cli.library.skill_files import read_bundle
 from roost.core.problem import InvalidInput
-from roost.storage.unixfs.directory import DirectoryEntry, build_folder
-from roost.storage.unixfs.importer import DagTree, build_file
-from roost.storage.unixfs.profile import UNIXFS_V1_2025
+from roost.storage.content.unixfs.directory import DirectoryEntry, build_folder
+from roost.storage.content.unixfs.importer import DagTree, build_file
+from roost.storage.content.unixfs.profile import UNIXFS_V1_2025
 
 Record = Mapping[str, Any]
 

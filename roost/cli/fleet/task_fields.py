@@ -5,8 +5,8 @@ from typing import Any, cast
 
 from pydantic import ValidationError
 
-from roost.agents.tasks.schedules import InvalidSchedule, parse_schedule
-from roost.agents.tasks.schemas import ScheduleRecord, schedule_record
+from roost.agents.setup.tasks.schedules import InvalidSchedule, parse_schedule
+from roost.agents.setup.tasks.schemas import ScheduleRecord, schedule_record
 from roost.cli.fleet.document import FleetTask
 from roost.drivers.engine.abilities.tasks import AGENT_TURN
 

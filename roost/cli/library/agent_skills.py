@@ -5,10 +5,12 @@ from typing import Annotated, Any
 
 import typer
 
+from roost.cli.agents.secrets import secret_commands
 from roost.cli.arguments import AgentName
-from roost.cli.client import Data, ServerSession, drop_none, load_session
+from roost.cli.client.session import Data, ServerSession, drop_none, load_session
 from roost.cli.completion import complete_agents, complete_skills
-from roost.cli.output import (
+from roost.cli.library.skill_records import exit_unless_acknowledged, find_skill, parse_spellings
+from roost.cli.output.output import (
     ExitCode,
     Output,
     OutputFormat,
@@ -19,8 +21,6 @@ from roost.cli.output import (
     print_line,
     print_rows,
 )
-from roost.cli.secrets import secret_commands
-from roost.cli.skill_records import exit_unless_acknowledged, find_skill, parse_spellings
 from roost.core.sanitize import sanitize_line
 
 Skill = Annotated[

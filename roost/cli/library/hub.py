@@ -6,9 +6,10 @@ from urllib.parse import urlencode
 
 import typer
 
-from roost.cli.agent_skills import Acknowledge, give_version, print_agent_skills
-from roost.cli.client import Data, ServerSession, drop_none, load_session, path_segment
-from roost.cli.output import (
+from roost.cli.client.session import Data, ServerSession, drop_none, load_session, path_segment
+from roost.cli.library.agent_skills import Acknowledge, give_version, print_agent_skills
+from roost.cli.library.skill_records import exit_unless_acknowledged, print_check, verdict_level
+from roost.cli.output.output import (
     Output,
     OutputFormat,
     Yes,
@@ -19,7 +20,6 @@ from roost.cli.output import (
     print_record,
     print_rows,
 )
-from roost.cli.skill_records import exit_unless_acknowledged, print_check, verdict_level
 from roost.core.sanitize import sanitize_lines
 
 commands = typer.Typer(help="Find published skills and install them into your library.", no_args_is_help=True)

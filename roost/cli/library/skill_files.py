@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from roost.cli.output import ExitCode, Output, OutputFormat, exit_with_error, print_document, print_rows
-from roost.cli.skill_records import print_check
-from roost.cli.upload_form import LocalFile
+from roost.cli.library.skill_records import print_check
+from roost.cli.output.output import ExitCode, Output, OutputFormat, exit_with_error, print_document, print_rows
+from roost.cli.storage.upload_form import LocalFile
 from roost.core.problem import InvalidInput
 
 if TYPE_CHECKING:
-    from roost.agents.skills.bundle import Bundle
+    from roost.agents.library.skills.bundle import Bundle
 
 
 def lint_skill(
@@ -25,8 +25,8 @@ def lint_skill(
 
     Exits with 1 if the skill is invalid or dangerous.
     """
-    from roost.agents.skills.skill_file import parse_bundle
-    from roost.agents.skills.verdict import VerdictLevel, check_bundle
+    from roost.agents.library.skills.skill_file import parse_bundle
+    from roost.agents.library.skills.verdict import VerdictLevel, check_bundle
 
     try:
         bundle = read_bundle(path)
@@ -55,8 +55,8 @@ def list_rules(
     output: Output = OutputFormat.TABLE,
 ) -> None:
     """List the rules that give skills their verdict."""
-    from roost.agents.skills.verdict.reference import render_rules
-    from roost.agents.skills.verdict.rules import RULES
+    from roost.agents.library.skills.verdict.reference import render_rules
+    from roost.agents.library.skills.verdict.rules import RULES
 
     if markdown:
         typer.echo(render_rules(), nl=False)
@@ -67,7 +67,7 @@ def list_rules(
 
 def read_bundle(path: Path) -> "Bundle":
     """Read a folder, a zip archive or a file that is a whole skill. Raises InvalidBundle; exits without such a path."""
-    from roost.agents.skills.bundle import ARCHIVE_LIMIT, read_files, read_zip
+    from roost.agents.library.skills.bundle import ARCHIVE_LIMIT, read_files, read_zip
 
     if path.is_dir():
         return read_files((file.name, _read_limited(file.path)) for file in _scan_skill(path))
@@ -96,7 +96,7 @@ def _is_archive(path: Path) -> bool:
 
 def _scan_skill(folder: Path) -> Iterator[LocalFile]:
     """Yield the files of a folder, named by their path in it; the reader stops at its limits."""
-    from roost.agents.skills.errors import InvalidBundle
+    from roost.agents.library.skills.errors import InvalidBundle
 
     for root, folders, names in os.walk(folder):
         here = Path(root)
@@ -110,7 +110,7 @@ def _scan_skill(folder: Path) -> Iterator[LocalFile]:
 
 def _read_limited(path: Path) -> bytes:
     """Read one byte more than a skill may have, so that its reader refuses a larger file."""
-    from roost.agents.skills.bundle import BYTES_LIMIT
+    from roost.agents.library.skills.bundle import BYTES_LIMIT
 
     with path.open("rb") as file:
         return file.read(BYTES_LIMIT + 1)

@@ -5,11 +5,11 @@ from typing import Any
 
 from rich.console import Console
 
-from roost.cli.client import ServerSession, path_segment
-from roost.cli.output import ExitCode, console, error_console, exit_with_error, print_line
+from roost.cli.client.session import ServerSession, path_segment
+from roost.cli.output.output import ExitCode, console, error_console, exit_with_error, print_line
 from roost.core.sanitize import sanitize_line
-from roost.storage.unixfs.cid import Cid
-from roost.storage.unixfs.errors import InvalidCid
+from roost.storage.content.unixfs.cid import Cid
+from roost.storage.content.unixfs.errors import InvalidCid
 
 _DANGEROUS = "dangerous"
 UNCHECKED = "unchecked"

@@ -6,7 +6,9 @@ from typing import Annotated, Any
 
 import typer
 
-from roost.cli.agent_skills import (
+from roost.cli.client.session import Data, ServerSession, drop_none, load_session
+from roost.cli.client.transfer import count_bytes, progress_bar
+from roost.cli.library.agent_skills import (
     Skill,
     attach_skills,
     detach_skill,
@@ -15,8 +17,9 @@ from roost.cli.agent_skills import (
     print_missing,
     update_skill,
 )
-from roost.cli.client import Data, ServerSession, drop_none, load_session
-from roost.cli.output import (
+from roost.cli.library.skill_files import find_skill_files, lint_skill, list_rules
+from roost.cli.library.skill_records import find_skill, parse_spellings, print_check, verdict_level
+from roost.cli.output.output import (
     ExitCode,
     Output,
     OutputFormat,
@@ -27,10 +30,7 @@ from roost.cli.output import (
     print_record,
     print_rows,
 )
-from roost.cli.skill_files import find_skill_files, lint_skill, list_rules
-from roost.cli.skill_records import find_skill, parse_spellings, print_check, verdict_level
-from roost.cli.transfer import count_bytes, progress_bar
-from roost.cli.upload_form import MultipartForm, form_fields
+from roost.cli.storage.upload_form import MultipartForm, form_fields
 
 commands = typer.Typer(
     help="Manage skills: check them, keep them in your library, give them to agents.", no_args_is_help=True

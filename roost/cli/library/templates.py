@@ -7,9 +7,9 @@ from urllib.parse import urlencode
 
 import typer
 
-from roost.cli.client import Data, ServerSession, drop_none, load_session, path_segment
+from roost.cli.client.session import Data, ServerSession, drop_none, load_session, path_segment
 from roost.cli.completion import complete_templates
-from roost.cli.output import (
+from roost.cli.output.output import (
     ExitCode,
     Output,
     OutputFormat,
@@ -23,7 +23,7 @@ from roost.cli.output import (
 from roost.core.sanitize import sanitize_lines
 
 if TYPE_CHECKING:
-    from roost.agents.templates.model import InspectedTemplate
+    from roost.agents.library.templates.model import InspectedTemplate
 
 commands = typer.Typer(
     help="Manage templates, from which agents are made: `roost agents create --template SLUG`.", no_args_is_help=True
@@ -161,7 +161,7 @@ def list_refs(url: _GitUrl, data: Data = None, output: Output = OutputFormat.TAB
 
 
 async def _inspect(path: Path) -> "InspectedTemplate":
-    from roost.agents.templates.inspection import TemplateInspection  # slow to import
+    from roost.agents.library.templates.inspection import TemplateInspection  # slow to import
     from roost.app.drivers import create_local_repository
 
     async with create_local_repository(path).fetch("", "", None) as commit:

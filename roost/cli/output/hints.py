@@ -2,16 +2,16 @@
 
 from collections.abc import Mapping
 
-from roost.agents.channels.errors import ChannelConfigurationFailed, MissingBotToken, UnsupportedChannel
-from roost.agents.commands.errors import CommandExecutionFailed, InvalidCommand
-from roost.agents.hub.errors import LibrarySkillConflict
-from roost.agents.secrets.errors import ConflictingSecrets, DuplicateSecretName, SecretsNotConfigured
-from roost.agents.skills.errors import ConflictingSkills, SkillAttached, SkillLimitReached, SkillVersionConflict
-from roost.agents.tasks.errors import InvalidTaskParameters, TaskCreateFailed, TaskListFailed
-from roost.agents.versions.errors import InvalidEngineVersion
+from roost.agents.library.hub.errors import LibrarySkillConflict
+from roost.agents.library.skills.errors import ConflictingSkills, SkillAttached, SkillLimitReached, SkillVersionConflict
+from roost.agents.lifecycle.versions.errors import InvalidEngineVersion
+from roost.agents.setup.channels.errors import ChannelConfigurationFailed, MissingBotToken, UnsupportedChannel
+from roost.agents.setup.secrets.errors import ConflictingSecrets, DuplicateSecretName, SecretsNotConfigured
+from roost.agents.setup.tasks.errors import InvalidTaskParameters, TaskCreateFailed, TaskListFailed
+from roost.agents.workspace.commands.errors import CommandExecutionFailed, InvalidCommand
 from roost.drivers.engine.contract import EngineFailed
 from roost.identity.errors import PermissionDenied
-from roost.storage.payment_instructions.errors import PaymentInstructionInUse
+from roost.storage.payments.instructions.errors import PaymentInstructionInUse
 
 _ENGINE_SILENT = "the engine did not answer; `roost logs AGENT` may say why"
 

@@ -141,7 +141,7 @@ def print_json(value: Any) -> None:
 def print_document(value: Any, form: OutputFormat) -> None:
     """Print a value as JSON, or as YAML. Both are ASCII on a terminal."""
     if form is OutputFormat.YAML:
-        from roost.cli.yaml_output import render_yaml  # slow to import
+        from roost.cli.output.yaml import render_yaml  # slow to import
 
         sys.stdout.write(render_yaml(value, ascii_only=sys.stdout.isatty()))
     else:

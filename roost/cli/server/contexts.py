@@ -4,10 +4,10 @@ from typing import Annotated
 
 import typer
 
+from roost.cli.client.context_file import LOCAL, change_contexts, current_context, overriding_variable, read_contexts
 from roost.cli.completion import complete_contexts
-from roost.cli.context_file import LOCAL, change_contexts, current_context, overriding_variable, read_contexts
-from roost.cli.login import forget_context
-from roost.cli.output import Output, OutputFormat, Yes, confirm_change, error_console, print_line, print_rows
+from roost.cli.output.output import Output, OutputFormat, Yes, confirm_change, error_console, print_line, print_rows
+from roost.cli.server.login import forget_context
 
 commands = typer.Typer(
     help="Choose the server that commands talk to, of those that `roost login` knows.", no_args_is_help=True

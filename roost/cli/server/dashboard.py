@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from roost.cli.client import Data, load_session
-from roost.cli.output import error_console, print_line
+from roost.cli.client.session import Data, load_session
+from roost.cli.output.output import error_console, print_line
 from roost.identity.caller import Role
 
 _TERMINAL_BROWSERS = (webbrowser.GenericBrowser, webbrowser.Elinks)

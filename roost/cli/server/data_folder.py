@@ -4,8 +4,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from roost.cli.context_file import LOCAL, selected_context
-from roost.cli.output import ExitCode, exit_with_error
+from roost.cli.client.context_file import LOCAL, selected_context
+from roost.cli.output.output import ExitCode, exit_with_error
 
 if TYPE_CHECKING:
     from roost.settings import Settings

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from roost.cli.client import Data
-from roost.cli.data_folder import load_local_settings
-from roost.cli.output import (
+from roost.cli.client.session import Data
+from roost.cli.output.output import (
     ExitCode,
     Output,
     OutputFormat,
@@ -19,7 +18,8 @@ from roost.cli.output import (
     print_line,
     print_rows,
 )
-from roost.core.disk_space import read_disk_space
+from roost.cli.server.data_folder import load_local_settings
+from roost.core.machine.disk_space import read_disk_space
 from roost.core.problem import Problem
 
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ from urllib.parse import urlencode
 
 import typer
 
-from roost.cli.client import Data, ServerSession, load_session
+from roost.cli.client.message_stream import print_messages, receive_messages
+from roost.cli.client.session import Data, ServerSession, load_session
 from roost.cli.completion import complete_agents
-from roost.cli.message_stream import print_messages, receive_messages
-from roost.cli.output import Output, OutputFormat
+from roost.cli.output.output import Output, OutputFormat
 
 Agent = Annotated[
     str | None, typer.Option(help="Only changes of this agent: its name or id.", autocompletion=complete_agents)

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from roost.cli.client import Data
-from roost.cli.output import print_line
+from roost.cli.client.session import Data
+from roost.cli.output.output import print_line
 
 if TYPE_CHECKING:
     from roost.app.facilitator import FacilitatorServer
@@ -36,7 +36,7 @@ def run_facilitator(
 
 
 async def _serve(server: "FacilitatorServer", host: str, port: int) -> None:
-    from roost.hosts.server import StopRequest, open_listener, stop_on_signals
+    from roost.http.server.server import StopRequest, open_listener, stop_on_signals
 
     listener = open_listener(host, port, "Choose another with --port.")
     stop = StopRequest()

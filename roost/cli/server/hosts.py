@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from roost.cli.client import Data
-from roost.cli.data_folder import load_data_folder
-from roost.cli.output import Output, OutputFormat, Yes, confirm_change, print_line, print_rows
+from roost.cli.client.session import Data
+from roost.cli.output.output import Output, OutputFormat, Yes, confirm_change, print_line, print_rows
+from roost.cli.server.data_folder import load_data_folder
 from roost.core import clock
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ commands = typer.Typer(help="Manage the servers that share a database.", no_args
 @commands.command("list")
 def list_hosts(data: Data = None, output: Output = OutputFormat.TABLE) -> None:
     """List the servers of the database, oldest first."""
-    from roost.agents.hosts import service
+    from roost.agents.lifecycle.hosts import service
 
     with _database(data) as db:
         hosts = db.run(service.list_hosts)
@@ -45,7 +45,7 @@ def remove(
     yes: Yes = False,
 ) -> None:
     """Give up a server that is lost for good: its agents are `not_running` and can be deleted."""
-    from roost.agents.hosts import service
+    from roost.agents.lifecycle.hosts import service
 
     with _database(data) as db:
         confirm_change(f"Give up the server {host_id} and its agents?", yes)

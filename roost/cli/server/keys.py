@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from roost.cli.client import Data, ServerSession, load_remote_session, path_segment
-from roost.cli.data_folder import load_data_folder
-from roost.cli.output import (
+from roost.cli.client.session import Data, ServerSession, load_remote_session, path_segment
+from roost.cli.output.output import (
     ExitCode,
     Output,
     OutputFormat,
@@ -27,6 +26,7 @@ from roost.cli.output import (
     print_line,
     print_rows,
 )
+from roost.cli.server.data_folder import load_data_folder
 from roost.core import clock
 from roost.identity.caller import Plan
 from roost.identity.model import DEFAULT_TENANT, KEY_LIFETIME, SCOPES
@@ -168,7 +168,7 @@ def _list_here(data: Path | None, tenant: str | None) -> list[dict[str, Any]]:
 
 def _revoke_here(data: Path | None, key_id: str, *, rotates: bool) -> Mapping[str, str]:
     """Revoke a key in the database; return the agents, by id, whose tokens its holder has read."""
-    from roost.agents.key_revocation.service import KeyRevocation
+    from roost.agents.lifecycle.key_revocation.service import KeyRevocation
     from roost.agents.registry.repository import AgentRepository
     from roost.identity.api_keys import ApiKeys
     from roost.identity.errors import ApiKeyNotFound

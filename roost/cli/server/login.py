@@ -10,9 +10,7 @@ from urllib.parse import urlsplit
 
 import typer
 
-from roost.cli.client import ServerSession
-from roost.cli.completion import complete_contexts
-from roost.cli.context_file import (
+from roost.cli.client.context_file import (
     LOCAL,
     ServerContext,
     change_contexts,
@@ -23,7 +21,9 @@ from roost.cli.context_file import (
     selected_context,
     validate_context_name,
 )
-from roost.cli.output import ExitCode, error_console, exit_with_error, print_line
+from roost.cli.client.session import ServerSession
+from roost.cli.completion import complete_contexts
+from roost.cli.output.output import ExitCode, error_console, exit_with_error, print_line
 from roost.core.sensitive import Sensitive
 
 _MAX_KEY_BYTES = 8192

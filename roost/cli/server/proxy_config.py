@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from roost.cli.client import Data
-from roost.cli.data_folder import load_local_settings
-from roost.cli.output import write_output
+from roost.cli.client.session import Data
+from roost.cli.output.output import write_output
+from roost.cli.server.data_folder import load_local_settings
 
 
 class ProxyName(StrEnum):
@@ -24,7 +24,7 @@ def print_proxy_config(
 
     It has the domain, the ports and the certificate of the settings.
     """
-    from roost.hosts.proxy_config import ProxySite, render_proxy_config
+    from roost.http.tls.proxy_config import ProxySite, render_proxy_config
 
     settings = load_local_settings(data)
     host = f"[{settings.host}]" if ":" in settings.host else settings.host

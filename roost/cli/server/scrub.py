@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from roost.cli.client import Data
-from roost.cli.data_folder import load_data_folder
-from roost.cli.output import ExitCode, Output, OutputFormat, error_console, print_line, print_rows
+from roost.cli.client.session import Data
+from roost.cli.output.output import ExitCode, Output, OutputFormat, error_console, print_line, print_rows
+from roost.cli.server.data_folder import load_data_folder
 from roost.core import clock
 
 if TYPE_CHECKING:

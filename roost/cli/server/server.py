@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from roost.cli.client import Data
-from roost.cli.data_folder import has_other_database, is_data_folder, load_local_settings
-from roost.cli.output import (
+from roost.cli.client.session import Data
+from roost.cli.output.output import (
     ExitCode,
     Output,
     OutputFormat,
@@ -21,10 +20,11 @@ from roost.cli.output import (
     print_rows,
     write_output,
 )
+from roost.cli.server.data_folder import has_other_database, is_data_folder, load_local_settings
 from roost.core.sensitive import Sensitive
 
 if TYPE_CHECKING:
-    from roost.agents.system.model import CheckResult
+    from roost.agents.lifecycle.system.model import CheckResult
     from roost.settings import Settings
 
 api_commands = typer.Typer(help="Look at the HTTP API.", no_args_is_help=True)
@@ -46,12 +46,12 @@ def start_server(
 ) -> None:
     """Start the server. In a new data folder it also creates a first agent."""
     from roost import config
-    from roost.core.process_priority import join_recorded_group
+    from roost.core.machine.process_priority import join_recorded_group
 
     settings = config.load_settings(data=data, host=host, port=port, domain=domain, tls=tls)
     join_recorded_group(settings.data)
     from roost import app
-    from roost.cli.up import run_server
+    from roost.cli.server.up import run_server
 
     run_server(settings, app.create_drivers(settings), first_agent=not no_first_agent, opens_browser=not no_browser)
 
@@ -75,7 +75,7 @@ def run_doctor(data: Data = None, output: Output = OutputFormat.TABLE) -> None:
 def _add_flags_of_server(settings: "Settings") -> "Settings":
     """Return the settings of the server that runs on the data folder, which its flags may have changed."""
     from roost import config
-    from roost.hosts.server import is_data_folder_locked
+    from roost.http.server.server import is_data_folder_locked
 
     if not is_data_folder(settings) or not is_data_folder_locked(settings.data):
         return settings
@@ -104,9 +104,9 @@ def list_endpoints(
     ] = False,
 ) -> None:
     """List the endpoints: method, path, credentials, addresses, right, handler."""
-    from roost.hosts import reference
-    from roost.hosts.application import create_bare_application
-    from roost.hosts.routes import route_table
+    from roost.http.openapi import reference
+    from roost.http.server.application import create_bare_application
+    from roost.http.stack.routes import route_table
 
     app = create_bare_application()
     if markdown:
@@ -119,6 +119,6 @@ def list_endpoints(
 @api_commands.command("openapi")
 def print_openapi() -> None:
     """Print the OpenAPI 3.1 description, which a running server has at /openapi."""
-    from roost.hosts.application import create_bare_application
+    from roost.http.server.application import create_bare_application
 
     print_json(create_bare_application().openapi())

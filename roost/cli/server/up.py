@@ -19,18 +19,19 @@ import uvloop
 from sqlalchemy import Connection
 
 from roost import __version__, app
-from roost.agents.lifecycle.errors import AgentStartFailed
-from roost.agents.lifecycle.model import CreateAgent
+from roost.agents.lifecycle.workflows.errors import AgentStartFailed
+from roost.agents.lifecycle.workflows.model import CreateAgent
 from roost.agents.registry.model import Agent, AgentProfile
 from roost.app import Drivers
-from roost.cli.context_file import find_other_server
-from roost.cli.dashboard import open_window
-from roost.cli.engines import install_version
-from roost.cli.output import console, error_console, print_field, print_line
-from roost.core import clock, interpreter, log
-from roost.core.private_file import write_private_file
+from roost.cli.client.context_file import find_other_server
+from roost.cli.output.output import console, error_console, print_field, print_line
+from roost.cli.server.dashboard import open_window
+from roost.cli.server.engines import install_version
+from roost.core import clock, log
+from roost.core.machine import interpreter
+from roost.core.machine.private_file import write_private_file
 from roost.core.problem import Problem
-from roost.hosts.server import (
+from roost.http.server.server import (
     StopRequest,
     clear_ambient_capabilities,
     lock_data_folder,

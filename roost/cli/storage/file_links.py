@@ -5,9 +5,17 @@ from typing import Annotated
 
 import typer
 
-from roost.cli.client import Data, drop_none, load_session
-from roost.cli.file_lookup import FileName, KeyValues, Public, content_url, find_file, network_name, sign_download
-from roost.cli.upload_form import parse_keyvalues
+from roost.cli.client.session import Data, drop_none, load_session
+from roost.cli.storage.file_lookup import (
+    FileName,
+    KeyValues,
+    Public,
+    content_url,
+    find_file,
+    network_name,
+    sign_download,
+)
+from roost.cli.storage.upload_form import parse_keyvalues
 
 _Seconds = Annotated[int, typer.Option("--expires", min=1, help="Seconds that the link works.")]
 _HOUR_SECONDS = 3600

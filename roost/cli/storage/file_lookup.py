@@ -6,12 +6,12 @@ from urllib.parse import quote, urlencode
 
 import typer
 
-from roost.cli.client import ServerSession
-from roost.cli.gateway_lookup import fetch_gateways
-from roost.cli.output import ExitCode, exit_with_error
+from roost.cli.client.session import ServerSession
+from roost.cli.output.output import ExitCode, exit_with_error
+from roost.cli.storage.gateway_lookup import fetch_gateways
 from roost.core import clock
-from roost.storage.unixfs.cid import Cid
-from roost.storage.unixfs.errors import InvalidCid
+from roost.storage.content.unixfs.cid import Cid
+from roost.storage.content.unixfs.errors import InvalidCid
 
 Public = Annotated[bool, typer.Option("--public", help="Use the public network instead of the private one.")]
 FileName = Annotated[str, typer.Argument(metavar="FILE", help="The file's id or CID.")]

@@ -10,21 +10,9 @@ from urllib.parse import urlsplit
 
 import typer
 
-from roost.cli import local_cid
-from roost.cli.client import Data, load_session
-from roost.cli.file_links import create_link, create_upload_link
-from roost.cli.file_lookup import (
-    PAGE_SIZE,
-    FileName,
-    KeyValues,
-    Public,
-    content_url,
-    fetch_records,
-    find_file,
-    network_name,
-    sign_download,
-)
-from roost.cli.output import (
+from roost.cli.client.session import Data, load_session
+from roost.cli.client.transfer import count_bytes, progress_bar, save_chunks
+from roost.cli.output.output import (
     ExitCode,
     Output,
     OutputFormat,
@@ -35,9 +23,21 @@ from roost.cli.output import (
     print_record,
     print_rows,
 )
-from roost.cli.transfer import count_bytes, progress_bar, save_chunks
-from roost.cli.upload_form import MultipartForm, find_files, form_fields, parse_keyvalues
-from roost.storage.unixfs.profile import PROFILES, V1, get_profile
+from roost.cli.storage import local_cid
+from roost.cli.storage.file_links import create_link, create_upload_link
+from roost.cli.storage.file_lookup import (
+    PAGE_SIZE,
+    FileName,
+    KeyValues,
+    Public,
+    content_url,
+    fetch_records,
+    find_file,
+    network_name,
+    sign_download,
+)
+from roost.cli.storage.upload_form import MultipartForm, find_files, form_fields, parse_keyvalues
+from roost.storage.content.unixfs.profile import PROFILES, V1, get_profile
 
 
 def _existing_path(path: str) -> Path:

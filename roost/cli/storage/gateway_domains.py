@@ -5,10 +5,9 @@ from typing import Annotated, Any
 
 import typer
 
-from roost.cli.client import Data, ServerSession, drop_none, load_session
-from roost.cli.domains import DomainName
-from roost.cli.gateway_lookup import GatewayName, find_gateway
-from roost.cli.output import (
+from roost.cli.agents.domains import DomainName
+from roost.cli.client.session import Data, ServerSession, drop_none, load_session
+from roost.cli.output.output import (
     ExitCode,
     Output,
     OutputFormat,
@@ -19,6 +18,7 @@ from roost.cli.output import (
     print_line,
     print_rows,
 )
+from roost.cli.storage.gateway_lookup import GatewayName, find_gateway
 
 commands = typer.Typer(help="Give a storage gateway domains of your own.", no_args_is_help=True)
 _Cid = Annotated[str | None, typer.Option(help="Content that the domain serves at its root.")]

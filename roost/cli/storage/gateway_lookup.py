@@ -5,9 +5,9 @@ from typing import Annotated, Any
 
 import typer
 
-from roost.cli.client import ServerSession
+from roost.cli.client.session import ServerSession
 from roost.cli.completion import complete_gateways
-from roost.cli.output import exit_with_unknown
+from roost.cli.output.output import exit_with_unknown
 
 GatewayName = Annotated[
     str, typer.Argument(metavar="GATEWAY", help="The gateway's name or id.", autocompletion=complete_gateways)

@@ -8,10 +8,8 @@ from urllib.parse import urlencode
 
 import typer
 
-from roost.cli import gateway_domains
-from roost.cli.client import Data, ServerSession, load_session, path_segment
-from roost.cli.gateway_lookup import GatewayName, fetch_gateways, find_gateway
-from roost.cli.output import (
+from roost.cli.client.session import Data, ServerSession, load_session, path_segment
+from roost.cli.output.output import (
     ExitCode,
     Output,
     OutputFormat,
@@ -23,6 +21,8 @@ from roost.cli.output import (
     print_record,
     print_rows,
 )
+from roost.cli.storage import gateway_domains
+from roost.cli.storage.gateway_lookup import GatewayName, fetch_gateways, find_gateway
 from roost.core import clock
 
 commands = typer.Typer(help="Manage storage gateways, the addresses that serve files.", no_args_is_help=True)

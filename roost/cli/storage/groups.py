@@ -4,10 +4,9 @@ from typing import Annotated
 
 import typer
 
-from roost.cli.client import Data, load_session, path_segment
+from roost.cli.client.session import Data, load_session, path_segment
 from roost.cli.completion import complete_groups
-from roost.cli.file_lookup import Public, fetch_records, network_name
-from roost.cli.output import (
+from roost.cli.output.output import (
     Output,
     OutputFormat,
     Yes,
@@ -17,6 +16,7 @@ from roost.cli.output import (
     print_record,
     print_rows,
 )
+from roost.cli.storage.file_lookup import Public, fetch_records, network_name
 
 commands = typer.Typer(help="Manage groups of files.", no_args_is_help=True)
 _Group = Annotated[

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Sequence
 
-from roost.cli.upload_form import LocalFile, read_content
-from roost.storage.unixfs.directory import DirectoryEntry, build_folder
-from roost.storage.unixfs.importer import DagTree, UnixfsImporter
-from roost.storage.unixfs.profile import ImportProfile
+from roost.cli.storage.upload_form import LocalFile, read_content
+from roost.storage.content.unixfs.directory import DirectoryEntry, build_folder
+from roost.storage.content.unixfs.importer import DagTree, UnixfsImporter
+from roost.storage.content.unixfs.profile import ImportProfile
 
 _FolderNode = dict[str, "DagTree | _FolderNode"]
 

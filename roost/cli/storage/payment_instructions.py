@@ -8,9 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from roost.cli.client import Data, drop_none, load_session, path_segment
-from roost.cli.file_lookup import fetch_records
-from roost.cli.output import (
+from roost.cli.client.session import Data, drop_none, load_session, path_segment
+from roost.cli.output.output import (
     ExitCode,
     Output,
     OutputFormat,
@@ -22,6 +21,7 @@ from roost.cli.output import (
     print_record,
     print_rows,
 )
+from roost.cli.storage.file_lookup import fetch_records
 
 commands = typer.Typer(help="Manage payment instructions: what must be paid for private files.", no_args_is_help=True)
 _Instruction = Annotated[str, typer.Argument(metavar="INSTRUCTION", help="The instruction's id.", parser=path_segment)]
@@ -172,7 +172,7 @@ def _read_file(file: str) -> Any:
 
 def _find_usdc(network: str) -> str:
     """Return the address of USDC on a built-in network. Exits for others."""
-    from roost.storage.payment_instructions.assets import BUILT_IN
+    from roost.storage.payments.instructions.assets import BUILT_IN
 
     found = [asset.address for asset in BUILT_IN if network in (asset.network.name, asset.network.caip2)]
     if not found:

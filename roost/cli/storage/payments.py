@@ -4,10 +4,10 @@ from typing import Annotated
 
 import typer
 
-from roost.cli import payment_instructions
-from roost.cli.client import Data, load_session
-from roost.cli.file_lookup import fetch_records
-from roost.cli.output import Output, OutputFormat, print_rows
+from roost.cli.client.session import Data, load_session
+from roost.cli.output.output import Output, OutputFormat, print_rows
+from roost.cli.storage import payment_instructions
+from roost.cli.storage.file_lookup import fetch_records
 from roost.storage.payments.model import PaymentState
 
 commands = typer.Typer(help="Ask for payments for private files (x402), and look at them.", no_args_is_help=True)

@@ -4,10 +4,10 @@ from typing import Annotated
 
 import typer
 
-from roost.cli.client import Data, drop_none, load_session, path_segment
-from roost.cli.file_lookup import KeyValues, fetch_records
-from roost.cli.output import Output, OutputFormat, print_line, print_record, print_rows
-from roost.cli.upload_form import parse_keyvalues
+from roost.cli.client.session import Data, drop_none, load_session, path_segment
+from roost.cli.output.output import Output, OutputFormat, print_line, print_record, print_rows
+from roost.cli.storage.file_lookup import KeyValues, fetch_records
+from roost.cli.storage.upload_form import parse_keyvalues
 
 commands = typer.Typer(help="Fetch files from the public IPFS network by their CID.", no_args_is_help=True)
 _PATH = "files/public/pin_by_cid"

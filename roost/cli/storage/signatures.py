@@ -4,9 +4,8 @@ from typing import Annotated
 
 import typer
 
-from roost.cli.client import Data, load_session, path_segment
-from roost.cli.file_lookup import Public, network_name
-from roost.cli.output import (
+from roost.cli.client.session import Data, load_session, path_segment
+from roost.cli.output.output import (
     Output,
     OutputFormat,
     Yes,
@@ -14,6 +13,7 @@ from roost.cli.output import (
     print_line,
     print_record,
 )
+from roost.cli.storage.file_lookup import Public, network_name
 
 commands = typer.Typer(help="Manage wallet signatures of CIDs.", no_args_is_help=True)
 _Cid = Annotated[str, typer.Argument(metavar="CID", help="CID of one of your files.", parser=path_segment)]

@@ -5,9 +5,9 @@ from urllib.parse import quote
 
 import typer
 
-from roost.cli.client import Data, load_session, path_segment
-from roost.cli.file_lookup import Public, network_name
-from roost.cli.output import Output, OutputFormat, Yes, confirm_change, print_line, print_record, print_rows
+from roost.cli.client.session import Data, load_session, path_segment
+from roost.cli.output.output import Output, OutputFormat, Yes, confirm_change, print_line, print_record, print_rows
+from roost.cli.storage.file_lookup import Public, network_name
 
 commands = typer.Typer(
     help="Serve one CID in place of another, on gateways with plugin 2 (`roost gateways install`).",

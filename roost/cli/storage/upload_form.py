@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from roost.cli.output import ExitCode, exit_with_error
+from roost.cli.output.output import ExitCode, exit_with_error
 from roost.core import ids
 from roost.core.sanitize import is_storable
-from roost.storage.uploads.errors import InvalidUpload
-from roost.storage.uploads.upload_paths import parse_upload_path
+from roost.storage.files.uploads.errors import InvalidUpload
+from roost.storage.files.uploads.upload_paths import parse_upload_path
 
 _CHUNK_BYTES = 1024 * 1024
 _NOT_UPLOADABLE = "is neither a file nor a folder"

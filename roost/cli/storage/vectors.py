@@ -11,10 +11,9 @@ from typing import Annotated, Any
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-from roost.cli.client import Data, ServerSession, load_session, path_segment
+from roost.cli.client.session import Data, ServerSession, load_session, path_segment
 from roost.cli.completion import complete_agents, complete_groups
-from roost.cli.file_lookup import Public, fetch_records, network_name
-from roost.cli.output import (
+from roost.cli.output.output import (
     ExitCode,
     Output,
     OutputFormat,
@@ -27,8 +26,9 @@ from roost.cli.output import (
     print_record,
     print_rows,
 )
-from roost.storage.unixfs.cid import Cid
-from roost.storage.unixfs.errors import InvalidCid
+from roost.cli.storage.file_lookup import Public, fetch_records, network_name
+from roost.storage.content.unixfs.cid import Cid
+from roost.storage.content.unixfs.errors import InvalidCid
 
 commands = typer.Typer(help="Search the texts of files, and let agents do so.", no_args_is_help=True)
 _File = Annotated[str, typer.Argument(metavar="FILE", help="The file's id, CID or name.")]

@@ -4,9 +4,8 @@ from typing import Annotated
 
 import typer
 
-from roost.cli.client import Data, load_session, path_segment
-from roost.cli.file_lookup import fetch_records
-from roost.cli.output import (
+from roost.cli.client.session import Data, load_session, path_segment
+from roost.cli.output.output import (
     ExitCode,
     Output,
     OutputFormat,
@@ -17,6 +16,7 @@ from roost.cli.output import (
     print_record,
     print_rows,
 )
+from roost.cli.storage.file_lookup import fetch_records
 
 commands = typer.Typer(help="Manage webhooks, URLs that are notified of changes to your files.", no_args_is_help=True)
 _Webhook = Annotated[str, typer.Argument(metavar="WEBHOOK", help="The webhook's id.", parser=path_segment)]

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
-from roost.core.disk_space import UPLOAD_RESERVE, read_disk_space
+from roost.core.machine.disk_space import UPLOAD_RESERVE, read_disk_space
 from roost.drivers.blob.contract import BlobNotFound, BlobStoreFailed
 
 T = TypeVar("T")

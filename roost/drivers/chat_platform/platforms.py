@@ -13,7 +13,7 @@ from typing import Any, ClassVar, cast
 
 import httpx2
 
-from roost.core.network_advice import describe_network_error
+from roost.core.machine.network_advice import describe_network_error
 from roost.core.sanitize import sanitize_line
 from roost.core.sensitive import Sensitive
 from roost.drivers.chat_platform.contract import BotTokens, ChatPlatform, PlatformUnreachable, TokenRejected

@@ -14,7 +14,7 @@ from typing import Any
 import httpx2
 
 from roost.core import log
-from roost.core.network_advice import describe_network_error
+from roost.core.machine.network_advice import describe_network_error
 from roost.drivers.embedding.contract import EmbeddingFailed, EmbeddingModel, EmbeddingSettings, EmbeddingUnavailable
 from roost.drivers.model import json_access
 from roost.net.loopback import is_loopback_url

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from roost.core.network_advice import advise_network
+from roost.core.machine.network_advice import advise_network
 from roost.drivers.engine.contract import EngineInstallFailed
 
 _TIMEOUT_SECONDS = 1800.0

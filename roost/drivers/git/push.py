@@ -12,7 +12,7 @@ import re
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 
-from roost.core.unix_socket import Stream
+from roost.core.machine.unix_socket import Stream
 from roost.drivers.git.command import INTERNAL_REFS
 from roost.drivers.git.contract import (
     MAIN,

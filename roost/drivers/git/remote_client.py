@@ -10,7 +10,7 @@ from contextlib import aclosing, asynccontextmanager
 
 import httpx2
 
-from roost.core.network_advice import describe_network_error
+from roost.core.machine.network_advice import describe_network_error
 from roost.drivers.git.pkt_line import MalformedPacket, PacketMarker, PacketReader, encode_command
 from roost.drivers.git.remote_contract import (
     MAX_REMOTE_BYTES,

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from roost.core import log
-from roost.core.disk_space import read_disk_space
+from roost.core.machine.disk_space import read_disk_space
 from roost.core.sanitize import sanitize_line
 from roost.drivers.git import scripts, trees
 from roost.drivers.git.command import GitScript, sandbox_command

@@ -6,7 +6,7 @@ from contextlib import suppress
 
 import httpx2
 
-from roost.core.network_advice import describe_network_error
+from roost.core.machine.network_advice import describe_network_error
 from roost.core.problem import Problem
 from roost.drivers.http_sender.contract import TIMEOUT, URL_LIMIT, DeliveryFailed, HttpSender, UrlRefused
 

@@ -12,7 +12,7 @@ import httpx2
 
 from roost.core import log
 from roost.core.event_stream_decoder import EventStreamDecoder, EventTooLongError, ServerSentEvent
-from roost.core.network_advice import describe_network_error
+from roost.core.machine.network_advice import describe_network_error
 from roost.core.problem import Problem
 from roost.drivers.model import json_access
 from roost.drivers.model.contract import (

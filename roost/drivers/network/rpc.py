@@ -12,7 +12,7 @@ from typing import Any
 
 import httpx2
 
-from roost.core.network_advice import describe_network_error
+from roost.core.machine.network_advice import describe_network_error
 from roost.core.sensitive import Sensitive
 from roost.drivers.model.json_access import as_object, parse_json
 from roost.drivers.network.contract import NetworkRefused, SourceFailed

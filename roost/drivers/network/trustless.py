@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack
 
 import httpx2
 
-from roost.core.network_advice import describe_network_error
+from roost.core.machine.network_advice import describe_network_error
 from roost.core.problem import Problem
 from roost.drivers.network.contract import ContentNotAtSource, ContentSource, PublicNetwork, SourceFailed, http_origin
 from roost.net.loopback import is_loopback_url

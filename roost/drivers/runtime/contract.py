@@ -18,9 +18,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import ClassVar, Protocol
 
-from roost.core.disk_space import DiskSpace
-from roost.core.problem import Problem, ProblemKind, ServiceUnavailable
-from roost.core.unix_socket import Stream, StreamHandler
+from roost.core.machine.disk_space import DiskSpace
+from roost.core.machine.unix_socket import Stream, StreamHandler
+from roost.core.problem import Problem, ProblemKind
 
 WORKSPACE = "/workspace"
 HOME = "/home/agent"
@@ -40,12 +40,6 @@ class ContainerStartTimedOut(RuntimeFailed):
     """The machine was too busy to start the container in time; another attempt may succeed."""
 
     kind = ProblemKind.UNAVAILABLE
-
-
-class ContainerNotRunning(ServiceUnavailable):
-    """The agent has no running container."""
-
-    message = "The agent's container is not running"
 
 
 @dataclass(frozen=True)

@@ -21,10 +21,11 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from roost import warden
-from roost.core import clock, ids, unix_socket
-from roost.core.memory import read_resident_bytes
+from roost.core import clock, ids
+from roost.core.machine import unix_socket
+from roost.core.machine.memory import read_resident_bytes
+from roost.core.machine.unix_socket import Stream, StreamHandler
 from roost.core.problem import Problem
-from roost.core.unix_socket import Stream, StreamHandler
 from roost.drivers.runtime import loopback_namespace
 from roost.drivers.runtime.bwrap.agent_paths import validate_name
 from roost.drivers.runtime.bwrap.disk_meter import HostDiskMeter
@@ -33,14 +34,14 @@ from roost.drivers.runtime.bwrap.remove import remove_tree
 from roost.drivers.runtime.contract import (
     Capabilities,
     Container,
-    ContainerNotRunning,
     ContainerSpec,
     Enforcement,
     RelayListener,
     Runtime,
     RuntimeFailed,
 )
-from roost.drivers.runtime.warden_client import WardenClient
+from roost.warden_client.client import WardenClient
+from roost.warden_client.errors import ContainerNotRunning
 
 _LISTEN_FD, _RELAYS_FD, _FREE_FD = 3, 4, 10
 _START_SECONDS, _CONNECT_SECONDS, _KILL_SECONDS, _POLL_SECONDS = 10.0, 5.0, 5.0, 0.01

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from roost.core.unix_socket import Stream
+from roost.core.machine.unix_socket import Stream
 from roost.drivers.runtime.contract import ContainerLimits
 
 COMMAND_FOLDER = "/folder"

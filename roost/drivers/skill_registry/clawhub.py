@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx2
 
-from roost.core.network_advice import describe_network_error
+from roost.core.machine.network_advice import describe_network_error
 from roost.core.problem import Problem
 from roost.core.sanitize import sanitize_line
 from roost.drivers.model.json_access import as_list, as_object, as_string

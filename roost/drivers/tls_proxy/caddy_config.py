@@ -1,6 +1,6 @@
 """Caddy's configuration as JSON. Pure.
 
-Limits and times fit those of the edge (`roost/hosts/edge/dependencies.py`). Nothing limits the size or the time of a
+Limits and times fit those of the edge (`roost/http/edge/dependencies.py`). Nothing limits the size or the time of a
 body: the edge does.
 """
 

@@ -7,8 +7,8 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from roost.core import ids
-from roost.hosts.dashboard.static_files import INDEX, StaticFile, StaticFiles
-from roost.hosts.dashboard.static_responses import file_response, header_fields, make_response, text_response
+from roost.http.dashboard.static_files import INDEX, StaticFile, StaticFiles
+from roost.http.dashboard.static_responses import file_response, header_fields, make_response, text_response
 from roost.web.url_rule import UrlFamily, rule_of
 
 _NONCE = b"__NONCE__"

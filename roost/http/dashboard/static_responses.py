@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from starlette.responses import Response
 from starlette.types import Scope
 
-from roost.hosts.dashboard.static_files import StaticFile
+from roost.http.dashboard.static_files import StaticFile
 
 _HEADERS: Mapping[str, str] = {
     "referrer-policy": "no-referrer",

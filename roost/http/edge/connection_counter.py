@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Sequence
 
 from roost.core.problem import Problem, ServiceUnavailable, TooManyRequests
-from roost.hosts.client_address import is_trusted
-from roost.hosts.edge.dependencies import ProxyLimits
+from roost.http.edge.dependencies import ProxyLimits
+from roost.http.stack.client_address import is_trusted
 from roost.net.addresses import Network, is_loopback, peer_network
 
 

@@ -4,10 +4,10 @@ import asyncio
 from collections import defaultdict
 from typing import Any, Protocol, TypeVar
 
-from roost.hosts.edge.dependencies import GatewayUnreachable, ProxyDependencies, TooManyStreams
-from roost.hosts.edge.gateway_connection import GatewayConnection
-from roost.hosts.edge.upstream import Upstream
-from roost.hosts.edge.write_coalescer import WriteCoalescer
+from roost.http.edge.dependencies import GatewayUnreachable, ProxyDependencies, TooManyStreams
+from roost.http.edge.gateway_connection import GatewayConnection
+from roost.http.edge.upstream import Upstream
+from roost.http.edge.write_coalescer import WriteCoalescer
 
 K = TypeVar("K")
 

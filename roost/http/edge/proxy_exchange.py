@@ -13,17 +13,17 @@ from starlette.responses import JSONResponse, Response
 from roost.core import log
 from roost.core.problem import Problem
 from roost.core.rate_limit import RateLimitExceeded
-from roost.drivers.runtime.warden_errors import DialRefused
-from roost.hosts.edge import response_head
-from roost.hosts.edge.dependencies import GatewayUnreachable
-from roost.hosts.edge.gateway_connection import GatewayConnection, InvalidResponse
-from roost.hosts.edge.gateway_pool import GatewayPool
-from roost.hosts.edge.http_connection import HttpConnection
-from roost.hosts.edge.proxy_request import ProxyRequest
-from roost.hosts.edge.request_head import Headers, forward_request
-from roost.hosts.edge.upstream import find_upstream
-from roost.hosts.rate_limits import RequestUsage
+from roost.http.edge import response_head
+from roost.http.edge.dependencies import GatewayUnreachable
+from roost.http.edge.gateway_connection import GatewayConnection, InvalidResponse
+from roost.http.edge.gateway_pool import GatewayPool
+from roost.http.edge.http_connection import HttpConnection
+from roost.http.edge.proxy_request import ProxyRequest
+from roost.http.edge.request_head import Headers, forward_request
+from roost.http.edge.upstream import find_upstream
+from roost.http.stack.rate_limits import RequestUsage
 from roost.identity.caller import Caller
+from roost.warden_client.errors import DialRefused
 from roost.web import errors
 from roost.web.access_log import AccessRecord
 from roost.web.rate_limit_fields import FIELD_NAMES

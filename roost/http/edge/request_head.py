@@ -13,7 +13,7 @@ from itertools import chain
 from typing import NamedTuple
 from urllib.parse import unquote_to_bytes
 
-from roost.hosts.client_address import forwarded_client_ip
+from roost.http.stack.client_address import forwarded_client_ip
 from roost.identity import credentials
 from roost.identity.gateway_tokens import GATEWAY_TOKEN_PREFIX
 from roost.net.hop_by_hop import HOP_BY_HOP

@@ -11,7 +11,7 @@ from http import HTTPStatus
 
 from starlette.responses import HTMLResponse, JSONResponse, Response
 
-from roost.hosts.edge.request_head import COOKIE, Headers, connection_options
+from roost.http.edge.request_head import COOKIE, Headers, connection_options
 from roost.net.hop_by_hop import HOP_BY_HOP
 
 CLOSE = b"connection: close\r\n"

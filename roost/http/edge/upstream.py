@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-from roost.agents.routes.model import PathRoute
-from roost.hosts.address import HostAddress
+from roost.agents.network.routes.model import PathRoute
+from roost.http.stack.address import HostAddress
 
 FindRoute = Callable[[str, bytes], PathRoute | None]
 

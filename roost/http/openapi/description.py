@@ -11,11 +11,12 @@ from pydantic import BaseModel
 from pydantic.alias_generators import to_camel
 
 from roost import __version__
-from roost.hosts import health, routes
-from roost.hosts.address import HostAddresses
-from roost.hosts.examples import add_examples
-from roost.hosts.routes import ApiOperation
-from roost.hosts.url_map import AGENT_ADDRESS_PATHS, find_rule
+from roost.http.openapi.examples import add_examples
+from roost.http.server import health
+from roost.http.stack import routes
+from roost.http.stack.address import HostAddresses
+from roost.http.stack.routes import ApiOperation
+from roost.http.stack.url_map import AGENT_ADDRESS_PATHS, find_rule
 from roost.identity import authenticator, credentials
 from roost.web.schemas import ErrorBody, LegacyErrorBody, ModelErrorBody, StorageErrorBody
 from roost.web.url_rule import ErrorForm, HostKind, UrlFamily

@@ -5,9 +5,9 @@ from typing import Any
 
 from fastapi import FastAPI
 
-from roost.hosts import routes
-from roost.hosts.openapi import ERROR_MODELS
-from roost.hosts.routes import ApiOperation
+from roost.http.openapi.description import ERROR_MODELS
+from roost.http.stack import routes
+from roost.http.stack.routes import ApiOperation
 from roost.web.url_rule import WEBSOCKET
 
 Json = Mapping[str, Any]

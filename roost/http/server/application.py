@@ -2,58 +2,60 @@
 
 from fastapi import APIRouter, FastAPI
 
-from roost.agents.archives import api as archives
-from roost.agents.channels import api as channels
 from roost.agents.chat import api as chat
-from roost.agents.commands import api as commands
-from roost.agents.devices import api as devices
-from roost.agents.domains import api as agent_domains
-from roost.agents.files import api as agent_files
-from roost.agents.git import api as git
-from roost.agents.hub import api as hub
-from roost.agents.hub.clawhub import api as clawhub
-from roost.agents.hub.clawhub.openclaw import api as openclaw_registry
-from roost.agents.key_revocation import api as key_revocation
-from roost.agents.lifecycle import api as lifecycle
-from roost.agents.logs import api as logs
-from roost.agents.model_keys import api as model_keys
-from roost.agents.model_servers import api as model_servers
-from roost.agents.models import api as models
-from roost.agents.platform import api as platform
-from roost.agents.routes import api as agent_routes
-from roost.agents.runtime_config import api as runtime_config
-from roost.agents.scripts import api as scripts
-from roost.agents.secrets import api as secrets
-from roost.agents.sign_in import api as sign_in
-from roost.agents.skills import api as skills
-from roost.agents.snapshots import api as snapshots
-from roost.agents.system import api as agents_system
-from roost.agents.tasks import api as tasks
-from roost.agents.templates import api as templates
-from roost.agents.terminals import api as terminals
-from roost.agents.usage import api as usage
-from roost.agents.versions import api as versions
+from roost.agents.library.hub import api as hub
+from roost.agents.library.hub.clawhub import api as clawhub
+from roost.agents.library.hub.clawhub.openclaw import api as openclaw_registry
+from roost.agents.library.skills import api as skills
+from roost.agents.library.templates import api as templates
+from roost.agents.lifecycle.archives import api as archives
+from roost.agents.lifecycle.key_revocation import api as key_revocation
+from roost.agents.lifecycle.self_service import api as platform
+from roost.agents.lifecycle.system import api as agents_system
+from roost.agents.lifecycle.versions import api as versions
+from roost.agents.lifecycle.workflows import api as lifecycle
+from roost.agents.models.gateway import api as models
+from roost.agents.models.keys import api as model_keys
+from roost.agents.models.servers import api as model_servers
+from roost.agents.models.usage import api as usage
+from roost.agents.network.domains import api as agent_domains
+from roost.agents.network.routes import api as agent_routes
+from roost.agents.network.sign_in import api as sign_in
+from roost.agents.setup.channels import api as channels
+from roost.agents.setup.devices import api as devices
+from roost.agents.setup.runtime_config import api as runtime_config
+from roost.agents.setup.secrets import api as secrets
+from roost.agents.setup.tasks import api as tasks
+from roost.agents.workspace.commands import api as commands
+from roost.agents.workspace.files import api as agent_files
+from roost.agents.workspace.git import api as git
+from roost.agents.workspace.logs import api as logs
+from roost.agents.workspace.scripts import api as scripts
+from roost.agents.workspace.snapshots import api as snapshots
+from roost.agents.workspace.terminals import api as terminals
 from roost.events import api as events
-from roost.hosts import discovery, health, openapi, routes
-from roost.hosts.address import HostAddresses
-from roost.hosts.head_requests import HeadMiddleware
-from roost.hosts.path_rewrite import PathRewriteMiddleware
+from roost.http.openapi import description as openapi
+from roost.http.server import discovery, health
+from roost.http.stack import routes
+from roost.http.stack.address import HostAddresses
+from roost.http.stack.head_requests import HeadMiddleware
+from roost.http.stack.path_rewrite import PathRewriteMiddleware
 from roost.identity import api as keys
 from roost.identity.sessions import api as sessions
-from roost.storage.analytics import api as analytics
 from roost.storage.compat import api as compat
 from roost.storage.compat.psa import api as psa
 from roost.storage.files import api as files
+from roost.storage.files.groups import api as groups
+from roost.storage.files.signatures import api as signatures
+from roost.storage.files.signed_urls import api as links
+from roost.storage.files.tus import api as tus
+from roost.storage.files.uploads import api as uploads
 from roost.storage.gateways import api as gateways
-from roost.storage.groups import api as groups
-from roost.storage.payment_instructions import api as payment_instructions
+from roost.storage.gateways.analytics import api as analytics
+from roost.storage.gateways.swaps import api as swaps
 from roost.storage.payments import api as payments
+from roost.storage.payments.instructions import api as payment_instructions
 from roost.storage.pins import api as pins
-from roost.storage.signatures import api as signatures
-from roost.storage.signed_urls import api as links
-from roost.storage.swaps import api as swaps
-from roost.storage.tus import api as tus
-from roost.storage.uploads import api as uploads
 from roost.storage.vectors import api as vectors
 from roost.storage.webhooks import api as webhooks
 from roost.web import errors

@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends
 from pydantic import BaseModel
 
-from roost.hosts.address import HostAddresses
+from roost.http.stack.address import HostAddresses
 from roost.web.service_registry import provide_service
 
 

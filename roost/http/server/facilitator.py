@@ -26,7 +26,7 @@ from roost.drivers.facilitator.contract import (
     PaymentSettlement,
     Verification,
 )
-from roost.hosts.server import HttpServer
+from roost.http.server.server import HttpServer
 from roost.identity.credentials import CredentialSource, find_credential
 from roost.web.errors import STATUS
 

@@ -14,12 +14,12 @@ from starlette.types import ASGIApp
 from uvicorn import Config
 from uvicorn.server import ServerState
 
-from roost.agents.egress.proxy import EgressProxy
+from roost.agents.network.egress.proxy import EgressProxy
 from roost.drivers.runtime.contract import RelayListener, Runtime
-from roost.hosts.edge.asgi_exchange import AsgiExchange
-from roost.hosts.edge.dependencies import ProxyLimits
-from roost.hosts.edge.http_connection import HttpConnection
-from roost.hosts.edge.request_head import RequestHead
+from roost.http.edge.asgi_exchange import AsgiExchange
+from roost.http.edge.dependencies import ProxyLimits
+from roost.http.edge.http_connection import HttpConnection
+from roost.http.edge.request_head import RequestHead
 
 _MAX_CONNECTIONS = 256  # of one agent to the app; the proxy has its own limit
 

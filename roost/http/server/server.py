@@ -17,10 +17,10 @@ from typing import Any
 from starlette.types import ASGIApp
 from uvicorn import Config, Server
 
+from roost.core.machine.unix_socket import listen_unix
 from roost.core.problem import ResourceConflict, ServiceUnavailable
-from roost.core.unix_socket import listen_unix
 from roost.drivers.tls_proxy.contract import TlsListeners
-from roost.hosts.websocket import MESSAGE_LIMIT, BoundedWebSocket
+from roost.http.server.websocket import MESSAGE_LIMIT, BoundedWebSocket
 
 _BACKLOG = 2048
 _CAP_AMBIENT, _CAP_AMBIENT_CLEAR_ALL = 47, 4  # linux/prctl.h

@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 
-from roost.agents.routes.model import PathRoute
+from roost.agents.network.routes.model import PathRoute
 from roost.core import ids
-from roost.domains.model import Domain, DomainOwnerKind
+from roost.domain_names.model import Domain, DomainOwnerKind
 from roost.identity.credentials import session_cookie
 from roost.net.addresses import parse_address
 from roost.web.url_rule import HostKind

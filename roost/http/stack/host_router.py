@@ -14,9 +14,9 @@ from urllib.parse import unquote
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from roost.hosts import url_map
-from roost.hosts.address import HostAddress, HostAddresses
-from roost.hosts.client_address import client_address, is_local_program, limited_client
+from roost.http.stack import url_map
+from roost.http.stack.address import HostAddress, HostAddresses
+from roost.http.stack.client_address import client_address, is_local_program, limited_client
 from roost.net.addresses import Network
 from roost.web import errors
 from roost.web.url_rule import WEBSOCKET, HostKind, UrlFamily, UrlRule

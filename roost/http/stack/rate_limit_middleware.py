@@ -9,8 +9,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from roost.core.problem import Problem
 from roost.core.rate_limit import RateLimitExceeded
-from roost.hosts.early_auth import Admit
-from roost.hosts.rate_limits import RateLimits, RequestUsage
+from roost.http.stack.early_auth import Admit
+from roost.http.stack.rate_limits import RateLimits, RequestUsage
 from roost.identity.auth_request import AuthRequest, auth_request_of
 from roost.web import errors
 from roost.web.rate_limit_fields import parse_lines

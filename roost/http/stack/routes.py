@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from starlette.routing import compile_path
 
 from roost.core.right import Right
-from roost.hosts.url_map import find_rule
+from roost.http.stack.url_map import find_rule
 from roost.identity import authenticator
 from roost.identity.caller import CallerKind
 from roost.identity.rights import SCOPE_ACTIONS, TOKEN_RIGHTS

@@ -7,9 +7,9 @@ new operation has none until its row is written; short paths of an agent's addre
 from collections.abc import Mapping
 from functools import partial
 
-from roost.agents.files.errors import WorkspaceFileTooLarge
+from roost.agents.workspace.files.errors import WorkspaceFileTooLarge
 from roost.core.right import Right
-from roost.storage.tus.model import PROTOCOL_HEADERS
+from roost.storage.files.tus.model import PROTOCOL_HEADERS
 from roost.web.url_rule import WEBSOCKET, BodyLimit, ErrorForm, HostKind, UrlFamily, UrlRule
 
 PUBLIC_CONTENT, PRIVATE_CONTENT, PAID_CONTENT = "/ipfs/", "/files/", "/x402/cid/"

@@ -12,23 +12,23 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from roost.core.problem import Problem, ServiceUnavailable
 from roost.drivers.facilitator.contract import FacilitatorFailed
 from roost.drivers.image.contract import UnsupportedImage
-from roost.hosts.response_cache import CachedResponse, ResponseCache
-from roost.hosts.storage_gateway.content_responses import ContentResponses
-from roost.hosts.storage_gateway.errors import ContentNotServed, FormatNotServed, PathNotFound
-from roost.hosts.storage_gateway.paid_content import REQUEST_HEADERS, RESPONSE_HEADERS, PaidContent
-from roost.hosts.storage_gateway.request import GatewayRequest, parse_request
-from roost.hosts.storage_gateway.resolver import GatewayResolver, ResolvedContent
-from roost.hosts.storage_gateway.response import (
+from roost.http.edge.response_cache import CachedResponse, ResponseCache
+from roost.http.stack.url_map import PUBLIC_CONTENT
+from roost.http.storage_gateway.content_responses import ContentResponses
+from roost.http.storage_gateway.errors import ContentNotServed, FormatNotServed, PathNotFound
+from roost.http.storage_gateway.paid_content import REQUEST_HEADERS, RESPONSE_HEADERS, PaidContent
+from roost.http.storage_gateway.request import GatewayRequest, parse_request
+from roost.http.storage_gateway.resolver import GatewayResolver, ResolvedContent
+from roost.http.storage_gateway.response import (
     GatewayResponse,
     ResponseOutput,
     header_lines,
     send_response,
     text_response,
 )
-from roost.hosts.storage_gateway.site_pages import SitePages
-from roost.hosts.url_map import PUBLIC_CONTENT
-from roost.storage.analytics.hit_counter import GatewayHitCounter
+from roost.http.storage_gateway.site_pages import SitePages
 from roost.storage.content.errors import ContentNotFound
+from roost.storage.gateways.analytics.hit_counter import GatewayHitCounter
 from roost.web.errors import STATUS
 from roost.web.rate_limit_fields import FIELD_NAMES
 from roost.web.request_context import security_headers

@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 
-from roost.hosts.storage_gateway.range_requests import ByteRange
+from roost.http.storage_gateway.range_requests import ByteRange
 
 
 class MultipartByteRanges:

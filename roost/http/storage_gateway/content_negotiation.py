@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from roost.hosts.storage_gateway.errors import FormatNotServed, InvalidGatewayUrl
-from roost.hosts.storage_gateway.request import GatewayRequest
+from roost.http.storage_gateway.errors import FormatNotServed, InvalidGatewayUrl
+from roost.http.storage_gateway.request import GatewayRequest
 
 RAW, CAR, TAR = "application/vnd.ipld.raw", "application/vnd.ipld.car", "application/x-tar"
 _PROGRAM_FORMATS = ("application/vnd.ipld.", "application/vnd.ipfs.")

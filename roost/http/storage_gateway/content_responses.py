@@ -7,17 +7,17 @@ from collections.abc import Sequence
 from contextlib import aclosing
 
 from roost.drivers.image.contract import ImageTooLarge, InvalidImage, UnsupportedImage
-from roost.hosts.storage_gateway import (
+from roost.http.storage_gateway import (
     content_negotiation,
     directory_listing,
     image_options,
     image_resizer,
     range_requests,
 )
-from roost.hosts.storage_gateway.byte_ranges import MultipartByteRanges, content_range
-from roost.hosts.storage_gateway.errors import InvalidGatewayUrl, PathNotFound
-from roost.hosts.storage_gateway.formats import TrustlessFormats
-from roost.hosts.storage_gateway.headers import (
+from roost.http.storage_gateway.byte_ranges import MultipartByteRanges, content_range
+from roost.http.storage_gateway.errors import InvalidGatewayUrl, PathNotFound
+from roost.http.storage_gateway.formats import TrustlessFormats
+from roost.http.storage_gateway.headers import (
     cache_control,
     check_preconditions,
     cid_text,
@@ -26,15 +26,15 @@ from roost.hosts.storage_gateway.headers import (
     page_cache_control,
     presentation_headers,
 )
-from roost.hosts.storage_gateway.image_resizer import ImageResizer
-from roost.hosts.storage_gateway.mime_types import MimeTypes
-from roost.hosts.storage_gateway.range_requests import ByteRange, RangeNotSatisfiable
-from roost.hosts.storage_gateway.request import GatewayRequest
-from roost.hosts.storage_gateway.resolver import ResolvedContent
-from roost.hosts.storage_gateway.response import GatewayResponse, range_not_satisfiable, text_response
+from roost.http.storage_gateway.image_resizer import ImageResizer
+from roost.http.storage_gateway.mime_types import MimeTypes
+from roost.http.storage_gateway.range_requests import ByteRange, RangeNotSatisfiable
+from roost.http.storage_gateway.request import GatewayRequest
+from roost.http.storage_gateway.resolver import ResolvedContent
+from roost.http.storage_gateway.response import GatewayResponse, range_not_satisfiable, text_response
 from roost.storage.content.errors import ContentNotFound
 from roost.storage.content.reader import ContentReader, ContentStat
-from roost.storage.unixfs.dagpb import PBLink, UnixfsKind
+from roost.storage.content.unixfs.dagpb import PBLink, UnixfsKind
 
 FOLDER_KINDS = frozenset({UnixfsKind.DIRECTORY, UnixfsKind.SHARD})
 _INDEX = "index.html"

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from html import escape
 from urllib.parse import quote
 
-from roost.storage.unixfs.cid import Cid
-from roost.storage.unixfs.dagpb import PBLink
+from roost.storage.content.unixfs.cid import Cid
+from roost.storage.content.unixfs.dagpb import PBLink
 
 ENTRY_LIMIT = 5_000
 """Maximum entries of a listing; it mentions that there are more, which have URLs like all others."""

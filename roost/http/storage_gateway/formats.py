@@ -2,15 +2,15 @@
 
 import hashlib
 
-from roost.hosts.storage_gateway import range_requests
-from roost.hosts.storage_gateway.byte_ranges import content_range
-from roost.hosts.storage_gateway.content_negotiation import CAR, RAW, TAR, ContentFormat
-from roost.hosts.storage_gateway.errors import InvalidGatewayUrl
-from roost.hosts.storage_gateway.headers import cache_control, check_preconditions, common_headers, encode_location
-from roost.hosts.storage_gateway.range_requests import RangeNotSatisfiable
-from roost.hosts.storage_gateway.request import GatewayRequest
-from roost.hosts.storage_gateway.resolver import ResolvedContent
-from roost.hosts.storage_gateway.response import GatewayResponse, range_not_satisfiable
+from roost.http.storage_gateway import range_requests
+from roost.http.storage_gateway.byte_ranges import content_range
+from roost.http.storage_gateway.content_negotiation import CAR, RAW, TAR, ContentFormat
+from roost.http.storage_gateway.errors import InvalidGatewayUrl
+from roost.http.storage_gateway.headers import cache_control, check_preconditions, common_headers, encode_location
+from roost.http.storage_gateway.range_requests import RangeNotSatisfiable
+from roost.http.storage_gateway.request import GatewayRequest
+from roost.http.storage_gateway.resolver import ResolvedContent
+from roost.http.storage_gateway.response import GatewayResponse, range_not_satisfiable
 from roost.storage.content import tar_archive
 from roost.storage.content.car_export import DagScope, EntityBytes, export_car
 from roost.storage.content.reader import ContentReader

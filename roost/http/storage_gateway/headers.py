@@ -4,12 +4,12 @@ from functools import lru_cache
 from urllib.parse import quote
 
 from roost.core import entity_tags
-from roost.hosts.storage_gateway import disposition
-from roost.hosts.storage_gateway.request import GatewayRequest
-from roost.hosts.storage_gateway.resolver import ResolvedContent
-from roost.hosts.storage_gateway.response import GatewayResponse, text_response
-from roost.hosts.url_map import PUBLIC_CONTENT
-from roost.storage.unixfs.cid import Cid
+from roost.http.stack.url_map import PUBLIC_CONTENT
+from roost.http.storage_gateway import disposition
+from roost.http.storage_gateway.request import GatewayRequest
+from roost.http.storage_gateway.resolver import ResolvedContent
+from roost.http.storage_gateway.response import GatewayResponse, text_response
+from roost.storage.content.unixfs.cid import Cid
 from roost.web.content_disposition import content_disposition
 
 URL_CHARACTERS = "/%?&=:@!$'()*+,;~-._"

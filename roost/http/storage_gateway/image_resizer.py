@@ -11,7 +11,7 @@ from roost.drivers.image.contract import (
     RenderedImage,
     TooManyImages,
 )
-from roost.hosts.storage_gateway.disk_cache import DiskCache
+from roost.http.storage_gateway.disk_cache import DiskCache
 from roost.storage.content.model import ContentScope
 from roost.storage.content.reader import ContentReader, ContentStat
 

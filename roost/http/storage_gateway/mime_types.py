@@ -4,7 +4,7 @@ from collections import OrderedDict
 
 from roost.storage.content.model import ContentScope
 from roost.storage.content.reader import ContentReader, ContentStat
-from roost.storage.uploads import mime_sniffing
+from roost.storage.files.uploads import mime_sniffing
 
 _CACHE_SIZE = 50_000
 

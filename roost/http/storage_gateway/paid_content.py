@@ -9,14 +9,14 @@ from collections.abc import Callable
 from dataclasses import replace
 from urllib.parse import quote
 
-from roost.hosts.storage_gateway.content_responses import ContentResponses
-from roost.hosts.storage_gateway.errors import ContentNotServed, InvalidGatewayUrl
-from roost.hosts.storage_gateway.headers import cid_text
-from roost.hosts.storage_gateway.image_options import has_image_options
-from roost.hosts.storage_gateway.request import GatewayRequest
-from roost.hosts.storage_gateway.resolver import GatewayResolver, ResolvedContent
-from roost.hosts.storage_gateway.response import GatewayResponse
-from roost.hosts.url_map import PAID_CONTENT
+from roost.http.stack.url_map import PAID_CONTENT
+from roost.http.storage_gateway.content_responses import ContentResponses
+from roost.http.storage_gateway.errors import ContentNotServed, InvalidGatewayUrl
+from roost.http.storage_gateway.headers import cid_text
+from roost.http.storage_gateway.image_options import has_image_options
+from roost.http.storage_gateway.request import GatewayRequest
+from roost.http.storage_gateway.resolver import GatewayResolver, ResolvedContent
+from roost.http.storage_gateway.response import GatewayResponse
 from roost.storage.payments import forms
 from roost.storage.payments.errors import ContentNotForSale, InstructionChanged, PaymentRefused
 from roost.storage.payments.model import PaidResource, PaymentOffer

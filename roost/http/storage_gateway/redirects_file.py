@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from urllib.parse import parse_qsl, quote, urlencode
 
-from roost.hosts.storage_gateway.errors import InvalidGatewayUrl, InvalidRedirectsFile
-from roost.hosts.storage_gateway.headers import URL_CHARACTERS
-from roost.hosts.storage_gateway.request import TOKEN_FIELD, parse_path
-from roost.hosts.storage_gateway.resolver import PATH_DEPTH_LIMIT
+from roost.http.storage_gateway.errors import InvalidGatewayUrl, InvalidRedirectsFile
+from roost.http.storage_gateway.headers import URL_CHARACTERS
+from roost.http.storage_gateway.request import TOKEN_FIELD, parse_path
+from roost.http.storage_gateway.resolver import PATH_DEPTH_LIMIT
 
 REDIRECTS_FILE = "_redirects"
 MAX_FILE_BYTES = 64 * 1024

@@ -7,11 +7,11 @@ from urllib.parse import parse_qsl, unquote_to_bytes
 
 from starlette.types import Scope
 
-from roost.hosts.storage_gateway.errors import InvalidGatewayUrl
-from roost.hosts.storage_gateway.resolver import GatewayVisitor
-from roost.hosts.url_map import PAID_CONTENT, PRIVATE_CONTENT, PUBLIC_CONTENT
-from roost.storage.unixfs.cid import IDENTITY, Cid
-from roost.storage.unixfs.errors import MalformedContent
+from roost.http.stack.url_map import PAID_CONTENT, PRIVATE_CONTENT, PUBLIC_CONTENT
+from roost.http.storage_gateway.errors import InvalidGatewayUrl
+from roost.http.storage_gateway.resolver import GatewayVisitor
+from roost.storage.content.unixfs.cid import IDENTITY, Cid
+from roost.storage.content.unixfs.errors import MalformedContent
 
 TOKEN_FIELD = "pinataGatewayToken"  # noqa: S105 - the name of a field
 _FIELDS_LIMIT = 64

@@ -8,7 +8,7 @@ are the same.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from roost.hosts.storage_gateway.errors import (
+from roost.http.storage_gateway.errors import (
     ContentNotServed,
     GatewayAccessDenied,
     PathNotFound,
@@ -18,15 +18,15 @@ from roost.hosts.storage_gateway.errors import (
 from roost.storage.content.errors import ContentNotAFolder, ContentNotFound, EntryNotFound
 from roost.storage.content.model import ContentNetwork, ContentScope
 from roost.storage.content.reader import ContentReader, ContentStat
+from roost.storage.content.unixfs.cid import DAG_PB, IDENTITY, RAW, Cid
+from roost.storage.content.unixfs.errors import MalformedContent
 from roost.storage.files.errors import FileNotFound
+from roost.storage.files.signatures.service import SignatureService
+from roost.storage.files.signed_urls.service import SignedUrlService
 from roost.storage.gateways.errors import GatewayNotFound
 from roost.storage.gateways.model import Plugin, StorageGateway, is_request_admitted
 from roost.storage.gateways.service import StorageGatewayService
-from roost.storage.signatures.service import SignatureService
-from roost.storage.signed_urls.service import SignedUrlService
-from roost.storage.swaps.service import SwapService
-from roost.storage.unixfs.cid import DAG_PB, IDENTITY, RAW, Cid
-from roost.storage.unixfs.errors import MalformedContent
+from roost.storage.gateways.swaps.service import SwapService
 
 PATH_DEPTH_LIMIT = 64
 """Segments of a path below the root."""

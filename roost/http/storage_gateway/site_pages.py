@@ -6,11 +6,11 @@ A site is a folder on an origin of its own. All of it is content of strangers, r
 from collections.abc import Sequence
 from dataclasses import replace
 
-from roost.hosts.storage_gateway.content_negotiation import accepts_html, negotiate_format
-from roost.hosts.storage_gateway.content_responses import FOLDER_KINDS, ContentResponses
-from roost.hosts.storage_gateway.errors import InvalidRedirectsFile, PathNotFound, UnreadablePath
-from roost.hosts.storage_gateway.headers import common_headers, page_cache_control
-from roost.hosts.storage_gateway.redirects_file import (
+from roost.http.storage_gateway.content_negotiation import accepts_html, negotiate_format
+from roost.http.storage_gateway.content_responses import FOLDER_KINDS, ContentResponses
+from roost.http.storage_gateway.errors import InvalidRedirectsFile, PathNotFound, UnreadablePath
+from roost.http.storage_gateway.headers import common_headers, page_cache_control
+from roost.http.storage_gateway.redirects_file import (
     MAX_FILE_BYTES,
     REDIRECTS_FILE,
     RedirectRule,
@@ -18,11 +18,11 @@ from roost.hosts.storage_gateway.redirects_file import (
     join_query,
     parse_redirects,
 )
-from roost.hosts.storage_gateway.request import GatewayRequest
-from roost.hosts.storage_gateway.resolver import GatewayResolver, ResolvedContent
-from roost.hosts.storage_gateway.response import GatewayResponse, text_response
+from roost.http.storage_gateway.request import GatewayRequest
+from roost.http.storage_gateway.resolver import GatewayResolver, ResolvedContent
+from roost.http.storage_gateway.response import GatewayResponse, text_response
 from roost.storage.content.errors import ContentNotAFile, ContentNotFound, TooDeep
-from roost.storage.unixfs.errors import MalformedContent
+from roost.storage.content.unixfs.errors import MalformedContent
 
 _NOT_FOUND_PAGE = "404.html"
 _CONTENT_ONLY = ("Accept-Ranges", "ETag")

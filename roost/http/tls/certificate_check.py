@@ -6,8 +6,8 @@ import ssl
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
+from roost.core.machine.unix_socket import Stream
 from roost.core.problem import Problem
-from roost.core.unix_socket import Stream
 from roost.drivers.tls_proxy.contract import TlsProxy
 
 _SECONDS = 30.0

@@ -11,7 +11,7 @@ from fastapi import APIRouter, Depends, Response
 
 from roost.core import ids
 from roost.core.ttl_cache import TTLCache
-from roost.hosts.address import HostAddress, HostAddresses
+from roost.http.stack.address import HostAddress, HostAddresses
 from roost.web.service_registry import provide_service
 from roost.web.url_rule import HostKind
 

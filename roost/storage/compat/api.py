@@ -10,12 +10,12 @@ from roost.identity.authenticator import FilesReader, FilesWriter, GroupsReader,
 from roost.storage.compat import schemas
 from roost.storage.compat.service import LegacyPinService
 from roost.storage.content.model import ContentNetwork
+from roost.storage.files.groups.model import GroupFilter
+from roost.storage.files.groups.service import GroupService
 from roost.storage.files.service import FileService
-from roost.storage.groups.model import GroupFilter
-from roost.storage.groups.service import GroupService
+from roost.storage.files.uploads.model import FILES_LIMIT, UploadRequestLimits
+from roost.storage.files.uploads.service import UploadService
 from roost.storage.pins.service import PinService
-from roost.storage.uploads.model import FILES_LIMIT, UploadRequestLimits
-from roost.storage.uploads.service import UploadService
 from roost.web.large_response import render_list
 from roost.web.multipart import receive_form
 from roost.web.service_registry import provide_service

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from roost.core.subprocess_worker import run_worker
+from roost.core.machine.subprocess_worker import run_worker
 from roost.storage.compat.errors import InvalidLegacyRequest, TooManyJsonPins
 from roost.storage.compat.json_extractor import extract_json
 

@@ -9,7 +9,13 @@ from pydantic import BeforeValidator, Field
 
 from roost.storage.compat.errors import InvalidLegacyRequest
 from roost.storage.content.model import ContentNetwork
+from roost.storage.content.unixfs.cid import Cid
 from roost.storage.files import metadata_parsing
+from roost.storage.files.groups.model import NAME_LIMIT as GROUP_NAME_LIMIT
+from roost.storage.files.groups.model import PAGE_DEFAULT as GROUPS_DEFAULT
+from roost.storage.files.groups.model import PAGE_LIMIT as GROUPS_LIMIT
+from roost.storage.files.groups.model import Group
+from roost.storage.files.groups.schemas import GroupName
 from roost.storage.files.model import (
     KEYVALUES_LIMIT,
     File,
@@ -19,16 +25,10 @@ from roost.storage.files.model import (
     PinFilter,
     format_value,
 )
-from roost.storage.groups.model import NAME_LIMIT as GROUP_NAME_LIMIT
-from roost.storage.groups.model import PAGE_DEFAULT as GROUPS_DEFAULT
-from roost.storage.groups.model import PAGE_LIMIT as GROUPS_LIMIT
-from roost.storage.groups.model import Group
-from roost.storage.groups.schemas import GroupName
+from roost.storage.files.uploads.model import UploadMetadata
+from roost.storage.files.uploads.schemas import describe_form
 from roost.storage.pins.model import Pin, PinQuery, PinRequest, PinState
 from roost.storage.pins.schemas import HostNodes, PinByCidRequest, PinName, QueuedState, SortOrder, parse_pin_query
-from roost.storage.unixfs.cid import Cid
-from roost.storage.uploads.model import UploadMetadata
-from roost.storage.uploads.schemas import describe_form
 from roost.web.schemas import ApiSchema, Moment, StorageSchema, Text, ZonedTime, describe_body
 
 _TEXT_OPERATORS = {

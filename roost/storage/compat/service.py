@@ -6,11 +6,11 @@ from roost.core.db import Database
 from roost.storage.compat.errors import PinNotFoundByCid
 from roost.storage.compat.json_parser_pool import JsonParserPool
 from roost.storage.content.model import ContentNetwork
+from roost.storage.content.unixfs.cid import Cid
 from roost.storage.files.model import File, FileMetadata
 from roost.storage.files.service import FileService, find_by_cid
-from roost.storage.unixfs.cid import Cid
-from roost.storage.uploads.model import UploadMetadata, UploadRequestLimits
-from roost.storage.uploads.service import UploadService
+from roost.storage.files.uploads.model import UploadMetadata, UploadRequestLimits
+from roost.storage.files.uploads.service import UploadService
 
 
 class LegacyPinService:

@@ -12,9 +12,9 @@ from typing import Self
 from roost.storage.content.errors import InvalidByteRange, TooManyBlocks
 from roost.storage.content.model import ContentScope
 from roost.storage.content.reader import ContentReader, ContentStat, decode_node
-from roost.storage.unixfs import car
-from roost.storage.unixfs.cid import DAG_PB, IDENTITY, Cid
-from roost.storage.unixfs.dagpb import PBNode, UnixfsKind
+from roost.storage.content.unixfs import car
+from roost.storage.content.unixfs.cid import DAG_PB, IDENTITY, Cid
+from roost.storage.content.unixfs.dagpb import PBNode, UnixfsKind
 
 MAX_BLOCKS = 1_000_000
 _BYTE_RANGE = re.compile(r"(-?[0-9]{1,18}):(?:(-?[0-9]{1,18})|\*)", re.ASCII)

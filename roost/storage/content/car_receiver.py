@@ -17,10 +17,10 @@ from roost.drivers.blob.contract import BlobWriter
 from roost.storage.content import store
 from roost.storage.content.chunk_pipeline import ChunkPipeline
 from roost.storage.content.model import MAX_FILE_DEPTH, BlockLocation, BlockRow, Pack
-from roost.storage.unixfs import car, dagpb
-from roost.storage.unixfs.cid import DAG_PB, IDENTITY, RAW, Cid
-from roost.storage.unixfs.dagpb import UnixfsKind
-from roost.storage.unixfs.errors import MalformedContent
+from roost.storage.content.unixfs import car, dagpb
+from roost.storage.content.unixfs.cid import DAG_PB, IDENTITY, RAW, Cid
+from roost.storage.content.unixfs.dagpb import UnixfsKind
+from roost.storage.content.unixfs.errors import MalformedContent
 
 T = TypeVar("T")
 MAX_BLOCKS = 250_000

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import IntEnum, StrEnum
 
-from roost.storage.unixfs.cid import Cid
+from roost.storage.content.unixfs.cid import Cid
 
 MAX_FILE_DEPTH = 64
 """Nodes from the root of a file to its leaves; profiles need far fewer."""

@@ -23,11 +23,11 @@ from roost.storage.content.errors import (
     TooManyShards,
 )
 from roost.storage.content.model import MAX_FILE_DEPTH, BlockLocation, BlockMatch, BlockRow, ContentScope, TreeRow
-from roost.storage.unixfs import dagpb
-from roost.storage.unixfs.cid import DAG_PB, DIGEST, IDENTITY, RAW, SHA2_256, Cid
-from roost.storage.unixfs.dagpb import PBLink, PBNode, UnixfsData, UnixfsKind
-from roost.storage.unixfs.directory import FANOUT, hash_name
-from roost.storage.unixfs.profile import get_profile
+from roost.storage.content.unixfs import dagpb
+from roost.storage.content.unixfs.cid import DAG_PB, DIGEST, IDENTITY, RAW, SHA2_256, Cid
+from roost.storage.content.unixfs.dagpb import PBLink, PBNode, UnixfsData, UnixfsKind
+from roost.storage.content.unixfs.directory import FANOUT, hash_name
+from roost.storage.content.unixfs.profile import get_profile
 
 _MAX_SHARD_DEPTH = 8  # each level uses one byte of the hash of a name
 _MODE_BITS = 0o7777

@@ -8,7 +8,7 @@ from roost.storage.content.car_receiver import CarReceiver
 from roost.storage.content.errors import ContentNotFound
 from roost.storage.content.model import BlockMatch, ContentScope
 from roost.storage.content.reader import ContentReader
-from roost.storage.unixfs.cid import IDENTITY, Cid
+from roost.storage.content.unixfs.cid import IDENTITY, Cid
 
 
 class ReceivedCarReader(ContentReader):

@@ -14,10 +14,10 @@ from roost.drivers.blob.contract import BlobWriter
 from roost.storage.content import store
 from roost.storage.content.chunk_pipeline import PIECE_SIZE, ChunkPipeline
 from roost.storage.content.model import BlockLocation, BlockRow, Pack, TreeRow
-from roost.storage.unixfs.cid import DAG_PB, DIGEST, RAW, SHA2_256, Cid
-from roost.storage.unixfs.directory import DirectoryEntry, build_folder
-from roost.storage.unixfs.importer import DagBlock, DagTree, UnixfsImporter, build_file, build_link
-from roost.storage.unixfs.profile import ImportProfile
+from roost.storage.content.unixfs.cid import DAG_PB, DIGEST, RAW, SHA2_256, Cid
+from roost.storage.content.unixfs.directory import DirectoryEntry, build_folder
+from roost.storage.content.unixfs.importer import DagBlock, DagTree, UnixfsImporter, build_file, build_link
+from roost.storage.content.unixfs.profile import ImportProfile
 
 T = TypeVar("T")
 FolderTree = Mapping[str, "DagTree | FolderTree"]

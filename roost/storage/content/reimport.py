@@ -8,8 +8,8 @@ from roost.drivers.blob.contract import BlobStore, BlobWriter
 from roost.storage.content.car_receiver import CarReceiver
 from roost.storage.content.chunk_pipeline import PIECE_SIZE
 from roost.storage.content.receiver import ContentReceiver
-from roost.storage.unixfs.importer import DagTree
-from roost.storage.unixfs.profile import ImportProfile
+from roost.storage.content.unixfs.importer import DagTree
+from roost.storage.content.unixfs.profile import ImportProfile
 
 
 class Reimporter:

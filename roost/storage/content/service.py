@@ -24,8 +24,8 @@ from roost.storage.content.received_car import ReceivedCarReader
 from roost.storage.content.receiver import ContentReceiver
 from roost.storage.content.reimport import Reimporter
 from roost.storage.content.scrub import ContentScrubber
-from roost.storage.unixfs.importer import DagTree
-from roost.storage.unixfs.profile import ImportProfile
+from roost.storage.content.unixfs.importer import DagTree
+from roost.storage.content.unixfs.profile import ImportProfile
 
 _BATCH_SIZE = 100
 

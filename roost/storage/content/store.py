@@ -21,7 +21,7 @@ from roost.storage.content.model import (
     StorageTotals,
     TreeRow,
 )
-from roost.storage.unixfs.cid import DIGEST, RAW, SHA2_256, Cid
+from roost.storage.content.unixfs.cid import DIGEST, RAW, SHA2_256, Cid
 
 packs = sa.Table(
     "packs",

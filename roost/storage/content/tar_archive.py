@@ -13,8 +13,8 @@ from contextlib import aclosing
 from roost.storage.content.errors import ContentDamaged, NotArchivable, TooDeep, TooManyArchiveMembers
 from roost.storage.content.model import ContentScope
 from roost.storage.content.reader import ContentReader, ContentStat
-from roost.storage.unixfs.cid import DAG_PB, RAW, Cid
-from roost.storage.unixfs.dagpb import UnixfsKind
+from roost.storage.content.unixfs.cid import DAG_PB, RAW, Cid
+from roost.storage.content.unixfs.dagpb import UnixfsKind
 
 FORMAT_VERSION = 2
 """Increase for every change of the bytes."""

@@ -6,7 +6,7 @@ from roost.storage.content.car_export import export_car
 from roost.storage.content.car_receiver import CarReceiver
 from roost.storage.content.model import ContentScope
 from roost.storage.content.reader import ContentReader
-from roost.storage.unixfs.cid import Cid
+from roost.storage.content.unixfs.cid import Cid
 
 
 async def copy_tree(reader: ContentReader, scope: ContentScope, root: Cid, car: CarReceiver) -> None:

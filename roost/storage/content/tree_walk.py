@@ -11,11 +11,11 @@ from enum import StrEnum
 from roost.storage.content.errors import TooDeep, TooManyEntries
 from roost.storage.content.model import ContentScope
 from roost.storage.content.reader import ContentReader, ContentStat
-from roost.storage.unixfs.cid import DAG_PB, RAW, Cid
-from roost.storage.unixfs.dagpb import UnixfsKind
-from roost.storage.unixfs.directory import FANOUT, HASH_LENGTH, hash_name
-from roost.storage.unixfs.entry_name import decode_entry_name
-from roost.storage.unixfs.errors import InvalidEntryName, MalformedContent
+from roost.storage.content.unixfs.cid import DAG_PB, RAW, Cid
+from roost.storage.content.unixfs.dagpb import UnixfsKind
+from roost.storage.content.unixfs.directory import FANOUT, HASH_LENGTH, hash_name
+from roost.storage.content.unixfs.entry_name import decode_entry_name
+from roost.storage.content.unixfs.errors import InvalidEntryName, MalformedContent
 
 MAX_ENTRIES = 1_000_000
 MAX_DEPTH = 256

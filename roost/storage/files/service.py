@@ -11,11 +11,11 @@ from roost.core.page_cursor import PageCursor
 from roost.identity import tenants
 from roost.storage.content import service as content
 from roost.storage.content.model import ContentNetwork, PackReference
+from roost.storage.content.unixfs.cid import Cid
 from roost.storage.files import store
 from roost.storage.files.errors import FileIdTaken, FileNotFound
 from roost.storage.files.model import PAGE_LIMIT, File, FileEvent, FileFilter, FileMetadata, PinFilter, holder_of
 from roost.storage.files.quota import UNLIMITED, Capacities, StorageQuota
-from roost.storage.unixfs.cid import Cid
 
 _EXPIRE_BATCH = 200
 _NAME_BATCH = 500

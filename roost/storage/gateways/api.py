@@ -5,7 +5,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path, Query
 
-from roost.domains.model import Domain
+from roost.domain_names.model import Domain
 from roost.identity.authenticator import GatewaysReader, GatewaysWriter
 from roost.storage.gateways import schemas
 from roost.storage.gateways.custom_domains import GatewayDomainService

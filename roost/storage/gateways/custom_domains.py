@@ -6,16 +6,16 @@ from dataclasses import replace
 
 from sqlalchemy import Connection
 
-from roost.domains.errors import InvalidDomain
-from roost.domains.model import Domain, DomainOwner, DomainOwnerKind
-from roost.domains.service import DomainService
+from roost.domain_names.errors import InvalidDomain
+from roost.domain_names.model import Domain, DomainOwner, DomainOwnerKind
+from roost.domain_names.service import DomainService
 from roost.storage.content.errors import ContentNotFound
 from roost.storage.content.model import ContentNetwork, ContentScope
 from roost.storage.content.reader import ContentReader
+from roost.storage.content.unixfs.cid import IDENTITY, Cid
+from roost.storage.content.unixfs.errors import InvalidCid
 from roost.storage.gateways.model import StorageGateway
 from roost.storage.gateways.service import StorageGatewayService
-from roost.storage.unixfs.cid import IDENTITY, Cid
-from roost.storage.unixfs.errors import InvalidCid
 
 
 class GatewayDomainService:

@@ -14,8 +14,8 @@ from hmac import compare_digest
 from ipaddress import IPv6Network, ip_network
 from urllib.parse import urlsplit
 
-from roost.domains import names
-from roost.domains.errors import InvalidDomain
+from roost.domain_names import names
+from roost.domain_names.errors import InvalidDomain
 from roost.net.addresses import Address, parse_address
 from roost.storage.gateways.errors import InvalidAccessControl, InvalidGatewayDomain
 

@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, StrictInt
 
 from roost.core.sensitive import Sensitive
-from roost.domains.model import Domain, DomainStatus
+from roost.domain_names.model import Domain, DomainStatus
 from roost.storage.gateways.errors import PluginNotFound
 from roost.storage.gateways.model import AccessControl, AccessControlKind, Plugin, StorageGateway
 from roost.web.schemas import ApiSchema, Moment, StorageSchema, Text

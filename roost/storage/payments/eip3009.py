@@ -5,9 +5,9 @@ Signatures of smart contracts (ERC-1271, ERC-6492) are longer; only a chain can 
 
 from roost.core.ethereum import keccak256
 from roost.core.payment_asset import PaymentAsset
+from roost.storage.files.signatures import ethereum
+from roost.storage.files.signatures.errors import InvalidSignature
 from roost.storage.payments.model import TransferAuthorization
-from roost.storage.signatures import ethereum
-from roost.storage.signatures.errors import InvalidSignature
 
 ACCOUNT_SIGNATURE_LENGTH = 65
 _DOMAIN = keccak256(b"EIP712Domain(string name,string version,uint256 chainId,address verifyingContract)")

@@ -25,9 +25,7 @@ from roost.drivers.facilitator.contract import (
     PaymentSettlement,
 )
 from roost.identity import tenants
-from roost.storage.payment_instructions.assets import PaymentAssets
-from roost.storage.payment_instructions.model import PaymentInstruction, PaymentRequirement
-from roost.storage.payment_instructions.service import find_for_content
+from roost.storage.content.unixfs.cid import Cid
 from roost.storage.payments import rules, store
 from roost.storage.payments.errors import (
     ContentNotForSale,
@@ -40,6 +38,9 @@ from roost.storage.payments.errors import (
     PaymentUsed,
 )
 from roost.storage.payments.forms import AnyPayment
+from roost.storage.payments.instructions.assets import PaymentAssets
+from roost.storage.payments.instructions.model import PaymentInstruction, PaymentRequirement
+from roost.storage.payments.instructions.service import find_for_content
 from roost.storage.payments.model import (
     CLAIM_SECONDS,
     OPEN_STATES,
@@ -53,7 +54,6 @@ from roost.storage.payments.model import (
     PaymentTotal,
     TransferAuthorization,
 )
-from roost.storage.unixfs.cid import Cid
 
 _log = log.get_logger("payments")
 _CLAIM = timedelta(seconds=CLAIM_SECONDS)

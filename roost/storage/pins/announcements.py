@@ -18,9 +18,9 @@ from roost.drivers.network.contract import NetworkAnnouncer, NetworkRefused, Sou
 from roost.storage.content.car_export import export_car
 from roost.storage.content.model import ContentNetwork, ContentScope
 from roost.storage.content.reader import ContentReader
+from roost.storage.content.unixfs.cid import Cid
 from roost.storage.files.model import File, FileEvent
 from roost.storage.files.service import FileService, is_public, list_public_cids
-from roost.storage.unixfs.cid import Cid
 from roost.work import JSON, ClaimedOperation
 
 RECONCILE, SURVEY = "offers.settle", "offers.survey"

@@ -5,10 +5,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from roost.storage.content.unixfs.cid import Cid
 from roost.storage.files import metadata_parsing
 from roost.storage.files.model import NAME_LIMIT, Keyvalues
 from roost.storage.pins.model import HOSTS_LIMIT, PAGE_DEFAULT, PAGE_LIMIT, QUEUED, Pin, PinQuery, PinRequest, PinState
-from roost.storage.unixfs.cid import Cid
 from roost.web.schemas import Moment, StorageSchema, Text, Uppercase
 
 PinName = Annotated[Text, Field(max_length=NAME_LIMIT)]

@@ -12,10 +12,11 @@ from roost.core.page_cursor import PageCursor
 from roost.drivers.network.contract import NetworkAnnouncer, PublicNetwork
 from roost.identity import tenants
 from roost.storage.content.model import ContentNetwork
+from roost.storage.content.unixfs.cid import Cid
+from roost.storage.files.groups.errors import GroupNotFound
+from roost.storage.files.groups.service import GroupService
 from roost.storage.files.model import File, FileEvent
 from roost.storage.files.service import FileService, get_file
-from roost.storage.groups.errors import GroupNotFound
-from roost.storage.groups.service import GroupService
 from roost.storage.pins import store
 from roost.storage.pins.errors import PinNotFound, TooManyHostNodes, TooManyPins
 from roost.storage.pins.model import (
@@ -33,7 +34,6 @@ from roost.storage.pins.model import (
     PinRequest,
     PinState,
 )
-from roost.storage.unixfs.cid import Cid
 
 _MILLISECOND = timedelta(milliseconds=1)
 

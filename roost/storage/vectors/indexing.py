@@ -12,17 +12,17 @@ from typing import TypeVar
 
 from roost import work
 from roost.core import clock, log
-from roost.core.daemon_thread import run_in_daemon_thread
 from roost.core.db import Connection, Database
+from roost.core.machine.daemon_thread import run_in_daemon_thread
 from roost.core.problem import Problem, ProblemKind
 from roost.drivers.embedding.contract import EmbeddingModel
 from roost.drivers.text_extractor.contract import TextExtractor
 from roost.identity import tenants
 from roost.storage.content.model import ContentScope
 from roost.storage.content.reader import ContentReader
+from roost.storage.content.unixfs.cid import Cid
 from roost.storage.files.model import File
 from roost.storage.files.service import find_file
-from roost.storage.unixfs.cid import Cid
 from roost.storage.vectors import store
 from roost.storage.vectors.errors import (
     DocumentWithoutText,

@@ -6,7 +6,7 @@ from typing import Annotated
 from pydantic import Field, StrictInt, field_validator
 
 from roost.storage.content.model import ContentNetwork
-from roost.storage.groups.model import Group
+from roost.storage.files.groups.model import Group
 from roost.storage.vectors.model import (
     MATCHES_LIMIT,
     QUERY_CHARACTERS,

@@ -11,7 +11,7 @@ from roost.identity.caller import Caller
 from roost.storage.files.errors import FileNotFound
 from roost.storage.files.model import File, FileEvent, FileFilter
 from roost.storage.files.service import FileService, files_by_id, find_file, select_group_files
-from roost.storage.uploads.model import DIRECTORY
+from roost.storage.files.uploads.model import DIRECTORY
 from roost.storage.vectors import store
 from roost.storage.vectors.access import get_searchable_file, get_searchable_group
 from roost.storage.vectors.errors import FolderNotVectorized, VectorizationFailed

@@ -18,7 +18,7 @@ from roost.core.seal import Sealer
 from roost.core.sensitive import Sensitive
 from roost.identity import tenants
 from roost.identity.caller import Plan
-from tests.agents.lifecycle.lifecycle_env import until
+from tests.agents.lifecycle.workflows.lifecycle_env import until
 
 SEALER = Sealer(Sensitive(bytes(32)))
 

@@ -14,12 +14,12 @@ from roost.core.db import Database
 from roost.core.seal import Sealer
 from roost.core.sensitive import Sensitive
 from roost.drivers.engine.contract import EngineNotInstalled
-from roost.drivers.engine.fake import FakeEngine
-from roost.drivers.runtime.contract import ContainerNotRunning, ContainerSpec, Stream
+from roost.drivers.engine.fake.driver import FakeEngine
+from roost.drivers.runtime.contract import ContainerSpec, Stream
 from roost.drivers.runtime.fake import FakeRuntime
-from roost.drivers.runtime.warden_errors import DialRefused
 from roost.identity import tenants
 from roost.identity.caller import Plan
+from roost.warden_client.errors import ContainerNotRunning, DialRefused
 
 
 class Other(FakeEngine):

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from roost.cli import message_stream
-from roost.cli.output import ExitCode
+from roost.cli.client import message_stream
+from roost.cli.output.output import ExitCode
 from tests.cli.terminal import FakeServer
 
 PATH = "/v0/agents/a1/channels"

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from roost.cli import chat
-from roost.cli.chat import _parse_stream
+from roost.cli.agents import chat
+from roost.cli.agents.chat import _parse_stream
 from roost.core.event_stream_decoder import decode_events
 from tests.cli.terminal import FakeServer, run, run_on_terminal
 from tests.platforms.tls import Authority

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.agents.lifecycle.lifecycle_env import until
+from tests.agents.lifecycle.workflows.lifecycle_env import until
 from tests.server import RunningServer, running
 
 DEADLINE = 30.0

@@ -7,7 +7,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppres
 
 import pytest
 
-from roost.cli.raw_terminal import EscapeFilter
+from roost.cli.client.raw_terminal import EscapeFilter
 from tests.cli.pty_client import TerminalUser, run_on_pty
 from tests.cli.terminal import run
 from tests.conformance.runtimes import sleeper, sleeping, until

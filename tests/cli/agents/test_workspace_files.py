@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from roost.cli import message_stream
+from roost.cli.client import message_stream
 from tests.cli.terminal import FakeServer
 
 AGENT = "/v0/agents/a1"

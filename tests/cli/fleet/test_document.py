@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from roost.agents.secrets.model import SecretKind
+from roost.agents.setup.secrets.model import SecretKind
 from roost.cli.fleet.document import InvalidFleet, parse_fleet
 
 HEAD = "version: 1\n"

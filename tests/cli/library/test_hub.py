@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from tests.cli.library.test_agent_skills import ATTACHED, LOADED, PATH
 from tests.cli.skills import AT, CHECK, CID, CID_OF_UPDATE, CLEAN, DANGEROUS, SHOWN_FINDING, SKILL
 from tests.cli.terminal import FakeServer
-from tests.cli.test_agent_skills import ATTACHED, LOADED, PATH
 
 LISTED: dict[str, Any] = {
     "hubSkillId": "h1",

@@ -6,7 +6,7 @@ import sys
 import pytest
 from typer import Exit as Left
 
-from roost.cli.output import (
+from roost.cli.output.output import (
     ExitCode,
     OutputFormat,
     exit_with_error,
@@ -83,8 +83,8 @@ def test_on_a_terminal_hostile_text_is_only_text(text: str) -> None:
     code = f"""
 import sys
 from pathlib import Path
-from roost.cli.output import *
-from roost.cli.transfer import save_chunks
+from roost.cli.output.output import *
+from roost.cli.client.transfer import save_chunks
 text = {text!r}
 print_record({{"f": text}}, OutputFormat.TABLE)
 print_rows([{{"f": text}}], ["f"], OutputFormat.TABLE)

@@ -8,8 +8,8 @@ import yaml
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from roost.cli.output import OutputFormat, print_message, print_record
-from roost.cli.yaml_output import render_yaml
+from roost.cli.output.output import OutputFormat, print_message, print_record
+from roost.cli.output.yaml import render_yaml
 from tests.cli.terminal import FakeServer
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))

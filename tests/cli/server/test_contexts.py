@@ -5,7 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from roost.cli.context_file import ServerContext, change_contexts, contexts_path, find_other_server, read_contexts
+from roost.cli.client.context_file import (
+    ServerContext,
+    change_contexts,
+    contexts_path,
+    find_other_server,
+    read_contexts,
+)
 from roost.core.sensitive import Sensitive
 from tests.cli.terminal import FakeServer, fake_server, run
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from roost.cli import up
-from roost.cli.dashboard import open_window
+from roost.cli.server import up
+from roost.cli.server.dashboard import open_window
 from roost.drivers.runtime.fake import FakeRuntime
-from roost.hosts.dashboard.static_files import StaticFiles
+from roost.http.dashboard.static_files import StaticFiles
 from tests.cli.terminal import FakeServer
 from tests.server import running
 

@@ -8,9 +8,9 @@ import pytest
 from typer import Exit as Left
 
 from roost import app, config
-from roost.cli.engines import install_version
+from roost.cli.server.engines import install_version
 from roost.drivers.engine.contract import EngineInstallFailed, Progress
-from roost.drivers.engine.fake import FakeEngine
+from roost.drivers.engine.fake.driver import FakeEngine
 from tests.cli.terminal import run, run_on_terminal
 
 
@@ -80,8 +80,8 @@ def test_an_install_says_when_it_is_done_and_nothing_when_it_was(
 def test_the_terminal_shows_that_an_installed_version_is_checked(nowhere: Path) -> None:
     code = f"""if 1:
         from roost import config
-        from roost.cli.engines import install_version
-        from roost.drivers.engine.fake import FakeEngine
+        from roost.cli.server.engines import install_version
+        from roost.drivers.engine.fake.driver import FakeEngine
         engine, settings = FakeEngine(), config.load_settings({{"ROOST_DATA": {str(nowhere / "data")!r}}})
         install_version(settings, engine, "1.1.0")
         install_version(settings, engine, "1.1.0")"""

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from roost.cli import message_stream
+from roost.cli.client import message_stream
+from tests.cli.agents.test_logs import Streams, streams, tells
 from tests.cli.terminal import run
-from tests.cli.test_logs import Streams, streams, tells
 
 
 def event(number: int, kind: str = "file.added", **more: Any) -> dict[str, Any]:

@@ -5,8 +5,8 @@ import json
 from pathlib import Path
 
 from roost import app, config
-from roost.agents.hosts.model import HostIdentity
-from roost.agents.hosts.service import HostService
+from roost.agents.lifecycle.hosts.model import HostIdentity
+from roost.agents.lifecycle.hosts.service import HostService
 from tests.cli.terminal import run
 
 

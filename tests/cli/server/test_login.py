@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from roost.cli.context_file import ServerContext, change_contexts, read_contexts
+from roost.cli.client.context_file import ServerContext, change_contexts, read_contexts
 from roost.core.sensitive import Sensitive
 from tests.cli.terminal import FakeServer, fake_server, run, run_on_terminal
 

@@ -10,9 +10,9 @@ from roost import app, config
 from roost.identity import tenants
 from roost.storage.content.model import ContentNetwork
 from roost.storage.content.service import ContentService, hold_packs
+from roost.storage.content.unixfs.profile import V1
 from roost.storage.files.model import File, FileMetadata
 from roost.storage.files.service import FileService, NewFile
-from roost.storage.unixfs.profile import V1
 from tests.cli.terminal import run
 
 GOOD, BAD = b"good" * 10_000, b"bad" * 10_000

@@ -2,7 +2,7 @@
 
 import json
 
-from roost.hosts.routes import GATEWAY, JWT, PLATFORM
+from roost.http.stack.routes import GATEWAY, JWT, PLATFORM
 from tests.cli.terminal import run
 
 
@@ -15,7 +15,7 @@ def test_routes_as_table_and_json() -> None:
         "credentials": [JWT],
         "right": "write",
         "addresses": ["management"],
-        "handler": "roost.agents.lifecycle.api.create_agent",
+        "handler": "roost.agents.lifecycle.workflows.api.create_agent",
     }
     show = next(row for row in rows if (row["method"], row["path"]) == ("GET", "/v0/agents/{agentId}"))
     assert show["credentials"] == [JWT, GATEWAY, PLATFORM]

@@ -18,8 +18,8 @@ import pytest
 
 from roost import app, config
 from roost.agents.registry.model import AgentProfile
-from roost.cli.up import _data_flag, _print_agents, _program_name, _write_session
-from roost.drivers.engine.fake import FakeEngine
+from roost.cli.server.up import _data_flag, _print_agents, _program_name, _write_session
+from roost.drivers.engine.fake.driver import FakeEngine
 from roost.drivers.runtime.fake import FakeRuntime
 from roost.identity import tenants
 from roost.identity.caller import Plan
@@ -30,9 +30,9 @@ UP = """
 import gc, sys
 from roost import config
 from roost.app import create_drivers
-from roost.cli.up import run_server
+from roost.cli.server.up import run_server
 from roost.core.problem import Problem
-from roost.drivers.engine.fake import FakeEngine
+from roost.drivers.engine.fake.driver import FakeEngine
 from roost.drivers.runtime.fake import FakeRuntime
 settings = config.load_settings(port=sys.argv[2])
 runtime = FakeRuntime(settings.data) if sys.argv[3] == "fake" else None

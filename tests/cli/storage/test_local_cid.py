@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from roost.cli import local_cid, upload_form
-from roost.storage.unixfs.dagpb import UnixfsKind, decode_node
-from roost.storage.unixfs.directory import DirectoryEntry, build_folder
-from roost.storage.unixfs.importer import DagTree, UnixfsImporter
-from roost.storage.unixfs.profile import PROFILES, ImportProfile
+from roost.cli.storage import local_cid, upload_form
+from roost.storage.content.unixfs.dagpb import UnixfsKind, decode_node
+from roost.storage.content.unixfs.directory import DirectoryEntry, build_folder
+from roost.storage.content.unixfs.importer import DagTree, UnixfsImporter
+from roost.storage.content.unixfs.profile import PROFILES, ImportProfile
 
 EVERY_PROFILE = pytest.mark.parametrize("profile", PROFILES.values(), ids=PROFILES)
 BIG = bytes(range(256)) * 5000

@@ -9,9 +9,9 @@ import pytest
 import typer
 from multipart import MultipartParser, parse_options_header
 
-from roost.cli import upload_form
-from roost.cli.output import ExitCode
-from roost.cli.upload_form import LocalFile, MultipartForm
+from roost.cli.output.output import ExitCode
+from roost.cli.storage import upload_form
+from roost.cli.storage.upload_form import LocalFile, MultipartForm
 
 
 def refused(capsys: pytest.CaptureFixture[str], code: ExitCode, act: object) -> str:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from roost.cli import vectors
+from roost.cli.storage import vectors
 from tests.cli.terminal import FakeServer
 
 FILE, GROUP = "0e6a0a3e-0000-4000-8000-000000000001", "0e6a0a3e-0000-4000-8000-000000000002"

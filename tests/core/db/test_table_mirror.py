@@ -9,7 +9,7 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
-from roost.agents.routes.service import MIRROR
+from roost.agents.network.routes.service import MIRROR
 from roost.core.db import Database
 from roost.core.db.table_mirror import TableMirror
 

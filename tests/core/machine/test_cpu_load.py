@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from roost.core import cpu_load
+from roost.core.machine import cpu_load
 
 
 @pytest.mark.parametrize(

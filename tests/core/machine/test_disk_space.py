@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from roost.core.disk_space import DiskBallast, DiskSpace, read_disk_space
+from roost.core.machine.disk_space import DiskBallast, DiskSpace, read_disk_space
 
 
 def test_a_reserve_stays_free() -> None:

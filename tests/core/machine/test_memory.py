@@ -1,6 +1,6 @@
 """Memory: parsed from the kernel's text, and read on this machine."""
 
-from roost.core.memory import parse_meminfo, read_memory_use
+from roost.core.machine.memory import parse_meminfo, read_memory_use
 
 
 def test_the_kernels_text_is_parsed() -> None:

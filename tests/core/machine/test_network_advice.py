@@ -4,7 +4,7 @@ import ssl
 
 import pytest
 
-from roost.core.network_advice import advise_network, describe_certificate_error
+from roost.core.machine.network_advice import advise_network, describe_certificate_error
 
 
 @pytest.mark.parametrize(

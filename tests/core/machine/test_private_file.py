@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from roost.core.private_file import lock_folder, write_private_file
+from roost.core.machine.private_file import lock_folder, write_private_file
 
 
 def mode(path: Path) -> int:

@@ -1,8 +1,8 @@
 import os
 from pathlib import Path
 
-from roost.core import process_priority
-from roost.core.process_priority import ProcessPriority
+from roost.core.machine import process_priority
+from roost.core.machine.process_priority import ProcessPriority
 
 
 def run_in_child(check) -> bool:

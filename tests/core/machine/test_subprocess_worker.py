@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from roost.core.subprocess_worker import run_worker
+from roost.core.machine.subprocess_worker import run_worker
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from roost.core import unix_socket
+from roost.core.machine import unix_socket
 
 
 async def echo_once(listener: socket.socket, path: Path) -> bytes:

@@ -9,7 +9,8 @@ import pytest
 from roost.core.sensitive import Sensitive
 from roost.drivers.engine.contract import Dial, EngineFailed
 from roost.drivers.engine.gateway_http import is_answering, send_json, stream_events
-from roost.drivers.runtime.contract import ContainerNotRunning, Stream
+from roost.drivers.runtime.contract import Stream
+from roost.warden_client.errors import ContainerNotRunning
 
 TOKEN = Sensitive("t")
 

@@ -7,7 +7,7 @@ import pytest
 
 from roost.drivers.engine.abilities.saved_state import is_secret, without_secrets
 from roost.drivers.engine.contract import Engine
-from roost.drivers.engine.fake import FakeEngine
+from roost.drivers.engine.fake.driver import FakeEngine
 from roost.drivers.engine.hermes.driver import Hermes
 from roost.drivers.engine.openclaw.driver import OpenClaw
 

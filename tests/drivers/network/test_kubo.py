@@ -22,9 +22,9 @@ from roost.net.host_port import parse_host_port
 from roost.net.policy import EgressPolicy
 from roost.net.resolver import SystemResolver
 from roost.storage.content.errors import ContentDamaged
+from roost.storage.content.unixfs.cid import Cid
+from roost.storage.content.unixfs.profile import V0, V1
 from roost.storage.pins.model import PinRequest, PinState
-from roost.storage.unixfs.cid import Cid
-from roost.storage.unixfs.profile import V0, V1
 from tests.conformance.car_server import serve_cars
 from tests.conformance.kubo import KuboNode, run_kubo_node
 from tests.conformance.networks import (

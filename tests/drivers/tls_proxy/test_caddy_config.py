@@ -13,7 +13,7 @@ from roost.core.sensitive import Sensitive
 from roost.drivers.tls_proxy.caddy import find_caddy
 from roost.drivers.tls_proxy.caddy_config import CertificatePair, render_configuration
 from roost.drivers.tls_proxy.contract import TlsListeners, TlsOptions
-from roost.hosts.server import open_tls_listeners
+from roost.http.server.server import open_tls_listeners
 from tests.platforms.tls import Authority
 
 OPTIONS = TlsOptions("example.com", "http://127.0.0.1:1/x", "roost.sock", 443, 80, "https://acme.example/dir")

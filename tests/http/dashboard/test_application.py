@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from roost.hosts.address import HostAddresses
-from roost.hosts.dashboard.application import DashboardApp
-from roost.hosts.dashboard.static_files import StaticFiles
-from roost.hosts.host_router import HostRouter
-from tests.hosts.asgi import Sent, call
+from roost.http.dashboard.application import DashboardApp
+from roost.http.dashboard.static_files import StaticFiles
+from roost.http.stack.address import HostAddresses
+from roost.http.stack.host_router import HostRouter
+from tests.http.asgi import Sent, call
 
 INDEX = '<meta property="csp-nonce" nonce="__NONCE__" content="__NONCE__"><script src="/assets/main-0a1b2c3d.js">'
 SCRIPT = "export const words = 'many words';" * 100

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from roost.hosts.address import HostAddresses
-from roost.hosts.dashboard.docs_application import DocsApp
-from roost.hosts.dashboard.static_files import StaticFiles
-from roost.hosts.host_router import HostRouter
-from tests.hosts.asgi import call
+from roost.http.dashboard.docs_application import DocsApp
+from roost.http.dashboard.static_files import StaticFiles
+from roost.http.stack.address import HostAddresses
+from roost.http.stack.host_router import HostRouter
+from tests.http.asgi import call
 
 TEXT = "<h1>Agents</h1>" * 100
 SCRIPT = "export const words = 'many words';" * 100

@@ -3,7 +3,7 @@
 import gzip
 from pathlib import Path
 
-from roost.hosts.dashboard.static_files import StaticFiles
+from roost.http.dashboard.static_files import StaticFiles
 
 TEXT = "a{color:red}" * 200
 

@@ -2,8 +2,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from roost.hosts.edge.dependencies import ProxyLimits
-from tests.hosts.edge.support import AGENT, TOKEN, EdgeServer, Wire, running_edge
+from roost.http.edge.dependencies import ProxyLimits
+from tests.http.edge.support import AGENT, TOKEN, EdgeServer, Wire, running_edge
 
 QUICK = ProxyLimits(
     first_head=0.5,

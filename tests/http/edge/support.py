@@ -13,18 +13,18 @@ from typing import Any
 import uvicorn
 import uvloop
 
-from roost.agents.routes.model import PathRoute, find_route
+from roost.agents.network.routes.model import PathRoute, find_route
 from roost.core.sensitive import Sensitive
-from roost.drivers.runtime.warden_errors import DialRefused
-from roost.hosts.address import HostAddresses
-from roost.hosts.edge.dependencies import ProxyDependencies, ProxyLimits
-from roost.hosts.edge.protocol import EdgeHttpProtocol, edge_protocol
-from roost.hosts.response_cache import ResponseCache
+from roost.http.edge.dependencies import ProxyDependencies, ProxyLimits
+from roost.http.edge.protocol import EdgeHttpProtocol, edge_protocol
+from roost.http.edge.response_cache import ResponseCache
+from roost.http.stack.address import HostAddresses
 from roost.identity.auth_request import AuthRequest
 from roost.identity.caller import Caller, CallerKind
 from roost.identity.caller_cache import token_digest
 from roost.identity.credentials import find_credential
 from roost.identity.errors import MissingCredential, Unauthorised
+from roost.warden_client.errors import DialRefused
 from roost.web.access_log import AccessRecord
 
 TOKEN = "rst_gw_" + "ab" * 32

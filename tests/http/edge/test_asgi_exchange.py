@@ -5,8 +5,8 @@ import re
 from collections.abc import Iterable
 from typing import cast
 
-from roost.hosts.edge.asgi_exchange import ResponseWriter
-from tests.hosts.edge.support import AGENT, TOKEN, EdgeServer, Wire
+from roost.http.edge.asgi_exchange import ResponseWriter
+from tests.http.edge.support import AGENT, TOKEN, EdgeServer, Wire
 
 
 class Transport:

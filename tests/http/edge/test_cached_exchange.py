@@ -6,13 +6,13 @@ from typing import cast
 
 import pytest
 
-from roost.hosts.edge.cached_exchange import CachedExchange
-from roost.hosts.edge.http_connection import HttpConnection
-from roost.hosts.edge.request_head import RequestHead, RequestHeaders
-from roost.hosts.edge.write_coalescer import DirectWriter
-from roost.hosts.response_cache import MAX_BODY, CachedResponse
+from roost.http.edge.cached_exchange import CachedExchange
+from roost.http.edge.http_connection import HttpConnection
+from roost.http.edge.request_head import RequestHead, RequestHeaders
+from roost.http.edge.response_cache import MAX_BODY, CachedResponse
+from roost.http.edge.write_coalescer import DirectWriter
 from roost.web.access_log import AccessRecord
-from tests.hosts.edge.support import EdgeServer, Wire
+from tests.http.edge.support import EdgeServer, Wire
 
 BODY = b"x" * MAX_BODY
 

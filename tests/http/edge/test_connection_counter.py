@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from roost.core.unix_socket import listen_unix
-from roost.hosts.edge.connection_counter import ConnectionCounter, ConnectionLimitReached, PeerConnectionLimitReached
-from roost.hosts.edge.dependencies import ProxyLimits
-from tests.hosts.edge.support import EdgeServer, Reply, Wire, echo, eventually, request, running_edge
+from roost.core.machine.unix_socket import listen_unix
+from roost.http.edge.connection_counter import ConnectionCounter, ConnectionLimitReached, PeerConnectionLimitReached
+from roost.http.edge.dependencies import ProxyLimits
+from tests.http.edge.support import EdgeServer, Reply, Wire, echo, eventually, request, running_edge
 
 LIMITS = ProxyLimits(connections=10, peer_connections=2)
 

@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from tests.hosts.edge.support import EdgeServer, Wire, echo, eventually, read_request, request, scripted
+from tests.http.edge.support import EdgeServer, Wire, echo, eventually, read_request, request, scripted
 
 HELLO = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
 

@@ -5,8 +5,8 @@ import threading
 import time
 from contextlib import ExitStack, suppress
 
-from roost.hosts.edge.dependencies import ProxyLimits
-from tests.hosts.edge.support import (
+from roost.http.edge.dependencies import ProxyLimits
+from tests.http.edge.support import (
     TOKEN,
     EdgeServer,
     Wire,

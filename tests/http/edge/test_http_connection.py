@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from tests.hosts.edge.support import (
+from tests.http.edge.support import (
     AGENT,
     TOKEN,
     EdgeServer,

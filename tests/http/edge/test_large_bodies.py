@@ -11,7 +11,7 @@ import pytest
 import uvloop
 from websockets.sync.client import connect
 
-from tests.hosts.edge.support import EdgeServer, Wire, eventually, request, running_edge
+from tests.http.edge.support import EdgeServer, Wire, eventually, request, running_edge
 
 READ = 1024**2
 ONE_READ = 256 * 1024

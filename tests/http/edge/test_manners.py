@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from tests.hosts.edge.support import EdgeServer, Wire, echo, eventually, read_request, request, scripted
+from tests.http.edge.support import EdgeServer, Wire, echo, eventually, read_request, request, scripted
 
 OK = b"HTTP/1.1 200 OK\r\n"
 HELLO = OK + b"Content-Length: 5\r\n\r\nhello"

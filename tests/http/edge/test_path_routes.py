@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from roost.agents.routes.model import PathRoute
-from tests.hosts.edge.support import AGENT, TOKEN, EdgeServer, Wire, echo, read_request, scripted
+from roost.agents.network.routes.model import PathRoute
+from tests.http.edge.support import AGENT, TOKEN, EdgeServer, Wire, echo, read_request, scripted
 
 OPEN, CLOSED = PathRoute("/open", 3000, is_protected=False), PathRoute("/closed", 4000)
 PART = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nhi\r\n"

@@ -1,6 +1,6 @@
 import pytest
 
-from roost.hosts.edge.port_cookies import select_cookies
+from roost.http.edge.port_cookies import select_cookies
 
 
 @pytest.mark.parametrize(

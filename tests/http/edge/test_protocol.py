@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 
 from roost.core.db import Database
-from roost.core.memory import read_resident_bytes
+from roost.core.machine.memory import read_resident_bytes
 from roost.core.seal import Sealer
 from roost.core.sensitive import Sensitive
-from roost.hosts.edge.dependencies import ProxyDependencies, ProxyLimits
-from roost.hosts.middleware import add_middleware
+from roost.http.edge.dependencies import ProxyDependencies, ProxyLimits
+from roost.http.stack.middleware import add_middleware
 from roost.identity import tenants
 from roost.identity.api_keys import ApiKeys
 from roost.identity.auth_request import AuthRequest
@@ -30,7 +30,7 @@ from roost.identity.sessions.service import BrowserSessions
 from roost.identity.sessions.session_authenticator import SessionAuthenticator
 from roost.identity.throttle import FailedLoginThrottle
 from roost.web.url_rule import UrlFamily
-from tests.hosts.edge.support import (
+from tests.http.edge.support import (
     AGENT,
     TOKEN,
     EdgeServer,

@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from tests.hosts.edge.support import (
+from tests.http.edge.support import (
     AGENT,
     INTERNAL,
     TOKEN,

@@ -5,10 +5,10 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
-from roost.agents.routes.model import PathRoute
-from roost.hosts.rate_limits import RateLimits
-from roost.hosts.response_cache import CachedResponse
-from tests.hosts.edge.support import (
+from roost.agents.network.routes.model import PathRoute
+from roost.http.edge.response_cache import CachedResponse
+from roost.http.stack.rate_limits import RateLimits
+from tests.http.edge.support import (
     AGENT,
     TOKEN,
     EdgeServer,

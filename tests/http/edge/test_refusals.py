@@ -6,8 +6,8 @@ import socket
 import pytest
 
 from roost.core.problem import TooManyRequests
-from roost.drivers.runtime.contract import ContainerNotRunning
-from tests.hosts.edge.support import AGENT, TOKEN, EdgeServer, Wire, echo, request
+from roost.warden_client.errors import ContainerNotRunning
+from tests.http.edge.support import AGENT, TOKEN, EdgeServer, Wire, echo, request
 
 # Refusals
 

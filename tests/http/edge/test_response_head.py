@@ -1,7 +1,7 @@
 import pytest
 
 from roost.core.problem import TooManyRequests
-from roost.hosts.edge import response_head
+from roost.http.edge import response_head
 from roost.web import errors
 from roost.web.url_rule import ErrorForm
 

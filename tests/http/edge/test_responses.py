@@ -3,10 +3,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roost.core.sensitive import Sensitive
-from roost.hosts.edge.dependencies import ProxyLimits
-from roost.hosts.edge.gateway_connection import GatewayConnection, InvalidResponse
-from roost.hosts.edge.request_head import Headers
-from roost.hosts.edge.write_coalescer import DirectWriter
+from roost.http.edge.dependencies import ProxyLimits
+from roost.http.edge.gateway_connection import GatewayConnection, InvalidResponse
+from roost.http.edge.request_head import Headers
+from roost.http.edge.write_coalescer import DirectWriter
 
 
 class FakeTransport:

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from roost.hosts.edge.dependencies import ProxyLimits
-from tests.hosts.edge.support import eventually, hello_app, request, running_edge
+from roost.http.edge.dependencies import ProxyLimits
+from tests.http.edge.support import eventually, hello_app, request, running_edge
 
 
 @pytest.mark.parametrize("reads", [False, True])

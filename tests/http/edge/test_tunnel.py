@@ -13,7 +13,7 @@ from websockets.asyncio.server import serve as serve_websocket
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 
-from tests.hosts.edge.support import AGENT, TOKEN, EdgeServer, Wire, eventually, read_request, request, scripted
+from tests.http.edge.support import AGENT, TOKEN, EdgeServer, Wire, eventually, read_request, request, scripted
 
 HANDSHAKE = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: x\r\nSec-WebSocket-Version: 13\r\n"
 SWITCH = b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"

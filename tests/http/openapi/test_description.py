@@ -10,8 +10,8 @@ from fastapi.routing import APIRoute, iter_route_contexts
 from openapi_spec_validator import validate
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from roost.hosts.address import HostAddresses
-from roost.hosts.application import create_application
+from roost.http.server.application import create_application
+from roost.http.stack.address import HostAddresses
 from roost.web.service_registry import ServiceRegistry
 
 MISTYPED = {"boolean": ("true", 1), "integer": ("1", True), "number": ("1", True)}

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from roost.hosts import examples
-from roost.hosts.address import HostAddresses
-from roost.hosts.application import create_application
+from roost.http.openapi import examples
+from roost.http.server.application import create_application
+from roost.http.stack.address import HostAddresses
 from roost.web.service_registry import ServiceRegistry
 
 

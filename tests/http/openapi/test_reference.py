@@ -4,10 +4,10 @@ import re
 
 import pytest
 
-from roost.hosts.address import HostAddresses
-from roost.hosts.application import create_application
-from roost.hosts.reference import COMMAND, render_reference
-from roost.hosts.routes import list_operations
+from roost.http.openapi.reference import COMMAND, render_reference
+from roost.http.server.application import create_application
+from roost.http.stack.address import HostAddresses
+from roost.http.stack.routes import list_operations
 from roost.web.service_registry import ServiceRegistry
 from tests.architecture.code import ROOT
 

@@ -6,7 +6,7 @@ from fastapi import FastAPI
 from prometheus_client import CollectorRegistry, Counter
 
 from roost.core.sensitive import Sensitive
-from roost.hosts import health
+from roost.http.server import health
 from roost.web import errors
 from roost.web.service_registry import ServiceRegistry
 

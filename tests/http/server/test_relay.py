@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from roost.agents.egress.proxy import EgressProxy
-from roost.core import unix_socket
-from roost.core.unix_socket import Stream, StreamHandler
+from roost.agents.network.egress.proxy import EgressProxy
+from roost.core.machine import unix_socket
+from roost.core.machine.unix_socket import Stream, StreamHandler
 from roost.drivers.runtime.contract import RelayListener, RuntimeFailed
-from roost.hosts.relay import RelayServer
+from roost.http.server.relay import RelayServer
 from roost.net.dialer import PublicDialer
 from roost.net.policy import EgressPolicy
-from tests.agents.egress.proxying import ESTABLISHED
+from tests.agents.network.egress.proxying import ESTABLISHED
 from tests.net.loopback import OPEN, Names, Origin, serving, until
 
 

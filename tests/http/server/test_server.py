@@ -18,8 +18,8 @@ from fastapi import FastAPI
 from prometheus_client import CollectorRegistry
 
 from roost.app import free_space
-from roost.hosts import health
-from roost.hosts.server import (
+from roost.http.server import health
+from roost.http.server.server import (
     CannotListen,
     ServerAlreadyRunning,
     StopRequest,
@@ -183,13 +183,13 @@ async def test_signals_that_a_shell_ignores(number: signal.Signals, stops: bool)
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a capability away")
 def test_programs_do_not_get_the_right_to_bind_low_ports() -> None:
     program = (
-        "import subprocess; from roost.hosts.server import clear_ambient_capabilities, open_listener\n"
+        "import subprocess; from roost.http.server.server import clear_ambient_capabilities, open_listener\n"
         "clear_ambient_capabilities(); open_listener('127.0.0.1', 0).close()\n"
         "subprocess.run(['grep', '-E', 'Cap(Prm|Amb)', '/proc/self/status'], check=True)"
     )
     given = ("--inh-caps=+net_bind_service", "--ambient-caps=+net_bind_service", "--reuid=1000", "--regid=1000")
     command = ["setpriv", *given, "--clear-groups", sys.executable, "-c"]
-    if subprocess.run([*command, "import roost.hosts.server"], check=False, capture_output=True).returncode:
+    if subprocess.run([*command, "import roost.http.server.server"], check=False, capture_output=True).returncode:
         pytest.skip("this Python is closed to other users")
     done = subprocess.run([*command, program], capture_output=True, text=True, check=False)
     assert re.findall(r"Cap\w+:\s+0+$", done.stdout, re.MULTILINE) == done.stdout.splitlines() != [], done.stderr

@@ -8,7 +8,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.frames import Frame, Opcode
 
-from roost.hosts.server import HttpServer, open_listener
+from roost.http.server.server import HttpServer, open_listener
 
 DEADLINE = 10.0
 

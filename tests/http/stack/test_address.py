@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roost.domains.model import Domain
-from roost.hosts.address import HostAddress, HostAddresses
+from roost.domain_names.model import Domain
+from roost.http.stack.address import HostAddress, HostAddresses
 from roost.web.url_rule import HostKind
-from tests.domains.samples import make_domain
+from tests.domain_names.samples import make_domain
 
 LAPTOP = HostAddresses("localhost", 8642)
 PUBLIC = HostAddresses("Roost.Example.COM.", 443, "https")

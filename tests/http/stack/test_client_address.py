@@ -2,7 +2,7 @@ from ipaddress import ip_network
 
 import pytest
 
-from roost.hosts.client_address import OWN_PROXY, client_address, forwarded_client_ip, limited_client
+from roost.http.stack.client_address import OWN_PROXY, client_address, forwarded_client_ip, limited_client
 
 PROXIES = (ip_network("10.0.0.0/8"), ip_network("fd00::/8"))
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from roost.hosts.early_auth import EarlyAuthMiddleware
+from roost.http.stack.early_auth import EarlyAuthMiddleware
 from roost.identity.auth_request import AuthRequest
 from roost.identity.caller import Caller, CallerKind
 from roost.identity.errors import Unauthorised
 from roost.web.url_rule import HostKind, UrlFamily
-from tests.hosts.asgi import Sent, call, routed
+from tests.http.asgi import Sent, call, routed
 
 STATE = {"host_kind": HostKind.MANAGEMENT}
 BODY = [("content-length", "5")]

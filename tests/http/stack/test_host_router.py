@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roost.hosts.address import HostAddresses
-from roost.hosts.client_address import OWN_PROXY
-from roost.hosts.host_router import HostRouter, is_plain
-from roost.hosts.url_map import CONTENT
+from roost.http.stack.address import HostAddresses
+from roost.http.stack.client_address import OWN_PROXY
+from roost.http.stack.host_router import HostRouter, is_plain
+from roost.http.stack.url_map import CONTENT
 from roost.web.url_rule import HostKind
-from tests.hosts.asgi import call
+from tests.http.asgi import call
 
 ADDRESSES = HostAddresses("localhost", 8642)
 

@@ -7,8 +7,8 @@ import pytest
 from starlette.responses import JSONResponse
 from starlette.types import Receive, Scope, Send
 
-from roost.hosts.path_rewrite import PathRewriteMiddleware
-from tests.hosts.asgi import call
+from roost.http.stack.path_rewrite import PathRewriteMiddleware
+from tests.http.asgi import call
 
 FILE = "00000000-0000-4000-8000-000000000000"
 

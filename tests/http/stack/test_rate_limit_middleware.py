@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from roost.hosts.address import HostAddresses
-from roost.hosts.middleware import add_middleware
-from roost.hosts.rate_limits import RateLimits
+from roost.http.stack.address import HostAddresses
+from roost.http.stack.middleware import add_middleware
+from roost.http.stack.rate_limits import RateLimits
 from roost.identity.auth_request import AuthRequest
 from roost.identity.caller import Caller, CallerKind
 from roost.net.addresses import Network
 from roost.web.url_rule import UrlFamily
-from tests.hosts.asgi import Sent, call
+from tests.http.asgi import Sent, call
 
 REMOTE, OTHER = ("192.0.2.7", 5), ("192.0.2.8", 5)
 ADDRESSES = HostAddresses("localhost", 8642)

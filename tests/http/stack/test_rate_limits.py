@@ -2,7 +2,7 @@ import pytest
 
 from roost.core import clock
 from roost.core.rate_limit import RateLimitExceeded
-from roost.hosts.rate_limits import RateLimits
+from roost.http.stack.rate_limits import RateLimits
 from roost.web.rate_limit_fields import parse_lines
 
 

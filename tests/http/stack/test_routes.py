@@ -9,10 +9,10 @@ import pytest
 from fastapi import APIRouter, FastAPI, WebSocket
 from fastapi.routing import APIRoute, APIWebSocketRoute, iter_route_contexts
 
-from roost.hosts.address import HostAddresses
-from roost.hosts.application import create_application
-from roost.hosts.routes import CREDENTIALS, UndeclaredRightError, list_operations, route_table
-from roost.hosts.url_map import find_rule
+from roost.http.server.application import create_application
+from roost.http.stack.address import HostAddresses
+from roost.http.stack.routes import CREDENTIALS, UndeclaredRightError, list_operations, route_table
+from roost.http.stack.url_map import find_rule
 from roost.identity import authenticator
 from roost.storage.compat.paths import PATH_REWRITES
 from roost.web.schemas import ApiSchema

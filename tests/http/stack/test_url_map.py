@@ -9,11 +9,11 @@ from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute, iter_route_contexts
 
 from roost.core.right import Right
-from roost.hosts.address import HostAddresses
-from roost.hosts.application import create_application
-from roost.hosts.host_router import _keep_slashes, is_plain
-from roost.hosts.routes import route_table
-from roost.hosts.url_map import URL_MAP, find_rule, is_platform_target
+from roost.http.server.application import create_application
+from roost.http.stack.address import HostAddresses
+from roost.http.stack.host_router import _keep_slashes, is_plain
+from roost.http.stack.routes import route_table
+from roost.http.stack.url_map import URL_MAP, find_rule, is_platform_target
 from roost.web.schemas import SlashText
 from roost.web.service_registry import ServiceRegistry
 from roost.web.url_rule import WEBSOCKET, ErrorForm, HostKind, UrlFamily

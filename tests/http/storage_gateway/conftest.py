@@ -6,7 +6,7 @@ import pytest
 from roost.core.db import Database
 from roost.drivers.image.pillow import PillowRenderer
 from roost.drivers.runtime.bwrap.sandbox import BwrapSandbox
-from tests.hosts.storage_gateway.gateway_env import GatewayEnv, open_gateway_env
+from tests.http.storage_gateway.gateway_env import GatewayEnv, open_gateway_env
 from tests.storage.storage_env import open_storage_env
 
 

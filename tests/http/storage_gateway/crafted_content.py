@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 from roost.storage.content import service
 from roost.storage.content.model import ContentNetwork, PackReference
-from roost.storage.unixfs import dagpb
-from roost.storage.unixfs.cid import DAG_PB, RAW, Cid
-from roost.storage.unixfs.dagpb import PBLink, UnixfsData, UnixfsKind
-from tests.hosts.storage_gateway.gateway_env import GatewayEnv
+from roost.storage.content.unixfs import dagpb
+from roost.storage.content.unixfs.cid import DAG_PB, RAW, Cid
+from roost.storage.content.unixfs.dagpb import PBLink, UnixfsData, UnixfsKind
+from tests.http.storage_gateway.gateway_env import GatewayEnv
 from tests.storage.cars import Blocks, encode_car
 
 LEAF = Cid.for_block(RAW, b"x")

@@ -9,28 +9,28 @@ from roost.core.db import Database
 from roost.core.seal import Sealer
 from roost.core.sensitive import Sensitive
 from roost.drivers.image.contract import ImageRenderer
-from roost.hosts.address import HostAddresses
-from roost.hosts.host_router import HostRouter
-from roost.hosts.response_cache import ResponseCache
-from roost.hosts.storage_gateway.application import StorageGatewayApp
-from roost.hosts.storage_gateway.content_responses import ContentResponses
-from roost.hosts.storage_gateway.disk_cache import DiskCache
-from roost.hosts.storage_gateway.image_resizer import ImageResizer
-from roost.hosts.storage_gateway.paid_content import PaidContent
-from roost.hosts.storage_gateway.resolver import GatewayResolver
-from roost.storage.analytics.hit_counter import GatewayHitCounter
+from roost.http.edge.response_cache import ResponseCache
+from roost.http.stack.address import HostAddresses
+from roost.http.stack.host_router import HostRouter
+from roost.http.storage_gateway.application import StorageGatewayApp
+from roost.http.storage_gateway.content_responses import ContentResponses
+from roost.http.storage_gateway.disk_cache import DiskCache
+from roost.http.storage_gateway.image_resizer import ImageResizer
+from roost.http.storage_gateway.paid_content import PaidContent
+from roost.http.storage_gateway.resolver import GatewayResolver
 from roost.storage.content import service
 from roost.storage.content.model import ContentNetwork, PackReference
+from roost.storage.content.unixfs.cid import Cid
+from roost.storage.content.unixfs.profile import V1, ImportProfile
 from roost.storage.files.model import FileMetadata
+from roost.storage.files.signatures.service import SignatureService
+from roost.storage.files.signed_urls.service import SignedUrlService
+from roost.storage.gateways.analytics.hit_counter import GatewayHitCounter
 from roost.storage.gateways.service import StorageGatewayService
-from roost.storage.payment_instructions.assets import PaymentAssets
+from roost.storage.gateways.swaps.service import SwapService
+from roost.storage.payments.instructions.assets import PaymentAssets
 from roost.storage.payments.service import PaymentService
-from roost.storage.signatures.service import SignatureService
-from roost.storage.signed_urls.service import SignedUrlService
-from roost.storage.swaps.service import SwapService
-from roost.storage.unixfs.cid import Cid
-from roost.storage.unixfs.profile import V1, ImportProfile
-from tests.hosts.asgi import Sent, call
+from tests.http.asgi import Sent, call
 from tests.storage.storage_env import StorageEnv, entry
 
 NAMES = {

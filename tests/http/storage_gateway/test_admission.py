@@ -4,10 +4,10 @@ import pytest
 
 from roost.core import clock
 from roost.storage.content.model import ContentNetwork
+from roost.storage.content.unixfs.cid import DAG_PB, Cid
+from roost.storage.files.signed_urls.model import ValidityPeriod
 from roost.storage.gateways.model import AccessControlKind
-from roost.storage.signed_urls.model import ValidityPeriod
-from roost.storage.unixfs.cid import DAG_PB, Cid
-from tests.hosts.storage_gateway.gateway_env import BIG, NAMES, GatewayEnv
+from tests.http.storage_gateway.gateway_env import BIG, NAMES, GatewayEnv
 
 FORMS = ("", "/", "/plain.txt", "?format=raw", "?format=car", "/plain.txt?format=car&dag-scope=entity")
 

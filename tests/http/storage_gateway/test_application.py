@@ -1,16 +1,16 @@
 import hashlib
 
 import pytest
+from tests.hosts.storage_gateway import crafted_content
 
-from roost.hosts.storage_gateway.response import ResponseAborted
+from roost.http.storage_gateway.response import ResponseAborted
 from roost.storage.content.errors import ContentDamaged
 from roost.storage.content.model import ContentNetwork
-from roost.storage.unixfs import car, dagpb
-from roost.storage.unixfs.cid import DAG_PB, Cid
-from roost.storage.unixfs.dagpb import PBLink, UnixfsData, UnixfsKind
-from roost.storage.unixfs.profile import V0
-from tests.hosts.storage_gateway import crafted_content
-from tests.hosts.storage_gateway.gateway_env import BIG, NAMES, GatewayEnv
+from roost.storage.content.unixfs import car, dagpb
+from roost.storage.content.unixfs.cid import DAG_PB, Cid
+from roost.storage.content.unixfs.dagpb import PBLink, UnixfsData, UnixfsKind
+from roost.storage.content.unixfs.profile import V0
+from tests.http.storage_gateway.gateway_env import BIG, NAMES, GatewayEnv
 
 FOR_GOOD = "public, max-age=29030400, immutable"
 

@@ -3,11 +3,11 @@ from urllib.parse import parse_qsl
 
 import pytest
 
-from roost.hosts.storage_gateway.content_negotiation import CAR, RAW, TAR, ContentFormat, negotiate_format
-from roost.hosts.storage_gateway.errors import FormatNotServed, InvalidGatewayUrl
-from roost.hosts.storage_gateway.request import GatewayRequest
-from roost.storage.unixfs.cid import RAW as RAW_CODEC
-from roost.storage.unixfs.cid import Cid
+from roost.http.storage_gateway.content_negotiation import CAR, RAW, TAR, ContentFormat, negotiate_format
+from roost.http.storage_gateway.errors import FormatNotServed, InvalidGatewayUrl
+from roost.http.storage_gateway.request import GatewayRequest
+from roost.storage.content.unixfs.cid import RAW as RAW_CODEC
+from roost.storage.content.unixfs.cid import Cid
 
 
 def create_request(query: str = "", accept: str | None = None, *, is_private: bool = False) -> GatewayRequest:

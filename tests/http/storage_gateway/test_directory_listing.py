@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roost.hosts.storage_gateway import directory_listing
-from roost.storage.unixfs.cid import RAW, Cid
-from roost.storage.unixfs.dagpb import PBLink
+from roost.http.storage_gateway import directory_listing
+from roost.storage.content.unixfs.cid import RAW, Cid
+from roost.storage.content.unixfs.dagpb import PBLink
 
 CID = Cid.for_block(RAW, b"a")
 HERE = "https://a.example/ipfs/x/folder/"

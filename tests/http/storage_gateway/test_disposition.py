@@ -2,7 +2,7 @@
 
 import pytest
 
-from roost.hosts.storage_gateway import disposition
+from roost.http.storage_gateway import disposition
 
 
 @pytest.mark.parametrize(

@@ -3,11 +3,11 @@
 import asyncio
 from collections.abc import Sequence
 
-from roost.storage.unixfs import dagpb
-from roost.storage.unixfs.cid import DAG_PB, Cid
-from roost.storage.unixfs.dagpb import PBLink, UnixfsData, UnixfsKind
-from tests.hosts.storage_gateway.crafted_content import LEAF, put
-from tests.hosts.storage_gateway.gateway_env import GatewayEnv
+from roost.storage.content.unixfs import dagpb
+from roost.storage.content.unixfs.cid import DAG_PB, Cid
+from roost.storage.content.unixfs.dagpb import PBLink, UnixfsData, UnixfsKind
+from tests.http.storage_gateway.crafted_content import LEAF, put
+from tests.http.storage_gateway.gateway_env import GatewayEnv
 
 
 async def shards(env: GatewayEnv, lowest: Sequence[PBLink], height: int) -> Cid:

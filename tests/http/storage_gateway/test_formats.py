@@ -4,17 +4,17 @@ import io
 import tarfile
 
 import pytest
+from tests.hosts.storage_gateway import crafted_content
 
-from roost.hosts.storage_gateway.response import ResponseAborted
+from roost.http.storage_gateway.response import ResponseAborted
 from roost.storage.content.errors import TooManyBlocks
 from roost.storage.content.model import ContentNetwork
-from roost.storage.unixfs import car, dagpb
-from roost.storage.unixfs.cid import DAG_CBOR, DAG_PB, IDENTITY, RAW, Cid
-from roost.storage.unixfs.dagpb import PBLink, UnixfsData, UnixfsKind
-from tests.hosts.asgi import Sent
-from tests.hosts.storage_gateway import crafted_content
-from tests.hosts.storage_gateway.gateway_env import BIG, NAMES, GatewayEnv
-from tests.hosts.storage_gateway.test_admission import linked
+from roost.storage.content.unixfs import car, dagpb
+from roost.storage.content.unixfs.cid import DAG_CBOR, DAG_PB, IDENTITY, RAW, Cid
+from roost.storage.content.unixfs.dagpb import PBLink, UnixfsData, UnixfsKind
+from tests.http.asgi import Sent
+from tests.http.storage_gateway.gateway_env import BIG, NAMES, GatewayEnv
+from tests.http.storage_gateway.test_admission import linked
 
 FOR_GOOD = "public, max-age=29030400, immutable"
 FORMS = {"raw": "application/vnd.ipld.raw", "car": "application/vnd.ipld.car", "tar": "application/x-tar"}

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roost.drivers.image.contract import SIDE_LIMIT, ImageFit, ImageMetadata, ImageOptions, InvalidImage
-from roost.hosts.storage_gateway import image_options
+from roost.http.storage_gateway import image_options
 
 NAMES = ("width", "height", "dpr", "fit", "gravity", "quality", "format", "anim", "sharpen", "metadata", "onerror")
 

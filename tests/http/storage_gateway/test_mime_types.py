@@ -2,11 +2,11 @@
 
 import pytest
 
-from roost.hosts.storage_gateway.mime_types import MimeTypes
+from roost.http.storage_gateway.mime_types import MimeTypes
 from roost.storage.content.model import ContentNetwork, ContentScope
 from roost.storage.content.reader import ContentStat
-from roost.storage.unixfs.importer import DagTree
-from roost.storage.unixfs.profile import V0
+from roost.storage.content.unixfs.importer import DagTree
+from roost.storage.content.unixfs.profile import V0
 from tests.storage.storage_env import StorageEnv, open_storage_env
 
 

@@ -3,10 +3,10 @@
 from roost.core.db import Database
 from roost.storage.content.model import ContentNetwork
 from roost.storage.files.service import FileService
-from roost.storage.payment_instructions.assets import PaymentAssets
-from roost.storage.payment_instructions.model import PaymentRequirement
-from roost.storage.payment_instructions.service import PaymentInstructionService
-from tests.hosts.storage_gateway.gateway_env import GatewayEnv
+from roost.storage.payments.instructions.assets import PaymentAssets
+from roost.storage.payments.instructions.model import PaymentRequirement
+from roost.storage.payments.instructions.service import PaymentInstructionService
+from tests.http.storage_gateway.gateway_env import GatewayEnv
 from tests.storage.payments.payer import ASSET, SELLER
 
 

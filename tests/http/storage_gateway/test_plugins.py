@@ -1,10 +1,10 @@
 """What installed plugins do to what is served."""
 
 from roost.storage.content.model import ContentNetwork
+from roost.storage.content.unixfs.cid import Cid
 from roost.storage.gateways.model import Plugin
-from roost.storage.unixfs.cid import Cid
-from tests.hosts.storage_gateway.gateway_env import GatewayEnv
-from tests.hosts.storage_gateway.test_admission import linked
+from tests.http.storage_gateway.gateway_env import GatewayEnv
+from tests.http.storage_gateway.test_admission import linked
 from tests.wallet import Account, encode_defunct
 
 

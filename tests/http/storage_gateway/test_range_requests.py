@@ -1,6 +1,6 @@
 import pytest
 
-from roost.hosts.storage_gateway.range_requests import (
+from roost.http.storage_gateway.range_requests import (
     ByteRange,
     RangeNotSatisfiable,
     select_ranges,

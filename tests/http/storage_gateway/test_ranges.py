@@ -7,9 +7,9 @@ from email.message import EmailMessage
 import pytest
 
 from roost.storage.content.model import ContentNetwork
-from tests.hosts.asgi import Sent
-from tests.hosts.storage_gateway.gateway_env import BIG, NAMES, GatewayEnv
-from tests.hosts.storage_gateway.test_admission import linked
+from tests.http.asgi import Sent
+from tests.http.storage_gateway.gateway_env import BIG, NAMES, GatewayEnv
+from tests.http.storage_gateway.test_admission import linked
 
 
 def taken_apart(sent: Sent) -> list[tuple[str, str, bytes]]:

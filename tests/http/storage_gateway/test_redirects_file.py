@@ -2,8 +2,8 @@
 
 import pytest
 
-from roost.hosts.storage_gateway.errors import InvalidRedirectsFile
-from roost.hosts.storage_gateway.redirects_file import find_target, join_query, parse_redirects
+from roost.http.storage_gateway.errors import InvalidRedirectsFile
+from roost.http.storage_gateway.redirects_file import find_target, join_query, parse_redirects
 
 EXAMPLES = b"""\xef\xbb\xbf# a comment
 /one /one.html\r

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roost.hosts.storage_gateway.errors import InvalidGatewayUrl
-from roost.hosts.storage_gateway.request import GatewayRequest, parse_request
-from roost.hosts.storage_gateway.resolver import GatewayVisitor
-from roost.storage.unixfs.cid import Cid
+from roost.http.storage_gateway.errors import InvalidGatewayUrl
+from roost.http.storage_gateway.request import GatewayRequest, parse_request
+from roost.http.storage_gateway.resolver import GatewayVisitor
+from roost.storage.content.unixfs.cid import Cid
 
 TEXT = "bafkreifzjut3te2nhyekklss27nh3k72ysco7y32koao5eei66wof36n5e"
 CID = Cid.parse(TEXT)

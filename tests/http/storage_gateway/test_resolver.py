@@ -5,25 +5,25 @@ import pytest
 from roost.core.db import Database
 from roost.core.seal import Sealer
 from roost.core.sensitive import Sensitive
-from roost.hosts.storage_gateway.errors import (
+from roost.http.storage_gateway.errors import (
     ContentNotServed,
     GatewayAccessDenied,
     PathNotFound,
     UnknownGateway,
     UnreadablePath,
 )
-from roost.hosts.storage_gateway.resolver import PATH_DEPTH_LIMIT, GatewayResolver, GatewayVisitor
+from roost.http.storage_gateway.resolver import PATH_DEPTH_LIMIT, GatewayResolver, GatewayVisitor
 from roost.storage.content import service
 from roost.storage.content.model import ContentNetwork, PackReference
+from roost.storage.content.unixfs import dagpb
+from roost.storage.content.unixfs.cid import DAG_PB, IDENTITY, RAW, Cid
+from roost.storage.content.unixfs.dagpb import PBLink, UnixfsData, UnixfsKind
+from roost.storage.content.unixfs.profile import V1
+from roost.storage.files.signatures.service import SignatureService
+from roost.storage.files.signed_urls.service import SignedUrlService
 from roost.storage.gateways.model import AccessControlKind
 from roost.storage.gateways.service import StorageGatewayService
-from roost.storage.signatures.service import SignatureService
-from roost.storage.signed_urls.service import SignedUrlService
-from roost.storage.swaps.service import SwapService
-from roost.storage.unixfs import dagpb
-from roost.storage.unixfs.cid import DAG_PB, IDENTITY, RAW, Cid
-from roost.storage.unixfs.dagpb import PBLink, UnixfsData, UnixfsKind
-from roost.storage.unixfs.profile import V1
+from roost.storage.gateways.swaps.service import SwapService
 from tests.storage.storage_env import StorageEnv, entry, open_storage_env
 
 ANYBODY = GatewayVisitor(None, "192.0.2.1", None)

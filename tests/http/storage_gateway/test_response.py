@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from roost.hosts.storage_gateway import response as replying
-from roost.hosts.storage_gateway.response import (
+from roost.http.storage_gateway import response as replying
+from roost.http.storage_gateway.response import (
     ClientTooSlow,
     GatewayResponse,
     ResponseAborted,

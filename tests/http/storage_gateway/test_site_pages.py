@@ -4,11 +4,11 @@ from collections.abc import Mapping
 
 import pytest
 
+from roost.storage.content.unixfs import dagpb
+from roost.storage.content.unixfs.cid import DAG_PB, IDENTITY, RAW, Cid
+from roost.storage.content.unixfs.dagpb import PBLink, UnixfsData, UnixfsKind
 from roost.storage.gateways.model import AccessControlKind, Plugin
-from roost.storage.unixfs import dagpb
-from roost.storage.unixfs.cid import DAG_PB, IDENTITY, RAW, Cid
-from roost.storage.unixfs.dagpb import PBLink, UnixfsData, UnixfsKind
-from tests.hosts.storage_gateway.gateway_env import GatewayEnv
+from tests.http.storage_gateway.gateway_env import GatewayEnv
 
 A_WEEK = "public, max-age=604800, stale-while-revalidate=2678400"
 BROWSER = "text/html,application/xhtml+xml,*/*;q=0.8"

@@ -4,12 +4,12 @@ import pytest
 from fastapi import FastAPI
 
 from roost.core import ids
-from roost.domains.model import DomainOwnerKind
-from roost.hosts.address import HostAddresses
-from roost.hosts.certificate_names import PERMISSION_PATH, CertificateNames, permission_router
+from roost.domain_names.model import DomainOwnerKind
+from roost.http.stack.address import HostAddresses
+from roost.http.tls.certificate_names import PERMISSION_PATH, CertificateNames, permission_router
 from roost.web.service_registry import ServiceRegistry
-from tests.domains.samples import make_domain
-from tests.hosts.asgi import call
+from tests.domain_names.samples import make_domain
+from tests.http.asgi import call
 
 ADDRESSES = HostAddresses("example.com", 443, "https")
 AGENT = "abcdefghjkmnpqrs"

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from roost.drivers.tls_proxy.caddy import find_caddy
-from roost.hosts.proxy_config import ProxyProgram, ProxySite, render_proxy_config
+from roost.http.tls.proxy_config import ProxyProgram, ProxySite, render_proxy_config
 from tests.acme import PACKAGES, AcmeServer, connect, curl, wait_for_port
 from tests.cli.terminal import run
 from tests.debian_root import debian_command

@@ -3,9 +3,9 @@
 import json
 from pathlib import Path
 
-from roost.hosts.address import HostAddresses
-from roost.hosts.application import create_application
-from roost.hosts.routes import route_table
+from roost.http.server.application import create_application
+from roost.http.stack.address import HostAddresses
+from roost.http.stack.routes import route_table
 from roost.storage.compat.paths import HANDLED_PATHS, PATH_REWRITES, SupportedClient
 from roost.web.service_registry import ServiceRegistry
 

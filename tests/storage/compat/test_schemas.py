@@ -12,13 +12,13 @@ from roost.core.problem import Problem
 from roost.storage.compat import schemas
 from roost.storage.compat.errors import InvalidLegacyRequest
 from roost.storage.content.model import ContentNetwork
+from roost.storage.content.unixfs.errors import InvalidCid
+from roost.storage.content.unixfs.profile import V0, V1
 from roost.storage.files.errors import InvalidFileMetadata
+from roost.storage.files.groups.model import Group
 from roost.storage.files.model import File, FileMetadata, KeyvalueCondition, PinFilter
-from roost.storage.groups.model import Group
+from roost.storage.files.uploads.model import UploadMetadata
 from roost.storage.pins.model import Pin, PinQuery, PinRequest, PinState
-from roost.storage.unixfs.errors import InvalidCid
-from roost.storage.unixfs.profile import V0, V1
-from roost.storage.uploads.model import UploadMetadata
 
 OLD = "QmbFMke1KXqnYyBBWxB74N4c5SBnJMVAiMNRcGu6x1AwQH"
 NEW = "bafybeif7ztnhq65lumvvtr4ekcwd2ifwgm3awq4zfr3srh462rwyinlb4y"

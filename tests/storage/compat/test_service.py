@@ -6,13 +6,13 @@ from roost.identity.caller import Plan
 from roost.storage.compat.errors import PinNotFoundByCid
 from roost.storage.compat.service import LegacyPinService
 from roost.storage.content.model import ContentNetwork, ContentScope
+from roost.storage.content.unixfs.cid import Cid
+from roost.storage.content.unixfs.errors import InvalidCid
+from roost.storage.content.unixfs.profile import V0
 from roost.storage.files.model import FileMetadata, PinFilter
 from roost.storage.files.service import FileService
-from roost.storage.unixfs.cid import Cid
-from roost.storage.unixfs.errors import InvalidCid
-from roost.storage.unixfs.profile import V0
-from roost.storage.uploads.model import UploadMetadata
-from roost.storage.uploads.service import UploadService
+from roost.storage.files.uploads.model import UploadMetadata
+from roost.storage.files.uploads.service import UploadService
 from tests.storage.storage_env import StorageEnv
 
 PUBLIC = UploadMetadata(ContentNetwork.PUBLIC)

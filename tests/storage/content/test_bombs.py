@@ -12,10 +12,10 @@ from roost.storage.content.errors import ContentNotAFolder, TooDeep, TooManyShar
 from roost.storage.content.model import ContentNetwork, ContentScope, PackReference
 from roost.storage.content.reader import ContentReader
 from roost.storage.content.tar_archive import TarArchive
-from roost.storage.unixfs import dagpb
-from roost.storage.unixfs.cid import DAG_PB, RAW, Cid
-from roost.storage.unixfs.dagpb import PBLink, UnixfsData, UnixfsKind
-from roost.storage.unixfs.errors import MalformedContent
+from roost.storage.content.unixfs import dagpb
+from roost.storage.content.unixfs.cid import DAG_PB, RAW, Cid
+from roost.storage.content.unixfs.dagpb import PBLink, UnixfsData, UnixfsKind
+from roost.storage.content.unixfs.errors import MalformedContent
 from tests.storage.cars import encode_car
 from tests.storage.storage_env import StorageEnv
 

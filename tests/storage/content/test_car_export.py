@@ -9,10 +9,10 @@ from roost.storage.content.car_export import DagScope, EntityBytes, export_car
 from roost.storage.content.errors import InvalidByteRange, TooManyBlocks
 from roost.storage.content.model import ContentNetwork, PackReference
 from roost.storage.content.tree_walk import walk_tree
-from roost.storage.unixfs import car, dagpb
-from roost.storage.unixfs.cid import DAG_PB, IDENTITY, RAW, Cid
-from roost.storage.unixfs.dagpb import PBLink, UnixfsData, UnixfsKind
-from roost.storage.unixfs.profile import V1, ImportProfile
+from roost.storage.content.unixfs import car, dagpb
+from roost.storage.content.unixfs.cid import DAG_PB, IDENTITY, RAW, Cid
+from roost.storage.content.unixfs.dagpb import PBLink, UnixfsData, UnixfsKind
+from roost.storage.content.unixfs.profile import V1, ImportProfile
 from tests.storage.cars import EVERY_PROFILE, Blocks, blocks_of, encode_car, folder_of_files, take
 from tests.storage.storage_env import CONTENT, StorageEnv, entry
 

@@ -7,11 +7,11 @@ import pytest
 from roost.storage.content import car_receiver
 from roost.storage.content.car_receiver import CarContents
 from roost.storage.content.errors import ContentNotFound
-from roost.storage.unixfs import dagpb
-from roost.storage.unixfs.cid import DAG_CBOR, DAG_PB, IDENTITY, RAW, Cid
-from roost.storage.unixfs.dagpb import PBLink, UnixfsData, UnixfsKind
-from roost.storage.unixfs.errors import MalformedContent
-from roost.storage.unixfs.profile import V1, ImportProfile
+from roost.storage.content.unixfs import dagpb
+from roost.storage.content.unixfs.cid import DAG_CBOR, DAG_PB, IDENTITY, RAW, Cid
+from roost.storage.content.unixfs.dagpb import PBLink, UnixfsData, UnixfsKind
+from roost.storage.content.unixfs.errors import MalformedContent
+from roost.storage.content.unixfs.profile import V1, ImportProfile
 from tests.storage.cars import EVERY_PROFILE, Blocks, blocks_of, encode_car, folder_of_files, take
 from tests.storage.storage_env import CONTENT, StorageEnv
 

@@ -12,9 +12,9 @@ import pytest
 from roost.storage.content.car_export import DagScope, EntityBytes, export_car
 from roost.storage.content.errors import ContentDamaged
 from roost.storage.content.model import MAX_FILE_DEPTH
-from roost.storage.unixfs import car, dagpb
-from roost.storage.unixfs.cid import DAG_PB, IDENTITY, RAW, Cid
-from roost.storage.unixfs.dagpb import PBLink, UnixfsData, UnixfsKind
+from roost.storage.content.unixfs import car, dagpb
+from roost.storage.content.unixfs.cid import DAG_PB, IDENTITY, RAW, Cid
+from roost.storage.content.unixfs.dagpb import PBLink, UnixfsData, UnixfsKind
 from tests.storage.cars import encode_car, take
 from tests.storage.storage_env import StorageEnv
 

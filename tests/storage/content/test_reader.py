@@ -8,10 +8,10 @@ from roost.storage.content import service, store
 from roost.storage.content.errors import ContentDamaged, ContentNotAFile, ContentNotAFolder, ContentNotFound
 from roost.storage.content.model import BlockLocation, BlockRow, ContentNetwork, ContentScope, Pack, PackReference
 from roost.storage.content.reader import ContentReader, ContentStat
-from roost.storage.unixfs import dagpb
-from roost.storage.unixfs.cid import DAG_PB, IDENTITY, RAW, Cid
-from roost.storage.unixfs.dagpb import PBLink, UnixfsData, UnixfsKind
-from roost.storage.unixfs.profile import PROFILES, UNIXFS_V1_2025, ImportProfile
+from roost.storage.content.unixfs import dagpb
+from roost.storage.content.unixfs.cid import DAG_PB, IDENTITY, RAW, Cid
+from roost.storage.content.unixfs.dagpb import PBLink, UnixfsData, UnixfsKind
+from roost.storage.content.unixfs.profile import PROFILES, UNIXFS_V1_2025, ImportProfile
 from tests.storage.storage_env import CONTENT, StorageEnv, entry
 
 EVERY_PROFILE = pytest.mark.parametrize("profile", PROFILES.values(), ids=PROFILES)

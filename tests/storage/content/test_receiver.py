@@ -9,9 +9,9 @@ from roost.core.db import Connection
 from roost.storage.content import service
 from roost.storage.content.errors import ContentNotFound
 from roost.storage.content.model import BlockRow, ContentNetwork, ContentScope
-from roost.storage.unixfs.dagpb import UnixfsKind
-from roost.storage.unixfs.importer import DagTree, UnixfsImporter
-from roost.storage.unixfs.profile import PROFILES, V1, ImportProfile
+from roost.storage.content.unixfs.dagpb import UnixfsKind
+from roost.storage.content.unixfs.importer import DagTree, UnixfsImporter
+from roost.storage.content.unixfs.profile import PROFILES, V1, ImportProfile
 from tests.storage.storage_env import CONTENT, StorageEnv, entry
 
 

@@ -5,8 +5,8 @@ import pytest
 from roost.drivers.blob.contract import BlobNotFound
 from roost.storage.content import service
 from roost.storage.content.model import ContentNetwork, PackReference
-from roost.storage.unixfs.errors import MalformedContent
-from roost.storage.unixfs.profile import PROFILES, V0, V1, ImportProfile
+from roost.storage.content.unixfs.errors import MalformedContent
+from roost.storage.content.unixfs.profile import PROFILES, V0, V1, ImportProfile
 from tests.storage.cars import blocks_of, encode_car, folder_of_files
 from tests.storage.storage_env import CONTENT, StorageEnv
 

@@ -12,7 +12,7 @@ from roost.core.db import insert_many
 from roost.storage.content import store
 from roost.storage.content.errors import ContentDamaged
 from roost.storage.content.scrub import RECHECK_AFTER, ContentScrubber
-from roost.storage.unixfs.profile import PROFILES, ImportProfile
+from roost.storage.content.unixfs.profile import PROFILES, ImportProfile
 from tests.storage.cars import EVERY_PROFILE, blocks_of, encode_car, take
 from tests.storage.storage_env import CONTENT, StorageEnv
 

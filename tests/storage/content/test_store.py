@@ -18,7 +18,7 @@ from roost.storage.content.model import (
     PackReference,
     TreeRow,
 )
-from roost.storage.unixfs.cid import DAG_PB, IDENTITY, RAW, Cid
+from roost.storage.content.unixfs.cid import DAG_PB, IDENTITY, RAW, Cid
 from tests.storage.storage_env import StorageEnv
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)

@@ -14,11 +14,11 @@ from roost.storage.content.errors import ContentDamaged, NotArchivable, TooDeep,
 from roost.storage.content.model import ContentNetwork, ContentScope, PackReference
 from roost.storage.content.reader import ContentStat
 from roost.storage.content.tar_archive import TarArchive
-from roost.storage.unixfs import dagpb
-from roost.storage.unixfs.cid import DAG_PB, IDENTITY, RAW, Cid
-from roost.storage.unixfs.dagpb import PBLink, UnixfsData, UnixfsKind
-from roost.storage.unixfs.directory import build_folder
-from roost.storage.unixfs.profile import V0, V1, ImportProfile
+from roost.storage.content.unixfs import dagpb
+from roost.storage.content.unixfs.cid import DAG_PB, IDENTITY, RAW, Cid
+from roost.storage.content.unixfs.dagpb import PBLink, UnixfsData, UnixfsKind
+from roost.storage.content.unixfs.directory import build_folder
+from roost.storage.content.unixfs.profile import V0, V1, ImportProfile
 from tests.storage.cars import EVERY_PROFILE, Blocks, blocks_of, encode_car, take
 from tests.storage.storage_env import CONTENT, StorageEnv, entry
 

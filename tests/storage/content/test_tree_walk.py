@@ -21,14 +21,14 @@ from roost.storage.content.model import (
 )
 from roost.storage.content.receiver import ContentReceiver
 from roost.storage.content.tree_walk import MemberKind, TreeMember, walk_tree
-from roost.storage.unixfs import dagpb
-from roost.storage.unixfs.cid import DAG_CBOR, DAG_PB, IDENTITY, RAW, Cid
-from roost.storage.unixfs.dagpb import PBLink, UnixfsData, UnixfsKind
-from roost.storage.unixfs.directory import DirectoryEntry, hash_name
-from roost.storage.unixfs.entry_name import encode_entry_name
-from roost.storage.unixfs.errors import InvalidEntryName, MalformedContent
-from roost.storage.unixfs.importer import DagTree
-from roost.storage.unixfs.profile import UNIXFS_V1_2025, V0, ImportProfile
+from roost.storage.content.unixfs import dagpb
+from roost.storage.content.unixfs.cid import DAG_CBOR, DAG_PB, IDENTITY, RAW, Cid
+from roost.storage.content.unixfs.dagpb import PBLink, UnixfsData, UnixfsKind
+from roost.storage.content.unixfs.directory import DirectoryEntry, hash_name
+from roost.storage.content.unixfs.entry_name import encode_entry_name
+from roost.storage.content.unixfs.errors import InvalidEntryName, MalformedContent
+from roost.storage.content.unixfs.importer import DagTree
+from roost.storage.content.unixfs.profile import UNIXFS_V1_2025, V0, ImportProfile
 from tests.storage.storage_env import CONTENT, StorageEnv, entry
 
 LEAF = Cid(1, RAW, IDENTITY, b"x")

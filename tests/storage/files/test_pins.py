@@ -4,9 +4,9 @@ import pytest
 
 from roost.core.db import Database
 from roost.storage.content.model import ContentNetwork
+from roost.storage.content.unixfs.profile import V1
 from roost.storage.files.model import File, FileMetadata, KeyvalueCondition, PinFilter
 from roost.storage.files.service import FileService, NewFile
-from roost.storage.unixfs.profile import V1
 from tests.storage.storage_env import StorageEnv
 
 PUBLIC = ContentNetwork.PUBLIC

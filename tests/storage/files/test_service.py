@@ -13,10 +13,10 @@ from roost.core.db import Database
 from roost.core.page_cursor import InvalidPageToken
 from roost.storage.content.errors import ContentNotFound
 from roost.storage.content.model import ContentNetwork
+from roost.storage.content.unixfs.cid import Cid
 from roost.storage.files.errors import FileNotFound
 from roost.storage.files.model import File, FileEvent, FileFilter, FileMetadata, PinFilter, check_keyvalues
 from roost.storage.files.service import FileService
-from roost.storage.unixfs.cid import Cid
 from tests.storage.meanwhile import ON_POSTGRESQL, run_concurrently
 from tests.storage.storage_env import StorageEnv
 

@@ -12,9 +12,9 @@ from roost.core.page_cursor import PageCursor
 from roost.identity import tenants
 from roost.storage.content.model import ContentNetwork
 from roost.storage.files import store
+from roost.storage.files.groups import store as groups
+from roost.storage.files.groups.model import Group
 from roost.storage.files.model import File, FileFilter, FileMetadata, KeyvalueCondition, PinFilter
-from roost.storage.groups import store as groups
-from roost.storage.groups.model import Group
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 PUBLIC, PRIVATE = ContentNetwork.PUBLIC, ContentNetwork.PRIVATE

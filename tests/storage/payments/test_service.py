@@ -13,10 +13,8 @@ from roost.core.db import Database
 from roost.drivers.facilitator.contract import FacilitatorFailed, PaymentRequest, PaymentSettlement
 from roost.drivers.facilitator.fake import FakeFacilitator
 from roost.storage.content.model import ContentNetwork
+from roost.storage.content.unixfs.cid import Cid
 from roost.storage.files.service import FileService
-from roost.storage.payment_instructions.assets import PaymentAssets
-from roost.storage.payment_instructions.model import PaymentInstructionUpdate, PaymentRequirement
-from roost.storage.payment_instructions.service import PaymentInstructionService
 from roost.storage.payments import store
 from roost.storage.payments.errors import (
     ContentNotForSale,
@@ -29,9 +27,11 @@ from roost.storage.payments.errors import (
     PaymentUsed,
 )
 from roost.storage.payments.forms import AnyPayment, parse_payment
+from roost.storage.payments.instructions.assets import PaymentAssets
+from roost.storage.payments.instructions.model import PaymentInstructionUpdate, PaymentRequirement
+from roost.storage.payments.instructions.service import PaymentInstructionService
 from roost.storage.payments.model import CLAIM_SECONDS, Payment, PaymentFilter, PaymentOffer, PaymentState
 from roost.storage.payments.service import PaymentService, VerifiedPayment
-from roost.storage.unixfs.cid import Cid
 from tests.storage.payments.payer import ASSET, RESOURCE, SELLER, new_payer, payment_json, sign_transfer
 from tests.storage.payments.test_forms import encode
 from tests.storage.storage_env import StorageEnv

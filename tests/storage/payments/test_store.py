@@ -7,9 +7,9 @@ from sqlalchemy import Connection
 
 from roost.core import clock
 from roost.core.db import Database
-from roost.storage.payment_instructions import store as instructions
-from roost.storage.payment_instructions.model import PaymentInstruction
 from roost.storage.payments import store
+from roost.storage.payments.instructions import store as instructions
+from roost.storage.payments.instructions.model import PaymentInstruction
 from roost.storage.payments.model import Payment, PaymentState
 from tests.storage.storage_env import StorageEnv
 

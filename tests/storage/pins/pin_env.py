@@ -10,12 +10,12 @@ from roost.core.db import Database
 from roost.drivers.network.contract import ContentNotAtSource, ContentSource, PublicNetwork
 from roost.identity.caller import Plan
 from roost.storage.content.model import ContentNetwork, ContentScope
+from roost.storage.content.unixfs.cid import Cid
 from roost.storage.files.model import File, FileFilter
 from roost.storage.files.service import FileService
 from roost.storage.pins.model import Pin, PinRequest, PinState
 from roost.storage.pins.retrieve import PROGRESS_TIMEOUT, PinRetrieval
 from roost.storage.pins.service import PinService
-from roost.storage.unixfs.cid import Cid
 from tests.storage.storage_env import StorageEnv
 
 LIMIT = 8_000_000

@@ -13,12 +13,12 @@ from roost.core import clock
 from roost.core.db import Database
 from roost.drivers.network.contract import NetworkAnnouncer, NetworkRefused, SourceFailed
 from roost.storage.content.model import ContentNetwork
+from roost.storage.content.unixfs.cid import Cid
+from roost.storage.content.unixfs.profile import V0, V1, ImportProfile
 from roost.storage.files.model import File, FileMetadata
 from roost.storage.files.service import FileService, NewFile
 from roost.storage.pins import announcements
 from roost.storage.pins.announcements import RECONCILE, SURVEY, Announcements
-from roost.storage.unixfs.cid import Cid
-from roost.storage.unixfs.profile import V0, V1, ImportProfile
 from tests.storage.storage_env import CONTENT, StorageEnv
 
 

@@ -14,13 +14,13 @@ from roost.drivers.network.none import NoNetwork
 from roost.identity import tenants
 from roost.storage.content.errors import ContentNotFound
 from roost.storage.content.model import ContentNetwork
+from roost.storage.content.unixfs.cid import DAG_CBOR, Cid
+from roost.storage.content.unixfs.profile import V0, V1
 from roost.storage.files.service import FileService
 from roost.storage.pins import retrieve, store
 from roost.storage.pins.errors import PinNotFound
 from roost.storage.pins.model import FAILED, Pin, PinRequest, PinState
 from roost.storage.pins.service import PinService
-from roost.storage.unixfs.cid import DAG_CBOR, Cid
-from roost.storage.unixfs.profile import V0, V1
 from roost.work import OperationLimits
 from tests.storage.cars import blocks_of, encode_car, folder_of_files
 from tests.storage.meanwhile import ON_POSTGRESQL, waiting

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from roost.storage.content.unixfs.errors import InvalidCid
 from roost.storage.files.errors import InvalidFileMetadata
 from roost.storage.pins import schemas
 from roost.storage.pins.model import QUEUED, Pin, PinQuery, PinRequest, PinState
-from roost.storage.unixfs.errors import InvalidCid
 
 V0 = "QmbFMke1KXqnYyBBWxB74N4c5SBnJMVAiMNRcGu6x1AwQH"
 V1 = "bafybeif7ztnhq65lumvvtr4ekcwd2ifwgm3awq4zfr3srh462rwyinlb4y"

@@ -13,7 +13,7 @@ from roost.drivers.embedding.contract import EmbeddingUnavailable
 from roost.drivers.embedding.fake import FakeEmbeddingModel
 from roost.storage.content.model import ContentNetwork
 from roost.storage.files.errors import FileNotFound
-from roost.storage.groups.errors import GroupNotFound
+from roost.storage.files.groups.errors import GroupNotFound
 from roost.storage.vectors.errors import FolderNotVectorized, VectorizationFailed
 from roost.storage.vectors.model import VectorState
 from roost.storage.vectors.service import VectorService

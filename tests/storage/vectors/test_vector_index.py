@@ -8,9 +8,9 @@ import pytest
 from roost.core import clock
 from roost.core.db import Connection, Database
 from roost.storage.content.model import ContentNetwork
+from roost.storage.files.groups.service import GroupService
 from roost.storage.files.model import FileMetadata
 from roost.storage.files.service import FileService, select_group_files
-from roost.storage.groups.service import GroupService
 from roost.storage.vectors import store
 from roost.storage.vectors.index_selection import open_vector_index
 from roost.storage.vectors.model import SEGMENT_CHUNKS, FileVectors, NearChunk, TextChunk, VectorSegment, VectorState

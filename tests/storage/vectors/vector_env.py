@@ -16,10 +16,10 @@ from roost.drivers.text_extractor.fake import FakeTextExtractor
 from roost.identity.caller import Caller, CallerKind
 from roost.identity.gateway_tokens import GatewayTokens
 from roost.storage.content.model import ContentNetwork
+from roost.storage.files.groups.model import Group
+from roost.storage.files.groups.service import GroupService
 from roost.storage.files.model import File, FileMetadata
 from roost.storage.files.service import FileService
-from roost.storage.groups.model import Group
-from roost.storage.groups.service import GroupService
 from roost.storage.vectors.grants import VectorGrantService
 from roost.storage.vectors.index_selection import open_vector_index
 from roost.storage.vectors.indexing import VectorIndexing

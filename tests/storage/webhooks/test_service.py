@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-import roost.storage.groups.store  # noqa: F401 - files refer to groups, also when this folder runs alone
+import roost.storage.files.groups.store  # noqa: F401 - files refer to groups, also when this folder runs alone
 from roost.core import clock
 from roost.core.db import Connection, Database, sealed
 from roost.core.seal import Sealer

@@ -16,9 +16,9 @@ from roost.core.sensitive import Sensitive
 from roost.drivers.http_sender.contract import HttpSender
 from roost.drivers.http_sender.guarded import GuardedHttpSender
 from roost.storage.content.model import ContentNetwork
+from roost.storage.content.unixfs.profile import V1
 from roost.storage.files.model import File, FileMetadata
 from roost.storage.files.service import FileService, NewFile
-from roost.storage.unixfs.profile import V1
 from roost.storage.webhooks.model import DeliveryState, Webhook, WebhookDelivery, WebhookWithNewSecret
 from roost.storage.webhooks.sender import WebhookSender
 from roost.storage.webhooks.service import WebhookService, WebhookUpdate

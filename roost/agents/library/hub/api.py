@@ -4,14 +4,14 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path, Query
 
-from roost.agents.hub import schemas
-from roost.agents.hub.errors import RegistryRefused
-from roost.agents.hub.model import parse_reference
-from roost.agents.hub.publishing import HubPublisher
-from roost.agents.hub.registries import HubRegistries, is_registry_id
-from roost.agents.hub.service import HubService
-from roost.agents.skills.errors import AcknowledgementRefused
-from roost.agents.skills.schemas import SkillRecord, SkillResponse
+from roost.agents.library.hub import schemas
+from roost.agents.library.hub.errors import RegistryRefused
+from roost.agents.library.hub.model import parse_reference
+from roost.agents.library.hub.publishing import HubPublisher
+from roost.agents.library.hub.registries import HubRegistries, is_registry_id
+from roost.agents.library.hub.service import HubService
+from roost.agents.library.skills.errors import AcknowledgementRefused
+from roost.agents.library.skills.schemas import SkillRecord, SkillResponse
 from roost.identity.authenticator import ServiceCaller, TenantCaller
 from roost.identity.caller import Caller, CallerKind
 from roost.web.schemas import SlashText

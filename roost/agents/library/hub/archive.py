@@ -2,7 +2,7 @@
 
 import zipfile
 
-from roost.agents.skills.bundle import Bundle
+from roost.agents.library.skills.bundle import Bundle
 
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 _UNIX = 3

@@ -5,9 +5,9 @@ from functools import cache
 from importlib import resources
 from importlib.resources.abc import Traversable
 
-from roost.agents.hub.model import HubListing, fingerprint_of
-from roost.agents.skills.bundle import Bundle, read_files
-from roost.agents.skills.model import BUNDLED_OWNER
+from roost.agents.library.hub.model import HubListing, fingerprint_of
+from roost.agents.library.skills.bundle import Bundle, read_files
+from roost.agents.library.skills.model import BUNDLED_OWNER
 
 _FOLDER = "catalogue"
 
@@ -22,7 +22,7 @@ def is_bundled(found: HubListing) -> bool:
 
 def read_catalogue() -> Sequence[Bundle]:
     """Read the skills of the package."""
-    folder = resources.files("roost.agents.hub") / _FOLDER
+    folder = resources.files("roost.agents.library.hub") / _FOLDER
     return [read_files(_walk_files(one, "")) for one in _list_sorted(folder) if one.is_dir()]
 
 

@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 from datetime import timedelta
 
-from roost.agents.hub import store
-from roost.agents.hub.model import HubVersion, Publication
-from roost.agents.hub.publishing import HubPublisher
-from roost.agents.hub.service import HubService
-from roost.agents.hub.uploads import HubUploads
-from roost.agents.skills.bundle import Bundle
-from roost.agents.skills.service import SkillService
-from roost.agents.skills.verdict.rules import rules_version
+from roost.agents.library.hub import store
+from roost.agents.library.hub.model import HubVersion, Publication
+from roost.agents.library.hub.publishing import HubPublisher
+from roost.agents.library.hub.service import HubService
+from roost.agents.library.hub.uploads import HubUploads
+from roost.agents.library.skills.bundle import Bundle
+from roost.agents.library.skills.service import SkillService
+from roost.agents.library.skills.verdict.rules import rules_version
 from roost.core import log
 from roost.core.db import Database
 from roost.core.periodic import PeriodicTask

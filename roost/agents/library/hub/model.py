@@ -11,10 +11,10 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
-from roost.agents.hub.errors import HubVersionNotFound, InvalidHubCursor, InvalidHubRequest
-from roost.agents.skills.bundle import Bundle
-from roost.agents.skills.skill_file import SkillWants
-from roost.agents.skills.verdict import Verdict
+from roost.agents.library.hub.errors import HubVersionNotFound, InvalidHubCursor, InvalidHubRequest
+from roost.agents.library.skills.bundle import Bundle
+from roost.agents.library.skills.skill_file import SkillWants
+from roost.agents.library.skills.verdict import Verdict
 from roost.core.sanitize import is_storable
 
 DEFAULT_CATEGORY = "other"

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 
 from sqlalchemy import Connection
 
-from roost.agents.hub import model, store
-from roost.agents.hub.errors import FeaturingRefused, HubLimitReached, HubSkillNotFound, HubVersionConflict
-from roost.agents.hub.model import HubListing, HubOwner, HubSkill, HubVersion, Publication
-from roost.agents.skills.bundle import SKILL_FILE, Bundle
-from roost.agents.skills.model import (
+from roost.agents.library.hub import model, store
+from roost.agents.library.hub.errors import FeaturingRefused, HubLimitReached, HubSkillNotFound, HubVersionConflict
+from roost.agents.library.hub.model import HubListing, HubOwner, HubSkill, HubVersion, Publication
+from roost.agents.library.skills.bundle import SKILL_FILE, Bundle
+from roost.agents.library.skills.model import (
     BUNDLED_OWNER,
     VersionKey,
     check_acknowledged,
@@ -23,10 +23,10 @@ from roost.agents.skills.model import (
     next_version,
     version_key,
 )
-from roost.agents.skills.service import SkillService
-from roost.agents.skills.skill_file import SkillFile, parse_bundle
-from roost.agents.skills.stored_bundle import write_bundle
-from roost.agents.skills.verdict import Verdict, VerdictLevel
+from roost.agents.library.skills.service import SkillService
+from roost.agents.library.skills.skill_file import SkillFile, parse_bundle
+from roost.agents.library.skills.stored_bundle import write_bundle
+from roost.agents.library.skills.verdict import Verdict, VerdictLevel
 from roost.core import clock, ids, log
 from roost.core.db import Database
 from roost.core.problem import Problem
@@ -35,7 +35,7 @@ from roost.identity import tenants
 from roost.identity.model import DEFAULT_TENANT, Tenant
 from roost.storage.content.model import PackReference
 from roost.storage.content.service import ContentService, hold_pack, release_packs
-from roost.storage.unixfs.profile import UNIXFS_V1_2025
+from roost.storage.content.unixfs.profile import UNIXFS_V1_2025
 
 CheckQuota = Callable[[Connection, Tenant], None]
 _REMEDY = "Publish it with a reason, which installers see: roost skills publish --acknowledge REASON"

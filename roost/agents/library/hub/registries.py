@@ -12,16 +12,16 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 
-from roost.agents.hub.errors import HubSkillNotFound, HubVersionNotFound, InvalidHubRequest, RegistryFailed
-from roost.agents.hub.model import skill_body
-from roost.agents.hub.service import HubService
-from roost.agents.skills.bundle import SKILL_FILE, Bundle, read_zip
-from roost.agents.skills.model import LibrarySkill, NewSkill, complete_version
-from roost.agents.skills.service import SkillService
-from roost.agents.skills.skill_file import SkillFile, parse_bundle
-from roost.agents.skills.verdict import Verdict
+from roost.agents.library.hub.errors import HubSkillNotFound, HubVersionNotFound, InvalidHubRequest, RegistryFailed
+from roost.agents.library.hub.model import skill_body
+from roost.agents.library.hub.service import HubService
+from roost.agents.library.skills.bundle import SKILL_FILE, Bundle, read_zip
+from roost.agents.library.skills.model import LibrarySkill, NewSkill, complete_version
+from roost.agents.library.skills.service import SkillService
+from roost.agents.library.skills.skill_file import SkillFile, parse_bundle
+from roost.agents.library.skills.verdict import Verdict
 from roost.core import log
-from roost.core.daemon_thread import run_in_daemon_thread
+from roost.core.machine.daemon_thread import run_in_daemon_thread
 from roost.drivers.skill_registry.contract import FoundSkill, RegistryUnavailable, SkillRegistry
 
 SHOWN = 20

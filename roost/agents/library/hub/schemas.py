@@ -5,14 +5,14 @@ from typing import Annotated, Any
 
 from pydantic import Field, StrictBool
 
-from roost.agents.hub import model
-from roost.agents.hub.bundled import is_bundled
-from roost.agents.hub.model import HubFilter, HubListing, HubSort, HubVersion, Publication
-from roost.agents.hub.registries import RegistryDetail, RegistrySkill
-from roost.agents.hub.service import HubDetail
-from roost.agents.skills.schemas import EnvVarRecord, VerdictRecord, WantsRecord
-from roost.agents.skills.skill_wants import SkillWants
-from roost.agents.skills.verdict import VerdictLevel
+from roost.agents.library.hub import model
+from roost.agents.library.hub.bundled import is_bundled
+from roost.agents.library.hub.model import HubFilter, HubListing, HubSort, HubVersion, Publication
+from roost.agents.library.hub.registries import RegistryDetail, RegistrySkill
+from roost.agents.library.hub.service import HubDetail
+from roost.agents.library.skills.schemas import EnvVarRecord, VerdictRecord, WantsRecord
+from roost.agents.library.skills.skill_wants import SkillWants
+from roost.agents.library.skills.verdict import VerdictLevel
 from roost.web.schemas import ApiSchema, Moment, Text
 
 _EXAMPLE_CID = "bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi"

@@ -5,12 +5,12 @@ from dataclasses import dataclass, replace
 
 from sqlalchemy import Connection
 
-from roost.agents.hub import model, store
-from roost.agents.hub.errors import HubSkillNotFound, HubVersionNotFound, LibrarySkillConflict
-from roost.agents.hub.model import HubCursor, HubFilter, HubListing, HubPage, HubReference, HubSkill, HubVersion
-from roost.agents.skills.bundle import Bundle
-from roost.agents.skills.errors import SkillNotFound
-from roost.agents.skills.model import (
+from roost.agents.library.hub import model, store
+from roost.agents.library.hub.errors import HubSkillNotFound, HubVersionNotFound, LibrarySkillConflict
+from roost.agents.library.hub.model import HubCursor, HubFilter, HubListing, HubPage, HubReference, HubSkill, HubVersion
+from roost.agents.library.skills.bundle import Bundle
+from roost.agents.library.skills.errors import SkillNotFound
+from roost.agents.library.skills.model import (
     LibrarySkill,
     NewSkill,
     check_acknowledged,
@@ -18,14 +18,14 @@ from roost.agents.skills.model import (
     content_scope,
     parse_cid_spellings,
 )
-from roost.agents.skills.service import SkillService
-from roost.agents.skills.stored_bundle import read_bundle
-from roost.agents.skills.verdict import Verdict
+from roost.agents.library.skills.service import SkillService
+from roost.agents.library.skills.stored_bundle import read_bundle
+from roost.agents.library.skills.verdict import Verdict
 from roost.core import clock, log
 from roost.core.db import Database
 from roost.core.problem import NotFound
 from roost.storage.content.service import ContentService
-from roost.storage.unixfs.cid import Cid
+from roost.storage.content.unixfs.cid import Cid
 
 WantedVersion = tuple[HubReference, str | None]
 """A skill, and the number or the CID of a version of it; None for the newest."""

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from pydantic import TypeAdapter
 from sqlalchemy import Connection
 
-from roost.agents.hub.model import (
+from roost.agents.library.hub.model import (
     HubCursor,
     HubFilter,
     HubListing,
@@ -20,8 +20,8 @@ from roost.agents.hub.model import (
     HubVersion,
     search_text,
 )
-from roost.agents.skills.skill_file import SkillWants
-from roost.agents.skills.verdict import Verdict
+from roost.agents.library.skills.skill_file import SkillWants
+from roost.agents.library.skills.verdict import Verdict
 from roost.core.db import JsonText, UtcTime, insert_or_ignore, metadata, read_one, read_record, record_values
 
 hub_owners = sa.Table(

@@ -8,12 +8,12 @@ from functools import partial
 
 from sqlalchemy import Connection
 
-from roost.agents.hub import store
-from roost.agents.hub.errors import HubFileNotFound, InvalidHubRequest, SkillUploadTooLarge
-from roost.agents.skills.bundle import BYTES_LIMIT, FILES_LIMIT, Bundle, read_files
+from roost.agents.library.hub import store
+from roost.agents.library.hub.errors import HubFileNotFound, InvalidHubRequest, SkillUploadTooLarge
+from roost.agents.library.skills.bundle import BYTES_LIMIT, FILES_LIMIT, Bundle, read_files
 from roost.core import clock, ids
-from roost.core.daemon_thread import run_in_daemon_thread
 from roost.core.db import Database
+from roost.core.machine.daemon_thread import run_in_daemon_thread
 from roost.identity import tenants
 
 LIFETIME = timedelta(hours=1)

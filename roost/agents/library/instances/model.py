@@ -7,10 +7,10 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from roost.agents.channels.model import ChannelRequest
-from roost.agents.secrets.model import Secret
-from roost.agents.skills.model import parse_cid_spellings
-from roost.agents.templates.manifest import TemplateChannel, TemplateManifest, TemplateSecret, TemplateSkill
+from roost.agents.library.skills.model import parse_cid_spellings
+from roost.agents.library.templates.manifest import TemplateChannel, TemplateManifest, TemplateSecret, TemplateSkill
+from roost.agents.setup.channels.model import ChannelRequest
+from roost.agents.setup.secrets.model import Secret
 from roost.core.sensitive import Sensitive
 from roost.drivers.engine.abilities.channels import DmPolicy
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Self
 
-from roost.agents.template_instances.model import MissingItem, MissingKind, TemplateInstance
+from roost.agents.library.instances.model import MissingItem, MissingKind, TemplateInstance
 from roost.web.schemas import ApiSchema
 
 

@@ -9,17 +9,17 @@ from dataclasses import replace
 
 from sqlalchemy import Connection
 
-from roost.agents.channels.model import Channel
-from roost.agents.channels.repository import ChannelRepository
-from roost.agents.channels.validator import ChannelValidator, supported_channels
+from roost.agents.library.instances import model, store
+from roost.agents.library.instances.model import AgentInputs, InstanceDetail, MissingItem, TemplateInstance
+from roost.agents.library.templates.manifest import TemplateChannel, TemplateManifest, TemplateTask
 from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.agents.registry.model import Agent
-from roost.agents.secrets.environment import SecretEnvironment
-from roost.agents.secrets.model import Secret
-from roost.agents.secrets.service import SecretService
-from roost.agents.template_instances import model, store
-from roost.agents.template_instances.model import AgentInputs, InstanceDetail, MissingItem, TemplateInstance
-from roost.agents.templates.manifest import TemplateChannel, TemplateManifest, TemplateTask
+from roost.agents.setup.channels.model import Channel
+from roost.agents.setup.channels.repository import ChannelRepository
+from roost.agents.setup.channels.validator import ChannelValidator, supported_channels
+from roost.agents.setup.secrets.environment import SecretEnvironment
+from roost.agents.setup.secrets.model import Secret
+from roost.agents.setup.secrets.service import SecretService
 from roost.core import log
 from roost.core.db import Database
 from roost.core.problem import Problem

@@ -6,7 +6,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
-from roost.agents.template_instances.model import TemplateInstance
+from roost.agents.library.instances.model import TemplateInstance
 from roost.core.db import JsonText, UtcTime, metadata, read_one, read_record, record_values
 
 template_instances = sa.Table(

@@ -7,14 +7,14 @@ from fastapi import APIRouter, Depends, Path, Request, Response
 from fastapi.exceptions import RequestValidationError
 from pydantic import ValidationError
 
-from roost.agents.skills import schemas
-from roost.agents.skills.attachments import AgentSkillService
-from roost.agents.skills.bundle import FILES_LIMIT, Bundle, read_zip
-from roost.agents.skills.errors import AcknowledgementRefused
-from roost.agents.skills.model import NewSkill, RegisteredSkill
-from roost.agents.skills.service import SkillService
-from roost.agents.skills.upload import BundleUpload
-from roost.core.daemon_thread import run_in_daemon_thread
+from roost.agents.library.skills import schemas
+from roost.agents.library.skills.attachments import AgentSkillService
+from roost.agents.library.skills.bundle import FILES_LIMIT, Bundle, read_zip
+from roost.agents.library.skills.errors import AcknowledgementRefused
+from roost.agents.library.skills.model import NewSkill, RegisteredSkill
+from roost.agents.library.skills.service import SkillService
+from roost.agents.library.skills.upload import BundleUpload
+from roost.core.machine.daemon_thread import run_in_daemon_thread
 from roost.core.problem import PayloadTooLarge
 from roost.identity.authenticator import AgentCaller, AgentId, ReaderCaller, ServiceCaller, TenantCaller
 from roost.identity.caller import Caller, CallerKind

@@ -13,22 +13,22 @@ from typing import Any
 from sqlalchemy import Connection
 
 from roost import work
+from roost.agents.library.skills import model, store
+from roost.agents.library.skills.delivery import SkillDelivery
+from roost.agents.library.skills.errors import ConflictingSkills, SkillNotFound, SkillVersionConflict, TooManySkills
+from roost.agents.library.skills.model import AttachedSkill, AttachedSkillDetail, LibrarySkill, SkillUpdate
+from roost.agents.library.skills.requirements import SkillRequirements
+from roost.agents.library.skills.service import find_skill, record_skill_change
 from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.agents.registry.errors import AgentNotFound
 from roost.agents.registry.model import Agent, AgentState
 from roost.agents.registry.repository import AgentRepository
-from roost.agents.skills import model, store
-from roost.agents.skills.delivery import SkillDelivery
-from roost.agents.skills.errors import ConflictingSkills, SkillNotFound, SkillVersionConflict, TooManySkills
-from roost.agents.skills.model import AttachedSkill, AttachedSkillDetail, LibrarySkill, SkillUpdate
-from roost.agents.skills.requirements import SkillRequirements
-from roost.agents.skills.service import find_skill, record_skill_change
 from roost.core import clock, log
 from roost.core.db import Database
 from roost.core.problem import Problem
-from roost.drivers.runtime.contract import ContainerNotRunning
-from roost.drivers.runtime.warden_client import WardenClient
 from roost.identity import tenants
+from roost.warden_client.client import WardenClient
+from roost.warden_client.errors import ContainerNotRunning
 from roost.work import ClaimedOperation, OperationWorker
 
 OpenWorkspace = Callable[[Agent], AbstractAsyncContextManager[WardenClient]]

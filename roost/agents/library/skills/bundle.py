@@ -5,8 +5,8 @@ import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from roost.agents.skills.errors import InvalidBundle
-from roost.agents.skills.zip_archive import ZipEntry, read_zip_entries
+from roost.agents.library.skills.errors import InvalidBundle
+from roost.agents.library.skills.zip_archive import ZipEntry, read_zip_entries
 
 FILES_LIMIT = 200
 BYTES_LIMIT = 10 * 1000**2

@@ -5,8 +5,8 @@ Several servers of one database may all run this task.
 
 from datetime import timedelta
 
-from roost.agents.skills.service import SkillService
-from roost.agents.skills.verdict.rules import rules_version
+from roost.agents.library.skills.service import SkillService
+from roost.agents.library.skills.verdict.rules import rules_version
 from roost.core import log
 from roost.core.periodic import PeriodicTask
 from roost.core.problem import Problem

@@ -13,21 +13,20 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
+from roost.agents.library.skills import store
+from roost.agents.library.skills.bundle import Bundle
+from roost.agents.library.skills.model import FOLDER, MARKER, AttachedSkill
+from roost.agents.library.skills.service import SkillService
+from roost.agents.library.skills.skill_file import CONDITION, parse_bundle
+from roost.agents.library.skills.stored_bundle import FILE_MODE, PROGRAM_MODE
 from roost.agents.registry.model import Agent
-from roost.agents.skills import store
-from roost.agents.skills.bundle import Bundle
-from roost.agents.skills.model import FOLDER, MARKER, AttachedSkill
-from roost.agents.skills.service import SkillService
-from roost.agents.skills.skill_file import CONDITION, parse_bundle
-from roost.agents.skills.stored_bundle import FILE_MODE, PROGRAM_MODE
 from roost.core import clock, log
 from roost.core.db import Database
 from roost.core.problem import Problem
-from roost.drivers.runtime.contract import ContainerNotRunning
-from roost.drivers.runtime.warden_changes import PutFile, RemovePath, TreeChange
-from roost.drivers.runtime.warden_client import WardenClient
-from roost.drivers.runtime.warden_errors import PathRefused, WardenFileNotFound, WardenNotAFile
-from roost.drivers.runtime.warden_tree import STAGING_NAME, FileReading
+from roost.warden_client.changes import PutFile, RemovePath, TreeChange
+from roost.warden_client.client import WardenClient
+from roost.warden_client.errors import ContainerNotRunning, PathRefused, WardenFileNotFound, WardenNotAFile
+from roost.warden_client.tree import STAGING_NAME, FileReading
 
 _MARKER_LIMIT = 256 * 1024
 _LISTED_WITHIN = timedelta(minutes=1)  # Hermes keeps what it found for half of it

@@ -8,12 +8,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from roost.agents.skills.errors import DangerousSkill, InvalidSkillRequest, SkillVersionConflict, SkillVersionNotFound
-from roost.agents.skills.skill_wants import SkillWants
-from roost.agents.skills.verdict import Verdict, VerdictLevel
+from roost.agents.library.skills.errors import (
+    DangerousSkill,
+    InvalidSkillRequest,
+    SkillVersionConflict,
+    SkillVersionNotFound,
+)
+from roost.agents.library.skills.skill_wants import SkillWants
+from roost.agents.library.skills.verdict import Verdict, VerdictLevel
 from roost.storage.content.model import ContentNetwork, ContentScope
-from roost.storage.unixfs.cid import Cid
-from roost.storage.unixfs.errors import InvalidCid
+from roost.storage.content.unixfs.cid import Cid
+from roost.storage.content.unixfs.errors import InvalidCid
 
 ATTACHED_LIMIT = 10
 """Skills of one agent (contract, Limits)."""

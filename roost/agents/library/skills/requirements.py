@@ -3,9 +3,9 @@
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
+from roost.agents.library.skills.model import AttachedSkill, MissingRequirements
 from roost.agents.registry.agent_runtimes import AgentRuntimes
-from roost.agents.secrets.service import SecretService
-from roost.agents.skills.model import AttachedSkill, MissingRequirements
+from roost.agents.setup.secrets.service import SecretService
 from roost.core.problem import Problem
 
 RefusesHost = Callable[[str], bool]

@@ -5,8 +5,8 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, StrictBool
 
-from roost.agents.skills import model
-from roost.agents.skills.model import (
+from roost.agents.library.skills import model
+from roost.agents.library.skills.model import (
     ATTACHED_LIMIT,
     AttachedSkill,
     AttachedSkillDetail,
@@ -18,7 +18,7 @@ from roost.agents.skills.model import (
     SkillUpdate,
     SkillVersion,
 )
-from roost.agents.skills.verdict import Verdict, VerdictLevel
+from roost.agents.library.skills.verdict import Verdict, VerdictLevel
 from roost.web.schemas import BINARY, ApiSchema, Moment, Text, describe_body
 
 _CID = "bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi"

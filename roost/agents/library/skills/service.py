@@ -10,10 +10,10 @@ from functools import partial
 
 from sqlalchemy import Connection
 
-from roost.agents.skills import model, store
-from roost.agents.skills.bundle import Bundle
-from roost.agents.skills.checker import SkillChecker
-from roost.agents.skills.errors import (
+from roost.agents.library.skills import model, store
+from roost.agents.library.skills.bundle import Bundle
+from roost.agents.library.skills.checker import SkillChecker
+from roost.agents.library.skills.errors import (
     InvalidSkillRequest,
     SkillAttached,
     SkillContentNotFound,
@@ -21,10 +21,10 @@ from roost.agents.skills.errors import (
     SkillNotFound,
     SkillVersionConflict,
 )
-from roost.agents.skills.model import LibrarySkill, NewSkill, RegisteredSkill, Skill, SkillVersion
-from roost.agents.skills.skill_file import SkillFile, parse_bundle
-from roost.agents.skills.stored_bundle import read_bundle, without_marker, write_bundle
-from roost.agents.skills.verdict import Verdict
+from roost.agents.library.skills.model import LibrarySkill, NewSkill, RegisteredSkill, Skill, SkillVersion
+from roost.agents.library.skills.skill_file import SkillFile, parse_bundle
+from roost.agents.library.skills.stored_bundle import read_bundle, without_marker, write_bundle
+from roost.agents.library.skills.verdict import Verdict
 from roost.core import clock, ids, log
 from roost.core.db import Database, DataChange, record_change
 from roost.core.problem import Problem
@@ -36,9 +36,9 @@ from roost.storage.content.model import ContentNetwork, ContentScope, PackRefere
 from roost.storage.content.receiver import ContentReceiver
 from roost.storage.content.service import ContentService, hold_pack, release_packs, replace_damaged
 from roost.storage.content.tree_copy import copy_tree
-from roost.storage.unixfs.cid import Cid
-from roost.storage.unixfs.errors import InvalidCid
-from roost.storage.unixfs.profile import UNIXFS_V1_2025
+from roost.storage.content.unixfs.cid import Cid
+from roost.storage.content.unixfs.errors import InvalidCid
+from roost.storage.content.unixfs.profile import UNIXFS_V1_2025
 
 CheckQuota = Callable[[Connection, Tenant], None]
 """Raises StorageQuotaExceeded if the tenant holds more than its plan allows."""

@@ -11,9 +11,9 @@ from typing import Any
 
 import yaml
 
-from roost.agents.skills.bundle import SKILL_FILE, Bundle
-from roost.agents.skills.errors import InvalidSkill
-from roost.agents.skills.skill_wants import ENV_EXAMPLE, SkillWants, read_wants
+from roost.agents.library.skills.bundle import SKILL_FILE, Bundle
+from roost.agents.library.skills.errors import InvalidSkill
+from roost.agents.library.skills.skill_wants import ENV_EXAMPLE, SkillWants, read_wants
 from roost.core.yaml_document import InvalidYamlDocument, parse_yaml
 from roost.drivers.model.json_access import as_list, as_object
 

@@ -7,9 +7,9 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
-from roost.agents.skills.model import AttachedSkill, LibrarySkill, Skill, SkillVersion
-from roost.agents.skills.skill_wants import SkillWants, WantedSecret
-from roost.agents.skills.verdict import Finding, Verdict, VerdictLevel
+from roost.agents.library.skills.model import AttachedSkill, LibrarySkill, Skill, SkillVersion
+from roost.agents.library.skills.skill_wants import SkillWants, WantedSecret
+from roost.agents.library.skills.verdict import Finding, Verdict, VerdictLevel
 from roost.core.db import JsonText, UtcTime, metadata, read_one, read_record, record_values
 
 skills = sa.Table(

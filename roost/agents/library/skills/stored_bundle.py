@@ -7,15 +7,15 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import Any
 
-from roost.agents.skills.bundle import BYTES_LIMIT, DEPTH_LIMIT, FILES_LIMIT, SKILL_FILE, Bundle, read_files
-from roost.agents.skills.errors import InvalidBundle
-from roost.agents.skills.model import MARKER
+from roost.agents.library.skills.bundle import BYTES_LIMIT, DEPTH_LIMIT, FILES_LIMIT, SKILL_FILE, Bundle, read_files
+from roost.agents.library.skills.errors import InvalidBundle
+from roost.agents.library.skills.model import MARKER
 from roost.storage.content.model import ContentScope
 from roost.storage.content.reader import ContentReader
 from roost.storage.content.receiver import ContentReceiver, add_folder_tree
 from roost.storage.content.tree_walk import MemberKind, TreeMember, walk_tree
-from roost.storage.unixfs.cid import Cid
-from roost.storage.unixfs.importer import DagTree
+from roost.storage.content.unixfs.cid import Cid
+from roost.storage.content.unixfs.importer import DagTree
 
 FILE_MODE, PROGRAM_MODE = 0o644, 0o755
 _EXECUTABLE = 0o111

@@ -1,7 +1,7 @@
 """Files of a skill as a form sends them: the files of a folder, or one zip archive."""
 
-from roost.agents.skills.bundle import FILES_LIMIT, Bundle, read_files, read_zip
-from roost.agents.skills.errors import InvalidBundle
+from roost.agents.library.skills.bundle import FILES_LIMIT, Bundle, read_files, read_zip
+from roost.agents.library.skills.errors import InvalidBundle
 
 _ZIP = b"PK\x03\x04"
 

@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from roost.agents.skills.errors import InvalidBundle
+from roost.agents.library.skills.errors import InvalidBundle
 
 ENTRIES_LIMIT = 1000
 """Maximum number of entries, folders included."""

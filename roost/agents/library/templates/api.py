@@ -4,8 +4,8 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Path, Query
 
-from roost.agents.templates import schemas
-from roost.agents.templates.service import TemplateService
+from roost.agents.library.templates import schemas
+from roost.agents.library.templates.service import TemplateService
 from roost.identity.authenticator import ServiceCaller, TenantCaller
 from roost.web.service_registry import provide_service
 

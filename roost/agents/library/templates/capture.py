@@ -6,9 +6,9 @@ from contextlib import aclosing
 from roost.drivers.git.contract import EntryKind, GitEntry
 from roost.drivers.git.remote_contract import FetchedCommit
 from roost.storage.content.receiver import ContentReceiver
-from roost.storage.unixfs.directory import DirectoryEntry
-from roost.storage.unixfs.entry_name import encode_entry_name
-from roost.storage.unixfs.importer import DagTree
+from roost.storage.content.unixfs.directory import DirectoryEntry
+from roost.storage.content.unixfs.entry_name import encode_entry_name
+from roost.storage.content.unixfs.importer import DagTree
 
 _EXECUTABLE = 0o755  # ordinary files store no permissions, so that they have the CIDs of uploads
 

@@ -5,16 +5,16 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from itertools import takewhile
 
-from roost.agents.scripts.manifest import MANIFEST_LIMIT, MANIFEST_PATH
-from roost.agents.templates.capture import store_workspace
-from roost.agents.templates.manifest import FAULTS_LIMIT, ManifestFault, ParsedManifest, parse_template_manifest
-from roost.agents.templates.model import README_LIMIT, InspectedTemplate, TemplateFile
+from roost.agents.library.templates.capture import store_workspace
+from roost.agents.library.templates.manifest import FAULTS_LIMIT, ManifestFault, ParsedManifest, parse_template_manifest
+from roost.agents.library.templates.model import README_LIMIT, InspectedTemplate, TemplateFile
+from roost.agents.workspace.scripts.manifest import MANIFEST_LIMIT, MANIFEST_PATH
 from roost.core.sanitize import sanitize_line, sanitize_lines
 from roost.drivers.git.contract import EntryKind, GitEntry
 from roost.drivers.git.remote_contract import FetchedCommit
-from roost.drivers.runtime.tree_rules import TreeRefused, TreeRules
 from roost.storage.content.receiver import ContentReceiver
-from roost.storage.unixfs.importer import DagTree
+from roost.storage.content.unixfs.importer import DagTree
+from roost.warden_client.tree_rules import TreeRefused, TreeRules
 
 WORKSPACE = "workspace/"
 README = "README.md"

@@ -6,7 +6,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from roost.agents.templates.manifest import ManifestFault, TemplateManifest
+from roost.agents.library.templates.manifest import ManifestFault, TemplateManifest
 from roost.storage.content.model import ContentNetwork, ContentScope
 
 TEMPLATE_LIMIT = 200

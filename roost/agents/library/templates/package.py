@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
-from roost.agents.templates import store
-from roost.agents.templates.errors import TemplateChanged, TemplateNotFound, TemplateSlugTaken
-from roost.agents.templates.inspection import TemplateInspection
-from roost.agents.templates.model import Submission, Template, TemplateSource, TemplateUpdate, TemplateVersion
-from roost.agents.templates.service import TemplateService
+from roost.agents.library.templates import store
+from roost.agents.library.templates.errors import TemplateChanged, TemplateNotFound, TemplateSlugTaken
+from roost.agents.library.templates.inspection import TemplateInspection
+from roost.agents.library.templates.model import Submission, Template, TemplateSource, TemplateUpdate, TemplateVersion
+from roost.agents.library.templates.service import TemplateService
 from roost.core import log
 from roost.core.db import Database
 from roost.core.problem import Problem
@@ -14,7 +14,7 @@ from roost.drivers.git.remote_contract import RemoteRepositories
 from roost.identity import tenants
 from roost.identity.model import DEFAULT_TENANT
 from roost.storage.content.service import ContentService
-from roost.storage.unixfs.profile import UNIXFS_V1_2025
+from roost.storage.content.unixfs.profile import UNIXFS_V1_2025
 
 _GIT_URL = ""
 """Marks a template that comes from no repository."""

@@ -5,10 +5,8 @@ from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, Field, StrictBool
 
-from roost.agents.registry.errors import InvalidAgentName
-from roost.agents.registry.model import NAME_LIMIT, validate_agent_name
-from roost.agents.templates.manifest import SLUG_LIMIT, SLUG_PATTERN, ManifestFault
-from roost.agents.templates.model import (
+from roost.agents.library.templates.manifest import SLUG_LIMIT, SLUG_PATTERN, ManifestFault
+from roost.agents.library.templates.model import (
     MAX_PAGE_SIZE,
     PAGE_SIZE,
     InspectedTemplate,
@@ -20,6 +18,8 @@ from roost.agents.templates.model import (
     TemplateUpdate,
     TemplateVersion,
 )
+from roost.agents.registry.errors import InvalidAgentName
+from roost.agents.registry.model import NAME_LIMIT, validate_agent_name
 from roost.drivers.git.remote_contract import REMOTE_URL_LIMIT, RemoteRefs
 from roost.web.schemas import ApiSchema, Moment, Text
 

@@ -7,17 +7,17 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from roost.agents.templates import store
-from roost.agents.templates.errors import (
+from roost.agents.library.templates import store
+from roost.agents.library.templates.errors import (
     InvalidTemplate,
     TemplateChanged,
     TemplateLimitReached,
     TemplateNotFound,
     TemplateSlugTaken,
 )
-from roost.agents.templates.inspection import TemplateInspection
-from roost.agents.templates.manifest import ManifestFault, TemplateManifest
-from roost.agents.templates.model import (
+from roost.agents.library.templates.inspection import TemplateInspection
+from roost.agents.library.templates.manifest import ManifestFault, TemplateManifest
+from roost.agents.library.templates.model import (
     KEPT_VERSIONS,
     TEMPLATE_LIMIT,
     InspectedTemplate,
@@ -38,7 +38,7 @@ from roost.identity import tenants
 from roost.identity.model import Tenant
 from roost.storage.content.model import ContentNetwork
 from roost.storage.content.service import ContentService, hold_packs, release_packs
-from roost.storage.unixfs.profile import UNIXFS_V1_2025
+from roost.storage.content.unixfs.profile import UNIXFS_V1_2025
 
 CheckQuota = Callable[[Connection, Tenant, int], None]
 """Raises StorageQuotaExceeded unless a locked tenant may store this many bytes more."""

@@ -6,7 +6,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
-from roost.agents.templates.model import Template, TemplateFilter, TemplateStatus, TemplateVersion
+from roost.agents.library.templates.model import Template, TemplateFilter, TemplateStatus, TemplateVersion
 from roost.core.db import (
     JsonText,
     UtcTime,

@@ -5,12 +5,12 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
-from roost.agents.archives.export import AgentExporter
-from roost.agents.archives.importer import AgentImporter
-from roost.agents.archives.model import MEDIA_TYPE
-from roost.agents.archives.schemas import ImportAgentResponse
-from roost.agents.lifecycle.details import AgentDetails
-from roost.agents.lifecycle.schemas import StartFailureResponse
+from roost.agents.lifecycle.archives.export import AgentExporter
+from roost.agents.lifecycle.archives.importer import AgentImporter
+from roost.agents.lifecycle.archives.model import MEDIA_TYPE
+from roost.agents.lifecycle.archives.schemas import ImportAgentResponse
+from roost.agents.lifecycle.workflows.details import AgentDetails
+from roost.agents.lifecycle.workflows.schemas import StartFailureResponse
 from roost.identity.authenticator import AgentId, OwnerCaller, ServiceCaller
 from roost.web.content_disposition import content_disposition
 from roost.web.schemas import BINARY, describe_body

@@ -4,33 +4,33 @@ from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 
-from roost.agents.archives.errors import ArchiveHoldsSecret
-from roost.agents.archives.model import MANIFEST, STATE, WORKSPACE
-from roost.agents.archives.schemas import AgentManifest, ManifestChannel, ManifestSecret, ManifestSkill
-from roost.agents.channels.repository import ChannelRepository
+from roost.agents.library.skills.attachments import AgentSkillService
+from roost.agents.library.templates.manifest import ManifestAgent, ManifestTask
+from roost.agents.lifecycle.archives.errors import ArchiveHoldsSecret
+from roost.agents.lifecycle.archives.model import MANIFEST, STATE, WORKSPACE
+from roost.agents.lifecycle.archives.schemas import AgentManifest, ManifestChannel, ManifestSecret, ManifestSkill
 from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.agents.registry.errors import AgentNotRunning
 from roost.agents.registry.model import Agent, AgentState
 from roost.agents.registry.repository import AgentRepository
-from roost.agents.secrets.service import SecretService
-from roost.agents.skills.attachments import AgentSkillService
-from roost.agents.snapshots.model import Snapshot, content_scope, state_scope
-from roost.agents.snapshots.secret_search import SecretSearch
-from roost.agents.snapshots.service import SnapshotService, find_snapshot
-from roost.agents.snapshots.taking import LoadSecrets
-from roost.agents.tasks.service import TaskService
-from roost.agents.templates.manifest import ManifestAgent, ManifestTask
+from roost.agents.setup.channels.repository import ChannelRepository
+from roost.agents.setup.secrets.service import SecretService
+from roost.agents.setup.tasks.service import TaskService
+from roost.agents.workspace.snapshots.model import Snapshot, content_scope, state_scope
+from roost.agents.workspace.snapshots.secret_search import SecretSearch
+from roost.agents.workspace.snapshots.service import SnapshotService, find_snapshot
+from roost.agents.workspace.snapshots.taking import LoadSecrets
 from roost.core.db import Database
 from roost.drivers.engine.abilities.tasks import OneTimeSchedule, Task
 from roost.storage.content.car_export import export_frames
 from roost.storage.content.model import ContentScope
 from roost.storage.content.reader import ContentReader
 from roost.storage.content.tree_walk import MemberKind, TreeMember, walk_tree
-from roost.storage.unixfs import car
-from roost.storage.unixfs.cid import Cid
-from roost.storage.unixfs.directory import DirectoryEntry, build_folder
-from roost.storage.unixfs.importer import build_file
-from roost.storage.unixfs.profile import UNIXFS_V1_2025
+from roost.storage.content.unixfs import car
+from roost.storage.content.unixfs.cid import Cid
+from roost.storage.content.unixfs.directory import DirectoryEntry, build_folder
+from roost.storage.content.unixfs.importer import build_file
+from roost.storage.content.unixfs.profile import UNIXFS_V1_2025
 
 
 @dataclass(frozen=True)

@@ -10,23 +10,22 @@ from dataclasses import replace
 
 from sqlalchemy import Connection
 
-from roost.agents.archives.errors import ArchiveTooLarge, InvalidArchive
-from roost.agents.archives.model import MANIFEST, STATE, WORKSPACE, ImportedAgent
-from roost.agents.archives.schemas import AgentManifest, parse_manifest
-from roost.agents.archives.task_import import TaskImport
-from roost.agents.lifecycle.launch import LaunchWorkflow
-from roost.agents.lifecycle.model import CreateAgent, ImportedSnapshot
+from roost.agents.library.skills.attachments import AgentSkillService
+from roost.agents.lifecycle.archives.errors import ArchiveTooLarge, InvalidArchive
+from roost.agents.lifecycle.archives.model import MANIFEST, STATE, WORKSPACE, ImportedAgent
+from roost.agents.lifecycle.archives.schemas import AgentManifest, parse_manifest
+from roost.agents.lifecycle.archives.task_import import TaskImport
+from roost.agents.lifecycle.workflows.launch import LaunchWorkflow
+from roost.agents.lifecycle.workflows.model import CreateAgent, ImportedSnapshot
 from roost.agents.registry.errors import AgentLimitReached
 from roost.agents.registry.model import Agent
 from roost.agents.registry.repository import AgentRepository, describe_limit
-from roost.agents.scripts.manifest import MANIFEST_LIMIT
-from roost.agents.scripts.manifest import MANIFEST_PATH as SCRIPTS_MANIFEST
-from roost.agents.skills.attachments import AgentSkillService
-from roost.agents.snapshots.model import Snapshot, SnapshotTrigger, content_scope
-from roost.agents.snapshots.restore import get_member_mode
+from roost.agents.workspace.scripts.manifest import MANIFEST_LIMIT
+from roost.agents.workspace.scripts.manifest import MANIFEST_PATH as SCRIPTS_MANIFEST
+from roost.agents.workspace.snapshots.model import Snapshot, SnapshotTrigger, content_scope
+from roost.agents.workspace.snapshots.restore import get_member_mode
 from roost.core import clock, ids
 from roost.core.db import Database
-from roost.drivers.runtime.tree_rules import TreeRefused, TreeRules
 from roost.identity import tenants
 from roost.identity.caller import Caller
 from roost.storage.content.car_receiver import MAX_BLOCKS, CarReceiver
@@ -36,10 +35,11 @@ from roost.storage.content.reader import ContentReader
 from roost.storage.content.service import ContentService
 from roost.storage.content.tree_copy import copy_tree
 from roost.storage.content.tree_walk import MemberKind, TreeMember, walk_tree
+from roost.storage.content.unixfs.cid import Cid
+from roost.storage.content.unixfs.errors import MalformedContent
 from roost.storage.files.errors import StorageQuotaExceeded
 from roost.storage.files.quota import StorageQuota
-from roost.storage.unixfs.cid import Cid
-from roost.storage.unixfs.errors import MalformedContent
+from roost.warden_client.tree_rules import TreeRefused, TreeRules
 
 _MALFORMED = (MalformedContent, ContentNotAFile, ContentNotAFolder, TooDeep, TooManyEntries, TooManyShards)
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from roost.agents.archives.schemas import AgentManifest
+from roost.agents.lifecycle.archives.schemas import AgentManifest
 from roost.agents.registry.model import Agent
 
 MANIFEST, WORKSPACE, STATE = "manifest.json", "workspace", "state"

@@ -10,16 +10,16 @@ from typing import Annotated, Literal, Self
 
 from pydantic import ConfigDict, Field, ValidationError
 
-from roost.agents.archives.errors import InvalidArchive
-from roost.agents.channels.model import ALLOW_FROM_LIMIT, ID_LIMIT, Channel
-from roost.agents.lifecycle.schemas import AgentRecord, CreateAgentResponse
+from roost.agents.library.skills.model import ATTACHED_LIMIT
+from roost.agents.library.templates.manifest import ManifestAgent, ManifestTask
+from roost.agents.lifecycle.archives.errors import InvalidArchive
+from roost.agents.lifecycle.workflows.schemas import AgentRecord, CreateAgentResponse
 from roost.agents.registry.errors import InvalidAgentName
 from roost.agents.registry.model import MODEL_LIMIT, AgentProfile, validate_agent_name
-from roost.agents.secrets.model import NAME_LIMIT as SECRET_NAME_LIMIT
-from roost.agents.secrets.model import NAME_PATTERN, SecretKind
-from roost.agents.skills.model import ATTACHED_LIMIT
-from roost.agents.tasks.model import TASK_LIMIT
-from roost.agents.templates.manifest import ManifestAgent, ManifestTask
+from roost.agents.setup.channels.model import ALLOW_FROM_LIMIT, ID_LIMIT, Channel
+from roost.agents.setup.secrets.model import NAME_LIMIT as SECRET_NAME_LIMIT
+from roost.agents.setup.secrets.model import NAME_PATTERN, SecretKind
+from roost.agents.setup.tasks.model import TASK_LIMIT
 from roost.drivers.engine.abilities.channels import DmPolicy
 from roost.web.schemas import ApiSchema, Text
 

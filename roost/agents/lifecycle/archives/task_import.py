@@ -8,13 +8,13 @@ from typing import Any
 from sqlalchemy import Connection
 
 from roost import work
+from roost.agents.library.templates.manifest import ManifestTask
 from roost.agents.registry.errors import AgentNotFound
 from roost.agents.registry.model import Agent, AgentState
 from roost.agents.registry.repository import AgentRepository
-from roost.agents.tasks.errors import InvalidTaskParameters, TaskLimitReached, TasksUnsupported
-from roost.agents.tasks.schemas import CreateTaskRequest
-from roost.agents.tasks.service import TaskService
-from roost.agents.templates.manifest import ManifestTask
+from roost.agents.setup.tasks.errors import InvalidTaskParameters, TaskLimitReached, TasksUnsupported
+from roost.agents.setup.tasks.schemas import CreateTaskRequest
+from roost.agents.setup.tasks.service import TaskService
 from roost.core import clock
 from roost.core.problem import Problem, ServiceUnavailable
 from roost.work import ClaimedOperation, OperationNotFound, OperationWorker, Settlement

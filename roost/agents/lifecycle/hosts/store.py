@@ -6,7 +6,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
-from roost.agents.hosts.model import Host
+from roost.agents.lifecycle.hosts.model import Host
 from roost.core.db import UtcTime, metadata, read_one, read_record, record_values
 
 hosts = sa.Table(

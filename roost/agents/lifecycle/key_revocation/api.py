@@ -4,8 +4,8 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path
 
-from roost.agents.key_revocation import schemas
-from roost.agents.key_revocation.service import KeyRevocation
+from roost.agents.lifecycle.key_revocation import schemas
+from roost.agents.lifecycle.key_revocation.service import KeyRevocation
 from roost.identity.authenticator import ServiceCaller
 from roost.web.service_registry import provide_service
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from pydantic import Field, StrictBool
 
-from roost.agents.key_revocation.service import AgentTokenRead
+from roost.agents.lifecycle.key_revocation.service import AgentTokenRead
 from roost.web.schemas import ApiSchema, Moment
 
 

@@ -7,8 +7,8 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends
 
-from roost.agents.platform import schemas
-from roost.agents.platform.service import AgentSelfService
+from roost.agents.lifecycle.self_service import schemas
+from roost.agents.lifecycle.self_service.service import AgentSelfService
 from roost.agents.registry.schemas import AgentFields
 from roost.core import clock
 from roost.identity.authenticator import AgentId, ExchangeCaller, InsideCaller, KnownCaller, SelfCaller

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
-from roost.agents.lifecycle.details import AgentDetails
-from roost.agents.platform.errors import PlatformTokenFailed
+from roost.agents.lifecycle.self_service.errors import PlatformTokenFailed
+from roost.agents.lifecycle.workflows.details import AgentDetails
 from roost.agents.registry.agent_profiles import AgentProfiles
 from roost.agents.registry.model import Agent, AgentProfile
 from roost.agents.registry.repository import AgentRepository

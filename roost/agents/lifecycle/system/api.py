@@ -4,8 +4,8 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends
 
-from roost.agents.system import schemas
-from roost.agents.system.service import SystemService
+from roost.agents.lifecycle.system import schemas
+from roost.agents.lifecycle.system.service import SystemService
 from roost.core import clock
 from roost.identity.authenticator import ServiceCaller
 from roost.web.service_registry import provide_service

@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypedDict
 
-from roost.agents.hosts.model import Host
+from roost.agents.lifecycle.hosts.model import Host
+from roost.agents.lifecycle.versions.model import EngineReleases, version_key
 from roost.agents.registry.model import Agent
-from roost.agents.versions.model import EngineReleases, version_key
-from roost.core.disk_space import DiskSpace
-from roost.core.memory import MemoryUse
+from roost.core.machine.disk_space import DiskSpace
+from roost.core.machine.memory import MemoryUse
 from roost.work import OperationState
 
 CheckStatus = Literal["ok", "no", "fail"]

@@ -6,8 +6,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from roost.agents.hosts.model import Host
-from roost.agents.system.model import CheckResult, CheckStatus, EngineState, SystemState
+from roost.agents.lifecycle.hosts.model import Host
+from roost.agents.lifecycle.system.model import CheckResult, CheckStatus, EngineState, SystemState
 from roost.web.schemas import ApiSchema, Moment
 from roost.work import OperationState
 

@@ -4,9 +4,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from roost import work
-from roost.agents.hosts.service import list_hosts
-from roost.agents.registry.repository import AgentRepository
-from roost.agents.system.model import (
+from roost.agents.lifecycle.hosts.service import list_hosts
+from roost.agents.lifecycle.system.model import (
     CheckResult,
     EngineState,
     SoftwareVersions,
@@ -14,10 +13,11 @@ from roost.agents.system.model import (
     find_outdated,
     unfinished_check,
 )
-from roost.agents.versions.service import VersionService
+from roost.agents.lifecycle.versions.service import VersionService
+from roost.agents.registry.repository import AgentRepository
 from roost.core.db import Database
-from roost.core.disk_space import DiskSpace
-from roost.core.memory import read_memory_use
+from roost.core.machine.disk_space import DiskSpace
+from roost.core.machine.memory import read_memory_use
 from roost.core.ttl_cache import TTLCache
 from roost.identity.caller import Caller
 from roost.identity.errors import PermissionDenied

@@ -4,8 +4,8 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends
 
-from roost.agents.versions import schemas
-from roost.agents.versions.service import VersionService
+from roost.agents.lifecycle.versions import schemas
+from roost.agents.lifecycle.versions.service import VersionService
 from roost.identity.authenticator import AgentCaller, AgentId, ServiceCaller
 from roost.web.service_registry import provide_service
 

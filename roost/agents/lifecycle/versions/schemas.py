@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
-from roost.agents.versions import model
-from roost.agents.versions.model import VersionCheck, VersionChoices
+from roost.agents.lifecycle.versions import model
+from roost.agents.lifecycle.versions.model import VersionCheck, VersionChoices
 from roost.web.schemas import ApiSchema
 
 

@@ -6,18 +6,18 @@ It rejects versions that are not in the registry, and more versions than the lim
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
-from roost.agents.registry.agent_runtimes import AgentRuntimes
-from roost.agents.registry.repository import AgentRepository
-from roost.agents.versions import model
-from roost.agents.versions.errors import (
+from roost.agents.lifecycle.versions import model
+from roost.agents.lifecycle.versions.errors import (
     InvalidEngineVersion,
     TooManyEngineVersions,
     VersionInstallFailed,
 )
-from roost.agents.versions.model import EngineReleases, VersionCheck, VersionChoices
-from roost.agents.versions.registry import EngineVersionRegistry
+from roost.agents.lifecycle.versions.model import EngineReleases, VersionCheck, VersionChoices
+from roost.agents.lifecycle.versions.registry import EngineVersionRegistry
+from roost.agents.registry.agent_runtimes import AgentRuntimes
+from roost.agents.registry.repository import AgentRepository
 from roost.core import clock, log
-from roost.core.daemon_thread import run_in_daemon_thread
+from roost.core.machine.daemon_thread import run_in_daemon_thread
 from roost.core.problem import Problem
 from roost.drivers.engine.contract import Engine, EngineNotInstalled, Progress
 

@@ -4,14 +4,14 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Response
 
-from roost.agents.lifecycle import schemas
-from roost.agents.lifecycle.delete import DeleteWorkflow
-from roost.agents.lifecycle.details import AgentDetails
-from roost.agents.lifecycle.restart import RestartWorkflow
-from roost.agents.lifecycle.template_launch import TemplateLaunch
-from roost.agents.lifecycle.update import UpdateWorkflow
+from roost.agents.lifecycle.versions.errors import InvalidEngineVersion
+from roost.agents.lifecycle.workflows import schemas
+from roost.agents.lifecycle.workflows.delete import DeleteWorkflow
+from roost.agents.lifecycle.workflows.details import AgentDetails
+from roost.agents.lifecycle.workflows.restart import RestartWorkflow
+from roost.agents.lifecycle.workflows.template_launch import TemplateLaunch
+from roost.agents.lifecycle.workflows.update import UpdateWorkflow
 from roost.agents.registry.agent_runtimes import AgentRuntimes
-from roost.agents.versions.errors import InvalidEngineVersion
 from roost.identity.authenticator import AgentCaller, AgentId, OwnerCaller, ReaderCaller, ServiceCaller
 from roost.identity.token_reads import TokenReads
 from roost.web.errors import refuse_body_with

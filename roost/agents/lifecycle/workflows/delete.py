@@ -6,16 +6,16 @@ from datetime import timedelta
 from sqlalchemy import Connection
 
 from roost import work
-from roost.agents.channels.repository import ChannelRepository
-from roost.agents.domains.service import AgentDomainService
-from roost.agents.lifecycle import model
-from roost.agents.lifecycle.errors import AgentDeleteFailed
-from roost.agents.lifecycle.model import AgentRelays
+from roost.agents.library.skills.attachments import AgentSkillService
+from roost.agents.lifecycle.workflows import model
+from roost.agents.lifecycle.workflows.errors import AgentDeleteFailed
+from roost.agents.lifecycle.workflows.model import AgentRelays
+from roost.agents.network.domains.service import AgentDomainService
+from roost.agents.network.routes.service import RouteService
 from roost.agents.registry.repository import AgentRepository
-from roost.agents.routes.service import RouteService
-from roost.agents.secrets.service import SecretService
-from roost.agents.skills.attachments import AgentSkillService
-from roost.agents.snapshots.taking import remove_snapshots
+from roost.agents.setup.channels.repository import ChannelRepository
+from roost.agents.setup.secrets.service import SecretService
+from roost.agents.workspace.snapshots.taking import remove_snapshots
 from roost.core import clock, log
 from roost.core.db import Database
 from roost.core.problem import Problem, ServiceUnavailable

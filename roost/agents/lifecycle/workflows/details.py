@@ -3,25 +3,25 @@
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 
-from roost.agents.lifecycle import schemas
-from roost.agents.lifecycle.errors import AgentStartFailed
-from roost.agents.lifecycle.gateway import Origin
+from roost.agents.library.instances.schemas import AgentTemplateRecord, MissingItemRecord
+from roost.agents.library.instances.service import TemplateInstanceService
+from roost.agents.library.skills.attachments import AgentSkillService
+from roost.agents.library.skills.schemas import AttachedSkillRecord
+from roost.agents.lifecycle.workflows import schemas
+from roost.agents.lifecycle.workflows.errors import AgentStartFailed
+from roost.agents.lifecycle.workflows.gateway import Origin
+from roost.agents.network.routes.schemas import RouteRecord
+from roost.agents.network.routes.service import RouteService
 from roost.agents.registry.agent_runtimes import GATEWAY_PROCESS, AgentRuntimes
 from roost.agents.registry.model import Agent, AgentState
 from roost.agents.registry.repository import AgentRepository
 from roost.agents.registry.schemas import FaultRecord
-from roost.agents.routes.schemas import RouteRecord
-from roost.agents.routes.service import RouteService
-from roost.agents.scripts.schemas import ScriptListRecord
-from roost.agents.scripts.service import ScriptService
-from roost.agents.secrets.schemas import AgentSecretRecord
-from roost.agents.secrets.service import SecretService
-from roost.agents.skills.attachments import AgentSkillService
-from roost.agents.skills.schemas import AttachedSkillRecord
-from roost.agents.snapshots.schemas import SnapshotRecord
-from roost.agents.snapshots.service import SnapshotService
-from roost.agents.template_instances.schemas import AgentTemplateRecord, MissingItemRecord
-from roost.agents.template_instances.service import TemplateInstanceService
+from roost.agents.setup.secrets.schemas import AgentSecretRecord
+from roost.agents.setup.secrets.service import SecretService
+from roost.agents.workspace.scripts.schemas import ScriptListRecord
+from roost.agents.workspace.scripts.service import ScriptService
+from roost.agents.workspace.snapshots.schemas import SnapshotRecord
+from roost.agents.workspace.snapshots.service import SnapshotService
 from roost.core.db import Database
 from roost.core.problem import Problem
 from roost.core.sensitive import Sensitive

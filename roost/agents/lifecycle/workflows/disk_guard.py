@@ -9,8 +9,8 @@ A disk can be full before the writer is known: once it is stopped, the ballast g
 from collections.abc import Callable, Mapping
 
 from roost.core import clock, log
-from roost.core.daemon_thread import run_in_daemon_thread
-from roost.core.disk_space import DiskBallast, DiskSpace
+from roost.core.machine.daemon_thread import run_in_daemon_thread
+from roost.core.machine.disk_space import DiskBallast, DiskSpace
 from roost.core.periodic import PeriodicTask
 from roost.core.problem import Problem
 from roost.drivers.runtime.contract import DiskUsage, Runtime

@@ -2,18 +2,18 @@
 
 from collections.abc import Awaitable, Callable
 
-from roost.agents.lifecycle.model import MODEL_URL, PROXY_URL, StartupInputs
-from roost.agents.logs.service import sanitize_output
+from roost.agents.lifecycle.workflows.model import MODEL_URL, PROXY_URL, StartupInputs
 from roost.agents.registry.agent_runtimes import GATEWAY_PROCESS, AgentRuntimes
 from roost.agents.registry.model import Agent
 from roost.agents.registry.repository import AgentRepository
+from roost.agents.workspace.logs.service import sanitize_output
 from roost.core import clock
 from roost.core.periodic import Backoff
 from roost.core.problem import Problem
 from roost.core.secret_mask import SecretMask
 from roost.drivers.engine.contract import Engine, GatewaySetup
-from roost.drivers.runtime.warden_client import WardenClient
-from roost.drivers.runtime.warden_errors import PathRefused, WardenFileNotFound, WardenFileTooLarge, WardenNotAFile
+from roost.warden_client.client import WardenClient
+from roost.warden_client.errors import PathRefused, WardenFileNotFound, WardenFileTooLarge, WardenNotAFile
 
 STOP_SECONDS = 3.0
 """Time for a gateway to end before a restart, as at a stop of its container; some wait for silent chat platforms."""

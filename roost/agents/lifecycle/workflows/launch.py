@@ -6,19 +6,19 @@ from dataclasses import replace
 from sqlalchemy import Connection
 
 from roost import work
-from roost.agents.channels.repository import ChannelRepository
-from roost.agents.channels.validator import ChannelValidator
-from roost.agents.lifecycle import model
-from roost.agents.lifecycle.errors import AgentStartFailed, UnknownEngine
-from roost.agents.lifecycle.model import CreateAgent, ImportedSnapshot
+from roost.agents.library.skills.attachments import AgentSkillService
+from roost.agents.lifecycle.workflows import model
+from roost.agents.lifecycle.workflows.errors import AgentStartFailed, UnknownEngine
+from roost.agents.lifecycle.workflows.model import CreateAgent, ImportedSnapshot
+from roost.agents.network.routes.service import RouteService
 from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.agents.registry.model import Agent, AgentState
 from roost.agents.registry.repository import AgentRepository
-from roost.agents.routes.service import RouteService
-from roost.agents.secrets.service import SecretService
-from roost.agents.skills.attachments import AgentSkillService
-from roost.agents.snapshots.model import RESTORE_SECONDS, Snapshot
-from roost.agents.snapshots.service import SnapshotService
+from roost.agents.setup.channels.repository import ChannelRepository
+from roost.agents.setup.channels.validator import ChannelValidator
+from roost.agents.setup.secrets.service import SecretService
+from roost.agents.workspace.snapshots.model import RESTORE_SECONDS, Snapshot
+from roost.agents.workspace.snapshots.service import SnapshotService
 from roost.core.db import Database
 from roost.drivers.engine.contract import Engine, EngineNotInstalled
 from roost.identity import tenants

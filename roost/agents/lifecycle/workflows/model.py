@@ -6,9 +6,9 @@ from typing import Protocol
 
 from sqlalchemy import Connection
 
-from roost.agents.channels.model import ChannelRequest
 from roost.agents.registry.model import Agent, AgentProfile
-from roost.agents.snapshots.model import Snapshot
+from roost.agents.setup.channels.model import ChannelRequest
+from roost.agents.workspace.snapshots.model import Snapshot
 from roost.core.sensitive import Sensitive
 from roost.drivers.engine.abilities.channels import ChannelSetup
 from roost.drivers.runtime.contract import API_PORT, PROXY_PORT, ContainerLimits, ContainerSpec, EngineVersion

@@ -14,20 +14,20 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from sqlalchemy import Connection
 
 from roost import work
-from roost.agents.lifecycle import model
-from roost.agents.lifecycle.gateway import GatewayStarter
-from roost.agents.lifecycle.model import AgentRelays
+from roost.agents.lifecycle.workflows import model
+from roost.agents.lifecycle.workflows.gateway import GatewayStarter
+from roost.agents.lifecycle.workflows.model import AgentRelays
 from roost.agents.registry.agent_runtimes import GATEWAY_PROCESS, AgentRuntimes
 from roost.agents.registry.host_agents import HostAgents
 from roost.agents.registry.model import Agent, AgentState
 from roost.agents.registry.repository import AgentRepository
-from roost.agents.snapshots.model import RESTORE
+from roost.agents.workspace.snapshots.model import RESTORE
 from roost.core import log
 from roost.core.db import Database
 from roost.core.periodic import PeriodicTask
 from roost.core.problem import Problem
 from roost.drivers.runtime.contract import Runtime
-from roost.drivers.runtime.warden_client import ProcessStatus
+from roost.warden_client.client import ProcessStatus
 
 _log = log.get_logger("reconcile")
 _STARTS = (model.START, RESTORE)

@@ -3,16 +3,16 @@
 from sqlalchemy import Connection
 
 from roost import work
-from roost.agents.lifecycle import model
-from roost.agents.lifecycle.details import AgentDetails
-from roost.agents.lifecycle.errors import AgentRestartFailed
+from roost.agents.lifecycle.versions.model import INSTALL_SECONDS
+from roost.agents.lifecycle.versions.service import VersionService
+from roost.agents.lifecycle.workflows import model
+from roost.agents.lifecycle.workflows.details import AgentDetails
+from roost.agents.lifecycle.workflows.errors import AgentRestartFailed
 from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.agents.registry.model import Agent, AgentState
 from roost.agents.registry.repository import AgentRepository
-from roost.agents.snapshots.model import SnapshotTrigger
-from roost.agents.snapshots.service import SnapshotService
-from roost.agents.versions.model import INSTALL_SECONDS
-from roost.agents.versions.service import VersionService
+from roost.agents.workspace.snapshots.model import SnapshotTrigger
+from roost.agents.workspace.snapshots.service import SnapshotService
 from roost.core.db import Database
 from roost.work import OperationState, OperationWorker
 

@@ -7,8 +7,12 @@ from typing import Annotated, Self
 
 from pydantic import ConfigDict, Field, StrictBool, model_validator
 
-from roost.agents.channels.schemas import ChannelConfiguration
-from roost.agents.lifecycle.model import CreateAgent
+from roost.agents.library.instances.schemas import AgentTemplateRecord, MissingItemRecord
+from roost.agents.library.skills.model import ATTACHED_LIMIT
+from roost.agents.library.skills.schemas import AttachedSkillRecord
+from roost.agents.library.templates.manifest import SLUG_LIMIT
+from roost.agents.lifecycle.workflows.model import CreateAgent
+from roost.agents.network.routes.schemas import RouteRecord
 from roost.agents.registry.model import (
     DESCRIPTION_LIMIT,
     EMOJI_LIMIT,
@@ -20,14 +24,10 @@ from roost.agents.registry.model import (
     validate_agent_name,
 )
 from roost.agents.registry.schemas import AgentFields, FaultRecord
-from roost.agents.routes.schemas import RouteRecord
-from roost.agents.scripts.schemas import ScriptListRecord
-from roost.agents.secrets.schemas import AgentSecretRecord
-from roost.agents.skills.model import ATTACHED_LIMIT
-from roost.agents.skills.schemas import AttachedSkillRecord
-from roost.agents.snapshots.schemas import SnapshotRecord
-from roost.agents.template_instances.schemas import AgentTemplateRecord, MissingItemRecord
-from roost.agents.templates.manifest import SLUG_LIMIT
+from roost.agents.setup.channels.schemas import ChannelConfiguration
+from roost.agents.setup.secrets.schemas import AgentSecretRecord
+from roost.agents.workspace.scripts.schemas import ScriptListRecord
+from roost.agents.workspace.snapshots.schemas import SnapshotRecord
 from roost.core.sensitive import Sensitive
 from roost.web.schemas import ApiSchema, Moment, Text
 

@@ -8,11 +8,13 @@ from typing import Any
 from sqlalchemy import Connection
 
 from roost import work
-from roost.agents.git.recovery import PushRecovery
-from roost.agents.lifecycle.disk_guard import DiskGuard
-from roost.agents.lifecycle.errors import DiskLimitReached, public_reason
-from roost.agents.lifecycle.gateway import STOP_SECONDS, GatewayStarter
-from roost.agents.lifecycle.model import (
+from roost.agents.library.skills.delivery import SkillDelivery
+from roost.agents.lifecycle.versions.errors import VersionInstallFailed
+from roost.agents.lifecycle.versions.service import VersionService
+from roost.agents.lifecycle.workflows.disk_guard import DiskGuard
+from roost.agents.lifecycle.workflows.errors import DiskLimitReached, public_reason
+from roost.agents.lifecycle.workflows.gateway import STOP_SECONDS, GatewayStarter
+from roost.agents.lifecycle.workflows.model import (
     START,
     START_GRACE,
     START_RETRIES,
@@ -25,14 +27,13 @@ from roost.agents.registry.agent_runtimes import GATEWAY_PROCESS, AgentRuntimes
 from roost.agents.registry.errors import AgentNotFound
 from roost.agents.registry.model import Agent, AgentState
 from roost.agents.registry.repository import AgentRepository, find_agent
-from roost.agents.scripts.service import ScriptService
-from roost.agents.skills.delivery import SkillDelivery
-from roost.agents.versions.errors import VersionInstallFailed
-from roost.agents.versions.service import VersionService
+from roost.agents.workspace.git.recovery import PushRecovery
+from roost.agents.workspace.scripts.service import ScriptService
 from roost.core import log
 from roost.core.problem import Problem, ProblemKind
-from roost.drivers.runtime.contract import ContainerLimits, ContainerNotRunning, Runtime
-from roost.drivers.runtime.warden_client import WardenClient
+from roost.drivers.runtime.contract import ContainerLimits, Runtime
+from roost.warden_client.client import WardenClient
+from roost.warden_client.errors import ContainerNotRunning
 from roost.work import ClaimedOperation, Operation
 
 _log = log.get_logger("lifecycle")

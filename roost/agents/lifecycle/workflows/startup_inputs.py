@@ -1,11 +1,11 @@
 """Collects the models, secrets and channels that an agent's gateway is started with."""
 
-from roost.agents.channels.repository import ChannelRepository
-from roost.agents.lifecycle.model import StartupInputs
-from roost.agents.models.service import ModelGateway
+from roost.agents.library.instances.service import TemplateInstanceService
+from roost.agents.lifecycle.workflows.model import StartupInputs
+from roost.agents.models.gateway.service import ModelGateway
 from roost.agents.registry.model import Agent
-from roost.agents.secrets.environment import SecretEnvironment
-from roost.agents.template_instances.service import TemplateInstanceService
+from roost.agents.setup.channels.repository import ChannelRepository
+from roost.agents.setup.secrets.environment import SecretEnvironment
 
 
 class StartupInputCollector:

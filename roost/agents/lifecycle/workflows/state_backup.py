@@ -7,7 +7,7 @@ the copy, as it can the state itself. Only the copy of the last update is kept, 
 from collections.abc import Sequence
 
 from roost.core.problem import Problem
-from roost.drivers.runtime.warden_client import WardenClient
+from roost.warden_client.client import WardenClient
 
 TIMEOUT_SECONDS = 600.0
 _NO_SPACE, _GONE = 3, 4

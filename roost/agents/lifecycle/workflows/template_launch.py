@@ -6,23 +6,23 @@ from dataclasses import replace
 
 from sqlalchemy import Connection
 
-from roost.agents.channels.errors import ChannelPlanTooSmall
-from roost.agents.hub.service import HubService
-from roost.agents.lifecycle.launch import LaunchWorkflow
-from roost.agents.lifecycle.model import CreateAgent, ImportedSnapshot
+from roost.agents.library.hub.service import HubService
+from roost.agents.library.instances.model import TemplateInstance, is_required_channel, skill_reference
+from roost.agents.library.instances.service import TemplateInstanceService
+from roost.agents.library.skills.attachments import AgentSkillService
+from roost.agents.library.templates.errors import TemplateNotFound
+from roost.agents.library.templates.manifest import TemplateManifest
+from roost.agents.library.templates.model import Template, TemplateVersion, template_scope
+from roost.agents.library.templates.service import TemplateService
+from roost.agents.lifecycle.workflows.launch import LaunchWorkflow
+from roost.agents.lifecycle.workflows.model import CreateAgent, ImportedSnapshot
+from roost.agents.network.routes.model import PathRoute, parse_prefix
+from roost.agents.network.routes.service import RouteService
 from roost.agents.registry.model import Agent, AgentProfile
-from roost.agents.routes.model import PathRoute, parse_prefix
-from roost.agents.routes.service import RouteService
-from roost.agents.scripts.manifest import MANIFEST_PATH, encode_manifest
-from roost.agents.secrets.service import SecretService
-from roost.agents.skills.attachments import AgentSkillService
-from roost.agents.snapshots.model import Snapshot, SnapshotTrigger
-from roost.agents.template_instances.model import TemplateInstance, is_required_channel, skill_reference
-from roost.agents.template_instances.service import TemplateInstanceService
-from roost.agents.templates.errors import TemplateNotFound
-from roost.agents.templates.manifest import TemplateManifest
-from roost.agents.templates.model import Template, TemplateVersion, template_scope
-from roost.agents.templates.service import TemplateService
+from roost.agents.setup.channels.errors import ChannelPlanTooSmall
+from roost.agents.setup.secrets.service import SecretService
+from roost.agents.workspace.scripts.manifest import MANIFEST_PATH, encode_manifest
+from roost.agents.workspace.snapshots.model import Snapshot, SnapshotTrigger
 from roost.core import clock, ids, log
 from roost.core.db import Database
 from roost.core.problem import Problem
@@ -30,10 +30,10 @@ from roost.identity import tenants
 from roost.identity.caller import Caller, Plan
 from roost.storage.content.receiver import ContentReceiver
 from roost.storage.content.service import ContentService
+from roost.storage.content.unixfs.cid import Cid
+from roost.storage.content.unixfs.directory import DirectoryEntry
+from roost.storage.content.unixfs.profile import UNIXFS_V1_2025
 from roost.storage.files.quota import StorageQuota
-from roost.storage.unixfs.cid import Cid
-from roost.storage.unixfs.directory import DirectoryEntry
-from roost.storage.unixfs.profile import UNIXFS_V1_2025
 
 _log = log.get_logger("templates")
 

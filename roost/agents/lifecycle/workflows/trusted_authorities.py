@@ -5,7 +5,7 @@ import ssl
 from collections.abc import Sequence
 from pathlib import Path
 
-from roost.agents.lifecycle.model import TrustedAuthorities
+from roost.agents.lifecycle.workflows.model import TrustedAuthorities
 from roost.core.problem import InvalidInput
 
 _ADDED, _ALL = "/run/trust/added.pem", "/run/trust/all.pem"

@@ -10,20 +10,20 @@ from dataclasses import asdict, dataclass, replace
 from sqlalchemy import Connection
 
 from roost import work
-from roost.agents.lifecycle import model, state_backup
-from roost.agents.lifecycle.errors import AgentRestartFailed, public_reason
-from roost.agents.lifecycle.health_check import wait_until_healthy
-from roost.agents.lifecycle.model import UPDATE, UpdateResult
-from roost.agents.lifecycle.start import StartWorkflow
+from roost.agents.lifecycle.versions.errors import VersionInstallFailed
+from roost.agents.lifecycle.versions.model import INSTALL_SECONDS
+from roost.agents.lifecycle.versions.service import VersionService
+from roost.agents.lifecycle.workflows import model, state_backup
+from roost.agents.lifecycle.workflows.errors import AgentRestartFailed, public_reason
+from roost.agents.lifecycle.workflows.health_check import wait_until_healthy
+from roost.agents.lifecycle.workflows.model import UPDATE, UpdateResult
+from roost.agents.lifecycle.workflows.start import StartWorkflow
 from roost.agents.registry.agent_runtimes import GATEWAY_PROCESS, AgentRuntimes
 from roost.agents.registry.errors import AgentNotFound
 from roost.agents.registry.model import REASON_LIMIT, Agent, AgentState
 from roost.agents.registry.repository import AgentRepository
-from roost.agents.snapshots.model import SnapshotTrigger
-from roost.agents.snapshots.service import SnapshotService
-from roost.agents.versions.errors import VersionInstallFailed
-from roost.agents.versions.model import INSTALL_SECONDS
-from roost.agents.versions.service import VersionService
+from roost.agents.workspace.snapshots.model import SnapshotTrigger
+from roost.agents.workspace.snapshots.service import SnapshotService
 from roost.core import log
 from roost.core.db import Database
 from roost.core.log import redact_credentials

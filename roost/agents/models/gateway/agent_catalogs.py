@@ -8,9 +8,9 @@ from collections import OrderedDict
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 
-from roost.agents.models.catalog import ModelCatalog
-from roost.agents.models.listing import ModelListing
-from roost.agents.models.model import AgentProviders
+from roost.agents.models.gateway.catalog import ModelCatalog
+from roost.agents.models.gateway.listing import ModelListing
+from roost.agents.models.gateway.model import AgentProviders
 from roost.drivers.model.contract import ModelUpstream
 
 MAX_AGENTS = 256

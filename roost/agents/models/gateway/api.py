@@ -10,11 +10,11 @@ from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, ValidationError
 from starlette.types import Send
 
-from roost.agents.models.concurrency import ConcurrencySlot
-from roost.agents.models.errors import ClientDisconnected, ModelBodyTooLarge, ModelBodyTooSlow
-from roost.agents.models.forwarding import EMBEDDINGS, RESPONSES
-from roost.agents.models.model import BODY_TIMEOUT_SECONDS, MAX_BODY_BYTES
-from roost.agents.models.schemas import (
+from roost.agents.models.gateway.concurrency import ConcurrencySlot
+from roost.agents.models.gateway.errors import ClientDisconnected, ModelBodyTooLarge, ModelBodyTooSlow
+from roost.agents.models.gateway.forwarding import EMBEDDINGS, RESPONSES
+from roost.agents.models.gateway.model import BODY_TIMEOUT_SECONDS, MAX_BODY_BYTES
+from roost.agents.models.gateway.schemas import (
     CHAT_OPENAPI,
     DONE,
     EMBEDDINGS_OPENAPI,
@@ -27,7 +27,7 @@ from roost.agents.models.schemas import (
     format_event,
     format_typed_event,
 )
-from roost.agents.models.service import CompletionStream, ModelGateway
+from roost.agents.models.gateway.service import CompletionStream, ModelGateway
 from roost.core.problem import Problem
 from roost.drivers.model.chat import ChatRequest, ForwardedRequest
 from roost.identity.authenticator import ModelCaller

@@ -6,9 +6,9 @@ The catalogue of an agent's own providers falls back to the deployment's; the ag
 import asyncio
 from collections.abc import Sequence
 
-from roost.agents.models.errors import UnknownModel
-from roost.agents.models.listing import ModelListing
-from roost.agents.models.model import ModelInfo, ModelOffer
+from roost.agents.models.gateway.errors import UnknownModel
+from roost.agents.models.gateway.listing import ModelListing
+from roost.agents.models.gateway.model import ModelInfo, ModelOffer
 from roost.drivers.model.contract import ModelUpstream, UpstreamUnavailable
 
 

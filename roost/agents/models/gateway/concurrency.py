@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 
-from roost.agents.models.errors import TooManyModelRequests
-from roost.agents.models.model import MAX_CONCURRENT_BYTES, MAX_CONCURRENT_REQUESTS
+from roost.agents.models.gateway.errors import TooManyModelRequests
+from roost.agents.models.gateway.model import MAX_CONCURRENT_BYTES, MAX_CONCURRENT_REQUESTS
 
 _RETRY_AFTER = 1.0
 

@@ -1,6 +1,6 @@
 """Requests to further endpoints of OpenAI's API, which are passed on to a source that has them."""
 
-from roost.agents.models.errors import EndpointUnsupported, StoredResponseRefused
+from roost.agents.models.gateway.errors import EndpointUnsupported, StoredResponseRefused
 from roost.drivers.model.contract import ForwardingUpstream, Json, ModelUpstream
 
 RESPONSES = "/responses"

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field
 
-from roost.agents.models.model import ModelInfo
+from roost.agents.models.gateway.model import ModelInfo
 from roost.core.problem import Problem
 from roost.web import errors
 from roost.web.url_rule import ErrorForm

@@ -15,14 +15,14 @@ from contextlib import (
 from datetime import date, timedelta
 from functools import partial
 
-from roost.agents.models import store
-from roost.agents.models.agent_catalogs import AgentCatalogs
-from roost.agents.models.catalog import ModelCatalog
-from roost.agents.models.concurrency import ConcurrencyLimiter, ConcurrencySlot
-from roost.agents.models.errors import UpstreamTimeout
-from roost.agents.models.forwarding import require_forwarding, stateless_body
-from roost.agents.models.listing import ModelListing
-from roost.agents.models.model import (
+from roost.agents.models.gateway import store
+from roost.agents.models.gateway.agent_catalogs import AgentCatalogs
+from roost.agents.models.gateway.catalog import ModelCatalog
+from roost.agents.models.gateway.concurrency import ConcurrencyLimiter, ConcurrencySlot
+from roost.agents.models.gateway.errors import UpstreamTimeout
+from roost.agents.models.gateway.forwarding import require_forwarding, stateless_body
+from roost.agents.models.gateway.listing import ModelListing
+from roost.agents.models.gateway.model import (
     USAGE_DAYS,
     AgentProviders,
     ModelInfo,
@@ -31,8 +31,8 @@ from roost.agents.models.model import (
     ModelUsage,
     UsageSummary,
 )
-from roost.agents.models.token_count import ForwardedTokenCount, TokenCount
-from roost.agents.models.usage_meter import UsageMeter
+from roost.agents.models.gateway.token_count import ForwardedTokenCount, TokenCount
+from roost.agents.models.gateway.usage_meter import UsageMeter
 from roost.core import clock
 from roost.core.db import Connection, Database
 from roost.drivers.model.chat import ChatRequest, ForwardedRequest

@@ -7,7 +7,7 @@ from datetime import date
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
-from roost.agents.models.model import ModelUsage, UsageCount
+from roost.agents.models.gateway.model import ModelUsage, UsageCount
 from roost.core.db import Connection, metadata
 
 # No foreign keys: usage outlives its agent.

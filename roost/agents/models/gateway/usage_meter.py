@@ -1,7 +1,7 @@
 """In-memory counters of model usage, flushed to the database every second."""
 
-from roost.agents.models import store
-from roost.agents.models.model import ModelUsage
+from roost.agents.models.gateway import store
+from roost.agents.models.gateway.model import ModelUsage
 from roost.core.db import Database
 from roost.core.periodic_flusher import PeriodicFlusher
 

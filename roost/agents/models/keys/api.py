@@ -4,8 +4,8 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends
 
-from roost.agents.model_keys import schemas
-from roost.agents.model_keys.service import ModelKeyService
+from roost.agents.models.keys import schemas
+from roost.agents.models.keys.service import ModelKeyService
 from roost.core.sensitive import Sensitive
 from roost.identity.authenticator import AgentId, OwnerCaller
 from roost.web.service_registry import provide_service

@@ -5,13 +5,13 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from roost.agents.model_keys.errors import ModelKeyRefused, ModelKeyUntried
-from roost.agents.models.model import AgentProviders
-from roost.agents.models.providers import model_settings
+from roost.agents.models.gateway.model import AgentProviders
+from roost.agents.models.gateway.providers import model_settings
+from roost.agents.models.keys.errors import ModelKeyRefused, ModelKeyUntried
 from roost.agents.registry.agent_profiles import AgentProfiles
-from roost.agents.secrets.errors import UnreadableSecret
-from roost.agents.secrets.model import ProviderKey
-from roost.agents.secrets.provider_keys import ProviderKeys
+from roost.agents.setup.secrets.errors import UnreadableSecret
+from roost.agents.setup.secrets.model import ProviderKey
+from roost.agents.setup.secrets.provider_keys import ProviderKeys
 from roost.core.sensitive import Sensitive
 from roost.drivers.model.chat import ChatMessage, ChatRequest
 from roost.drivers.model.contract import (

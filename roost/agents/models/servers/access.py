@@ -5,8 +5,8 @@ Asking loopback ports for other tenants would show them what runs on the host.
 
 from collections.abc import Mapping, Sequence
 
-from roost.agents.model_servers.errors import ModelServersClosed
-from roost.agents.model_servers.model import ModelServerAddress
+from roost.agents.models.servers.errors import ModelServersClosed
+from roost.agents.models.servers.model import ModelServerAddress
 from roost.agents.registry.repository import find_tenant_id
 from roost.core.db import Connection, Database
 from roost.identity.caller import Caller

@@ -4,9 +4,9 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends
 
-from roost.agents.model_servers import schemas
-from roost.agents.model_servers.service import ModelServerService
-from roost.agents.models.service import ModelGateway
+from roost.agents.models.gateway.service import ModelGateway
+from roost.agents.models.servers import schemas
+from roost.agents.models.servers.service import ModelServerService
 from roost.identity.authenticator import AgentCaller, AgentId, OwnerCaller, ServiceCaller
 from roost.web.service_registry import provide_service
 

@@ -5,8 +5,8 @@ from typing import Annotated, Self
 
 from pydantic import Field
 
-from roost.agents.model_servers.model import MODEL_ID, ModelServer
-from roost.agents.models.model import ModelOffer
+from roost.agents.models.gateway.model import ModelOffer
+from roost.agents.models.servers.model import MODEL_ID, ModelServer
 from roost.web.schemas import ApiSchema, Text
 
 _Provider = Annotated[Text, Field(max_length=32, examples=["ollama"])]

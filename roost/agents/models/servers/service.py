@@ -9,9 +9,9 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from roost.agents.model_servers.access import ModelServerAccess
-from roost.agents.model_servers.errors import ModelAddressTaken, ModelServerNotFound, ServerModelNotFound
-from roost.agents.model_servers.model import (
+from roost.agents.models.servers.access import ModelServerAccess
+from roost.agents.models.servers.errors import ModelAddressTaken, ModelServerNotFound, ServerModelNotFound
+from roost.agents.models.servers.model import (
     ASK_SECONDS,
     MODEL_ID,
     MODELS_LIMIT,
@@ -20,8 +20,8 @@ from roost.agents.model_servers.model import (
     ModelServerAddress,
 )
 from roost.agents.registry.agent_profiles import AgentProfiles
-from roost.agents.secrets.model import SecretKind
-from roost.agents.secrets.service import SecretService
+from roost.agents.setup.secrets.model import SecretKind
+from roost.agents.setup.secrets.service import SecretService
 from roost.drivers.model.contract import ModelSettings, ModelUpstream, UpstreamProblem
 from roost.identity.caller import Caller
 

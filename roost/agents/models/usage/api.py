@@ -4,9 +4,9 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query
 
-from roost.agents.models.service import ModelGateway
-from roost.agents.usage import schemas
-from roost.agents.usage.model import ROWS_LIMIT
+from roost.agents.models.gateway.service import ModelGateway
+from roost.agents.models.usage import schemas
+from roost.agents.models.usage.model import ROWS_LIMIT
 from roost.identity.authenticator import AgentId, KnownCaller, ServiceCaller
 from roost.web.service_registry import provide_service
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import date, timedelta
 
-from roost.agents.usage.errors import InvalidUsagePeriod
+from roost.agents.models.usage.errors import InvalidUsagePeriod
 
 DEFAULT_DAYS = 30
 DAYS_LIMIT = 366

@@ -7,9 +7,9 @@ from typing import Annotated, Self
 
 from pydantic import BeforeValidator, Field
 
-from roost.agents.models.model import UsageCount, UsageSummary
-from roost.agents.usage import model
-from roost.agents.usage.model import UsagePeriod
+from roost.agents.models.gateway.model import UsageCount, UsageSummary
+from roost.agents.models.usage import model
+from roost.agents.models.usage.model import UsagePeriod
 from roost.core import clock
 from roost.web.schemas import ApiSchema, Text
 

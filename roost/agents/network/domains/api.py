@@ -4,8 +4,8 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path
 
-from roost.agents.domains import schemas
-from roost.agents.domains.service import AgentDomainService
+from roost.agents.network.domains import schemas
+from roost.agents.network.domains.service import AgentDomainService
 from roost.identity.authenticator import AgentCaller, AgentId
 from roost.web.service_registry import provide_service
 

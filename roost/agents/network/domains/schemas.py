@@ -5,8 +5,8 @@ from typing import Annotated, Self
 
 from pydantic import AliasChoices, Field, StrictBool, StrictInt, model_validator
 
-from roost.agents.routes.model import GATEWAY_PORT
-from roost.domains.model import Domain, DomainChallenge, DomainStatus
+from roost.agents.network.routes.model import GATEWAY_PORT
+from roost.domain_names.model import Domain, DomainChallenge, DomainStatus
 from roost.web.schemas import ApiSchema, Moment, Text
 
 _NAME_LIMIT = 1000  # a longer name gets a message of its own below it

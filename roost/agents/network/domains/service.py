@@ -5,14 +5,14 @@ from dataclasses import replace
 
 from sqlalchemy import Connection
 
+from roost.agents.network.routes.errors import InvalidRoutes
+from roost.agents.network.routes.model import GATEWAY_PORT, check_port
 from roost.agents.registry.model import Agent
 from roost.agents.registry.repository import AgentRepository
-from roost.agents.routes.errors import InvalidRoutes
-from roost.agents.routes.model import GATEWAY_PORT, check_port
 from roost.core import log
-from roost.domains.errors import InvalidDomain
-from roost.domains.model import Domain, DomainChallenge, DomainOwner, DomainOwnerKind
-from roost.domains.service import DomainService
+from roost.domain_names.errors import InvalidDomain
+from roost.domain_names.model import Domain, DomainChallenge, DomainOwner, DomainOwnerKind
+from roost.domain_names.service import DomainService
 from roost.drivers.runtime.contract import WARDEN_PORTS
 from roost.identity.caller import Caller, CallerKind
 

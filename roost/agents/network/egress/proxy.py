@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 
 from structlog.stdlib import BoundLogger
 
-from roost.agents.egress import request_head, streams
-from roost.agents.egress.errors import ConnectionIdle, HeadTooLarge, HeadTooSlow, TooManyConnections
+from roost.agents.network.egress import request_head, streams
+from roost.agents.network.egress.errors import ConnectionIdle, HeadTooLarge, HeadTooSlow, TooManyConnections
 from roost.core import clock, log
-from roost.core.unix_socket import Stream
+from roost.core.machine.unix_socket import Stream
 from roost.net.dialer import PublicDialer
 from roost.net.errors import (
     ConnectTimeout,

@@ -8,7 +8,7 @@ import asyncio
 import re
 from dataclasses import dataclass
 
-from roost.agents.egress.errors import HeadTooLarge, HeadTooSlow, InvalidProxyRequest
+from roost.agents.network.egress.errors import HeadTooLarge, HeadTooSlow, InvalidProxyRequest
 from roost.net.hop_by_hop import HOP_BY_HOP
 from roost.net.host_port import HostPort, parse_host_port
 

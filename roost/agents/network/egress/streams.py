@@ -6,7 +6,7 @@ from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from roost.agents.egress.errors import ConnectionIdle, InvalidProxyRequest
+from roost.agents.network.egress.errors import ConnectionIdle, InvalidProxyRequest
 from roost.core import clock
 
 Count = Callable[[int], None]

@@ -4,8 +4,8 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends
 
-from roost.agents.routes import schemas
-from roost.agents.routes.service import RouteService
+from roost.agents.network.routes import schemas
+from roost.agents.network.routes.service import RouteService
 from roost.identity.authenticator import AgentCaller, AgentId
 from roost.web.service_registry import provide_service
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from urllib.parse import unquote_to_bytes
 
-from roost.agents.routes.errors import AmbiguousPath, InvalidRoutes
+from roost.agents.network.routes.errors import AmbiguousPath, InvalidRoutes
 from roost.drivers.runtime.contract import WARDEN_PORTS
 
 ROUTE_LIMIT = 10

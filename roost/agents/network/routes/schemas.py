@@ -5,7 +5,7 @@ from typing import Annotated, Self
 
 from pydantic import Field, StrictBool, StrictInt
 
-from roost.agents.routes.model import PathRoute, parse_prefix
+from roost.agents.network.routes.model import PathRoute, parse_prefix
 from roost.web.schemas import ApiSchema, Text
 
 _ITEMS_LIMIT = 100  # a list within it gets the message about the limit of routes

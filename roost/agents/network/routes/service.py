@@ -6,11 +6,11 @@ from functools import partial
 
 from sqlalchemy import Connection
 
+from roost.agents.network.routes import store
+from roost.agents.network.routes.model import PathRoute, check_port, check_routes, find_route
 from roost.agents.registry.errors import AgentNotFound
 from roost.agents.registry.model import Agent
 from roost.agents.registry.repository import AgentRepository
-from roost.agents.routes import store
-from roost.agents.routes.model import PathRoute, check_port, check_routes, find_route
 from roost.core import log
 from roost.core.db import Database, DataChange, record_change
 from roost.core.db.table_mirror import TableMirror

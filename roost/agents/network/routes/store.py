@@ -7,7 +7,7 @@ from typing import Any, cast
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
-from roost.agents.routes.model import PathRoute
+from roost.agents.network.routes.model import PathRoute
 from roost.core.db import JsonText, metadata
 
 agent_routes = sa.Table(

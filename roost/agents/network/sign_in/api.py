@@ -5,10 +5,10 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Request, Response
 
-from roost.agents.sign_in.errors import NotABrowser
-from roost.agents.sign_in.model import is_navigation
-from roost.agents.sign_in.schemas import SignInLinkRecord
-from roost.agents.sign_in.service import SignInService
+from roost.agents.network.sign_in.errors import NotABrowser
+from roost.agents.network.sign_in.model import is_navigation
+from roost.agents.network.sign_in.schemas import SignInLinkRecord
+from roost.agents.network.sign_in.service import SignInService
 from roost.identity.auth_request import auth_request_of
 from roost.identity.authenticator import AgentId, BearerCaller
 from roost.identity.credentials import sign_in_headers

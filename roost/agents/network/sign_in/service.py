@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 from sqlalchemy import Connection
 
-from roost.agents.sign_in import store
-from roost.agents.sign_in.errors import InvalidSignInLink
-from roost.agents.sign_in.model import CODE_PREFIX, LIFETIME, LINK_LIMIT, SignInLink
+from roost.agents.network.sign_in import store
+from roost.agents.network.sign_in.errors import InvalidSignInLink
+from roost.agents.network.sign_in.model import CODE_PREFIX, LIFETIME, LINK_LIMIT, SignInLink
 from roost.core import clock, ids
 from roost.core.db import Database
 from roost.core.sensitive import Sensitive

@@ -4,9 +4,9 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path, Response
 
-from roost.agents.channels import schemas
-from roost.agents.channels.schemas import ChannelConfiguration
-from roost.agents.channels.service import ChannelService
+from roost.agents.setup.channels import schemas
+from roost.agents.setup.channels.schemas import ChannelConfiguration
+from roost.agents.setup.channels.service import ChannelService
 from roost.identity.authenticator import AgentCaller, AgentId, AgentVisit
 from roost.web.event_stream import describe_events, event_response, format_event
 from roost.web.service_registry import provide_service

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Protocol
 
-from roost.agents.channels.errors import InvalidAllowFrom, InvalidChannelToken, MissingAppToken, MissingBotToken
+from roost.agents.setup.channels.errors import InvalidAllowFrom, InvalidChannelToken, MissingAppToken, MissingBotToken
 from roost.core.log import redact_credentials
 from roost.core.sanitize import sanitize_line
 from roost.core.sensitive import Sensitive

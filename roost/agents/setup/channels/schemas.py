@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import ConfigDict, Field, StrictBool
 
-from roost.agents.channels.model import (
+from roost.agents.setup.channels.model import (
     ALLOW_FROM_LIMIT,
     ID_LIMIT,
     TOKEN_LIMIT,

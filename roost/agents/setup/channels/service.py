@@ -11,7 +11,10 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing, asynccontextmanager
 from weakref import WeakValueDictionary
 
-from roost.agents.channels.errors import (
+from roost.agents.registry.agent_runtimes import AgentRuntimes
+from roost.agents.registry.model import Agent, AgentState
+from roost.agents.registry.repository import AgentRepository
+from roost.agents.setup.channels.errors import (
     ChannelApprovalFailed,
     ChannelConfigurationFailed,
     ChannelRemovalFailed,
@@ -19,7 +22,7 @@ from roost.agents.channels.errors import (
     TooManyChannelWatches,
     UnsupportedChannel,
 )
-from roost.agents.channels.model import (
+from roost.agents.setup.channels.model import (
     LABELS,
     Channel,
     ChannelChange,
@@ -29,21 +32,17 @@ from roost.agents.channels.model import (
     ChannelStatus,
     redact_state,
 )
-from roost.agents.channels.repository import ChannelRepository
-from roost.agents.channels.validator import ChannelValidator, supported_channels
-from roost.agents.registry.agent_runtimes import AgentRuntimes
-from roost.agents.registry.model import Agent, AgentState
-from roost.agents.registry.repository import AgentRepository
+from roost.agents.setup.channels.repository import ChannelRepository
+from roost.agents.setup.channels.validator import ChannelValidator, supported_channels
 from roost.core import clock, log
 from roost.core.db import Database, DataChange, write_change
 from roost.core.periodic import Backoff
 from roost.core.problem import Problem
 from roost.drivers.engine.abilities.channels import CHANNELS, ChannelState, HotChannelAbility, PairingAbility
 from roost.drivers.engine.contract import EngineFailed
-from roost.drivers.runtime.contract import ContainerNotRunning
-from roost.drivers.runtime.warden_errors import DialRefused, WardenFailed
 from roost.identity import tenants
 from roost.identity.caller import Plan
+from roost.warden_client.errors import ContainerNotRunning, DialRefused, WardenFailed
 
 _STATUS_SECONDS = 5.0
 _POLL_SECONDS = 0.2

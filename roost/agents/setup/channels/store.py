@@ -7,7 +7,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
-from roost.agents.channels.model import Channel
+from roost.agents.setup.channels.model import Channel
 from roost.core.db import JsonText, UtcTime, metadata
 from roost.core.db.sealed import sealed_column
 

@@ -4,8 +4,8 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path
 
-from roost.agents.devices import schemas
-from roost.agents.devices.service import DeviceService
+from roost.agents.setup.devices import schemas
+from roost.agents.setup.devices.service import DeviceService
 from roost.identity.authenticator import AgentCaller, AgentId
 from roost.web.service_registry import provide_service
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from pydantic import Field
 
-from roost.agents.devices.model import DeviceApprovals
+from roost.agents.setup.devices.model import DeviceApprovals
 from roost.drivers.engine.abilities.devices import DeviceList
 from roost.web.schemas import ApiSchema, Moment
 

@@ -3,16 +3,15 @@
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
-from roost.agents.devices import model
-from roost.agents.devices.errors import DevicesUnsupported
-from roost.agents.devices.model import DeviceApprovals, FailedDeviceApproval
 from roost.agents.registry.agent_runtimes import AgentRuntimes
+from roost.agents.setup.devices import model
+from roost.agents.setup.devices.errors import DevicesUnsupported
+from roost.agents.setup.devices.model import DeviceApprovals, FailedDeviceApproval
 from roost.core import log
 from roost.core.db import Database, DataChange, write_change
 from roost.drivers.engine.abilities.devices import DeviceList, DeviceRequestNotFound
 from roost.drivers.engine.contract import EngineFailed
-from roost.drivers.runtime.contract import ContainerNotRunning
-from roost.drivers.runtime.warden_errors import DialRefused, WardenFailed
+from roost.warden_client.errors import ContainerNotRunning, DialRefused, WardenFailed
 
 _log = log.get_logger("devices")
 

@@ -4,10 +4,10 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Response
 
-from roost.agents.runtime_config import schemas
-from roost.agents.runtime_config.errors import InvalidConfig
-from roost.agents.runtime_config.model import expect_tags, format_etag
-from roost.agents.runtime_config.service import RuntimeConfigService
+from roost.agents.setup.runtime_config import schemas
+from roost.agents.setup.runtime_config.errors import InvalidConfig
+from roost.agents.setup.runtime_config.model import expect_tags, format_etag
+from roost.agents.setup.runtime_config.service import RuntimeConfigService
 from roost.identity.authenticator import AgentCaller, AgentId
 from roost.web.errors import refuse_body_with
 from roost.web.schemas import IfMatch

@@ -6,7 +6,7 @@ from collections.abc import Awaitable
 from typing import Any, Protocol
 
 from roost.agents.registry.model import Agent
-from roost.agents.runtime_config.errors import ConfigTooLarge, InvalidConfig
+from roost.agents.setup.runtime_config.errors import ConfigTooLarge, InvalidConfig
 from roost.core.entity_tags import is_precondition_failed
 from roost.drivers.engine.abilities.configuration import TEXT_LIMIT, Expectation
 from roost.drivers.engine.contract import GatewaySetup

@@ -12,15 +12,15 @@ from weakref import WeakValueDictionary
 
 from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.agents.registry.repository import AgentRepository
-from roost.agents.runtime_config import model
-from roost.agents.runtime_config.errors import (
+from roost.agents.setup.runtime_config import model
+from roost.agents.setup.runtime_config.errors import (
     ConfigReadFailed,
     ConfigUnsupported,
     ConfigValidationFailed,
     ConfigWriteFailed,
     InvalidConfig,
 )
-from roost.agents.runtime_config.model import ConfigRestarts, GatewaySetups
+from roost.agents.setup.runtime_config.model import ConfigRestarts, GatewaySetups
 from roost.core import log
 from roost.core.problem import Problem
 from roost.drivers.engine.abilities.agent_context import AgentContext
@@ -32,8 +32,8 @@ from roost.drivers.engine.abilities.configuration import (
     Expectation,
 )
 from roost.drivers.engine.contract import EngineFailed
-from roost.drivers.runtime import warden_errors
-from roost.drivers.runtime.contract import ContainerNotRunning
+from roost.warden_client import errors as warden_errors
+from roost.warden_client.errors import ContainerNotRunning
 
 _log = log.get_logger("runtime_config")
 _FAILURES = (

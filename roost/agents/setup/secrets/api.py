@@ -4,8 +4,8 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path
 
-from roost.agents.secrets import schemas
-from roost.agents.secrets.service import SecretService
+from roost.agents.setup.secrets import schemas
+from roost.agents.setup.secrets.service import SecretService
 from roost.identity.authenticator import AgentCaller, AgentId, ServiceCaller, TenantCaller
 from roost.web.service_registry import provide_service
 

@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 
-from roost.agents.secrets import model, store
-from roost.agents.secrets.errors import UnreadableSecret
-from roost.agents.secrets.model import GatewayEnvironment, SecretKind
-from roost.agents.secrets.secret_sealer import SecretSealer
+from roost.agents.setup.secrets import model, store
+from roost.agents.setup.secrets.errors import UnreadableSecret
+from roost.agents.setup.secrets.model import GatewayEnvironment, SecretKind
+from roost.agents.setup.secrets.secret_sealer import SecretSealer
 from roost.core.db import Database
 from roost.core.seal import Sealer
 from roost.core.sensitive import Sensitive

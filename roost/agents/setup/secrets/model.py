@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from roost.agents.secrets.errors import ConflictingSecrets, InvalidSecret
-from roost.agents.secrets.providers import HOST_ONLY_NAMES, PROVIDER_OF, PROVIDERS
-from roost.agents.secrets.refused_names import is_reserved_name
+from roost.agents.setup.secrets.errors import ConflictingSecrets, InvalidSecret
+from roost.agents.setup.secrets.providers import HOST_ONLY_NAMES, PROVIDER_OF, PROVIDERS
+from roost.agents.setup.secrets.refused_names import is_reserved_name
 from roost.core.sensitive import Sensitive
 from roost.identity.caller import Plan
 

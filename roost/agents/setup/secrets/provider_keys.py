@@ -5,13 +5,13 @@ from collections.abc import Sequence
 from sqlalchemy import Connection
 
 from roost.agents.registry.repository import AgentRepository, find_agent
-from roost.agents.secrets import model, store
-from roost.agents.secrets.errors import InvalidSecret, SecretShared
-from roost.agents.secrets.model import ProviderKey, Secret, SecretKind
-from roost.agents.secrets.providers import PROVIDERS
-from roost.agents.secrets.secret_sealer import SecretSealer
-from roost.agents.secrets.service import SecretService
-from roost.agents.secrets.writer import SecretWriter
+from roost.agents.setup.secrets import model, store
+from roost.agents.setup.secrets.errors import InvalidSecret, SecretShared
+from roost.agents.setup.secrets.model import ProviderKey, Secret, SecretKind
+from roost.agents.setup.secrets.providers import PROVIDERS
+from roost.agents.setup.secrets.secret_sealer import SecretSealer
+from roost.agents.setup.secrets.service import SecretService
+from roost.agents.setup.secrets.writer import SecretWriter
 from roost.core.db import Database
 from roost.core.seal import Sealer
 from roost.core.sensitive import Sensitive

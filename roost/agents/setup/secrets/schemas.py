@@ -5,7 +5,7 @@ from typing import Annotated, Self
 
 from pydantic import Field
 
-from roost.agents.secrets.model import AttachedSecret, Secret, SecretKind, SecretWithAgents
+from roost.agents.setup.secrets.model import AttachedSecret, Secret, SecretKind, SecretWithAgents
 from roost.web.schemas import ApiSchema, Moment, Text
 
 _Name = Annotated[Text, Field(examples=["OPENAI_API_KEY"], json_schema_extra={"minLength": 1})]

@@ -11,16 +11,16 @@ from sqlalchemy import Connection
 
 from roost.agents.registry.model import AgentState
 from roost.agents.registry.repository import AgentRepository
-from roost.agents.secrets import model, store
-from roost.agents.secrets.errors import (
+from roost.agents.setup.secrets import model, store
+from roost.agents.setup.secrets.errors import (
     SecretAttached,
     SecretNotFound,
     UnreadableSecret,
 )
-from roost.agents.secrets.model import AttachedSecret, Secret, SecretKind, SecretWithAgents
-from roost.agents.secrets.providers import PROVIDER_OF
-from roost.agents.secrets.secret_sealer import SecretSealer
-from roost.agents.secrets.writer import SecretWriter, check_agent_secrets, record_secret
+from roost.agents.setup.secrets.model import AttachedSecret, Secret, SecretKind, SecretWithAgents
+from roost.agents.setup.secrets.providers import PROVIDER_OF
+from roost.agents.setup.secrets.secret_sealer import SecretSealer
+from roost.agents.setup.secrets.writer import SecretWriter, check_agent_secrets, record_secret
 from roost.core import clock
 from roost.core.db import Database
 from roost.core.seal import Sealer

@@ -8,7 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
-from roost.agents.secrets.model import Secret, SecretKind
+from roost.agents.setup.secrets.model import Secret, SecretKind
 from roost.core.db import UtcTime, metadata, read_one, read_record, record_values
 from roost.core.db.sealed import sealed_column
 

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 
 from sqlalchemy import Connection
 
-from roost.agents.secrets import model, store
-from roost.agents.secrets.errors import DuplicateSecretName, SecretLimitReached
-from roost.agents.secrets.model import Secret, SecretKind
-from roost.agents.secrets.secret_sealer import SecretSealer
+from roost.agents.setup.secrets import model, store
+from roost.agents.setup.secrets.errors import DuplicateSecretName, SecretLimitReached
+from roost.agents.setup.secrets.model import Secret, SecretKind
+from roost.agents.setup.secrets.secret_sealer import SecretSealer
 from roost.core import clock, ids
 from roost.core.db import DataChange, record_change
 from roost.core.seal import OVERHEAD

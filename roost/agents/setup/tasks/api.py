@@ -4,10 +4,10 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path, Query
 
-from roost.agents.tasks import schemas
-from roost.agents.tasks.errors import InvalidTaskParameters
-from roost.agents.tasks.model import RUNS_DEFAULT, RUNS_LIMIT
-from roost.agents.tasks.service import TaskService
+from roost.agents.setup.tasks import schemas
+from roost.agents.setup.tasks.errors import InvalidTaskParameters
+from roost.agents.setup.tasks.model import RUNS_DEFAULT, RUNS_LIMIT
+from roost.agents.setup.tasks.service import TaskService
 from roost.identity.authenticator import AgentCaller, AgentId
 from roost.web.errors import refuse_body_with
 from roost.web.service_registry import provide_service

@@ -9,8 +9,8 @@ from typing import Any, TypeVar, cast
 
 from pydantic.alias_generators import to_camel
 
-from roost.agents.tasks import schedules
-from roost.agents.tasks.errors import InvalidTaskParameters, TaskNotFound
+from roost.agents.setup.tasks import schedules
+from roost.agents.setup.tasks.errors import InvalidTaskParameters, TaskNotFound
 from roost.core.partial_update import given_fields
 from roost.core.sanitize import is_storable
 from roost.drivers.engine.abilities.tasks import (

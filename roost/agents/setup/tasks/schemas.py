@@ -6,7 +6,7 @@ from typing import Annotated, Any, cast
 
 from pydantic import ConfigDict, Field, WithJsonSchema
 
-from roost.agents.tasks import model
+from roost.agents.setup.tasks import model
 from roost.drivers.engine.abilities.tasks import (
     AGENT_TURN,
     CronSchedule,

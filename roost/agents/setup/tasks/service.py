@@ -11,8 +11,8 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from roost.agents.registry.agent_runtimes import AgentRuntimes
-from roost.agents.tasks import model
-from roost.agents.tasks.errors import (
+from roost.agents.setup.tasks import model
+from roost.agents.setup.tasks.errors import (
     InvalidTaskParameters,
     TaskAlreadyRunning,
     TaskCreateFailed,
@@ -28,8 +28,7 @@ from roost.drivers.engine.abilities import tasks as ability
 from roost.drivers.engine.abilities.agent_context import AgentContext
 from roost.drivers.engine.abilities.tasks import Task, TaskChange, TaskRun
 from roost.drivers.engine.contract import EngineFailed
-from roost.drivers.runtime.contract import ContainerNotRunning
-from roost.drivers.runtime.warden_errors import DialRefused, ExecRefused, WardenBusy, WardenFailed
+from roost.warden_client.errors import ContainerNotRunning, DialRefused, ExecRefused, WardenBusy, WardenFailed
 
 _log = log.get_logger("tasks")
 _TIMEOUT_SECONDS = 30.0

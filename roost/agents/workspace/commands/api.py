@@ -8,11 +8,11 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query, WebSocket
 
-from roost.agents.commands import schemas
-from roost.agents.commands.errors import InvalidCommand
-from roost.agents.commands.service import CommandService
-from roost.drivers.runtime.warden_client import ExecOutput
+from roost.agents.workspace.commands import schemas
+from roost.agents.workspace.commands.errors import InvalidCommand
+from roost.agents.workspace.commands.service import CommandService
 from roost.identity.authenticator import AgentCaller, AgentId, AgentVisit
+from roost.warden_client.client import ExecOutput
 from roost.web.errors import refuse_body_with
 from roost.web.service_registry import provide_service
 from roost.web.websocket import accept_reader, run_while_connected, serve_socket

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field, StrictFloat
 
-from roost.agents.commands.model import EXEC_TIMEOUT_LIMIT
+from roost.agents.workspace.commands.model import EXEC_TIMEOUT_LIMIT
 from roost.web.schemas import ApiSchema, Moment
 
 _TIMEOUT = Field(gt=0, le=EXEC_TIMEOUT_LIMIT)

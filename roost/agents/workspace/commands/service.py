@@ -14,17 +14,17 @@ from collections.abc import (
 from contextlib import asynccontextmanager, contextmanager
 from typing import TypedDict
 
-from roost.agents.commands import model
-from roost.agents.commands.errors import CommandExecutionFailed, InvalidCommand
-from roost.agents.commands.model import CommandResult
 from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.agents.registry.errors import AgentNotRunning
 from roost.agents.registry.repository import AgentRepository
+from roost.agents.workspace.commands import model
+from roost.agents.workspace.commands.errors import CommandExecutionFailed, InvalidCommand
+from roost.agents.workspace.commands.model import CommandResult
 from roost.core import clock
 from roost.core.sensitive import Sensitive
-from roost.drivers.runtime import warden_errors
-from roost.drivers.runtime.contract import ContainerNotRunning
-from roost.drivers.runtime.warden_client import ExecOutput
+from roost.warden_client import errors as warden_errors
+from roost.warden_client.client import ExecOutput
+from roost.warden_client.errors import ContainerNotRunning
 
 LoadEnvironment = Callable[[str], Awaitable[Mapping[str, Sensitive[str]]]]
 """Returns the environment variables of an agent's commands by the agent's id."""

@@ -6,14 +6,14 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Header, HTTPException, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
-from roost.agents.files import schemas
-from roost.agents.files.errors import FileChanged
-from roost.agents.files.model import FileRange, format_etag, parse_range
-from roost.agents.files.service import AgentFileService
+from roost.agents.workspace.files import schemas
+from roost.agents.workspace.files.errors import FileChanged
+from roost.agents.workspace.files.model import FileRange, format_etag, parse_range
+from roost.agents.workspace.files.service import AgentFileService
 from roost.core.entity_tags import parse_if_match
-from roost.drivers.runtime.warden_files import FileStat
-from roost.drivers.runtime.warden_tree import ChangedPaths
 from roost.identity.authenticator import AgentCaller, AgentId, AgentVisit
+from roost.warden_client.files import FileStat
+from roost.warden_client.tree import ChangedPaths
 from roost.web.event_stream import describe_events, event_response, format_event
 from roost.web.schemas import BINARY, BINARY_CONTENT, IfMatch, describe_body
 from roost.web.service_registry import provide_service

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from roost.agents.files.errors import (
+from roost.agents.workspace.files.errors import (
     FileNotAsExpected,
     InvalidFileContent,
     InvalidFilename,
@@ -14,9 +14,9 @@ from roost.agents.files.errors import (
     WorkspaceFileTooLarge,
 )
 from roost.core.entity_tags import ANY_TAG
-from roost.drivers.runtime.warden_files import FileStat, FolderEntry, Stamp
-from roost.storage.unixfs.entry_name import decode_entry_name, encode_entry_name
-from roost.storage.unixfs.errors import InvalidEntryName
+from roost.storage.content.unixfs.entry_name import decode_entry_name, encode_entry_name
+from roost.storage.content.unixfs.errors import InvalidEntryName
+from roost.warden_client.files import FileStat, FolderEntry, Stamp
 
 FILE_LIMIT = 10 * 1024**2
 UPLOADS = "uploads"

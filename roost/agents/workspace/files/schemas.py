@@ -5,9 +5,9 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field
 
-from roost.agents.files.model import PAGE_LIMIT, FilePage, spell_path
-from roost.drivers.runtime.warden_files import FolderEntry
-from roost.drivers.runtime.warden_tree import ChangedPaths
+from roost.agents.workspace.files.model import PAGE_LIMIT, FilePage, spell_path
+from roost.warden_client.files import FolderEntry
+from roost.warden_client.tree import ChangedPaths
 from roost.web.schemas import ApiSchema, Moment
 
 

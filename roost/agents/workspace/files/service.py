@@ -3,17 +3,17 @@
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Collection
 from contextlib import aclosing, asynccontextmanager
 
-from roost.agents.files import errors, model
-from roost.agents.files.model import FilePage, FileRange, UploadedFile, validate_new_path, validate_path
 from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.agents.registry.errors import AgentNotRunning
 from roost.agents.registry.repository import AgentRepository
+from roost.agents.workspace.files import errors, model
+from roost.agents.workspace.files.model import FilePage, FileRange, UploadedFile, validate_new_path, validate_path
 from roost.core.problem import Problem
-from roost.drivers.runtime import warden_errors
-from roost.drivers.runtime.contract import ContainerNotRunning
-from roost.drivers.runtime.warden_client import WardenClient
-from roost.drivers.runtime.warden_files import FileStat
-from roost.drivers.runtime.warden_tree import ChangedPaths
+from roost.warden_client import errors as warden_errors
+from roost.warden_client.client import WardenClient
+from roost.warden_client.errors import ContainerNotRunning
+from roost.warden_client.files import FileStat
+from roost.warden_client.tree import ChangedPaths
 
 _ROOTS = frozenset({"", ".", "/", "/workspace", "/workspace/"})
 

@@ -6,9 +6,9 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Header, HTTPException, Query, Request, Response
 
-from roost.agents.git.errors import UnknownGitService
-from roost.agents.git.request_body import read_body
-from roost.agents.git.service import AgentGitService
+from roost.agents.workspace.git.errors import UnknownGitService
+from roost.agents.workspace.git.request_body import read_body
+from roost.agents.workspace.git.service import AgentGitService
 from roost.drivers.git.contract import GitService
 from roost.identity.authenticator import AgentId, GitCaller
 from roost.web.duplex_response import DuplexResponse, Produce

@@ -4,11 +4,11 @@ import asyncio
 from collections.abc import AsyncIterator
 from datetime import datetime
 
-from roost.agents.logs.model import LogMessage
-from roost.agents.logs.service import LogService
-from roost.agents.scripts.manifest import ManifestScripts
-from roost.agents.scripts.model import BUILD, BUILD_TIMEOUT_SECONDS, ScriptState
-from roost.agents.scripts.service import ScriptService
+from roost.agents.workspace.logs.model import LogMessage
+from roost.agents.workspace.logs.service import LogService
+from roost.agents.workspace.scripts.manifest import ManifestScripts
+from roost.agents.workspace.scripts.model import BUILD, BUILD_TIMEOUT_SECONDS, ScriptState
+from roost.agents.workspace.scripts.service import ScriptService
 from roost.core import clock
 from roost.core.db import Database
 from roost.core.problem import Problem

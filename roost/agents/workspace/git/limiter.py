@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
-from roost.agents.git.errors import TooManyGitRequests
+from roost.agents.workspace.git.errors import TooManyGitRequests
 
 _RETRY_SECONDS = 5
 

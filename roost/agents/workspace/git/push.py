@@ -4,10 +4,10 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
 
-from roost.agents.git.build import PushBuild
-from roost.agents.git.workspace import ExpectEntries, apply_commit
-from roost.agents.scripts.errors import InvalidManifest
-from roost.agents.scripts.manifest import MANIFEST_LIMIT, MANIFEST_PATH, ManifestScripts, parse_manifest
+from roost.agents.workspace.git.build import PushBuild
+from roost.agents.workspace.git.workspace import ExpectEntries, apply_commit
+from roost.agents.workspace.scripts.errors import InvalidManifest
+from roost.agents.workspace.scripts.manifest import MANIFEST_LIMIT, MANIFEST_PATH, ManifestScripts, parse_manifest
 from roost.core import log
 from roost.core.problem import Problem
 from roost.drivers.git.contract import (
@@ -23,9 +23,8 @@ from roost.drivers.git.contract import (
     RefUpdate,
 )
 from roost.drivers.git.git_names import is_git_path
-from roost.drivers.runtime.contract import ContainerNotRunning
-from roost.drivers.runtime.tree_rules import TreeRefused, TreeRules
-from roost.drivers.runtime.warden_errors import (
+from roost.warden_client.errors import (
+    ContainerNotRunning,
     PathRefused,
     WardenBusy,
     WardenDiskFull,
@@ -33,7 +32,8 @@ from roost.drivers.runtime.warden_errors import (
     WardenTooManyEntries,
     WardenTreeChanged,
 )
-from roost.drivers.runtime.warden_tree import WardenTree
+from roost.warden_client.tree import WardenTree
+from roost.warden_client.tree_rules import TreeRefused, TreeRules
 
 MAX_FILES = 100_000
 MAX_FILE_BYTES = 1024**3

@@ -11,9 +11,9 @@ from contextlib import asynccontextmanager
 
 from sqlalchemy import Connection
 
-from roost.agents.git.push import AgentPush
-from roost.agents.git.workspace import apply_commit
 from roost.agents.registry.agent_runtimes import AgentRuntimes
+from roost.agents.workspace.git.push import AgentPush
+from roost.agents.workspace.git.workspace import apply_commit
 from roost.core import clock, log
 from roost.core.db import Database, DataChange, record_change
 from roost.core.problem import Problem, ProblemKind

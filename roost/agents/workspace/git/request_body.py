@@ -3,7 +3,7 @@
 import zlib
 from collections.abc import AsyncGenerator, AsyncIterable
 
-from roost.agents.git.errors import GitBodyTooLarge, InvalidGitBody
+from roost.agents.workspace.git.errors import GitBodyTooLarge, InvalidGitBody
 from roost.drivers.git.contract import MAX_PACK_BYTES
 
 MAX_BODY_BYTES = MAX_PACK_BYTES + 64 * 1024**2

@@ -8,21 +8,21 @@ from urllib.parse import urlsplit
 from sqlalchemy import Connection
 
 from roost import work
-from roost.agents.git.build import PushBuild
-from roost.agents.git.limiter import GitCommandLimiter
-from roost.agents.git.push import AgentPush
-from roost.agents.git.recovery import PushRecovery
-from roost.agents.git.workspace import ExpectEntries
 from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.agents.registry.errors import AgentNotFound
 from roost.agents.registry.host_agents import HostAgents
 from roost.agents.registry.model import Agent
 from roost.agents.registry.repository import AgentRepository
+from roost.agents.workspace.git.build import PushBuild
+from roost.agents.workspace.git.limiter import GitCommandLimiter
+from roost.agents.workspace.git.push import AgentPush
+from roost.agents.workspace.git.recovery import PushRecovery
+from roost.agents.workspace.git.workspace import ExpectEntries
 from roost.core import log
 from roost.core.db import Database
 from roost.core.problem import Problem
 from roost.drivers.git.contract import GitRepositories, GitRequest, GitService, PushUnfinished
-from roost.drivers.runtime.warden_client import WardenClient
+from roost.warden_client.client import WardenClient
 from roost.work import ClaimedOperation, OperationWorker
 
 FINISH_PUSH = "agent.push"

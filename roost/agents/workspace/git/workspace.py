@@ -4,8 +4,8 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Seque
 from contextlib import aclosing
 
 from roost.drivers.git.contract import EntryKind, GitEntry, GitRepositories
-from roost.drivers.runtime.warden_changes import ExpectEntry, PutFile, PutLink, RemovePath, TreeChange
-from roost.drivers.runtime.warden_tree import WardenTree
+from roost.warden_client.changes import ExpectEntry, PutFile, PutLink, RemovePath, TreeChange
+from roost.warden_client.tree import WardenTree
 
 ExpectEntries = Callable[[Iterable[str]], Awaitable[Sequence[ExpectEntry]]]
 """Describes paths of a workspace as a commit has them."""

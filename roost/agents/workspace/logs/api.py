@@ -6,9 +6,9 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query, WebSocket
 
-from roost.agents.logs import schemas
-from roost.agents.logs.model import LogFilter, LogLevel
-from roost.agents.logs.service import LogService
+from roost.agents.workspace.logs import schemas
+from roost.agents.workspace.logs.model import LogFilter, LogLevel
+from roost.agents.workspace.logs.service import LogService
 from roost.identity.authenticator import AgentCaller, AgentId, AgentVisit
 from roost.web.schemas import Uppercase
 from roost.web.service_registry import provide_service

@@ -11,12 +11,12 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing, suppress
 from datetime import UTC, datetime
 
-from roost.agents.logs.errors import LogReaderTooSlow
-from roost.agents.logs.model import LINE_LIMIT, LogMessage
+from roost.agents.workspace.logs.errors import LogReaderTooSlow
+from roost.agents.workspace.logs.model import LINE_LIMIT, LogMessage
 from roost.core import log
 from roost.core.periodic import Backoff
 from roost.core.problem import Problem
-from roost.drivers.runtime.warden_client import LogLine
+from roost.warden_client.client import LogLine
 
 _log = log.get_logger("logs")
 _MAX_MESSAGES, _MAX_CHARS = 1000, 1 << 20

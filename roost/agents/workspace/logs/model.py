@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import Any, cast
 
 from roost.core.sanitize import sanitize_line
-from roost.drivers.runtime.warden_client import LogLine
+from roost.warden_client.client import LogLine
 
 LINE_LIMIT = 100
 _LINE_CHARS = 16 * 1024 + 16  # the limit of a regular warden

@@ -4,7 +4,7 @@ from functools import lru_cache
 
 from pydantic import Field
 
-from roost.agents.logs.model import LogLevel, LogMessage
+from roost.agents.workspace.logs.model import LogLevel, LogMessage
 from roost.web.schemas import ApiSchema, Moment
 
 

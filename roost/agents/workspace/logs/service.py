@@ -9,18 +9,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 
-from roost.agents.logs.errors import TooManyLogReaders
-from roost.agents.logs.feed import LogFeed
-from roost.agents.logs.model import LINE_LIMIT, LogFilter, LogLevel, LogMessage, parse_line, truncate_line
 from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.agents.registry.repository import AgentRepository
+from roost.agents.workspace.logs.errors import TooManyLogReaders
+from roost.agents.workspace.logs.feed import LogFeed
+from roost.agents.workspace.logs.model import LINE_LIMIT, LogFilter, LogLevel, LogMessage, parse_line, truncate_line
 from roost.core import clock
 from roost.core.log import redact_credentials
 from roost.core.sanitize import sanitize_line
 from roost.core.secret_mask import SecretMask
 from roost.core.sensitive import Sensitive
-from roost.drivers.runtime.contract import ContainerNotRunning
-from roost.drivers.runtime.warden_client import LogLine
+from roost.warden_client.client import LogLine
+from roost.warden_client.errors import ContainerNotRunning
 
 MAX_READERS = 256
 """Maximum number of concurrent streams of one agent."""

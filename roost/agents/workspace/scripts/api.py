@@ -4,9 +4,9 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends
 
-from roost.agents.scripts import schemas
-from roost.agents.scripts.schemas import ScriptListRecord
-from roost.agents.scripts.service import ScriptService
+from roost.agents.workspace.scripts import schemas
+from roost.agents.workspace.scripts.schemas import ScriptListRecord
+from roost.agents.workspace.scripts.service import ScriptService
 from roost.identity.authenticator import AgentCaller, AgentId
 from roost.web.service_registry import provide_service
 

@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
-from roost.agents.scripts.errors import InvalidManifest
-from roost.agents.scripts.model import BUILD, START
-from roost.drivers.runtime.warden_client import WardenClient
-from roost.drivers.runtime.warden_errors import PathRefused, WardenFileNotFound, WardenFileTooLarge, WardenNotAFile
+from roost.agents.workspace.scripts.errors import InvalidManifest
+from roost.agents.workspace.scripts.model import BUILD, START
+from roost.warden_client.client import WardenClient
+from roost.warden_client.errors import PathRefused, WardenFileNotFound, WardenFileTooLarge, WardenNotAFile
 
 MANIFEST_PATH = "manifest.json"
 MANIFEST_LIMIT = 1024**2

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 
-from roost.drivers.runtime.warden_client import ProcessStatus
+from roost.warden_client.client import ProcessStatus
 
 BUILD, START = "build", "start"
 PROCESSES: Mapping[str, str] = {BUILD: "build", START: "start"}

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from datetime import timedelta
 
 from roost.agents.registry.errors import AgentNotFound
-from roost.agents.scripts import manifest, store
-from roost.agents.scripts.model import (
+from roost.agents.workspace.scripts import manifest, store
+from roost.agents.workspace.scripts.model import (
     BUILD,
     PROCESSES,
     START,
@@ -16,7 +16,7 @@ from roost.agents.scripts.model import (
 )
 from roost.core import clock
 from roost.core.periodic import Backoff
-from roost.drivers.runtime.warden_client import ProcessStatus, WardenClient
+from roost.warden_client.client import ProcessStatus, WardenClient
 from roost.work import ClaimedOperation
 
 _MIN_POLL_SECONDS, _MAX_POLL_SECONDS = 0.02, 1.0

@@ -5,7 +5,7 @@ from typing import Self
 
 from pydantic import Field
 
-from roost.agents.scripts.model import BUILD, START, ScriptState, ScriptStatus
+from roost.agents.workspace.scripts.model import BUILD, START, ScriptState, ScriptStatus
 from roost.web.schemas import ApiSchema, Moment
 
 

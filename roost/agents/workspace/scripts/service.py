@@ -15,16 +15,16 @@ from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.agents.registry.errors import AgentNotFound
 from roost.agents.registry.model import Agent
 from roost.agents.registry.repository import AgentRepository
-from roost.agents.scripts import manifest, model, store
-from roost.agents.scripts.errors import InvalidManifest, ScriptLaunchFailed
-from roost.agents.scripts.model import BUILD, PROCESSES, ScriptState, ScriptStatus
-from roost.agents.scripts.run import ScriptRun
+from roost.agents.workspace.scripts import manifest, model, store
+from roost.agents.workspace.scripts.errors import InvalidManifest, ScriptLaunchFailed
+from roost.agents.workspace.scripts.model import BUILD, PROCESSES, ScriptState, ScriptStatus
+from roost.agents.workspace.scripts.run import ScriptRun
 from roost.core import clock, log
 from roost.core.db import Database
 from roost.core.problem import Problem
 from roost.core.sensitive import Sensitive
-from roost.drivers.runtime.contract import ContainerNotRunning
-from roost.drivers.runtime.warden_client import ProcessStatus
+from roost.warden_client.client import ProcessStatus
+from roost.warden_client.errors import ContainerNotRunning
 from roost.work import ClaimedOperation, Operation
 
 Origin = Callable[[str], str]

@@ -6,7 +6,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
-from roost.agents.scripts.model import ScriptState, ScriptStatus
+from roost.agents.workspace.scripts.model import ScriptState, ScriptStatus
 from roost.core.db import Connection, UtcTime, insert_or_ignore, metadata
 
 agent_scripts = sa.Table(

@@ -4,9 +4,9 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path, Query
 
-from roost.agents.snapshots import schemas
-from roost.agents.snapshots.errors import InvalidSnapshotCid
-from roost.agents.snapshots.service import SnapshotService
+from roost.agents.workspace.snapshots import schemas
+from roost.agents.workspace.snapshots.errors import InvalidSnapshotCid
+from roost.agents.workspace.snapshots.service import SnapshotService
 from roost.identity.authenticator import AgentCaller, AgentId
 from roost.web.errors import refuse_body_with
 from roost.web.service_registry import provide_service

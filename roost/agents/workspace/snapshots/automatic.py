@@ -7,13 +7,13 @@ from functools import partial
 from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.agents.registry.host_agents import HostAgents
 from roost.agents.registry.model import AgentState
-from roost.agents.snapshots.model import SnapshotTrigger
-from roost.agents.snapshots.service import SnapshotService
-from roost.agents.snapshots.workspace_watch import WorkspaceWatch
+from roost.agents.workspace.snapshots.model import SnapshotTrigger
+from roost.agents.workspace.snapshots.service import SnapshotService
+from roost.agents.workspace.snapshots.workspace_watch import WorkspaceWatch
 from roost.core import clock, log
 from roost.core.periodic import PeriodicTask
 from roost.core.problem import Problem
-from roost.drivers.runtime.warden_errors import WardenWatchRefused
+from roost.warden_client.errors import WardenWatchRefused
 
 _CONCURRENCY = 4
 _LONGEST_DELAYS = 10

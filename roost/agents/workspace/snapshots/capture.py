@@ -10,20 +10,27 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 
-from roost.agents.snapshots.diff import TreeDiff
-from roost.agents.snapshots.index import EntryKind, IndexedEntry, Stamp, WorkspaceIndex, compare_indexes, settled_stamp
-from roost.agents.snapshots.model import FILE_MODE, FOLDER_MODE, SkippedFile, SkipReason
-from roost.agents.snapshots.secret_search import SecretSearch
-from roost.agents.snapshots.state_tree import StateTree
-from roost.drivers.runtime.warden_errors import WardenFileNotFound, WardenNotAFile
-from roost.drivers.runtime.warden_tree import FileReading, ScanEntry, WardenTree
+from roost.agents.workspace.snapshots.diff import TreeDiff
+from roost.agents.workspace.snapshots.index import (
+    EntryKind,
+    IndexedEntry,
+    Stamp,
+    WorkspaceIndex,
+    compare_indexes,
+    settled_stamp,
+)
+from roost.agents.workspace.snapshots.model import FILE_MODE, FOLDER_MODE, SkippedFile, SkipReason
+from roost.agents.workspace.snapshots.secret_search import SecretSearch
+from roost.agents.workspace.snapshots.state_tree import StateTree
 from roost.storage.content.model import ContentScope
 from roost.storage.content.reader import ContentReader
 from roost.storage.content.receiver import ContentReceiver
-from roost.storage.unixfs.directory import DirectoryEntry
-from roost.storage.unixfs.entry_name import encode_entry_name
-from roost.storage.unixfs.errors import InvalidEntryName
-from roost.storage.unixfs.importer import DagTree
+from roost.storage.content.unixfs.directory import DirectoryEntry
+from roost.storage.content.unixfs.entry_name import encode_entry_name
+from roost.storage.content.unixfs.errors import InvalidEntryName
+from roost.storage.content.unixfs.importer import DagTree
+from roost.warden_client.errors import WardenFileNotFound, WardenNotAFile
+from roost.warden_client.tree import FileReading, ScanEntry, WardenTree
 
 MAX_PACKS, _PACKS_AFTER_MERGE = 64, 16
 """Packs of one snapshot; with more, the smallest are merged into the new one."""

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Literal
 
-from roost.agents.snapshots.diff import DIFF_LIMIT, unified_diff
-from roost.agents.snapshots.tree_differences import PathDifference, list_differences
+from roost.agents.workspace.snapshots.diff import DIFF_LIMIT, unified_diff
+from roost.agents.workspace.snapshots.tree_differences import PathDifference, list_differences
 from roost.storage.content.model import ContentScope
 from roost.storage.content.reader import ContentReader
 from roost.storage.content.tree_walk import MemberKind, TreeMember
-from roost.storage.unixfs.cid import Cid
+from roost.storage.content.unixfs.cid import Cid
 
 _CHANGES_LIMIT = 1000
 _BINARY = b"\0"

@@ -13,10 +13,10 @@ from roost import work
 from roost.agents.registry.errors import AgentNotFound
 from roost.agents.registry.model import Agent
 from roost.agents.registry.repository import AgentRepository
-from roost.agents.snapshots import model, store
-from roost.agents.snapshots.member_content import BATCH_SIZE, read_members
-from roost.agents.snapshots.model import Snapshot
-from roost.agents.snapshots.tree_differences import list_differences
+from roost.agents.workspace.snapshots import model, store
+from roost.agents.workspace.snapshots.member_content import BATCH_SIZE, read_members
+from roost.agents.workspace.snapshots.model import Snapshot
+from roost.agents.workspace.snapshots.tree_differences import list_differences
 from roost.core import log
 from roost.core.db import Database
 from roost.drivers.git.contract import (
@@ -30,7 +30,7 @@ from roost.drivers.git.contract import (
 )
 from roost.storage.content.reader import ContentReader
 from roost.storage.content.tree_walk import MemberKind, TreeMember
-from roost.storage.unixfs.cid import Cid
+from roost.storage.content.unixfs.cid import Cid
 from roost.work import ClaimedOperation, OperationWorker
 
 _log = log.get_logger("snapshots")

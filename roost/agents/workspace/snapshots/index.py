@@ -6,9 +6,9 @@ import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
-from roost.agents.snapshots.diff import TreeDiff
-from roost.drivers.runtime.warden_changes import ExpectEntry
-from roost.storage.unixfs.cid import Cid
+from roost.agents.workspace.snapshots.diff import TreeDiff
+from roost.storage.content.unixfs.cid import Cid
+from roost.warden_client.changes import ExpectEntry
 
 _FORMAT = 2
 _CID_BYTES = 36

@@ -6,7 +6,7 @@ from contextlib import aclosing
 from roost.storage.content.model import BlockLocation, BlockMatch, ContentScope
 from roost.storage.content.reader import ContentReader, ContentStat
 from roost.storage.content.tree_walk import MemberKind, TreeMember
-from roost.storage.unixfs.cid import RAW
+from roost.storage.content.unixfs.cid import RAW
 
 BATCH_SIZE = 500
 """Members that are read at once."""

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from enum import StrEnum
 
-from roost.agents.snapshots.errors import InvalidSnapshotCid, SnapshotNotFound
+from roost.agents.workspace.snapshots.errors import InvalidSnapshotCid, SnapshotNotFound
 from roost.storage.content.model import ContentNetwork, ContentScope, InternalNetwork
-from roost.storage.unixfs.cid import DAG_PB, SHA2_256, Cid
-from roost.storage.unixfs.errors import InvalidCid
+from roost.storage.content.unixfs.cid import DAG_PB, SHA2_256, Cid
+from roost.storage.content.unixfs.errors import InvalidCid
 from roost.work.faults import OperationFault
 
 FILE_MODE, FOLDER_MODE = 0o644, 0o755

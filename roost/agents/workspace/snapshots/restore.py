@@ -3,19 +3,20 @@
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 
-from roost.agents.snapshots.index import IndexedEntry, WorkspaceIndex, settled_stamp
-from roost.agents.snapshots.member_content import BATCH_SIZE, read_members
-from roost.agents.snapshots.model import FILE_MODE, FOLDER_MODE
-from roost.agents.snapshots.state_tree import StateTree
-from roost.drivers.runtime.contract import ContainerNotRunning, RuntimeFailed
-from roost.drivers.runtime.tree_rules import TreeRules
-from roost.drivers.runtime.warden_changes import PutFile, PutFolder, PutLink, RemovePath, TreeChange
-from roost.drivers.runtime.warden_client import WardenClient
-from roost.drivers.runtime.warden_tree import ScanEntry, WardenTree
+from roost.agents.workspace.snapshots.index import IndexedEntry, WorkspaceIndex, settled_stamp
+from roost.agents.workspace.snapshots.member_content import BATCH_SIZE, read_members
+from roost.agents.workspace.snapshots.model import FILE_MODE, FOLDER_MODE
+from roost.agents.workspace.snapshots.state_tree import StateTree
+from roost.drivers.runtime.contract import RuntimeFailed
 from roost.storage.content.model import ContentScope
 from roost.storage.content.reader import ContentReader, ContentStat
 from roost.storage.content.tree_walk import MemberKind, TreeMember, walk_tree
-from roost.storage.unixfs.cid import DAG_PB, Cid
+from roost.storage.content.unixfs.cid import DAG_PB, Cid
+from roost.warden_client.changes import PutFile, PutFolder, PutLink, RemovePath, TreeChange
+from roost.warden_client.client import WardenClient
+from roost.warden_client.errors import ContainerNotRunning
+from roost.warden_client.tree import ScanEntry, WardenTree
+from roost.warden_client.tree_rules import TreeRules
 
 _PERMISSIONS = 0o777
 

@@ -19,30 +19,36 @@ from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.agents.registry.errors import AgentNotFound
 from roost.agents.registry.model import Agent
 from roost.agents.registry.repository import AgentRepository
-from roost.agents.snapshots import model, store
-from roost.agents.snapshots.comparison import SnapshotComparison, compare_trees
-from roost.agents.snapshots.errors import ResetFailed, SnapshotNotFound, StateNotFound, SyncFailed
-from roost.agents.snapshots.history import SnapshotHistory
-from roost.agents.snapshots.index import decode_index, encode_index, expect_entries, is_settled
-from roost.agents.snapshots.model import Snapshot, SnapshotTrigger, SyncStatus
-from roost.agents.snapshots.restore import open_to_write, restore_tree
-from roost.agents.snapshots.state_tree import StateTree
-from roost.agents.snapshots.taking import LoadSecrets, SnapshotTaker, hold_needed, insert_snapshot, read_status
+from roost.agents.workspace.snapshots import model, store
+from roost.agents.workspace.snapshots.comparison import SnapshotComparison, compare_trees
+from roost.agents.workspace.snapshots.errors import ResetFailed, SnapshotNotFound, StateNotFound, SyncFailed
+from roost.agents.workspace.snapshots.history import SnapshotHistory
+from roost.agents.workspace.snapshots.index import decode_index, encode_index, expect_entries, is_settled
+from roost.agents.workspace.snapshots.model import Snapshot, SnapshotTrigger, SyncStatus
+from roost.agents.workspace.snapshots.restore import open_to_write, restore_tree
+from roost.agents.workspace.snapshots.state_tree import StateTree
+from roost.agents.workspace.snapshots.taking import (
+    LoadSecrets,
+    SnapshotTaker,
+    hold_needed,
+    insert_snapshot,
+    read_status,
+)
 from roost.core import clock, ids, log
 from roost.core.db import Database, DataChange, record_change
 from roost.core.problem import Problem, ProblemKind, ServiceUnavailable
 from roost.core.sensitive import Sensitive
-from roost.drivers.runtime.tree_rules import TreeRefused
-from roost.drivers.runtime.warden_changes import ExpectEntry
-from roost.drivers.runtime.warden_client import WardenClient
-from roost.drivers.runtime.warden_errors import (
+from roost.storage.content.service import ContentService
+from roost.storage.content.unixfs.cid import Cid
+from roost.warden_client.changes import ExpectEntry
+from roost.warden_client.client import WardenClient
+from roost.warden_client.errors import (
     PathRefused,
     WardenDiskFull,
     WardenFileTooLarge,
     WardenTooManyEntries,
 )
-from roost.storage.content.service import ContentService
-from roost.storage.unixfs.cid import Cid
+from roost.warden_client.tree_rules import TreeRefused
 from roost.work import ClaimedOperation, Operation, OperationState, OperationWorker
 from roost.work.faults import find_fault
 

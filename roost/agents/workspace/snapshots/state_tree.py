@@ -10,14 +10,14 @@ from contextlib import aclosing, suppress
 from dataclasses import replace
 from pathlib import Path
 
-from roost.agents.snapshots.index import WorkspaceIndex
+from roost.agents.workspace.snapshots.index import WorkspaceIndex
 from roost.drivers.engine.abilities.saved_state import DATABASE_FILES
 from roost.drivers.engine.contract import Engine
-from roost.drivers.runtime.warden_changes import PutFolder, RemovePath, TreeChange
-from roost.drivers.runtime.warden_client import WardenClient
-from roost.drivers.runtime.warden_errors import ExecRefused, PathRefused, WardenFileNotFound
-from roost.drivers.runtime.warden_files import Stamp
-from roost.drivers.runtime.warden_tree import FileReading, ScanEntry
+from roost.warden_client.changes import PutFolder, RemovePath, TreeChange
+from roost.warden_client.client import WardenClient
+from roost.warden_client.errors import ExecRefused, PathRefused, WardenFileNotFound
+from roost.warden_client.files import Stamp
+from roost.warden_client.tree import FileReading, ScanEntry
 
 _PROGRAM = Path(__file__).with_name("copy_databases.py").read_text()
 _COPIES = ".roost/database-copies"

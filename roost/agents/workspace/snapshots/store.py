@@ -7,7 +7,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
-from roost.agents.snapshots.model import SkippedFile, SkipReason, Snapshot, SnapshotTrigger
+from roost.agents.workspace.snapshots.model import SkippedFile, SkipReason, Snapshot, SnapshotTrigger
 from roost.core.db import JsonText, UtcTime, metadata, read_one, read_record, record_values
 
 snapshots = sa.Table(

@@ -12,22 +12,22 @@ from sqlalchemy import Connection
 
 from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.agents.registry.model import Agent
-from roost.agents.snapshots import model, store
-from roost.agents.snapshots.capture import CapturedWorkspace, WorkspaceCapture
-from roost.agents.snapshots.history import SnapshotHistory
-from roost.agents.snapshots.index import IndexedEntry, WorkspaceIndex, decode_index, encode_index
-from roost.agents.snapshots.model import SkippedFile, SkipReason, Snapshot, SnapshotTrigger, SyncStatus
-from roost.agents.snapshots.secret_search import SecretSearch
-from roost.agents.snapshots.state_tree import StateTree
+from roost.agents.workspace.snapshots import model, store
+from roost.agents.workspace.snapshots.capture import CapturedWorkspace, WorkspaceCapture
+from roost.agents.workspace.snapshots.history import SnapshotHistory
+from roost.agents.workspace.snapshots.index import IndexedEntry, WorkspaceIndex, decode_index, encode_index
+from roost.agents.workspace.snapshots.model import SkippedFile, SkipReason, Snapshot, SnapshotTrigger, SyncStatus
+from roost.agents.workspace.snapshots.secret_search import SecretSearch
+from roost.agents.workspace.snapshots.state_tree import StateTree
 from roost.core import clock, ids, log
 from roost.core.db import Database, DataChange, record_change
 from roost.core.problem import Problem, ServiceUnavailable
 from roost.core.sensitive import Sensitive
-from roost.drivers.runtime.warden_client import WardenClient
 from roost.identity import tenants
 from roost.storage.content.model import ContentNetwork, InternalNetwork
 from roost.storage.content.service import ContentService, hold_packs, release_packs
-from roost.storage.unixfs.profile import UNIXFS_V1_2025
+from roost.storage.content.unixfs.profile import UNIXFS_V1_2025
+from roost.warden_client.client import WardenClient
 from roost.work import ClaimedOperation
 from roost.work.faults import clear_fault
 

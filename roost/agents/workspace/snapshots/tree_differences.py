@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from roost.storage.content.model import ContentScope
 from roost.storage.content.reader import ContentReader, ContentStat
 from roost.storage.content.tree_walk import MemberKind, TreeMember, describe_member, walk_tree
-from roost.storage.unixfs.cid import Cid
-from roost.storage.unixfs.entry_name import decode_entry_name
+from roost.storage.content.unixfs.cid import Cid
+from roost.storage.content.unixfs.entry_name import decode_entry_name
 
 _BATCH_SIZE = 500
 _ChangedName = tuple[str, Cid | None, Cid | None]

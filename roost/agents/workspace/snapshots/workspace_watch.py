@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing
 
-from roost.drivers.runtime.warden_tree import WardenTree
+from roost.warden_client.tree import WardenTree
 
 _CHECK_SECONDS = 5.0
 

@@ -6,11 +6,11 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query, WebSocket
 
-from roost.agents.terminals import schemas
-from roost.agents.terminals.errors import TerminalSessionNotFound
-from roost.agents.terminals.service import TerminalService
-from roost.drivers.runtime.warden_terminal import AttachedTerminal
+from roost.agents.workspace.terminals import schemas
+from roost.agents.workspace.terminals.errors import TerminalSessionNotFound
+from roost.agents.workspace.terminals.service import TerminalService
 from roost.identity.authenticator import AgentId, AgentVisit
+from roost.warden_client.terminal import AttachedTerminal
 from roost.web.schemas import ApiSchema
 from roost.web.service_registry import provide_service
 from roost.web.websocket import accept_reader, run_while_connected, serve_socket

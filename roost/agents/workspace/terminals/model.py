@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from roost.drivers.runtime.warden_terminal import TerminalSize
+from roost.warden_client.terminal import TerminalSize
 
 GRACE_SECONDS = 60.0
 """How long a session waits for its client to come back."""

@@ -4,15 +4,15 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StrictInt, TypeAdapter, ValidationError
 
-from roost.agents.terminals.errors import InvalidTerminalMessage
-from roost.agents.terminals.model import (
+from roost.agents.workspace.terminals.errors import InvalidTerminalMessage
+from roost.agents.workspace.terminals.model import (
     COMMAND_LIMIT,
     OFFSET_LIMIT,
     SIZE_LIMIT,
     TerminalRequest,
     TerminalSignal,
 )
-from roost.drivers.runtime.warden_terminal import TerminalSize
+from roost.warden_client.terminal import TerminalSize
 from roost.web.schemas import ApiSchema
 
 _SIZE = Field(ge=1, le=SIZE_LIMIT)

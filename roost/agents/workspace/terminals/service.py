@@ -3,23 +3,23 @@
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 
-from roost.agents.commands.errors import InvalidCommand
 from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.agents.registry.errors import AgentNotRunning
 from roost.agents.registry.repository import AgentRepository
-from roost.agents.terminals import model
-from roost.agents.terminals.errors import (
+from roost.agents.workspace.commands.errors import InvalidCommand
+from roost.agents.workspace.terminals import model
+from roost.agents.workspace.terminals.errors import (
     TerminalFailed,
     TerminalSessionNotFound,
     TerminalSessionTaken,
     TerminalUnsupported,
     TooManyTerminals,
 )
-from roost.agents.terminals.model import TerminalRequest
+from roost.agents.workspace.terminals.model import TerminalRequest
 from roost.core.sensitive import Sensitive
-from roost.drivers.runtime import warden_errors
-from roost.drivers.runtime.contract import ContainerNotRunning
-from roost.drivers.runtime.warden_terminal import AttachedTerminal
+from roost.warden_client import errors as warden_errors
+from roost.warden_client.errors import ContainerNotRunning
+from roost.warden_client.terminal import AttachedTerminal
 
 LoadVariables = Callable[[str], Awaitable[Mapping[str, Sensitive[str]]]]
 """Returns the environment variables of an agent's programs by the agent's id."""

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from roost.core.sensitive import Sensitive
-from roost.drivers.runtime.warden_client import WardenClient
+from roost.warden_client.client import WardenClient
 
 
 @dataclass(frozen=True)

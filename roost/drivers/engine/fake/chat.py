@@ -1,4 +1,4 @@
-"""The fake engine's conversations, which its gateway stores (`fake_conversations.py`)."""
+"""The fake engine's conversations, which its gateway stores (`conversations.py`)."""
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""The fake engine's configuration: a JSON object that its gateway reads, validates and writes (`fake_admin_api.py`)."""
+"""The fake engine's configuration: a JSON object that its gateway reads, validates and writes (`admin_api.py`)."""
 
 from collections.abc import Callable, Mapping
 from functools import partial

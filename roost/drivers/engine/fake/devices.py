@@ -1,4 +1,4 @@
-"""The fake engine's devices, which its gateway stores (`fake_admin_api.py`)."""
+"""The fake engine's devices, which its gateway stores (`admin_api.py`)."""
 
 from roost.drivers.engine.abilities.agent_context import AgentContext
 from roost.drivers.engine.abilities.devices import DeviceAbility, DeviceList, DeviceRequestNotFound

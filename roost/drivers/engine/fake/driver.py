@@ -1,6 +1,6 @@
 """The fake engine for tests and development: it installs nothing, and its gateway needs only Python in the container.
 
-An agent's name can make its gateway fail (`fake_gateway.py`). In a runtime without isolation all gateways share the
+An agent's name can make its gateway fail (`gateway.py`). In a runtime without isolation all gateways share the
 loopback of this machine, so each needs its own port.
 """
 
@@ -20,12 +20,12 @@ from roost.drivers.engine.contract import (
     InvalidVersionName,
     Progress,
 )
-from roost.drivers.engine.fake_channels import FakeChannels, HotFakeChannels, serialize_channels
-from roost.drivers.engine.fake_chat import FakeChat
-from roost.drivers.engine.fake_configuration import FakeConfiguration
-from roost.drivers.engine.fake_devices import FakeDevices
-from roost.drivers.engine.fake_skills import FakeSkills
-from roost.drivers.engine.fake_tasks import FakeTasks
+from roost.drivers.engine.fake.channels import FakeChannels, HotFakeChannels, serialize_channels
+from roost.drivers.engine.fake.chat import FakeChat
+from roost.drivers.engine.fake.configuration import FakeConfiguration
+from roost.drivers.engine.fake.devices import FakeDevices
+from roost.drivers.engine.fake.skills import FakeSkills
+from roost.drivers.engine.fake.tasks import FakeTasks
 from roost.drivers.engine.gateway_http import is_answering, send_json
 from roost.drivers.engine.version_folder import newest_first
 from roost.drivers.model.json_access import as_object, parse_json
@@ -33,7 +33,7 @@ from roost.drivers.model.json_access import as_object, parse_json
 _FOLDER = ".roost/fake"
 _SETTINGS = f"{_FOLDER}/settings.json"
 _PROGRAMS = {
-    f"{_FOLDER}/{name}.py": Path(__file__).with_name(f"fake_{name}.py").read_bytes()
+    f"{_FOLDER}/{name}.py": Path(__file__).with_name(f"{name}.py").read_bytes()
     for name in ("gateway", "scheduler", "admin_api", "conversations")
 }
 _START = f'exec python3 -I "$HOME/{_FOLDER}/gateway.py" "$HOME/{_SETTINGS}"'

@@ -1,4 +1,4 @@
-"""The gateway of the fake engine: `python3 fake_gateway.py SETTINGS`. Runs in a container; standard library only.
+"""The gateway of the fake engine: `python3 gateway.py SETTINGS`. Runs in a container; standard library only.
 
 It serves the API of an engine's gateway (health, models, chat through the model gateway, a WebSocket), and paths that
 test a proxy in front of it. The agent's name can make the start fail: `fail-start` exits with 3, `never-ready` does not

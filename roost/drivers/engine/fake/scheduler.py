@@ -1,4 +1,4 @@
-"""The scheduler of the fake engine, part of the program `fake_gateway.py`: in a container, standard library only.
+"""The scheduler of the fake engine, part of the program `gateway.py`: in a container, standard library only.
 
 It stores its tasks in one file, sets a task's next time before running it, and runs each in its own thread. For tests,
 the text `wait N` makes a run take N seconds, and `fail` makes it fail.

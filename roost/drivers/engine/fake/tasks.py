@@ -1,4 +1,4 @@
-"""The fake engine's tasks, which its gateway stores and runs (`fake_scheduler.py`)."""
+"""The fake engine's tasks, which its gateway stores and runs (`scheduler.py`)."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

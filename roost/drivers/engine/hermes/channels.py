@@ -29,7 +29,7 @@ from roost.drivers.engine.gateway_http import send_json
 from roost.drivers.engine.task_json import parse_milliseconds
 from roost.drivers.engine.version_folder import VersionFolder
 from roost.drivers.model.json_access import as_object, as_string, parse_json
-from roost.drivers.runtime.warden_errors import PathRefused, WardenFileNotFound, WardenFileTooLarge, WardenNotAFile
+from roost.warden_client.errors import PathRefused, WardenFileNotFound, WardenFileTooLarge, WardenNotAFile
 
 _LIBRARIES: Mapping[str, str] = {TELEGRAM: "telegram", SLACK: "slack_bolt", DISCORD: "discord"}
 _PAIRING_FOLDERS, _FILE_LIMIT = (".hermes/platforms/pairing", ".hermes/pairing"), 64 * 1024

@@ -23,7 +23,7 @@ from roost.drivers.engine.abilities.configuration import (
 )
 from roost.drivers.engine.contract import EngineFailed, GatewaySetup
 from roost.drivers.model.json_access import as_object, as_string, parse_json
-from roost.drivers.runtime.warden_errors import WardenFileNotFound
+from roost.warden_client.errors import WardenFileNotFound
 
 _SCRIPT = Path(__file__).with_name("container_yaml.py").read_text()
 _TIMEOUT_SECONDS = 15.0

@@ -17,7 +17,7 @@ from roost.core.problem import Problem
 from roost.core.sensitive import Sensitive
 from roost.drivers.engine.contract import Engine, EngineFailed, EngineInstallFailed, GatewaySetup
 from roost.drivers.runtime.contract import HOME, ContainerSpec, Runtime
-from roost.drivers.runtime.warden_client import WardenClient
+from roost.warden_client.client import WardenClient
 
 _CACHE = f"{HOME}/cache"
 _MAX_BYTES = 256 << 20

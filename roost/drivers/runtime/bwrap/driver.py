@@ -12,8 +12,9 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from weakref import WeakValueDictionary
 
-from roost.core import cpu_load, log, process_priority, unix_socket
-from roost.core.unix_socket import Stream, StreamHandler
+from roost.core import log
+from roost.core.machine import cpu_load, process_priority, unix_socket
+from roost.core.machine.unix_socket import Stream, StreamHandler
 from roost.drivers.runtime.bwrap import cgroup, launch, record
 from roost.drivers.runtime.bwrap.agent_paths import AgentPaths, claim_start, is_start_claimed
 from roost.drivers.runtime.bwrap.disk_meter import HostDiskMeter
@@ -25,13 +26,13 @@ from roost.drivers.runtime.bwrap.tools import SYSTEM_PYTHON
 from roost.drivers.runtime.contract import (
     Capabilities,
     Container,
-    ContainerNotRunning,
     ContainerSpec,
     ContainerStartTimedOut,
     RelayListener,
     Runtime,
     RuntimeFailed,
 )
+from roost.warden_client.errors import ContainerNotRunning
 
 _START_SECONDS = 10.0
 _CONNECT_SECONDS = 5.0  # for overloaded machines; without a warden the connection is refused at once

@@ -24,7 +24,7 @@ from roost.drivers.runtime.contract import (
     Runtime,
     RuntimeFailed,
 )
-from roost.drivers.runtime.warden_client import WardenClient
+from roost.warden_client.client import WardenClient
 
 _TIMEOUT_SECONDS = 10.0
 _PROBE = "probe-"

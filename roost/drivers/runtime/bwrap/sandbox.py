@@ -11,8 +11,8 @@ from itertools import count
 from pathlib import Path
 from typing import Any, TypeVar
 
-from roost.core.process_priority import ProcessPriority
-from roost.core.unix_socket import Stream
+from roost.core.machine.process_priority import ProcessPriority
+from roost.core.machine.unix_socket import Stream
 from roost.drivers.runtime.bwrap import cgroup, launch, plan, tools
 from roost.drivers.runtime.bwrap.agent_paths import AgentPaths, HostUsers
 from roost.drivers.runtime.bwrap.bind_stage import BindStage

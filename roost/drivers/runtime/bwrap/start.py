@@ -14,21 +14,16 @@ from functools import cache, partial
 from os import geteuid
 from pathlib import Path
 
-from roost.core import clock, log, process_priority, unix_socket
-from roost.core.process_priority import ProcessPriority
+from roost.core import clock, log
+from roost.core.machine import process_priority, unix_socket
+from roost.core.machine.process_priority import ProcessPriority
 from roost.drivers.runtime.bwrap import cgroup, kernel, launch, plan, tools
 from roost.drivers.runtime.bwrap.agent_paths import AgentPaths
 from roost.drivers.runtime.bwrap.bind_stage import BindStage
 from roost.drivers.runtime.bwrap.record import ContainerRecord, HostProcess, boot_id
-from roost.drivers.runtime.contract import (
-    ContainerLimits,
-    ContainerNotRunning,
-    ContainerSpec,
-    EngineVersion,
-    RuntimeFailed,
-    Stream,
-)
-from roost.drivers.runtime.warden_client import WardenClient
+from roost.drivers.runtime.contract import ContainerLimits, ContainerSpec, EngineVersion, RuntimeFailed, Stream
+from roost.warden_client.client import WardenClient
+from roost.warden_client.errors import ContainerNotRunning
 
 _NETWORK_SECONDS = 5.0
 _AGENT_OOM_SCORE = 500

@@ -8,10 +8,10 @@ from typing import Annotated, Any, cast
 from pydantic import Field
 
 from roost.storage.compat.psa.errors import InvalidPinQuery
+from roost.storage.content.unixfs.cid import Cid
 from roost.storage.files import metadata_parsing
 from roost.storage.files.model import NAME_LIMIT, Keyvalues
 from roost.storage.pins.model import FAILED, HOSTS_LIMIT, NameMatch, Pin, PinQuery, PinRequest, PinState
-from roost.storage.unixfs.cid import Cid
 from roost.web.schemas import Moment, StorageSchema, Text, ZonedTime
 
 LIMIT_DEFAULT, LIMIT_MAX = 10, 1000

@@ -8,10 +8,10 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from roost.storage.unixfs import varint
-from roost.storage.unixfs.cid import Cid
-from roost.storage.unixfs.dagpb import BLOCK_LIMIT
-from roost.storage.unixfs.errors import MalformedContent
+from roost.storage.content.unixfs import varint
+from roost.storage.content.unixfs.cid import Cid
+from roost.storage.content.unixfs.dagpb import BLOCK_LIMIT
+from roost.storage.content.unixfs.errors import MalformedContent
 
 _HEADER_LIMIT = 64 * 1024
 _MAX_CID_BYTES = 256  # bytes

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
-from roost.storage.unixfs import multibase, varint
-from roost.storage.unixfs.errors import InvalidCid, MalformedContent
+from roost.storage.content.unixfs import multibase, varint
+from roost.storage.content.unixfs.errors import InvalidCid, MalformedContent
 
 RAW = 0x55
 DAG_PB = 0x70

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 
-from roost.storage.unixfs import varint
-from roost.storage.unixfs.cid import Cid
-from roost.storage.unixfs.errors import MalformedContent
+from roost.storage.content.unixfs import varint
+from roost.storage.content.unixfs.cid import Cid
+from roost.storage.content.unixfs.errors import MalformedContent
 
 BLOCK_LIMIT = 2 * 1024**2
 """Bytes: the largest block that peers exchange (ipfs/specs, bitswap)."""

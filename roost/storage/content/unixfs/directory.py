@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 import mmh3
 
-from roost.storage.unixfs import dagpb
-from roost.storage.unixfs.cid import DAG_PB, Cid
-from roost.storage.unixfs.dagpb import PBLink, UnixfsData, UnixfsKind
-from roost.storage.unixfs.errors import InvalidEntryName, MalformedContent
-from roost.storage.unixfs.importer import DagBlock, DagTree
-from roost.storage.unixfs.profile import SHARD_ABOVE, ImportProfile
+from roost.storage.content.unixfs import dagpb
+from roost.storage.content.unixfs.cid import DAG_PB, Cid
+from roost.storage.content.unixfs.dagpb import PBLink, UnixfsData, UnixfsKind
+from roost.storage.content.unixfs.errors import InvalidEntryName, MalformedContent
+from roost.storage.content.unixfs.importer import DagBlock, DagTree
+from roost.storage.content.unixfs.profile import SHARD_ABOVE, ImportProfile
 
 MURMUR3_X64_64 = 0x22
 FANOUT = 256

@@ -5,7 +5,7 @@ U+EFNN, as in MirOS's OPTU encodings. A character from U+EF80 to U+EFFF, which i
 bytes in the same way, so that it is told apart from a byte.
 """
 
-from roost.storage.unixfs.errors import InvalidEntryName
+from roost.storage.content.unixfs.errors import InvalidEntryName
 
 _ESCAPED, _PRIVATE = 0xDC00, 0xEF00
 _BYTES = range(0x80, 0x100)

@@ -8,10 +8,10 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from roost.storage.unixfs import dagpb
-from roost.storage.unixfs.cid import DAG_PB, DIGEST, RAW, SHA2_256, Cid
-from roost.storage.unixfs.dagpb import PBLink, UnixfsData, UnixfsKind
-from roost.storage.unixfs.profile import ImportProfile
+from roost.storage.content.unixfs import dagpb
+from roost.storage.content.unixfs.cid import DAG_PB, DIGEST, RAW, SHA2_256, Cid
+from roost.storage.content.unixfs.dagpb import PBLink, UnixfsData, UnixfsKind
+from roost.storage.content.unixfs.profile import ImportProfile
 
 
 @dataclass(frozen=True, slots=True)

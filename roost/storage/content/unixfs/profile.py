@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from roost.storage.unixfs.errors import MalformedContent
+from roost.storage.content.unixfs.errors import MalformedContent
 
 _KIB = 1024
 

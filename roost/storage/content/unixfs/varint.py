@@ -1,6 +1,6 @@
 """Unsigned varints of CIDs, CARs and protocol buffers (multiformats/unsigned-varint: at most 9 bytes)."""
 
-from roost.storage.unixfs.errors import MalformedContent
+from roost.storage.content.unixfs.errors import MalformedContent
 
 _MAX_BYTES = 9
 _ONE_BYTE = [bytes((number,)) for number in range(0x80)]

@@ -6,9 +6,9 @@ from fastapi import APIRouter, Depends, Path, Query
 
 from roost.identity.authenticator import GroupsReader, GroupsWriter
 from roost.storage.content.model import ContentNetwork
-from roost.storage.groups import schemas
-from roost.storage.groups.model import PAGE_DEFAULT, PAGE_LIMIT, GroupFilter
-from roost.storage.groups.service import GroupService
+from roost.storage.files.groups import schemas
+from roost.storage.files.groups.model import PAGE_DEFAULT, PAGE_LIMIT, GroupFilter
+from roost.storage.files.groups.service import GroupService
 from roost.web.schemas import DataEnvelope, Text
 from roost.web.service_registry import provide_service
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from roost.storage.content.model import ContentNetwork
-from roost.storage.groups.errors import InvalidGroup
+from roost.storage.files.groups.errors import InvalidGroup
 
 NAME_LIMIT = 100
 PAGE_DEFAULT, PAGE_LIMIT = 10, 1000

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import Field, StrictBool
 
-from roost.storage.groups.model import NAME_LIMIT, Group
+from roost.storage.files.groups.model import NAME_LIMIT, Group
 from roost.web.schemas import Moment, StorageSchema, Text
 
 GroupName = Annotated[Text, Field(min_length=1, max_length=NAME_LIMIT, examples=["Reports"])]

@@ -10,12 +10,12 @@ from roost.core.db import Database
 from roost.core.page_cursor import PageCursor
 from roost.identity import tenants
 from roost.storage.content.model import ContentNetwork
+from roost.storage.content.unixfs.cid import Cid
 from roost.storage.files.errors import FileNotFound
+from roost.storage.files.groups import store
+from roost.storage.files.groups.errors import GroupNotFound
+from roost.storage.files.groups.model import PAGE_LIMIT, Group, GroupFilter, normalize_group_name
 from roost.storage.files.service import FileService, get_file
-from roost.storage.groups import store
-from roost.storage.groups.errors import GroupNotFound
-from roost.storage.groups.model import PAGE_LIMIT, Group, GroupFilter, normalize_group_name
-from roost.storage.unixfs.cid import Cid
 
 
 class GroupService:

@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 from roost.core.db import UtcTime, metadata, page_by_creation, read_one, read_record, record_values
 from roost.core.page_cursor import PageCursor
 from roost.storage.content.model import ContentNetwork
-from roost.storage.groups.model import Group, GroupFilter
+from roost.storage.files.groups.model import Group, GroupFilter
 
 groups = sa.Table(
     "groups",

@@ -6,8 +6,8 @@ from fastapi import APIRouter, Depends, Path
 
 from roost.identity.authenticator import FilesReader, FilesWriter
 from roost.storage.content.model import ContentNetwork
-from roost.storage.signatures import schemas
-from roost.storage.signatures.service import SignatureService
+from roost.storage.files.signatures import schemas
+from roost.storage.files.signatures.service import SignatureService
 from roost.web.schemas import DataEnvelope
 from roost.web.service_registry import provide_service
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from coincurve import PublicKey
 
 from roost.core.ethereum import keccak256
-from roost.storage.signatures.errors import InvalidSignature
+from roost.storage.files.signatures.errors import InvalidSignature
 
 _HALF_ORDER = 0x7FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF5D576E7357A4501DDFE92F46681B20A0
 """Half the order of secp256k1, the maximum of `s` (EIP-2), which prevents malleable signatures."""

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from roost.core import clock
+from roost.storage.content.unixfs.cid import Cid
 from roost.storage.files.model import File
-from roost.storage.signatures import ethereum
-from roost.storage.unixfs.cid import Cid
+from roost.storage.files.signatures import ethereum
 
 
 @dataclass(frozen=True)

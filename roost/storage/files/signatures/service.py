@@ -9,11 +9,11 @@ from roost.core import clock
 from roost.core.db import Database
 from roost.core.ethereum import checksum_address, parse_address
 from roost.storage.content.model import ContentNetwork
+from roost.storage.content.unixfs.cid import Cid
 from roost.storage.files.service import get_file
-from roost.storage.signatures import ethereum, model, store
-from roost.storage.signatures.errors import InvalidSignature, SignatureExists, SignatureMissing
-from roost.storage.signatures.model import WalletSignature
-from roost.storage.unixfs.cid import Cid
+from roost.storage.files.signatures import ethereum, model, store
+from roost.storage.files.signatures.errors import InvalidSignature, SignatureExists, SignatureMissing
+from roost.storage.files.signatures.model import WalletSignature
 
 
 class SignatureService:

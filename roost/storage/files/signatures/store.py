@@ -6,7 +6,7 @@ import sqlalchemy as sa
 from sqlalchemy import Connection
 
 from roost.core.db import UtcTime, insert_or_ignore, metadata
-from roost.storage.signatures.model import WalletSignature
+from roost.storage.files.signatures.model import WalletSignature
 
 signatures = sa.Table(
     "signatures",

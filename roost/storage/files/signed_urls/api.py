@@ -6,8 +6,8 @@ from fastapi import APIRouter, Depends
 
 from roost.core import ids
 from roost.identity.authenticator import FilesWriter
-from roost.storage.signed_urls import schemas
-from roost.storage.signed_urls.service import SignedUrlService
+from roost.storage.files.signed_urls import schemas
+from roost.storage.files.signed_urls.service import SignedUrlService
 from roost.web.schemas import DataEnvelope
 from roost.web.service_registry import provide_service
 

@@ -9,8 +9,8 @@ from starlette.requests import Request
 from roost.core.actor import Actor, ActorKind, current_actor
 from roost.core.problem import NotFound
 from roost.identity.auth_request import auth_request_of
-from roost.storage.signed_urls.model import UploadGrant
-from roost.storage.signed_urls.service import SignedUrlService
+from roost.storage.files.signed_urls.model import UploadGrant
+from roost.storage.files.signed_urls.service import SignedUrlService
 from roost.web.service_registry import provide_service
 from roost.web.url_rule import HostKind
 

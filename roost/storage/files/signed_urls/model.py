@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Self, cast
 from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 
-from roost.storage.signed_urls.errors import InvalidSignedUrl, SignedUrlExpired, SignedUrlRefused
+from roost.storage.files.signed_urls.errors import InvalidSignedUrl, SignedUrlExpired, SignedUrlRefused
 
 DOWNLOAD, UPLOAD = "PINATA1", "PINATA2"
 """Values of `X-Algorithm`: the purpose of a URL."""

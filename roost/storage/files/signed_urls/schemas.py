@@ -8,7 +8,7 @@ from pydantic import ConfigDict, Discriminator, Field, StrictBool, StrictInt, Ta
 
 from roost.core import clock
 from roost.storage.content.model import ContentNetwork
-from roost.storage.signed_urls.model import UploadGrant, ValidityPeriod
+from roost.storage.files.signed_urls.model import UploadGrant, ValidityPeriod
 from roost.web.schemas import StorageSchema, Text
 
 Value = Annotated[Text, Field(max_length=1024)] | int | float | bool | None

@@ -14,8 +14,10 @@ from roost.core import clock
 from roost.core.db import Database
 from roost.core.seal import Sealer
 from roost.identity.signing import SigningKeys
-from roost.storage.signed_urls.errors import InvalidSignedUrl, SignedUrlRefused
-from roost.storage.signed_urls.model import (
+from roost.storage.content.unixfs.cid import Cid
+from roost.storage.content.unixfs.errors import InvalidCid
+from roost.storage.files.signed_urls.errors import InvalidSignedUrl, SignedUrlRefused
+from roost.storage.files.signed_urls.model import (
     DOWNLOAD,
     SIGNATURE,
     UPLOAD,
@@ -25,8 +27,6 @@ from roost.storage.signed_urls.model import (
     UploadGrant,
     ValidityPeriod,
 )
-from roost.storage.unixfs.cid import Cid
-from roost.storage.unixfs.errors import InvalidCid
 
 _METHODS = {"GET": ("GET", "HEAD")}
 _UPLOAD_METHODS = ("HEAD", "PATCH", "POST")

@@ -16,10 +16,10 @@ from starlette.types import Scope
 
 from roost.core import ids
 from roost.identity.authenticator import FilesWriter
-from roost.storage.signed_urls.authenticator import SignedUploadGrant
-from roost.storage.tus.errors import InvalidTusUpload, UploadOffsetMismatch
-from roost.storage.tus.model import VERSION, NewTusUpload, TusUpload, parse_byte_count, parse_metadata_header
-from roost.storage.tus.service import TusUploadService
+from roost.storage.files.signed_urls.authenticator import SignedUploadGrant
+from roost.storage.files.tus.errors import InvalidTusUpload, UploadOffsetMismatch
+from roost.storage.files.tus.model import VERSION, NewTusUpload, TusUpload, parse_byte_count, parse_metadata_header
+from roost.storage.files.tus.service import TusUploadService
 from roost.web import errors
 from roost.web.schemas import BINARY, describe_body
 from roost.web.service_registry import provide_service

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from roost.storage.tus.errors import InvalidTusUpload
-from roost.storage.unixfs.profile import ImportProfile
-from roost.storage.uploads.errors import UploadTooLarge
+from roost.storage.content.unixfs.profile import ImportProfile
+from roost.storage.files.tus.errors import InvalidTusUpload
+from roost.storage.files.uploads.errors import UploadTooLarge
 
 VERSION = "1.0.0"
 PROTOCOL_HEADERS: Mapping[str, str] = {

@@ -8,8 +8,8 @@ import sqlalchemy as sa
 from sqlalchemy import Connection
 
 from roost.core.db import JsonText, UtcTime, metadata, read_one, read_record, record_values
-from roost.storage.tus.model import TusUpload
-from roost.storage.unixfs.profile import PROFILES
+from roost.storage.content.unixfs.profile import PROFILES
+from roost.storage.files.tus.model import TusUpload
 
 _HEADER = ""  # no key of `Upload-Metadata` is empty
 transfers = sa.Table(

@@ -13,11 +13,11 @@ from sqlalchemy import Connection
 from roost.core.db import Database
 from roost.drivers.blob.drafts import DraftFile
 from roost.storage.content.chunk_pipeline import ChunkPipeline
-from roost.storage.tus import store
-from roost.storage.tus.errors import UploadOffsetMismatch
-from roost.storage.tus.model import IDLE_SECONDS, SAVE_EVERY, TusUpload
-from roost.storage.unixfs.cid import DIGEST
-from roost.storage.unixfs.importer import UnixfsImporter
+from roost.storage.content.unixfs.cid import DIGEST
+from roost.storage.content.unixfs.importer import UnixfsImporter
+from roost.storage.files.tus import store
+from roost.storage.files.tus.errors import UploadOffsetMismatch
+from roost.storage.files.tus.model import IDLE_SECONDS, SAVE_EVERY, TusUpload
 
 CheckCapacity = Callable[[Connection, TusUpload, int], None]
 """Check, in a transaction, that an upload of that many bytes fits. Raises StorageQuotaExceeded."""

@@ -6,11 +6,11 @@ from fastapi import APIRouter, Depends, Query, Request
 
 from roost.identity.authenticator import FilesReader, FilesWriter
 from roost.storage.files import metadata_parsing
-from roost.storage.signed_urls.authenticator import SignedUploadGrant
-from roost.storage.uploads import schemas
-from roost.storage.uploads.metadata import parse_upload_metadata
-from roost.storage.uploads.model import FILES_LIMIT, UploadRequestLimits
-from roost.storage.uploads.service import UploadService
+from roost.storage.files.signed_urls.authenticator import SignedUploadGrant
+from roost.storage.files.uploads import schemas
+from roost.storage.files.uploads.metadata import parse_upload_metadata
+from roost.storage.files.uploads.model import FILES_LIMIT, UploadRequestLimits
+from roost.storage.files.uploads.service import UploadService
 from roost.web.multipart import receive_form
 from roost.web.schemas import DataEnvelope
 from roost.web.service_registry import provide_service

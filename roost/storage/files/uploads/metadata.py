@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from roost.storage.content.model import ContentNetwork
 from roost.storage.files import metadata_parsing
 from roost.storage.files.model import FileMetadata
-from roost.storage.uploads.model import UploadMetadata
+from roost.storage.files.uploads.model import UploadMetadata
 
 
 def parse_upload_metadata(fields: Mapping[str, str]) -> UploadMetadata:

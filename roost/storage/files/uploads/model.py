@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 
 from roost.identity.caller import Plan
 from roost.storage.content.model import ContentNetwork
+from roost.storage.content.unixfs.importer import DagTree
+from roost.storage.content.unixfs.profile import V1, ImportProfile
 from roost.storage.files.model import FileMetadata
-from roost.storage.unixfs.importer import DagTree
-from roost.storage.unixfs.profile import V1, ImportProfile
 
 FILES_LIMIT = 30_000
 DEPTH_LIMIT = 32

@@ -10,24 +10,24 @@ from dataclasses import replace
 
 from sqlalchemy import Connection
 
-from roost.core.daemon_thread import run_in_daemon_thread
 from roost.core.db import Database
+from roost.core.machine.daemon_thread import run_in_daemon_thread
 from roost.identity import tenants
 from roost.identity.model import Tenant
 from roost.storage.content.car_receiver import CarReceiver
 from roost.storage.content.receiver import ContentReceiver, add_folder_tree
 from roost.storage.content.service import ContentService
+from roost.storage.content.unixfs.cid import Cid
+from roost.storage.content.unixfs.dagpb import UnixfsKind
+from roost.storage.content.unixfs.importer import DagTree
 from roost.storage.files.errors import FileIdTaken, StorageQuotaExceeded
+from roost.storage.files.groups.errors import GroupNotFound
+from roost.storage.files.groups.service import GroupService
 from roost.storage.files.model import NAME_LIMIT, File
 from roost.storage.files.service import FileService, NewFile
-from roost.storage.groups.errors import GroupNotFound
-from roost.storage.groups.service import GroupService
-from roost.storage.unixfs.cid import Cid
-from roost.storage.unixfs.dagpb import UnixfsKind
-from roost.storage.unixfs.importer import DagTree
-from roost.storage.uploads import mime_sniffing
-from roost.storage.uploads.errors import InvalidUpload, MimeTypeRefused, TooManyFiles, UploadTooLarge
-from roost.storage.uploads.model import (
+from roost.storage.files.uploads import mime_sniffing
+from roost.storage.files.uploads.errors import InvalidUpload, MimeTypeRefused, TooManyFiles, UploadTooLarge
+from roost.storage.files.uploads.model import (
     DIRECTORY,
     FILES_LIMIT,
     SizeLimits,
@@ -35,7 +35,7 @@ from roost.storage.uploads.model import (
     UploadMetadata,
     UploadRequestLimits,
 )
-from roost.storage.uploads.upload_paths import parse_upload_path
+from roost.storage.files.uploads.upload_paths import parse_upload_path
 
 _Folder = dict[str, "DagTree | _Folder"]
 

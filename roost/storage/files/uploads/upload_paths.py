@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from roost.storage.uploads.errors import InvalidUpload
-from roost.storage.uploads.model import DEPTH_LIMIT
+from roost.storage.files.uploads.errors import InvalidUpload
+from roost.storage.files.uploads.model import DEPTH_LIMIT
 
 _NAME_BYTES = 255
 

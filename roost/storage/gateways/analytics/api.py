@@ -6,8 +6,8 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query
 
 from roost.identity.authenticator import AnalyticsReader
-from roost.storage.analytics import schemas
-from roost.storage.analytics.service import AnalyticsService
+from roost.storage.gateways.analytics import schemas
+from roost.storage.gateways.analytics.service import AnalyticsService
 from roost.web.schemas import DataEnvelope
 from roost.web.service_registry import provide_service
 

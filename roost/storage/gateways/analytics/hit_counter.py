@@ -12,11 +12,11 @@ from sqlalchemy import Connection
 from roost.core import clock
 from roost.core.db import Database
 from roost.core.periodic_flusher import PeriodicFlusher
-from roost.storage.analytics import model, store
-from roost.storage.analytics.model import MAX_FILE_NAME, MAX_USER_AGENT, UNKNOWN, Hit, HitCount
 from roost.storage.content.model import ContentNetwork
+from roost.storage.content.unixfs.cid import Cid
 from roost.storage.files import service as files
-from roost.storage.unixfs.cid import Cid
+from roost.storage.gateways.analytics import model, store
+from roost.storage.gateways.analytics.model import MAX_FILE_NAME, MAX_USER_AGENT, UNKNOWN, Hit, HitCount
 
 MAX_PENDING, MAX_PENDING_OF_TENANT = 10_000, 2_000
 """Different hits in memory, of all tenants and of one."""

@@ -12,8 +12,8 @@ from datetime import date, timedelta
 from functools import lru_cache
 from typing import Literal, NamedTuple, Self
 
-from roost.storage.analytics.errors import InvalidAnalyticsPeriod
 from roost.storage.content.model import ContentNetwork
+from roost.storage.gateways.analytics.errors import InvalidAnalyticsPeriod
 
 UNKNOWN, OTHER = "unknown", "other"
 """The value of a missing attribute, and of an attribute beyond the row limits."""

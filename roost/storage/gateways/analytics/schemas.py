@@ -8,15 +8,15 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field
 
 from roost.core import clock
-from roost.storage.analytics import model
-from roost.storage.analytics.model import (
+from roost.storage.content.unixfs.cid import Cid
+from roost.storage.gateways.analytics import model
+from roost.storage.gateways.analytics.model import (
     AnalyticsDimension,
     AnalyticsInterval,
     AnalyticsMetric,
     AnalyticsQuery,
     HitCount,
 )
-from roost.storage.unixfs.cid import Cid
 from roost.web.schemas import StorageSchema, Text
 
 

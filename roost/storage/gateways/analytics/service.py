@@ -9,9 +9,15 @@ from sqlalchemy import Connection
 
 from roost.core import clock
 from roost.core.db import Database
-from roost.storage.analytics import store
-from roost.storage.analytics.hit_counter import GatewayHitCounter
-from roost.storage.analytics.model import AnalyticsDimension, AnalyticsInterval, AnalyticsQuery, HitCount, period_start
+from roost.storage.gateways.analytics import store
+from roost.storage.gateways.analytics.hit_counter import GatewayHitCounter
+from roost.storage.gateways.analytics.model import (
+    AnalyticsDimension,
+    AnalyticsInterval,
+    AnalyticsQuery,
+    HitCount,
+    period_start,
+)
 from roost.storage.gateways.errors import GatewayNotFound
 from roost.storage.gateways.service import StorageGatewayService
 

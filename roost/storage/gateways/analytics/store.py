@@ -9,8 +9,8 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
 from roost.core.db import Connection, metadata
-from roost.storage.analytics import model
-from roost.storage.analytics.model import AnalyticsQuery, Hit, HitCount
+from roost.storage.gateways.analytics import model
+from roost.storage.gateways.analytics.model import AnalyticsQuery, Hit, HitCount
 
 # No foreign keys: hits outlive their gateway.
 hits = sa.Table(

@@ -7,8 +7,8 @@ from fastapi import APIRouter, Depends, Path, Query
 
 from roost.identity.authenticator import FilesReader, FilesWriter
 from roost.storage.content.model import ContentNetwork
-from roost.storage.swaps import schemas
-from roost.storage.swaps.service import SwapService
+from roost.storage.gateways.swaps import schemas
+from roost.storage.gateways.swaps.service import SwapService
 from roost.web.schemas import DataEnvelope, Text
 from roost.web.service_registry import provide_service
 

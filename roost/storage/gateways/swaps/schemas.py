@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import AliasChoices, Field
 
-from roost.storage.swaps.model import HotSwap
+from roost.storage.gateways.swaps.model import HotSwap
 from roost.web.schemas import Moment, StorageSchema
 
 

@@ -7,7 +7,7 @@ from sqlalchemy import Connection
 
 from roost.core.db import UtcTime, metadata, read_record, record_values
 from roost.storage.content.model import ContentNetwork
-from roost.storage.swaps.model import HotSwap
+from roost.storage.gateways.swaps.model import HotSwap
 
 swaps = sa.Table(
     "swaps",

@@ -5,14 +5,14 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Path, Query
 
 from roost.identity.authenticator import FilesReader, FilesWriter
-from roost.storage.payment_instructions import schemas
-from roost.storage.payment_instructions.model import (
+from roost.storage.payments.instructions import schemas
+from roost.storage.payments.instructions.model import (
     CIDS_PAGE_DEFAULT,
     PAGE_DEFAULT,
     PAGE_LIMIT,
     PaymentInstructionFilter,
 )
-from roost.storage.payment_instructions.service import PaymentInstructionService
+from roost.storage.payments.instructions.service import PaymentInstructionService
 from roost.web.schemas import DataEnvelope, Text
 from roost.web.service_registry import provide_service
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from roost.core.ethereum import InvalidAddress, parse_address
 from roost.core.payment_asset import PaymentAsset, PaymentNetwork
-from roost.storage.payment_instructions.errors import InvalidPaymentAssets, InvalidPaymentInstruction
+from roost.storage.payments.instructions.errors import InvalidPaymentAssets, InvalidPaymentInstruction
 
 _BASE, _BASE_SEPOLIA = PaymentNetwork(8453, "base"), PaymentNetwork(84532, "base-sepolia")
 BUILT_IN = (

@@ -7,8 +7,8 @@ from datetime import datetime
 
 from roost.core.ethereum import parse_address
 from roost.core.problem import InvalidInput
-from roost.storage.payment_instructions.assets import PaymentAssets
-from roost.storage.payment_instructions.errors import InvalidPaymentInstruction
+from roost.storage.payments.instructions.assets import PaymentAssets
+from roost.storage.payments.instructions.errors import InvalidPaymentInstruction
 
 NAME_LIMIT, DESCRIPTION_LIMIT = 255, 1000
 REQUIREMENTS_LIMIT = 20

@@ -14,18 +14,19 @@ from roost.core.page_cursor import PageCursor
 from roost.core.partial_update import given_fields
 from roost.identity import tenants
 from roost.storage.content.model import ContentNetwork
+from roost.storage.content.unixfs.cid import Cid
 from roost.storage.files.model import File, FileEvent
 from roost.storage.files.service import FileService, find_by_cid, get_file
-from roost.storage.payment_instructions import store
-from roost.storage.payment_instructions.assets import PaymentAssets
-from roost.storage.payment_instructions.errors import (
+from roost.storage.payments.instructions import store
+from roost.storage.payments.instructions.assets import PaymentAssets
+from roost.storage.payments.instructions.errors import (
     CidAlreadyAttached,
     CidNotAttached,
     EmptyPaymentInstructionUpdate,
     PaymentInstructionInUse,
     PaymentInstructionNotFound,
 )
-from roost.storage.payment_instructions.model import (
+from roost.storage.payments.instructions.model import (
     PAGE_LIMIT,
     CidAttachment,
     PaymentInstruction,
@@ -35,7 +36,6 @@ from roost.storage.payment_instructions.model import (
     check_requirements,
     normalize_instruction_name,
 )
-from roost.storage.unixfs.cid import Cid
 
 
 class PaymentInstructionService:

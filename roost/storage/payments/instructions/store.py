@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 
 from roost.core.db import JsonText, UtcTime, metadata, page_by_creation, read_one, read_record, record_values
 from roost.core.page_cursor import PageCursor
-from roost.storage.payment_instructions.model import (
+from roost.storage.payments.instructions.model import (
     CidAttachment,
     PaymentInstruction,
     PaymentInstructionFilter,

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from roost.agents.skills.bundle import Bundle, read_files
-from roost.agents.skills.skill_file import parse_skill_file
-from roost.agents.skills.verdict import VerdictLevel, check_bundle
+from roost.agents.library.skills.bundle import Bundle, read_files
+from roost.agents.library.skills.skill_file import parse_skill_file
+from roost.agents.library.skills.verdict import VerdictLevel, check_bundle
 from tests.architecture.code import CATALOGUE
 from tests.conformance.runtimes import bwrap, open_runtime_env
 

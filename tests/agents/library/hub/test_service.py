@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from roost.agents.hub.bundled import is_bundled, read_catalogue
-from roost.agents.hub.errors import HubSkillNotFound, HubVersionConflict
-from roost.agents.hub.maintenance import HubMaintenance
-from roost.agents.hub.model import HubCursor, HubFilter, HubReference, HubSort, Publication, parse_terms
-from roost.agents.hub.uploads import HubUploads
-from roost.agents.skills.model import LibrarySkill
+from roost.agents.library.hub.bundled import is_bundled, read_catalogue
+from roost.agents.library.hub.errors import HubSkillNotFound, HubVersionConflict
+from roost.agents.library.hub.maintenance import HubMaintenance
+from roost.agents.library.hub.model import HubCursor, HubFilter, HubReference, HubSort, Publication, parse_terms
+from roost.agents.library.hub.uploads import HubUploads
+from roost.agents.library.skills.model import LibrarySkill
 from roost.core.db import Database
 from roost.core.problem import NotFound, Problem
 from roost.identity.model import DEFAULT_TENANT
-from tests.agents.skills.skills_env import QuotaExceeded, SkillsEnv, make_bundle
+from tests.agents.library.skills.skills_env import QuotaExceeded, SkillsEnv, make_bundle
 
 
 @pytest.fixture

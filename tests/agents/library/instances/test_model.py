@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from roost.agents.template_instances.model import (
+from roost.agents.library.instances.model import (
     AgentInputs,
     blocking_names,
     channel_request,
     list_missing,
     ready_channels,
 )
-from roost.agents.templates.manifest import TemplateManifest, parse_template_manifest
+from roost.agents.library.templates.manifest import TemplateManifest, parse_template_manifest
 from roost.core.sensitive import Sensitive
 
 TELEGRAM = {"telegram": {"botToken": "env:BOT"}}

@@ -9,18 +9,18 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from roost.agents.archives.task_import import IMPORT_TASKS
+from roost.agents.library.instances.model import TemplateInstance
+from roost.agents.library.templates.model import Submission, TemplateSource
+from roost.agents.library.templates.service import TemplateService
+from roost.agents.lifecycle.archives.task_import import IMPORT_TASKS
 from roost.agents.registry.model import Agent
-from roost.agents.secrets.model import SecretKind
-from roost.agents.template_instances.model import TemplateInstance
-from roost.agents.templates.model import Submission, TemplateSource
-from roost.agents.templates.service import TemplateService
+from roost.agents.setup.secrets.model import SecretKind
 from roost.core import clock
 from roost.core.db import Database
 from roost.drivers.blob.folder_store import FolderStore
 from roost.drivers.git.local_folder import LocalRepository
 from roost.storage.content.service import ContentService
-from tests.agents.lifecycle.lifecycle_env import LifecycleEnv, open_lifecycle_env
+from tests.agents.lifecycle.workflows.lifecycle_env import LifecycleEnv, open_lifecycle_env
 
 MANIFEST = {
     "version": 1,

@@ -3,10 +3,10 @@
 from pathlib import Path
 from typing import Any
 
-from roost.agents.hub.publishing import HubPublisher
-from roost.agents.hub.service import HubService
-from roost.agents.skills.bundle import Bundle, read_files
-from roost.agents.skills.service import SkillService
+from roost.agents.library.hub.publishing import HubPublisher
+from roost.agents.library.hub.service import HubService
+from roost.agents.library.skills.bundle import Bundle, read_files
+from roost.agents.library.skills.service import SkillService
 from roost.core.db import Database
 from roost.core.problem import Problem
 from roost.drivers.blob.folder_store import FolderStore

@@ -10,17 +10,17 @@ from unittest.mock import AsyncMock
 
 import pytest
 
-from roost.agents.skills import store
-from roost.agents.skills.attachments import AgentSkillService
-from roost.agents.skills.bundle import read_files
-from roost.agents.skills.delivery import SkillDelivery
-from roost.agents.skills.errors import ConflictingSkills, SkillAttached, SkillNotFound, TooManySkills
-from roost.agents.skills.model import NewSkill, RegisteredSkill
+from roost.agents.library.skills import store
+from roost.agents.library.skills.attachments import AgentSkillService
+from roost.agents.library.skills.bundle import read_files
+from roost.agents.library.skills.delivery import SkillDelivery
+from roost.agents.library.skills.errors import ConflictingSkills, SkillAttached, SkillNotFound, TooManySkills
+from roost.agents.library.skills.model import NewSkill, RegisteredSkill
 from roost.core import clock
 from roost.core.db import Database
 from roost.core.problem import Problem
-from tests.agents.lifecycle.lifecycle_env import open_lifecycle_env
-from tests.agents.skills.skills_env import SkillsEnv, make_bundle
+from tests.agents.library.skills.skills_env import SkillsEnv, make_bundle
+from tests.agents.lifecycle.workflows.lifecycle_env import open_lifecycle_env
 
 
 class AttachEnv:

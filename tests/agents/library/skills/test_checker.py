@@ -5,12 +5,12 @@ import threading
 
 import pytest
 
-from roost.agents.skills import checker
-from roost.agents.skills.bundle import Bundle
-from roost.agents.skills.checker import SkillChecker
-from roost.agents.skills.verdict import Verdict, VerdictLevel
-from roost.agents.skills.verdict.rules import rules_version
-from tests.agents.skills.skills_env import make_bundle
+from roost.agents.library.skills import checker
+from roost.agents.library.skills.bundle import Bundle
+from roost.agents.library.skills.checker import SkillChecker
+from roost.agents.library.skills.verdict import Verdict, VerdictLevel
+from roost.agents.library.skills.verdict.rules import rules_version
+from tests.agents.library.skills.skills_env import make_bundle
 
 
 class CountingCheck:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from roost.agents.skills.errors import InvalidSkill
-from roost.agents.skills.skill_file import SKILL_FILE_LIMIT, SkillFile, parse_skill_file
+from roost.agents.library.skills.errors import InvalidSkill
+from roost.agents.library.skills.skill_file import SKILL_FILE_LIMIT, SkillFile, parse_skill_file
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(300)]
 READERS = Path(__file__).parent / "readers"

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from roost.agents.skills import model
-from roost.agents.skills.errors import DangerousSkill, InvalidSkillRequest, SkillVersionNotFound
-from roost.agents.skills.model import SkillVersion
-from roost.agents.skills.skill_wants import SkillWants
-from roost.agents.skills.verdict import Finding, Verdict, VerdictLevel
+from roost.agents.library.skills import model
+from roost.agents.library.skills.errors import DangerousSkill, InvalidSkillRequest, SkillVersionNotFound
+from roost.agents.library.skills.model import SkillVersion
+from roost.agents.library.skills.skill_wants import SkillWants
+from roost.agents.library.skills.verdict import Finding, Verdict, VerdictLevel
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 CID = "bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi"

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from roost.agents.skills import model
-from roost.agents.skills.errors import InvalidSkill, SkillLimitReached, SkillNotFound, SkillVersionConflict
-from roost.agents.skills.model import NewSkill, RegisteredSkill
+from roost.agents.library.skills import model
+from roost.agents.library.skills.errors import InvalidSkill, SkillLimitReached, SkillNotFound, SkillVersionConflict
+from roost.agents.library.skills.model import NewSkill, RegisteredSkill
 from roost.core.db import Database
 from roost.core.problem import Problem
 from roost.drivers.blob.contract import BlobStoreFailed
-from tests.agents.skills.skills_env import QuotaExceeded, SkillsEnv, make_bundle
+from tests.agents.library.skills.skills_env import QuotaExceeded, SkillsEnv, make_bundle
 
 
 @pytest.fixture

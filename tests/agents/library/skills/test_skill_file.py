@@ -5,8 +5,8 @@ import yaml
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from roost.agents.skills.errors import InvalidSkill
-from roost.agents.skills.skill_file import SKILL_FILE_LIMIT, SkillFile, parse_skill_file
+from roost.agents.library.skills.errors import InvalidSkill
+from roost.agents.library.skills.skill_file import SKILL_FILE_LIMIT, SkillFile, parse_skill_file
 from roost.core.problem import ProblemKind
 from roost.core.sanitize import is_storable
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from roost.agents.skills.bundle import read_zip
-from roost.agents.skills.errors import InvalidBundle
-from roost.agents.skills.zip_archive import ENTRIES_LIMIT, read_zip_entries
+from roost.agents.library.skills.bundle import read_zip
+from roost.agents.library.skills.errors import InvalidBundle
+from roost.agents.library.skills.zip_archive import ENTRIES_LIMIT, read_zip_entries
 
 LIMIT = 1_000_000
 FILES = {"SKILL.md": b"# skill\n" * 50, "scripts/run.sh": b"#!/bin/sh\n", "empty": b"", "\u00e9/\U0001f600": b"x"}

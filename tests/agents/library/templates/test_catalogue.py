@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import roost
-from roost.agents.templates.manifest import parse_template_manifest
+from roost.agents.library.templates.manifest import parse_template_manifest
 
 CATALOGUE = Path(roost.__file__).parent / "agents/templates/catalogue"
 SLUGS = ("project-helper", "researcher", "server-nurse", "site-watcher", "telegram-assistant")

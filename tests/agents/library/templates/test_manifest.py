@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from roost.agents.templates.manifest import ParsedManifest, TemplateManifest, parse_template_manifest
+from roost.agents.library.templates.manifest import ParsedManifest, TemplateManifest, parse_template_manifest
 
 MANIFEST = {"version": 1, "agent": {"name": "Eve"}}
 TASK = {"name": "Report", "schedule": "0 8 * * *", "prompt": "Summarise"}

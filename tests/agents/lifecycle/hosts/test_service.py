@@ -7,10 +7,10 @@ import pytest
 from sqlalchemy.exc import DBAPIError
 
 from roost import work
-from roost.agents.hosts import service
-from roost.agents.hosts.errors import HostNotFound, HostRunning
-from roost.agents.hosts.model import HostIdentity
-from roost.agents.hosts.service import HostService
+from roost.agents.lifecycle.hosts import service
+from roost.agents.lifecycle.hosts.errors import HostNotFound, HostRunning
+from roost.agents.lifecycle.hosts.model import HostIdentity
+from roost.agents.lifecycle.hosts.service import HostService
 from roost.agents.registry.errors import AgentOnOtherHost
 from roost.agents.registry.host_agents import HostAgents
 from roost.agents.registry.model import Agent, AgentProfile, AgentState

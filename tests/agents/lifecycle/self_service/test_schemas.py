@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from roost.agents.platform import schemas
+from roost.agents.lifecycle.self_service import schemas
 from roost.agents.registry.errors import InvalidAgentName
 from roost.agents.registry.model import (
     DESCRIPTION_LIMIT,

@@ -2,9 +2,9 @@
 
 from datetime import UTC, datetime
 
+from roost.agents.lifecycle.system.model import CheckResult, find_outdated, unfinished_check
+from roost.agents.lifecycle.versions.model import EngineReleases
 from roost.agents.registry.model import Agent, AgentProfile, AgentState
-from roost.agents.system.model import CheckResult, find_outdated, unfinished_check
-from roost.agents.versions.model import EngineReleases
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

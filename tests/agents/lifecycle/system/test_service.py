@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from roost import app, config
-from roost.agents.system import service
-from roost.agents.system.model import CheckResult
-from roost.agents.system.service import SystemService
+from roost.agents.lifecycle.system import service
+from roost.agents.lifecycle.system.model import CheckResult
+from roost.agents.lifecycle.system.service import SystemService
 from roost.identity import tenants
 from roost.identity.caller import Caller, CallerKind
 from roost.identity.model import DEFAULT_TENANT

@@ -1,4 +1,4 @@
-from roost.agents.versions import model
+from roost.agents.lifecycle.versions import model
 
 
 def test_releases_are_in_order_and_pre_releases_are_left_out() -> None:

@@ -6,17 +6,17 @@ from collections.abc import Sequence
 
 import pytest
 
-from roost.agents.versions import model
-from roost.agents.versions.errors import (
+from roost.agents.lifecycle.versions import model
+from roost.agents.lifecycle.versions.errors import (
     InvalidEngineVersion,
     TooManyEngineVersions,
     VersionInstallFailed,
 )
-from roost.agents.versions.model import VersionCheck
-from roost.agents.versions.service import VersionService
+from roost.agents.lifecycle.versions.model import VersionCheck
+from roost.agents.lifecycle.versions.service import VersionService
 from roost.drivers.engine.contract import EngineInstallFailed, Progress
-from roost.drivers.engine.fake import BROKEN, FakeEngine
-from tests.agents.lifecycle.lifecycle_env import LifecycleEnv
+from roost.drivers.engine.fake.driver import BROKEN, FakeEngine
+from tests.agents.lifecycle.workflows.lifecycle_env import LifecycleEnv
 
 
 class Engine(FakeEngine):

@@ -7,7 +7,7 @@ import pytest
 
 from roost.core.db import Database
 from roost.drivers.runtime.fake import FakeRuntime
-from tests.agents.lifecycle.lifecycle_env import LifecycleEnv, open_lifecycle_env
+from tests.agents.lifecycle.workflows.lifecycle_env import LifecycleEnv, open_lifecycle_env
 
 
 @pytest.fixture

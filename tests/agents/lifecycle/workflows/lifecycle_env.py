@@ -9,41 +9,41 @@ from pathlib import Path
 from typing import Any
 
 from roost import work
-from roost.agents.archives.task_import import TaskImport
-from roost.agents.channels.repository import ChannelRepository
-from roost.agents.channels.validator import ChannelValidator
-from roost.agents.domains.service import AgentDomainService
-from roost.agents.lifecycle.model import CreateAgent, StartupInputs, TrustedAuthorities
+from roost.agents.library.instances.service import TemplateInstanceService
+from roost.agents.library.skills.service import SkillService
+from roost.agents.lifecycle.archives.task_import import TaskImport
+from roost.agents.lifecycle.workflows.model import CreateAgent, StartupInputs, TrustedAuthorities
+from roost.agents.network.domains.service import AgentDomainService
+from roost.agents.network.routes.service import RouteService
 from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.agents.registry.host_agents import HostAgents
 from roost.agents.registry.model import Agent, AgentProfile
 from roost.agents.registry.repository import AgentRepository
-from roost.agents.routes.service import RouteService
-from roost.agents.scripts.model import operation_subject
-from roost.agents.secrets.environment import SecretEnvironment
-from roost.agents.secrets.service import SecretService
-from roost.agents.skills.service import SkillService
-from roost.agents.template_instances.service import TemplateInstanceService
+from roost.agents.setup.channels.repository import ChannelRepository
+from roost.agents.setup.channels.validator import ChannelValidator
+from roost.agents.setup.secrets.environment import SecretEnvironment
+from roost.agents.setup.secrets.service import SecretService
+from roost.agents.workspace.scripts.model import operation_subject
 from roost.app.lifecycle_services import build_lifecycle_services
 from roost.core.db import Database
 from roost.core.seal import Sealer
 from roost.core.sensitive import Sensitive
-from roost.domains.service import DomainService, PlatformNames
+from roost.domain_names.service import DomainService, PlatformNames
 from roost.drivers.blob.folder_store import FolderStore
 from roost.drivers.dns.fake import FakeDns
 from roost.drivers.engine.contract import Dial, GatewayPlan, GatewaySetup
-from roost.drivers.engine.fake import FakeEngine
+from roost.drivers.engine.fake.driver import FakeEngine
 from roost.drivers.git.repositories import SandboxedRepositories
 from roost.drivers.runtime.bwrap.sandbox import BwrapSandbox
 from roost.drivers.runtime.contract import ContainerLimits, Runtime
 from roost.drivers.runtime.fake import FakeRuntime
-from roost.drivers.runtime.warden_client import WardenClient
 from roost.identity import tenants
 from roost.identity.caller import Caller, CallerKind, Plan
 from roost.identity.gateway_tokens import GatewayTokens
 from roost.identity.token_reads import TokenReads
 from roost.storage.content.service import ContentService
 from roost.storage.files.service import FileService, find_file_cid
+from roost.warden_client.client import WardenClient
 from roost.work import OperationWorker
 
 DEADLINE = 20.0

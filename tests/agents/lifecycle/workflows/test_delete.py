@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from roost.agents.lifecycle.model import DELETE
+from roost.agents.lifecycle.workflows.model import DELETE
 from roost.agents.registry.errors import AgentNotFound
 from roost.core.db import Database
 from roost.drivers.runtime.contract import RuntimeFailed
 from roost.drivers.runtime.fake import FakeRuntime
 from roost.identity.errors import Unauthorised
 from roost.work import OperationState
-from tests.agents.lifecycle.lifecycle_env import LifecycleEnv, open_lifecycle_env, until
+from tests.agents.lifecycle.workflows.lifecycle_env import LifecycleEnv, open_lifecycle_env, until
 
 
 class FailingRuntime(FakeRuntime):

@@ -1,10 +1,10 @@
 """Details of agents: who may read the token, and the current state of the gateway process."""
 
-from roost.agents.lifecycle.schemas import AgentList
+from roost.agents.lifecycle.workflows.schemas import AgentList
 from roost.agents.registry.model import Agent
 from roost.drivers.runtime.contract import ContainerSpec
 from roost.identity.caller import Caller, CallerKind
-from tests.agents.lifecycle.lifecycle_env import LifecycleEnv, until
+from tests.agents.lifecycle.workflows.lifecycle_env import LifecycleEnv, until
 
 
 async def test_the_token_is_for_its_holder_and_for_unlimited_keys(env: LifecycleEnv) -> None:

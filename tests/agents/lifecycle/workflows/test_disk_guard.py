@@ -11,12 +11,12 @@ from typing import Any
 import httpx2 as httpx
 import pytest
 
-from roost.agents.lifecycle.disk_guard import DiskGuard
-from roost.core.disk_space import DiskBallast
+from roost.agents.lifecycle.workflows.disk_guard import DiskGuard
+from roost.core.machine.disk_space import DiskBallast
 from roost.drivers.runtime.contract import ContainerSpec
 from roost.drivers.runtime.fake import FakeRuntime
-from roost.drivers.runtime.warden_client import WardenClient
-from tests.agents.lifecycle.lifecycle_env import until
+from roost.warden_client.client import WardenClient
+from tests.agents.lifecycle.workflows.lifecycle_env import until
 from tests.server import RunningServer, running
 
 MIB = 1024**2

@@ -5,10 +5,11 @@ import time
 
 import pytest
 
-from roost.agents.lifecycle.gateway import STOP_SECONDS, GatewayFailed
+from roost.agents.lifecycle.workflows.gateway import STOP_SECONDS, GatewayFailed
 from roost.agents.registry.model import Agent
-from roost.drivers.runtime.contract import ContainerNotRunning, ContainerSpec
-from tests.agents.lifecycle.lifecycle_env import LifecycleEnv, until
+from roost.drivers.runtime.contract import ContainerSpec
+from roost.warden_client.errors import ContainerNotRunning
+from tests.agents.lifecycle.workflows.lifecycle_env import LifecycleEnv, until
 
 SETTINGS = ".roost/fake/settings.json"
 

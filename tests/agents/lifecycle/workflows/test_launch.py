@@ -4,18 +4,23 @@ import asyncio
 
 import pytest
 
-from roost.agents.channels.errors import ChannelPlanTooSmall, InvalidChannelToken, MissingBotToken, UnsupportedChannel
-from roost.agents.channels.model import ChannelRequest
-from roost.agents.lifecycle.errors import AgentStartFailed, UnknownEngine
-from roost.agents.lifecycle.model import CreateAgent
+from roost.agents.lifecycle.workflows.errors import AgentStartFailed, UnknownEngine
+from roost.agents.lifecycle.workflows.model import CreateAgent
 from roost.agents.registry.errors import AgentLimitReached
 from roost.agents.registry.model import AgentProfile, AgentState
-from roost.agents.secrets.errors import SecretNotFound
+from roost.agents.setup.channels.errors import (
+    ChannelPlanTooSmall,
+    InvalidChannelToken,
+    MissingBotToken,
+    UnsupportedChannel,
+)
+from roost.agents.setup.channels.model import ChannelRequest
+from roost.agents.setup.secrets.errors import SecretNotFound
 from roost.core.problem import Problem
 from roost.core.sensitive import Sensitive
 from roost.drivers.engine.contract import EngineNotInstalled
 from roost.identity.caller import Plan
-from tests.agents.lifecycle.lifecycle_env import LifecycleEnv
+from tests.agents.lifecycle.workflows.lifecycle_env import LifecycleEnv
 
 BOT = ChannelRequest(Sensitive("123456:" + "x" * 35))
 

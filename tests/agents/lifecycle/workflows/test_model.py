@@ -1,6 +1,6 @@
 """Containers of agents have two relays, and the proxy variables for every program."""
 
-from roost.agents.lifecycle.model import HUB_URL, PROXY_URL, TrustedAuthorities, container_spec
+from roost.agents.lifecycle.workflows.model import HUB_URL, PROXY_URL, TrustedAuthorities, container_spec
 from roost.drivers.runtime.contract import API_PORT, PROXY_PORT, ContainerLimits, EngineVersion
 
 

@@ -8,17 +8,17 @@ from pathlib import Path
 import pytest
 
 from roost import work
-from roost.agents.lifecycle import model
-from roost.agents.lifecycle.errors import AgentStartFailed
+from roost.agents.lifecycle.workflows import model
+from roost.agents.lifecycle.workflows.errors import AgentStartFailed
 from roost.agents.registry.errors import AgentOnOtherHost
 from roost.agents.registry.host_agents import abandon_host
 from roost.agents.registry.model import Agent, AgentState
-from roost.agents.snapshots import model as snapshots
+from roost.agents.workspace.snapshots import model as snapshots
 from roost.core.db import Database
 from roost.drivers.runtime.contract import ContainerSpec, RuntimeFailed
 from roost.drivers.runtime.fake import FakeRuntime
 from roost.work import OperationState
-from tests.agents.lifecycle.lifecycle_env import LifecycleEnv, open_lifecycle_env, until
+from tests.agents.lifecycle.workflows.lifecycle_env import LifecycleEnv, open_lifecycle_env, until
 
 CRASH = ["sh", "-c", "exit 9"]
 

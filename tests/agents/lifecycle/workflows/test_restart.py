@@ -4,13 +4,13 @@ import asyncio
 
 import pytest
 
-from roost.agents.lifecycle.errors import AgentRestartFailed
+from roost.agents.lifecycle.versions.errors import InvalidEngineVersion
+from roost.agents.lifecycle.workflows.errors import AgentRestartFailed
 from roost.agents.registry.errors import AgentNotFound
 from roost.agents.registry.model import AgentState
-from roost.agents.versions.errors import InvalidEngineVersion
 from roost.drivers.engine.contract import EngineInstallFailed
-from roost.drivers.engine.fake import BROKEN
-from tests.agents.lifecycle.lifecycle_env import LifecycleEnv
+from roost.drivers.engine.fake.driver import BROKEN
+from tests.agents.lifecycle.workflows.lifecycle_env import LifecycleEnv
 
 
 async def test_a_restart_replaces_the_gateway_and_keeps_other_processes(env: LifecycleEnv) -> None:

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 import pytest
 from pydantic import ValidationError
 
-from roost.agents.lifecycle import schemas
-from roost.agents.lifecycle.schemas import CreateAgentRequest, RestartAgentRequest
+from roost.agents.lifecycle.workflows import schemas
+from roost.agents.lifecycle.workflows.schemas import CreateAgentRequest, RestartAgentRequest
 from roost.agents.registry.errors import InvalidAgentName
 from roost.agents.registry.model import Agent, AgentProfile, AgentState
 from roost.core.sensitive import Sensitive

@@ -11,15 +11,15 @@ from typing import Any
 import pytest
 
 from roost import work
-from roost.agents.lifecycle.model import START
-from roost.agents.snapshots import model
-from roost.agents.snapshots.index import WorkspaceIndex
-from roost.agents.snapshots.restore import restore_tree
+from roost.agents.lifecycle.workflows.model import START
+from roost.agents.workspace.snapshots import model
+from roost.agents.workspace.snapshots.index import WorkspaceIndex
+from roost.agents.workspace.snapshots.restore import restore_tree
 from roost.core.db import Database
 from roost.core.problem import Problem
 from roost.drivers.runtime.contract import Container, ContainerSpec, RuntimeFailed
-from roost.drivers.runtime.warden_changes import RemovePath, TreeChange
-from tests.agents.lifecycle.lifecycle_env import LifecycleEnv, open_lifecycle_env, until
+from roost.warden_client.changes import RemovePath, TreeChange
+from tests.agents.lifecycle.workflows.lifecycle_env import LifecycleEnv, open_lifecycle_env, until
 
 POINTS = 24
 STEP_SECONDS = 0.005
@@ -117,7 +117,7 @@ async def test_a_reset_waits_for_another_change_of_the_workspace(
 
     other = asyncio.create_task(warden.tree.apply(wait_for_reset()))
     await begun.wait()
-    monkeypatch.setattr("roost.agents.snapshots.service.restore_tree", restore)
+    monkeypatch.setattr("roost.agents.workspace.snapshots.service.restore_tree", restore)
     monkeypatch.setattr("roost.work.model._FIRST_RETRY", timedelta(0))
     await env.services.snapshots.reset(agent_id, cid)
     assert len(attempts) == 2

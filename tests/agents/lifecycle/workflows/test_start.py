@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from roost.agents.lifecycle.errors import AgentStartFailed
-from roost.agents.lifecycle.model import START, at_version
+from roost.agents.lifecycle.workflows.errors import AgentStartFailed
+from roost.agents.lifecycle.workflows.model import START, at_version
 from roost.agents.registry.model import Agent, AgentState
 from roost.core.db import Database
 from roost.drivers.runtime.contract import Container, ContainerSpec, RuntimeFailed
 from roost.drivers.runtime.fake import FakeRuntime
 from roost.work import OperationState
-from tests.agents.lifecycle.lifecycle_env import LifecycleEnv, open_lifecycle_env, until
+from tests.agents.lifecycle.workflows.lifecycle_env import LifecycleEnv, open_lifecycle_env, until
 
 
 async def test_from_a_row_to_a_running_agent(env: LifecycleEnv) -> None:

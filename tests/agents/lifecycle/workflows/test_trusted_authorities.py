@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from roost.agents.lifecycle import trusted_authorities
-from roost.agents.lifecycle.model import TrustedAuthorities
+from roost.agents.lifecycle.workflows import trusted_authorities
+from roost.agents.lifecycle.workflows.model import TrustedAuthorities
 from tests.platforms.tls import Authority
 
 OURS = Authority("our company")

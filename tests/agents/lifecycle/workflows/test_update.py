@@ -6,17 +6,17 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from roost.agents.lifecycle.model import UPDATE, UpdateResult
+from roost.agents.lifecycle.versions.errors import InvalidEngineVersion
+from roost.agents.lifecycle.workflows.model import UPDATE, UpdateResult
 from roost.agents.registry.errors import AgentNotFound
 from roost.agents.registry.model import Agent, AgentState
-from roost.agents.versions.errors import InvalidEngineVersion
 from roost.core.db import Database
 from roost.core.problem import Problem
 from roost.drivers.engine.contract import EngineInstallFailed
-from roost.drivers.engine.fake import BROKEN
+from roost.drivers.engine.fake.driver import BROKEN
 from roost.work import OperationState
 from roost.work.store import operations
-from tests.agents.lifecycle.lifecycle_env import LifecycleEnv, open_lifecycle_env, until
+from tests.agents.lifecycle.workflows.lifecycle_env import LifecycleEnv, open_lifecycle_env, until
 
 MEMORY = ".roost/fake/memory"
 

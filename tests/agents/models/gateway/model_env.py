@@ -7,8 +7,8 @@ from typing import Any
 
 from fastapi import FastAPI
 
-from roost.agents.models.api import router
-from roost.agents.models.service import ModelGateway
+from roost.agents.models.gateway.api import router
+from roost.agents.models.gateway.service import ModelGateway
 from roost.core.db import Connection, Database
 from roost.core.seal import Sealer
 from roost.core.sensitive import Sensitive
@@ -25,7 +25,7 @@ from roost.identity.throttle import FailedLoginThrottle
 from roost.web import errors
 from roost.web.service_registry import ServiceRegistry
 from roost.web.url_rule import HostKind
-from tests.hosts.asgi import routed
+from tests.http.asgi import routed
 
 AGENT = "agent-1"
 

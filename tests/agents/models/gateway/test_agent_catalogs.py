@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from roost.agents.models.agent_catalogs import MAX_PROVIDERS, AgentCatalogs
-from roost.agents.models.catalog import ModelCatalog
-from roost.agents.models.errors import UnknownModel
-from roost.agents.models.listing import ModelListing
-from roost.agents.models.model import AgentProviders
+from roost.agents.models.gateway.agent_catalogs import MAX_PROVIDERS, AgentCatalogs
+from roost.agents.models.gateway.catalog import ModelCatalog
+from roost.agents.models.gateway.errors import UnknownModel
+from roost.agents.models.gateway.listing import ModelListing
+from roost.agents.models.gateway.model import AgentProviders
 from roost.drivers.model.contract import ModelSettings, ModelUpstream
-from tests.agents.models.model_env import Puppet
+from tests.agents.models.gateway.model_env import Puppet
 from tests.drivers.model.local import until
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from roost.agents.models.model import MAX_BODY_BYTES, MAX_CONCURRENT_REQUESTS, ModelTimeouts
+from roost.agents.models.gateway.model import MAX_BODY_BYTES, MAX_CONCURRENT_REQUESTS, ModelTimeouts
 from roost.core.db import Database
 from roost.drivers.model.contract import (
     ModelSettings,
@@ -19,7 +19,7 @@ from roost.drivers.model.contract import (
 from roost.drivers.model.openai import OpenAIUpstream
 from roost.drivers.model.scripted import ScriptedUpstream
 from roost.web.json_tokens import VALUES_LIMIT
-from tests.agents.models.model_env import ModelEnv, Puppet, open_model_env, piece
+from tests.agents.models.gateway.model_env import ModelEnv, Puppet, open_model_env, piece
 from tests.drivers.model.local import raw, serving, sse, until
 
 CHAT = "/v0/llm/v1/chat/completions"

@@ -3,13 +3,13 @@ from collections.abc import Sequence
 
 import pytest
 
-from roost.agents.models.catalog import ModelCatalog
-from roost.agents.models.errors import UnknownModel
-from roost.agents.models.listing import ModelListing
-from roost.agents.models.model import MAX_OFFERED_MODELS, NO_MODEL, ModelInfo
+from roost.agents.models.gateway.catalog import ModelCatalog
+from roost.agents.models.gateway.errors import UnknownModel
+from roost.agents.models.gateway.listing import ModelListing
+from roost.agents.models.gateway.model import MAX_OFFERED_MODELS, NO_MODEL, ModelInfo
 from roost.core import clock
 from roost.drivers.model.contract import UpstreamRefused, UpstreamUnavailable
-from tests.agents.models.model_env import Puppet
+from tests.agents.models.gateway.model_env import Puppet
 
 
 class Clock:

@@ -2,8 +2,8 @@ from contextlib import ExitStack
 
 import pytest
 
-from roost.agents.models.concurrency import ConcurrencyLimiter
-from roost.agents.models.errors import TooManyModelRequests
+from roost.agents.models.gateway.concurrency import ConcurrencyLimiter
+from roost.agents.models.gateway.errors import TooManyModelRequests
 
 
 def test_one_owner_has_only_so_many_requests_running() -> None:

@@ -8,13 +8,13 @@ import httpx2
 import pytest
 from starlette.responses import JSONResponse
 
-from roost.agents.models.model import ModelTimeouts
+from roost.agents.models.gateway.model import ModelTimeouts
 from roost.core.db import Database
 from roost.drivers.model.anthropic.driver import AnthropicUpstream
 from roost.drivers.model.contract import ModelSettings
 from roost.drivers.model.openai import OpenAIUpstream
 from roost.drivers.model.scripted import ScriptedUpstream
-from tests.agents.models.model_env import AGENT, ModelEnv, open_model_env
+from tests.agents.models.gateway.model_env import AGENT, ModelEnv, open_model_env
 from tests.drivers.model.local import KEY, MODEL, OpenAIProvider, serving, until
 
 RESPONSES, EMBEDDINGS = "/v0/llm/v1/responses", "/v0/llm/v1/embeddings"

@@ -2,9 +2,9 @@ import asyncio
 
 import pytest
 
-from roost.agents.models.listing import ModelListing
+from roost.agents.models.gateway.listing import ModelListing
 from roost.drivers.model.contract import UpstreamRefused, UpstreamUnavailable
-from tests.agents.models.model_env import Puppet
+from tests.agents.models.gateway.model_env import Puppet
 
 
 async def test_many_who_ask_at_once_make_one_question() -> None:

@@ -1,4 +1,4 @@
-from roost.agents.models.model import MAX_OFFERED_MODELS, NO_MODEL, ModelInfo, ModelOffer, ModelUsage
+from roost.agents.models.gateway.model import MAX_OFFERED_MODELS, NO_MODEL, ModelInfo, ModelOffer, ModelUsage
 
 
 def test_an_engine_is_told_of_one_model_at_least_and_of_so_many_at_most() -> None:

@@ -1,6 +1,6 @@
 import pytest
 
-from roost.agents.models.providers import PROVIDERS, model_settings
+from roost.agents.models.gateway.providers import PROVIDERS, model_settings
 from roost.core.sensitive import Sensitive
 
 KEY = Sensitive("sk-1")

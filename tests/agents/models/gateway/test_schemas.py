@@ -1,8 +1,8 @@
 import json
 
-from roost.agents.models.errors import UnknownModel
-from roost.agents.models.model import ModelInfo
-from roost.agents.models.schemas import OpenAIModel, OpenAIModelList, encode_json, error_object, format_event
+from roost.agents.models.gateway.errors import UnknownModel
+from roost.agents.models.gateway.model import ModelInfo
+from roost.agents.models.gateway.schemas import OpenAIModel, OpenAIModelList, encode_json, error_object, format_event
 from roost.drivers.model.contract import UpstreamLimited
 
 

@@ -5,15 +5,15 @@ from typing import Any
 
 import pytest
 
-from roost.agents.models.errors import UnknownModel, UpstreamTimeout
-from roost.agents.models.model import ModelInfo, ModelTimeouts, ModelUsage
-from roost.agents.models.service import CompletionStream, ModelGateway
+from roost.agents.models.gateway.errors import UnknownModel, UpstreamTimeout
+from roost.agents.models.gateway.model import ModelInfo, ModelTimeouts, ModelUsage
+from roost.agents.models.gateway.service import CompletionStream, ModelGateway
 from roost.core import clock
 from roost.core.db import Database
 from roost.drivers.model.chat import ChatRequest
 from roost.drivers.model.contract import UpstreamLimited, UpstreamUnavailable
 from roost.identity.caller import Caller, CallerKind
-from tests.agents.models.model_env import Puppet, piece
+from tests.agents.models.gateway.model_env import Puppet, piece
 from tests.drivers.model.local import until
 
 AGENT = Caller(CallerKind.RELAY, "t", agent_id="a")

@@ -2,8 +2,8 @@ from datetime import date
 
 import pytest
 
-from roost.agents.models import store
-from roost.agents.models.model import ModelUsage, UsageCount
+from roost.agents.models.gateway import store
+from roost.agents.models.gateway.model import ModelUsage, UsageCount
 from roost.core.db import Database
 
 DAY = "2026-11-21"

@@ -2,9 +2,9 @@ from typing import Any
 
 import pytest
 
-from roost.agents.models.token_count import TokenCount
+from roost.agents.models.gateway.token_count import TokenCount
 from roost.drivers.model.chat import ChatRequest
-from tests.agents.models.model_env import piece
+from tests.agents.models.gateway.model_env import piece
 
 REQUEST = ChatRequest.model_validate({"model": "m", "messages": [{"role": "user", "content": "x" * 40}]})
 

@@ -4,9 +4,9 @@ import pytest
 import sqlalchemy as sa
 from structlog.testing import capture_logs
 
-from roost.agents.models import store
-from roost.agents.models.model import ModelUsage
-from roost.agents.models.usage_meter import UsageMeter
+from roost.agents.models.gateway import store
+from roost.agents.models.gateway.model import ModelUsage
+from roost.agents.models.gateway.usage_meter import UsageMeter
 from roost.core.db import Database
 from tests.drivers.model.local import until
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from roost.agents.model_servers.access import ModelServerAccess
-from roost.agents.model_servers.errors import ModelServersClosed
-from tests.agents.model_servers.ollama import MODEL, Ollama, port_of
+from roost.agents.models.servers.access import ModelServerAccess
+from roost.agents.models.servers.errors import ModelServersClosed
+from tests.agents.models.servers.ollama import MODEL, Ollama, port_of
 from tests.drivers.model.local import raw, serving
 from tests.server import RunningServer, running
 

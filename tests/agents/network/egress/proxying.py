@@ -9,7 +9,7 @@ from typing import Any
 import structlog
 from structlog.testing import LogCapture
 
-from roost.agents.egress.proxy import EgressLimits, EgressProxy
+from roost.agents.network.egress.proxy import EgressLimits, EgressProxy
 from roost.net.dialer import PublicDialer
 from roost.net.policy import EgressPolicy
 from tests.net.loopback import OPEN, Names, serving, until

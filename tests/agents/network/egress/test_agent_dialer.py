@@ -3,7 +3,7 @@
 import pytest
 from structlog.testing import capture_logs
 
-from roost.agents.egress.agent_dialer import AgentDialer
+from roost.agents.network.egress.agent_dialer import AgentDialer
 from roost.net.errors import AddressRefused, HostRefused, InvalidTarget, NameNotResolved, PortRefused
 from roost.net.host_port import HostPort
 from roost.net.policy import EgressPolicy

@@ -8,10 +8,10 @@ from ipaddress import ip_network
 
 import pytest
 
-from roost.agents.egress.proxy import EgressLimits
+from roost.agents.network.egress.proxy import EgressLimits
 from roost.drivers.runtime.contract import Stream
 from roost.net.policy import EgressPolicy
-from tests.agents.egress.proxying import ESTABLISHED, Proxy, running_proxy
+from tests.agents.network.egress.proxying import ESTABLISHED, Proxy, running_proxy
 from tests.net.loopback import OPEN, Names, Origin, serving, until
 
 

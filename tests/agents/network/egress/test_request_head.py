@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roost.agents.egress import request_head
-from roost.agents.egress.errors import HeadTooLarge, HeadTooSlow
+from roost.agents.network.egress import request_head
+from roost.agents.network.egress.errors import HeadTooLarge, HeadTooSlow
 from roost.net.errors import InvalidTarget
 from roost.net.host_port import HostPort
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from roost.agents.sign_in.model import is_navigation
+from roost.agents.network.sign_in.model import is_navigation
 
 PAGE = {"accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
 CLICK = PAGE | {"sec-fetch-mode": "navigate"}

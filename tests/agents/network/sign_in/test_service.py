@@ -5,10 +5,10 @@ from datetime import timedelta
 
 import pytest
 
-from roost.agents.sign_in import store
-from roost.agents.sign_in.errors import InvalidSignInLink
-from roost.agents.sign_in.model import LIFETIME, LINK_LIMIT
-from roost.agents.sign_in.service import SignInService
+from roost.agents.network.sign_in import store
+from roost.agents.network.sign_in.errors import InvalidSignInLink
+from roost.agents.network.sign_in.model import LIFETIME, LINK_LIMIT
+from roost.agents.network.sign_in.service import SignInService
 from roost.core import clock
 from roost.core.db import Database
 from roost.core.seal import Sealer

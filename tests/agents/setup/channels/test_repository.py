@@ -5,19 +5,19 @@ from datetime import UTC, datetime
 
 import pytest
 
-from roost.agents.channels.errors import BotTokenInUse
-from roost.agents.channels.model import Channel
-from roost.agents.channels.repository import ChannelRepository
-from roost.agents.channels.store import agent_channels
 from roost.agents.registry.errors import AgentNotFound
 from roost.agents.registry.model import AgentProfile
 from roost.agents.registry.repository import AgentRepository
+from roost.agents.setup.channels.errors import BotTokenInUse
+from roost.agents.setup.channels.model import Channel
+from roost.agents.setup.channels.repository import ChannelRepository
+from roost.agents.setup.channels.store import agent_channels
 from roost.core.db import Connection, Database, DataChange, take_changes
 from roost.core.seal import UnsealFailed
 from roost.core.sensitive import Sensitive
 from roost.identity import tenants
 from roost.identity.caller import Plan
-from tests.agents.lifecycle.lifecycle_env import SEALER
+from tests.agents.lifecycle.workflows.lifecycle_env import SEALER
 
 SLACK = Channel("slack", Sensitive("xoxb-1"), Sensitive("xapp-1"), "pairing", ("U1",), enabled=True, bot_name="b")
 WHATSAPP = Channel("whatsapp", Sensitive("any"), None, "open", (), enabled=False)

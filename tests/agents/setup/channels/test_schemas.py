@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from roost.agents.channels import schemas
-from roost.agents.channels.model import (
+from roost.agents.setup.channels import schemas
+from roost.agents.setup.channels.model import (
     ALLOW_FROM_LIMIT,
     ID_LIMIT,
     TOKEN_LIMIT,
@@ -18,7 +18,7 @@ from roost.agents.channels.model import (
     ChannelRequest,
     ChannelStatus,
 )
-from roost.agents.channels.schemas import ChannelConfiguration
+from roost.agents.setup.channels.schemas import ChannelConfiguration
 from roost.core.sensitive import Sensitive
 from roost.drivers.engine.abilities.channels import CHANNELS, SLACK, TELEGRAM, WHATSAPP, ChannelState, PairingRequest
 

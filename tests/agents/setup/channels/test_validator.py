@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import pytest
 
-from roost.agents.channels.errors import ChannelTokenUntried
-from roost.agents.channels.model import ChannelRequest
-from roost.agents.channels.validator import ChannelValidator
+from roost.agents.setup.channels.errors import ChannelTokenUntried
+from roost.agents.setup.channels.model import ChannelRequest
+from roost.agents.setup.channels.validator import ChannelValidator
 from roost.core.problem import ServerStopping
 from roost.core.sensitive import Sensitive
 from roost.drivers.chat_platform.platforms import DiscordPlatform, SlackPlatform, TelegramPlatform
-from roost.drivers.engine.fake import FakeEngine
+from roost.drivers.engine.fake.driver import FakeEngine
 from roost.identity.caller import Plan
 from roost.net.errors import HostRefused
 from tests.drivers.chat_platform.stand_in import DISCORD_BOT, SLACK_APP, SLACK_BOT, TELEGRAM_BOT

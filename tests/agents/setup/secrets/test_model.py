@@ -2,9 +2,9 @@
 
 import pytest
 
-from roost.agents.secrets import model
-from roost.agents.secrets.errors import ConflictingSecrets, InvalidSecret
-from roost.agents.secrets.model import ProviderKey
+from roost.agents.setup.secrets import model
+from roost.agents.setup.secrets.errors import ConflictingSecrets, InvalidSecret
+from roost.agents.setup.secrets.model import ProviderKey
 from roost.core.sensitive import Sensitive
 
 

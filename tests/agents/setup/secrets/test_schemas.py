@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from roost.agents.secrets import schemas
-from roost.agents.secrets.model import AttachedSecret, Secret, SecretKind, SecretWithAgents
+from roost.agents.setup.secrets import schemas
+from roost.agents.setup.secrets.model import AttachedSecret, Secret, SecretKind, SecretWithAgents
 from roost.core.sensitive import Sensitive
 
 AT = datetime(2026, 11, 21, 10, 29, 47, 355000, tzinfo=UTC)

@@ -8,9 +8,9 @@ import pytest
 from roost.agents.registry.errors import AgentNotFound
 from roost.agents.registry.model import AgentProfile, AgentState
 from roost.agents.registry.repository import AgentRepository
-from roost.agents.secrets import model, store
-from roost.agents.secrets.environment import SecretEnvironment
-from roost.agents.secrets.errors import (
+from roost.agents.setup.secrets import model, store
+from roost.agents.setup.secrets.environment import SecretEnvironment
+from roost.agents.setup.secrets.errors import (
     ConflictingSecrets,
     DuplicateSecretName,
     InvalidSecret,
@@ -20,9 +20,9 @@ from roost.agents.secrets.errors import (
     SecretsNotConfigured,
     UnreadableSecret,
 )
-from roost.agents.secrets.model import ProviderKey, Secret, SecretKind
-from roost.agents.secrets.provider_keys import ProviderKeys
-from roost.agents.secrets.service import SecretService
+from roost.agents.setup.secrets.model import ProviderKey, Secret, SecretKind
+from roost.agents.setup.secrets.provider_keys import ProviderKeys
+from roost.agents.setup.secrets.service import SecretService
 from roost.core.db import Database
 from roost.core.problem import Problem
 from roost.core.seal import Sealer, SealingKeyMissing, SealingKeys

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from roost.agents.tasks.schedules import InvalidSchedule, parse_schedule
+from roost.agents.setup.tasks.schedules import InvalidSchedule, parse_schedule
 from roost.drivers.engine.abilities.tasks import CronSchedule
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(120)]

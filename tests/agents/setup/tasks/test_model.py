@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from roost.agents.tasks import model
-from roost.agents.tasks.errors import InvalidTaskParameters, TaskNotFound
+from roost.agents.setup.tasks import model
+from roost.agents.setup.tasks.errors import InvalidTaskParameters, TaskNotFound
 from roost.drivers.engine.abilities.tasks import IntervalSchedule, TaskChange, TaskDelivery, TaskPayload
 
 GOOD: dict[str, Any] = {"name": "n", "schedule": "every 1h", "payload": "do it"}

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from roost.agents.tasks.schedules import InvalidSchedule, parse_schedule
+from roost.agents.setup.tasks.schedules import InvalidSchedule, parse_schedule
 from roost.core import clock
 from roost.drivers.engine.abilities.tasks import CronSchedule, IntervalSchedule, OneTimeSchedule
 

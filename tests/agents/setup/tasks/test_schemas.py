@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from roost.agents.tasks import schemas
+from roost.agents.setup.tasks import schemas
 from roost.drivers.engine.abilities.tasks import (
     CronSchedule,
     IntervalSchedule,

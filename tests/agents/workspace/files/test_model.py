@@ -5,14 +5,14 @@ from datetime import UTC, datetime
 
 import pytest
 
-from roost.agents.files.errors import (
+from roost.agents.workspace.files.errors import (
     FileNotAsExpected,
     InvalidFileContent,
     InvalidFilename,
     InvalidFilePath,
     WorkspaceFileTooLarge,
 )
-from roost.agents.files.model import (
+from roost.agents.workspace.files.model import (
     FILE_LIMIT,
     decode_content,
     format_etag,
@@ -22,7 +22,7 @@ from roost.agents.files.model import (
     validate_new_path,
     validate_path,
 )
-from roost.drivers.runtime.warden_files import FileStat, Stamp
+from roost.warden_client.files import FileStat, Stamp
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from roost.agents.git.errors import TooManyGitRequests
-from roost.agents.git.limiter import GitCommandLimiter
+from roost.agents.workspace.git.errors import TooManyGitRequests
+from roost.agents.workspace.git.limiter import GitCommandLimiter
 
 
 async def test_a_tenant_leaves_slots_to_others() -> None:

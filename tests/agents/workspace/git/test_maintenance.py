@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from roost.agents.git.maintenance import RepositoryMaintenance
+from roost.agents.workspace.git.maintenance import RepositoryMaintenance
 from roost.core import clock
 from roost.drivers.git.contract import GitFailed, RepositoryUsage
 

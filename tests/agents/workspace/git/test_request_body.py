@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from roost.agents.git.errors import GitBodyTooLarge, InvalidGitBody
-from roost.agents.git.request_body import read_body
+from roost.agents.workspace.git.errors import GitBodyTooLarge, InvalidGitBody
+from roost.agents.workspace.git.request_body import read_body
 
 MIB = 1024**2
 

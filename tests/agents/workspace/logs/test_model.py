@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from roost.agents.logs.model import LogFilter, LogLevel, LogMessage, parse_line
-from roost.drivers.runtime.warden_client import LogLine
+from roost.agents.workspace.logs.model import LogFilter, LogLevel, LogMessage, parse_line
+from roost.warden_client.client import LogLine
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 

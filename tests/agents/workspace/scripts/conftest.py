@@ -1,5 +1,5 @@
 """Fixtures of the lifecycle tests: a server for each test."""
 
-from tests.agents.lifecycle.conftest import dialect, env, folder
+from tests.agents.lifecycle.workflows.conftest import dialect, env, folder
 
 __all__ = ["dialect", "env", "folder"]

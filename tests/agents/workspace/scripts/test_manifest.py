@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from roost.agents.scripts import manifest
-from roost.agents.scripts.errors import InvalidManifest
-from roost.agents.scripts.manifest import ManifestScripts
+from roost.agents.workspace.scripts import manifest
+from roost.agents.workspace.scripts.errors import InvalidManifest
+from roost.agents.workspace.scripts.manifest import ManifestScripts
 
 
 def parse(scripts: object) -> ManifestScripts:

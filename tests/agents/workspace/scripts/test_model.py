@@ -5,9 +5,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from roost.agents.scripts import model
-from roost.agents.scripts.model import BUILD, START, ScriptState, ScriptStatus
-from roost.drivers.runtime.warden_client import ProcessStatus
+from roost.agents.workspace.scripts import model
+from roost.agents.workspace.scripts.model import BUILD, START, ScriptState, ScriptStatus
+from roost.warden_client.client import ProcessStatus
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 RUNNING = ScriptStatus(ScriptState.RUNNING)

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from roost.agents.registry.model import Agent
-from roost.agents.scripts.model import ScriptState, ScriptStatus
+from roost.agents.workspace.scripts.model import ScriptState, ScriptStatus
 from roost.core.db import Database
-from tests.agents.lifecycle.lifecycle_env import LifecycleEnv, open_lifecycle_env, until
+from tests.agents.lifecycle.workflows.lifecycle_env import LifecycleEnv, open_lifecycle_env, until
 
 PENDING, RUNNING, SUCCESS, FAILED = (
     ScriptState.PENDING,

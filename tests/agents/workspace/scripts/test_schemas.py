@@ -1,7 +1,7 @@
 from datetime import UTC, datetime
 
-from roost.agents.scripts.model import BUILD, START, ScriptState, ScriptStatus
-from roost.agents.scripts.schemas import ScriptListRecord
+from roost.agents.workspace.scripts.model import BUILD, START, ScriptState, ScriptStatus
+from roost.agents.workspace.scripts.schemas import ScriptListRecord
 
 AT = datetime(2026, 11, 21, 10, 29, 47, 355000, tzinfo=UTC)
 

@@ -6,10 +6,10 @@ import json
 import pytest
 
 from roost.agents.registry.errors import AgentNotFound
-from roost.agents.scripts.errors import ScriptLaunchFailed
-from roost.agents.scripts.model import OPERATION_KIND, ScriptState, operation_subject
+from roost.agents.workspace.scripts.errors import ScriptLaunchFailed
+from roost.agents.workspace.scripts.model import OPERATION_KIND, ScriptState, operation_subject
 from roost.work import OperationState, add_operation
-from tests.agents.lifecycle.lifecycle_env import LifecycleEnv, until
+from tests.agents.lifecycle.workflows.lifecycle_env import LifecycleEnv, until
 
 
 def manifest(build: str, start: str) -> bytes:

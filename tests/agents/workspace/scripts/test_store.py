@@ -4,13 +4,13 @@ import pytest
 
 from roost.agents.registry.model import Agent, AgentProfile
 from roost.agents.registry.repository import AgentRepository
-from roost.agents.scripts import store
-from roost.agents.scripts.model import BUILD, START, ScriptState, ScriptStatus
+from roost.agents.workspace.scripts import store
+from roost.agents.workspace.scripts.model import BUILD, START, ScriptState, ScriptStatus
 from roost.core import clock
 from roost.core.db import Database
 from roost.identity import tenants
 from roost.identity.caller import Plan
-from tests.agents.lifecycle.lifecycle_env import SEALER
+from tests.agents.lifecycle.workflows.lifecycle_env import SEALER
 
 DONE = ScriptStatus(ScriptState.SUCCESS, None, 0, "d" * 64, clock.utc_now(), clock.utc_now())
 

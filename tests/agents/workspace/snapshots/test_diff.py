@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roost.agents.snapshots import diff
-from roost.agents.snapshots.diff import DIFF_LIMIT, TreeDiff, unified_diff
+from roost.agents.workspace.snapshots import diff
+from roost.agents.workspace.snapshots.diff import DIFF_LIMIT, TreeDiff, unified_diff
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,8 @@
 
 import zlib
 
-from roost.agents.snapshots.index import IndexedEntry, compare_indexes, decode_index, encode_index
-from roost.storage.unixfs.cid import RAW, Cid
+from roost.agents.workspace.snapshots.index import IndexedEntry, compare_indexes, decode_index, encode_index
+from roost.storage.content.unixfs.cid import RAW, Cid
 
 ROOT, FOLDER, FILE, TOOL, LINK, OTHER = (
     bytes(Cid.for_block(RAW, name)) for name in (b"r", b"d", b"f", b"t", b"l", b"o")

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roost.agents.snapshots.secret_search import SHORTEST_VALUE, SecretSearch
+from roost.agents.workspace.snapshots.secret_search import SHORTEST_VALUE, SecretSearch
 
 RANDOM = random.Random(1)
 SECRETS = {f"KEY_{length}": RANDOM.randbytes(length).replace(b"\0", b"k") for length in range(8, 60)}

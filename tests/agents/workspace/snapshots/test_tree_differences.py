@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from roost.agents.snapshots.tree_differences import list_differences
+from roost.agents.workspace.snapshots.tree_differences import list_differences
 from roost.core.db import Database
 from roost.storage.content.model import ContentNetwork
 from roost.storage.content.receiver import ContentReceiver
 from roost.storage.content.service import hold_packs
 from roost.storage.content.tree_walk import MemberKind, TreeMember, walk_tree
-from roost.storage.unixfs.cid import Cid
-from roost.storage.unixfs.importer import DagTree
-from roost.storage.unixfs.profile import UNIXFS_V1_2025
+from roost.storage.content.unixfs.cid import Cid
+from roost.storage.content.unixfs.importer import DagTree
+from roost.storage.content.unixfs.profile import UNIXFS_V1_2025
 from tests.storage.storage_env import StorageEnv, entry, open_storage_env
 
 

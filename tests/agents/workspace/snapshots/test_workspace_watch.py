@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from roost.agents.snapshots.model import Snapshot, SnapshotTrigger
+from roost.agents.workspace.snapshots.model import Snapshot, SnapshotTrigger
 from tests.conformance.runtimes import until
 from tests.contract.git_client import GitClient
 from tests.server import running

@@ -4,7 +4,7 @@ import pytest
 
 from roost.core.sensitive import Sensitive
 from roost.drivers.engine.contract import EngineNotInstalled, GatewaySetup, InvalidVersionName
-from roost.drivers.engine.fake import FakeEngine
+from roost.drivers.engine.fake.driver import FakeEngine
 
 
 def test_versions_come_and_go() -> None:

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from websockets.sync.client import connect
 
-from roost.drivers.engine import fake_gateway
+from roost.drivers.engine.fake import gateway as fake_gateway
 
 TOKEN = "internal-token"
 

@@ -15,7 +15,7 @@ from roost.drivers.engine.contract import EngineFailed
 from roost.drivers.engine.hermes import channels
 from roost.drivers.engine.hermes.driver import Hermes
 from roost.drivers.engine.version_folder import VersionFolder
-from roost.drivers.runtime.warden_errors import WardenFileNotFound
+from roost.warden_client.errors import WardenFileNotFound
 from tests.drivers.engine.hermes.test_driver import SETUP
 
 TOKEN = "7000000001:AAEhBOweik6ad9r_QXMENQjcrGbqCr4K-bc"

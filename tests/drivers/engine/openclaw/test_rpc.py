@@ -12,7 +12,8 @@ from websockets.asyncio.server import ServerConnection, serve
 from roost.core.sensitive import Sensitive
 from roost.drivers.engine.contract import Dial, EngineFailed
 from roost.drivers.engine.openclaw.rpc import OpenClawRpc, RpcRefused
-from roost.drivers.runtime.contract import ContainerNotRunning, Stream
+from roost.drivers.runtime.contract import Stream
+from roost.warden_client.errors import ContainerNotRunning
 
 TOKEN = Sensitive("internal-token")
 Answer = Callable[["Gateway", dict[str, Any]], Awaitable[None]]

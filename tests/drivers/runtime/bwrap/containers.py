@@ -10,7 +10,7 @@ from typing import Any
 
 from roost.drivers.runtime.bwrap.driver import BwrapRuntime
 from roost.drivers.runtime.contract import Container, ContainerSpec
-from roost.drivers.runtime.warden_client import ExecResult, WardenClient
+from roost.warden_client.client import ExecResult, WardenClient
 
 AS_ROOT = os.geteuid() == 0
 PYTHON = "/usr/bin/python3"

@@ -13,7 +13,8 @@ import pytest
 from roost.drivers.runtime.bwrap.driver import BwrapRuntime
 from roost.drivers.runtime.bwrap.record import HostProcess, load_record
 from roost.drivers.runtime.bwrap.start import get_controllers
-from roost.drivers.runtime.contract import ContainerNotRunning, ContainerSpec, RuntimeFailed
+from roost.drivers.runtime.contract import ContainerSpec, RuntimeFailed
+from roost.warden_client.errors import ContainerNotRunning
 from tests.conformance.runtimes import drop_stream, until
 from tests.drivers.runtime.bwrap.containers import AS_ROOT, RunningContainer, Start, containers
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import uvloop
 
-from roost.core import unix_socket
+from roost.core.machine import unix_socket
 from roost.drivers.runtime.bwrap import launch, plan
 from roost.drivers.runtime.contract import ContainerLimits, RuntimeFailed
 from tests.conformance.runtimes import until

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from roost.core import process_priority
+from roost.core.machine import process_priority
 from roost.drivers.runtime.bwrap.driver import BwrapRuntime
 from roost.drivers.runtime.bwrap.preference import PREFERRED_WEIGHT, PreferredContainers
 from tests.drivers.runtime.bwrap.containers import RunningContainer, Start

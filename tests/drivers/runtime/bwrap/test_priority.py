@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from roost.core import cpu_load
+from roost.core.machine import cpu_load
 from roost.drivers.runtime.bwrap import cgroup
 from roost.drivers.runtime.bwrap.driver import BwrapRuntime
 from roost.drivers.runtime.bwrap.record import read_stat

@@ -7,7 +7,8 @@ import pytest
 
 from roost.drivers.runtime.bwrap.driver import BwrapRuntime
 from roost.drivers.runtime.bwrap.start import get_controllers
-from roost.drivers.runtime.contract import ContainerNotRunning, ContainerSpec, EngineVersion, RuntimeFailed
+from roost.drivers.runtime.contract import ContainerSpec, EngineVersion, RuntimeFailed
+from roost.warden_client.errors import ContainerNotRunning
 from tests.drivers.runtime.bwrap.containers import RunningContainer, Start, containers
 
 pytestmark = pytest.mark.container

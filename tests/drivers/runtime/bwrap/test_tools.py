@@ -8,7 +8,7 @@ import pytest
 from roost.drivers.runtime.bwrap import tools
 from roost.drivers.runtime.bwrap.driver import BwrapRuntime
 from roost.drivers.runtime.contract import ContainerSpec, RuntimeFailed
-from roost.drivers.runtime.warden_client import WardenClient
+from roost.warden_client.client import WardenClient
 
 
 def test_the_copy_runs_and_is_readable_by_all_users(tmp_path: Path) -> None:

@@ -9,10 +9,10 @@ from pydantic import ValidationError
 
 from roost.storage.compat.psa import schemas
 from roost.storage.compat.psa.errors import InvalidPinQuery
+from roost.storage.content.unixfs.errors import InvalidCid
 from roost.storage.files.errors import InvalidFileMetadata
 from roost.storage.pins.model import FAILED, NameMatch, Pin, PinQuery, PinRequest
 from roost.storage.pins.model import PinState as Progress
-from roost.storage.unixfs.errors import InvalidCid
 
 V0 = "QmbFMke1KXqnYyBBWxB74N4c5SBnJMVAiMNRcGu6x1AwQH"
 V1 = "bafybeif7ztnhq65lumvvtr4ekcwd2ifwgm3awq4zfr3srh462rwyinlb4y"

@@ -2,11 +2,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roost.storage.unixfs import car, varint
-from roost.storage.unixfs.car import CarReader
-from roost.storage.unixfs.cid import DAG_PB, RAW, Cid
-from roost.storage.unixfs.dagpb import BLOCK_LIMIT
-from roost.storage.unixfs.errors import MalformedContent
+from roost.storage.content.unixfs import car, varint
+from roost.storage.content.unixfs.car import CarReader
+from roost.storage.content.unixfs.cid import DAG_PB, RAW, Cid
+from roost.storage.content.unixfs.dagpb import BLOCK_LIMIT
+from roost.storage.content.unixfs.errors import MalformedContent
 from tests.storage.cars import encode_car
 
 BLOCKS = [(Cid.for_block(RAW, data), data) for data in (b"", b"a", b"b" * 300, b"c" * 70_000)]

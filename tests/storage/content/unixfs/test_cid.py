@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roost.storage.unixfs import varint
-from roost.storage.unixfs.cid import DAG_CBOR, DAG_PB, IDENTITY, RAW, SHA2_256, Cid
-from roost.storage.unixfs.errors import InvalidCid, MalformedContent
+from roost.storage.content.unixfs import varint
+from roost.storage.content.unixfs.cid import DAG_CBOR, DAG_PB, IDENTITY, RAW, SHA2_256, Cid
+from roost.storage.content.unixfs.errors import InvalidCid, MalformedContent
 
 V0 = "QmbFMke1KXqnYyBBWxB74N4c5SBnJMVAiMNRcGu6x1AwQH"
 V1 = "bafybeif7ztnhq65lumvvtr4ekcwd2ifwgm3awq4zfr3srh462rwyinlb4y"

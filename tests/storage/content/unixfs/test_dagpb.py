@@ -2,10 +2,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roost.storage.unixfs import dagpb, varint
-from roost.storage.unixfs.cid import DAG_PB, RAW, Cid
-from roost.storage.unixfs.dagpb import PBLink, UnixfsData, UnixfsKind
-from roost.storage.unixfs.errors import MalformedContent
+from roost.storage.content.unixfs import dagpb, varint
+from roost.storage.content.unixfs.cid import DAG_PB, RAW, Cid
+from roost.storage.content.unixfs.dagpb import PBLink, UnixfsData, UnixfsKind
+from roost.storage.content.unixfs.errors import MalformedContent
 
 MOST = 2**63 - 1
 NUMBERS = st.integers(0, MOST)

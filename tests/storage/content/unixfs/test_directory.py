@@ -4,13 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roost.storage.unixfs import dagpb
-from roost.storage.unixfs.cid import Cid
-from roost.storage.unixfs.dagpb import UnixfsKind
-from roost.storage.unixfs.directory import DirectoryEntry, build_folder, hash_name
-from roost.storage.unixfs.errors import InvalidEntryName, MalformedContent
-from roost.storage.unixfs.importer import DagTree, UnixfsImporter
-from roost.storage.unixfs.profile import SHARD_ABOVE, UNIXFS_V1_2025, V0, V1, ImportProfile
+from roost.storage.content.unixfs import dagpb
+from roost.storage.content.unixfs.cid import Cid
+from roost.storage.content.unixfs.dagpb import UnixfsKind
+from roost.storage.content.unixfs.directory import DirectoryEntry, build_folder, hash_name
+from roost.storage.content.unixfs.errors import InvalidEntryName, MalformedContent
+from roost.storage.content.unixfs.importer import DagTree, UnixfsImporter
+from roost.storage.content.unixfs.profile import SHARD_ABOVE, UNIXFS_V1_2025, V0, V1, ImportProfile
 
 
 def entry(profile: ImportProfile, name: str, data: bytes = b"") -> DirectoryEntry:
@@ -105,8 +105,8 @@ def test_the_newest_profile_looks_at_the_block() -> None:
 
 
 def test_names_that_were_made_to_collide_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("roost.storage.unixfs.directory.hash_name", lambda _name: b"12345678")
-    monkeypatch.setattr("roost.storage.unixfs.directory.SHARD_ABOVE", 0)
+    monkeypatch.setattr("roost.storage.content.unixfs.directory.hash_name", lambda _name: b"12345678")
+    monkeypatch.setattr("roost.storage.content.unixfs.directory.SHARD_ABOVE", 0)
     with pytest.raises(MalformedContent, match="same hash"):
         build_folder(V1, [entry(V1, "a"), entry(V1, "b")])
 
@@ -159,7 +159,7 @@ def test_any_names_are_found_again(files: dict[str, bytes], sharded: bool) -> No
     entries = [entry(V1, name, data) for name, data in files.items()]
     with pytest.MonkeyPatch.context() as patch:
         if sharded:
-            patch.setattr("roost.storage.unixfs.directory.SHARD_ABOVE", -1 if entries else 0)
+            patch.setattr("roost.storage.content.unixfs.directory.SHARD_ABOVE", -1 if entries else 0)
         tree = build_folder(V1, entries)
     assert unfolded(tree) == {one.name: one.cid for one in entries}
     assert tree.size == sum(map(len, files.values()))
@@ -171,7 +171,7 @@ def test_any_names_are_found_again(files: dict[str, bytes], sharded: bool) -> No
 def test_names_that_share_the_first_digits_go_deeper() -> None:
     """Among this many names some share the first byte of their hash, and some of these the second."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("roost.storage.unixfs.directory.SHARD_ABOVE", 0)
+        patch.setattr("roost.storage.content.unixfs.directory.SHARD_ABOVE", 0)
         tree = build_folder(V1, [entry(V1, str(number)) for number in range(600)])
     assert len(tree.nodes) > 100
     assert set(unfolded(tree)) == {str(number) for number in range(600)}

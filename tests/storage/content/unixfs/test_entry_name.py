@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roost.storage.unixfs.entry_name import decode_entry_name, encode_entry_name
-from roost.storage.unixfs.errors import InvalidEntryName
+from roost.storage.content.unixfs.entry_name import decode_entry_name, encode_entry_name
+from roost.storage.content.unixfs.errors import InvalidEntryName
 
 
 def file_name(data: bytes) -> str:

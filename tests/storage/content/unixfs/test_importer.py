@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roost.storage.unixfs import dagpb
-from roost.storage.unixfs.cid import Cid
-from roost.storage.unixfs.dagpb import UnixfsData, UnixfsKind
-from roost.storage.unixfs.importer import DagTree, UnixfsImporter, build_file, build_link
-from roost.storage.unixfs.profile import PROFILES, UNIXFS_V1_2025, V0, V1, ImportProfile
+from roost.storage.content.unixfs import dagpb
+from roost.storage.content.unixfs.cid import Cid
+from roost.storage.content.unixfs.dagpb import UnixfsData, UnixfsKind
+from roost.storage.content.unixfs.importer import DagTree, UnixfsImporter, build_file, build_link
+from roost.storage.content.unixfs.profile import PROFILES, UNIXFS_V1_2025, V0, V1, ImportProfile
 
 CHUNK = 262144
 WANTED = {

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from roost.storage.unixfs import multibase
+from roost.storage.content.unixfs import multibase
 
 
 @pytest.mark.parametrize("data", [b"", b"\0", b"\0\0a", b"hello", bytes(range(256))])

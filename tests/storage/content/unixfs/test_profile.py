@@ -1,7 +1,7 @@
 import pytest
 
-from roost.storage.unixfs.errors import MalformedContent
-from roost.storage.unixfs.profile import V0, V1, get_profile
+from roost.storage.content.unixfs.errors import MalformedContent
+from roost.storage.content.unixfs.profile import V0, V1, get_profile
 
 
 def test_profiles_have_the_names_that_uploads_use() -> None:

@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roost.storage.unixfs import varint
-from roost.storage.unixfs.errors import MalformedContent
+from roost.storage.content.unixfs import varint
+from roost.storage.content.unixfs.errors import MalformedContent
 
 
 @pytest.mark.parametrize("number", [0, 1, 127, 128, 300, 1 << 32, (1 << 63) - 1])

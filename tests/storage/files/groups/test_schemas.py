@@ -7,8 +7,8 @@ import pytest
 from pydantic import ValidationError
 
 from roost.storage.content.model import ContentNetwork
-from roost.storage.groups import schemas
-from roost.storage.groups.model import Group
+from roost.storage.files.groups import schemas
+from roost.storage.files.groups.model import Group
 
 NOW = datetime(2026, 11, 21, 10, 29, 47, 355000, tzinfo=UTC)
 GROUP = Group("g", "t", ContentNetwork.PUBLIC, "n", True, NOW, NOW)

@@ -5,14 +5,14 @@ import pytest
 from roost.core.db import Database
 from roost.core.page_cursor import InvalidPageToken
 from roost.storage.content.model import ContentNetwork
+from roost.storage.content.unixfs.cid import Cid
+from roost.storage.content.unixfs.profile import V1
 from roost.storage.files.errors import FileNotFound
+from roost.storage.files.groups.errors import GroupNotFound, InvalidGroup
+from roost.storage.files.groups.model import GroupFilter
+from roost.storage.files.groups.service import GroupService
 from roost.storage.files.model import FileFilter, FileMetadata
 from roost.storage.files.service import FileService, NewFile
-from roost.storage.groups.errors import GroupNotFound, InvalidGroup
-from roost.storage.groups.model import GroupFilter
-from roost.storage.groups.service import GroupService
-from roost.storage.unixfs.cid import Cid
-from roost.storage.unixfs.profile import V1
 from tests.storage.storage_env import StorageEnv
 
 PRIVATE, PUBLIC = ContentNetwork.PRIVATE, ContentNetwork.PUBLIC

@@ -8,9 +8,9 @@ import pytest
 from roost.core.page_cursor import PageCursor
 from roost.storage.content.model import ContentNetwork
 from roost.storage.files import store as files
+from roost.storage.files.groups import store
+from roost.storage.files.groups.model import Group, GroupFilter
 from roost.storage.files.model import File, FileMetadata
-from roost.storage.groups import store
-from roost.storage.groups.model import Group, GroupFilter
 from tests.storage.storage_env import StorageEnv
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)

@@ -7,8 +7,8 @@ import pytest
 
 from roost.storage.content.model import ContentNetwork
 from roost.storage.files.model import File, FileMetadata
-from roost.storage.signatures import ethereum
-from roost.storage.signatures.model import format_milliseconds, signable_digests
+from roost.storage.files.signatures import ethereum
+from roost.storage.files.signatures.model import format_milliseconds, signable_digests
 
 OLD = "QmbFMke1KXqnYyBBWxB74N4c5SBnJMVAiMNRcGu6x1AwQH"
 NEW = "bafybeif7ztnhq65lumvvtr4ekcwd2ifwgm3awq4zfr3srh462rwyinlb4y"

@@ -8,15 +8,15 @@ import pytest
 from roost.core import clock
 from roost.core.db import Database
 from roost.storage.content.model import ContentNetwork
+from roost.storage.content.unixfs.cid import Cid
+from roost.storage.content.unixfs.errors import InvalidCid
+from roost.storage.content.unixfs.profile import V0
 from roost.storage.files.errors import FileNotFound
 from roost.storage.files.service import FileService
-from roost.storage.signatures.errors import InvalidSignature, SignatureExists, SignatureMissing
-from roost.storage.signatures.model import format_milliseconds
-from roost.storage.signatures.service import SignatureService
-from roost.storage.unixfs.cid import Cid
-from roost.storage.unixfs.errors import InvalidCid
-from roost.storage.unixfs.profile import V0
-from tests.storage.signatures.test_ethereum import account, sign_typed
+from roost.storage.files.signatures.errors import InvalidSignature, SignatureExists, SignatureMissing
+from roost.storage.files.signatures.model import format_milliseconds
+from roost.storage.files.signatures.service import SignatureService
+from tests.storage.files.signatures.test_ethereum import account, sign_typed
 from tests.storage.storage_env import StorageEnv
 from tests.wallet import encode_defunct
 

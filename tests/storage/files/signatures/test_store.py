@@ -7,8 +7,8 @@ from sqlalchemy import Connection
 from roost.storage.content.model import ContentNetwork
 from roost.storage.files import store as files
 from roost.storage.files.model import File, FileMetadata
-from roost.storage.signatures import store
-from roost.storage.signatures.model import WalletSignature
+from roost.storage.files.signatures import store
+from roost.storage.files.signatures.model import WalletSignature
 from tests.storage.storage_env import StorageEnv
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)

@@ -10,9 +10,9 @@ from roost.core import clock, ids
 from roost.core.db import Database
 from roost.core.seal import Sealer
 from roost.core.sensitive import Sensitive
-from roost.storage.signed_urls.errors import InvalidSignedUrl, SignedUrlExpired, SignedUrlRefused
-from roost.storage.signed_urls.model import UploadGrant, ValidityPeriod
-from roost.storage.signed_urls.service import SignedUrlService
+from roost.storage.files.signed_urls.errors import InvalidSignedUrl, SignedUrlExpired, SignedUrlRefused
+from roost.storage.files.signed_urls.model import UploadGrant, ValidityPeriod
+from roost.storage.files.signed_urls.service import SignedUrlService
 
 MINE, OTHER = ids.new_id(), ids.new_id()
 CID = "bafkreifzjut3te7nhyekklss27nh3k72ysco7y32koao5eei66wof36n5e"

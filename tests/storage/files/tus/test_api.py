@@ -15,8 +15,8 @@ import pytest
 
 from roost.core import clock
 from roost.identity.caller import Plan
-from roost.storage.unixfs.importer import UnixfsImporter
-from roost.storage.unixfs.profile import PROFILES
+from roost.storage.content.unixfs.importer import UnixfsImporter
+from roost.storage.content.unixfs.profile import PROFILES
 from tests.server import RunningServer, running
 
 DATA = hashlib.shake_128(b"tus").digest(3_000_001)

@@ -4,8 +4,8 @@ import asyncio
 from pathlib import Path
 
 from roost.core import clock
-from roost.storage.unixfs.importer import UnixfsImporter
-from roost.storage.unixfs.profile import PROFILES
+from roost.storage.content.unixfs.importer import UnixfsImporter
+from roost.storage.content.unixfs.profile import PROFILES
 from tests import node
 from tests.server import running
 

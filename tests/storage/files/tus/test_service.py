@@ -13,24 +13,24 @@ from roost.drivers.blob.drafts import DraftStore
 from roost.drivers.blob.folder_store import FolderStore
 from roost.identity.caller import Plan
 from roost.storage.content.model import ContentNetwork
+from roost.storage.content.unixfs.cid import Cid
+from roost.storage.content.unixfs.importer import UnixfsImporter
+from roost.storage.content.unixfs.profile import PROFILES, V1, get_profile
 from roost.storage.files.errors import InvalidFileMetadata, StorageQuotaExceeded
+from roost.storage.files.groups.errors import GroupNotFound
 from roost.storage.files.service import FileService
-from roost.storage.groups.errors import GroupNotFound
-from roost.storage.tus import service
-from roost.storage.tus.errors import (
+from roost.storage.files.tus import service
+from roost.storage.files.tus.errors import (
     InvalidTusUpload,
     TooManyTusUploads,
     TusUploadNotFound,
     UploadNotHere,
     UploadOffsetMismatch,
 )
-from roost.storage.tus.model import NewTusUpload, TusUpload
-from roost.storage.tus.service import TusUploadService
-from roost.storage.unixfs.cid import Cid
-from roost.storage.unixfs.importer import UnixfsImporter
-from roost.storage.unixfs.profile import PROFILES, V1, get_profile
-from roost.storage.uploads.errors import InvalidUpload, MimeTypeRefused, UploadTooLarge
-from roost.storage.uploads.service import UploadService
+from roost.storage.files.tus.model import NewTusUpload, TusUpload
+from roost.storage.files.tus.service import TusUploadService
+from roost.storage.files.uploads.errors import InvalidUpload, MimeTypeRefused, UploadTooLarge
+from roost.storage.files.uploads.service import UploadService
 from tests.storage.storage_env import CONTENT, StorageEnv
 
 LIMIT = 6_000_000

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from roost.storage.tus import store
-from roost.storage.tus.model import LIFETIME, TusUpload
-from roost.storage.unixfs.profile import V0
+from roost.storage.content.unixfs.profile import V0
+from roost.storage.files.tus import store
+from roost.storage.files.tus.model import LIFETIME, TusUpload
 from tests.storage.storage_env import StorageEnv
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roost.core.problem import Problem
-from roost.storage.uploads.model import FILES_LIMIT
+from roost.storage.files.uploads.model import FILES_LIMIT
 from roost.web.multipart import InvalidForm, TooManyFormFiles, receive_form
 
 TYPE = "multipart/form-data; boundary=edge"

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roost.storage.unixfs import car
-from roost.storage.unixfs.cid import RAW, Cid
-from roost.storage.uploads import mime_sniffing
+from roost.storage.content.unixfs import car
+from roost.storage.content.unixfs.cid import RAW, Cid
+from roost.storage.files.uploads import mime_sniffing
 
 ZIP = b"PK\3\4\x14" + bytes(25) + b"[Content_Types].xml" + bytes(20)
 CAR = car.encode_header([Cid.for_block(RAW, b"")])

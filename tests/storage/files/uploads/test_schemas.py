@@ -2,7 +2,7 @@ from datetime import UTC, datetime
 
 from roost.storage.content.model import ContentNetwork
 from roost.storage.files.model import File, FileMetadata
-from roost.storage.uploads import schemas
+from roost.storage.files.uploads import schemas
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 FILE = File("i", "t", ContentNetwork.PRIVATE, "c", 5, 3, "directory", FileMetadata("n"), NOW, NOW, is_duplicate=True)

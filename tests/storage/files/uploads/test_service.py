@@ -13,20 +13,20 @@ from roost.drivers.blob.folder_store import FolderStore
 from roost.identity import tenants
 from roost.identity.caller import Plan
 from roost.storage.content.model import ContentNetwork
+from roost.storage.content.unixfs.cid import Cid
+from roost.storage.content.unixfs.directory import build_folder
+from roost.storage.content.unixfs.errors import InvalidEntryName
+from roost.storage.content.unixfs.profile import V0, V1
 from roost.storage.files.errors import FileIdTaken
+from roost.storage.files.groups import store
+from roost.storage.files.groups.errors import GroupNotFound
+from roost.storage.files.groups.service import GroupService
 from roost.storage.files.model import File, FileFilter, FileMetadata
 from roost.storage.files.service import FileService
-from roost.storage.groups import store
-from roost.storage.groups.errors import GroupNotFound
-from roost.storage.groups.service import GroupService
-from roost.storage.unixfs.cid import Cid
-from roost.storage.unixfs.directory import build_folder
-from roost.storage.unixfs.errors import InvalidEntryName
-from roost.storage.unixfs.profile import V0, V1
-from roost.storage.uploads import service
-from roost.storage.uploads.errors import InvalidUpload, MimeTypeRefused, TooManyFiles, UploadTooLarge
-from roost.storage.uploads.model import UploadMetadata, UploadRequestLimits
-from roost.storage.uploads.service import UploadService
+from roost.storage.files.uploads import service
+from roost.storage.files.uploads.errors import InvalidUpload, MimeTypeRefused, TooManyFiles, UploadTooLarge
+from roost.storage.files.uploads.model import UploadMetadata, UploadRequestLimits
+from roost.storage.files.uploads.service import UploadService
 from tests.storage.cars import blocks_of, encode_car
 from tests.storage.meanwhile import ON_POSTGRESQL, run_concurrently
 from tests.storage.storage_env import CONTENT, StorageEnv, entry

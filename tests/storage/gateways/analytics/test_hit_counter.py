@@ -9,15 +9,15 @@ import sqlalchemy as sa
 
 from roost.core import clock
 from roost.core.db import Connection, Database
-from roost.storage.analytics import hit_counter, model
-from roost.storage.analytics.hit_counter import GatewayHitCounter
-from roost.storage.analytics.model import OTHER, UNKNOWN
-from roost.storage.analytics.store import hits
 from roost.storage.content.model import ContentNetwork
+from roost.storage.content.unixfs.cid import Cid
+from roost.storage.content.unixfs.profile import V0, V1
 from roost.storage.files.model import FileMetadata
 from roost.storage.files.service import FileService, NewFile
-from roost.storage.unixfs.cid import Cid
-from roost.storage.unixfs.profile import V0, V1
+from roost.storage.gateways.analytics import hit_counter, model
+from roost.storage.gateways.analytics.hit_counter import GatewayHitCounter
+from roost.storage.gateways.analytics.model import OTHER, UNKNOWN
+from roost.storage.gateways.analytics.store import hits
 from tests.storage.storage_env import StorageEnv
 
 CID = Cid.for_block(0x55, b"content")

@@ -8,20 +8,20 @@ import pytest
 
 from roost.core import clock
 from roost.core.db import Database
-from roost.storage.analytics.hit_counter import GatewayHitCounter
-from roost.storage.analytics.model import (
+from roost.storage.content.model import ContentNetwork
+from roost.storage.content.unixfs.cid import Cid
+from roost.storage.gateways.analytics.hit_counter import GatewayHitCounter
+from roost.storage.gateways.analytics.model import (
     UNKNOWN,
     AnalyticsDimension,
     AnalyticsInterval,
     AnalyticsQuery,
     HitCount,
 )
-from roost.storage.analytics.service import AnalyticsService
-from roost.storage.content.model import ContentNetwork
+from roost.storage.gateways.analytics.service import AnalyticsService
 from roost.storage.gateways.errors import GatewayNotFound
 from roost.storage.gateways.model import StorageGateway
 from roost.storage.gateways.service import StorageGatewayService
-from roost.storage.unixfs.cid import Cid
 from tests.storage.storage_env import StorageEnv
 
 ONE, TWO = Cid.for_block(0x55, b"one"), Cid.for_block(0x70, b"two", version=0)

@@ -4,8 +4,8 @@ import pytest
 from pydantic import ValidationError
 
 from roost.storage.content.model import ContentNetwork
-from roost.storage.swaps import schemas
-from roost.storage.swaps.model import HotSwap
+from roost.storage.gateways.swaps import schemas
+from roost.storage.gateways.swaps.model import HotSwap
 
 NOW = datetime(2026, 11, 21, 10, 29, 47, 355000, tzinfo=UTC)
 SWAP = HotSwap("s", "t", ContentNetwork.PUBLIC, "cid", None, NOW)

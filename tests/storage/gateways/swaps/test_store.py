@@ -2,8 +2,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 from roost.storage.content.model import ContentNetwork
-from roost.storage.swaps import store
-from roost.storage.swaps.model import HotSwap
+from roost.storage.gateways.swaps import store
+from roost.storage.gateways.swaps.model import HotSwap
 from tests.storage.storage_env import StorageEnv
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roost.storage.payment_instructions.assets import BUILT_IN, PaymentAssets
-from roost.storage.payment_instructions.errors import InvalidPaymentInstruction
-from roost.storage.payment_instructions.model import (
+from roost.storage.payments.instructions.assets import BUILT_IN, PaymentAssets
+from roost.storage.payments.instructions.errors import InvalidPaymentInstruction
+from roost.storage.payments.instructions.model import (
     PaymentRequirement,
     check_requirements,
     normalize_instruction_name,

@@ -11,12 +11,15 @@ from roost.core.db import Connection, Database
 from roost.core.page_cursor import InvalidPageToken
 from roost.identity import tenants
 from roost.storage.content.model import ContentNetwork
+from roost.storage.content.unixfs.cid import Cid
+from roost.storage.content.unixfs.errors import InvalidCid
+from roost.storage.content.unixfs.profile import V0
 from roost.storage.files.errors import FileNotFound
 from roost.storage.files.model import FileMetadata
 from roost.storage.files.service import FileService, NewFile
-from roost.storage.payment_instructions import store
-from roost.storage.payment_instructions.assets import BUILT_IN, PaymentAssets
-from roost.storage.payment_instructions.errors import (
+from roost.storage.payments.instructions import store
+from roost.storage.payments.instructions.assets import BUILT_IN, PaymentAssets
+from roost.storage.payments.instructions.errors import (
     CidAlreadyAttached,
     CidNotAttached,
     EmptyPaymentInstructionUpdate,
@@ -24,17 +27,14 @@ from roost.storage.payment_instructions.errors import (
     PaymentInstructionInUse,
     PaymentInstructionNotFound,
 )
-from roost.storage.payment_instructions.model import (
+from roost.storage.payments.instructions.model import (
     CidAttachment,
     PaymentInstruction,
     PaymentInstructionFilter,
     PaymentInstructionUpdate,
     PaymentRequirement,
 )
-from roost.storage.payment_instructions.service import PaymentInstructionService, find_for_content
-from roost.storage.unixfs.cid import Cid
-from roost.storage.unixfs.errors import InvalidCid
-from roost.storage.unixfs.profile import V0
+from roost.storage.payments.instructions.service import PaymentInstructionService, find_for_content
 from tests.storage.meanwhile import ON_POSTGRESQL, run_concurrently
 from tests.storage.storage_env import StorageEnv
 

@@ -8,17 +8,17 @@ from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
 from pydantic import ValidationError
 
-from roost.agents.hub.archive import write_zip
-from roost.agents.hub.clawhub import schemas
-from roost.agents.hub.clawhub.service import RegistryService
-from roost.agents.hub.errors import HubFileNotFound
-from roost.agents.hub.model import HubFilter, HubListing, HubReference, check_tag, parse_reference
-from roost.agents.hub.publishing import HubPublisher
-from roost.agents.hub.service import HubService
-from roost.agents.hub.uploads import HubUploads
-from roost.agents.skills.bundle import FILES_LIMIT, Bundle
-from roost.agents.skills.upload import BundleUpload
-from roost.core.daemon_thread import run_in_daemon_thread
+from roost.agents.library.hub.archive import write_zip
+from roost.agents.library.hub.clawhub import schemas
+from roost.agents.library.hub.clawhub.service import RegistryService
+from roost.agents.library.hub.errors import HubFileNotFound
+from roost.agents.library.hub.model import HubFilter, HubListing, HubReference, check_tag, parse_reference
+from roost.agents.library.hub.publishing import HubPublisher
+from roost.agents.library.hub.service import HubService
+from roost.agents.library.hub.uploads import HubUploads
+from roost.agents.library.skills.bundle import FILES_LIMIT, Bundle
+from roost.agents.library.skills.upload import BundleUpload
+from roost.core.machine.daemon_thread import run_in_daemon_thread
 from roost.identity.authenticator import ServiceCaller
 from roost.web.content_disposition import content_disposition
 from roost.web.multipart import receive_form

@@ -6,12 +6,20 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, StrictInt
 
-from roost.agents.hub.errors import InvalidHubRequest
-from roost.agents.hub.model import LATEST_TAG, QUERY_LIMIT, HubListing, HubSkill, HubSort, HubVersion, Publication
-from roost.agents.hub.service import HubDetail
-from roost.agents.hub.uploads import UploadedSkillFile
-from roost.agents.skills.bundle import BYTES_LIMIT, FILES_LIMIT
-from roost.agents.skills.verdict import VerdictLevel
+from roost.agents.library.hub.errors import InvalidHubRequest
+from roost.agents.library.hub.model import (
+    LATEST_TAG,
+    QUERY_LIMIT,
+    HubListing,
+    HubSkill,
+    HubSort,
+    HubVersion,
+    Publication,
+)
+from roost.agents.library.hub.service import HubDetail
+from roost.agents.library.hub.uploads import UploadedSkillFile
+from roost.agents.library.skills.bundle import BYTES_LIMIT, FILES_LIMIT
+from roost.agents.library.skills.verdict import VerdictLevel
 from roost.web.schemas import BINARY, ApiSchema, Text, describe_body
 
 _LICENSE = "MIT-0"  # the only one that the protocol knows

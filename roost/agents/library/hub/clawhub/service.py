@@ -2,14 +2,14 @@
 
 from collections.abc import Sequence
 
-from roost.agents.hub.errors import InvalidHubRequest, OwnerRefused
-from roost.agents.hub.model import HubListing, HubReference, Publication
-from roost.agents.hub.publishing import HubPublisher, PublishedVersion
-from roost.agents.hub.service import HubService, WantedVersion
-from roost.agents.skills.bundle import Bundle
-from roost.agents.skills.model import NewSkill, parse_version
-from roost.agents.skills.service import SkillService
-from roost.agents.skills.skill_file import parse_bundle
+from roost.agents.library.hub.errors import InvalidHubRequest, OwnerRefused
+from roost.agents.library.hub.model import HubListing, HubReference, Publication
+from roost.agents.library.hub.publishing import HubPublisher, PublishedVersion
+from roost.agents.library.hub.service import HubService, WantedVersion
+from roost.agents.library.skills.bundle import Bundle
+from roost.agents.library.skills.model import NewSkill, parse_version
+from roost.agents.library.skills.service import SkillService
+from roost.agents.library.skills.skill_file import parse_bundle
 from roost.core.problem import NotFound
 from roost.core.ttl_cache import TTLCache
 

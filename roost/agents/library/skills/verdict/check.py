@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from roost.agents.skills.bundle import Bundle
-from roost.agents.skills.verdict.content_checks import decode_text, find_content_problems, is_media
-from roost.agents.skills.verdict.model import Finding, SkillRule, Verdict, VerdictLevel
-from roost.agents.skills.verdict.rules import RULES, rules_version
-from roost.agents.skills.verdict.text_checks import (
+from roost.agents.library.skills.bundle import Bundle
+from roost.agents.library.skills.verdict.content_checks import decode_text, find_content_problems, is_media
+from roost.agents.library.skills.verdict.model import Finding, SkillRule, Verdict, VerdictLevel
+from roost.agents.library.skills.verdict.rules import RULES, rules_version
+from roost.agents.library.skills.verdict.text_checks import (
     cut_chunks,
     find_encoded_blocks,
     find_homoglyph,

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from roost.agents.skills.verdict.model import SkillRule, VerdictLevel, followed_by
+from roost.agents.library.skills.verdict.model import SkillRule, VerdictLevel, followed_by
 
 _REVIEW, _DANGEROUS = VerdictLevel.REVIEW, VerdictLevel.DANGEROUS
 

@@ -1,16 +1,16 @@
 """Render the reference of the rules in Markdown. Pure."""
 
-from roost.agents.skills.bundle import BYTES_LIMIT, DEPTH_LIMIT, FILES_LIMIT, PATH_LIMIT, SEGMENT_LIMIT
-from roost.agents.skills.skill_file import (
+from roost.agents.library.skills.bundle import BYTES_LIMIT, DEPTH_LIMIT, FILES_LIMIT, PATH_LIMIT, SEGMENT_LIMIT
+from roost.agents.library.skills.skill_file import (
     COMPATIBILITY_LIMIT,
     DESCRIPTION_LIMIT,
     FRONT_MATTER_LIMIT,
     NAME_LIMIT,
     SKILL_FILE_LIMIT,
 )
-from roost.agents.skills.verdict.check import CPU_LIMIT, FINDINGS_LIMIT, FINDINGS_PER_RULE, TEXT_LIMIT
-from roost.agents.skills.verdict.model import SkillRule, VerdictLevel
-from roost.agents.skills.verdict.rules import RULES
+from roost.agents.library.skills.verdict.check import CPU_LIMIT, FINDINGS_LIMIT, FINDINGS_PER_RULE, TEXT_LIMIT
+from roost.agents.library.skills.verdict.model import SkillRule, VerdictLevel
+from roost.agents.library.skills.verdict.rules import RULES
 
 COMMAND = ".venv/bin/roost skills rules --markdown > docs/reference/skill-rules.md"
 

@@ -1,13 +1,13 @@
 """The rules of verdicts, as data.
 
-`tests/agents/skills/verdict/examples.toml` has text that each rule must find, and text that it must not find.
+`tests/agents/library/skills/verdict/examples.toml` has text that each rule must find, and text that it must not find.
 """
 
 import hashlib
 from collections.abc import Sequence
 
-from roost.agents.skills.verdict.instruction_rules import INSTRUCTION_RULES
-from roost.agents.skills.verdict.model import SkillRule, VerdictLevel, followed_by
+from roost.agents.library.skills.verdict.instruction_rules import INSTRUCTION_RULES
+from roost.agents.library.skills.verdict.model import SkillRule, VerdictLevel, followed_by
 
 CHECKS_REVISION = 2
 """Increases with each change of the functions that check content; stored verdicts are then made again."""

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from roost.agents.skills.bundle import Bundle, BundleFile
-from roost.agents.skills.verdict import Verdict, VerdictLevel, check_bundle
-from roost.agents.skills.verdict import check as check_module
-from roost.agents.skills.verdict.rules import RULES, rules_version
+from roost.agents.library.skills.bundle import Bundle, BundleFile
+from roost.agents.library.skills.verdict import Verdict, VerdictLevel, check_bundle
+from roost.agents.library.skills.verdict import check as check_module
+from roost.agents.library.skills.verdict.rules import RULES, rules_version
 from tests.architecture.pattern_attacks import list_attacks
 
 EXAMPLES = tomllib.loads((Path(__file__).parent / "examples.toml").read_text())

@@ -1,7 +1,7 @@
 """The reference page is what the rules say."""
 
-from roost.agents.skills.verdict.reference import COMMAND, render_rules
-from roost.agents.skills.verdict.rules import RULES
+from roost.agents.library.skills.verdict.reference import COMMAND, render_rules
+from roost.agents.library.skills.verdict.rules import RULES
 from tests.architecture.code import ROOT
 
 

@@ -4,10 +4,10 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path, Query, Request
 
-from roost.agents.hub.clawhub.openclaw import schemas
-from roost.agents.hub.clawhub.service import RegistryService
-from roost.agents.hub.model import HubFilter, check_tag, parse_reference
-from roost.agents.hub.service import HubService
+from roost.agents.library.hub.clawhub.openclaw import schemas
+from roost.agents.library.hub.clawhub.service import RegistryService
+from roost.agents.library.hub.model import HubFilter, check_tag, parse_reference
+from roost.agents.library.hub.service import HubService
 from roost.web.rate_limit_fields import charge_requests
 from roost.web.schemas import SlashText
 from roost.web.service_registry import provide_service

@@ -6,8 +6,8 @@ from urllib.parse import urlencode
 
 from pydantic import Field
 
-from roost.agents.hub.model import HubListing, HubSkill, HubVersion
-from roost.agents.skills.verdict import VerdictLevel
+from roost.agents.library.hub.model import HubListing, HubSkill, HubVersion
+from roost.agents.library.skills.verdict import VerdictLevel
 from roost.core.problem import NotFound
 from roost.web.schemas import ApiSchema, Text
 

@@ -1,0 +1,1 @@
+"""What agents are made of: skills, the hub, templates and their instances."""

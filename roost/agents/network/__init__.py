@@ -1,0 +1,1 @@
+"""How an agent is reached and what it reaches: routes, domains, egress, sign-in."""

@@ -1,0 +1,1 @@
+"""What an agent is given: secrets, channels, devices, tasks, and its engine's configuration."""

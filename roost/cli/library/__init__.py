@@ -1,0 +1,1 @@
+"""Commands of skills, the hub and templates."""

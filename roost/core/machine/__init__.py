@@ -1,0 +1,1 @@
+"""What this machine has: processors, memory, disks, sockets, threads, processes."""

@@ -1,0 +1,1 @@
+"""A fake engine for tests, which passes the same conformance suite."""

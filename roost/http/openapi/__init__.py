@@ -1,0 +1,1 @@
+"""The OpenAPI description and the reference that is made from it."""

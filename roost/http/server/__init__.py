@@ -1,0 +1,1 @@
+"""The server of the port: the application, relays of containers, health."""

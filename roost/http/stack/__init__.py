@@ -1,0 +1,1 @@
+"""What every request passes: its address, limits, early checks, and the table of routes."""

@@ -1,0 +1,1 @@
+"""Certificates and proxies in front of the server."""

@@ -1,0 +1,1 @@
+"""The client of the warden, the same under every runtime."""
