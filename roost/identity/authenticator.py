@@ -22,13 +22,7 @@ from roost.core.right import Right
 from roost.identity.api_keys import ApiKeys
 from roost.identity.auth_request import AuthRequest, auth_request_of
 from roost.identity.caller import Caller, CallerKind
-from roost.identity.credentials import (
-    Credential,
-    CredentialSource,
-    find_credential,
-    find_password,
-    is_gateway_token,
-)
+from roost.identity.credentials import Credential, CredentialSource, find_credential, find_password, is_gateway_token
 from roost.identity.errors import (
     BasicUnauthorised,
     MissingBasicCredential,

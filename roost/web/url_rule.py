@@ -1,4 +1,4 @@
-"""One row of the URL map (`hosts/url_map.py`): all settings of a path before its handler runs.
+"""One row of the URL map (`http/stack/url_map.py`): all settings of a path before its handler runs.
 
 `HostRouter` finds the row of a request once and puts it into the scope; every middleware reads it there.
 """

@@ -202,8 +202,12 @@ def _refuse(pattern: re.Pattern[str], why: str, but: tuple[str, ...]) -> None:
 
 
 def _folders_on_the_map() -> Iterator[str]:
-    """Read the tree in docs/builders/map.md: two spaces of indentation a level, a slash after each folder."""
-    path: list[str] = []
-    for indent, name in re.findall(r"^( *)(\w+)/ {2,}\S", (DOCS / "builders" / "map.md").read_text(), re.MULTILINE):
-        path[len(indent) // 2 :] = [name]
-        yield "/".join(path)
+    """Read the trees in docs/builders/map.md: two spaces of indentation a level, a slash after each folder."""
+    text = (DOCS / "builders" / "map.md").read_text()
+    root, path = "", list[str]()
+    for indent, name in re.findall(r"^( *)(\w+(?:/\w+)*)/(?: {2,}\S.*)?$", text, re.MULTILINE):
+        if indent:
+            path[len(indent) // 2 - 1 :] = [name]
+        else:
+            root, path = name, []
+        yield "/".join([root, *path])

@@ -62,7 +62,7 @@ def test_slices_import_lower_ranks() -> None:
         if (here := slice_of(found.module.name))
         and (there := slice_of(found.target))
         and here != there
-        and _rank(found.module.name) <= _rank(found.target)
+        and not _is_above(found.module.name, found.target)
     )
 
 
@@ -128,9 +128,46 @@ def test_the_search_for_cycles_finds_one() -> None:
     assert _knots({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}}) == [{"a", "b", "c"}]
 
 
-def _rank(module: str) -> tuple[int, int]:
-    """Return the rank of a module's group, and of its slice in it; of equal groups none imports the other."""
-    return GROUPS.get(group_of(module) or "", 0), RANKS.get(slice_of(module) or "", 0)
+def test_no_two_packages_import_each_other() -> None:
+    """A package and one inside it may: their modules make no cycle."""
+    edges: dict[str, set[str]] = {}
+    for found in ours():
+        edges.setdefault(_package_of(found.module.name), set()).add(_package_of(found.target))
+    fail_with(
+        f"{here} and {there} import each other"
+        for here, targets in edges.items()
+        for there in targets
+        if here < there and here in edges.get(there, ()) and not there.startswith(f"{here}.")
+    )
+
+
+def test_folders_are_small() -> None:
+    """A folder has at most 24 modules and 16 folders; only migrations grow, one file each."""
+    children: dict[str, set[str]] = {}
+    for module in modules():
+        folders = module.path.split("/")
+        for depth in range(1, len(folders)):
+            children.setdefault("/".join(folders[:depth]), set()).add(folders[depth])
+    fail_with(
+        f"{folder} has {len(found) - folders} modules and {folders} folders; group them"
+        for folder, names_in in children.items()
+        if folder != "roost/migrations/versions"
+        if (found := names_in - {"__init__.py"})
+        if (folders := sum(not name.endswith(".py") for name in found)) > 16 or len(found) - folders > 24
+    )
+
+
+def _package_of(module: str) -> str:
+    is_package = any(found.name == module and found.path.endswith("/__init__.py") for found in modules())
+    return module if is_package else module.rpartition(".")[0]
+
+
+def _is_above(module: str, target: str) -> bool:
+    """Return whether a module may import one of another slice: of a lower group, or of a lower rank in its own."""
+    here, there = group_of(module) or "", group_of(target) or ""
+    if here != there:
+        return GROUPS.get(here, 0) > GROUPS.get(there, 0)
+    return RANKS.get(slice_of(module) or "", 0) > RANKS.get(slice_of(target) or "", 0)
 
 
 def _may(found: Import) -> str:

@@ -18,13 +18,7 @@ from roost.drivers.git.contract import (
     PushRefused,
     RefUpdate,
 )
-from tests.conformance.git_objects import (
-    body_of,
-    git,
-    make_blob,
-    make_tree,
-    read_report,
-)
+from tests.conformance.git_objects import body_of, git, make_blob, make_tree, read_report
 from tests.conformance.test_git import AGENT
 
 MAIN = "refs/heads/main"

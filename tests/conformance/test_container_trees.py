@@ -11,12 +11,7 @@ import pytest
 from roost.core.problem import Problem
 from roost.warden_client.changes import RemovePath
 from roost.warden_client.client import WardenClient
-from roost.warden_client.errors import (
-    PathRefused,
-    WardenFileNotFound,
-    WardenNotAFile,
-    WardenTooManyEntries,
-)
+from roost.warden_client.errors import PathRefused, WardenFileNotFound, WardenNotAFile, WardenTooManyEntries
 from roost.warden_client.tree import STAGING_NAME
 from tests.conformance.tree_fixtures import container, env
 from tests.conformance.trees import apply, put, python, read, scan, shell

@@ -11,22 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from roost.drivers.git.contract import (
-    GitRepositories,
-    GitRequest,
-    GitService,
-    PushUnfinished,
-    RefUpdate,
-)
-from tests.conformance.git_objects import (
-    body_of,
-    commit_tree,
-    git,
-    make_blob,
-    make_pack,
-    push_of,
-    push_request,
-)
+from roost.drivers.git.contract import GitRepositories, GitRequest, GitService, PushUnfinished, RefUpdate
+from tests.conformance.git_objects import body_of, commit_tree, git, make_blob, make_pack, push_of, push_request
 from tests.conformance.git_pushes import MAIN, ROOT, Handler, bare, push, refuse, tree_of, work
 from tests.conformance.test_git import AGENT, commit, file, open_repositories, repositories
 

@@ -10,14 +10,7 @@ import httpx2 as httpx
 import pytest
 
 from roost.net.dialer import PublicDialer
-from roost.net.errors import (
-    AddressRefused,
-    EgressProblem,
-    HostRefused,
-    HostUnreachable,
-    InvalidTarget,
-    PortRefused,
-)
+from roost.net.errors import AddressRefused, EgressProblem, HostRefused, HostUnreachable, InvalidTarget, PortRefused
 from roost.net.guarded_transport import GuardedTransport
 from roost.net.policy import EgressPolicy
 from tests.net.loopback import OPEN, Names, Origin, serving

@@ -6,11 +6,9 @@ from typing import Annotated
 
 import typer
 
-from roost.cli.agents.agent_profile import list_engines, show_status, update_profile
 from roost.cli.agents.archives import export_agent, import_agent
 from roost.cli.agents.execute import exec_command
 from roost.cli.agents.logs import print_logs
-from roost.cli.agents.secrets import secret_commands
 from roost.cli.agents.shell import open_shell
 from roost.cli.agents.snapshots import find_snapshot, take_snapshot
 from roost.cli.arguments import AgentName, PassThroughCommand
@@ -31,11 +29,14 @@ from roost.cli.output.output import (
     print_line,
     print_record,
     print_rows,
+    secret_commands,
 )
 
 commands = typer.Typer(help="Manage agents, each in its own container.", no_args_is_help=True)
 _COLUMNS = ("agentId", "name", "engine", "agentVersion", "status", "createdAt", "lastUsed")
 _PROFILE = ("engine", "description", "vibe", "emoji", "model")
+_UPDATE_TIMEOUT_SECONDS = 180.0  # another model restarts the gateway
+_PROFILE_COLUMNS = ("agentId", "name", "description", "vibe", "emoji", "model", "status")
 _PAGE_TIMEOUT_SECONDS = 30.0
 
 
@@ -217,9 +218,45 @@ def open_agent(
         sys.stdout.write(f"{link}\n")
 
 
-commands.command("update")(update_profile)
-commands.command("status")(show_status)
-commands.command("engines")(list_engines)
+@commands.command("update")
+def update_profile(
+    agent: AgentName,
+    name: Annotated[str | None, typer.Option(help="Another name.")] = None,
+    description: Annotated[str | None, typer.Option(help="Purpose of the agent; an empty text removes it.")] = None,
+    vibe: Annotated[str | None, typer.Option(help="How it talks; an empty text removes it.")] = None,
+    emoji: Annotated[str | None, typer.Option(help="An emoji shown next to the name; empty: none.")] = None,
+    model: Annotated[
+        str | None, typer.Option(help="Preferred model; restarts the gateway. An empty text removes it.")
+    ] = None,
+    data: Data = None,
+    output: Output = OutputFormat.TABLE,
+) -> None:
+    """Change an agent's name, description, vibe, emoji or preferred model."""
+    profile = {"description": description, "vibe": vibe, "emoji": emoji, "model": model}
+    given = {field: value or None for field, value in profile.items() if value is not None}
+    body = given | ({} if name is None else {"name": name})
+    if not body:
+        exit_with_error("Nothing to change: give --name, --description, --vibe, --emoji or --model.", ExitCode.USAGE)
+    server = load_session(data)
+    path = f"/v0/agents/{server.find_agent(agent)['agentId']}/platform/metadata"
+    with error_console.status("Changing ..."):
+        answer = server.call("PATCH", path, body, timeout_seconds=_UPDATE_TIMEOUT_SECONDS)
+    print_record(answer["agent"], output, _PROFILE_COLUMNS)
+
+
+@commands.command("status")
+def show_status(agent: AgentName, data: Data = None, output: Output = OutputFormat.TABLE) -> None:
+    """Show an agent's state, and that of its gateway's process now."""
+    server = load_session(data)
+    print_record(server.call("GET", f"/v0/agents/{server.find_agent(agent)['agentId']}/status"), output)
+
+
+@commands.command("engines")
+def list_engines(data: Data = None, output: Output = OutputFormat.TABLE) -> None:
+    """List the engines that new agents can have on the server."""
+    print_rows(load_session(data).call("GET", "/v0/agents/engines")["engines"], ("id", "label"), output)
+
+
 commands.command("export")(export_agent)
 commands.command("import")(import_agent)
 commands.command("logs")(print_logs)

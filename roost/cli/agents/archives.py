@@ -8,14 +8,9 @@ from urllib.parse import quote, urlencode
 
 import typer
 
-from roost.cli.agents.secrets import secret_commands
 from roost.cli.agents.snapshots import find_snapshot
 from roost.cli.arguments import AgentName
-from roost.cli.client.session import (
-    Data,
-    ServerSession,
-    load_session,
-)
+from roost.cli.client.session import Data, ServerSession, load_session
 from roost.cli.client.transfer import count_bytes, progress_bar, save_chunks
 from roost.cli.output.output import (
     ExitCode,
@@ -26,6 +21,7 @@ from roost.cli.output.output import (
     exit_with_error,
     print_document,
     print_line,
+    secret_commands,
 )
 
 _CHUNK_BYTES = 1024**2

@@ -145,12 +145,6 @@ def rotate_key(data: Data = None) -> None:
         exit_with_error(f"{done.lost} values could not be decrypted with any known key and were left unchanged.")
 
 
-def secret_commands(agent: str, name: str, *, exists: bool = False) -> str:
-    """Return the commands that give an agent a secret, which may exist, quoted for a shell."""
-    attach = shlex.join(["roost", "secrets", "attach", agent, name])
-    return attach if exists else f"{shlex.join(['roost', 'secrets', 'create', name])} && {attach}"
-
-
 def _find_secret(server: ServerSession, secret: str) -> Mapping[str, Any]:
     secrets = server.call("GET", "/v0/secrets")["secrets"]
     found = [row for row in secrets if secret in (row["id"], row["name"])]

@@ -8,19 +8,8 @@ import typer
 
 from roost.cli.arguments import AgentName
 from roost.cli.client.message_stream import print_messages, receive_server_events
-from roost.cli.client.session import (
-    Data,
-    ServerSession,
-    load_session,
-)
-from roost.cli.output.output import (
-    Output,
-    OutputFormat,
-    Yes,
-    confirm_change,
-    print_line,
-    print_rows,
-)
+from roost.cli.client.session import Data, ServerSession, load_session
+from roost.cli.output.output import Output, OutputFormat, Yes, confirm_change, print_line, print_rows
 
 commands = typer.Typer(help="Manage the files of an agent's workspace; `roost cp` copies them.", no_args_is_help=True)
 _Path = Annotated[str, typer.Argument(metavar="PATH", help="Path in the workspace.")]

@@ -5,7 +5,6 @@ from typing import Annotated, Any
 
 import typer
 
-from roost.cli.agents.secrets import secret_commands
 from roost.cli.arguments import AgentName
 from roost.cli.client.session import Data, ServerSession, drop_none, load_session
 from roost.cli.completion import complete_agents, complete_skills
@@ -20,6 +19,7 @@ from roost.cli.output.output import (
     print_error,
     print_line,
     print_rows,
+    secret_commands,
 )
 from roost.core.sanitize import sanitize_line
 

@@ -7,6 +7,7 @@ import codecs
 import difflib
 import json
 import re
+import shlex
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
@@ -206,3 +207,9 @@ def _format_cell(value: Any) -> str:
     if isinstance(value, list):
         return ", ".join(map(_format_cell, value))  # pyright: ignore[reportUnknownArgumentType] - JSON
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def secret_commands(agent: str, name: str, *, exists: bool = False) -> str:
+    """Return the commands that give an agent a secret, which may exist, quoted for a shell."""
+    attach = shlex.join(["roost", "secrets", "attach", agent, name])
+    return attach if exists else f"{shlex.join(['roost', 'secrets', 'create', name])} && {attach}"

@@ -5,14 +5,7 @@ from typing import Annotated
 import typer
 
 from roost.cli.client.session import Data, load_session, path_segment
-from roost.cli.output.output import (
-    Output,
-    OutputFormat,
-    Yes,
-    confirm_change,
-    print_line,
-    print_record,
-)
+from roost.cli.output.output import Output, OutputFormat, Yes, confirm_change, print_line, print_record
 from roost.cli.storage.file_lookup import Public, network_name
 
 commands = typer.Typer(help="Manage wallet signatures of CIDs.", no_args_is_help=True)

@@ -40,14 +40,7 @@ from roost.drivers.git.pack_writer import ObjectKind
 from roost.drivers.git.pkt_line import insert_remark
 from roost.drivers.git.push import PENDING, PUSH_HOOKS, PushConversation
 from roost.drivers.git.repository_files import draft_pack, list_packs, read_reference, write_reference
-from roost.drivers.git.runner import (
-    PROBE,
-    GitRunner,
-    check_object_id,
-    check_status,
-    feed_command,
-    read_status,
-)
+from roost.drivers.git.runner import PROBE, GitRunner, check_object_id, check_status, feed_command, read_status
 from roost.drivers.git.tree_editor import TreeEditor
 from roost.drivers.sandbox.contract import CommandProcess, Sandbox
 

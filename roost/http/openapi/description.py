@@ -12,7 +12,6 @@ from pydantic.alias_generators import to_camel
 
 from roost import __version__
 from roost.http.openapi.examples import add_examples
-from roost.http.server import health
 from roost.http.stack import routes
 from roost.http.stack.address import HostAddresses
 from roost.http.stack.routes import ApiOperation
@@ -29,7 +28,7 @@ _SCHEMES: dict[str, Any] = {
     "sessionCookie": {"type": "apiKey", "in": "cookie", "name": credentials.SESSION_COOKIE},
     "gitPassword": {"type": "http", "scheme": "basic", "description": "Any name; the gateway token as password."},
     "platformToken": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT", "description": "An agent's, 1 hour."},
-    health.METRICS_SCHEME: {"type": "http", "scheme": "bearer", "description": "The setting `metrics_token`."},
+    routes.METRICS_SCHEME: {"type": "http", "scheme": "bearer", "description": "The setting `metrics_token`."},
 }
 _SECURITY: Mapping[str, Sequence[dict[str, list[str]]]] = {
     routes.JWT: [{"serviceJwt": []}],

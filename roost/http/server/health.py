@@ -14,6 +14,7 @@ from pydantic import BaseModel
 from roost.core import log
 from roost.core.problem import NotFound
 from roost.core.sensitive import Sensitive
+from roost.http.stack.routes import METRICS_SCHEME
 from roost.identity.credentials import CredentialSource, find_credential
 from roost.identity.errors import MissingCredential, Unauthorised
 from roost.web.service_registry import provide_service
@@ -21,8 +22,6 @@ from roost.web.service_registry import provide_service
 Check = Callable[[], Awaitable[None]]
 """A function that raises if its part of the server is unavailable."""
 
-METRICS_SCHEME = "metricsToken"
-"""Name of the credential of `/metrics` in the OpenAPI description."""
 CHECK_SECONDS = 5.0
 _log = log.get_logger("health")
 

@@ -28,6 +28,8 @@ BASIC = "basic"
 """A gateway token as the password of HTTP Basic."""
 BEARER = "gateway bearer"
 """A gateway token in the `Authorization` header, and in no other place."""
+METRICS_SCHEME = "metricsToken"
+"""Name of the credential of `/metrics` in the OpenAPI description."""
 CREDENTIALS: Mapping[Any, Sequence[str]] = {
     authenticator.service_caller: (JWT,),
     sessions.session_caller: (SESSION,),

@@ -12,13 +12,7 @@ from roost.core.db.database import DatabaseWriteFailed
 from roost.drivers.blob.contract import BlobStore, BlobStoreFailed, BlobWriter
 from roost.storage.content import store
 from roost.storage.content.car_receiver import CarReceiver
-from roost.storage.content.model import (
-    ABANDONED_AFTER,
-    ContentNetwork,
-    InternalNetwork,
-    PackReference,
-    StorageTotals,
-)
+from roost.storage.content.model import ABANDONED_AFTER, ContentNetwork, InternalNetwork, PackReference, StorageTotals
 from roost.storage.content.reader import ContentReader
 from roost.storage.content.received_car import ReceivedCarReader
 from roost.storage.content.receiver import ContentReceiver

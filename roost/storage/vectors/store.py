@@ -6,16 +6,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
-from roost.core.db import (
-    IdQuery,
-    JsonText,
-    UtcTime,
-    insert_or_ignore,
-    metadata,
-    read_one,
-    read_record,
-    record_values,
-)
+from roost.core.db import IdQuery, JsonText, UtcTime, insert_or_ignore, metadata, read_one, read_record, record_values
 from roost.storage.vectors.model import (
     SEGMENT_CHUNKS,
     FileVectors,

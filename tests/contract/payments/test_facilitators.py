@@ -8,15 +8,7 @@ import pytest
 
 from roost.drivers.facilitator.contract import FacilitatorUnavailable, PaymentRequest, PaymentSettlement, Verification
 from tests.chain.anvil import NETWORK
-from tests.contract.payments.shop import (
-    CONTENT,
-    PRICE,
-    Bank,
-    Shop,
-    open_shop,
-    receipt,
-    required,
-)
+from tests.contract.payments.shop import CONTENT, PRICE, Bank, Shop, open_shop, receipt, required
 from tests.server import RunningServer
 
 OTHER_ADDRESS = "0x1111111111111111111111111111111111111111"

@@ -9,14 +9,7 @@ import pytest
 from roost.drivers.facilitator.contract import PaymentRequest
 from tests.chain.anvil import NETWORK, OLD_NETWORK
 from tests.chain.payer import pay
-from tests.contract.payments.shop import (
-    CONTENT,
-    PRICE,
-    Bank,
-    Shop,
-    open_shop,
-    required,
-)
+from tests.contract.payments.shop import CONTENT, PRICE, Bank, Shop, open_shop, required
 from tests.server import RunningServer
 from tests.wallet import LocalAccount
 

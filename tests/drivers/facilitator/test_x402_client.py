@@ -11,12 +11,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from roost.core.sensitive import Sensitive
-from roost.drivers.facilitator.contract import (
-    ANSWER_LIMIT,
-    FacilitatorFailed,
-    FacilitatorUnavailable,
-    PaymentRequest,
-)
+from roost.drivers.facilitator.contract import ANSWER_LIMIT, FacilitatorFailed, FacilitatorUnavailable, PaymentRequest
 from roost.drivers.facilitator.x402_client import X402Facilitator
 from tests.chain.payer import payment
 from tests.wallet import Account

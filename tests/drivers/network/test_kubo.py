@@ -9,11 +9,7 @@ from pathlib import Path
 import pytest
 
 from roost.core.db import Database
-from roost.drivers.network.contract import (
-    ContentNotAtSource,
-    NetworkRefused,
-    SourceFailed,
-)
+from roost.drivers.network.contract import ContentNotAtSource, NetworkRefused, SourceFailed
 from roost.drivers.network.kubo import KuboNetwork
 from roost.drivers.network.none import NoNetwork
 from roost.net.addresses import Address

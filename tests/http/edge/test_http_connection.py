@@ -4,16 +4,7 @@ import time
 
 import pytest
 
-from tests.http.edge.support import (
-    AGENT,
-    TOKEN,
-    EdgeServer,
-    Wire,
-    echo,
-    eventually,
-    request,
-    scripted,
-)
+from tests.http.edge.support import AGENT, TOKEN, EdgeServer, Wire, echo, eventually, request, scripted
 
 EVERY_HOST = pytest.mark.parametrize(
     "host", ["localhost", "api.localhost", "shop.gateways.localhost", f"{AGENT}.agents.localhost"]

@@ -5,17 +5,7 @@ import threading
 
 import pytest
 
-from tests.http.edge.support import (
-    AGENT,
-    INTERNAL,
-    TOKEN,
-    EdgeServer,
-    Wire,
-    echo,
-    read_request,
-    request,
-    scripted,
-)
+from tests.http.edge.support import AGENT, INTERNAL, TOKEN, EdgeServer, Wire, echo, read_request, request, scripted
 
 OK = b"HTTP/1.1 200 OK\r\n"
 HELLO = OK + b"Content-Length: 5\r\n\r\nhello"

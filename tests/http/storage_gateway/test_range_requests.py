@@ -1,10 +1,6 @@
 import pytest
 
-from roost.http.storage_gateway.range_requests import (
-    ByteRange,
-    RangeNotSatisfiable,
-    select_ranges,
-)
+from roost.http.storage_gateway.range_requests import ByteRange, RangeNotSatisfiable, select_ranges
 
 ETAG = '"cid"'
 

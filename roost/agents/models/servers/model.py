@@ -17,7 +17,7 @@ LABELS = {"ollama": "Ollama", "lmstudio": "LM Studio", "llamacpp": "llama.cpp"}
 
 @dataclass(frozen=True)
 class ModelServerAddress:
-    """A model server's usual address; `provider` is its id in `LABELS` and `agents/secrets/providers.py`."""
+    """A model server's usual address; `provider` is its id in `LABELS` and `agents/setup/secrets/providers.py`."""
 
     provider: str
     port: int

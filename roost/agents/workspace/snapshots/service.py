@@ -42,12 +42,7 @@ from roost.storage.content.service import ContentService
 from roost.storage.content.unixfs.cid import Cid
 from roost.warden_client.changes import ExpectEntry
 from roost.warden_client.client import WardenClient
-from roost.warden_client.errors import (
-    PathRefused,
-    WardenDiskFull,
-    WardenFileTooLarge,
-    WardenTooManyEntries,
-)
+from roost.warden_client.errors import PathRefused, WardenDiskFull, WardenFileTooLarge, WardenTooManyEntries
 from roost.warden_client.tree_rules import TreeRefused
 from roost.work import ClaimedOperation, Operation, OperationState, OperationWorker
 from roost.work.faults import find_fault

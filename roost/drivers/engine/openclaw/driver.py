@@ -11,14 +11,7 @@ from roost.core.problem import Problem
 from roost.core.sensitive import Sensitive
 from roost.drivers.engine import node
 from roost.drivers.engine.abilities.saved_state import SavedState
-from roost.drivers.engine.contract import (
-    Dial,
-    Engine,
-    EngineNotInstalled,
-    GatewayPlan,
-    GatewaySetup,
-    Progress,
-)
+from roost.drivers.engine.contract import Dial, Engine, EngineNotInstalled, GatewayPlan, GatewaySetup, Progress
 from roost.drivers.engine.gateway_http import is_answering
 from roost.drivers.engine.openclaw import compile_cache, config_file, install
 from roost.drivers.engine.openclaw.channels import OpenClawChannels

@@ -20,13 +20,7 @@ from roost.drivers.runtime.bwrap.record import HostProcess
 from roost.drivers.runtime.bwrap.remove import remove_tree
 from roost.drivers.runtime.bwrap.start import confine_container, get_controllers, launch_in_thread
 from roost.drivers.runtime.contract import ContainerLimits, RuntimeFailed
-from roost.drivers.sandbox.contract import (
-    CommandProcess,
-    Sandbox,
-    SandboxCommand,
-    SandboxProcess,
-    SandboxProgram,
-)
+from roost.drivers.sandbox.contract import CommandProcess, Sandbox, SandboxCommand, SandboxProcess, SandboxProgram
 
 _START_SECONDS = 10.0
 _END_SECONDS = 10.0

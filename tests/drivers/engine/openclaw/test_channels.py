@@ -10,12 +10,7 @@ import pytest
 
 from roost.core.sensitive import Sensitive
 from roost.drivers.engine.abilities.agent_context import AgentContext
-from roost.drivers.engine.abilities.channels import (
-    ERROR_LIMIT,
-    ChannelSetup,
-    ChannelState,
-    PairingRequestNotFound,
-)
+from roost.drivers.engine.abilities.channels import ERROR_LIMIT, ChannelSetup, ChannelState, PairingRequestNotFound
 from roost.drivers.engine.contract import EngineFailed
 from roost.drivers.engine.openclaw import channels
 from roost.drivers.engine.openclaw.channels import OpenClawChannels
