@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from .processes import ChildProcess
     from .protocol import Json
-    from .terminal_operations import TerminalOperations
+    from .terminal import TerminalOperations
     from .tree_operations import TreeOperations
 
 MAX_CONNECTIONS, MAX_DIALS, MAX_EXECS, MAX_SUPERVISED, MAX_RELAYED = 512, 384, 64, 64, 512
@@ -187,7 +187,7 @@ class WardenService:
 
     async def _terminal_operation(self, request: Json, connection: Connection) -> None:
         if self._terminals is None:
-            from .terminal_operations import TerminalOperations  # as above
+            from .terminal import TerminalOperations  # as above
 
             self._terminals = TerminalOperations(self._spawn_on_terminal)
         await self._terminals.operations[request["op"]](request, connection)

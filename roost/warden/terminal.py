@@ -20,10 +20,15 @@ from .waiting import TimeLimit, create_background_task, create_task, sleep_secon
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from .event_loop import Timer
     from .processes import ChildProcess
-    from .protocol import Connection
+    from .protocol import Connection, Json
 
+    Spawn = Callable[[Json, tuple[int, int]], ChildProcess]
+
+MAX_TERMINALS = 8
 RING_BYTES, WINDOW_BYTES, FRAME_BYTES, INPUT_BYTES = 256 * 1024, 64 * 1024, 64 * 1024, 128 * 1024
 DRAIN_SECONDS, CHECK_SECONDS, HANGUP_SECONDS = 5.0, 1.0, 1.0
 INPUT_FLAGS, IUTF8 = 0, 0x4000  # index in the attributes, and a flag that `termios` lacks
@@ -249,3 +254,47 @@ class Terminal:
         self._input.clear()
         EventLoop.running.watch(self._fd, WRITE, None)
         self._notify()
+
+
+class TerminalOperations:
+    """Operations with their terminals; `spawn` starts the program of a request on both sides of a pseudo-terminal."""
+
+    def __init__(self, spawn: Spawn) -> None:
+        self._spawn = spawn
+        self._terminals: dict[str, Terminal] = {}
+        self.operations: dict[str, Callable[[Json, Connection], Awaitable[None]]] = {
+            "open_terminal": self._open,
+            "attach_terminal": self._attach,
+        }
+
+    async def _open(self, request: Json, connection: Connection) -> None:
+        grace, columns, rows = float(request["grace"]), int(request["columns"]), int(request["rows"])
+        await self._end_abandoned()
+        ours, theirs = open_terminal_pair(columns, rows)
+        try:
+            child = self._spawn(request, (ours, theirs))
+        except BaseException:
+            os.close(ours)
+            raise
+        finally:
+            os.close(theirs)
+        terminal = Terminal(child, grace)
+        self._terminals[terminal.id] = terminal
+        terminal.ended.add_done_callback(lambda _: self._terminals.pop(terminal.id, None))
+        await terminal.serve(connection, 0)
+
+    async def _attach(self, request: Json, connection: Connection) -> None:
+        if (terminal := self._terminals.get(request["session"])) is None:
+            raise RequestRefused("noTerminal", "no such terminal runs")
+        terminal.resize(int(request["columns"]), int(request["rows"]))
+        await terminal.serve(connection, int(request["after"]))
+
+    async def _end_abandoned(self) -> None:
+        """End a terminal without a client if there are too many; one whose program has ended goes first."""
+        while len(self._terminals) >= MAX_TERMINALS:
+            abandoned = [terminal for terminal in self._terminals.values() if not terminal.has_client]
+            if not abandoned:
+                raise RequestRefused("busy", "too many terminals are open")
+            oldest = min(abandoned, key=lambda terminal: (not terminal.has_exited, terminal.detached_at))
+            del self._terminals[oldest.id]
+            await oldest.end()

@@ -6,8 +6,7 @@ from .event_loop import READ
 from .light_imports import format_json, parse_json, suppress
 from .protocol import RequestRefused
 from .tree_apply import StagedChanges
-from .tree_read import BUFFER_BYTES, read_batch
-from .tree_scan import scan_tree
+from .tree_read import BUFFER_BYTES, read_batch, scan_tree
 from .waiting import TaskLock, gather_results, sleep_seconds, wait_until_ready
 from .worker_threads import run_in_thread
 
@@ -118,7 +117,7 @@ class _WatchSender:
 
     async def answer_checks(self) -> None:
         """Answer each frame of the client by no paths, after the changes until then."""
-        from .shared_mappings import has_shared_mapping
+        from .tree_watch import has_shared_mapping
 
         while await self._connection.read_frame():
             is_mapped = await run_in_thread(has_shared_mapping, self._root)

@@ -175,13 +175,7 @@ RULES: tuple[Rule, ...] = (
         "raise a Problem of your package with a kind; web/errors.py knows the status",
         "refuse(status_code=404)",
     ),
-    Rule(
-        "HTTP servers",
-        imports_from("uvicorn"),
-        ("roost/http/*",),
-        "uvicorn is known by http/",
-        "import uvicorn",
-    ),
+    Rule("HTTP servers", imports_from("uvicorn"), ("roost/http/*",), "uvicorn is known by http/", "import uvicorn"),
     Rule(
         "tokens' signatures",
         imports_from("jwt"),

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Mapping
 
 import pytest
 
@@ -36,8 +37,9 @@ from roost.http.server.relay import _MAX_CONNECTIONS
 from roost.identity import platform_tokens
 from roost.identity.sessions import model as sessions
 from roost.net import dialer
+from roost.settings import Settings
 from roost.warden_client import tree_rules
-from tests.architecture.code import ROOT
+from tests.architecture.code import ROOT, modules
 
 KIB, MIB, GIB = 1024, 1024**2, 1024**3
 WORDS = {3: "three", 5: "five", 8: "eight"}
@@ -154,3 +156,36 @@ def test_guides_name_the_versions_that_are_tested() -> None:
     for guide, sentences in shown.items():
         text = " ".join((ROOT / "docs" / "guides" / f"{guide}.md").read_text().split())
         assert [one for one in sentences if one not in text] == []
+
+
+def test_the_table_of_the_data_folder_names_all_that_is_in_it() -> None:
+    page = (ROOT / "docs/guides/operating.md").read_text()
+    rows = page[page.index("| in the data folder |") :]
+    named = {name.partition("/")[0] for name in re.findall(r"`([\w./-]+)`", rows)}
+    used = re.compile(r"\bsettings\.data / \"([\w.-]+)")
+    found = {name for module in modules() for name in used.findall((ROOT / module.path).read_text())}
+    assert len(found) > 5
+    assert found - named == set()
+
+
+DEFAULTS = [
+    ("models", "`model_timeout` (600 s)", {"model_timeout": "600"}),
+    ("models", "`model_idle_timeout` (120 s)", {"model_idle_timeout": "120"}),
+    ("operating", "6,000 requests, 50 GiB", {"rate_limit": "6000", "rate_limit_bytes": "50G"}),
+    ("operating", "60,000 requests, 200 GiB", {"host_rate_limit": "60000", "host_rate_limit_bytes": "200G"}),
+    ("operating", "sign-in links of one address | 300", {"failed_login_limit": "300"}),
+    ("operating", "An agent may occupy `agent_disk` (20G)", {"agent_disk": "20G"}),
+    ("operating", "`disk_reserve` (1G", {"disk_reserve": "1G"}),
+    ("operating", "apply to programs on this machine | `false`", {"rate_limit_loopback": "false"}),
+    ("snapshots", "a minute after the last change (`snapshot_delay`)", {"snapshot_delay": "60"}),
+    ("storage", "1 GiB free, 25 GiB paid", {"upload_free": "1G", "upload_paid": "25G"}),
+    ("storage", "10 GiB free, unlimited paid", {"storage_free": "10G", "storage_paid": "none"}),
+    ("storage-gateways", "kept for 90 days ([`analytics_days`]", {"analytics_days": "90"}),
+]
+"""Words of a page, with settings and their defaults."""
+
+
+@pytest.mark.parametrize(("page", "words", "defaults"), DEFAULTS)
+def test_defaults_in_a_guide_are_those_of_the_settings(page: str, words: str, defaults: Mapping[str, str]) -> None:
+    assert words in " ".join((ROOT / f"docs/guides/{page}.md").read_text().split())
+    assert {name: Settings.model_fields[name].default for name in defaults} == defaults

@@ -4,7 +4,6 @@ A row has words of the page, constants of `roost` that make them true, and their
 """
 
 import importlib
-import re
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any, cast
@@ -12,9 +11,8 @@ from typing import Any, cast
 import pytest
 
 from roost.identity.caller import Plan
-from roost.settings import Settings
 from roost.work.model import OperationLimits
-from tests.architecture.code import ROOT, modules
+from tests.architecture.code import ROOT
 
 KIB, MIB, GIB = 1024, 1024**2, 1024**3
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
@@ -77,9 +75,7 @@ PAGES: Mapping[str, Sequence[tuple[str, str, Any]]] = {
         ("blocks; files and folders | 250,000 each", "storage.content.car_receiver:MAX_BLOCKS", 250_000),
         ("`manifest.json` | 1 MiB", "agents.workspace.scripts.manifest:MANIFEST_LIMIT", MIB),
     ],
-    "no-domain": [
-        ("a range of at most 1000 ports", "setting_types:_PORTS_LIMIT", 1000),
-    ],
+    "no-domain": [("a range of at most 1000 ports", "setting_types:_PORTS_LIMIT", 1000)],
     "operating": [
         ("a clean stop gives each agent 3 s to finish", "agents.lifecycle.workflows.gateway:STOP_SECONDS", 3),
         (
@@ -307,7 +303,7 @@ PAGES: Mapping[str, Sequence[tuple[str, str, Any]]] = {
         ("templates of a tenant | 200", "agents.library.templates.model:TEMPLATE_LIMIT", 200),
     ],
     "terminal": [
-        ("at most 8 sessions", "warden.terminal_operations:MAX_TERMINALS", 8),
+        ("at most 8 sessions", "warden.terminal:MAX_TERMINALS", 8),
         ("A session without a connection ends after 60 seconds", "agents.workspace.terminals.model:GRACE_SECONDS", 60),
         ("size, 1 to 1000", "agents.workspace.terminals.model:SIZE_LIMIT", 1000),
         ("at most 16 KiB a message", "http.server.websocket:MESSAGE_LIMIT", 16 * KIB),
@@ -370,22 +366,6 @@ PAGES: Mapping[str, Sequence[tuple[str, str, Any]]] = {
     ],
 }
 
-DEFAULTS = [
-    ("models", "`model_timeout` (600 s)", {"model_timeout": "600"}),
-    ("models", "`model_idle_timeout` (120 s)", {"model_idle_timeout": "120"}),
-    ("operating", "6,000 requests, 50 GiB", {"rate_limit": "6000", "rate_limit_bytes": "50G"}),
-    ("operating", "60,000 requests, 200 GiB", {"host_rate_limit": "60000", "host_rate_limit_bytes": "200G"}),
-    ("operating", "sign-in links of one address | 300", {"failed_login_limit": "300"}),
-    ("operating", "An agent may occupy `agent_disk` (20G)", {"agent_disk": "20G"}),
-    ("operating", "`disk_reserve` (1G", {"disk_reserve": "1G"}),
-    ("operating", "apply to programs on this machine | `false`", {"rate_limit_loopback": "false"}),
-    ("snapshots", "a minute after the last change (`snapshot_delay`)", {"snapshot_delay": "60"}),
-    ("storage", "1 GiB free, 25 GiB paid", {"upload_free": "1G", "upload_paid": "25G"}),
-    ("storage", "10 GiB free, unlimited paid", {"storage_free": "10G", "storage_paid": "none"}),
-    ("storage-gateways", "kept for 90 days ([`analytics_days`]", {"analytics_days": "90"}),
-]
-"""Words of a page, with settings and their defaults."""
-
 
 @pytest.mark.parametrize("page", PAGES)
 def test_numbers_of_a_guide_are_those_of_the_code(page: str) -> None:
@@ -397,19 +377,3 @@ def test_numbers_of_a_guide_are_those_of_the_code(page: str) -> None:
         for name, value in zip(names.split(), values, strict=True):
             module, _, constant = name.rpartition(":") if ":" in name else (module, "", name)
             assert getattr(importlib.import_module(f"roost.{module}"), constant) == value, name
-
-
-def test_the_table_of_the_data_folder_names_all_that_is_in_it() -> None:
-    page = (ROOT / "docs/guides/operating.md").read_text()
-    rows = page[page.index("| in the data folder |") :]
-    named = {name.partition("/")[0] for name in re.findall(r"`([\w./-]+)`", rows)}
-    used = re.compile(r"\bsettings\.data / \"([\w.-]+)")
-    found = {name for module in modules() for name in used.findall((ROOT / module.path).read_text())}
-    assert len(found) > 5
-    assert found - named == set()
-
-
-@pytest.mark.parametrize(("page", "words", "defaults"), DEFAULTS)
-def test_defaults_in_a_guide_are_those_of_the_settings(page: str, words: str, defaults: Mapping[str, str]) -> None:
-    assert words in " ".join((ROOT / f"docs/guides/{page}.md").read_text().split())
-    assert {name: Settings.model_fields[name].default for name in defaults} == defaults

@@ -13,7 +13,7 @@ import httpx2 as httpx
 from websockets.exceptions import WebSocketException
 
 from roost.agents.chat.service import MAX_CHATS
-from roost.warden.terminal_operations import MAX_TERMINALS
+from roost.warden.terminal import MAX_TERMINALS
 from tests.chaos.actions import Action
 from tests.journeys.server_process import until
 

@@ -14,14 +14,14 @@ from tests.cli.test_main import ALL
 
 COMMANDS: Mapping[str, Mapping[str, str]] = {
     # module of the handlers: commands, by the handlers that they call
-    "agents.archives": {"agents export": "export_agent", "agents import": "import_agent"},
-    "agents.key_revocation": {"keys revoke": "revoke_key_and_tokens"},
+    "agents.lifecycle.archives": {"agents export": "export_agent", "agents import": "import_agent"},
+    "agents.lifecycle.key_revocation": {"keys revoke": "revoke_key_and_tokens"},
     "agents.chat": {
         "conversations list": "list_conversations",
         "conversations show": "list_messages",
         "conversations stop": "stop_answer",
     },
-    "agents.lifecycle": {
+    "agents.lifecycle.workflows": {
         "agents list": "list_agents",
         "agents memory": "list_memory",
         "agents create": "create_agent",
@@ -32,21 +32,21 @@ COMMANDS: Mapping[str, Mapping[str, str]] = {
         "update": "update_agent",
         "agents token": "read_token rotate_token",
     },
-    "agents.model_keys": {"models connect": "use_model_key"},
-    "agents.model_servers": {
+    "agents.models.keys": {"models connect": "use_model_key"},
+    "agents.models.servers": {
         "models list": "list_agent_models",
         "models servers": "list_model_servers",
         "models use": "use_model_server",
     },
-    "agents.usage": {"usage": "show_usage show_agent_usage"},
-    "agents.system": {
+    "agents.models.usage": {"usage": "show_usage show_agent_usage"},
+    "agents.lifecycle.system": {
         "system show": "describe_system",
         "system checks": "check_system",
         "system engines": "list_engine_states",
     },
-    "agents.commands": {"exec": "run_command stream_command"},
-    "agents.terminals": {"shell": "open_terminal"},
-    "agents.files": {
+    "agents.workspace.commands": {"exec": "run_command stream_command"},
+    "agents.workspace.terminals": {"shell": "open_terminal"},
+    "agents.workspace.files": {
         "cp": "read_workspace_file download_workspace_file save_workspace_file upload_workspace_file",
         "workspace list": "list_workspace_files",
         "workspace watch": "watch_workspace_files",
@@ -54,7 +54,7 @@ COMMANDS: Mapping[str, Mapping[str, str]] = {
         "workspace move": "move_workspace_file",
         "workspace mkdir": "make_workspace_folder",
     },
-    "agents.snapshots": {
+    "agents.workspace.snapshots": {
         "snapshots list": "list_snapshots",
         "snapshots status": "get_sync_status",
         "snapshots sync": "take_snapshot",
@@ -62,14 +62,14 @@ COMMANDS: Mapping[str, Mapping[str, str]] = {
         "snapshots label": "label_snapshot",
         "snapshots diff": "compare_snapshots",
     },
-    "agents.channels": {
+    "agents.setup.channels": {
         "channels list": "list_channels",
         "channels set": "configure_channel",
         "channels approve": "approve_pairing_request",
         "channels watch": "watch_channels",
         "channels remove": "remove_channel",
     },
-    "agents.secrets": {
+    "agents.setup.secrets": {
         "secrets list": "list_secrets list_attached",
         "secrets create": "create_secret",
         "secrets update": "update_secret",
@@ -77,7 +77,7 @@ COMMANDS: Mapping[str, Mapping[str, str]] = {
         "secrets attach": "attach_secrets",
         "secrets detach": "detach_secret",
     },
-    "agents.skills": {
+    "agents.library.skills": {
         "skills list": "list_skills list_agent_skills",
         "skills add": "register_skill publish_skill_version",
         "skills versions": "list_skill_versions",
@@ -87,16 +87,16 @@ COMMANDS: Mapping[str, Mapping[str, str]] = {
         "skills updates": "list_skill_updates",
         "skills update": "update_skill",
     },
-    "agents.hub": {
+    "agents.library.hub": {
         "hub search": "list_hub_skills",
         "hub show": "get_hub_skill get_hub_skill_of_owner",
         "hub install": "install_hub_skill",
         "skills publish": "publish_skill",
         "hub withdraw": "unpublish_skill",
     },
-    "agents.versions": {"versions": "list_versions list_agent_versions", "update": "check_update"},
-    "agents.scripts": {"scripts show": "show_scripts", "scripts retry": "retry_scripts"},
-    "agents.tasks": {
+    "agents.lifecycle.versions": {"versions": "list_versions list_agent_versions", "update": "check_update"},
+    "agents.workspace.scripts": {"scripts show": "show_scripts", "scripts retry": "retry_scripts"},
+    "agents.setup.tasks": {
         "tasks list": "list_tasks",
         "tasks create": "create_task",
         "tasks show": "show_task",
@@ -106,7 +106,7 @@ COMMANDS: Mapping[str, Mapping[str, str]] = {
         "tasks toggle": "toggle_task",
         "tasks runs": "list_runs",
     },
-    "agents.templates": {
+    "agents.library.templates": {
         "templates list": "list_public_templates list_templates",
         "templates show": "get_template get_template_by_slug",
         "templates submit": "submit_template",
@@ -115,13 +115,13 @@ COMMANDS: Mapping[str, Mapping[str, str]] = {
         "templates update": "update_template",
         "templates archive": "archive_template",
     },
-    "agents.devices": {
+    "agents.setup.devices": {
         "devices list": "list_devices",
         "devices approve": "approve_device",
         "devices approve-all": "approve_all_devices",
     },
-    "agents.routes": {"routes list": "list_routes", "routes set": "replace_routes"},
-    "agents.domains": {
+    "agents.network.routes": {"routes list": "list_routes", "routes set": "replace_routes"},
+    "agents.network.domains": {
         "domains list": "list_domains",
         "domains add": "register_domain",
         "domains challenge": "get_challenge",
@@ -129,22 +129,22 @@ COMMANDS: Mapping[str, Mapping[str, str]] = {
         "domains remove": "remove_domain",
         "domains verify": "verify_domain",
     },
-    "agents.runtime_config": {
+    "agents.setup.runtime_config": {
         "config show": "get_config",
         "config set": "replace_config",
         "config validate": "validate_config",
     },
-    "agents.logs": {"logs": "tail_logs follow"},
-    "agents.platform": {"agents update": "update_agent_metadata", "agents status": "get_agent_status"},
-    "agents.sign_in": {"open": "create_sign_in_link"},
+    "agents.workspace.logs": {"logs": "tail_logs follow"},
+    "agents.lifecycle.self_service": {"agents update": "update_agent_metadata", "agents status": "get_agent_status"},
+    "agents.network.sign_in": {"open": "create_sign_in_link"},
     "identity.sessions": {"dashboard": "create_session_link end_all_sessions"},
     "identity": {"keys create": "create_key", "keys list": "list_keys"},
     "events": {"events": "stream_events stream_event_messages stream_agent_events stream_agent_event_messages"},
-    "storage.uploads": {"files upload": "upload_file", "files usage": "get_limits"},
-    "storage.signed_urls": {"files upload-link": "create_upload_link", "files link": "create_download_link"},
+    "storage.files.uploads": {"files upload": "upload_file", "files usage": "get_limits"},
+    "storage.files.signed_urls": {"files upload-link": "create_upload_link", "files link": "create_download_link"},
     "storage.compat": {"login": "check_authentication"},
     "storage.pins": {"pins add": "pin_by_cid", "pins list": "list_pins", "pins remove": "delete_pin"},
-    "storage.groups": {
+    "storage.files.groups": {
         "groups list": "list_groups",
         "groups create": "create_group",
         "groups show": "get_group",
@@ -177,14 +177,18 @@ COMMANDS: Mapping[str, Mapping[str, str]] = {
         "gateways domains verify": "verify_custom_domain",
         "gateways domains remove": "remove_custom_domain",
     },
-    "storage.analytics": {"gateways analytics": "list_top_values list_periods"},
-    "storage.signatures": {
+    "storage.gateways.analytics": {"gateways analytics": "list_top_values list_periods"},
+    "storage.files.signatures": {
         "signatures add": "add_signature",
         "signatures show": "get_signature",
         "signatures delete": "delete_signature",
     },
-    "storage.swaps": {"swaps set": "put_swap", "swaps show": "get_swap_history", "swaps delete": "delete_swap"},
-    "storage.payment_instructions": {
+    "storage.gateways.swaps": {
+        "swaps set": "put_swap",
+        "swaps show": "get_swap_history",
+        "swaps delete": "delete_swap",
+    },
+    "storage.payments.instructions": {
         "payments instructions create": "create_payment_instruction",
         "payments instructions list": "list_payment_instructions",
         "payments instructions show": "get_payment_instruction",
@@ -223,25 +227,25 @@ REASONS: Mapping[str, str] = {
     "agents.chat.follow_answer": "`roost chat` prints its answers itself",
     "agents.chat.send_chat_message": "`roost chat` talks to the engine's own API, at the agent's address",
     "agents.chat.send_message": "`roost chat` talks to the engine's own API, at the agent's address",
-    "agents.git": "Git speaks this protocol; `roost clone` starts it",
-    "agents.hub.clawhub": "the protocol of ClawHub's command line; `roost hub` has the same",
-    "agents.hub.clawhub.openclaw": "the protocol of OpenClaw's own client",
-    "agents.models": "OpenAI's protocol, for programs",
-    "agents.platform.create_platform_token": "an agent asks for it, with its gateway token",
-    "agents.platform.get_platform_identity": "an agent asks who it is",
-    "agents.sign_in.sign_in": "a browser follows the link",
-    "agents.sign_in.refuse_head": "a browser follows the link",
-    "agents.key_revocation.list_token_reads": "the dashboard asks before it revokes; the command says it after",
+    "agents.workspace.git": "Git speaks this protocol; `roost clone` starts it",
+    "agents.library.hub.clawhub": "the protocol of ClawHub's command line; `roost hub` has the same",
+    "agents.library.hub.clawhub.openclaw": "the protocol of OpenClaw's own client",
+    "agents.models.gateway": "OpenAI's protocol, for programs",
+    "agents.lifecycle.self_service.create_platform_token": "an agent asks for it, with its gateway token",
+    "agents.lifecycle.self_service.get_platform_identity": "an agent asks who it is",
+    "agents.network.sign_in.sign_in": "a browser follows the link",
+    "agents.network.sign_in.refuse_head": "a browser follows the link",
+    "agents.lifecycle.key_revocation.list_token_reads": "the dashboard asks first; the command tells it after",
     "identity.revoke_key": "for clients of the storage API; the command also names the tokens that were read",
     "identity.sessions.open_session": "the dashboard signs in",
     "identity.sessions.show_session": "the dashboard asks who is signed in",
     "identity.sessions.end_session": "the dashboard signs out",
-    "storage.uploads.upload_signed": "who has the link of `roost files upload-link` sends a form to it",
-    "storage.tus": "TUS, a protocol of upload clients; `roost files upload` streams files of any size",
+    "storage.files.uploads.upload_signed": "who has the link of `roost files upload-link` sends a form to it",
+    "storage.files.tus": "TUS, a protocol of upload clients; `roost files upload` streams files of any size",
     "storage.compat": "old paths of other clients; the commands use the new ones",
     "storage.compat.psa": "the IPFS Pinning Service API, for its clients; `roost pins` has the same",
-    "hosts.health": "for monitoring",
-    "hosts.discovery": "every command asks for the domain itself",
+    "http.server.health": "for monitoring",
+    "http.server.discovery": "every command asks for the domain itself",
 }
 
 

@@ -65,8 +65,14 @@ except ValueError:
 def test_values_that_json_does_not_know_are_rejected() -> None:
     with pytest.raises(TypeError):
         format_json({"a": b""})
-    with pytest.raises(RecursionError):
-        parse_json(b"[" * 100_000)
+    code = """
+from warden.light_imports import parse_json
+try:
+    parse_json(b"[" * 100_000)
+except RecursionError:
+    print("refused")
+"""
+    assert run_python(code) == "refused\n"  # in a process of its own: other libraries raise the limit of this one
 
 
 def test_another_python_without_the_c_module_uses_the_public_one() -> None:

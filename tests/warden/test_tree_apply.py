@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from roost.warden.tree_apply import StagedChanges
-from roost.warden.tree_scan import STAGING_NAME
+from roost.warden.tree_read import STAGING_NAME
 
 
 class Killed(BaseException):

@@ -281,10 +281,7 @@ PUBLISH_OPENAPI = _describe_publication()
 
 def publish_response(found: HubListing) -> PublishBundleResponse:
     return PublishBundleResponse(
-        skill_id=found.skill.id,
-        version_id=found.version.id,
-        slug=found.skill.name,
-        version=found.version.version,
+        skill_id=found.skill.id, version_id=found.version.id, slug=found.skill.name, version=found.version.version
     )
 
 
@@ -297,9 +294,7 @@ def search_response(found: Sequence[HubListing]) -> RegistrySearchResponse:
 def list_response(found: Sequence[HubListing], next_cursor: str | None) -> RegistryListResponse:
     items = [
         RegistryListItem(
-            **_skill_fields(one.skill, one.version),
-            latest_version=_latest(one.version),
-            owner=_owner(one.skill),
+            **_skill_fields(one.skill, one.version), latest_version=_latest(one.version), owner=_owner(one.skill)
         )
         for one in found
     ]
@@ -351,10 +346,7 @@ def describe_moderation(version: HubVersion) -> ModerationRecord:
 
 
 def resolve_response(found: HubListing, match: HubVersion | None) -> ResolveVersionResponse:
-    return ResolveVersionResponse(
-        match=_latest(match) if match else None,
-        latest_version=_latest(found.version),
-    )
+    return ResolveVersionResponse(match=_latest(match) if match else None, latest_version=_latest(found.version))
 
 
 def _result(found: HubListing, score: float) -> RegistryResultRecord:
