@@ -24,7 +24,7 @@ export default defineConfig({
     },
   },
   build: {
-    outDir: '../roost/hosts/dashboard/static',
+    outDir: '../roost/http/dashboard/static',
     emptyOutDir: true,
     assetsInlineLimit: 0, // the content security policy allows no data: URLs of fonts and styles
     modulePreload: { polyfill: false },

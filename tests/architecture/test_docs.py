@@ -51,6 +51,14 @@ def test_the_map_names_every_folder() -> None:
     assert set(_folders_on_the_map()) == folders
 
 
+def test_the_request_path_names_classes_where_they_are() -> None:
+    drawing = (DOCS / "builders/request-path.md").read_text().split("```")[1]
+    rows = re.findall(r"\b([A-Z][a-z]+(?:[A-Z][a-z]+)+)\b.* (\w[\w/]+\.py)$", drawing, re.MULTILINE)
+    assert len(rows) > 8
+    gone = [f"{name} in {path}" for name, path in rows if not _defines(path, f"class {name}")]
+    assert not gone
+
+
 def test_the_threat_model_names_tests_that_exist() -> None:
     text = (DOCS / "guides/threat-model.md").read_text()
     rows = re.findall(r"^\| (?:[ACFG][0-9]+(?:, [ACFG][0-9]+)*|) \|.*\| (.*) \|$", text, re.MULTILINE)
@@ -211,3 +219,9 @@ def _folders_on_the_map() -> Iterator[str]:
         else:
             root, path = name, []
         yield "/".join([root, *path])
+
+
+def _defines(path: str, start: str) -> bool:
+    """Return whether a module of the package has a line that begins like this."""
+    file = ROOT / "roost" / path
+    return file.is_file() and f"\n{start}" in file.read_text()

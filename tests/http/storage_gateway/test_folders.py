@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from tests.hosts.storage_gateway import crafted_content
+from tests.http.storage_gateway import crafted_content
 
 from roost.http.storage_gateway import directory_listing
 from roost.storage.content.model import ContentNetwork, ContentScope

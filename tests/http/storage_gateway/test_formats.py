@@ -4,7 +4,7 @@ import io
 import tarfile
 
 import pytest
-from tests.hosts.storage_gateway import crafted_content
+from tests.http.storage_gateway import crafted_content
 
 from roost.http.storage_gateway.response import ResponseAborted
 from roost.storage.content.errors import TooManyBlocks
