@@ -164,8 +164,9 @@ def test_the_program_alone_loads_no_command() -> None:
 @pytest.mark.parametrize(("group", "other"), [("agents", "files"), ("files", "agents"), ("keys", "agents")])
 def test_a_completed_group_loads_no_other_and_no_client(group: str, other: str) -> None:
     loaded = list_loaded_by_completion(f"roost {group} l")
-    assert f"roost.cli.{group}" in loaded
-    assert not loaded & {*SERVER_MODULES, f"roost.cli.{other}", "httpx2"}
+    modules = {name: f"roost.cli.{COMMANDS[name].target.partition(':')[0]}" for name in (group, other)}
+    assert modules[group] in loaded
+    assert not loaded & {*SERVER_MODULES, modules[other], "httpx2"}
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -5,7 +5,7 @@ import sys
 
 SETTINGS = """
 import gc, sys
-from roost.core import interpreter
+from roost.core.machine import interpreter
 kept = [object, [1]]
 interpreter.shorten_thread_turns()
 interpreter.freeze_heap()
