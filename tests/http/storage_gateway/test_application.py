@@ -1,7 +1,6 @@
 import hashlib
 
 import pytest
-from tests.http.storage_gateway import crafted_content
 
 from roost.http.storage_gateway.response import ResponseAborted
 from roost.storage.content.errors import ContentDamaged
@@ -10,6 +9,7 @@ from roost.storage.content.unixfs import car, dagpb
 from roost.storage.content.unixfs.cid import DAG_PB, Cid
 from roost.storage.content.unixfs.dagpb import PBLink, UnixfsData, UnixfsKind
 from roost.storage.content.unixfs.profile import V0
+from tests.http.storage_gateway import crafted_content
 from tests.http.storage_gateway.gateway_env import BIG, NAMES, GatewayEnv
 
 FOR_GOOD = "public, max-age=29030400, immutable"

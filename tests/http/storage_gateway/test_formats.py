@@ -4,7 +4,6 @@ import io
 import tarfile
 
 import pytest
-from tests.http.storage_gateway import crafted_content
 
 from roost.http.storage_gateway.response import ResponseAborted
 from roost.storage.content.errors import TooManyBlocks
@@ -13,6 +12,7 @@ from roost.storage.content.unixfs import car, dagpb
 from roost.storage.content.unixfs.cid import DAG_CBOR, DAG_PB, IDENTITY, RAW, Cid
 from roost.storage.content.unixfs.dagpb import PBLink, UnixfsData, UnixfsKind
 from tests.http.asgi import Sent
+from tests.http.storage_gateway import crafted_content
 from tests.http.storage_gateway.gateway_env import BIG, NAMES, GatewayEnv
 from tests.http.storage_gateway.test_admission import linked
 
