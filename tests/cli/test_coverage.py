@@ -228,6 +228,7 @@ REASONS: Mapping[str, str] = {
     "agents.chat.send_chat_message": "`roost chat` talks to the engine's own API, at the agent's address",
     "agents.chat.send_message": "`roost chat` talks to the engine's own API, at the agent's address",
     "agents.workspace.git": "Git speaks this protocol; `roost clone` starts it",
+    "agents.models.keys.list_model_providers": "the dashboard tells whose key was pasted; `models connect` names it",
     "agents.library.hub.clawhub": "the protocol of ClawHub's command line; `roost hub` has the same",
     "agents.library.hub.clawhub.openclaw": "the protocol of OpenClaw's own client",
     "agents.models.gateway": "OpenAI's protocol, for programs",

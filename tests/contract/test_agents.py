@@ -122,9 +122,20 @@ async def test_a_restart_gives_a_new_process_and_knows_its_versions(server: Runn
     assert same.status_code == 200
 
 
-async def test_engines_are_listed_by_id_and_label(server: RunningServer) -> None:
+async def test_engines_are_listed_with_what_they_can_do(server: RunningServer) -> None:
     answer = await server.client(server.key()).get("/v0/agents/engines")
-    assert [set(engine) for engine in answer.json()["engines"]] == [{"id", "label"}]
+    (fake,) = answer.json()["engines"]
+    assert (fake["id"], fake["label"]) == ("fake", "Fake")
+    assert fake["abilities"] == ["channels", "chat", "configuration", "devices", "skills", "tasks"]
+    assert fake["channels"]["telegram"] == {"pairingCodes": False, "tellsMessages": True}
+    assert set(fake["channels"]) == {"discord", "slack", "telegram"}
+
+
+async def test_model_providers_are_listed_with_the_secrets_of_their_keys(server: RunningServer) -> None:
+    rows = (await server.client(server.key()).get("/v0/model-providers")).json()["providers"]
+    anthropic = {"id": "anthropic", "label": "Anthropic", "secret": "ANTHROPIC_API_KEY", "keyPrefixes": ["sk-ant-"]}
+    assert anthropic in rows
+    assert len({row["secret"] for row in rows}) == len(rows) == 10
 
 
 async def test_the_gateway_token_is_read_and_rotated(server: RunningServer) -> None:

@@ -73,7 +73,7 @@ async def test_a_link_signs_a_browser_in_once(server: RunningServer, key: str, t
     answer = await browser.sign_in({"code": code})
     assert (answer.status_code, answer.headers["cache-control"]) == (200, "no-store")
     session = answer.json()["session"]
-    assert list(session) == ["tenant", "role", "plan", "scopes", "csrfToken", "expiresAt"]
+    assert list(session) == ["tenant", "role", "plan", "scopes", "csrfToken", "expiresAt", "operator"]
     assert (session["tenant"]["name"], session["role"], session["plan"]) == (tenant, "owner", "paid")
     assert {"org:read", "org:write"} <= set(session["scopes"])
     name, _, attributes = answer.headers["set-cookie"].partition("=")
@@ -85,6 +85,18 @@ async def test_a_link_signs_a_browser_in_once(server: RunningServer, key: str, t
     again = await Browser(server).sign_in({"code": code})
     assert (again.status_code, again.json()) == (401, USED)
     assert "set-cookie" not in again.headers
+
+
+@pytest.mark.parametrize(("tenant", "role", "is_operator"), [("default", "owner", True), ("default", "viewer", False)])
+async def test_a_session_tells_whether_it_is_the_operators(
+    server: RunningServer, tenant: str, role: str, *, is_operator: bool
+) -> None:
+    made = await server.client(server.key(tenant), "localhost").post("/v0/session/links", json={"role": role})
+    answer = await Browser(server).sign_in({"code": made.json()["url"].partition("#code=")[2]})
+    assert answer.json()["session"]["operator"] is is_operator
+    others = await server.client(server.key("acme"), "localhost").post("/v0/session/links", json={"role": "owner"})
+    answer = await Browser(server).sign_in({"code": others.json()["url"].partition("#code=")[2]})
+    assert answer.json()["session"]["operator"] is False
 
 
 async def test_both_apis_answer_a_session(server: RunningServer, key: str) -> None:

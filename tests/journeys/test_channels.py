@@ -26,10 +26,6 @@ STRANGER = {"telegram": "5559999", "slack": "U0STRANG9", "discord": "22999999999
 OWN_BUSINESS = {"hermes": set[str](), "openclaw": {"clawhub.ai"}}
 """What an engine asks for at a start whatever its channels are."""
 PATIENCE = 150.0  # seconds for one answer, on a busy machine
-APPROVE = {
-    "hermes": "/engine/hermes/bin/python3 -m hermes_cli.main pairing approve {} {}",
-    "openclaw": "/engine/node/bin/node /engine/oc/node_modules/openclaw/openclaw.mjs pairing approve {} {}",
-}
 
 
 @dataclass
@@ -171,9 +167,10 @@ def _approve(env: ChannelsEnv, agent: str, engine: str, code: str) -> None:
         until(lambda: "access approved" in env.telegram.said(stranger), 20)  # the bot tells its person
     else:
         assert request["requestId"] is None
-        order = APPROVE[engine].format("telegram", code)
-        ran = env.client.post(f"/v0/agents/{agent}/console/exec", json={"command": order})
-        assert ran.json()["exitCode"] == 0, ran.text
+        unknown = env.client.post(f"/v0/agents/{agent}/channels/telegram/pairing/OLDCODE1/approve")
+        assert (unknown.status_code, unknown.json()) == (404, {"error": "Pairing request not found"})
+        approved = env.client.post(f"/v0/agents/{agent}/channels/telegram/pairing/{code}/approve")
+        assert approved.status_code == 200, approved.text
     until(lambda: not env.state(agent, "telegram")["pairingRequests"], 20)
 
 

@@ -79,9 +79,7 @@ def create(
         list[str] | None, typer.Option(help="Id, slug, name or CID of a skill of your library; can be repeated.")
     ] = None,
     acknowledge: Acknowledge = False,
-    engine: Annotated[
-        str | None, typer.Option(help="`openclaw` or `hermes` (default: the first installed engine).")
-    ] = None,
+    engine: Annotated[str | None, typer.Option(help="`roost agents engines` lists them (default: the first).")] = None,
     description: Annotated[str | None, typer.Option(help="Purpose of the agent.")] = None,
     emoji: Annotated[str | None, typer.Option(help="An emoji shown next to the name.")] = None,
     data: Data = None,

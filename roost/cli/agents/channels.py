@@ -13,7 +13,7 @@ import typer
 
 from roost.cli.arguments import AgentName
 from roost.cli.client.message_stream import print_messages, receive_server_events
-from roost.cli.client.session import Data, load_session
+from roost.cli.client.session import Data, ServerSession, load_session, path_segment
 from roost.cli.output.output import (
     ExitCode,
     Output,
@@ -34,10 +34,6 @@ commands = typer.Typer(
 )
 Channel = Annotated[str, typer.Argument(metavar="CHANNEL", help="telegram, slack, discord or whatsapp.")]
 TokenFile = Annotated[Path | None, typer.Option(help="File with the token; `-` reads a line of standard input.")]
-_ENGINE_PROGRAMS = {
-    "openclaw": ("/engine/node/bin/node", "/engine/oc/node_modules/openclaw/openclaw.mjs"),
-    "hermes": ("/engine/hermes/bin/python3", "-m", "hermes_cli.main"),
-}
 _ANYONE, _SHOWN = "anyone", 10
 _COLUMNS = (
     "channel",
@@ -103,7 +99,7 @@ def set_channel(
     present = server.call("GET", f"/v0/agents/{agent_id}/channels").get(channel)
     if not (dm_policy or allow_from or anyone) and present is None:
         body["dmPolicy"] = "pairing"
-        _print_pairing_hint(found, channel)
+        _print_pairing_hint(server, found, channel)
     _confirm_writers(channel, present, body, yes)
     request = {key: value for key, value in body.items() if value is not None}
     with error_console.status("Configuring ..."):
@@ -120,22 +116,9 @@ def approve(
 ) -> None:
     """Let the user who got this code write to the bot. `list` and `watch` show the requests of engines that tell."""
     server = load_session(data)
-    found = server.find_agent(agent)
-    path = f"/v0/agents/{found['agentId']}/channels"
-    present: dict[str, Any] = server.call("GET", path).get(channel) or {}
-    if code in [request["requestId"] for request in present.get("pairingRequests", [])]:
-        print_line(server.call("POST", f"{path}/{channel}/pairing/{code}/approve")["message"])
-        return
-    program = _ENGINE_PROGRAMS.get(found["engine"])
-    if program is None:
-        exit_with_error(f"The engine {found['engine']} has no pairing codes.", ExitCode.USAGE)
-    command = shlex.join([*program, "pairing", "approve", channel, code])
+    path = f"/v0/agents/{server.find_agent(agent)['agentId']}/channels/{channel}/pairing/{path_segment(code)}/approve"
     with error_console.status("Approving ..."):
-        done = server.call("POST", f"/v0/agents/{found['agentId']}/console/exec", {"command": command})
-    output = "\n".join(filter(None, [done["stdout"].strip(), done["stderr"].strip()]))
-    if done["exitCode"] or "Approved" not in done["stdout"]:  # Hermes exits with 0 at an unknown code
-        exit_with_error(f"{output}\nNo one was approved. The bot sends a new code to a stranger who writes to it.")
-    print_line(output)
+        print_line(server.call("POST", path, timeout_seconds=90)["message"])
 
 
 @commands.command()
@@ -197,14 +180,16 @@ def _format_state(channels: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _print_pairing_hint(agent: Mapping[str, Any], channel: str) -> None:
-    if (agent["engine"], channel) == ("hermes", "discord"):
-        hint = "Hermes gives no codes on Discord: name the users who may write with --allow-from."
-    else:
+def _print_pairing_hint(server: ServerSession, agent: Mapping[str, Any], channel: str) -> None:
+    engines = server.call("GET", "/v0/agents/engines")["engines"]
+    abilities = next((engine["channels"] for engine in engines if engine["id"] == agent["engine"]), {})
+    if abilities.get(channel, {}).get("pairingCodes"):
         hint = (
             f"The bot gives strangers a code: `roost channels approve {shlex.quote(agent['name'])} {channel} CODE` "
             "lets them write; --dm-policy open lets anyone."
         )
+    else:
+        hint = f"The engine gives no codes on {channel}: name the users who may write with --allow-from."
     print_line(hint, error_console)
 
 

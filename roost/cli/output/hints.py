@@ -9,6 +9,7 @@ from roost.agents.setup.channels.errors import ChannelConfigurationFailed, Missi
 from roost.agents.setup.secrets.errors import ConflictingSecrets, DuplicateSecretName, SecretsNotConfigured
 from roost.agents.setup.tasks.errors import InvalidTaskParameters, TaskCreateFailed, TaskListFailed
 from roost.agents.workspace.commands.errors import CommandExecutionFailed, InvalidCommand
+from roost.drivers.engine.abilities.channels import PairingRequestNotFound
 from roost.drivers.engine.contract import EngineFailed
 from roost.identity.errors import PermissionDenied
 from roost.storage.payments.instructions.errors import PaymentInstructionInUse
@@ -27,6 +28,7 @@ HINTS: Mapping[str, str] = {
     InvalidTaskParameters.message: "`roost tasks create --help` shows what is allowed; engines differ",
     LibrarySkillConflict.message: "delete it with `roost skills delete`",
     MissingBotToken.message: "`--bot-token-file FILE` names the file with the bot's token",
+    PairingRequestNotFound.message: "the bot sends a new code to a stranger who writes to it",
     PaymentInstructionInUse.message: "detach them with `roost payments instructions detach`; `cids` lists them",
     PermissionDenied.message: "your key is limited; `roost keys create` makes another, `roost login` uses it",
     "Request header fields too large": "a command of more than about 8 KB needs a script in the workspace",

@@ -134,7 +134,7 @@ URL_MAP = (
     _agents("/v0/sign-in", hosts=frozenset({HostKind.AGENT}), rights=_NONE),  # sets the address's cookie
     _agents(f"/v0/skills/{_ID}(/publish|/update)?", aliases=_ON_AGENT, rights=_CHANGES, slash_segment=3),
     _agents(f"/v0/(secrets(/{_ID})?|skills)", aliases=_ON_AGENT, rights=_CHANGES),
-    _agents("/v0/(events|usage|model-servers|available-agent-versions)", aliases=_ON_AGENT, rights=_READS),
+    _agents("/v0/(events|usage|model-(servers|providers)|available-agent-versions)", aliases=_ON_AGENT, rights=_READS),
     _agents("/v0/.*", aliases=_ON_AGENT),
     _registry("/api/v1/uploads/[^/]+", body=_SKILL_FILE, rights=_CHANGES),
     _registry("/api/v1/skills", methods=frozenset({"POST"}), body=_SKILL, rights=_CHANGES),

@@ -72,6 +72,7 @@ class SessionDetail:
     scopes: frozenset[str]
     csrf_token: str
     expires_at: datetime
+    is_operator: bool
 
 
 @dataclass(frozen=True)

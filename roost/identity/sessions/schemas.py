@@ -53,6 +53,8 @@ class SessionRecord(ApiSchema):
     csrf_token: str = Field(repr=False, examples=["0f" * 32])
     """What each change sends in `X-CSRF-Token`."""
     expires_at: Moment
+    operator: bool
+    """Whether it may manage the server itself, of which `/v0/system` tells."""
 
 
 class SessionResponse(ApiSchema):
@@ -88,6 +90,7 @@ def _session_record(detail: SessionDetail) -> SessionRecord:
         scopes=sorted(detail.scopes),
         csrf_token=detail.csrf_token,
         expires_at=detail.expires_at,
+        operator=detail.is_operator,
     )
 
 

@@ -16,6 +16,7 @@ from roost.identity.caller_cache import CallerCache, token_digest
 from roost.identity.credential_hold import hold_while_valid
 from roost.identity.errors import Unauthorised
 from roost.identity.model import SCOPES
+from roost.identity.operator import is_operator
 from roost.identity.sessions import store
 from roost.identity.sessions.errors import InvalidLoginCode, KeyOpensNoSession
 from roost.identity.sessions.model import (
@@ -218,5 +219,10 @@ def _caller(session: BrowserSession, key: Caller) -> Caller:
 def _detail(connection: Connection, session: BrowserSession, caller: Caller) -> SessionDetail:
     tenant = tenants.get_tenant(connection, session.tenant_id)
     return SessionDetail(
-        tenant, session.role, caller.scopes or frozenset(SCOPES), csrf_token(session.digest), session.expires_at
+        tenant,
+        session.role,
+        caller.scopes or frozenset(SCOPES),
+        csrf_token(session.digest),
+        session.expires_at,
+        is_operator(connection, caller),
     )

@@ -23,6 +23,9 @@ DONE = {"success": True, "message": "Slack is configured", "botUsername": "weath
 @pytest.fixture
 def ada(server: FakeServer) -> FakeServer:
     server.answers["GET /v0/agents"] = (200, {"agents": [{"agentId": "a1", "name": "Ada", "engine": "openclaw"}]})
+    channels = {"telegram": {"pairingCodes": True, "tellsMessages": True}}
+    engines = [{"id": "openclaw", "label": "OpenClaw", "abilities": ["channels"], "channels": channels}]
+    server.answers["GET /v0/agents/engines"] = (200, {"engines": engines})
     server.answers[f"GET {PATH}"] = (200, {"telegram": TELEGRAM, "slack": None, "version": "1"})
     server.answers[f"POST {PATH}/slack"] = (200, DONE)
     server.answers[f"POST {PATH}/telegram"] = (200, DONE)
@@ -84,28 +87,16 @@ def test_a_new_channel_asks_strangers_for_a_code_unless_told_otherwise(ada: Fake
     assert policies == ["pairing", None, "open", None]
 
 
-@pytest.mark.parametrize(("engine", "program"), [("openclaw", "openclaw.mjs"), ("hermes", "hermes_cli.main")])
-def test_a_code_is_approved_by_the_engines_command(ada: FakeServer, engine: str, program: str) -> None:
-    ada.answers["GET /v0/agents"] = (200, {"agents": [{"agentId": "a1", "name": "Ada", "engine": engine}]})
-    ended = {"stdout": "Approved\n", "stderr": "", "exitCode": 0}
-    ada.answers["POST /v0/agents/a1/console/exec"] = [
-        (200, ended),
-        (200, {**ended, "exitCode": 1}),
-        (200, {**ended, "stdout": "Code 'OLD' not found or expired"}),
-    ]
+def test_a_code_is_approved(ada: FakeServer) -> None:
+    path = f"POST {PATH}/telegram/pairing/AB%3B%20id/approve"
+    ada.answers[path] = [(200, {"success": True, "message": "Approved"}), (404, {"error": "Pairing request not found"})]
     done = ada.run("channels", "approve", "Ada", "telegram", "AB; id")
     assert (done.exit_code, done.stdout) == (0, "Approved\n")
-    ((command,),) = [body.values() for body in ada.bodies("POST /v0/agents/a1/console/exec")]
-    assert command.endswith(f"{program} pairing approve telegram 'AB; id'")
-    for _ in range(2):
-        unknown = ada.run("channels", "approve", "Ada", "telegram", "OLD")
-        assert (unknown.exit_code, unknown.stdout, "sends a new code" in unknown.stderr) == (1, "", True)
+    unknown = ada.run("channels", "approve", "Ada", "telegram", "AB; id")
+    assert (unknown.exit_code, unknown.stdout, "sends a new code" in unknown.stderr) == (5, "", True)
 
 
 def test_a_request_is_approved_by_its_id(ada: FakeServer) -> None:
-    request = {"requestId": "r1", "senderId": "4711", "senderName": "Ada", "requestedAt": None}
-    telegram = {**TELEGRAM, "lastError": None, "lastMessageAt": None, "pairingRequests": [request]}
-    ada.answers[f"GET {PATH}"] = (200, {"telegram": telegram, "version": "1"})
     ada.answers[f"POST {PATH}/telegram/pairing/r1/approve"] = (200, {"success": True, "message": "Approved"})
     done = ada.run("channels", "approve", "Ada", "telegram", "r1")
     assert (done.exit_code, done.stdout) == (0, "Approved\n")

@@ -52,10 +52,8 @@ async def create_agent(
 
 @router.get("/engines")
 async def list_engines(_: ServiceCaller, runtimes: Engines) -> schemas.EngineList:
-    """List the installed engines, the default first."""
-    return schemas.EngineList(
-        engines=[schemas.EngineRecord(id=engine.id, label=engine.label) for engine in runtimes.list_engines()]
-    )
+    """List the installed engines and what they can do, the default first."""
+    return schemas.engine_list(runtimes.list_engines())
 
 
 @router.get("/memory")

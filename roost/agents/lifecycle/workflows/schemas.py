@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self, get_args
 
 from pydantic import ConfigDict, Field, StrictBool, model_validator
 
@@ -29,9 +29,14 @@ from roost.agents.setup.secrets.schemas import AgentSecretRecord
 from roost.agents.workspace.scripts.schemas import ScriptListRecord
 from roost.agents.workspace.snapshots.schemas import SnapshotRecord
 from roost.core.sensitive import Sensitive
+from roost.drivers.engine.abilities.channels import ChannelAbility, PairingCodeAbility
+from roost.drivers.engine.contract import Engine
 from roost.web.schemas import ApiSchema, Moment, Text
 
 _Id = Annotated[Text, Field(min_length=1, max_length=256)]
+Ability = Literal["channels", "chat", "configuration", "devices", "skills", "tasks"]
+ABILITIES: Sequence[Ability] = get_args(Ability)
+"""Attributes of `Engine`, None where the engine lacks the ability."""
 
 
 class CreateAgentRequest(ApiSchema):
@@ -172,9 +177,20 @@ class RestartAgentResponse(ActionResponse):
     previous_process_id: int | None = None
 
 
+class ChannelAbilityRecord(ApiSchema):
+    """What an engine can do on a channel: give strangers codes that the owner approves, tell when messages arrive."""
+
+    pairing_codes: bool
+    tells_messages: bool
+
+
 class EngineRecord(ApiSchema):
+    """An engine; `abilities` are what agents of it can do beside answering at their address."""
+
     id: str = Field(examples=["openclaw"])
     label: str = Field(examples=["OpenClaw"])
+    abilities: Sequence[Ability]
+    channels: Mapping[str, ChannelAbilityRecord]
 
 
 class EngineList(ApiSchema):
@@ -220,3 +236,24 @@ def _encode_record(agent: Agent, url: str, last_used_at: datetime | None) -> str
 
 def token_record(token: Sensitive[str]) -> GatewayTokenRecord:
     return GatewayTokenRecord(token=token.reveal(), gateway_token=token.reveal())
+
+
+def engine_list(engines: Iterable[Engine]) -> EngineList:
+    return EngineList(engines=[_engine_record(engine) for engine in engines])
+
+
+def _engine_record(engine: Engine) -> EngineRecord:
+    return EngineRecord(
+        id=engine.id,
+        label=engine.label,
+        abilities=[name for name in ABILITIES if getattr(engine, name) is not None],
+        channels={} if engine.channels is None else _channel_abilities(engine.channels, engine.installed()[0]),
+    )
+
+
+def _channel_abilities(ability: ChannelAbility, version: str) -> Mapping[str, ChannelAbilityRecord]:
+    coded = ability.code_channels if isinstance(ability, PairingCodeAbility) else ()
+    return {
+        name: ChannelAbilityRecord(pairing_codes=name in coded, tells_messages=ability.tells_messages)
+        for name in sorted(ability.supported(version))
+    }

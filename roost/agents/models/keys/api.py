@@ -7,11 +7,17 @@ from fastapi import APIRouter, Depends
 from roost.agents.models.keys import schemas
 from roost.agents.models.keys.service import ModelKeyService
 from roost.core.sensitive import Sensitive
-from roost.identity.authenticator import AgentId, OwnerCaller
+from roost.identity.authenticator import AgentId, OwnerCaller, ServiceCaller
 from roost.web.service_registry import provide_service
 
 Service = Annotated[ModelKeyService, Depends(provide_service(ModelKeyService))]
 router = APIRouter(prefix="/v0", tags=["models"])
+
+
+@router.get("/model-providers")
+async def list_model_providers(_: ServiceCaller) -> schemas.ModelProviderList:
+    """List the providers of models whose key can be pasted, with the name of its secret and how keys begin."""
+    return schemas.model_provider_list()
 
 
 @router.put("/agents/{agentId}/model-key")

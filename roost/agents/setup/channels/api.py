@@ -40,7 +40,7 @@ async def configure_channel(
 async def approve_pairing_request(
     _: AgentCaller, agent_id: AgentId, channel: str, request_id: RequestId, channels: Service
 ) -> schemas.ChannelChangeRecord:
-    """Approve a pairing request: its sender may write to the bot, and gets a message if the platform allows it."""
+    """Approve a pairing request by its id, or by the code that the bot sent: its sender may write to the bot."""
     await channels.approve_request(agent_id, channel, request_id)
     return schemas.ChannelChangeRecord(message="Approved")
 

@@ -38,7 +38,16 @@ from roost.core import clock, log
 from roost.core.db import Database, DataChange, write_change
 from roost.core.periodic import Backoff
 from roost.core.problem import Problem
-from roost.drivers.engine.abilities.channels import CHANNELS, ChannelState, HotChannelAbility, PairingAbility
+from roost.drivers.engine.abilities.agent_context import AgentContext
+from roost.drivers.engine.abilities.channels import (
+    CHANNELS,
+    ChannelAbility,
+    ChannelState,
+    HotChannelAbility,
+    PairingAbility,
+    PairingCodeAbility,
+    PairingRequestNotFound,
+)
 from roost.drivers.engine.contract import EngineFailed
 from roost.identity import tenants
 from roost.identity.caller import Plan
@@ -123,7 +132,7 @@ class ChannelService:
         return ChannelChange(f"{LABELS[name]} is removed" + ("" if is_running else _AT_NEXT_START))
 
     async def approve_request(self, agent_id: str, name: str, request_id: str) -> None:
-        """Let the sender of a pairing request write to the bot.
+        """Let the sender of a pairing request write to the bot: that of an id, or who got a code.
 
         Raises AgentNotFound, UnsupportedChannel, PairingUnsupported, PairingRequestNotFound, ChannelApprovalFailed.
         """
@@ -131,10 +140,8 @@ class ChannelService:
         if name not in await self._channels.get_channels(agent_id):
             raise UnsupportedChannel
         engine, context = await self._runtimes.get_context(agent_id)
-        if not isinstance(engine.channels, PairingAbility):
-            raise PairingUnsupported
         try:
-            await engine.channels.approve_request(context, name, request_id)
+            await _approve(engine.channels, context, name, request_id)
         except (EngineFailed, DialRefused, ContainerNotRunning, WardenFailed) as problem:
             _log.warning("channel.approval_failed", agent=agent_id, channel=name, reason=problem.message)
             raise ChannelApprovalFailed from problem
@@ -225,3 +232,18 @@ class ChannelService:
     def _lock(self, agent_id: str) -> asyncio.Lock:
         """Return the lock that serializes changes of an agent's channels."""
         return self._locks.setdefault(agent_id, asyncio.Lock())
+
+
+async def _approve(ability: ChannelAbility | None, agent: AgentContext, name: str, request: str) -> None:
+    """Approve a request by its id if the engine lists it, else by its code."""
+    if isinstance(ability, PairingAbility):
+        try:
+            await ability.approve_request(agent, name, request)
+        except PairingRequestNotFound:
+            if not isinstance(ability, PairingCodeAbility):
+                raise
+        else:
+            return
+    if not isinstance(ability, PairingCodeAbility):
+        raise PairingUnsupported
+    await ability.approve_code(agent, name, request)

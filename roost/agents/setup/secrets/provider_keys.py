@@ -75,9 +75,8 @@ class ProviderKeys:
             raise InvalidSecret(f"{provider} is no known model provider")
         rows = {row.secret.name: row for row in store.list_agent_secrets(connection, agent_id)}
         attached = [name for name in known.names if name in rows]
-        usual = next((name for name in known.names if name.endswith("_API_KEY")), known.names[0])
         base_url = next((self._sealer.open(rows[name]).reveal() for name in known.base_urls if name in rows), None)
-        return ProviderKey(provider, attached[0] if attached else usual, Sensitive(""), base_url)
+        return ProviderKey(provider, attached[0] if attached else known.usual_name, Sensitive(""), base_url)
 
     def _require_unshared(
         self, connection: Connection, tenant_id: str, agent_id: str, name: str, replace_for: frozenset[str]

@@ -12,11 +12,21 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class ProviderSecretNames:
-    """Names of a provider's credentials in order of precedence; `models` says whether it serves chat models."""
+    """Names of a provider's credentials in order of precedence; `models` says whether it serves chat models.
+
+    label, key_prefixes: of a provider whose key a person may paste, its name, and how its keys begin.
+    """
 
     id: str
     names: Sequence[str]
     models: bool = True
+    label: str | None = None
+    key_prefixes: Sequence[str] = ()
+
+    @property
+    def usual_name(self) -> str:
+        """Name under which a new key is stored."""
+        return next((name for name in self.names if name.endswith("_API_KEY")), self.names[0])
 
     @property
     def base_urls(self) -> Sequence[str]:
@@ -30,19 +40,26 @@ PROVIDERS: Sequence[ProviderSecretNames] = (
     ProviderSecretNames(
         "anthropic",
         ("ANTHROPIC_OAUTH_TOKEN", "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"),
+        label="Anthropic",
+        key_prefixes=("sk-ant-",),
     ),
-    ProviderSecretNames("openai", ("OPENAI_API_KEY", "OPENAI_OAUTH_TOKEN")),
+    ProviderSecretNames(
+        "openai",
+        ("OPENAI_API_KEY", "OPENAI_OAUTH_TOKEN"),
+        label="OpenAI",
+        key_prefixes=("sk-proj-", "sk-svcacct-", "sk-"),
+    ),
     ProviderSecretNames("azure-openai", ("AZURE_OPENAI_API_KEY",)),
-    ProviderSecretNames("google", ("GEMINI_API_KEY", "GOOGLE_API_KEY")),
+    ProviderSecretNames("google", ("GEMINI_API_KEY", "GOOGLE_API_KEY"), label="Google Gemini", key_prefixes=("AIza",)),
     ProviderSecretNames("google-vertex", ("GOOGLE_CLOUD_API_KEY",), models=False),
     ProviderSecretNames("github-copilot", ("COPILOT_GITHUB_TOKEN",), models=False),
-    ProviderSecretNames("openrouter", ("OPENROUTER_API_KEY",)),
-    ProviderSecretNames("groq", ("GROQ_API_KEY",)),
-    ProviderSecretNames("cerebras", ("CEREBRAS_API_KEY",)),
-    ProviderSecretNames("xai", ("XAI_API_KEY",)),
-    ProviderSecretNames("mistral", ("MISTRAL_API_KEY",)),
-    ProviderSecretNames("deepseek", ("DEEPSEEK_API_KEY",)),
-    ProviderSecretNames("together", ("TOGETHER_API_KEY",)),
+    ProviderSecretNames("openrouter", ("OPENROUTER_API_KEY",), label="OpenRouter", key_prefixes=("sk-or-",)),
+    ProviderSecretNames("groq", ("GROQ_API_KEY",), label="Groq", key_prefixes=("gsk_",)),
+    ProviderSecretNames("cerebras", ("CEREBRAS_API_KEY",), label="Cerebras", key_prefixes=("csk-",)),
+    ProviderSecretNames("xai", ("XAI_API_KEY",), label="xAI", key_prefixes=("xai-",)),
+    ProviderSecretNames("mistral", ("MISTRAL_API_KEY",), label="Mistral"),
+    ProviderSecretNames("deepseek", ("DEEPSEEK_API_KEY",), label="DeepSeek"),
+    ProviderSecretNames("together", ("TOGETHER_API_KEY",), label="Together AI", key_prefixes=("tgp_",)),
     ProviderSecretNames("fireworks", ("FIREWORKS_API_KEY",)),
     ProviderSecretNames("moonshot", ("MOONSHOT_API_KEY",)),
     ProviderSecretNames("kimi-coding", ("KIMI_API_KEY", "KIMICODE_API_KEY")),

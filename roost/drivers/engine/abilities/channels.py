@@ -5,15 +5,17 @@ runs. The mapping is complete: a channel that is not in it is disabled, whatever
 the engine's files. Other settings of a channel (groups, prefixes) belong to the user and are preserved.
 """
 
+import re
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
+from typing import ClassVar, Literal
 
 from roost.core.problem import NotFound
 from roost.core.sensitive import Sensitive
 from roost.drivers.engine.abilities.agent_context import AgentContext
+from roost.warden_client.errors import WardenTimedOut
 
 DmPolicy = Literal["open", "pairing"]
 
@@ -22,6 +24,7 @@ CHANNELS = (TELEGRAM, SLACK, DISCORD, WHATSAPP)
 ERROR_LIMIT = 500
 MAX_PAIRING_REQUESTS = 20
 NAME_LIMIT = 100
+_CODE = re.compile(r"[A-Za-z0-9]{1,64}", re.ASCII)
 
 
 class PairingRequestNotFound(NotFound):
@@ -75,7 +78,12 @@ class ChannelState:
 
 
 class ChannelAbility(ABC):
-    """Ability to connect chat channels. A change requires a restart of the gateway, except for `HotChannelAbility`."""
+    """Ability to connect chat channels. A change requires a restart of the gateway, except for `HotChannelAbility`.
+
+    tells_messages: whether `status` reports when messages arrive.
+    """
+
+    tells_messages: ClassVar[bool] = True
 
     @abstractmethod
     def supported(self, version: str) -> frozenset[str]:
@@ -114,3 +122,26 @@ class PairingAbility(ABC):
 
         Raises PairingRequestNotFound, EngineFailed, and the errors of dialling.
         """
+
+
+class PairingCodeAbility(ABC):
+    """Ability to approve a stranger by the code that the bot sent, with the engine's own program in the container.
+
+    code_channels: the channels on which strangers get codes. approve_command: the program up to the channel and code.
+    """
+
+    code_channels: ClassVar[frozenset[str]]
+    approve_command: Sequence[str]
+
+    async def approve_code(self, agent: AgentContext, channel: str, code: str) -> None:
+        """Let the stranger who got a code write to the bot, within 60 s.
+
+        Raises PairingRequestNotFound, and the errors of `WardenClient.exec`.
+        """
+        if channel not in self.code_channels or not _CODE.fullmatch(code):
+            raise PairingRequestNotFound
+        done = await agent.warden.exec([*self.approve_command, channel, code], timeout=60, output_limit=64 * 1024)
+        if done.timed_out:
+            raise WardenTimedOut
+        if done.exit_code or b"Approved" not in done.stdout:  # Hermes exits with 0 at an unknown code
+            raise PairingRequestNotFound

@@ -23,6 +23,7 @@ from roost.drivers.engine.abilities.channels import (
     ChannelAbility,
     ChannelSetup,
     ChannelState,
+    PairingCodeAbility,
     PairingRequest,
 )
 from roost.drivers.engine.gateway_http import send_json
@@ -39,7 +40,11 @@ _RUNNING_STATES = ("connected", "connecting", "retrying")
 _TELEGRAM_ADDRESSES = "149.154.166.110,149.154.167.220"
 
 
-class HermesChannels(ChannelAbility):
+class HermesChannels(ChannelAbility, PairingCodeAbility):
+    tells_messages = False
+    code_channels = frozenset({TELEGRAM, SLACK})  # it drops a stranger's message on Discord before it would make one
+    approve_command = ("/engine/hermes/bin/python3", "-m", "hermes_cli.main", "pairing", "approve")
+
     def __init__(self, folder: VersionFolder, port: int) -> None:
         self._folder = folder
         self._port = port

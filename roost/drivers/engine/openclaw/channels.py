@@ -6,7 +6,7 @@ the user and are preserved. WhatsApp has no token: a user links a phone with a Q
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -23,6 +23,7 @@ from roost.drivers.engine.abilities.channels import (
     ChannelState,
     HotChannelAbility,
     PairingAbility,
+    PairingCodeAbility,
 )
 from roost.drivers.engine.contract import EngineFailed
 from roost.drivers.engine.openclaw import pairing, plugins
@@ -44,10 +45,14 @@ _WHATSAPP = (
 )
 
 
-class OpenClawChannels(HotChannelAbility, PairingAbility):
-    def __init__(self, folder: VersionFolder, port: int) -> None:
+class OpenClawChannels(HotChannelAbility, PairingAbility, PairingCodeAbility):
+    code_channels = frozenset(CHANNELS)
+
+    def __init__(self, folder: VersionFolder, port: int, program: Sequence[str]) -> None:
+        """`program` is the command line of OpenClaw in the container."""
         self._folder = folder
         self._port = port
+        self.approve_command = (*program, "pairing", "approve")
 
     def supported(self, version: str) -> frozenset[str]:
         return frozenset({TELEGRAM, *plugins.installed_plugins(self._folder.get(version))})

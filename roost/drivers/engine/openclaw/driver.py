@@ -64,7 +64,7 @@ class OpenClaw(Engine):
         """`root` is the folder of all engines."""
         self._root = root
         self._folder = install.version_folder(root)
-        self.channels = OpenClawChannels(self._folder, self.port)
+        self.channels = OpenClawChannels(self._folder, self.port, _RUN)
         self._caches = VersionFolder(root / "openclaw-cache")
         self.chat = OpenClawChat(self.port)
         self.tasks = OpenClawTasks(self.port)
