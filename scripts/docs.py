@@ -2,7 +2,8 @@
 
 Copies `docs/`, adds the pages about the command line and the reference of the API, lets Zensical build it, and moves
 scripts out of the pages, so that the server's content security policy need not allow any inside them. The reader of the
-API is one file of an npm package; without npm the site has none. Idempotent: a stamp remembers from what the site was built.
+API is one file of an npm package; without npm the site has none. Idempotent: a stamp remembers from what the site was
+built.
 """
 
 import base64

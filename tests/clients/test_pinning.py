@@ -17,7 +17,7 @@ CARS = {
 }
 
 
-async def test_journey(tmp_path: Path) -> None:
+async def test_journey_of_the_pinning_client_works(tmp_path: Path) -> None:
     packages = node.installed(FOLDER)
     async with serve_cars(CARS) as source:
         settings = {"ROOST_NETWORK": "trustless", "ROOST_NETWORK_URLS": source.url}

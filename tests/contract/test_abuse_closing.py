@@ -84,7 +84,7 @@ async def change(estate: Estate, name: str) -> float:
         ("gateway's domain", ("gateway's domain",)),
     ],
 )
-async def test_what_was_opened_ends_with_its_reason(estate: Estate, name: str, ended: Collection[str]) -> None:
+async def test_opened_streams_end_with_their_reason(estate: Estate, name: str, ended: Collection[str]) -> None:
     live = {
         (kind, websocket): await open_live(estate, kind, websocket=websocket)
         for kind in LIVE_KINDS

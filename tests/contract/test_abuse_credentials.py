@@ -54,7 +54,7 @@ async def test_no_program_sees_a_gateway_token(estate: Estate, kind: str) -> Non
 
 
 @at(PROTECTED_KINDS)
-async def test_what_is_no_credential(estate: Estate, kind: str) -> None:
+async def test_wrong_credentials_are_refused(estate: Estate, kind: str) -> None:
     token, site = estate.agent["gatewayToken"], estate.sites[kind]
     basic = base64.b64encode(f"git:{token}".encode()).decode()
     for path, line in (

@@ -56,7 +56,7 @@ async def test_request_lines_and_sizes(estate: Estate, kind: str) -> None:
 
 
 @EVERY_HOST
-async def test_broken_chunks(estate: Estate, kind: str) -> None:
+async def test_broken_chunks_are_refused_without_harm(estate: Estate, kind: str) -> None:
     head = b"POST@Transfer-Encoding: chunked\r\n\r\n"
     answers = {name: await attack(estate, kind, head + raw) for name, raw in CHUNKS.items()}
     for name, statuses in answers.items():
@@ -146,7 +146,7 @@ async def test_bytes_after_a_handshake_are_no_request(estate: Estate, kind: str)
 
 
 @pytest.mark.parametrize("kind", PROGRAM_KINDS)
-async def test_hostile_answers(estate: Estate, kind: str) -> None:
+async def test_hostile_answers_reach_no_other_request(estate: Estate, kind: str) -> None:
     """Each is 502 or a well-formed response, and the client's next request gets its own answer."""
     site = estate.sites[kind]
     for name, (answer, status) in ANSWERS.items():

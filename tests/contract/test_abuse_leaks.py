@@ -53,9 +53,7 @@ class LeakyEngine(FakeEngine):
         return replace(plan, argv=["/bin/sh", "-c", f'cat "$HOME"/.roost/fake/*.json; echo "{said}"; exit 3'])
 
 
-async def test_what_a_failing_gateway_says_of_its_token_stays_with_it(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+async def test_token_told_by_a_failing_gateway_stays_inside(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     async with running(tmp_path / "data", engines=[LeakyEngine()]) as server:
         api = server.client(server.key())
         failed = await api.post("/v0/agents", json={"name": "a"})

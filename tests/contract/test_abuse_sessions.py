@@ -47,7 +47,7 @@ async def test_the_session_counts_at_the_loopback_names(estate: Estate) -> None:
     assert (await estate.ask(site, f"GET {{path}}?token={token}", token=None)).status == 401
 
 
-async def test_what_a_session_reads_is_neither_stored_nor_framed(estate: Estate) -> None:
+async def test_session_responses_are_neither_stored_nor_framed(estate: Estate) -> None:
     """A cookie does not keep caches from storing a response, as `Authorization` does (RFC 9111, 3.5)."""
     cookie, _ = await sign_in(estate)
     site, found = estate.sites["local"], Counter[tuple[str | None, ...]]()

@@ -109,7 +109,7 @@ def valid_body(method: str, path: str, mine: str) -> dict[str, Any]:
     return {"json": bodies[names[-1]]} if names and (method in {"POST", "PUT", "PATCH"} or names[-1] == "cids") else {}
 
 
-async def test_what_is_another_s_is_not_there(
+async def test_objects_of_another_tenant_are_not_found(
     server: RunningServer, victim: Estate, attacker: httpx.AsyncClient
 ) -> None:
     """The response is the same as for an object that does not exist."""
@@ -211,7 +211,7 @@ CLAIMS = {
 }
 
 
-async def test_what_is_not_the_client_s_to_say_is_not_heard(server: RunningServer) -> None:
+async def test_fields_of_the_server_are_ignored_in_requests(server: RunningServer) -> None:
     own = server.client(server.key("claims"), "api.localhost")
     file = await keep(server, "claims", ContentNetwork.PRIVATE, b"claimed")
     path = f"/v3/files/private/{file.id}"
@@ -248,7 +248,7 @@ async def test_ids_cannot_be_guessed(server: RunningServer, victim: Estate) -> N
     assert re.fullmatch(r"[0-9a-f]{64}", made["pinata_api_secret"])
 
 
-async def test_what_was_deleted_is_gone_by_its_id(server: RunningServer) -> None:
+async def test_deleted_objects_are_gone_by_their_ids(server: RunningServer) -> None:
     own = await create_estate(server, "gone")
     ids = own.ids
     for target in (
@@ -305,7 +305,7 @@ async def test_a_key_for_five_is_for_five_in_a_rush(server: RunningServer) -> No
     assert set(seen) == {200, 401}
 
 
-async def test_what_is_deleted_while_it_is_used_leaves_nothing_broken(server: RunningServer) -> None:
+async def test_deletion_during_use_breaks_nothing(server: RunningServer) -> None:
     own = server.client(server.key("deleting"), "api.localhost")
     for number in range(5):
         file = await keep(server, "deleting", ContentNetwork.PUBLIC, b"file %d" % number)

@@ -150,7 +150,7 @@ def curl(front: Front, kind: str, *options: str, path: str | None = None) -> Rep
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "local"])
-async def test_http_2(front: Front, kind: str, tmp_path: Path) -> None:
+async def test_http_2_reaches_every_kind_of_host(front: Front, kind: str, tmp_path: Path) -> None:
     got = await asyncio.to_thread(curl, front, kind)
     assert (got.status, got["x-version"]) == (200, "2")
     head = await asyncio.to_thread(curl, front, kind, "-I", "-o", "/dev/null")

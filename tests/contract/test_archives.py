@@ -284,7 +284,7 @@ async def test_a_state_is_kept_where_no_address_serves_it(target: RunningServer)
     assert (await client.get("/v0/tasks")).json()["tasks"] == []  # they are those of the state
 
 
-async def test_limits(target: RunningServer, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_limits_of_an_import_leave_no_trace(target: RunningServer, monkeypatch: pytest.MonkeyPatch) -> None:
     before = await state(target)
     assert error(await send(target, archive(workspace=large))) == (413, "The archive is larger than an agent's disk")
     assert error(await send(target, archive({"engine": "other"}))) == (400, "Unknown engine")

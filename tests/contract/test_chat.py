@@ -85,7 +85,7 @@ async def test_the_answers_of_an_agent_are_limited(
         {"messages": [{"role": "user", "content": ["x"]}]},
     ],
 )
-async def test_malformed_conversations(server: RunningServer, agent: dict[str, Any], body: Any) -> None:
+async def test_malformed_conversations_are_refused(server: RunningServer, agent: dict[str, Any], body: Any) -> None:
     refused = await server.client(server.key()).post(f"/v0/agents/{agent['agentId']}/chat", json=body)
     assert refused.status_code == 400
     assert refused.json()["error"]

@@ -289,7 +289,7 @@ async def test_malformed_conversation_ids(chat: ChatClient, conversation_id: str
 
 
 @pytest.mark.parametrize("body", [{}, {"text": ""}, {"text": 1}, {"text": "x", "conversationId": 1}])
-async def test_malformed_messages(chat: ChatClient, body: Any) -> None:
+async def test_malformed_messages_are_refused(chat: ChatClient, body: Any) -> None:
     refused = await chat.client.post(f"{chat.path}/messages", json=body)
     assert refused.status_code == 400
     assert refused.json()["error"]

@@ -35,7 +35,7 @@ async def estate(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Esta
 
 
 @EVERY_HOST
-async def test_small_requests(estate: Estate, kind: str) -> None:
+async def test_small_requests_get_their_own_answers(estate: Estate, kind: str) -> None:
     """Each is answered, and the next one on the same connection gets its own answer."""
     site = estate.sites[kind]
     last = site.head("GET {path}", "Connection: close")
@@ -58,7 +58,7 @@ async def test_small_requests(estate: Estate, kind: str) -> None:
 
 
 @EVERY_HOST
-async def test_head(estate: Estate, kind: str) -> None:
+async def test_head_has_the_headers_of_get(estate: Estate, kind: str) -> None:
     site = estate.sites[kind]
     full = await estate.ask(site)
     raw = await estate.send(site.head("HEAD {path}") + site.head("GET {path}", "Connection: close"))
@@ -98,7 +98,7 @@ async def test_http_1_0_and_a_response_without_a_length(estate: Estate, kind: st
 
 
 @pytest.mark.parametrize("kind", ["storage gateway", "origin of a CID"])
-async def test_ranges(estate: Estate, kind: str) -> None:
+async def test_ranges_are_passed_through(estate: Estate, kind: str) -> None:
     reply = await estate.ask(estate.sites[kind], "GET {path}", "Range: bytes=8-9")
     assert (reply.status, reply.body, reply["content-range"]) == (206, b"of", "bytes 8-9/28")
 

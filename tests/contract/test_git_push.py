@@ -129,7 +129,7 @@ async def test_a_push_over_a_change_is_refused_and_accepted_after_a_pull(
     assert await shell(workspace, "cat theirs ours") == "12"
 
 
-async def test_what_the_agent_changed_is_committed_before_a_push_is_accepted(
+async def test_changes_of_the_agent_are_committed_before_a_push(
     client: GitClient, work: Path, workspace: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The agent changes a file between the client's look at `main` and its push."""

@@ -142,7 +142,7 @@ async def test_a_program_that_passes_requests_on_with_their_headers_opens_nothin
     assert (await visitor.get("/api/v1/models")).status_code == 403
 
 
-async def test_what_a_program_that_hides_where_requests_come_from_can_open(server: RunningServer, tenant: str) -> None:
+async def test_program_that_hides_the_origin_opens_the_agents_own_powers(server: RunningServer, tenant: str) -> None:
     """The limit that the threat model names: the agent's own powers, only as long as the program passes them on."""
     client, agent = await create(server, tenant)
     await forward(client, agent, "x-forwarded-host")

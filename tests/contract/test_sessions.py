@@ -193,7 +193,7 @@ async def test_pages_of_others_are_refused(server: RunningServer, key: str, page
     assert (await Browser(server).sign_in({"code": code})).status_code == 200
 
 
-async def test_signing_out(server: RunningServer, key: str) -> None:
+async def test_signing_out_ends_the_session(server: RunningServer, key: str) -> None:
     browser = await signed_in(server, key)
     answer = await browser.send("DELETE", "/v0/session")
     assert (answer.status_code, answer.content) == (204, b"")

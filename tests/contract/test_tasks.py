@@ -140,7 +140,7 @@ async def test_a_task_from_beginning_to_end(
     ],
     ids=str,
 )
-async def test_what_is_malformed_is_400(agent: httpx.AsyncClient, wrong: dict[str, Any]) -> None:
+async def test_malformed_tasks_are_refused(agent: httpx.AsyncClient, wrong: dict[str, Any]) -> None:
     answer = await agent.post(TASKS, json={**GOOD, **wrong})
     assert (answer.status_code, answer.json()) == (400, {"error": "Invalid parameters"})
 

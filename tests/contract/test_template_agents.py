@@ -265,7 +265,7 @@ async def test_a_channel_waits_for_a_token_that_fits(server: RunningServer, tena
         ({}, 400, "name: Field required"),
     ],
 )
-async def test_invalid_requests(
+async def test_invalid_requests_create_no_agent(
     server: RunningServer, tenant: str, body: dict[str, Any], status: int, message: str | None
 ) -> None:
     client = server.client(server.key(tenant))

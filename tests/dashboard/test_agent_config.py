@@ -8,7 +8,9 @@ from tests.dashboard.browser import visiting
 from tests.server import RunningServer
 
 
-async def test_config(browser: Browser, server: RunningServer, agent: dict[str, Any]) -> None:
+async def test_configuration_is_edited_checked_and_saved(
+    browser: Browser, server: RunningServer, agent: dict[str, Any]
+) -> None:
     async with visiting(browser, server, role="owner") as visit:
         page = visit.page
         await visit.open(f"/agents/{agent['agentId']}/config")

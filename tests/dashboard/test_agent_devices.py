@@ -8,7 +8,7 @@ from tests.dashboard.browser import visiting
 from tests.server import RunningServer
 
 
-async def test_devices(browser: Browser, server: RunningServer, agent: dict[str, Any]) -> None:
+async def test_devices_are_approved_and_removed(browser: Browser, server: RunningServer, agent: dict[str, Any]) -> None:
     gateway = server.agent_client(agent)
     async with visiting(browser, server, role="owner") as visit:
         page = visit.page

@@ -17,7 +17,9 @@ SVG = """<svg xmlns="http://www.w3.org/2000/svg" width="40" height="30" onload="
 <rect width="40" height="30" fill="teal"/></svg>"""
 
 
-async def test_previews(browser: Browser, server: RunningServer, agent: dict[str, Any]) -> None:
+async def test_previews_run_no_script_and_load_nothing(
+    browser: Browser, server: RunningServer, agent: dict[str, Any]
+) -> None:
     """Images, drawings and Markdown are shown; what is in them runs no script and loads nothing."""
     client = server.client(server.key())
     written = {

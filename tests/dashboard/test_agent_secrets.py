@@ -10,7 +10,9 @@ from tests.server import RunningServer
 VALUE = "sk-not-to-be-shown"
 
 
-async def test_secrets(browser: Browser, server: RunningServer, agent: dict[str, Any]) -> None:
+async def test_secrets_are_attached_and_detached(
+    browser: Browser, server: RunningServer, agent: dict[str, Any]
+) -> None:
     async with visiting(browser, server, role="owner") as visit:
         page = visit.page
         await visit.open(f"/agents/{agent['agentId']}/secrets")

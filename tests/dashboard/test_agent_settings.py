@@ -8,7 +8,7 @@ from tests.dashboard.browser import visiting
 from tests.server import RunningServer
 
 
-async def test_settings(browser: Browser, server: RunningServer, agent: dict[str, Any]) -> None:
+async def test_settings_of_an_agent_are_changed(browser: Browser, server: RunningServer, agent: dict[str, Any]) -> None:
     async with visiting(browser, server, role="editor") as visit:
         page, path = visit.page, f"/v0/agents/{agent['agentId']}"
         await visit.open(f"/agents/{agent['agentId']}/settings")

@@ -83,7 +83,7 @@ def watch_requests(visit: Visit) -> list[str]:
 
 
 @pytest.mark.parametrize("size", SIZES)
-async def test_pages(browser: Browser, server: RunningServer, size: str) -> None:
+async def test_pages_load_nothing_from_other_hosts(browser: Browser, server: RunningServer, size: str) -> None:
     async with visiting(browser, server, size) as visit:
         foreign = watch_requests(visit)
         for path in PAGES:

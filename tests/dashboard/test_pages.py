@@ -16,7 +16,9 @@ PAGES = [
 
 
 @pytest.mark.parametrize("size", SIZES)
-async def test_pages(browser: Browser, server: RunningServer, agent: dict[str, Any], size: str) -> None:
+async def test_pages_work_in_each_size(
+    browser: Browser, server: RunningServer, agent: dict[str, Any], size: str
+) -> None:
     async with visiting(browser, server, size, role="owner") as visit:
         for path in PAGES:
             await visit.open(path.format(id=agent["agentId"]))

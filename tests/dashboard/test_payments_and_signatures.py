@@ -32,7 +32,7 @@ async def upload_file(server: RunningServer, name: str) -> dict[str, Any]:
     return answer.json()["data"]
 
 
-async def test_instructions(browser: Browser, server: RunningServer) -> None:
+async def test_instructions_are_created_and_removed(browser: Browser, server: RunningServer) -> None:
     file = await upload_file(server, "sold.txt")
     async with visiting(browser, server, role="editor") as visit:
         page = visit.page

@@ -199,7 +199,7 @@ def test_the_owner_writes_the_configuration(server: Up, agent: dict[str, Any], c
     assert connect_device(server, agent, device)["error"]["code"] == "NOT_PAIRED"
 
 
-def test_what_the_engine_does_not_take_is_said_in_its_words(client: httpx.Client) -> None:
+def test_configuration_refused_by_the_engine_has_its_words(client: httpx.Client) -> None:
     before = config(client)
     for method, path in (("PUT", "/v0/config"), ("POST", "/v0/config/validate")):
         unreadable = client.request(method, path, json={"config": "{nonsense"})

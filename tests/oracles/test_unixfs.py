@@ -35,7 +35,7 @@ async def test_of_the_importer_in_javascript(tmp_path: Path) -> None:
     assert list(map(str, ours)) == json.loads(said)
 
 
-def test_of_kubo(tmp_path: Path) -> None:
+def test_cids_are_those_of_kubo(tmp_path: Path) -> None:
     folders = [beside(V0, by) for by in (-1, 1)]
     paths = [_write(tmp_path / f"file-{size}", size) for size in SIZES]
     paths += [_write_folder(tmp_path / f"folder-{number}", names) for number, names in enumerate(folders)]

@@ -28,7 +28,7 @@ ON_SERVICES = {"test_a_payment_serves_the_content_once", "test_of_parallel_uses_
 VERSIONS = pytest.mark.parametrize("version", [1, 2])
 
 
-async def test_what_must_be_paid(shop: Shop, bank: Bank) -> None:
+async def test_required_payment_is_told_without_a_call(shop: Shop, bank: Bank) -> None:
     answer = await shop.get()
     assert answer.headers["cache-control"] == "no-store"
     url = f"{shop.visitor.headers['host'].join(('http://', ''))}{shop.path}"

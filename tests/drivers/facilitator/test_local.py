@@ -50,7 +50,7 @@ def test_it_serves_its_chain_only(chain: Chain) -> None:
 
 
 @VERSIONS
-async def test_another_network(chain: Chain, payer: LocalAccount, version: int) -> None:
+async def test_payment_for_another_network_is_refused(chain: Chain, payer: LocalAccount, version: int) -> None:
     paid = await payment(payer, version, network="eip155:8453" if version == 2 else "base")
     facilitator = connect(chain)
     assert (await facilitator.verify(paid)).is_valid is False

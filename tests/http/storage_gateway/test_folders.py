@@ -3,12 +3,12 @@
 import re
 
 import pytest
-from tests.http.storage_gateway import crafted_content
 
 from roost.http.storage_gateway import directory_listing
 from roost.storage.content.model import ContentNetwork, ContentScope
 from roost.storage.content.unixfs import car
 from roost.storage.content.unixfs.dagpb import PBLink, UnixfsKind
+from tests.http.storage_gateway import crafted_content
 from tests.http.storage_gateway.gateway_env import BIG, NAMES, GatewayEnv
 
 MANY = {f"file {number:05}.txt": b"same" for number in range(10_000)}

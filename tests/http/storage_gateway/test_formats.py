@@ -4,7 +4,6 @@ import io
 import tarfile
 
 import pytest
-from tests.http.storage_gateway import crafted_content
 
 from roost.http.storage_gateway.response import ResponseAborted
 from roost.storage.content.errors import TooManyBlocks
@@ -13,6 +12,7 @@ from roost.storage.content.unixfs import car, dagpb
 from roost.storage.content.unixfs.cid import DAG_CBOR, DAG_PB, IDENTITY, RAW, Cid
 from roost.storage.content.unixfs.dagpb import PBLink, UnixfsData, UnixfsKind
 from tests.http.asgi import Sent
+from tests.http.storage_gateway import crafted_content
 from tests.http.storage_gateway.gateway_env import BIG, NAMES, GatewayEnv
 from tests.http.storage_gateway.test_admission import linked
 
@@ -38,7 +38,7 @@ def unpacked(sent: Sent) -> dict[str, bytes | None]:
 
 
 @pytest.mark.parametrize("form", FORMS)
-async def test_what_all_forms_tell(env: GatewayEnv, form: str) -> None:
+async def test_all_forms_have_the_common_headers(env: GatewayEnv, form: str) -> None:
     root = await env.folder(NAMES)
     for target, fields in ((f"/ipfs/{root}?format={form}", {}), (f"/ipfs/{root}", {"accept": FORMS[form]})):
         sent = await env.get(target, **fields)
@@ -76,7 +76,7 @@ async def test_a_path_that_leads_nowhere(env: GatewayEnv, form: str) -> None:
 
 
 @pytest.mark.parametrize("form", FORMS)
-async def test_a_probe(env: GatewayEnv, form: str) -> None:
+async def test_probe_for_a_gateway_is_answered(env: GatewayEnv, form: str) -> None:
     """`bafkqaaa`, by which clients find out whether this is a gateway."""
     for method in ("GET", "HEAD"):
         sent = await env.get(f"/ipfs/bafkqaaa?format={form}", method=method)

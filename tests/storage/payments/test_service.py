@@ -78,7 +78,7 @@ async def shop(env: StorageEnv, database: Database) -> Shop:
     return Shop(payments, instructions, facilitator, env.tenant_id, Cid.parse(cid), made.id)
 
 
-async def test_an_offer(shop: Shop, env: StorageEnv, database: Database) -> None:
+async def test_offer_has_the_terms_of_the_instruction(shop: Shop, env: StorageEnv, database: Database) -> None:
     offer = await shop.payments.get_offer(shop.tenant_id, shop.cid)
     (terms,) = offer.terms
     assert (offer.instruction_id, offer.instruction_version, terms.amount) == (shop.instruction_id, 1, 10_000)

@@ -83,7 +83,7 @@ def test_the_other_signature_of_the_same_is_refused() -> None:
         *("0x" + "00" * 64 + "02", "0x" + "00" * 64 + "1a", "0x" + "00" * 64 + "1d", "0x" + "\u0660" * 130),
     ],
 )
-def test_what_is_no_signature(text: str) -> None:
+def test_malformed_signatures_are_refused(text: str) -> None:
     with pytest.raises(InvalidSignature):
         ethereum.parse_signature(text)
 

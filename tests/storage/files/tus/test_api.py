@@ -182,7 +182,7 @@ async def test_more_than_was_said_is_refused_and_what_came_before_counts(uploads
         ({"Upload-Length": "999999999999999"}, 413),
     ],
 )
-async def test_what_cannot_be_is_refused_before_it_comes(
+async def test_impossible_uploads_are_refused_before_their_bytes(
     uploads: httpx.AsyncClient, headers: Mapping[str, str], status: int
 ) -> None:
     answer = await uploads.post("/v3/files", headers=headers)
