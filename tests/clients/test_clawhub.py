@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests import node
-from tests.server import RunningServer, running
+from tests.support import node
+from tests.support.server import RunningServer, running
 
 FOLDER = Path(__file__).parent / "clawhub"
 GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "hub.md"

@@ -16,7 +16,7 @@ import pytest
 from roost.core import clock
 from roost.storage.content.unixfs.importer import UnixfsImporter
 from roost.storage.content.unixfs.profile import V1
-from tests.server import RunningServer, running
+from tests.support.server import RunningServer, running
 
 THRESHOLD = 100 * 1024 * 1024
 """Files of more bytes go up in parts."""

@@ -4,10 +4,10 @@ from pathlib import Path
 
 from roost.storage.content.unixfs.cid import RAW, Cid
 from roost.storage.content.unixfs.profile import V0, V1
-from tests import node
 from tests.conformance.car_server import serve_cars
-from tests.server import running
 from tests.storage.cars import blocks_of, encode_car
+from tests.support import node
+from tests.support.server import running
 
 FOLDER = Path(__file__).parent / "pinning"
 NAMES = Path(__file__).parent / "names.mjs"

@@ -13,9 +13,9 @@ from PIL import Image
 
 from roost.storage.content.unixfs.importer import UnixfsImporter
 from roost.storage.content.unixfs.profile import V1
-from tests import node
-from tests.server import RunningServer, running
-from tests.wallet import Account, encode_typed_data
+from tests.support import node
+from tests.support.server import RunningServer, running
+from tests.support.wallet import Account, encode_typed_data
 
 FOLDER = Path(__file__).parent
 LARGE = 94_371_841  # the SDK's bound, and one

@@ -14,7 +14,7 @@ from roost.net.dialer import PublicDialer
 from roost.net.errors import NameNotResolved
 from roost.net.guarded_transport import GuardedTransport, check_url
 from roost.net.policy import EgressPolicy
-from tests.receiver import receiving
+from tests.support.receiver import receiving
 
 OPEN = EgressPolicy(
     allow_private=[ip_network("127.0.0.0/8")], hosts={"inside.example": (ip_address("127.0.0.1"), None)}

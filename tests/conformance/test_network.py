@@ -49,10 +49,10 @@ from tests.conformance.networks import (
     trustless_network,
 )
 from tests.contract.storage import keep
-from tests.server import running
 from tests.storage.cars import Blocks, encode_car
 from tests.storage.pins.pin_env import open_pin_env
 from tests.storage.storage_env import CONTENT, open_storage_env
+from tests.support.server import running
 
 ON_SQLITE = pytest.mark.parametrize("dialect", ["sqlite"], indirect=True)
 NETWORKS: dict[str, Callable[..., PublicNetwork]] = {"trustless": trustless_network, "kubo": kubo_network}

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.server import RunningServer
+from tests.support.server import RunningServer
 
 MIB = 1024**2
 

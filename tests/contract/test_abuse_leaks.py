@@ -13,18 +13,18 @@ import pytest
 
 from roost.drivers.engine.contract import GatewayPlan, GatewaySetup
 from roost.drivers.engine.fake.driver import FakeEngine
-from tests.journeys.server_process import Up, up
-from tests.server import running
+from tests.journeys.server_process import ServerProcess, up
+from tests.support.server import running
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[Up]:
+def server(tmp_path: Path) -> Iterator[ServerProcess]:
     with up(tmp_path / "data", "--no-first-agent", ROOST_LOG_LEVEL="debug") as running:
         yield running
 
 
 @pytest.mark.engine
-def test_no_token_is_in_any_sink(server: Up) -> None:
+def test_no_token_is_in_any_sink(server: ServerProcess) -> None:
     agent = server.create("leaky", "hermes")
     secrets = {"jwt": server.session["token"], "gateway": agent["gatewayToken"]}
     with server.client() as api:
@@ -80,7 +80,7 @@ def _internal_token(api: httpx.Client, path: str) -> str:
     return found
 
 
-def _plant(server: Up, agent: dict[str, Any], secrets: dict[str, str]) -> Iterator[str]:
+def _plant(server: ServerProcess, agent: dict[str, Any], secrets: dict[str, str]) -> Iterator[str]:
     """Return the responses to requests with a token in every possible field."""
     port = httpx.URL(server.url).port
     hosts = [

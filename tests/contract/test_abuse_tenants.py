@@ -12,10 +12,10 @@ import pytest
 from roost.storage.content.model import ContentNetwork
 from roost.storage.gateways.model import GATEWAY_LIMIT
 from tests.contract.endpoints import routes
-from tests.contract.estate import NOWHERE, Estate, create_estate
 from tests.contract.storage import keep
-from tests.server import RunningServer
+from tests.contract.tenant_objects import NOWHERE, TenantObjects, create_objects
 from tests.storage.files.signatures.test_ethereum import account, sign_typed
+from tests.support.server import RunningServer
 
 UNKNOWN = "00000000-0000-4000-8000-000000000000"
 STRANGER = "bafkreie7ohywtosou76tasm7j63yigtzxe7d5zqus4zu3j6oltvgtibeom"  # of no tenant
@@ -41,8 +41,8 @@ BODIES: Mapping[str, Mapping[str, Any]] = {
 
 
 @pytest.fixture(scope="module")
-async def victim(server: RunningServer) -> Estate:
-    return await create_estate(server, "victim")
+async def victim(server: RunningServer) -> TenantObjects:
+    return await create_objects(server, "victim")
 
 
 @pytest.fixture
@@ -110,7 +110,7 @@ def valid_body(method: str, path: str, mine: str) -> dict[str, Any]:
 
 
 async def test_objects_of_another_tenant_are_not_found(
-    server: RunningServer, victim: Estate, attacker: httpx.AsyncClient
+    server: RunningServer, victim: TenantObjects, attacker: httpx.AsyncClient
 ) -> None:
     """The response is the same as for an object that does not exist."""
     mine = (await keep(server, "attacker", ContentNetwork.PUBLIC, b"a swap")).cid
@@ -132,7 +132,7 @@ async def test_objects_of_another_tenant_are_not_found(
 
 
 async def test_nothing_of_another_s_gets_into_one_s_own(
-    server: RunningServer, victim: Estate, attacker: httpx.AsyncClient
+    server: RunningServer, victim: TenantObjects, attacker: httpx.AsyncClient
 ) -> None:
     before, theirs = await victim.state(), victim.ids
     mine = await keep(server, "attacker", ContentNetwork.PRIVATE, b"mine")
@@ -162,7 +162,7 @@ async def test_nothing_of_another_s_gets_into_one_s_own(
 
 async def test_one_s_own_things_do_not_stand_for_each_other(server: RunningServer) -> None:
     """An object exists only under its own network, gateway and kind."""
-    own = await create_estate(server, "tidy")
+    own = await create_objects(server, "tidy")
     second = (await own.api.post("/v3/gateways", json={"domain": "tidy-second"})).json()["data"]["id"]
     before, ids = await own.state(), own.ids
     for method, target, body in (
@@ -236,7 +236,7 @@ async def test_fields_of_the_server_are_ignored_in_requests(server: RunningServe
     assert uploaded["data"]["is_duplicate"] is False
 
 
-async def test_ids_cannot_be_guessed(server: RunningServer, victim: Estate) -> None:
+async def test_ids_cannot_be_guessed(server: RunningServer, victim: TenantObjects) -> None:
     ids = victim.ids
     names = ("file", "group", "gateway", "access_token", "ip", "host", "pin", "webhook", "transfer")
     found = [uuid.UUID(ids[name]) for name in names]
@@ -249,7 +249,7 @@ async def test_ids_cannot_be_guessed(server: RunningServer, victim: Estate) -> N
 
 
 async def test_deleted_objects_are_gone_by_their_ids(server: RunningServer) -> None:
-    own = await create_estate(server, "gone")
+    own = await create_objects(server, "gone")
     ids = own.ids
     for target in (
         *(f"/v3/groups/private/{ids['group']}", f"/v3/files/private/{ids['file']}", f"/v3/gateways/{ids['gateway']}"),

@@ -11,7 +11,7 @@ import httpx2 as httpx
 import pytest
 
 from tests.identity.test_api_keys import resign_token
-from tests.server import RunningServer
+from tests.support.server import RunningServer
 
 Ended = Callable[[], Awaitable[None]]
 """Waits until what was opened has ended, and fails unless it was ended from here: by itself it lasts a minute or so."""

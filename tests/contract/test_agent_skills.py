@@ -13,7 +13,7 @@ from tests.agents.lifecycle.workflows.lifecycle_env import until
 from tests.contract.git_client import GitClient
 from tests.contract.test_skills import DANGER, UNKNOWN, folder, register, skill_file, status_and_body
 from tests.contract.test_snapshots import reset, shell, sync
-from tests.server import RunningServer, running
+from tests.support.server import RunningServer, running
 
 LIST = "find skills -type f ! -name .roost-skill.json | sort"
 NOTES = ["skills/notes/SKILL.md", "skills/notes/empty", "skills/notes/scripts/run.sh"]

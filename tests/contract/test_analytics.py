@@ -10,7 +10,7 @@ import pytest
 from roost.core import clock
 from roost.storage.content.model import ContentNetwork
 from tests.contract.storage import keep
-from tests.server import RunningServer, running
+from tests.support.server import RunningServer, running
 
 TOP = ["/v3/analytics/gateways/top", "/v3/ipfs/gateway_analytics_top"]
 SERIES = ["/v3/analytics/gateways/time_series", "/v3/ipfs/gateway_analytics_time_series"]

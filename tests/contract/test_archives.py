@@ -24,8 +24,8 @@ from roost.storage.content.unixfs.profile import UNIXFS_V1_2025
 from tests.agents.lifecycle.workflows.lifecycle_env import until
 from tests.contract.test_snapshots import ALL, error, shell, sync
 from tests.drivers.chat_platform.stand_in import TELEGRAM_BOT
-from tests.server import RunningServer, running
 from tests.storage.cars import blocks_of, encode_car
+from tests.support.server import RunningServer, running
 
 VALUE = "a value that nobody may see"
 TASK = {"name": "Report", "schedule": "0 8 * * 1-5", "payload": "Summarise the new issues", "enabled": False}

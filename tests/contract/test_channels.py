@@ -12,7 +12,7 @@ import pytest
 from roost.drivers.engine.fake.driver import FakeEngine
 from roost.identity.caller import Plan
 from tests.drivers.chat_platform.stand_in import DISCORD_BOT, SLACK_APP, SLACK_BOT, TELEGRAM_BOT, Platforms, platforms
-from tests.server import RunningServer, running
+from tests.support.server import RunningServer, running
 
 REFUSED_BOT = "123456789:refused-by-the-fake-gateway-0000000"
 UNWELL_BOT = "123456789:unwell-in-the-fake-gateway-00000000"

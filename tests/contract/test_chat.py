@@ -8,7 +8,7 @@ import pytest
 
 from roost.agents.chat import service
 from tests.agents.lifecycle.workflows.lifecycle_env import until
-from tests.server import RunningServer
+from tests.support.server import RunningServer
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from tests.contract.test_sessions import signed_in
-from tests.server import RunningServer
+from tests.support.server import RunningServer
 
 DEADLINE = 20.0
 PATH = "/v0/events"

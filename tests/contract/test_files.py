@@ -13,7 +13,7 @@ import pytest
 from roost.identity.api_keys import ApiKeys
 from roost.warden_client.errors import WardenRequestUnknown
 from roost.warden_client.files import WardenFiles
-from tests.server import RunningServer
+from tests.support.server import RunningServer
 
 MIB = 1024**2
 

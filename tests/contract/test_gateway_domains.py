@@ -6,7 +6,7 @@ import httpx2 as httpx
 
 from roost.identity.caller import Plan
 from tests.conformance.name_server import NameServer
-from tests.server import RunningServer
+from tests.support.server import RunningServer
 
 ON_SERVICES = {"test_a_site_at_a_domain_of_its_own"}
 YEAR = "max-age=31536000"  # without the names below a domain that is not the server's

@@ -16,7 +16,7 @@ from roost.work import OperationState, find_last_unfinished
 from tests.agents.lifecycle.workflows.lifecycle_env import until
 from tests.contract.git_client import GitClient
 from tests.contract.test_files import shell
-from tests.server import RunningServer, running
+from tests.support.server import RunningServer, running
 
 pytestmark = pytest.mark.container
 ON_SERVICES = {

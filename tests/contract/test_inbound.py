@@ -15,7 +15,7 @@ from roost.agents.network.routes.model import PathRoute
 from roost.domain_names import store as domains
 from roost.drivers.runtime.contract import API_PORT, PROXY_PORT, WARDEN_PORTS
 from roost.warden_client.errors import DialRefused
-from tests.server import RunningServer, running
+from tests.support.server import RunningServer, running
 
 pytestmark = pytest.mark.container
 NAMED = sorted(port for port in WARDEN_PORTS if port > 1024)

@@ -11,7 +11,7 @@ import pytest
 from roost.storage.content.model import ContentNetwork
 from tests.contract.endpoints import CONTRACT, needs_contract, routes
 from tests.contract.storage import keep
-from tests.server import RunningServer
+from tests.support.server import RunningServer
 
 ROOT = "/v3/x402/payment_instructions"
 POLYGON = "0x3c499c542cEF5E3811e1192ce70d8cC03d5c3359"

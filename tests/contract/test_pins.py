@@ -10,8 +10,8 @@ import pytest
 from roost.storage.content.unixfs.cid import DAG_CBOR, Cid
 from roost.storage.content.unixfs.profile import V1
 from tests.conformance.car_server import CarServer, serve_cars
-from tests.server import RunningServer, running
 from tests.storage.cars import blocks_of, encode_car
+from tests.support.server import RunningServer, running
 
 CARS = {
     str(tree.cid): encode_car([tree.cid], blocks)

@@ -15,7 +15,7 @@ from roost.core.sensitive import Sensitive
 from roost.http.stack.routes import PLATFORM
 from roost.identity import store
 from tests.contract.endpoints import routes
-from tests.server import RunningServer, running
+from tests.support.server import RunningServer, running
 
 
 @dataclass

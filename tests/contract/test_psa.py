@@ -11,8 +11,8 @@ import pytest
 from roost.storage.content.unixfs.cid import DAG_CBOR, RAW, Cid
 from roost.storage.content.unixfs.profile import V0
 from tests.conformance.car_server import CarServer, serve_cars
-from tests.server import RunningServer, running
 from tests.storage.cars import blocks_of, encode_car
+from tests.support.server import RunningServer, running
 
 TREE, BLOCKS = blocks_of(V0, b"pinned from elsewhere")
 CID = str(TREE.cid)

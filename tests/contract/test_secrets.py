@@ -14,7 +14,7 @@ import pytest
 from roost.drivers.engine.contract import GatewayPlan, GatewaySetup
 from roost.drivers.engine.fake.driver import FakeEngine
 from tests.contract.endpoints import CONTRACT, needs_contract, routes
-from tests.server import RunningServer, running
+from tests.support.server import RunningServer, running
 
 UNKNOWN = (404, {"error": "Secret not found"})
 RECORD = {"id", "userId", "name", "type", "createdAt", "updatedAt"}

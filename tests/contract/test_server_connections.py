@@ -22,7 +22,7 @@ from tests.conformance.model_server import MODELS, ModelServer
 from tests.conformance.name_server import serve_names
 from tests.contract.endpoints import fill_path, routes
 from tests.drivers.chat_platform.stand_in import TELEGRAM_BOT, platforms
-from tests.server import RunningServer, running
+from tests.support.server import RunningServer, running
 
 OUTSIDE = "https://outside.test/ada/reader.git"
 DOMAIN = "app.example.com"

@@ -15,7 +15,7 @@ from websockets.exceptions import InvalidStatus
 from roost.core import clock
 from roost.identity.sessions.model import SESSION_LIMIT
 from tests.contract.endpoints import routes
-from tests.server import RunningServer
+from tests.support.server import RunningServer
 
 ON_SERVICES = {"test_a_link_signs_a_browser_in_once", "test_a_session_ends_with_its_key"}
 JSON = {"Content-Type": "application/json"}

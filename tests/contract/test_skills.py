@@ -15,7 +15,7 @@ from roost.storage.content.errors import ContentNotFound
 from roost.storage.content.model import ContentNetwork, ContentScope
 from roost.storage.content.unixfs.cid import Cid
 from tests.contract.endpoints import CONTRACT, needs_contract, routes
-from tests.server import RunningServer
+from tests.support.server import RunningServer
 
 UNKNOWN = (404, {"error": "Skill not found"})
 NOWHERE = "bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi"

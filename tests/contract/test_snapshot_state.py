@@ -18,7 +18,7 @@ from roost.drivers.engine.hermes.driver import Hermes
 from roost.storage.content.errors import ContentNotFound
 from roost.storage.content.model import ContentNetwork, ContentScope
 from roost.storage.content.unixfs.cid import Cid
-from tests.server import RunningServer, running
+from tests.support.server import RunningServer, running
 
 FAKE = "/home/agent/.roost/fake"
 DATABASE = """

@@ -13,7 +13,7 @@ from roost.agents.workspace.snapshots import capture, model
 from roost.storage.content.unixfs.cid import DAG_CBOR, IDENTITY, RAW, Cid
 from tests.contract.backing import Backing
 from tests.contract.git_client import GitClient
-from tests.server import RunningServer
+from tests.support.server import RunningServer
 
 UNKNOWN = "bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi"
 ON_SERVICES = {

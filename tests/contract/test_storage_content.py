@@ -11,7 +11,7 @@ import httpx2 as httpx
 import pytest
 from PIL import Image
 
-from tests.server import RunningServer, running
+from tests.support.server import RunningServer, running
 
 BIG = hashlib.shake_128(b"wire").digest(6_000_001)
 

@@ -9,8 +9,8 @@ import pytest
 from roost.storage.content.model import ContentNetwork
 from roost.storage.files.signatures.model import format_milliseconds
 from tests.contract.storage import keep
-from tests.server import RunningServer
 from tests.storage.files.signatures.test_ethereum import account, sign_typed
+from tests.support.server import RunningServer
 
 PLUGINS = "/v3/gateways/plugins"
 ME = account().address

@@ -10,7 +10,7 @@ import pytest
 from roost.storage.content.model import ContentNetwork
 from tests.contract.endpoints import CONTRACT, needs_contract, routes
 from tests.contract.storage import keep
-from tests.server import RunningServer
+from tests.support.server import RunningServer
 
 UNKNOWN = (404, {"error": {"code": 404, "message": "Group not found"}})
 

@@ -14,7 +14,7 @@ from roost.storage.content.model import ContentNetwork
 from roost.storage.files.model import File
 from roost.web import large_response
 from tests.contract.storage import keep
-from tests.server import RunningServer
+from tests.support.server import RunningServer
 
 NO_GROUP = (404, {"error": {"reason": "NOT_FOUND", "details": "Group not found"}})
 NO_FILE = (404, {"error": {"reason": "NOT_FOUND", "details": "File not found"}})

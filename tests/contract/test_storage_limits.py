@@ -12,8 +12,8 @@ import pytest
 from roost.core import clock
 from roost.identity.caller import Plan
 from roost.storage.content.unixfs.profile import V1
-from tests.server import RunningServer, running
 from tests.storage.cars import blocks_of, encode_car
+from tests.support.server import RunningServer, running
 
 MOST = 64 * 1024**2
 LEFT = 1000

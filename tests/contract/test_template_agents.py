@@ -15,7 +15,7 @@ from roost.core import ids
 from roost.drivers.git.local_folder import LocalRepository
 from roost.identity import tenants
 from roost.identity.caller import Plan
-from tests.server import RunningServer
+from tests.support.server import RunningServer
 
 ON_SERVICES = {"test_a_waiting_agent_starts_when_its_secret_comes", "test_the_manifest_takes_effect"}
 SETTINGS = {"ROOST_CATALOGUE": "true"}

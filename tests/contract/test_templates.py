@@ -19,7 +19,7 @@ from roost.storage.content.unixfs.cid import Cid
 from tests.conformance.git_backend import run_backend
 from tests.conformance.git_objects import commit_tree, git, make_blob, make_tree
 from tests.contract.backing import Backing
-from tests.server import RunningServer, running
+from tests.support.server import RunningServer, running
 
 pytestmark = pytest.mark.container
 ON_SERVICES = {"test_submit_update_and_archive", "test_two_submissions_of_one_slug"}

@@ -18,7 +18,7 @@ from roost.agents.workspace.terminals import model
 from roost.identity.api_keys import ApiKeys
 from roost.warden_client.client import WardenClient
 from tests.agents.lifecycle.workflows.lifecycle_env import until
-from tests.server import RunningServer
+from tests.support.server import RunningServer
 
 DEADLINE = 20.0
 Agent = dict[str, Any]

@@ -12,7 +12,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from roost.drivers.runtime.fake import FakeRuntime
 from tests.cli.terminal import run
 from tests.contract.test_sessions import signed_in
-from tests.server import RunningServer, running
+from tests.support.server import RunningServer, running
 
 READERS = frozenset({"org:read"})
 

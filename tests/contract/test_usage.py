@@ -5,7 +5,7 @@ from typing import Any
 import httpx2 as httpx
 
 from roost.core import clock
-from tests.server import RunningServer
+from tests.support.server import RunningServer
 
 BODY = {"model": "scripted", "messages": [{"role": "user", "content": "Good morning"}]}
 

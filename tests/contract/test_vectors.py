@@ -12,7 +12,7 @@ from roost.identity.caller import Plan
 from tests.architecture.code import CATALOGUE
 from tests.contract.endpoints import routes
 from tests.contract.test_storage_groups import create
-from tests.server import RunningServer, running
+from tests.support.server import RunningServer, running
 
 UNKNOWN = "00000000-0000-4000-8000-000000000000"
 ON_SERVICES = {"test_upload_vectorize_query_delete_on_both_hosts"}

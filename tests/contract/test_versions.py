@@ -8,7 +8,7 @@ import httpx2 as httpx
 import pytest
 
 from roost.drivers.engine.fake.driver import BROKEN
-from tests.server import RunningServer, running
+from tests.support.server import RunningServer, running
 
 VERSIONS = ["1.1.0", BROKEN, "1.0.0"]
 

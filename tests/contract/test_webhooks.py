@@ -9,8 +9,8 @@ import httpx2 as httpx
 import pytest
 from standardwebhooks.webhooks import Webhook as Reader
 
-from tests.receiver import Receiver, receiving
-from tests.server import RunningServer, running
+from tests.support.receiver import Receiver, receiving
+from tests.support.server import RunningServer, running
 
 UNKNOWN = (404, {"error": {"code": 404, "message": "Webhook not found"}})
 NOBODY = "00000000-0000-4000-8000-000000000000"

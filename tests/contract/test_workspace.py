@@ -11,7 +11,7 @@ import httpx2 as httpx
 import pytest
 
 from roost.drivers.runtime.fake import FakeRuntime, _descendants, _gone
-from tests.server import running
+from tests.support.server import running
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roost.core.ethereum import InvalidAddress, checksum_address, keccak256, parse_address
-from tests.wallet import Account
+from tests.support.wallet import Account
 
 
 def test_a_hash_as_the_standard_prints_it() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 from playwright.async_api import Browser, Route, expect
 
 from tests.dashboard.browser import visiting
-from tests.server import RunningServer
+from tests.support.server import RunningServer
 
 TOKEN = "123456789:AAExampleTokenOfATelegramBot0123456"
 UNWELL = "987654321:AAExampleTokenThatIsunwell0123456789"

@@ -5,7 +5,7 @@ from typing import Any
 from playwright.async_api import Browser, expect
 
 from tests.dashboard.browser import visiting
-from tests.server import RunningServer
+from tests.support.server import RunningServer
 
 
 async def test_devices_are_approved_and_removed(browser: Browser, server: RunningServer, agent: dict[str, Any]) -> None:

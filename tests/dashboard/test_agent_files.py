@@ -6,7 +6,7 @@ from typing import Any
 from playwright.async_api import Browser, FilePayload, expect
 
 from tests.dashboard.browser import visiting
-from tests.server import RunningServer
+from tests.support.server import RunningServer
 
 NOTE: FilePayload = {"name": "note.md", "mimeType": "text/markdown", "buffer": b"# First\n"}
 PICTURE: FilePayload = {"name": "picture.bin", "mimeType": "application/octet-stream", "buffer": b"\x00\xff"}

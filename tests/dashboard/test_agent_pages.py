@@ -6,7 +6,7 @@ import pytest
 from playwright.async_api import Browser
 
 from tests.dashboard.browser import visiting
-from tests.server import RunningServer
+from tests.support.server import RunningServer
 
 PAGES = [
     *("logs", "files", "snapshots", "tasks", "skills", "secrets", "channels", "devices", "routes", "config", "settings")

@@ -8,7 +8,7 @@ from typing import Any
 from playwright.async_api import Browser, Locator, Route, expect
 
 from tests.dashboard.browser import Visit, visiting
-from tests.server import RunningServer
+from tests.support.server import RunningServer
 
 WATCH = """
 window.sockets = [];

@@ -14,7 +14,7 @@ from playwright.async_api import Browser
 
 from roost.http.dashboard.docs_application import BUILT_DOCS
 from tests.dashboard.browser import ROOT, SIZES, Visit, visiting
-from tests.server import RunningServer
+from tests.support.server import RunningServer
 
 PAGES = ["/docs/", "/docs/tutorial/", "/docs/cli/agents/", "/docs/explanation/architecture/"]
 

@@ -18,7 +18,7 @@ from tests.dashboard.hostile_answers import (
 )
 from tests.dashboard.hostile_texts import HACK
 from tests.dashboard.test_hostile_texts import Watch, watching
-from tests.server import RunningServer, running
+from tests.support.server import RunningServer, running
 
 pytestmark = pytest.mark.timeout(300)
 expect.set_options(timeout=20_000)

@@ -8,7 +8,7 @@ import pytest
 from playwright.async_api import Browser, expect
 
 from tests.dashboard.browser import Visit, visiting
-from tests.server import RunningServer, running
+from tests.support.server import RunningServer, running
 
 PAGES = (
     *("overview", "chat", "logs", "terminal", "files", "snapshots", "tasks", "skills", "secrets", "channels"),

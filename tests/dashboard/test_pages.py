@@ -6,7 +6,7 @@ import pytest
 from playwright.async_api import Browser
 
 from tests.dashboard.browser import SIZES, visiting
-from tests.server import RunningServer
+from tests.support.server import RunningServer
 
 PAGES = [
     *("/", "/agents", "/agents/new", "/agents/{id}/overview", "/agents/{id}/chat", "/no/such/page"),

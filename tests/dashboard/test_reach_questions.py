@@ -7,7 +7,7 @@ import pytest
 from playwright.async_api import Browser, Page, expect
 
 from tests.dashboard.browser import visiting
-from tests.server import RunningServer, running
+from tests.support.server import RunningServer, running
 
 TOKEN = "123456789:AAExampleTokenOfATelegramBot0123456"
 TENANT = "reach"

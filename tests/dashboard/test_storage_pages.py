@@ -10,7 +10,7 @@ from playwright.async_api import Browser, Route, expect
 from roost.identity.tenants import ensure_tenant
 from tests.dashboard.browser import visiting
 from tests.dashboard.stored_files import insert_files
-from tests.server import RunningServer
+from tests.support.server import RunningServer
 
 
 async def test_files_are_uploaded_filtered_and_deleted(browser: Browser, server: RunningServer, tmp_path: Path) -> None:

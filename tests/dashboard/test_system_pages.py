@@ -7,7 +7,7 @@ from playwright.async_api import Browser, expect
 
 from roost import __version__
 from tests.dashboard.browser import SIZES, visiting
-from tests.server import RunningServer
+from tests.support.server import RunningServer
 
 OPERATOR = "default"
 

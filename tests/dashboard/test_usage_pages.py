@@ -11,7 +11,7 @@ from roost.agents.models.gateway import store
 from roost.agents.models.gateway.model import ModelUsage
 from roost.core import clock
 from tests.dashboard.browser import SIZES, visiting
-from tests.server import RunningServer
+from tests.support.server import RunningServer
 
 DAYS = 60
 

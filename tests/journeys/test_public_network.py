@@ -11,8 +11,8 @@ import pytest
 
 from roost.storage.content.unixfs.cid import Cid
 from tests.conformance.kubo import KuboNode, run_kubo_node
-from tests.server import RunningServer, running
 from tests.storage.storage_env import CONTENT
+from tests.support.server import RunningServer, running
 
 
 @dataclass

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.agents.lifecycle.workflows.lifecycle_env import until
-from tests.server import RunningServer, running
+from tests.support.server import RunningServer, running
 
 DEADLINE = 30.0
 

@@ -11,7 +11,7 @@ from roost.cli.client.raw_terminal import EscapeFilter
 from tests.cli.pty_client import TerminalUser, run_on_pty
 from tests.cli.terminal import run
 from tests.conformance.runtimes import sleeper, sleeping, until
-from tests.server import RunningServer, running
+from tests.support.server import RunningServer, running
 
 LOST = rb"\[The connection was lost; connecting again. ~. leaves.\]"
 

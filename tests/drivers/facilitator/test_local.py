@@ -11,7 +11,7 @@ from roost.drivers.facilitator.contract import PaymentRequest
 from roost.drivers.facilitator.local import LocalFacilitator
 from tests.chain.anvil import FACILITATOR_KEY, NETWORK, OLD_NETWORK, Chain
 from tests.chain.payer import SELLER, payment
-from tests.wallet import Account, LocalAccount
+from tests.support.wallet import Account, LocalAccount
 
 PRICE = 10_000
 VERSIONS = pytest.mark.parametrize("version", [1, 2])

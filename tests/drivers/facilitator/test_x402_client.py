@@ -14,7 +14,7 @@ from roost.core.sensitive import Sensitive
 from roost.drivers.facilitator.contract import ANSWER_LIMIT, FacilitatorFailed, FacilitatorUnavailable, PaymentRequest
 from roost.drivers.facilitator.x402_client import X402Facilitator
 from tests.chain.payer import payment
-from tests.wallet import Account
+from tests.support.wallet import Account
 
 VALID = json.dumps({"isValid": True, "payer": "0x1"}).encode()
 

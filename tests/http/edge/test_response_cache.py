@@ -12,7 +12,7 @@ from roost.http.edge.response_cache import MAX_BODY, CachedResponse, CacheKey, R
 from roost.storage.content.model import ContentNetwork
 from roost.storage.files.model import File
 from tests.contract.storage import keep
-from tests.server import RunningServer, running
+from tests.support.server import RunningServer, running
 
 KEY: CacheKey = (b"/ipfs/x", "gate", "")
 

@@ -16,7 +16,7 @@ from roost.drivers.facilitator.contract import (
 from roost.drivers.facilitator.fake import FakeFacilitator
 from tests.chain.payer import payment
 from tests.conformance.facilitators import served_facilitator
-from tests.wallet import Account
+from tests.support.wallet import Account
 
 TOKEN = "a-token-of-a-facilitator"
 SUPPORTED: dict[str, object] = {"kinds": [], "extensions": [], "signers": {}}

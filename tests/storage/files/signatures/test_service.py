@@ -18,7 +18,7 @@ from roost.storage.files.signatures.model import format_milliseconds
 from roost.storage.files.signatures.service import SignatureService
 from tests.storage.files.signatures.test_ethereum import account, sign_typed
 from tests.storage.storage_env import StorageEnv
-from tests.wallet import encode_defunct
+from tests.support.wallet import encode_defunct
 
 PRIVATE = ContentNetwork.PRIVATE
 ME = account().address

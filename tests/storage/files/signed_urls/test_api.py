@@ -11,7 +11,7 @@ import httpx2 as httpx
 import pytest
 
 from roost.core import clock
-from tests.server import RunningServer, running
+from tests.support.server import RunningServer, running
 
 CID = "bafkreifzjut3te7nhyekklss27nh3k72ysco7y32koao5eei66wof36n5e"
 PNG = base64.b64decode(

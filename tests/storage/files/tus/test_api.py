@@ -17,7 +17,7 @@ from roost.core import clock
 from roost.identity.caller import Plan
 from roost.storage.content.unixfs.importer import UnixfsImporter
 from roost.storage.content.unixfs.profile import PROFILES
-from tests.server import RunningServer, running
+from tests.support.server import RunningServer, running
 
 DATA = hashlib.shake_128(b"tus").digest(3_000_001)
 CUTS = (0, 1, 262_144, 700_000, 1_048_576, 2_999_999, len(DATA))
