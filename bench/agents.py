@@ -16,7 +16,7 @@ from roost import app, config
 from roost.core.sensitive import Sensitive
 from roost.drivers.engine.contract import Engine, GatewaySetup
 from roost.drivers.runtime.contract import HOME
-from tests.journeys.server_process import Up, up
+from tests.journeys.server_process import ServerProcess, up
 
 _ROUNDS = {"hermes": 7, "openclaw": 5}
 _READY = {"hermes": "/health", "openclaw": "/readyz"}
@@ -35,7 +35,7 @@ def run(folder: Path) -> Iterator[Row]:
             yield Row(f"own start of {engine.label}, p50", own, "s", goal=_OWN_GOALS[engine.id])
 
 
-def _create(server: Up, engine: str) -> float:
+def _create(server: ServerProcess, engine: str) -> float:
     began = time.perf_counter()
     agent = server.create("bench", engine)
     took = time.perf_counter() - began

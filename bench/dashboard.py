@@ -17,7 +17,7 @@ from roost.identity.tenants import DEFAULT_TENANT, ensure_tenant
 from tests.dashboard.browser import chromium
 from tests.dashboard.stored_files import insert_files
 from tests.dashboard.test_agent_logs import KEEP_SOCKETS, SEND_LINES
-from tests.journeys.server_process import Up, until, up
+from tests.journeys.server_process import ServerProcess, until, up
 
 _FILES, _LINES = 100_000, 10_000
 _SCROLL_MS = 4_000
@@ -76,7 +76,7 @@ def _fill_files(data: Path) -> None:
     db.close()
 
 
-async def _measure(server: Up) -> AsyncGenerator[Row]:
+async def _measure(server: ServerProcess) -> AsyncGenerator[Row]:
     async with chromium() as browser:
         page = await browser.new_page(viewport={"width": 1280, "height": 800})
         await page.add_init_script(_WATCH_START)
@@ -106,7 +106,7 @@ async def _measure_empty(page: Page) -> dict[str, float]:
     return await _scroll(page, "")
 
 
-async def _sign_in(page: Page, server: Up) -> str:
+async def _sign_in(page: Page, server: ServerProcess) -> str:
     link = server.roost("dashboard", "--print").stdout.strip()
     await page.goto(link)
     await page.get_by_role("heading", name="Home").wait_for()

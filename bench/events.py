@@ -30,7 +30,7 @@ from roost.storage.content.service import ContentService
 from roost.storage.files.service import FileService
 from roost.storage.files.uploads.model import UploadMetadata, UploadRequestLimits
 from roost.storage.files.uploads.service import UploadService
-from tests.databases import postgres_copy, run_postgres
+from tests.support.databases import postgres_copy, run_postgres
 
 _WRITES = 160
 _CLIENTS, _EVENTS, _INTERVAL = 50, 60, 0.05

@@ -15,7 +15,7 @@ from bench.load import send_requests
 from bench.processes import caddy_environment, find_caddy, free_port, run_process
 from bench.row import Row
 from bench.timing import take_turns, time_in_turns
-from tests.journeys.server_process import Up, up
+from tests.journeys.server_process import ServerProcess, up
 
 _SMALL, _CHUNK, _BIG, _HUGE = 4 * 1024, 1024**2, 100 * 1024**2, 1024**3
 _GETS, _CONNECTIONS, _LAST_BYTES = 4_000, 16, 40
@@ -50,7 +50,7 @@ def run(folder: Path) -> Iterator[Row]:
 class _Gateway:
     """Client of a server's first gateway and of its uploads."""
 
-    def __init__(self, server: Up) -> None:
+    def __init__(self, server: ServerProcess) -> None:
         self._api = server.client()
         self.port = int(server.url.rpartition(":")[2])
         self._uploads = {"Host": f"uploads.localhost:{self.port}"}

@@ -16,7 +16,7 @@ from bench.row import Row
 from bench.timing import RUNS, measure_seconds, take_turns, time_in_turns
 from tests.conformance.git_backend import run_backend
 from tests.conformance.git_objects import git
-from tests.journeys.server_process import Up, up
+from tests.journeys.server_process import ServerProcess, up
 
 _FILES, _LARGE, _HUGE, _REFERENCES = 10_000, 60 * 1024**2, 10**9, 2_000
 _HUGE_ROUNDS, _SECONDS = 2, 600
@@ -83,7 +83,7 @@ def _time_push(work: Path, url: str) -> float:
 class _BothServers:
     """Our server and `git http-backend`."""
 
-    server: Up
+    server: ServerProcess
     folder: Path
     backend: str
 

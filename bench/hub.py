@@ -23,8 +23,8 @@ from roost.agents.library.skills.verdict.rules import rules_version
 from roost.core import clock, ids
 from roost.core.db import Connection
 from roost.identity import tenants
-from tests.databases import run_postgres
 from tests.journeys.server_process import until, up
+from tests.support.databases import run_postgres
 
 _SKILLS, _ROUNDS = 10_000, 60
 _WORDS = [f"{first}{second}" for first in ("acorn", "bird", "cloud", "drum", "elm") for second in map(str, range(200))]

@@ -21,7 +21,7 @@ from websockets.asyncio.client import connect
 
 from bench.row import Row
 from bench.timing import percentile_95
-from tests.journeys.server_process import Up, until, up
+from tests.journeys.server_process import ServerProcess, until, up
 
 _SOCKETS = 200
 _LINES = 60
@@ -59,7 +59,7 @@ def run(folder: Path) -> Iterator[Row]:
     yield Row(f"{name}, p95", percentile_95(ours), "ms", reference, percentile_95(bare), "<= 4 x")
 
 
-def _start_printing(server: Up, agent: dict[str, Any]) -> None:
+def _start_printing(server: ServerProcess, agent: dict[str, Any]) -> None:
     """Print lines in the agent's container, by its `start` script."""
     manifest = json.dumps({"scripts": {"start": _PRINT}})
     with server.agent_client(agent) as client:

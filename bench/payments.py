@@ -16,9 +16,9 @@ from bench.row import Row
 from bench.timing import median_ms
 from tests.chain.anvil import Chain, anvil_chain
 from tests.chain.payer import encode
-from tests.journeys.paid_shop import Shop, facilitator_process, open_shop
-from tests.journeys.server_process import Up, up
-from tests.wallet import Account, LocalAccount
+from tests.journeys.paid_file import PaidFile, facilitator_process, open_shop
+from tests.journeys.server_process import ServerProcess, up
+from tests.support.wallet import Account, LocalAccount
 
 _SIZE, _PRICE = 1024**2, 10_000
 _GETS, _REPLAYS = 40, 50
@@ -45,7 +45,7 @@ def run(folder: Path) -> Iterator[Row]:
     yield Row(f"payments: {_REPLAYS} uses of one at once", replayed, "ms")
 
 
-def _time_paid_gets(client: httpx.Client, shop: Shop, payer: LocalAccount) -> float:
+def _time_paid_gets(client: httpx.Client, shop: PaidFile, payer: LocalAccount) -> float:
     """Return the median duration of paid GETs; signing is the payer's time."""
     payments = [encode(asyncio.run(shop.pay(payer))) for _ in range(_GETS)]
     times: list[float] = []
@@ -57,7 +57,7 @@ def _time_paid_gets(client: httpx.Client, shop: Shop, payer: LocalAccount) -> fl
     return median(times)
 
 
-async def _replay(shop: Shop, payer: LocalAccount, chain: Chain) -> tuple[float, int]:
+async def _replay(shop: PaidFile, payer: LocalAccount, chain: Chain) -> tuple[float, int]:
     """Return the milliseconds of many uses of one payment at once, and how many of them were served."""
     headers, before = {"X-PAYMENT": encode(await shop.pay(payer))}, chain.balance(payer.address)
     async with httpx.AsyncClient(**shop.visitor) as client:
@@ -68,7 +68,7 @@ async def _replay(shop: Shop, payer: LocalAccount, chain: Chain) -> tuple[float,
     return duration, sum(answer.status_code == 200 for answer in answers)
 
 
-def _upload_public(server: Up, content: bytes) -> str:
+def _upload_public(server: ServerProcess, content: bytes) -> str:
     host = {"Host": f"uploads.localhost:{server.url.rpartition(':')[2]}"}
     with server.client() as api:
         sent = api.post("/v3/files", headers=host, data={"network": "public"}, files={"file": ("b", content)})

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import httpx2 as httpx
 
 from bench.row import Row
-from tests.journeys.server_process import Up, until, up
+from tests.journeys.server_process import ServerProcess, until, up
 
 _AGENTS = 20
 _READS, _COMMANDS, _CHATS = 400, 100, 20
@@ -50,7 +50,7 @@ def run(folder: Path) -> Iterator[Row]:
                 yield Row(f"kill -9 to ready, {state}", _measure_start(server), "s", "idle", idle_start, "<= 5 s")
 
 
-def _measure_requests(server: Up, agent: Mapping[str, Any]) -> Mapping[str, _Latency]:
+def _measure_requests(server: ServerProcess, agent: Mapping[str, Any]) -> Mapping[str, _Latency]:
     command = f"/v0/agents/{agent['agentId']}/console/exec"
     with server.client() as client, server.agent_client(dict(agent)) as edge:
         return {
@@ -71,7 +71,7 @@ def _latency(send: Callable[[], httpx.Response], count: int) -> _Latency:
     return _Latency(statistics.median(times), statistics.quantiles(times, n=100, method="inclusive")[98])
 
 
-def _measure_start(server: Up) -> float:
+def _measure_start(server: ServerProcess) -> float:
     """Kill the server, and return the seconds from its start until it is ready and lists its agents."""
     server.kill()
     began = time.perf_counter()
@@ -83,7 +83,7 @@ def _measure_start(server: Up) -> float:
 
 
 @contextmanager
-def _keep_busy(server: Up, agents: Sequence[Mapping[str, Any]], work: str) -> Iterator[None]:
+def _keep_busy(server: ServerProcess, agents: Sequence[Mapping[str, Any]], work: str) -> Iterator[None]:
     """Run a script in all agents again and again; yield when their containers are no longer preferred for its start."""
     script = f"cat > /tmp/busy.sh <<'END'\nwhile :; do\n{work}\ndone\nEND\n"
     _execute(server, agents, f"{script}nohup sh /tmp/busy.sh > /dev/null 2>&1 &")
@@ -94,7 +94,7 @@ def _keep_busy(server: Up, agents: Sequence[Mapping[str, Any]], work: str) -> It
         _execute(server, agents, "pkill -f busy.sh")
 
 
-def _execute(server: Up, agents: Sequence[Mapping[str, Any]], command: str) -> None:
+def _execute(server: ServerProcess, agents: Sequence[Mapping[str, Any]], command: str) -> None:
     with server.client() as client:
         for agent in agents:
             client.post(f"/v0/agents/{agent['agentId']}/console/exec", json={"command": command}).raise_for_status()

@@ -17,7 +17,7 @@ from roost.core.db import Connection, insert_many
 from roost.identity import tenants
 from roost.identity.tenants import DEFAULT_TENANT
 from roost.storage.files import store
-from tests.journeys.server_process import Up, up
+from tests.journeys.server_process import ServerProcess, up
 
 _FILES = 100_000
 _REQUESTS = 200
@@ -61,14 +61,14 @@ def _fill(data: Path) -> None:
     db.close()
 
 
-def _create_key(server: Up) -> str:
+def _create_key(server: ServerProcess) -> str:
     """Return the key of another tenant."""
     made = server.roost("keys", "create", "--tenant", "other")
     assert made.returncode == 0, made.stderr
     return made.stdout.strip()
 
 
-def _client(server: Up, key: str) -> httpx.Client:
+def _client(server: ServerProcess, key: str) -> httpx.Client:
     headers = {"Authorization": f"Bearer {key}", "Host": f"api.localhost:{httpx.URL(server.url).port}"}
     return httpx.Client(base_url=server.url, headers=headers, timeout=60, trust_env=False)
 
@@ -84,13 +84,13 @@ def _p99(client: httpx.Client) -> float:
     return quantiles(times, n=100)[98]
 
 
-def _p99_beside_scans(server: Up, client: httpx.Client) -> float:
+def _p99_beside_scans(server: ServerProcess, client: httpx.Client) -> float:
     with _scans(server):
         return _p99(client)
 
 
 @contextmanager
-def _scans(server: Up) -> Iterator[None]:
+def _scans(server: ServerProcess) -> Iterator[None]:
     """Repeat the scans in processes of their own, whose work does not count as the server's."""
     fork = multiprocessing.get_context("fork")
     scans = [fork.Process(target=_repeat, args=(server, scan), daemon=True) for scan in _SCANS for _ in range(_LISTERS)]
@@ -105,7 +105,7 @@ def _scans(server: Up) -> Iterator[None]:
             process.join()
 
 
-def _repeat(server: Up, scan: str) -> None:
+def _repeat(server: ServerProcess, scan: str) -> None:
     with _client(server, server.session["token"]) as client:
         while True:
             client.get(f"/v3/files/private?{scan}").raise_for_status()

@@ -7,7 +7,7 @@ from pathlib import Path
 import httpx2 as httpx
 
 from bench.row import Row
-from tests.journeys.server_process import Up, until, up
+from tests.journeys.server_process import ServerProcess, until, up
 
 _ENGINES = {"hermes": "Hermes", "openclaw": "OpenClaw"}
 _ROUNDS = 9
@@ -21,7 +21,7 @@ def run(folder: Path) -> Iterator[Row]:
             )
 
 
-def _attach_each(server: Up, client: httpx.Client, engine: str) -> Sequence[float]:
+def _attach_each(server: ServerProcess, client: httpx.Client, engine: str) -> Sequence[float]:
     """Return the seconds of some attachments, each of another skill; a skill is detached before the next one."""
     agent = server.create("bench", engine)["agentId"]
     path = f"/v0/agents/{agent}/skills"

@@ -13,7 +13,7 @@ import httpx2 as httpx
 
 from bench.row import Row
 from bench.timing import measure_seconds
-from tests.journeys.server_process import Up, until, up
+from tests.journeys.server_process import ServerProcess, until, up
 
 _AGENTS, _TASKS_OF_AGENT = 20, 5
 _TASKS = _AGENTS * _TASKS_OF_AGENT
@@ -55,7 +55,7 @@ def _create_task(client: httpx.Client, name: str, due: datetime, agent: str) -> 
     client.post(f"/v0/agents/{agent}/tasks", json=body).raise_for_status()
 
 
-def _wait_for_runs(server: Up, agents: Sequence[str]) -> Sequence[Sequence[datetime]]:
+def _wait_for_runs(server: ServerProcess, agents: Sequence[str]) -> Sequence[Sequence[datetime]]:
     """Return when the runs of each task began: of all tasks, or of those that the agents have after the timeout."""
     deadline, found = time.monotonic() + _RUN_SECONDS, list[Sequence[datetime]]()
     for agent in agents:
@@ -65,7 +65,7 @@ def _wait_for_runs(server: Up, agents: Sequence[str]) -> Sequence[Sequence[datet
     return found
 
 
-def _read_runs(server: Up, agent: str) -> Sequence[Sequence[Mapping[str, Any]]]:
+def _read_runs(server: ServerProcess, agent: str) -> Sequence[Sequence[Mapping[str, Any]]]:
     """Return the runs of each task, or nothing while the agent does not answer, as on a busy machine."""
     path = f"/v0/agents/{agent}/tasks"
     try:

@@ -25,7 +25,7 @@ from bench import terminal_page
 from bench.processes import free_port, run_process
 from bench.row import Row
 from bench.timing import percentile_95, split_runs
-from tests.journeys.server_process import Up, up
+from tests.journeys.server_process import ServerProcess, up
 
 _KEYS, _PAGE_KEYS, _WARM_KEYS, _INTERVAL = 500, 300, 20, 0.005
 _SESSIONS, _BUFFER_KIB = 8, 256
@@ -69,7 +69,7 @@ def _rows(name: str, echoes: Sequence[float], reference: str, others: Sequence[f
         yield Row(f"{name}, {label}", measured, "ms", reference, beside, limit)
 
 
-def _open(server: Up, agent: dict[str, Any], command: str) -> connect:
+def _open(server: ServerProcess, agent: dict[str, Any], command: str) -> connect:
     port = server.url.rpartition(":")[2]
     url = f"ws://localhost:{port}/v0/agents/{agent['agentId']}/console/stream?command={command}"
     headers = {"Authorization": f"Bearer {server.session['token']}"}
@@ -116,7 +116,7 @@ def _local_echo_ms(fd: int) -> float:
     return (time.perf_counter() - began) * 1000
 
 
-async def _measure_memory(server: Up, agent: dict[str, Any], warden: int) -> float:
+async def _measure_memory(server: ServerProcess, agent: dict[str, Any], warden: int) -> float:
     """Return the growth of the warden for each session, in KiB."""
     async with AsyncExitStack() as opened:
         await _fill(await opened.enter_async_context(_open(server, agent, quote(_FLOOD))))  # loads the code

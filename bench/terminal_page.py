@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from tests.journeys.server_process import Up
+from tests.journeys.server_process import ServerProcess
 
 _INTERVAL = 0.02
 _PATIENCE_MS = 20_000
@@ -27,7 +27,7 @@ _WAIT = (
 )
 
 
-def missing_part(server: Up) -> str | None:
+def missing_part(server: ServerProcess) -> str | None:
     """Return what is missing to measure the page."""
     if _find_chromium() is None:
         return "Chromium is not installed"
@@ -36,7 +36,7 @@ def missing_part(server: Up) -> str | None:
     return None if is_built else "the dashboard is not built (make dashboard)"
 
 
-async def measure_page_echo(server: Up, agent: dict[str, Any], keys: int, warm: int) -> Sequence[float]:
+async def measure_page_echo(server: ServerProcess, agent: dict[str, Any], keys: int, warm: int) -> Sequence[float]:
     """Type keys into `cat` in the terminal; return the milliseconds from each key's event to its echo in the page."""
     from playwright.async_api import async_playwright
 
@@ -68,7 +68,7 @@ def report_missing(part: str) -> None:
     print(f"The terminal page is not measured: {part}.", file=sys.stderr, flush=True)
 
 
-def _origin(server: Up) -> str:
+def _origin(server: ServerProcess) -> str:
     return f"http://localhost:{server.url.rpartition(':')[2]}"
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from bench.processes import read_memory
 from bench.row import Row
 from bench.timing import measure_seconds
-from tests.journeys.server_process import Up, up
+from tests.journeys.server_process import ServerProcess, up
 
 _SIZE = 1024**3
 _PIECE = 1024**2
@@ -60,7 +60,7 @@ def _measure_round(client: "_UploadClient", file: Path, copy: Path) -> Sequence[
 class _UploadClient:
     """Client over plain sockets, so that the figures do not include an HTTP library."""
 
-    def __init__(self, server: Up) -> None:
+    def __init__(self, server: ServerProcess) -> None:
         self._port = int(server.url.rpartition(":")[2])
         self._token = server.session["token"]
 

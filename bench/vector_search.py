@@ -29,7 +29,7 @@ from roost.storage.vectors.model import FileVectors, TextChunk, VectorSegment, V
 from roost.storage.vectors.service import VectorService
 from roost.storage.vectors.vector_index import VectorIndex
 from roost.work import OperationWorker
-from tests.databases import postgres_copy, run_postgres
+from tests.support.databases import postgres_copy, run_postgres
 
 _GROUPS, _FILES, _CHUNKS, _DIMENSION = 50, 40, 50, 384
 _LIMIT = 10

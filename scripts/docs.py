@@ -1,8 +1,9 @@
 """Build the site of the docs: `.venv/bin/python scripts/docs.py`.
 
-Copies `docs/`, adds the pages about the command line, lets Zensical build it, and moves scripts out of the pages, so
-that the server's content security policy need not allow any inside them. The reader of the API is one file of an npm
-package; without npm the site has none. Idempotent: a stamp remembers from what the site was built.
+Copies `docs/`, adds the pages about the command line and the reference of the API, lets Zensical build it, and moves
+scripts out of the pages, so that the server's content security policy need not allow any inside them. The reader of the
+API is one file of an npm package; without npm the site has none. Idempotent: a stamp remembers from what the site was
+built.
 """
 
 import base64
@@ -28,6 +29,7 @@ SOURCE, DOCS = ROOT / "site", ROOT / "docs"
 WORK = ROOT / "build" / "docs"
 BUILT = ROOT / "roost" / "http" / "dashboard" / "docs"
 STAMP, READER = WORK / ".built", WORK / "reader"
+API_PAGE = "reference/agents-api.md"
 PROJECT_PAGES = ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", "dashboard/README.md")
 SECTIONS = ("explanation", "guides", "reference", "builders", "decisions", "cli", "project")
 PACKAGE, VERSION = "@scalar/api-reference", "1.72.1"
@@ -74,9 +76,11 @@ def copy_pages() -> None:
     for source, target in names.items():
         (pages / target).parent.mkdir(exist_ok=True)
         (pages / target).write_text(LINK.sub(partial(moved, source, names), (ROOT / source).read_text()))
+    sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
     (pages / "cli").mkdir()
     for name, text in command_pages().items():
         (pages / "cli" / name).write_text(text)
+    (pages / API_PAGE).write_text(api_page())
 
 
 def moved(source: str, names: Mapping[str, str], found: re.Match[str]) -> str:
@@ -88,7 +92,6 @@ def moved(source: str, names: Mapping[str, str], found: re.Match[str]) -> str:
 
 def command_pages() -> Mapping[str, str]:
     """Render the command line of this checkout."""
-    sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
     from cli_reference import render_pages
 
     from roost.cli.main import create_program
@@ -96,6 +99,14 @@ def command_pages() -> Mapping[str, str]:
     program = create_program()
     program.load_commands()
     return render_pages(program)
+
+
+def api_page() -> str:
+    """Render the reference of the API of this checkout, as `roost api routes --markdown` prints it."""
+    from roost.http.openapi.reference import render_reference
+    from roost.http.server.application import create_bare_application
+
+    return render_reference(create_bare_application())
 
 
 def build_site() -> None:
@@ -205,9 +216,9 @@ def pages_of(folder: Path) -> list[Path]:
 
 
 def input_files() -> Iterable[Path]:
-    """List all that the site is made from, the command line's code included."""
-    folders = (DOCS, SOURCE, ROOT / "roost" / "cli")
-    found = (file for folder in folders for file in folder.rglob("*") if file.is_file() and file.suffix != ".pyc")
+    """List all that the site is made from, the code of the command line and of the API included."""
+    found = [file for folder in (DOCS, SOURCE) for file in folder.rglob("*") if file.is_file()]
+    found += (ROOT / "roost").rglob("*.py")
     named = [ROOT / name for name in (*PROJECT_PAGES, "scripts/docs.py", "scripts/cli_reference.py", "pyproject.toml")]
     return [*sorted(found), *named]
 

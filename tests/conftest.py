@@ -6,11 +6,11 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 
-from tests.acme import AcmeServer, acme_server
 from tests.chain.anvil import Chain, anvil_chain
-from tests.debian_root import PackagesNotFetched
+from tests.support.acme import AcmeServer, acme_server
+from tests.support.debian_root import PackagesNotFetched
 
-pytest_plugins = ["tests.databases"]
+pytest_plugins = ["tests.support.databases"]
 
 settings.register_profile("any-machine", deadline=None)  # other programs may keep the machine busy
 settings.load_profile("any-machine")

@@ -181,7 +181,7 @@ def test_every_spelling_of_a_listed_host_counts(tmp_path: Path, text: str, asked
 
 
 @pytest.mark.parametrize(("text", "ports"), [("", {25}), ("none", set()), ("25, 465", {25, 465})])
-def test_denied_ports(tmp_path: Path, text: str, ports: set[int]) -> None:
+def test_denied_ports_are_parsed(tmp_path: Path, text: str, ports: set[int]) -> None:
     assert settings(tmp_path, ROOST_EGRESS_DENY_PORTS=text).egress_deny_ports == ports
     assert settings(tmp_path).egress_allow_hosts == ()
 
@@ -278,7 +278,7 @@ def test_blobs_are_kept_in_what_we_know(tmp_path: Path) -> None:
         ("203.0.113.7.nip.io", "203.0.113.7.nip.io"),
     ],
 )
-def test_domains(tmp_path: Path, text: str, domain: str) -> None:
+def test_domains_are_normalised(tmp_path: Path, text: str, domain: str) -> None:
     assert settings(tmp_path, ROOST_DOMAIN=text).domain == domain
 
 
@@ -306,12 +306,12 @@ def test_a_public_address_without_tls_has_to_be_meant(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "size"), [("67108864", 64 * 1024**2), ("65536K", 64 * 1024**2), ("300M", 300 * 1024**2), ("1g", 1024**3)]
 )
-def test_sizes(tmp_path: Path, text: str, size: int) -> None:
+def test_sizes_are_parsed(tmp_path: Path, text: str, size: int) -> None:
     assert settings(tmp_path, ROOST_AGENT_MEMORY=text).agent_memory == size
 
 
 @pytest.mark.parametrize(("text", "size"), [("", None), ("none", None), ("None", None), ("2G", 2 * 1024**3)])
-def test_what_a_tenant_may_keep(tmp_path: Path, text: str, size: int | None) -> None:
+def test_storage_limits_of_plans_are_parsed(tmp_path: Path, text: str, size: int | None) -> None:
     found = settings(tmp_path, ROOST_STORAGE_FREE=text, ROOST_STORAGE_PAID=text)
     assert (found.storage_free, found.storage_paid) == (size if text else 10 * 1024**3, size)
 

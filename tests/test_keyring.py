@@ -154,7 +154,7 @@ def test_nothing_is_sealed_with_a_key_that_is_gone_or_strange(deployment: Open) 
     running.seal(b"value", "here")
 
 
-async def test_what_cannot_be_opened_is_told_and_left(deployment: Open) -> None:
+async def test_unreadable_values_are_counted_and_left(deployment: Open) -> None:
     settings, db = deployment()
     tokens = {agent: mint(db, load_sealer(settings, db), agent) for agent in ("a", "b", "c")}
     mint(db, Sealer(Sensitive(bytes(32))), "b2")

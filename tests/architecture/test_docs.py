@@ -8,11 +8,17 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path, PurePosixPath
 
+import pytest
+
 from tests.architecture.code import ROOT, literals, modules
+from tests.architecture.code_names import missing_names
 
 DOCS = ROOT / "docs"
 
-DECISION_LINES = 25
+GENERATED_PAGES = {"docs/reference/agents-api.md"}
+"""Pages that `scripts/docs.py` adds to the site; `tests/dashboard/test_docs_site.py` follows the links there."""
+
+DECISION_LINES, CHANGELOG_LINES = 27, 20
 PIECES = (  # the names of package registries, in pieces, so that this file names none
     ("pypi", "org"),
     ("pythonhosted", "org"),
@@ -24,6 +30,17 @@ PIECES = (  # the names of package registries, in pieces, so that this file name
 )
 _MACHINE = re.compile(r"(?<![\w.~-])/(?:root|work|farm)/|(?<![\w.~-])/home/(?!agent\b)\w+/|/Users/\w+/")
 HOSTILE = ("tests/",)  # tests try to reach such paths
+OTHER_WORDS = {  # what builders' pages show in backticks and is not in this repository, with the reason
+    "add-a-driver.md": "supports_x dist.integrity",  # a name that is advised against; a field of npm
+    "add-a-slice.md": "Depends downgrade",  # of FastAPI; a function of Alembic that is not written
+    "benchmarks.md": "bench/results.json",  # made by a run
+    "request-path.md": "agents.D api.D uploads.D",  # host names
+    "runtimes.md": """SelfSubjectAccessReview NetworkMode ReadonlyRootfs CapDrop Memory NanoCpus PidsLimit Ulimits Tmpfs
+        CpuShares NCPU readOnlyRootFilesystem runAsUser hostUsers emptyDir runtimeClassName resources.limits sizeLimit
+        gracePeriodSeconds pods/exec net.ipv4.ip_unprivileged_port_start""",  # of Docker, Kubernetes and Linux
+    "style.md": "utils helpers common noun.verb_past fn",  # advised against, and a form
+    "warden-protocol.md": "28.77.0.0/16 127.77.0.0/16 st_mode .roost/logs/<name>.log",  # of a container
+}
 
 
 @cache
@@ -78,9 +95,39 @@ def test_decisions_are_numbered_and_short() -> None:
             assert f"**{part}.**" in text, f"{file.name} has no {part}"
 
 
-def test_the_changelog_knows_this_version() -> None:
+def test_a_decision_is_accepted_or_names_the_later_one() -> None:
+    """`Status: accepted.`, or reversed or replaced by a later decision, with what of it if that is not all."""
+    for file in sorted((DOCS / "decisions").glob("*.md")):
+        later = _later_decision(file.read_text())
+        assert later is not None, f"{file.name} has no status that {_later_decision.__name__} reads"
+        assert not later or (later > file.name and (file.parent / later).is_file()), f"{file.name}: {later}"
+
+
+@pytest.mark.parametrize("line", ["accepted", "Status: reversed.", "Status: replaced by 0041.", "Status: rejected."])
+def test_a_decision_without_a_status_is_found(line: str) -> None:
+    assert _later_decision(f"# 1. Title\n\n{line}\n\n**Context.** Text") is None
+
+
+def _later_decision(text: str) -> str | None:
+    """Return the file of the decision that reverses or replaces this one, "" if it stands, None without a status."""
+    status = r"\A# .+\n\nStatus: (?:accepted|(?:reversed|replaced) by \[(\d{4})\]\((\1-[\w-]+\.md)\)( [^\n]+)?)\.\n\n"
+    found = re.match(status, text)
+    return None if found is None else found[2] or ""
+
+
+def test_the_changelog_is_short_and_knows_this_version() -> None:
+    """Once 0.1.0 exists, it has a heading of its own, and changes come as files of `changelog.d/`."""
     version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
-    assert version in (ROOT / "CHANGELOG.md").read_text(), f"CHANGELOG.md does not mention {version}"
+    text = (ROOT / "CHANGELOG.md").read_text()
+    assert version in text, f"CHANGELOG.md does not mention {version}"
+    unreleased = text.partition("\n## [Unreleased]\n")[2].partition("\n## [")[0]
+    assert unreleased.count("\n") <= CHANGELOG_LINES, "CHANGELOG.md is what a user of the first version gets, in short"
+
+
+def test_entries_of_the_changelog_have_a_section_and_at_most_three_lines() -> None:
+    entries = {file.name: file.read_text() for file in (ROOT / "changelog.d").glob("*")}
+    form = re.compile(r"(Added|Changed|Fixed|Removed|Security): \S[^\n]*\n([^\n]+\n){0,2}")
+    assert not [name for name, text in entries.items() if not name.endswith(".md") or not form.fullmatch(text)]
 
 
 def test_links_lead_to_a_file_and_a_heading() -> None:
@@ -88,7 +135,8 @@ def test_links_lead_to_a_file_and_a_heading() -> None:
         f"{name}: {target}"
         for name, text in _pages().items()
         for target in _links(text)
-        if not _is_there(ROOT / name, *target.partition("#")[::2])
+        if posixpath.normpath(posixpath.join(posixpath.dirname(name), target)) not in GENERATED_PAGES
+        and not _is_there(ROOT / name, *target.partition("#")[::2])
     ]
     assert not broken, "a link leads nowhere:\n" + "\n".join(broken)
 
@@ -113,6 +161,40 @@ def test_pages_name_files_that_exist() -> None:
         if not (ROOT / path).exists()
     ]
     assert not gone, "named, but not there:\n" + "\n".join(gone)
+
+
+def test_pages_for_builders_name_code_that_exists() -> None:
+    files, gone, used = frozenset(committed()), list[str](), set[tuple[str, str]]()
+    for page in sorted((DOCS / "builders").glob("*.md")):
+        others = OTHER_WORDS.get(page.name, "").split()
+        shown = set(re.findall(r"`([^`\n]+)`", re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)))
+        missing = [(text, name) for text in shown for name in missing_names(text, files)]
+        used |= {(page.name, name) for _, name in missing}
+        gone += [f"{page.name}: {name}, in `{text}`" for text, name in missing if name not in others]
+    assert not gone, "the code has no such names:\n" + "\n".join(sorted(gone))
+    idle = {(page, word) for page, words in OTHER_WORDS.items() for word in words.split()} - used
+    assert not idle, f"OTHER_WORDS has words without need: {sorted(idle)}"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Agent_Repository",
+        "AgentRepository.fetch_all",
+        "work.add",
+        "Depends(provide(Service))",
+        "in `frozen_cache`",
+        "roost.core.db.gone",
+        "make nothing",
+        "python -m benches scans",
+        "roost/core/gone.py",
+        "agents/<name>/gone.py",
+        "gone.py",
+        "nothing/",
+    ],
+)
+def test_a_name_that_is_gone_is_found(text: str) -> None:
+    assert list(missing_names(text, frozenset(committed())))
 
 
 def test_pages_name_tests_that_exist() -> None:

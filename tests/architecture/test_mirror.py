@@ -3,8 +3,6 @@
 from collections.abc import Mapping
 from pathlib import PurePosixPath
 
-import pytest
-
 from tests.architecture.code import ROOT, Module, modules
 
 LONG_ENOUGH = 60
@@ -163,15 +161,6 @@ def test_the_exceptions_are_needed() -> None:
         if all((ROOT / mirror(module)).is_file() for module in modules() if module.within(pattern))
     ]
     assert not idle, f"TESTED_ELSEWHERE names {', '.join(idle)} without need: take it out"
-
-
-def test_how_much_is_tested(capsys: pytest.CaptureFixture[str]) -> None:
-    source = sum(module.lines for module in modules())
-    tests = sum(file.read_text().count("\n") for file in (ROOT / "tests").rglob("*.py"))
-    assert source
-    assert tests
-    with capsys.disabled():
-        print(f"\ntests : source = {tests} : {source} lines = {tests / source:.2f} (wanted: 1.2 to 1.8)")
 
 
 def _places(module: Module) -> list[str]:

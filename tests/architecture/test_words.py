@@ -7,7 +7,7 @@ from pathlib import PurePath
 
 import pytest
 
-from tests.architecture.code import Module, modules
+from tests.architecture.code import ROOT, Module, functions, modules, parse
 from tests.architecture.test_docs import committed
 
 
@@ -44,6 +44,7 @@ WELL_KNOWN = _words("main upgrade downgrade keccak256")
 _PROSE = frozenset({".py", ".md", ".mjs", ".js", ".ts", ".tsx", ".toml", ".html"})
 _PART = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _EVENT = re.compile(r"[a-z][a-z_]*\.[a-z]+(_[a-z]+)*")
+_TEST_NAME = re.compile(r"test_(?!what_)[a-z0-9]+(_[a-z0-9]+){2,}")
 _LOG = frozenset({"debug", "info", "warning", "error", "exception", "critical"})
 _HERE = ("tests/architecture/test_words.py", "docs/builders/style.md")
 
@@ -94,6 +95,14 @@ def _log_events() -> Iterator[str]:
                     yield f"{module.path}:{node.lineno}: {ast.unparse(event)}"
 
 
+def _short_test_names() -> Iterator[str]:
+    for file in sorted((ROOT / "tests").rglob("test_*.py")):
+        module = parse(str(file.relative_to(ROOT)), file.read_text())
+        for node in functions(module):
+            if node.name.startswith("test_") and not _TEST_NAME.fullmatch(node.name):
+                yield f"{module.path}:{node.lineno}: {node.name}"
+
+
 _RULES: dict[str, tuple[Callable[[], Iterator[str]], str]] = {
     "metaphor": (_metaphors, "say it with the field's standard term, or in plain English"),
     "riddle": (_riddles, "a name tells what the thing is"),
@@ -102,11 +111,15 @@ _RULES: dict[str, tuple[Callable[[], Iterator[str]], str]] = {
         _log_events,
         "a log event is `noun.verb_past`, so that an operator can alert on it; the rest are fields",
     ),
+    "test name": (
+        _short_test_names,
+        "a test's name is its subject and its behaviour, in at least three words that do not begin with `what`",
+    ),
 }
 
 
 @pytest.mark.parametrize("rule", _RULES)
-def test_words(rule: str) -> None:
+def test_names_and_sentences_follow_the_rules(rule: str) -> None:
     find, advice = _RULES[rule]
     found = list(find())
     assert not found, f"{advice}:\n" + "\n".join(found)

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests import node
-from tests.acme import wait_for_port
 from tests.journeys.server_process import until
+from tests.support import node
+from tests.support.acme import wait_for_port
 
 FOLDER = Path(__file__).parent
 CHAIN_ID = 84532

@@ -6,7 +6,7 @@ from typing import Any
 
 from roost.drivers.facilitator.contract import PaymentRequest
 from tests.chain.anvil import NETWORK, OLD_NETWORK, TOKEN, TOKEN_NAME, TOKEN_VERSION
-from tests.wallet import LocalAccount
+from tests.support.wallet import LocalAccount
 
 SELLER = "0x209693Bc6afc0C5328bA36FaF03C514EF312287C"
 

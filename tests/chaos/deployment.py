@@ -24,8 +24,8 @@ from roost.drivers.git.local_folder import LocalRepository
 from roost.drivers.runtime.bwrap.record import ContainerRecord, load_record
 from tests.chaos.side_servers import fork_facilitator, fork_name_server
 from tests.journeys.server_process import until
-from tests.server import RunningServer
 from tests.storage.server_crash import Servers
+from tests.support.server import RunningServer
 
 Tree = Mapping[str, tuple[str, int, str]]
 """Kind, permissions, and the hash of a file or the target of a link, by path."""

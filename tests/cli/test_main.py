@@ -80,12 +80,12 @@ def test_a_noun_alone_shows_its_verbs(path: tuple[str, ...]) -> None:
     assert "Commands" in run(*path).output
 
 
-def test_the_version() -> None:
+def test_version_option_prints_the_version() -> None:
     assert run("--version").stdout == f"roost {__version__}\n"
 
 
 @pytest.mark.parametrize("typed", [["nonsense"], ["agents", "nonsense"], ["list", "--nonsense"]])
-def test_what_there_is_not(typed: list[str]) -> None:
+def test_unknown_commands_are_wrong_usage(typed: list[str]) -> None:
     assert run(*typed).exit_code == 2
 
 
@@ -100,9 +100,7 @@ def test_what_there_is_not(typed: list[str]) -> None:
         (["up"], {"ROOST_HOST": "0.0.0.0"}, 2, "Error: host: 0.0.0.0"),
     ],
 )
-def test_what_is_wrong_ends_in_one_line(
-    tmp_path, typed: list[str], environment: dict[str, str], code: int, told: str
-) -> None:
+def test_errors_end_in_one_line(tmp_path, typed: list[str], environment: dict[str, str], code: int, told: str) -> None:
     (tmp_path / "data").mkdir()
     ended = subprocess.run(
         [sys.executable, "-m", "roost", *typed],

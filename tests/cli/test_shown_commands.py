@@ -55,7 +55,7 @@ def test_every_command_that_is_shown_exists() -> None:
     assert not faults, "\n".join(faults)
 
 
-def test_what_does_not_exist_is_noticed() -> None:
+def test_unknown_commands_and_options_are_noticed() -> None:
     assert find_fault("skills push FOLDER") == "no command push"
     assert find_fault("keys create --nonsense x") == "no option --nonsense"
     assert find_fault("skills add FOLDER") is None

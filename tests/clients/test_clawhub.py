@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests import node
-from tests.server import RunningServer, running
+from tests.support import node
+from tests.support.server import RunningServer, running
 
 FOLDER = Path(__file__).parent / "clawhub"
 GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "hub.md"
@@ -62,7 +62,7 @@ def write_skill(folder: Path, text: str = "Count them.") -> Path:
     return folder
 
 
-async def test_journey(server: RunningServer, tmp_path: Path) -> None:
+async def test_journey_of_publisher_and_reader_works(server: RunningServer, tmp_path: Path) -> None:
     publisher, reader = (command_line("clawhub", server, tmp_path / name) for name in ("publisher", "reader"))
     source = write_skill(tmp_path / "owl-count")
     assert "Logged in as @owls-ltd" in await publisher("login", "--token", server.key("Owls Ltd."))

@@ -17,7 +17,7 @@ from pydantic.alias_generators import to_snake
 from roost.http.server.application import create_application
 from roost.http.stack.address import HostAddresses
 from roost.web.service_registry import ServiceRegistry
-from tests import node
+from tests.support import node
 
 FOLDER = Path(__file__).parent / "generated"
 CACHES = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "roost-tests"

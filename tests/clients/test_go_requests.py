@@ -16,7 +16,7 @@ import pytest
 from roost.core import clock
 from roost.storage.content.unixfs.importer import UnixfsImporter
 from roost.storage.content.unixfs.profile import V1
-from tests.server import RunningServer, running
+from tests.support.server import RunningServer, running
 
 THRESHOLD = 100 * 1024 * 1024
 """Files of more bytes go up in parts."""
@@ -158,7 +158,7 @@ def pinata(server: RunningServer, request: pytest.FixtureRequest) -> Commands:
     return Commands(server.client(key, "api.localhost"), server.client(key, "uploads.localhost"))
 
 
-async def test_auth(server: RunningServer, pinata: Commands) -> None:
+async def test_credentials_are_tested_as_the_client_does(server: RunningServer, pinata: Commands) -> None:
     greeted = await pinata.api.get("/data/testAuthentication")
     assert greeted.status_code == 200
     stranger = server.client("nonsense", "api.localhost")
@@ -169,7 +169,7 @@ async def test_auth(server: RunningServer, pinata: Commands) -> None:
 
 
 @pytest.mark.parametrize("network", ["public", "private"])
-async def test_files(pinata: Commands, network: str) -> None:
+async def test_files_requests_have_the_expected_fields(pinata: Commands, network: str) -> None:
     group = (await pinata.send("POST", f"/v3/groups/{network}", {"name": "g", "is_public": False}))["data"]
     made = await pinata.upload("a.txt", b"one", network=network, group_id=group["id"], name="a.txt")
     assert (made["name"], made["group_id"], made["network"]) == ("a.txt", group["id"], network)
@@ -199,7 +199,7 @@ async def test_files(pinata: Commands, network: str) -> None:
 
 
 @pytest.mark.parametrize("network", ["public", "private"])
-async def test_groups(pinata: Commands, network: str) -> None:
+async def test_groups_requests_have_the_expected_fields(pinata: Commands, network: str) -> None:
     path = f"/v3/groups/{network}"
     made = typed((await pinata.send("POST", path, {"name": "one", "is_public": False}))["data"], TEXT)
     one = f"{path}/{made['id']}"
@@ -214,7 +214,7 @@ async def test_groups(pinata: Commands, network: str) -> None:
     await pinata.send("DELETE", one)
 
 
-async def test_vectors(pinata: Commands) -> None:
+async def test_vectors_requests_work_at_the_api_address(pinata: Commands) -> None:
     """At the address of the API, where the answers have an envelope."""
     group = (await pinata.send("POST", "/v3/groups/private", {"name": "docs", "is_public": False}))["data"]
     file = await pinata.upload(
@@ -228,7 +228,7 @@ async def test_vectors(pinata: Commands) -> None:
     assert await pinata.send("DELETE", path) == {"success": True}
 
 
-async def test_a_folder(pinata: Commands) -> None:
+async def test_folder_without_keyvalues_is_pinned(pinata: Commands) -> None:
     boundary = "c" * 60
     fields = {
         "pinataOptions": '{"cidVersion":1}',
@@ -289,7 +289,7 @@ async def test_links_to_private_files(server: RunningServer, pinata: Commands) -
     assert (await gateway.get(f"/files/{file['cid']}")).status_code in {401, 403}
 
 
-async def test_swaps(pinata: Commands) -> None:
+async def test_swaps_requests_have_the_expected_fields(pinata: Commands) -> None:
     one, two = [await pinata.upload(name, name.encode(), network="public", name=name) for name in ("a", "b")]
     [row] = (await pinata.send("GET", "/v3/ipfs/gateways"))["data"]["rows"]
     path = f"/v3/files/public/swap/{one['cid']}"
@@ -301,7 +301,7 @@ async def test_swaps(pinata: Commands) -> None:
     await pinata.send("DELETE", path)
 
 
-async def test_keys(pinata: Commands) -> None:
+async def test_keys_requests_have_the_expected_fields(pinata: Commands) -> None:
     nothing: Mapping[str, Any] = {"data": {}, "pinning": {}}
     asked = {"keyName": "admin", "permissions": {"admin": True, "endpoints": nothing}}
     admin = await pinata.send("POST", "/v3/pinata/keys", asked)

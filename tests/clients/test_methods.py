@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import node
+from tests.support import node
 
 FOLDER = Path(__file__).parent
 OLD = FOLDER / "old"

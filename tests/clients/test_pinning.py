@@ -4,10 +4,10 @@ from pathlib import Path
 
 from roost.storage.content.unixfs.cid import RAW, Cid
 from roost.storage.content.unixfs.profile import V0, V1
-from tests import node
 from tests.conformance.car_server import serve_cars
-from tests.server import running
 from tests.storage.cars import blocks_of, encode_car
+from tests.support import node
+from tests.support.server import running
 
 FOLDER = Path(__file__).parent / "pinning"
 NAMES = Path(__file__).parent / "names.mjs"
@@ -17,7 +17,7 @@ CARS = {
 }
 
 
-async def test_journey(tmp_path: Path) -> None:
+async def test_journey_of_the_pinning_client_works(tmp_path: Path) -> None:
     packages = node.installed(FOLDER)
     async with serve_cars(CARS) as source:
         settings = {"ROOST_NETWORK": "trustless", "ROOST_NETWORK_URLS": source.url}

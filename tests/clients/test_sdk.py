@@ -13,9 +13,9 @@ from PIL import Image
 
 from roost.storage.content.unixfs.importer import UnixfsImporter
 from roost.storage.content.unixfs.profile import V1
-from tests import node
-from tests.server import RunningServer, running
-from tests.wallet import Account, encode_typed_data
+from tests.support import node
+from tests.support.server import RunningServer, running
+from tests.support.wallet import Account, encode_typed_data
 
 FOLDER = Path(__file__).parent
 LARGE = 94_371_841  # the SDK's bound, and one
@@ -57,11 +57,11 @@ async def clients(tmp_path: Path) -> AsyncIterator[Clients]:
     "journey",
     ["uploads", "folders", "files", "links", "keys", "pins", "swaps", "x402", "rest", "analytics", "web3", "vectors"],
 )
-async def test_journey(clients: Clients, journey: str) -> None:
+async def test_journey_of_the_sdk_works(clients: Clients, journey: str) -> None:
     assert await clients.run(journey) == "done\n"
 
 
-async def test_gateways(clients: Clients) -> None:
+async def test_gateways_of_the_sdk_serve_resized_images(clients: Clients) -> None:
     drawn = io.BytesIO()
     Image.new("RGB", (32, 32), "red").save(drawn, "PNG")
     picture = base64.b64encode(drawn.getvalue()).decode()
@@ -77,7 +77,7 @@ async def test_a_large_file(clients: Clients) -> None:
     assert await clients.run("large", ROOST_WANTED=str(importer.finish().cid)) == "done\n"
 
 
-async def test_signatures(clients: Clients) -> None:
+async def test_signatures_of_the_sdk_are_verified(clients: Clients) -> None:
     asked = json.loads(await clients.run("signatures"))
     account = Account.from_key(hashlib.sha256(b"a wallet for tests").digest())
     message = {"address": account.address, "cid": asked["cid"], "date": asked["date"]}

@@ -13,8 +13,8 @@ import httpx2 as httpx
 import pytest
 
 from roost.storage.content.unixfs.profile import V1
-from tests import node
-from tests.server import RunningServer, running
+from tests.support import node
+from tests.support.server import RunningServer, running
 
 FOLDER = Path(__file__).parent / "verifying"
 NAMES = Path(__file__).parent / "names.mjs"

@@ -92,7 +92,7 @@ async def test_a_range_beyond_the_end_is_missing(store: BlobStore) -> None:
         _ = [one async for one in store.stream(KEY, 0, 6, 4)]
 
 
-async def test_deleting(store: BlobStore) -> None:
+async def test_deleted_blob_is_gone_and_others_stay(store: BlobStore) -> None:
     await put(store)
     await put(store, OTHER, b"x")
     await store.delete(KEY)

@@ -301,7 +301,7 @@ async def test_the_number_of_terminals_is_limited(container: WardenClient) -> No
         await screen.__aexit__(None, None, None)
 
 
-async def test_refusals(container: WardenClient) -> None:
+async def test_refused_terminals_leave_none_open(container: WardenClient) -> None:
     with pytest.raises(ExecRefused):
         await open_screen(container, "no-such-program").__aenter__()
     for session in ("", "0" * 32, "x" * 10_000):

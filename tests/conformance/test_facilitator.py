@@ -10,7 +10,7 @@ from roost.drivers.facilitator.contract import PaymentRequest
 from tests.chain.anvil import Chain
 from tests.chain.payer import SELLER, payment
 from tests.conformance.facilitators import FakeMarket, Market, chain_market
-from tests.wallet import Account, LocalAccount
+from tests.support.wallet import Account, LocalAccount
 
 PRICE = 10_000
 VERSIONS = pytest.mark.parametrize("version", [1, 2])

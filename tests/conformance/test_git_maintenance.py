@@ -38,7 +38,7 @@ async def make_history(repositories: GitRepositories) -> tuple[str, str, str, st
     return first, named, lost, await commit(repositories, first, file("main", os.urandom(50_000)))
 
 
-async def test_what_is_needed_survives_and_the_rest_goes(repositories: GitRepositories, bare: Path) -> None:
+async def test_needed_objects_survive_and_the_rest_is_removed(repositories: GitRepositories, bare: Path) -> None:
     assert await repositories.collector.measure_usage(AGENT) is None
     first, named, lost, main = await make_history(repositories)
     created = await repositories.collector.measure_usage(AGENT)

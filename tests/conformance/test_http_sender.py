@@ -14,7 +14,7 @@ from roost.net.dialer import PublicDialer
 from roost.net.errors import NameNotResolved
 from roost.net.guarded_transport import GuardedTransport, check_url
 from roost.net.policy import EgressPolicy
-from tests.receiver import receiving
+from tests.support.receiver import receiving
 
 OPEN = EgressPolicy(
     allow_private=[ip_network("127.0.0.0/8")], hosts={"inside.example": (ip_address("127.0.0.1"), None)}
@@ -149,7 +149,7 @@ async def test_a_host_of_the_operators_policy() -> None:
         *("https://grün.example/", "https://receiver.example/" + "x" * 2048),
     ],
 )
-def test_refused_urls(url: str) -> None:
+def test_refused_urls_are_named(url: str) -> None:
     with pytest.raises(UrlRefused):
         make_sender(EgressPolicy(deny_hosts=["bad.example"])).check(url)
 
@@ -166,5 +166,5 @@ def test_refused_urls(url: str) -> None:
         *("http://127.0.0.1:8080/", "http://inside.example/", "http://inside.example:8080/x", "https://127.0.0.1/"),
     ],
 )
-def test_allowed_urls(url: str) -> None:
+def test_allowed_urls_pass_the_check(url: str) -> None:
     make_sender().check(url)

@@ -49,10 +49,10 @@ from tests.conformance.networks import (
     trustless_network,
 )
 from tests.contract.storage import keep
-from tests.server import running
 from tests.storage.cars import Blocks, encode_car
 from tests.storage.pins.pin_env import open_pin_env
 from tests.storage.storage_env import CONTENT, open_storage_env
+from tests.support.server import running
 
 ON_SQLITE = pytest.mark.parametrize("dialect", ["sqlite"], indirect=True)
 NETWORKS: dict[str, Callable[..., PublicNetwork]] = {"trustless": trustless_network, "kubo": kubo_network}
@@ -90,7 +90,7 @@ async def test_hosts_come_before_gateways_and_once() -> None:
 
 
 @ON_NETWORKS
-async def test_missing_content(create_network: Callable[..., PublicNetwork]) -> None:
+async def test_missing_content_is_an_error_of_the_source(create_network: Callable[..., PublicNetwork]) -> None:
     async with serve_cars({}) as server:
         with pytest.raises((ContentNotAtSource, SourceFailed)):
             await read(create_network(server.url).sources()[0])
@@ -294,7 +294,7 @@ def _host_source(server: CarServer) -> ContentSource:
         ("/p2p/12D3KooWA", None),
     ],
 )
-def test_multiaddrs(host: str, expected: str | None) -> None:
+def test_multiaddrs_become_http_origins(host: str, expected: str | None) -> None:
     assert http_origin(host) == expected
 
 

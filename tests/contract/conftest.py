@@ -8,8 +8,8 @@ import pytest
 from tests.conformance.name_server import NameServer, serve_names
 from tests.conformance.s3_server import s3_address
 from tests.contract.backing import LOCAL, SERVICES, Backing, local_backing, service_backing
-from tests.databases import postgres_copy
-from tests.server import RunningServer, running
+from tests.support.databases import postgres_copy
+from tests.support.server import RunningServer, running
 
 __all__ = ["s3_address"]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.server import RunningServer
+from tests.support.server import RunningServer
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from roost.drivers.runtime.fake import FakeRuntime
 from roost.storage.content.model import ContentNetwork
 from tests.conformance.name_server import NameServer, serve_names
 from tests.contract.storage import keep
-from tests.server import RunningServer, running
+from tests.support.server import RunningServer, running
 
 PROGRAM = Path(__file__).with_name("hostile_program.py")
 PORT = 3000
@@ -74,7 +74,7 @@ class Reply:
 
 
 @dataclass
-class Estate:
+class HostsEnv:
     """A server, an agent with a program, and a storage gateway with a file.
 
     key: of the agent's tenant. port: of the server, or of a proxy in front of it.
@@ -88,7 +88,7 @@ class Estate:
     """An agent and a key of another tenant."""
     sites: Mapping[str, Site]
 
-    def at(self, port: int) -> "Estate":
+    def at(self, port: int) -> "HostsEnv":
         return replace(self, port=port)
 
     async def send(self, *parts: bytes, end: bool = False, seconds: float = 10) -> bytes:
@@ -179,18 +179,18 @@ def _split_body(reply: Reply, data: bytes) -> tuple[bytes, bytes]:
 
 
 @asynccontextmanager
-async def running_estate(folder: Path, **environment: str) -> AsyncIterator[Estate]:
+async def running_hosts(folder: Path, **environment: str) -> AsyncIterator[HostsEnv]:
     async with (
         serve_names() as names,
         running(
             folder, runtime=FakeRuntime(folder), ROOST_DNS_SERVERS=f"127.0.0.1:{names.port}", **environment
         ) as server,
     ):
-        yield await build_estate(server, names)
+        yield await build_hosts(server, names)
 
 
 @contextmanager
-def estate_process(folder: Path) -> Iterator[tuple[int, Estate]]:
+def hosts_process(folder: Path) -> Iterator[tuple[int, HostsEnv]]:
     """Run one as a process; yield its pid, too."""
     argv = [sys.executable, "-m", "tests.contract.hosts", str(folder)]
     process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -200,19 +200,19 @@ def estate_process(folder: Path) -> Iterator[tuple[int, Estate]]:
         told = json.loads(process.stdout.readline())
         sites = {kind: Site(**site) for kind, site in told.pop("sites").items()}
         try:
-            yield process.pid, Estate(sites=sites, **told)
+            yield process.pid, HostsEnv(sites=sites, **told)
         finally:
             process.stdin.close()
             process.wait(20)
 
 
-async def _serve_estate(folder: Path) -> None:
-    async with running_estate(folder) as estate:
-        print(json.dumps(asdict(estate)), flush=True)
+async def _serve_hosts(folder: Path) -> None:
+    async with running_hosts(folder) as hosts_env:
+        print(json.dumps(asdict(hosts_env)), flush=True)
         await asyncio.to_thread(sys.stdin.read)
 
 
-async def build_estate(server: RunningServer, names: NameServer) -> Estate:
+async def build_hosts(server: RunningServer, names: NameServer) -> HostsEnv:
     api, storage = server.client(server.key()), server.client(server.key(), "api.localhost")
     agent = await _create_agent(server, "acme")
     path = f"/v0/agents/{agent['agentId']}"
@@ -242,7 +242,7 @@ async def build_estate(server: RunningServer, names: NameServer) -> Estate:
         "protected domain": Site(f"closed-to-all.agents.{suffix}", "/echo", token),
         "open domain": Site(f"{CUSTOM_DOMAIN}:{server.port}", "/echo", None),
     }
-    return Estate(key, server.port, agent, await _create_agent(server, "victim"), server.key("victim"), sites)
+    return HostsEnv(key, server.port, agent, await _create_agent(server, "victim"), server.key("victim"), sites)
 
 
 async def _register_domains(api: httpx.AsyncClient, agent_id: str, names: NameServer) -> None:
@@ -268,4 +268,4 @@ async def _create_agent(server: RunningServer, tenant: str) -> dict[str, Any]:
 
 if __name__ == "__main__":
     log.configure_logging("error")
-    asyncio.run(_serve_estate(Path(sys.argv[1])))
+    asyncio.run(_serve_hosts(Path(sys.argv[1])))

@@ -5,7 +5,7 @@ from roost.storage.content.model import ContentNetwork
 from roost.storage.content.unixfs.profile import V1, ImportProfile
 from roost.storage.files.model import File, FileMetadata
 from roost.storage.files.service import NewFile
-from tests.server import RunningServer
+from tests.support.server import RunningServer
 
 
 async def keep(

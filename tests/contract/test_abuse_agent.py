@@ -11,7 +11,7 @@ from typing import Any
 import httpx2 as httpx
 import pytest
 
-from tests.server import RunningServer
+from tests.support.server import RunningServer
 
 SECRET = "kept-from-agents-5d1c"
 

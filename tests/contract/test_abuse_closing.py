@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.contract.hosts import GATEWAY_KINDS, HANDSHAKE, PROGRAM_KINDS, Estate, running_estate
+from tests.contract.hosts import GATEWAY_KINDS, HANDSHAKE, PROGRAM_KINDS, HostsEnv, running_hosts
 
 LIVE_KINDS = ("agent's platform paths", *GATEWAY_KINDS, *PROGRAM_KINDS)
 
@@ -32,20 +32,20 @@ class Live:
 
 
 @pytest.fixture
-async def estate(tmp_path: Path) -> AsyncIterator[Estate]:
-    async with running_estate(tmp_path / "data") as estate:
-        yield estate
+async def hosts_env(tmp_path: Path) -> AsyncIterator[HostsEnv]:
+    async with running_hosts(tmp_path / "data") as hosts_env:
+        yield hosts_env
 
 
-async def open_live(estate: Estate, kind: str, *, websocket: bool) -> Live:
-    site = estate.sites[kind]
+async def open_live(hosts_env: HostsEnv, kind: str, *, websocket: bool) -> Live:
+    site = hosts_env.sites[kind]
     if kind == "agent's platform paths":
         path = "/v0/logs" if websocket else "/v0/files/watch"
     elif kind in GATEWAY_KINDS:
         path = "/ws" if websocket else "/slow?count=1000&every=0.05"
     else:
         path = "/ws" if websocket else "/ticks"
-    reader, writer = await asyncio.open_connection("127.0.0.1", estate.port)
+    reader, writer = await asyncio.open_connection("127.0.0.1", hosts_env.port)
     writer.write(site.head("GET {path}", *(HANDSHAKE if websocket else ()), path=path))
     async with asyncio.timeout(10):
         head = await reader.readuntil(b"\r\n\r\n")
@@ -53,23 +53,23 @@ async def open_live(estate: Estate, kind: str, *, websocket: bool) -> Live:
     return Live(reader, writer)
 
 
-async def change(estate: Estate, name: str) -> float:
+async def change(hosts_env: HostsEnv, name: str) -> float:
     """Make the change, and return the time of its answer: on a busy machine, the request itself takes seconds."""
-    path = f"/v0/agents/{estate.agent['agentId']}"
+    path = f"/v0/agents/{hosts_env.agent['agentId']}"
     if name == "rotation":
-        await estate.call(f"POST {path}/gateway-token/rotate")
+        await hosts_env.call(f"POST {path}/gateway-token/rotate")
     elif name == "deletion":
-        await estate.call(f"DELETE {path}")
+        await hosts_env.call(f"DELETE {path}")
     elif name == "routes":
-        await estate.call(f"PUT {path}/port-forwarding", {"mappings": []})
+        await hosts_env.call(f"PUT {path}/port-forwarding", {"mappings": []})
     else:
-        host = estate.sites[name].host.partition(":")[0]
-        domains = (await estate.call(f"GET {path}/domains"))["domains"]
+        host = hosts_env.sites[name].host.partition(":")[0]
+        domains = (await hosts_env.call(f"GET {path}/domains"))["domains"]
         (found,) = [f"{path}/domains/{domain['id']}" for domain in domains if domain["domain"] == host]
         if name == "protected domain":  # it leads elsewhere from now on
-            await estate.call(f"PUT {found}", {"targetPort": 3001})
+            await hosts_env.call(f"PUT {found}", {"targetPort": 3001})
         else:
-            await estate.call(f"DELETE {found}")
+            await hosts_env.call(f"DELETE {found}")
     return time.monotonic()
 
 
@@ -84,15 +84,15 @@ async def change(estate: Estate, name: str) -> float:
         ("gateway's domain", ("gateway's domain",)),
     ],
 )
-async def test_what_was_opened_ends_with_its_reason(estate: Estate, name: str, ended: Collection[str]) -> None:
+async def test_opened_streams_end_with_their_reason(hosts_env: HostsEnv, name: str, ended: Collection[str]) -> None:
     live = {
-        (kind, websocket): await open_live(estate, kind, websocket=websocket)
+        (kind, websocket): await open_live(hosts_env, kind, websocket=websocket)
         for kind in LIVE_KINDS
         for websocket in (False, True)
     }
     watching = [asyncio.create_task(one.watch()) for one in live.values()]
     expected = {key for key in live if key[0] in ended}
-    changing = asyncio.create_task(change(estate, name))
+    changing = asyncio.create_task(change(hosts_env, name))
     try:
         async with asyncio.timeout(15):
             while {key for key, one in live.items() if one.ended_at is not None} < expected:

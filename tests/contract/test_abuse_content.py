@@ -17,9 +17,9 @@ from roost.storage.content.unixfs.profile import V0
 from roost.storage.files.signatures.model import format_milliseconds
 from tests.contract.storage import keep
 from tests.contract.test_storage_content import gateway_of
-from tests.server import RunningServer, running
 from tests.storage.cars import encode_car
 from tests.storage.files.signatures.test_ethereum import account, sign_typed
+from tests.support.server import RunningServer, running
 
 SECRET = hashlib.shake_128(b"a secret").hexdigest(400_000).encode()
 FORMS = (

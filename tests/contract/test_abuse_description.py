@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from tests.server import RunningServer, running
+from tests.support.server import RunningServer, running
 
 SECONDS = 25
 Draw = st.DrawFn

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.server import RunningServer
+from tests.support.server import RunningServer
 
 MIB = 1024**2
 
@@ -103,7 +103,7 @@ BAD_NAMES = [
 ]
 
 
-async def test_names(server: RunningServer) -> None:
+async def test_names_of_agents_are_validated(server: RunningServer) -> None:
     api = server.client(server.key("names"))
     for name in BAD_NAMES:
         answer = await api.post("/v0/agents", json={"name": name})

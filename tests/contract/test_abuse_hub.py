@@ -12,7 +12,7 @@ import httpx2 as httpx
 import pytest
 
 from tests.contract.test_abuse_skills import LINK, make_zip
-from tests.server import RunningServer, running
+from tests.support.server import RunningServer, running
 
 SETTINGS = {"ROOST_CATALOGUE": "true"}
 ON_SERVICES = {

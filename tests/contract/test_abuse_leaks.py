@@ -13,18 +13,18 @@ import pytest
 
 from roost.drivers.engine.contract import GatewayPlan, GatewaySetup
 from roost.drivers.engine.fake.driver import FakeEngine
-from tests.journeys.server_process import Up, up
-from tests.server import running
+from tests.journeys.server_process import ServerProcess, up
+from tests.support.server import running
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[Up]:
+def server(tmp_path: Path) -> Iterator[ServerProcess]:
     with up(tmp_path / "data", "--no-first-agent", ROOST_LOG_LEVEL="debug") as running:
         yield running
 
 
 @pytest.mark.engine
-def test_no_token_is_in_any_sink(server: Up) -> None:
+def test_no_token_is_in_any_sink(server: ServerProcess) -> None:
     agent = server.create("leaky", "hermes")
     secrets = {"jwt": server.session["token"], "gateway": agent["gatewayToken"]}
     with server.client() as api:
@@ -53,9 +53,7 @@ class LeakyEngine(FakeEngine):
         return replace(plan, argv=["/bin/sh", "-c", f'cat "$HOME"/.roost/fake/*.json; echo "{said}"; exit 3'])
 
 
-async def test_what_a_failing_gateway_says_of_its_token_stays_with_it(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+async def test_token_told_by_a_failing_gateway_stays_inside(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     async with running(tmp_path / "data", engines=[LeakyEngine()]) as server:
         api = server.client(server.key())
         failed = await api.post("/v0/agents", json={"name": "a"})
@@ -82,7 +80,7 @@ def _internal_token(api: httpx.Client, path: str) -> str:
     return found
 
 
-def _plant(server: Up, agent: dict[str, Any], secrets: dict[str, str]) -> Iterator[str]:
+def _plant(server: ServerProcess, agent: dict[str, Any], secrets: dict[str, str]) -> Iterator[str]:
     """Return the responses to requests with a token in every possible field."""
     port = httpx.URL(server.url).port
     hosts = [

@@ -10,7 +10,7 @@ import httpx2 as httpx
 import pytest
 
 from roost.drivers.engine.fake.driver import FakeEngine
-from tests.server import RunningServer, running
+from tests.support.server import RunningServer, running
 
 CONTRACTS_500 = {"Gateway failed to start", "Restart failed", "Execution failed", "Delete failed"}
 

@@ -17,8 +17,8 @@ import pytest
 from roost.storage.content.unixfs import dagpb
 from roost.storage.content.unixfs.cid import DAG_PB, RAW, Cid
 from roost.storage.content.unixfs.dagpb import PBLink, UnixfsData, UnixfsKind
-from tests.server import RunningServer
 from tests.storage.cars import encode_car
+from tests.support.server import RunningServer
 
 ON_SERVICES = {"test_texts_that_no_database_stores"}
 SKILL = b"---\nname: notes\ndescription: Takes notes\n---\n\nTake notes.\n"

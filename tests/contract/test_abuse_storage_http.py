@@ -13,7 +13,7 @@ from tests.contract.endpoints import UNKNOWN, fill_path, routes
 from tests.contract.storage import keep
 from tests.contract.test_abuse_http import send_raw
 from tests.contract.test_input import BODIES
-from tests.server import RunningServer
+from tests.support.server import RunningServer
 
 MIB = 1024**2
 NOWHERE = "bafkreih5aznjvttude6c3wbvqeebb6rlx5wkbzyppv7garjiubll2ceym4"

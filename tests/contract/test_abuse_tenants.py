@@ -12,10 +12,10 @@ import pytest
 from roost.storage.content.model import ContentNetwork
 from roost.storage.gateways.model import GATEWAY_LIMIT
 from tests.contract.endpoints import routes
-from tests.contract.estate import NOWHERE, Estate, create_estate
 from tests.contract.storage import keep
-from tests.server import RunningServer
+from tests.contract.tenant_objects import NOWHERE, TenantObjects, create_objects
 from tests.storage.files.signatures.test_ethereum import account, sign_typed
+from tests.support.server import RunningServer
 
 UNKNOWN = "00000000-0000-4000-8000-000000000000"
 STRANGER = "bafkreie7ohywtosou76tasm7j63yigtzxe7d5zqus4zu3j6oltvgtibeom"  # of no tenant
@@ -41,8 +41,8 @@ BODIES: Mapping[str, Mapping[str, Any]] = {
 
 
 @pytest.fixture(scope="module")
-async def victim(server: RunningServer) -> Estate:
-    return await create_estate(server, "victim")
+async def victim(server: RunningServer) -> TenantObjects:
+    return await create_objects(server, "victim")
 
 
 @pytest.fixture
@@ -109,8 +109,8 @@ def valid_body(method: str, path: str, mine: str) -> dict[str, Any]:
     return {"json": bodies[names[-1]]} if names and (method in {"POST", "PUT", "PATCH"} or names[-1] == "cids") else {}
 
 
-async def test_what_is_another_s_is_not_there(
-    server: RunningServer, victim: Estate, attacker: httpx.AsyncClient
+async def test_objects_of_another_tenant_are_not_found(
+    server: RunningServer, victim: TenantObjects, attacker: httpx.AsyncClient
 ) -> None:
     """The response is the same as for an object that does not exist."""
     mine = (await keep(server, "attacker", ContentNetwork.PUBLIC, b"a swap")).cid
@@ -132,7 +132,7 @@ async def test_what_is_another_s_is_not_there(
 
 
 async def test_nothing_of_another_s_gets_into_one_s_own(
-    server: RunningServer, victim: Estate, attacker: httpx.AsyncClient
+    server: RunningServer, victim: TenantObjects, attacker: httpx.AsyncClient
 ) -> None:
     before, theirs = await victim.state(), victim.ids
     mine = await keep(server, "attacker", ContentNetwork.PRIVATE, b"mine")
@@ -162,7 +162,7 @@ async def test_nothing_of_another_s_gets_into_one_s_own(
 
 async def test_one_s_own_things_do_not_stand_for_each_other(server: RunningServer) -> None:
     """An object exists only under its own network, gateway and kind."""
-    own = await create_estate(server, "tidy")
+    own = await create_objects(server, "tidy")
     second = (await own.api.post("/v3/gateways", json={"domain": "tidy-second"})).json()["data"]["id"]
     before, ids = await own.state(), own.ids
     for method, target, body in (
@@ -211,7 +211,7 @@ CLAIMS = {
 }
 
 
-async def test_what_is_not_the_client_s_to_say_is_not_heard(server: RunningServer) -> None:
+async def test_fields_of_the_server_are_ignored_in_requests(server: RunningServer) -> None:
     own = server.client(server.key("claims"), "api.localhost")
     file = await keep(server, "claims", ContentNetwork.PRIVATE, b"claimed")
     path = f"/v3/files/private/{file.id}"
@@ -236,7 +236,7 @@ async def test_what_is_not_the_client_s_to_say_is_not_heard(server: RunningServe
     assert uploaded["data"]["is_duplicate"] is False
 
 
-async def test_ids_cannot_be_guessed(server: RunningServer, victim: Estate) -> None:
+async def test_ids_cannot_be_guessed(server: RunningServer, victim: TenantObjects) -> None:
     ids = victim.ids
     names = ("file", "group", "gateway", "access_token", "ip", "host", "pin", "webhook", "transfer")
     found = [uuid.UUID(ids[name]) for name in names]
@@ -248,8 +248,8 @@ async def test_ids_cannot_be_guessed(server: RunningServer, victim: Estate) -> N
     assert re.fullmatch(r"[0-9a-f]{64}", made["pinata_api_secret"])
 
 
-async def test_what_was_deleted_is_gone_by_its_id(server: RunningServer) -> None:
-    own = await create_estate(server, "gone")
+async def test_deleted_objects_are_gone_by_their_ids(server: RunningServer) -> None:
+    own = await create_objects(server, "gone")
     ids = own.ids
     for target in (
         *(f"/v3/groups/private/{ids['group']}", f"/v3/files/private/{ids['file']}", f"/v3/gateways/{ids['gateway']}"),
@@ -305,7 +305,7 @@ async def test_a_key_for_five_is_for_five_in_a_rush(server: RunningServer) -> No
     assert set(seen) == {200, 401}
 
 
-async def test_what_is_deleted_while_it_is_used_leaves_nothing_broken(server: RunningServer) -> None:
+async def test_deletion_during_use_breaks_nothing(server: RunningServer) -> None:
     own = server.client(server.key("deleting"), "api.localhost")
     for number in range(5):
         file = await keep(server, "deleting", ContentNetwork.PUBLIC, b"file %d" % number)

@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from bench.processes import caddy_environment, find_caddy, free_port, run_process
 from tests.contract.attacks import CHUNKS, FRAMING, LINES, MARK, compose_attack, hidden_request
-from tests.contract.hosts import KINDS, Estate, Reply, parse_replies, running_estate
+from tests.contract.hosts import KINDS, HostsEnv, Reply, parse_replies, running_hosts
 
 MIB = 1024**2
 SILENCE = 1.0
@@ -26,25 +26,25 @@ SILENCE = 1.0
 
 @dataclass
 class Front:
-    """Caddy in front of an estate: `http` is its plain port, `tls_port` has a certificate of every name."""
+    """Caddy in front of an hosts_env: `http` is its plain port, `tls_port` has a certificate of every name."""
 
-    http: Estate
+    http: HostsEnv
     tls_port: int
 
 
 @pytest.fixture(scope="module")
 async def front(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Front]:
     folder = tmp_path_factory.mktemp("caddy")
-    async with running_estate(folder / "data") as estate:
-        with await asyncio.to_thread(_open_caddy, folder, estate) as front:
+    async with running_hosts(folder / "data") as hosts_env:
+        with await asyncio.to_thread(_open_caddy, folder, hosts_env) as front:
             yield front
 
 
 @contextmanager
-def _open_caddy(folder: Path, estate: Estate) -> Iterator[Front]:
+def _open_caddy(folder: Path, hosts_env: HostsEnv) -> Iterator[Front]:
     http_port, tls_port = free_port(), free_port()
-    names = sorted({site.host.rpartition(":")[0] for site in estate.sites.values()} - {"127.0.0.1"})
-    proxy = {"handler": "reverse_proxy", "upstreams": [{"dial": f"127.0.0.1:{estate.port}"}], "flush_interval": -1}
+    names = sorted({site.host.rpartition(":")[0] for site in hosts_env.sites.values()} - {"127.0.0.1"})
+    proxy = {"handler": "reverse_proxy", "upstreams": [{"dial": f"127.0.0.1:{hosts_env.port}"}], "flush_interval": -1}
     common = {"routes": [{"handle": [proxy]}], "automatic_https": {"disable": True}}
     tls = {"tls_connection_policies": [{}], "strict_sni_host": True, "protocols": ["h1", "h2"]}
     config = {
@@ -64,7 +64,7 @@ def _open_caddy(folder: Path, estate: Estate) -> Iterator[Front]:
     file.write_text(json.dumps(config))
     argv = [find_caddy(), "run", "--config", str(file)]
     with run_process(argv, tls_port, caddy_environment(folder)):
-        yield Front(estate.at(http_port), tls_port)
+        yield Front(hosts_env.at(http_port), tls_port)
 
 
 def _make_certificate(folder: Path, names: Sequence[str]) -> dict[str, str]:
@@ -81,9 +81,9 @@ def _make_certificate(folder: Path, names: Sequence[str]) -> dict[str, str]:
     return {"certificate": str(files[0]), "key": str(files[1])}
 
 
-async def answers_to(estate: Estate, raw: bytes) -> bytes:
+async def answers_to(hosts_env: HostsEnv, raw: bytes) -> bytes:
     """Return all that comes until the connection ends, or nothing comes any more."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", estate.port)
+    reader, writer = await asyncio.open_connection("127.0.0.1", hosts_env.port)
     received = b""
     with suppress(TimeoutError, ConnectionError):
         writer.write(raw)
@@ -93,13 +93,13 @@ async def answers_to(estate: Estate, raw: bytes) -> bytes:
     return received
 
 
-async def check_others(estate: Estate, stop: asyncio.Event) -> int:
+async def check_others(hosts_env: HostsEnv, stop: asyncio.Event) -> int:
     """Send requests as others do meanwhile; return how many got their own answers, and fail if one did not."""
-    site, count = estate.sites["open route"], 0
+    site, count = hosts_env.sites["open route"], 0
     while not stop.is_set():
-        reply = await estate.ask(site, "GET {path}", f"X-Own: number {count}")
+        reply = await hosts_env.ask(site, "GET {path}", f"X-Own: number {count}")
         assert f"x-own: number {count}\r\n" in reply.json()["head"].lower(), reply
-        assert (await estate.ask(estate.sites["management"], path=f"/v0/agents/{count}")).status == 404
+        assert (await hosts_env.ask(hosts_env.sites["management"], path=f"/v0/agents/{count}")).status == 404
         count += 1
     return count
 
@@ -107,27 +107,27 @@ async def check_others(estate: Estate, stop: asyncio.Event) -> int:
 @pytest.mark.parametrize("kind", KINDS)
 async def test_attacks_meet_nobody_else(front: Front, kind: str) -> None:
     """No request gets the answer to another one, and what was hidden reaches no program of an agent."""
-    estate = front.http
-    victim, hidden = f"{estate.victim['agentId']}.agents.localhost", hidden_request("x", estate.port)
+    hosts_env = front.http
+    victim, hidden = f"{hosts_env.victim['agentId']}.agents.localhost", hidden_request("x", hosts_env.port)
     chunked = b"POST@Transfer-Encoding: chunked\r\n\r\n"
     attacks = [*FRAMING.values(), *(raw for raw, _ in LINES.values()), *(chunked + raw for raw in CHUNKS.values())]
     stop = asyncio.Event()
-    others = asyncio.create_task(check_others(estate, stop))
+    others = asyncio.create_task(check_others(hosts_env, stop))
     try:
-        raws = [compose_attack(raw, estate.sites[kind], victim, hidden) for raw in attacks]
-        for answer in await asyncio.gather(*(answers_to(estate, raw) for raw in raws)):
+        raws = [compose_attack(raw, hosts_env.sites[kind], victim, hidden) for raw in attacks]
+        for answer in await asyncio.gather(*(answers_to(hosts_env, raw) for raw in raws)):
             assert b'"agentId"' not in answer.partition(MARK.encode())[2]  # it has no valid key
     finally:
         stop.set()
     assert await others > 3
-    assert not [head for head in await estate.seen() if MARK in head]
+    assert not [head for head in await hosts_env.seen() if MARK in head]
 
 
 async def test_another_name_in_the_handshake_is_421(front: Front) -> None:
-    estate = front.http
+    hosts_env = front.http
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    site, other = estate.sites["protected route"], estate.sites["open domain"]
+    site, other = hosts_env.sites["protected route"], hosts_env.sites["open domain"]
     for name, status in ((site.host.partition(":")[0], 200), (other.host.partition(":")[0], 421)):
         reader, writer = await asyncio.open_connection("127.0.0.1", front.tls_port, ssl=context, server_hostname=name)
         writer.write(site.head("GET {path}", "Connection: close"))
@@ -150,7 +150,7 @@ def curl(front: Front, kind: str, *options: str, path: str | None = None) -> Rep
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "local"])
-async def test_http_2(front: Front, kind: str, tmp_path: Path) -> None:
+async def test_http_2_reaches_every_kind_of_host(front: Front, kind: str, tmp_path: Path) -> None:
     got = await asyncio.to_thread(curl, front, kind)
     assert (got.status, got["x-version"]) == (200, "2")
     head = await asyncio.to_thread(curl, front, kind, "-I", "-o", "/dev/null")

@@ -11,7 +11,7 @@ import httpx2 as httpx
 import pytest
 
 from tests.identity.test_api_keys import resign_token
-from tests.server import RunningServer
+from tests.support.server import RunningServer
 
 Ended = Callable[[], Awaitable[None]]
 """Waits until what was opened has ended, and fails unless it was ended from here: by itself it lasts a minute or so."""
@@ -119,7 +119,7 @@ async def _exec(client: httpx.AsyncClient, path: str) -> Ended:
 
 
 @pytest.mark.parametrize("change", ["rotate", "delete"])
-async def test_what_an_old_token_opened_is_closed(server: RunningServer, change: str) -> None:
+async def test_streams_opened_by_an_old_token_are_closed(server: RunningServer, change: str) -> None:
     api = server.client(server.key())
     agent = (await api.post("/v0/agents", json={"name": "streams"})).json()["agent"]
     token, agent_id = agent["gatewayToken"], agent["agentId"]
@@ -160,7 +160,7 @@ async def _until_sleeping(server: RunningServer, agent_id: str, count: int) -> N
                 return
 
 
-async def test_what_the_owner_does_goes_on(server: RunningServer, agent: dict[str, Any]) -> None:
+async def test_requests_of_the_owner_outlive_a_rotation(server: RunningServer, agent: dict[str, Any]) -> None:
     api = server.client(server.key())
     path = f"/v0/agents/{agent['agentId']}/console/exec"
     waiting = {"command": "sleep 50 & echo $! > waiting; wait; echo done"}

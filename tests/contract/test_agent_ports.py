@@ -17,7 +17,7 @@ from roost.drivers.runtime.fake import FakeRuntime
 from roost.http.edge.connection_counter import ConnectionCounter
 from roost.http.edge.dependencies import ProxyLimits
 from tests.contract.test_template_agents import until
-from tests.server import RunningServer, running
+from tests.support.server import RunningServer, running
 
 ADDRESS = "203.0.113.7"
 

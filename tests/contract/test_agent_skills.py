@@ -13,7 +13,7 @@ from tests.agents.lifecycle.workflows.lifecycle_env import until
 from tests.contract.git_client import GitClient
 from tests.contract.test_skills import DANGER, UNKNOWN, folder, register, skill_file, status_and_body
 from tests.contract.test_snapshots import reset, shell, sync
-from tests.server import RunningServer, running
+from tests.support.server import RunningServer, running
 
 LIST = "find skills -type f ! -name .roost-skill.json | sort"
 NOTES = ["skills/notes/SKILL.md", "skills/notes/empty", "skills/notes/scripts/run.sh"]
@@ -88,7 +88,9 @@ async def test_a_running_agent_has_a_skill_at_once(
     assert (await api.delete(f"/v0/skills/{skill['skillCid']}")).status_code == 200
 
 
-async def test_updates(server: RunningServer, api: httpx.AsyncClient, agent: dict[str, Any]) -> None:
+async def test_updates_are_listed_and_applied(
+    server: RunningServer, api: httpx.AsyncClient, agent: dict[str, Any]
+) -> None:
     first = await register(api, folder())
     await attach(api, agent, first)
     assert (await api.get(path_of(agent, "/updates"))).json() == {"updates": []}
@@ -167,7 +169,9 @@ async def test_a_dangerous_skill_needs_an_acknowledgement(
     assert (await platform.delete(f"/v0/skills/{skill['skillCid']}")).status_code == 403
 
 
-async def test_what_a_skill_lacks(server: RunningServer, api: httpx.AsyncClient, agent: dict[str, Any]) -> None:
+async def test_needs_of_a_skill_are_listed(
+    server: RunningServer, api: httpx.AsyncClient, agent: dict[str, Any]
+) -> None:
     wants = '{"openclaw": {"requires": {"env": ["API_KEY", "OTHER"], "bins": ["sh", "no-such-program"]}}}'
     skill = await register(api, {"SKILL.md": skill_file(metadata=wants)})
     secret = (await api.post("/v0/secrets", json={"name": "OTHER", "value": "x"})).json()["secret"]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from roost.identity.caller import Plan
-from tests.server import RunningServer, running
+from tests.support.server import RunningServer, running
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 from roost.core import clock
 from roost.storage.content.model import ContentNetwork
 from tests.contract.storage import keep
-from tests.server import RunningServer, running
+from tests.support.server import RunningServer, running
 
 TOP = ["/v3/analytics/gateways/top", "/v3/ipfs/gateway_analytics_top"]
 SERIES = ["/v3/analytics/gateways/time_series", "/v3/ipfs/gateway_analytics_time_series"]
@@ -69,7 +69,7 @@ async def test_answers_count_as_they_went_out(server: RunningServer, api: httpx.
     assert await top(api, by="country") == await top(api, by="region") == [("unknown", 5, 35)]
 
 
-async def test_what_was_refused_does_not_count(server: RunningServer, api: httpx.AsyncClient, tenant: str) -> None:
+async def test_refused_requests_are_not_counted(server: RunningServer, api: httpx.AsyncClient, tenant: str) -> None:
     secret = (await keep(server, tenant, ContentNetwork.PRIVATE, b"a secret")).cid
     public = (await keep(server, tenant, ContentNetwork.PUBLIC, b"in the open")).cid
     name, visitor = await gateway(server, api)
@@ -180,7 +180,7 @@ async def test_tenants_are_kept_apart(server: RunningServer, api: httpx.AsyncCli
     assert await top(foreign) == await top(foreign, cid=cid) == []
 
 
-async def test_filters(server: RunningServer, api: httpx.AsyncClient, tenant: str) -> None:
+async def test_filters_and_orders_select_requests(server: RunningServer, api: httpx.AsyncClient, tenant: str) -> None:
     cid = (await keep(server, tenant, ContentNetwork.PUBLIC, TEXT)).cid
     _, visitor = await gateway(server, api)
     for agent, referer in (("one", "https://a.example/x"), ("two", "https://b.example/y"), ("two", None)):
@@ -204,7 +204,7 @@ async def test_filters(server: RunningServer, api: httpx.AsyncClient, tenant: st
         *(("org:gateways:read", 403), ("org:files:write", 403)),
     ],
 )
-async def test_scopes(server: RunningServer, scope: str, status: int) -> None:
+async def test_analytics_need_their_scope(server: RunningServer, scope: str, status: int) -> None:
     narrow = server.client(server.key("scopes", scopes=frozenset({scope})), "api.localhost")
     for path in (*TOP, *SERIES):
         assert (await narrow.get(path)).status_code == status

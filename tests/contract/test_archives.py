@@ -24,8 +24,8 @@ from roost.storage.content.unixfs.profile import UNIXFS_V1_2025
 from tests.agents.lifecycle.workflows.lifecycle_env import until
 from tests.contract.test_snapshots import ALL, error, shell, sync
 from tests.drivers.chat_platform.stand_in import TELEGRAM_BOT
-from tests.server import RunningServer, running
 from tests.storage.cars import blocks_of, encode_car
+from tests.support.server import RunningServer, running
 
 VALUE = "a value that nobody may see"
 TASK = {"name": "Report", "schedule": "0 8 * * 1-5", "payload": "Summarise the new issues", "enabled": False}
@@ -284,7 +284,7 @@ async def test_a_state_is_kept_where_no_address_serves_it(target: RunningServer)
     assert (await client.get("/v0/tasks")).json()["tasks"] == []  # they are those of the state
 
 
-async def test_limits(target: RunningServer, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_limits_of_an_import_leave_no_trace(target: RunningServer, monkeypatch: pytest.MonkeyPatch) -> None:
     before = await state(target)
     assert error(await send(target, archive(workspace=large))) == (413, "The archive is larger than an agent's disk")
     assert error(await send(target, archive({"engine": "other"}))) == (400, "Unknown engine")

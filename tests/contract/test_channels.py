@@ -12,7 +12,7 @@ import pytest
 from roost.drivers.engine.fake.driver import FakeEngine
 from roost.identity.caller import Plan
 from tests.drivers.chat_platform.stand_in import DISCORD_BOT, SLACK_APP, SLACK_BOT, TELEGRAM_BOT, Platforms, platforms
-from tests.server import RunningServer, running
+from tests.support.server import RunningServer, running
 
 REFUSED_BOT = "123456789:refused-by-the-fake-gateway-0000000"
 UNWELL_BOT = "123456789:unwell-in-the-fake-gateway-00000000"
@@ -111,7 +111,7 @@ async def test_slack_has_two_tokens_and_discord_one(agent: httpx.AsyncClient) ->
     assert set(await gateway(agent)) == {"slack", "discord"}
 
 
-async def test_what_is_not_said_stays(agent: httpx.AsyncClient, fake_platforms: Platforms) -> None:
+async def test_unsent_channel_fields_stay(agent: httpx.AsyncClient, fake_platforms: Platforms) -> None:
     first = {"botToken": TELEGRAM_BOT, "dmPolicy": "pairing", "allowFrom": ["12"]}
     await agent.post("/v0/channels/telegram", json=first)
     asked = len(fake_platforms.asked)
@@ -211,7 +211,7 @@ async def test_a_request_without_settings_checks_the_token_again(
     assert (found["botUsername"], found["unchecked"], found["uncheckedAt"]) == ("weather_bot", None, None)
 
 
-async def test_what_the_gateway_does_not_take_is_not_kept(agent: httpx.AsyncClient) -> None:
+async def test_configuration_refused_by_the_gateway_is_not_kept(agent: httpx.AsyncClient) -> None:
     await agent.post("/v0/channels/telegram", json={"botToken": TELEGRAM_BOT, "allowFrom": ["12"]})
     answer = await agent.post("/v0/channels/telegram", json={"botToken": REFUSED_BOT, "allowFrom": []})
     assert (answer.status_code, answer.json()) == (500, {"error": "Configuration failed"})
@@ -279,7 +279,7 @@ async def open_and_close(agent: httpx.AsyncClient) -> int:
         return stream.status_code
 
 
-async def test_what_a_gateway_says_is_shown_without_tokens(agent: httpx.AsyncClient) -> None:
+async def test_messages_of_a_gateway_are_shown_without_tokens(agent: httpx.AsyncClient) -> None:
     await agent.post("/v0/channels/telegram", json={"botToken": UNWELL_BOT})
     shown = (await channels(agent))["telegram"]
     assert (shown["connected"], shown["lastError"]) == (False, "fetch of /bot[redacted]/getMe failed")

@@ -8,7 +8,7 @@ import pytest
 
 from roost.agents.chat import service
 from tests.agents.lifecycle.workflows.lifecycle_env import until
-from tests.server import RunningServer
+from tests.support.server import RunningServer
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +85,7 @@ async def test_the_answers_of_an_agent_are_limited(
         {"messages": [{"role": "user", "content": ["x"]}]},
     ],
 )
-async def test_malformed_conversations(server: RunningServer, agent: dict[str, Any], body: Any) -> None:
+async def test_malformed_conversations_are_refused(server: RunningServer, agent: dict[str, Any], body: Any) -> None:
     refused = await server.client(server.key()).post(f"/v0/agents/{agent['agentId']}/chat", json=body)
     assert refused.status_code == 400
     assert refused.json()["error"]

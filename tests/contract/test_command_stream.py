@@ -11,7 +11,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from roost.identity.api_keys import ApiKeys
 from tests.agents.lifecycle.workflows.lifecycle_env import until
-from tests.server import RunningServer
+from tests.support.server import RunningServer
 
 DEADLINE = 20.0
 
@@ -102,7 +102,7 @@ async def _send_until_closed(socket: ClientConnection) -> None:
         await socket.send(b"\0" + b"x" * 15_000)
 
 
-async def test_a_timeout(server: RunningServer, agent: dict[str, Any]) -> None:
+async def test_timeout_ends_the_command(server: RunningServer, agent: dict[str, Any]) -> None:
     assert await run(server, agent, "sleep 60", timeoutSeconds=0.2) == {"exitCode": 124, "timedOut": True}
 
 

@@ -12,7 +12,7 @@ import pytest
 from roost.agents.chat import conversations, live_answer, store
 from roost.drivers.engine.abilities.chat import MessageRole, StoredMessage
 from roost.drivers.engine.fake.chat import FakeChat
-from tests.server import RunningServer
+from tests.support.server import RunningServer
 
 Event = tuple[str, dict[str, Any]]
 
@@ -289,7 +289,7 @@ async def test_malformed_conversation_ids(chat: ChatClient, conversation_id: str
 
 
 @pytest.mark.parametrize("body", [{}, {"text": ""}, {"text": 1}, {"text": "x", "conversationId": 1}])
-async def test_malformed_messages(chat: ChatClient, body: Any) -> None:
+async def test_malformed_messages_are_refused(chat: ChatClient, body: Any) -> None:
     refused = await chat.client.post(f"{chat.path}/messages", json=body)
     assert refused.status_code == 400
     assert refused.json()["error"]

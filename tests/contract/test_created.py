@@ -9,8 +9,8 @@ import pytest
 from roost.http.server.application import create_bare_application
 from roost.storage.payments.instructions.assets import BUILT_IN
 from tests.contract.test_hub import skill_file
-from tests.server import RunningServer
 from tests.storage.files.signatures.test_ethereum import account
+from tests.support.server import RunningServer
 
 pytestmark = pytest.mark.container
 CID = "bafkreih5aznjvttude6c3wbvqeebb6rlx5wkbzyppv7garjiubll2ceym4"

@@ -7,7 +7,7 @@ import psycopg
 import pytest
 from sqlalchemy.engine import make_url
 
-from tests.server import RunningServer, running
+from tests.support.server import RunningServer, running
 
 pytestmark = pytest.mark.postgres
 CID = "bafkreih5aznjvttude6c3wbvqeebb6rlx5wkbzyppv7garjiubll2ceym4"

@@ -5,7 +5,7 @@ from pathlib import Path
 import httpx2 as httpx
 
 from tests.drivers.model import local
-from tests.server import RunningServer, running
+from tests.support.server import RunningServer, running
 
 
 async def chat(server: RunningServer, agent: dict, text: str) -> httpx.Response:

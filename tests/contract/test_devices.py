@@ -7,7 +7,7 @@ from typing import Any
 import httpx2 as httpx
 import pytest
 
-from tests.server import RunningServer, running
+from tests.support.server import RunningServer, running
 
 
 @pytest.fixture(scope="module")
@@ -121,7 +121,7 @@ async def test_who_comes_through_the_edge_approves_nobody_past_the_platform(agen
         assert (await agent.post("/devices/connect", json={"deviceId": "d"}, headers=headers)).status_code == 403
 
 
-async def test_what_a_device_says_of_itself_is_made_plain(agent: httpx.AsyncClient) -> None:
+async def test_description_of_a_device_is_sanitized(agent: httpx.AsyncClient) -> None:
     name = "\x1b[31m\u202eevil\n" + "x" * 5000
     await connect_device(agent, "phone", displayName=name, platform=["x"], scopes=[1, "ok", None] * 1000, remoteIp=7)
     pending = (await devices(agent))["pending"][0]

@@ -14,7 +14,7 @@ from websockets.exceptions import ConnectionClosed
 from roost.identity.caller import Plan
 from tests.conformance.name_server import NameServer
 from tests.contract.test_routes import create
-from tests.server import RunningServer, running
+from tests.support.server import RunningServer, running
 
 pytestmark = pytest.mark.container
 ON_SERVICES = {"test_a_custom_domain_from_registration_to_removal"}

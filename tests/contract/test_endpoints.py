@@ -19,7 +19,7 @@ from tests.contract.endpoints import (
     route,
     routes,
 )
-from tests.server import NO_AUTHORITIES, RunningServer
+from tests.support.server import NO_AUTHORITIES, RunningServer
 
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"})
 GARBAGE = ["x", "null", "Bearer", "eyJhbGciOiJub25lIn0.e30.", "rst_gw_" + "0" * 64, "undefined"]

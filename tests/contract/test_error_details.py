@@ -6,8 +6,8 @@ from typing import Any
 
 from roost.web.errors import ERROR_DETAIL
 from tests.contract.endpoints import fill_path
-from tests.contract.estate import NOWHERE
-from tests.server import RunningServer
+from tests.contract.tenant_objects import NOWHERE
+from tests.support.server import RunningServer
 
 _BAD: Mapping[str, Any] = {
     "string": {"not": "text"},

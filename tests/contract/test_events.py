@@ -12,7 +12,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from tests.contract.test_sessions import signed_in
-from tests.server import RunningServer
+from tests.support.server import RunningServer
 
 DEADLINE = 20.0
 PATH = "/v0/events"
@@ -244,7 +244,7 @@ async def test_tenants_and_scopes_separate(server: RunningServer, tenant: str, a
     assert (await no_agents.get(PATH)).status_code == 403
 
 
-async def test_refusals(server: RunningServer, tenant: str, agent: dict[str, Any]) -> None:
+async def test_refusals_of_a_stream_have_a_status(server: RunningServer, tenant: str, agent: dict[str, Any]) -> None:
     client, stranger = server.client(server.key(tenant)), server.client(server.key(f"{tenant} 2"))
     for query in ("types=weather", "after=x", "after=-1"):
         answer = await client.get(f"{PATH}?{query}")

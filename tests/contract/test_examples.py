@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from tests.contract.endpoints import fill_path
-from tests.contract.estate import NOWHERE
-from tests.server import RunningServer, running
+from tests.contract.tenant_objects import NOWHERE
+from tests.support.server import RunningServer, running
 
 OWN = {"engine": "fake", "version": "1.0.0"}
 """The values of this deployment for those of the examples."""

@@ -25,7 +25,7 @@ from roost.work.model import CRASH_RETRIES
 from roost.work.store import operations
 from tests.contract.test_pins import NOWHERE
 from tests.contract.test_vectors import upload
-from tests.server import RunningServer, running
+from tests.support.server import RunningServer, running
 
 pytestmark = pytest.mark.container
 MOST_RETRIES = 5

@@ -13,7 +13,7 @@ import pytest
 from roost.identity.api_keys import ApiKeys
 from roost.warden_client.errors import WardenRequestUnknown
 from roost.warden_client.files import WardenFiles
-from tests.server import RunningServer
+from tests.support.server import RunningServer
 
 MIB = 1024**2
 
@@ -61,7 +61,7 @@ open(b"f\xff/inner", "wb").write(b"y")
 """
 
 
-async def test_what_is_listed_can_be_read_moved_and_removed(files: httpx.AsyncClient) -> None:
+async def test_listed_files_can_be_read_moved_and_removed(files: httpx.AsyncClient) -> None:
     await files.put("/v0/files/content", params={"path": "make.py"}, content=_ODD_NAMES.encode())
     await shell(files, "python3 make.py")
     listed = await paths(files, path="odd", recursive="true")
@@ -158,7 +158,7 @@ async def test_large_files_go_both_ways(files: httpx.AsyncClient) -> None:
         ("lines=0-1", 200, b"0123456789", None),
     ],
 )
-async def test_ranges(
+async def test_ranges_of_a_file_are_served(
     files: httpx.AsyncClient, header: str, status: int, body: bytes | None, content_range: str | None
 ) -> None:
     await files.put("/v0/files/content?path=digits", content=b"0123456789")
@@ -273,7 +273,7 @@ async def test_odd_names_are_not_made(files: httpx.AsyncClient, path: str) -> No
 
 
 @pytest.mark.parametrize("path", ["..", "a/../..", "/etc/passwd", "a\0b", "\uefc3\uefa9", ""])
-async def test_invalid_paths(files: httpx.AsyncClient, path: str) -> None:
+async def test_invalid_paths_are_refused_by_each_operation(files: httpx.AsyncClient, path: str) -> None:
     expected = (400, "Invalid path")
     assert error(await files.get("/v0/files/content", params={"path": path})) == expected
     assert error(await files.put("/v0/files/content", params={"path": path}, content=b"x")) == expected
@@ -296,7 +296,7 @@ async def test_missing_files_and_wrong_kinds(files: httpx.AsyncClient) -> None:
     assert error(await files.post("/v0/files/folder", json={"path": "file"})) == (400, "Invalid path")
 
 
-async def test_who_may(server: RunningServer, agent: dict[str, Any]) -> None:
+async def test_files_need_the_credential_of_the_agent(server: RunningServer, agent: dict[str, Any]) -> None:
     prefix = f"/v0/agents/{agent['agentId']}/files"
     assert (await server.client(server.key()).get(f"{prefix}/list")).status_code == 200
     for client in (server.client(server.key("stranger")), server.client()):

@@ -6,7 +6,7 @@ import httpx2 as httpx
 
 from roost.identity.caller import Plan
 from tests.conformance.name_server import NameServer
-from tests.server import RunningServer
+from tests.support.server import RunningServer
 
 ON_SERVICES = {"test_a_site_at_a_domain_of_its_own"}
 YEAR = "max-age=31536000"  # without the names below a domain that is not the server's
@@ -78,7 +78,9 @@ async def test_a_deleted_gateway_leaves_no_domain(
     assert (await visitor.get("/")).json() == {"error": "Not found"}
 
 
-async def test_refusals(server: RunningServer, api: httpx.AsyncClient, tenant: str, names: NameServer) -> None:
+async def test_refused_domains_have_a_reason(
+    server: RunningServer, api: httpx.AsyncClient, tenant: str, names: NameServer
+) -> None:
     path, _ = await add(api, names, "refused.example.com")
     folder = path.rpartition("/")[0]
     other = server.client(server.key(f"{tenant}-2"), "api.localhost")

@@ -17,7 +17,7 @@ from roost.drivers.blob.object_store import BucketUnavailable
 from tests.conformance.git_objects import packet
 from tests.conformance.runtimes import until
 from tests.contract.git_client import GitClient
-from tests.server import RunningServer
+from tests.support.server import RunningServer
 
 pytestmark = pytest.mark.container
 ON_SERVICES = {

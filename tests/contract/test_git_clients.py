@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from tests.contract.git_client import GitClient
-from tests.debian_root import PackagesNotFetched, debian_command
-from tests.server import RunningServer
+from tests.support.debian_root import PackagesNotFetched, debian_command
+from tests.support.server import RunningServer
 
 pytestmark = pytest.mark.container
 

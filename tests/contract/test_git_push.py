@@ -16,7 +16,7 @@ from roost.work import OperationState, find_last_unfinished
 from tests.agents.lifecycle.workflows.lifecycle_env import until
 from tests.contract.git_client import GitClient
 from tests.contract.test_files import shell
-from tests.server import RunningServer, running
+from tests.support.server import RunningServer, running
 
 pytestmark = pytest.mark.container
 ON_SERVICES = {
@@ -129,7 +129,7 @@ async def test_a_push_over_a_change_is_refused_and_accepted_after_a_pull(
     assert await shell(workspace, "cat theirs ours") == "12"
 
 
-async def test_what_the_agent_changed_is_committed_before_a_push_is_accepted(
+async def test_changes_of_the_agent_are_committed_before_a_push(
     client: GitClient, work: Path, workspace: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The agent changes a file between the client's look at `main` and its push."""

@@ -20,7 +20,7 @@ __all__ = ["client", "work", "workspace"]
 
 
 @pytest.mark.parametrize("path", ["readme", "folder/run.sh", "new/file"])
-async def test_what_the_agent_writes_while_a_push_is_checked_is_kept(
+async def test_changes_during_the_check_of_a_push_are_kept(
     client: GitClient, work: Path, workspace: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch, path: str
 ) -> None:
     await client.run("push", "-q", "origin", "main", cwd="work")

@@ -13,7 +13,7 @@ from tests.agents.lifecycle.workflows.lifecycle_env import until
 from tests.contract.git_client import GitClient
 from tests.contract.test_files import shell
 from tests.contract.test_git_push import change, client, head, interrupt, reset_to, work, workspace
-from tests.server import RunningServer, running
+from tests.support.server import RunningServer, running
 
 pytestmark = pytest.mark.container
 __all__ = ["client", "work", "workspace"]

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from tests.architecture.code import ROOT
-from tests.server import RunningServer
+from tests.support.server import RunningServer
 
 pytestmark = pytest.mark.container
 TOKEN = "metrics-token-0123"

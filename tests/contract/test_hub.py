@@ -10,7 +10,7 @@ import pytest
 
 from roost.agents.library import hub as hub_package
 from roost.agents.library.hub.bundled import read_catalogue
-from tests.server import RunningServer, running
+from tests.support.server import RunningServer, running
 
 SETTINGS = {"ROOST_CATALOGUE": "true"}
 REASON = "It installs a compiler."

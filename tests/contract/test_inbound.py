@@ -15,7 +15,7 @@ from roost.agents.network.routes.model import PathRoute
 from roost.domain_names import store as domains
 from roost.drivers.runtime.contract import API_PORT, PROXY_PORT, WARDEN_PORTS
 from roost.warden_client.errors import DialRefused
-from tests.server import RunningServer, running
+from tests.support.server import RunningServer, running
 
 pytestmark = pytest.mark.container
 NAMED = sorted(port for port in WARDEN_PORTS if port > 1024)
@@ -142,7 +142,7 @@ async def test_a_program_that_passes_requests_on_with_their_headers_opens_nothin
     assert (await visitor.get("/api/v1/models")).status_code == 403
 
 
-async def test_what_a_program_that_hides_where_requests_come_from_can_open(server: RunningServer, tenant: str) -> None:
+async def test_program_that_hides_the_origin_opens_the_agents_own_powers(server: RunningServer, tenant: str) -> None:
     """The limit that the threat model names: the agent's own powers, only as long as the program passes them on."""
     client, agent = await create(server, tenant)
     await forward(client, agent, "x-forwarded-host")

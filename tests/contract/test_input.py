@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.server import RunningServer
+from tests.support.server import RunningServer
 
 _FINE_FOR_RESTART = {"empty", "null", "NaN", "infinity", "huge float", "surrogate elsewhere"}
 POSTS = ["/v0/agents", "/v0/agents/{id}/console/exec", "/v0/agents/{id}/files/upload", "/v0/agents/{id}/restart"]

@@ -13,7 +13,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from roost.identity.api_keys import ApiKeys
-from tests.server import RunningServer
+from tests.support.server import RunningServer
 
 DEADLINE = 20.0
 
@@ -118,7 +118,7 @@ async def test_only_what_is_wanted_comes(server: RunningServer, agent: dict[str,
     assert "two" not in text
 
 
-async def test_what_comes_is_live_and_goes_on_over_restarts(server: RunningServer, agent: dict[str, Any]) -> None:
+async def test_live_lines_continue_over_restarts(server: RunningServer, agent: dict[str, Any]) -> None:
     async with stream(server, agent, **bearer(agent["gatewayToken"])) as socket:
         await write(server, agent, "before")
         await until(socket, "before")
@@ -223,7 +223,7 @@ async def test_so_many_streams_and_no_more(server: RunningServer, agent: dict[st
             await asyncio.sleep(0.01)
 
 
-async def test_what_a_client_says_is_not_listened_to(server: RunningServer, agent: dict[str, Any]) -> None:
+async def test_messages_of_a_client_are_ignored(server: RunningServer, agent: dict[str, Any]) -> None:
     async with stream(server, agent, **bearer(agent["gatewayToken"])) as socket:
         for _ in range(50):
             await socket.send("x" * 16_000)

@@ -10,7 +10,7 @@ from starlette.responses import JSONResponse
 from starlette.responses import Response as Answer
 
 from tests.drivers.model.local import KEY, MODEL, OpenAIProvider, serving
-from tests.server import RunningServer, running
+from tests.support.server import RunningServer, running
 
 GOOD, BETTER, BAD = KEY.reveal(), "sk-better-1234567890abcdef", "sk-bad-1234567890abcdefgh"
 

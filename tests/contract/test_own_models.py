@@ -11,7 +11,7 @@ import pytest
 from starlette.responses import JSONResponse, RedirectResponse
 
 from tests.drivers.model.local import KEY, MODEL, AnthropicProvider, OpenAIProvider, raw, serving
-from tests.server import RunningServer, running
+from tests.support.server import RunningServer, running
 
 LOOPBACK = {"ROOST_EGRESS_ALLOW": "127.0.0.0/8"}
 OTHER_KEY = "sk-other-9876543210fedcba"
@@ -93,7 +93,7 @@ async def test_an_agent_gets_the_models_of_its_own_provider_first(server: Runnin
     assert [(row.model, row.requests) for row in usage] == [(f"anthropic/{MODEL}", 2)]
 
 
-async def test_what_the_deployment_serves_stays_beside_it(owner: Owner) -> None:
+async def test_models_of_the_deployment_stay_beside_own_ones(owner: Owner) -> None:
     async with serving(OpenAIProvider()) as url:
         await owner.attach_secrets(OPENAI_API_KEY=KEY.reveal(), OPENAI_BASE_URL=f"{url}/v1")
         assert await answer_text(await owner.complete_chat("openai/parrot")) == "yes"

@@ -11,12 +11,16 @@ import pytest
 from roost.storage.content.model import ContentNetwork
 from tests.contract.endpoints import CONTRACT, needs_contract, routes
 from tests.contract.storage import keep
-from tests.server import RunningServer
+from tests.support.server import RunningServer
 
 ROOT = "/v3/x402/payment_instructions"
 POLYGON = "0x3c499c542cEF5E3811e1192ce70d8cC03d5c3359"
 SETTINGS = {"ROOST_PAYMENT_ASSETS": f"polygon@eip155:137/{POLYGON}=USD Coin/2"}
-ON_SERVICES = {"test_an_instruction_comes_and_goes", "test_cids", "test_of_two_at_once_one_is_attached"}
+ON_SERVICES = {
+    "test_an_instruction_comes_and_goes",
+    "test_cids_are_attached_and_removed",
+    "test_of_two_at_once_one_is_attached",
+}
 USDC, USDC_SEPOLIA = "0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913", "0x036CbD53842c5426634e7929541eC2318f3dCF7e"
 NETWORKS = "base, eip155:8453, base-sepolia, eip155:84532, polygon, eip155:137"
 WALLET = "0x209693Bc6afc0C5328bA36FaF03C514EF312287C"
@@ -86,7 +90,7 @@ async def test_a_configured_asset(api: httpx.AsyncClient) -> None:
         *(str(2**256), "1" + "0" * 80, "9" * 5000, 10000, 1.5, None, True, ["1"]),
     ],
 )
-async def test_what_is_no_amount(api: httpx.AsyncClient, amount: Any) -> None:
+async def test_malformed_amounts_are_refused(api: httpx.AsyncClient, amount: Any) -> None:
     body = {"name": "n", "payment_requirements": [CENT, {**CENT, "amount": amount}]}
     answer = await api.post(ROOT, json=body)
     assert answer.status_code == 400, answer.text
@@ -119,7 +123,9 @@ async def test_what_is_no_amount(api: httpx.AsyncClient, amount: Any) -> None:
         ({"description": "x" * 256}, None),
     ],
 )
-async def test_what_is_no_requirement(api: httpx.AsyncClient, change: dict[str, Any], message: str | None) -> None:
+async def test_malformed_requirements_change_nothing(
+    api: httpx.AsyncClient, change: dict[str, Any], message: str | None
+) -> None:
     created = await create(api)
     body = {"name": "n", "payment_requirements": [{**CENT, **change}]}
     for answer in (await api.post(ROOT, json=body), await api.patch(f"{ROOT}/{created['id']}", json=body)):
@@ -139,7 +145,7 @@ async def test_what_is_no_requirement(api: httpx.AsyncClient, change: dict[str, 
         {"name": "n", "payment_requirements": [CENT], "description": "x" * 1001},
     ],
 )
-async def test_what_is_no_instruction(api: httpx.AsyncClient, body: Any) -> None:
+async def test_malformed_instructions_are_refused(api: httpx.AsyncClient, body: Any) -> None:
     answer = await api.post(ROOT, json=body)
     assert answer.status_code == 400, answer.text
     assert answer.json()["error"].keys() == {"code", "message"}
@@ -177,11 +183,11 @@ async def test_pages_and_filters(server: RunningServer, api: httpx.AsyncClient, 
 @pytest.mark.parametrize(
     "query", ["limit=0", "limit=1001", "limit=x", "limit=-1", "pageToken=x", "cid=x", "name=%00", "name=" + "x" * 600]
 )
-async def test_what_is_no_list(api: httpx.AsyncClient, query: str) -> None:
+async def test_malformed_list_queries_are_refused(api: httpx.AsyncClient, query: str) -> None:
     assert (await api.get(f"{ROOT}?{query}")).status_code == 400
 
 
-async def test_cids(server: RunningServer, api: httpx.AsyncClient, tenant: str) -> None:
+async def test_cids_are_attached_and_removed(server: RunningServer, api: httpx.AsyncClient, tenant: str) -> None:
     one, two, cid = await create(api), await create(api), await add_file(server, tenant)
     path = f"{ROOT}/{one['id']}/cids"
     assert (await api.get(path)).json() == {"data": {"cids": [], "next_page_token": None}}
@@ -217,7 +223,9 @@ async def test_a_deleted_file_is_detached(server: RunningServer, api: httpx.Asyn
     assert (await api.delete(path)).status_code == 200
 
 
-async def test_what_cannot_be_attached(server: RunningServer, api: httpx.AsyncClient, tenant: str) -> None:
+async def test_foreign_and_public_files_cannot_be_attached(
+    server: RunningServer, api: httpx.AsyncClient, tenant: str
+) -> None:
     created, public = await create(api), await keep(server, tenant, ContentNetwork.PUBLIC, b"public")
     strange = await add_file(server, "foreign", b"strange")
     path = f"{ROOT}/{created['id']}/cids"
@@ -273,7 +281,7 @@ async def test_of_two_at_once_one_is_attached(server: RunningServer, api: httpx.
         ("org:groups:write", 403, 403),
     ],
 )
-async def test_scopes(server: RunningServer, scope: str, read: int, write: int) -> None:
+async def test_instructions_need_their_scopes(server: RunningServer, scope: str, read: int, write: int) -> None:
     api = server.client(server.key("scopes", scopes=frozenset({scope})), "api.localhost")
     assert (await api.get(ROOT)).status_code == read
     body = {"name": "n", "payment_requirements": [CENT]}

@@ -10,8 +10,8 @@ import pytest
 from roost.storage.content.unixfs.cid import DAG_CBOR, Cid
 from roost.storage.content.unixfs.profile import V1
 from tests.conformance.car_server import CarServer, serve_cars
-from tests.server import RunningServer, running
 from tests.storage.cars import blocks_of, encode_car
+from tests.support.server import RunningServer, running
 
 CARS = {
     str(tree.cid): encode_car([tree.cid], blocks)
@@ -101,7 +101,7 @@ async def test_the_queue_in_pages(api: httpx.AsyncClient) -> None:
     assert await jobs(api, status="retrieving") == await jobs(api, status="over_free_limit") == []
 
 
-async def test_taken_out(api: httpx.AsyncClient) -> None:
+async def test_deleted_job_is_gone(api: httpx.AsyncClient) -> None:
     made = await pin_by_cid(api, cid=NOWHERE)
     answer = await api.delete(f"{PATH}/{made['id']}")
     assert (answer.status_code, answer.json()) == (200, {"data": None})
@@ -118,7 +118,7 @@ async def test_of_another_tenant_nothing_is_seen(api: httpx.AsyncClient, server:
     assert await jobs(other) == []
 
 
-async def test_what_comes_to_nothing_is_told(api: httpx.AsyncClient) -> None:
+async def test_failed_pins_tell_their_reason(api: httpx.AsyncClient) -> None:
     invalid = await pin_by_cid(api, cid=str(Cid.for_block(DAG_CBOR, b"x")))
     bad = await pin_by_cid(api, cid=HERE, host_nodes=["peer.example"])
     await until(api, invalid["id"], "invalid_object")
@@ -132,7 +132,7 @@ async def test_what_comes_to_nothing_is_told(api: httpx.AsyncClient) -> None:
         *({"cid": HERE, "keyvalues": 1}, {"cid": HERE, "host_nodes": ["/dns4/a"] * 21}, {"cid": HERE, "name": "a\0"}),
     ],
 )
-async def test_what_is_not_understood(api: httpx.AsyncClient, body: dict[str, Any]) -> None:
+async def test_malformed_pins_are_refused(api: httpx.AsyncClient, body: dict[str, Any]) -> None:
     answer = await api.post(PATH, json=body)
     assert (answer.status_code, answer.json()["error"]["code"]) == (400, 400)
 
@@ -146,7 +146,7 @@ async def test_a_group_that_is_not_theirs(api: httpx.AsyncClient) -> None:
     assert (await api.post(PATH, json={"cid": HERE, "group_id": "0" * 36})).status_code == 404
 
 
-async def test_scopes(server: RunningServer) -> None:
+async def test_pins_need_their_scopes(server: RunningServer) -> None:
     reader = server.client(server.key("scopes", scopes=frozenset({"org:files:read"})), "api.localhost")
     nobody = server.client(server.key("scopes", scopes=frozenset({"org:groups:read"})), "api.localhost")
     assert (await reader.get(PATH)).status_code == 200

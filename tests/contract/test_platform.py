@@ -15,7 +15,7 @@ from roost.core.sensitive import Sensitive
 from roost.http.stack.routes import PLATFORM
 from roost.identity import store
 from tests.contract.endpoints import routes
-from tests.server import RunningServer, running
+from tests.support.server import RunningServer, running
 
 
 @dataclass
@@ -63,7 +63,7 @@ async def env(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[AgentEn
         yield AgentEnv(server, *made)
 
 
-async def test_the_exchange(env: AgentEnv) -> None:
+async def test_exchange_gives_a_token_for_an_hour(env: AgentEnv) -> None:
     answer = (await env.agent_client.post("/v0/platform/token")).json()
     assert list(answer) == ["token", "expiresAt", "expiresIn"]
     assert 3500 < answer["expiresIn"] <= 3600
@@ -110,7 +110,7 @@ async def test_who_an_agent_is(env: AgentEnv) -> None:
     assert (await env.server.client(env.server.key()).get(path)).status_code == 401
 
 
-async def test_metadata(env: AgentEnv) -> None:
+async def test_metadata_can_be_changed_by_the_agent(env: AgentEnv) -> None:
     changed = await env.agent_client.patch("/v0/platform/metadata", json={"description": "helps", "emoji": "🦉"})
     assert changed.json()["agent"]["description"] == "helps"
     _, answer = await env.request_from_container("PATCH", "/v0/platform/metadata", body={"vibe": "calm", "emoji": None})
@@ -133,7 +133,7 @@ async def test_another_model_restarts_the_gateway(env: AgentEnv) -> None:
         assert await engine_model() == chosen
 
 
-async def test_status(env: AgentEnv) -> None:
+async def test_status_is_shown_inside_and_outside(env: AgentEnv) -> None:
     shown = (await env.agent_client.get("/v0/status")).json()
     assert (shown["status"], shown["processStatus"], shown["engine"]) == ("running", "running", "fake")
     assert (await env.request_from_container("GET", "/v0/status"))[0] == 200
@@ -180,7 +180,7 @@ def _told(answer: httpx.Response) -> str:
     return error["message"] if isinstance(error, dict) else error
 
 
-async def test_what_it_shows_of_the_agent_holds_no_token(env: AgentEnv) -> None:
+async def test_own_record_shows_no_gateway_token(env: AgentEnv) -> None:
     client = env.server.client(await env.token())
     shown = await client.get(f"/v0/agents/{env.agent['agentId']}")
     assert env.agent["gatewayToken"] not in shown.text

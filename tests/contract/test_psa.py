@@ -11,8 +11,8 @@ import pytest
 from roost.storage.content.unixfs.cid import DAG_CBOR, RAW, Cid
 from roost.storage.content.unixfs.profile import V0
 from tests.conformance.car_server import CarServer, serve_cars
-from tests.server import RunningServer, running
 from tests.storage.cars import blocks_of, encode_car
+from tests.support.server import RunningServer, running
 
 TREE, BLOCKS = blocks_of(V0, b"pinned from elsewhere")
 CID = str(TREE.cid)
@@ -70,7 +70,7 @@ async def test_pinned_and_taken_back(api: httpx.AsyncClient) -> None:
     assert (await api.get(f"/psa/pins/{made['requestid']}")).status_code == 404
 
 
-async def test_replaced(api: httpx.AsyncClient) -> None:
+async def test_replaced_pin_has_a_new_id(api: httpx.AsyncClient) -> None:
     first = await add(api, cid=NOWHERE)
     second = await add(api, f"/psa/pins/{first['requestid']}", cid=CID, name="two")
     assert second["requestid"] != first["requestid"]
@@ -92,14 +92,14 @@ async def test_as_many_metadata_as_the_specification_has(api: httpx.AsyncClient)
     assert (await api.post("/psa/pins", json={"cid": NOWHERE, "meta": {**meta, "one more": ""}})).status_code == 400
 
 
-async def test_what_failed_says_why(api: httpx.AsyncClient) -> None:
+async def test_failed_pin_tells_its_reason(api: httpx.AsyncClient) -> None:
     made = await add(api, cid=str(Cid.for_block(DAG_CBOR, b"x")))
     failed = await until(api, made["requestid"], "failed")
     assert failed["info"] == {"status_details": "invalid_object"}
     assert await ids(api, status="failed") == [made["requestid"]]
 
 
-async def test_lists(api: httpx.AsyncClient) -> None:
+async def test_lists_are_filtered_by_name_and_meta(api: httpx.AsyncClient) -> None:
     made = [await add(api, cid=NOWHERE, name=f"Pin {n}", meta={"n": str(n)}) for n in range(3)]
     names = [one["requestid"] for one in made]
     waiting = {"status": "queued,pinning"}
@@ -138,7 +138,7 @@ async def test_bodies_that_are_not_understood(api: httpx.AsyncClient, body: dict
     assert (await api.post("/psa/pins", json=body)).status_code == 400
 
 
-async def test_who_may(api: httpx.AsyncClient, server: RunningServer) -> None:
+async def test_pins_of_others_are_not_found(api: httpx.AsyncClient, server: RunningServer) -> None:
     made = await add(api, cid=NOWHERE)
     path = f"/psa/pins/{made['requestid']}"
     other = server.client(server.key("somebody else"), "api.localhost")

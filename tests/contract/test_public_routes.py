@@ -23,7 +23,7 @@ from roost.core import clock, ids, log
 from roost.core.machine.fair_threads import FairThreads
 from roost.http.server.application import create_bare_application
 from roost.http.stack.routes import list_operations
-from tests.server import RunningServer
+from tests.support.server import RunningServer
 
 QUERIES = 10
 CPU_SECONDS = 0.6

@@ -16,7 +16,7 @@ from tests.contract.storage import keep
 from tests.contract.test_domains import register
 from tests.contract.test_platform import AgentEnv
 from tests.contract.test_routes import create
-from tests.server import RunningServer
+from tests.support.server import RunningServer
 
 CALLER, HOST, FAILURES = 5, 8, 3
 SETTINGS = {

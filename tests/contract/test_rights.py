@@ -16,7 +16,7 @@ from roost.identity.caller import Plan
 from roost.identity.model import DEFAULT_TENANT, SCOPES
 from tests.contract.endpoints import Row, fill_path, routes
 from tests.contract.test_sessions import Browser, signed_in
-from tests.server import RunningServer, running
+from tests.support.server import RunningServer, running
 
 READ, WRITE = frozenset({"read"}), frozenset({"write", "execute", "credential", "manage"})
 ROLES: Mapping[str, frozenset[str]] = {"viewer": READ, "editor": (READ | WRITE) - {"manage"}, "owner": READ | WRITE}

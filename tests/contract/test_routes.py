@@ -10,7 +10,7 @@ import pytest
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed
 
-from tests.server import RunningServer
+from tests.support.server import RunningServer
 
 pytestmark = pytest.mark.container
 ON_SERVICES = {"test_programs_are_reached_by_their_routes"}

@@ -9,7 +9,7 @@ from typing import Any
 import httpx2 as httpx
 import pytest
 
-from tests.server import RunningServer, running
+from tests.support.server import RunningServer, running
 
 WRITTEN = {"success": True, "message": "Config written"}
 VALID = {"valid": True, "output": "Valid"}
@@ -58,7 +58,7 @@ async def test_a_config_is_a_text_without_secrets(server: RunningServer, agent: 
 
 
 @pytest.mark.parametrize("form", [json.dumps, lambda config: config])
-async def test_what_is_written_is_worked_by(server: RunningServer, form: Any) -> None:
+async def test_written_configuration_is_in_effect(server: RunningServer, form: Any) -> None:
     agent_id, agent = await new_agent(server)
     answer = await put(agent, form({"greeting": "hello", "mine": {"a": [1]}, "my_key": "s3cret"}))
     assert (answer.status_code, answer.json()) == (200, WRITTEN)
@@ -90,7 +90,7 @@ async def test_the_platforms_keys_stay_whatever_is_written(server: RunningServer
     assert (await agent.get("/v1/models")).status_code == 200
 
 
-async def test_what_takes_a_restart_gets_one(server: RunningServer) -> None:
+async def test_settings_that_need_a_restart_get_one(server: RunningServer) -> None:
     agent_id, agent = await new_agent(server)
     process = (await server.roost.agents.runtimes.get_warden(agent_id).processes())["gateway"].started_at
     assert (await put(agent, {"workers": 3})).json() == WRITTEN
@@ -127,7 +127,7 @@ async def test_a_write_survives_restarts_and_a_new_container(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("config", ["{", "", "nonsense", '{"a": 1', 7, True, [], [{}], None, "\ud800", {"a": "\udc00"}])
-async def test_what_cannot_be_read_is_invalid_json(agent: httpx.AsyncClient, config: object) -> None:
+async def test_unreadable_configuration_is_invalid_json(agent: httpx.AsyncClient, config: object) -> None:
     before = await get_config(agent)
     paths = [("PUT", "/v0/config")] + [("POST", "/v0/config/validate")] * (config is not None)
     for method, path in paths:
@@ -137,7 +137,7 @@ async def test_what_cannot_be_read_is_invalid_json(agent: httpx.AsyncClient, con
 
 
 @pytest.mark.parametrize("config", ["7", "[]", "null", '{"greeting": 7}', {"greeting": []}, {"port": "x"}])
-async def test_what_the_engine_does_not_take_is_invalid_in_its_words(agent: httpx.AsyncClient, config: object) -> None:
+async def test_configuration_refused_by_the_engine_has_its_words(agent: httpx.AsyncClient, config: object) -> None:
     for method, path in (("PUT", "/v0/config"), ("POST", "/v0/config/validate")):
         answer = await agent.request(method, path, json={"config": config})
         assert (answer.status_code, answer.json()) == (400, {"error": "Invalid JSON"})

@@ -9,7 +9,7 @@ from typing import Any
 import httpx2 as httpx
 import pytest
 
-from tests.server import RunningServer, running
+from tests.support.server import RunningServer, running
 
 NOTHING = {"state": "Not configured", "reason": None, "exitCode": None, "startedAt": None, "finishedAt": None}
 

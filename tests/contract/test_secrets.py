@@ -14,7 +14,7 @@ import pytest
 from roost.drivers.engine.contract import GatewayPlan, GatewaySetup
 from roost.drivers.engine.fake.driver import FakeEngine
 from tests.contract.endpoints import CONTRACT, needs_contract, routes
-from tests.server import RunningServer, running
+from tests.support.server import RunningServer, running
 
 UNKNOWN = (404, {"error": "Secret not found"})
 RECORD = {"id", "userId", "name", "type", "createdAt", "updatedAt"}
@@ -113,7 +113,7 @@ async def test_a_secret_comes_and_goes_and_is_never_shown(api: httpx.AsyncClient
         {"name": 7, "value": "hush"},
     ],
 )
-async def test_what_is_no_secret_is_400_and_not_repeated(api: httpx.AsyncClient, body: dict[str, Any]) -> None:
+async def test_malformed_secrets_are_refused_without_their_value(api: httpx.AsyncClient, body: dict[str, Any]) -> None:
     answer = await api.post("/v0/secrets", json=body)
     assert answer.status_code == 400, answer.text
     assert list(answer.json()) == ["error"]
@@ -228,7 +228,7 @@ async def test_of_another_tenant_there_is_nothing(server: RunningServer, api: ht
     assert (await api.get(f"/v0/agents/{made['agentId']}/secrets")).json() == {"secrets": []}
 
 
-async def test_what_another_agent_has_is_not_on_this_one(api: httpx.AsyncClient) -> None:
+async def test_secret_of_another_agent_is_not_found(api: httpx.AsyncClient) -> None:
     secret = await create(api, "ELSEWHERE")
     await agent(api, secret)
     made = await agent(api)
@@ -236,7 +236,7 @@ async def test_what_another_agent_has_is_not_on_this_one(api: httpx.AsyncClient)
 
 
 @pytest.mark.parametrize("ids", [None, [], "x", ["x" * 300], [7], ["x\0"]])
-async def test_what_is_no_list_of_ids_is_400(api: httpx.AsyncClient, ids: Any) -> None:
+async def test_malformed_lists_of_ids_are_refused(api: httpx.AsyncClient, ids: Any) -> None:
     made = (await api.get("/v0/agents")).json()["agents"]
     path = f"/v0/agents/{(made[0] if made else await agent(api))['agentId']}/secrets"
     answer = await api.post(path, json={} if ids is None else {"secretIds": ids})
@@ -265,7 +265,7 @@ class LeakyEngine(FakeEngine):
         return replace(super().plan(version, setup), argv=["/bin/sh", "-c", said])
 
 
-async def test_what_a_failing_gateway_says_of_a_secret_stays_with_it(
+async def test_secret_told_by_a_failing_gateway_stays_inside(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     async with running(tmp_path / "data", engines=[LeakyEngine()]) as server:

@@ -22,7 +22,7 @@ from tests.conformance.model_server import MODELS, ModelServer
 from tests.conformance.name_server import serve_names
 from tests.contract.endpoints import fill_path, routes
 from tests.drivers.chat_platform.stand_in import TELEGRAM_BOT, platforms
-from tests.server import RunningServer, running
+from tests.support.server import RunningServer, running
 
 OUTSIDE = "https://outside.test/ada/reader.git"
 DOMAIN = "app.example.com"
@@ -211,7 +211,7 @@ async def _walk(env: Env, client: httpx.AsyncClient, kind: str) -> dict[str, set
 
 
 @pytest.mark.parametrize("kind", ["gateway", "platform", "relay"])
-async def test_what_an_agent_asks_for_goes_out_by_its_own_egress(env: Env, kind: str) -> None:
+async def test_requests_for_an_agent_use_its_own_egress(env: Env, kind: str) -> None:
     env.recorder.take()
     env.told()
     found = await _walk(env, _client(env, kind, await _platform_token(env)), kind)

@@ -15,7 +15,7 @@ from websockets.exceptions import InvalidStatus
 from roost.core import clock
 from roost.identity.sessions.model import SESSION_LIMIT
 from tests.contract.endpoints import routes
-from tests.server import RunningServer
+from tests.support.server import RunningServer
 
 ON_SERVICES = {"test_a_link_signs_a_browser_in_once", "test_a_session_ends_with_its_key"}
 JSON = {"Content-Type": "application/json"}
@@ -205,7 +205,7 @@ async def test_pages_of_others_are_refused(server: RunningServer, key: str, page
     assert (await Browser(server).sign_in({"code": code})).status_code == 200
 
 
-async def test_signing_out(server: RunningServer, key: str) -> None:
+async def test_signing_out_ends_the_session(server: RunningServer, key: str) -> None:
     browser = await signed_in(server, key)
     answer = await browser.send("DELETE", "/v0/session")
     assert (answer.status_code, answer.content) == (204, b"")

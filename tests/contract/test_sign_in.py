@@ -6,7 +6,7 @@ from typing import Any
 import httpx2 as httpx
 import pytest
 
-from tests.server import RunningServer
+from tests.support.server import RunningServer
 
 ON_SERVICES = {"test_a_browser_follows_a_link_once"}
 BROWSER = {"Accept": "text/html,*/*;q=0.8", "Sec-Fetch-Mode": "navigate"}
@@ -55,7 +55,7 @@ async def test_a_browser_follows_a_link_once(server: RunningServer, agent: dict[
     assert "set-cookie" not in again.headers
 
 
-async def test_what_is_no_browser_leaves_the_link(server: RunningServer, agent: dict[str, Any]) -> None:
+async def test_clients_other_than_browsers_leave_the_link_unused(server: RunningServer, agent: dict[str, Any]) -> None:
     link, visitor = await new_link(server, agent), browser(server, agent)
     assert (await visitor.head(link)).status_code == 400
     for headers in ({"Accept": "*/*"}, {"Sec-Fetch-Mode": "cors"}, {"Sec-Purpose": "prefetch"}):

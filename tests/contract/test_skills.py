@@ -15,7 +15,7 @@ from roost.storage.content.errors import ContentNotFound
 from roost.storage.content.model import ContentNetwork, ContentScope
 from roost.storage.content.unixfs.cid import Cid
 from tests.contract.endpoints import CONTRACT, needs_contract, routes
-from tests.server import RunningServer
+from tests.support.server import RunningServer
 
 UNKNOWN = (404, {"error": "Skill not found"})
 NOWHERE = "bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi"
@@ -209,7 +209,7 @@ async def test_a_slug_tells_skills_of_one_name_from_each_other(api: httpx.AsyncC
         {"SKILL.md": skill_file(), "large": bytes(10_100_000)},
     ],
 )
-async def test_what_is_no_skill_leaves_nothing(api: httpx.AsyncClient, files: dict[str, bytes]) -> None:
+async def test_malformed_skills_leave_no_trace(api: httpx.AsyncClient, files: dict[str, bytes]) -> None:
     assert (await send_folder(api, files)).status_code == 400
     zipped = await api.post("/v0/skills", content=zip_of(files), headers={"Content-Type": "application/zip"})
     assert zipped.status_code == 400
@@ -229,7 +229,7 @@ async def test_what_is_no_skill_leaves_nothing(api: httpx.AsyncClient, files: di
         ({"skillCid": NOWHERE, "description": "x" * 70_000}, 413),
     ],
 )
-async def test_malformed_registrations(api: httpx.AsyncClient, body: dict[str, Any], status: int) -> None:
+async def test_malformed_registrations_are_refused(api: httpx.AsyncClient, body: dict[str, Any], status: int) -> None:
     answer = await api.post("/v0/skills", json=body)
     assert (answer.status_code, list(answer.json())) == (status, ["error"]), answer.text
 

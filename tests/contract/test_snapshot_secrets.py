@@ -6,7 +6,7 @@ from roost.agents.setup.channels.model import Channel
 from roost.agents.setup.channels.repository import ChannelRepository
 from roost.core.sensitive import Sensitive
 from tests.contract.test_snapshots import agent, client, reset, shell, sync
-from tests.server import RunningServer
+from tests.support.server import RunningServer
 
 __all__ = ["agent", "client"]
 LARGE = 3_000_000  # bytes of a file that is streamed

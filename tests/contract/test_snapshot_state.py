@@ -18,7 +18,7 @@ from roost.drivers.engine.hermes.driver import Hermes
 from roost.storage.content.errors import ContentNotFound
 from roost.storage.content.model import ContentNetwork, ContentScope
 from roost.storage.content.unixfs.cid import Cid
-from tests.server import RunningServer, running
+from tests.support.server import RunningServer, running
 
 FAKE = "/home/agent/.roost/fake"
 DATABASE = """
@@ -175,7 +175,7 @@ async def test_a_fork_has_the_state(server: RunningServer, agent: dict[str, Any]
     await owner.delete(f"/v0/agents/{created['agentId']}")
 
 
-async def test_what_the_state_leaves_out(server: RunningServer, agent: dict[str, Any]) -> None:
+async def test_state_leaves_out_secrets_logs_and_broken_databases(server: RunningServer, agent: dict[str, Any]) -> None:
     client, owner = server.agent_client(agent), server.client(server.key())
     value = "a value that nobody may see"
     secret = (await owner.post("/v0/secrets", json={"name": "STATE_TOKEN", "value": value})).json()["secret"]

@@ -13,12 +13,12 @@ from roost.agents.workspace.snapshots import capture, model
 from roost.storage.content.unixfs.cid import DAG_CBOR, IDENTITY, RAW, Cid
 from tests.contract.backing import Backing
 from tests.contract.git_client import GitClient
-from tests.server import RunningServer
+from tests.support.server import RunningServer
 
 UNKNOWN = "bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi"
 ON_SERVICES = {
     *("test_everything_comes_back", "test_a_reset_saves_the_present_state", "test_a_fork_begins_with_the_snapshot"),
-    *("test_resets_at_once_end_in_one_of_the_states", "test_differences"),
+    *("test_resets_at_once_end_in_one_of_the_states", "test_differences_of_two_snapshots_are_listed"),
     *("test_without_storage_nothing_changes", "test_deleting_an_agent_releases_its_content"),
     *("test_snapshots_are_commits", "test_many_small_packs_are_merged"),
 }
@@ -158,7 +158,7 @@ async def test_a_snapshot_is_of_this_agent(client: httpx.AsyncClient, server: Ru
     await server.client(server.key()).delete(f"/v0/agents/{other['agentId']}")
 
 
-async def test_status(server: RunningServer) -> None:
+async def test_status_tells_the_last_snapshot(server: RunningServer) -> None:
     agent = (await server.client(server.key()).post("/v0/agents", json={"name": "c"})).json()["agent"]
     client = server.agent_client(agent)
     status = (await client.get("/v0/snapshots/sync")).json()
@@ -170,7 +170,7 @@ async def test_status(server: RunningServer) -> None:
     assert [one["snapshotCid"] for one in detail["snapshots"]] == [taken["snapshotCid"]]
 
 
-async def test_differences(client: httpx.AsyncClient) -> None:
+async def test_differences_of_two_snapshots_are_listed(client: httpx.AsyncClient) -> None:
     await shell(client, "mkdir d; echo one > d/text; echo gone > gone; echo same > same; head -c 99 /dev/zero > binary")
     old = (await sync(client))["snapshotCid"]
     await shell(client, "echo two > d/text; rm gone; mkdir e; echo new > e/new; head -c 98 /dev/zero > binary")
@@ -207,7 +207,7 @@ async def test_pages_and_labels(server: RunningServer) -> None:
     assert error(await client.put(f"/v0/snapshots/{UNKNOWN}/label", json={"label": "x"})) == (404, "Snapshot not found")
 
 
-async def test_what_a_reset_restores_does_not_expire_by_its_own_snapshot(server: RunningServer) -> None:
+async def test_restored_snapshot_is_not_expired_by_its_successor(server: RunningServer) -> None:
     agent = (await server.client(server.key()).post("/v0/agents", json={"name": "h"})).json()["agent"]
     client, db = server.agent_client(agent), server.roost.core.db
     cids: list[str] = []

@@ -11,7 +11,7 @@ import httpx2 as httpx
 import pytest
 from PIL import Image
 
-from tests.server import RunningServer, running
+from tests.support.server import RunningServer, running
 
 BIG = hashlib.shake_128(b"wire").digest(6_000_001)
 
@@ -29,7 +29,7 @@ async def gateway_of(server: RunningServer, token: str) -> tuple[str, httpx.Asyn
     return name, server.client(None, f"{name}.gateways.localhost")
 
 
-async def test_what_is_uploaded_is_served(tmp_path: Path) -> None:
+async def test_uploaded_content_is_served(tmp_path: Path) -> None:
     async with running(tmp_path) as server:
         token = server.key()
         name, visitor = await gateway_of(server, token)
@@ -94,7 +94,7 @@ async def test_a_single_page_site(tmp_path: Path) -> None:
             assert (await shared.get(f"/ipfs/{cid}/app/a", headers=page)).status_code == 404
 
 
-async def test_what_programs_and_pages_are_told(tmp_path: Path) -> None:
+async def test_headers_for_programs_and_pages_are_sent(tmp_path: Path) -> None:
     async with running(tmp_path) as server:
         token = server.key()
         _, visitor = await gateway_of(server, token)

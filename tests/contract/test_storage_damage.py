@@ -16,7 +16,7 @@ from PIL import Image
 
 from roost.core import clock
 from tests.cli.terminal import run
-from tests.server import RunningServer, running
+from tests.support.server import RunningServer, running
 
 BIG = hashlib.shake_128(b"damage").digest(3_000_001)
 

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import httpx2 as httpx
 import pytest
 
-from tests.server import RunningServer, running
+from tests.support.server import RunningServer, running
 
 MIB = 1024**2
 PART = "application/offset+octet-stream"

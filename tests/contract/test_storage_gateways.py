@@ -9,8 +9,8 @@ import pytest
 from roost.storage.content.model import ContentNetwork
 from roost.storage.files.signatures.model import format_milliseconds
 from tests.contract.storage import keep
-from tests.server import RunningServer
 from tests.storage.files.signatures.test_ethereum import account, sign_typed
+from tests.support.server import RunningServer
 
 PLUGINS = "/v3/gateways/plugins"
 ME = account().address
@@ -67,7 +67,7 @@ async def test_names_that_nobody_gets(api: httpx.AsyncClient, domain: Any) -> No
     assert refused(await api.post("/v3/gateways", json={"domain": domain})) == 400
 
 
-async def test_access_controls(api: httpx.AsyncClient) -> None:
+async def test_access_controls_are_added_and_removed(api: httpx.AsyncClient) -> None:
     made = await first_gateway(api)
     path = f"/v3/gateways/{made['id']}"
     token = (await api.post(f"{path}/access_tokens")).json()["data"]
@@ -116,7 +116,7 @@ async def test_controls_that_are_none(api: httpx.AsyncClient, kind: str, body: d
     assert await first_gateway(api) == made
 
 
-async def test_plugins(api: httpx.AsyncClient) -> None:
+async def test_plugins_are_installed_once_and_removed(api: httpx.AsyncClient) -> None:
     gateway_id = (await first_gateway(api))["id"]
     path = f"{PLUGINS}/{gateway_id}"
     assert status_and_body(await api.get(path)) == (200, {"data": []})
@@ -141,7 +141,7 @@ async def test_plugins(api: httpx.AsyncClient) -> None:
     assert status_and_body(await api.get(path)) == (200, {"data": both[1:]})
 
 
-async def test_the_marketplace(api: httpx.AsyncClient) -> None:
+async def test_marketplace_lists_all_plugins(api: httpx.AsyncClient) -> None:
     path = f"{PLUGINS}/marketplace"
     plugins = (await api.get(path)).json()["data"]
     assert [plugin["id"] for plugin in plugins] == [1, 2]
@@ -150,7 +150,9 @@ async def test_the_marketplace(api: httpx.AsyncClient) -> None:
     assert refused(await api.get(f"{path}/3")) == 404
 
 
-async def test_swaps(server: RunningServer, api: httpx.AsyncClient, foreign: httpx.AsyncClient, tenant: str) -> None:
+async def test_swaps_are_set_and_removed(
+    server: RunningServer, api: httpx.AsyncClient, foreign: httpx.AsyncClient, tenant: str
+) -> None:
     one, two = [(await keep(server, tenant, ContentNetwork.PUBLIC, data)).cid for data in (b"one", b"two")]
     path = f"/v3/files/public/swap/{one}"
     assert refused(await api.get(path)) == 404
@@ -172,7 +174,7 @@ async def test_swaps(server: RunningServer, api: httpx.AsyncClient, foreign: htt
         assert refused(await api.put(path, json=body)) == 400
 
 
-async def test_signatures(
+async def test_signatures_are_checked_and_removed(
     server: RunningServer, api: httpx.AsyncClient, foreign: httpx.AsyncClient, tenant: str
 ) -> None:
     file = await keep(server, tenant, ContentNetwork.PRIVATE, b"signed")
@@ -234,7 +236,9 @@ async def test_another_tenants_gateway_is_not_there(api: httpx.AsyncClient, fore
         ("org:groups:read", set[str](), set[str]()),
     ],
 )
-async def test_scopes(server: RunningServer, scope: str, gateways: set[str], signatures: set[str]) -> None:
+async def test_gateways_and_signatures_need_their_scopes(
+    server: RunningServer, scope: str, gateways: set[str], signatures: set[str]
+) -> None:
     """Each scope opens its operations and no other (A21)."""
     api = server.client(server.key("scopes", scopes=frozenset({scope})), "api.localhost")
     nowhere = "bafkreih5aznjvttude6c3wbvqeebb6rlx5wkbzyppv7garjiubll2ceym4"

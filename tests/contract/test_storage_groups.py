@@ -10,7 +10,7 @@ import pytest
 from roost.storage.content.model import ContentNetwork
 from tests.contract.endpoints import CONTRACT, needs_contract, routes
 from tests.contract.storage import keep
-from tests.server import RunningServer
+from tests.support.server import RunningServer
 
 UNKNOWN = (404, {"error": {"code": 404, "message": "Group not found"}})
 
@@ -74,7 +74,7 @@ async def test_pages_and_filters(api: httpx.AsyncClient) -> None:
 @pytest.mark.parametrize(
     "body", [{}, {"name": ""}, {"name": " "}, {"name": "x" * 101}, {"name": "a\0b"}, {"name": 1}, [], "x"]
 )
-async def test_what_is_no_group(api: httpx.AsyncClient, body: Any) -> None:
+async def test_malformed_groups_are_refused(api: httpx.AsyncClient, body: Any) -> None:
     answer = await api.post("/v3/groups/private", json=body)
     assert answer.status_code == 400
     assert answer.json()["error"].keys() == {"code", "message"}
@@ -87,7 +87,7 @@ async def test_what_is_no_group(api: httpx.AsyncClient, body: Any) -> None:
         *("/v3/groups/private?pageToken=x", "/v3/groups/private?isPublic=maybe", "/v3/groups/private?limit=x"),
     ],
 )
-async def test_what_is_no_list(api: httpx.AsyncClient, path: str) -> None:
+async def test_malformed_list_queries_are_refused(api: httpx.AsyncClient, path: str) -> None:
     assert (await api.get(path)).status_code == 400
 
 
@@ -138,7 +138,7 @@ async def test_another_tenant_finds_nothing(server: RunningServer, api: httpx.As
         ("org:agents:write", 403, 403),
     ],
 )
-async def test_scopes(server: RunningServer, scope: str, read: int, write: int) -> None:
+async def test_groups_need_their_scopes(server: RunningServer, scope: str, read: int, write: int) -> None:
     api = server.client(server.key("scopes", scopes=frozenset({scope})), "api.localhost")
     assert (await api.get("/v3/groups/private")).status_code == read
     assert (await api.post("/v3/groups/private", json={"name": "g"})).status_code == write

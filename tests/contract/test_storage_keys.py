@@ -6,7 +6,7 @@ from typing import Any
 import httpx2 as httpx
 import pytest
 
-from tests.server import RunningServer
+from tests.support.server import RunningServer
 
 GROUPS = "/v3/groups/private"
 

@@ -14,7 +14,7 @@ from roost.storage.content.model import ContentNetwork
 from roost.storage.files.model import File
 from roost.web import large_response
 from tests.contract.storage import keep
-from tests.server import RunningServer
+from tests.support.server import RunningServer
 
 NO_GROUP = (404, {"error": {"reason": "NOT_FOUND", "details": "Group not found"}})
 NO_FILE = (404, {"error": {"reason": "NOT_FOUND", "details": "File not found"}})
@@ -160,7 +160,7 @@ async def test_paths_without_a_network_are_of_private_files(
 
 
 @pytest.mark.parametrize("path", ["/v3/files/{}", "/v3/files/private/{}", "/groups/{}/cids", "/groups/{}"])
-async def test_what_is_no_upload_may_be_no_larger_than_other_bodies(
+async def test_other_bodies_than_uploads_have_the_usual_limit(
     server: RunningServer, api: httpx.AsyncClient, tenant: str, path: str
 ) -> None:
     file = await keep(server, tenant, ContentNetwork.PRIVATE, b"private")

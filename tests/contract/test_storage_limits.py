@@ -12,8 +12,8 @@ import pytest
 from roost.core import clock
 from roost.identity.caller import Plan
 from roost.storage.content.unixfs.profile import V1
-from tests.server import RunningServer, running
 from tests.storage.cars import blocks_of, encode_car
+from tests.support.server import RunningServer, running
 
 MOST = 64 * 1024**2
 LEFT = 1000
@@ -59,7 +59,7 @@ def refused(answer: httpx.Response) -> None:
     assert (answer.status_code, answer.json()) == (413, {"error": {"code": 413, "message": FULL}})
 
 
-async def test_what_is_kept_and_may_be_is_told(server: RunningServer, api: httpx.AsyncClient) -> None:
+async def test_stored_bytes_and_their_limit_are_told(server: RunningServer, api: httpx.AsyncClient) -> None:
     assert await usage(api) == (MOST - LEFT, MOST)
     paid = server.client(server.key("paid"), "uploads.localhost")
     told = (await paid.get("/v3/files/limits")).json()["data"]
@@ -127,7 +127,7 @@ async def test_one_in_parts_that_was_overtaken_is_no_file(api: httpx.AsyncClient
     assert await usage(api) == (MOST - LEFT, MOST)
 
 
-async def test_pins(server: RunningServer, api: httpx.AsyncClient) -> None:
+async def test_pins_over_the_limit_are_refused(server: RunningServer, api: httpx.AsyncClient) -> None:
     paid = server.client(server.key("paid"), "uploads.localhost")
     cid = (await send(paid, b"pinned" * 200, network="public")).json()["data"]["cid"]
     answer = await api.post("/v3/files/public/pin_by_cid", json={"cid": cid})

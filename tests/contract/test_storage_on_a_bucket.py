@@ -14,7 +14,7 @@ import pytest
 
 from tests.conformance import s3_server
 from tests.conformance.s3_server import s3_address
-from tests.server import RunningServer, running
+from tests.support.server import RunningServer, running
 
 __all__ = ["s3_address"]
 BIG = hashlib.shake_128(b"bucket").digest(20_000_001)

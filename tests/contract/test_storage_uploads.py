@@ -10,7 +10,7 @@ from typing import Any
 import httpx2 as httpx
 import pytest
 
-from tests.server import RunningServer, running
+from tests.support.server import RunningServer, running
 
 FORM = "multipart/form-data; boundary=edge"
 HEAD = b'--edge\r\nContent-Disposition: form-data; name="file"; filename="a.txt"\r\n\r\n'
@@ -79,7 +79,7 @@ async def test_nobody_else_sees_it(server: RunningServer, api: httpx.AsyncClient
     assert (await api.get("/v3/files/private")).json()["data"]["files"][0]["id"] == file["id"]
 
 
-async def test_scopes(server: RunningServer) -> None:
+async def test_uploads_need_their_scopes(server: RunningServer) -> None:
     reader = server.client(server.key(scopes=frozenset({"org:files:read"})), "api.localhost")
     groups = server.client(server.key(scopes=frozenset({"org:groups:read"})), "api.localhost")
     assert (await reader.post("/v3/files", files={"file": b"x"})).status_code == 403
@@ -91,7 +91,7 @@ async def test_scopes(server: RunningServer) -> None:
     assert (refused.status_code, refused.json()["error"]["reason"]) == (403, "NO_SCOPES_FOUND")
 
 
-async def test_what_is_refused(server: RunningServer, api: httpx.AsyncClient) -> None:
+async def test_malformed_uploads_are_refused(server: RunningServer, api: httpx.AsyncClient) -> None:
     wrong = ({"network": "Public"}, {"keyvalues": "{"}, {"expires_at": "1"}, {"cid_version": "v9"}, {"name": "x" * 300})
     for said in wrong:
         assert (await api.post("/v3/files", files={"file": b"x"}, data=said)).status_code == 400
@@ -173,7 +173,7 @@ async def test_the_older_api(api: httpx.AsyncClient) -> None:
     assert (again.status_code, again.json()["error"]["reason"]) == (400, "CURRENT_USER_HAS_NOT_PINNED_CID")
 
 
-async def test_what_the_older_api_refuses(api: httpx.AsyncClient) -> None:
+async def test_malformed_legacy_uploads_are_refused(api: httpx.AsyncClient) -> None:
     for body in (
         b"",
         b"[]",

@@ -6,7 +6,7 @@ import pytest
 
 from roost import __version__
 from tests.contract.test_sessions import signed_in
-from tests.server import RunningServer, running
+from tests.support.server import RunningServer, running
 
 PATHS = ["/v0/system", "/v0/system/checks", "/v0/system/engines"]
 

@@ -9,7 +9,7 @@ from typing import Any
 import httpx2 as httpx
 import pytest
 
-from tests.server import RunningServer
+from tests.support.server import RunningServer
 
 GOOD: dict[str, Any] = {"name": "report", "schedule": "0 9 * * 1-5 Europe/Berlin", "payload": "Write the report."}
 RECORD = {
@@ -140,7 +140,7 @@ async def test_a_task_from_beginning_to_end(
     ],
     ids=str,
 )
-async def test_what_is_malformed_is_400(agent: httpx.AsyncClient, wrong: dict[str, Any]) -> None:
+async def test_malformed_tasks_are_refused(agent: httpx.AsyncClient, wrong: dict[str, Any]) -> None:
     answer = await agent.post(TASKS, json={**GOOD, **wrong})
     assert (answer.status_code, answer.json()) == (400, {"error": "Invalid parameters"})
 

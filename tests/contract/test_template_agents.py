@@ -15,7 +15,7 @@ from roost.core import ids
 from roost.drivers.git.local_folder import LocalRepository
 from roost.identity import tenants
 from roost.identity.caller import Plan
-from tests.server import RunningServer
+from tests.support.server import RunningServer
 
 ON_SERVICES = {"test_a_waiting_agent_starts_when_its_secret_comes", "test_the_manifest_takes_effect"}
 SETTINGS = {"ROOST_CATALOGUE": "true"}
@@ -265,7 +265,7 @@ async def test_a_channel_waits_for_a_token_that_fits(server: RunningServer, tena
         ({}, 400, "name: Field required"),
     ],
 )
-async def test_invalid_requests(
+async def test_invalid_requests_create_no_agent(
     server: RunningServer, tenant: str, body: dict[str, Any], status: int, message: str | None
 ) -> None:
     client = server.client(server.key(tenant))

@@ -19,7 +19,7 @@ from roost.storage.content.unixfs.cid import Cid
 from tests.conformance.git_backend import run_backend
 from tests.conformance.git_objects import commit_tree, git, make_blob, make_tree
 from tests.contract.backing import Backing
-from tests.server import RunningServer, running
+from tests.support.server import RunningServer, running
 
 pytestmark = pytest.mark.container
 ON_SERVICES = {"test_submit_update_and_archive", "test_two_submissions_of_one_slug"}
@@ -115,7 +115,7 @@ async def test_branches_and_refs(client: httpx.AsyncClient, repository: Reposito
     assert [one["name"] for one in refs["branches"]] == ["main", "next"]
 
 
-async def test_validate(client: httpx.AsyncClient, repository: Repository) -> None:
+async def test_validate_shows_a_template_without_keeping_it(client: httpx.AsyncClient, repository: Repository) -> None:
     commit = repository.commit(
         "validated", workspace=[("100755", b"run.sh", b"#!/bin/sh\n"), ("120000", b"to", b"run.sh")]
     )
@@ -257,7 +257,7 @@ async def test_the_marketplace_shows_published_templates_only(
     assert (await public.get("/v0/templates")).status_code == 401
 
 
-async def test_what_a_template_may_not_hold(client: httpx.AsyncClient, repository: Repository) -> None:
+async def test_forbidden_files_of_a_template_are_problems(client: httpx.AsyncClient, repository: Repository) -> None:
     repository.commit("x", ("120000", b"manifest.json", b"README.md"))
     assert await problems(client, repository) == {"manifest.json"}
     repository.commit("x", ("100644", b"manifest.json", b" " * (1024**2 + 1)))

@@ -18,7 +18,7 @@ from roost.agents.workspace.terminals import model
 from roost.identity.api_keys import ApiKeys
 from roost.warden_client.client import WardenClient
 from tests.agents.lifecycle.workflows.lifecycle_env import until
-from tests.server import RunningServer
+from tests.support.server import RunningServer
 
 DEADLINE = 20.0
 Agent = dict[str, Any]
@@ -131,7 +131,7 @@ async def test_it_has_the_secrets_of_commands(server: RunningServer, agent: Agen
         assert await terminal.exit_code() == 0
 
 
-async def test_signals(server: RunningServer, agent: Agent) -> None:
+async def test_signals_reach_the_program(server: RunningServer, agent: Agent) -> None:
     async with open_terminal(server, agent, command="trap 'exit 9' INT; echo ready; sleep 1000 & wait") as terminal:
         await terminal.find(b"ready")
         await terminal.tell(type="signal", signal="INT")

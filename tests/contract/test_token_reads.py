@@ -12,7 +12,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from roost.drivers.runtime.fake import FakeRuntime
 from tests.cli.terminal import run
 from tests.contract.test_sessions import signed_in
-from tests.server import RunningServer, running
+from tests.support.server import RunningServer, running
 
 READERS = frozenset({"org:read"})
 
@@ -78,7 +78,9 @@ async def test_each_way_to_the_token_is_remembered(server: RunningServer, agent:
     assert await reads_of(server, tenant, maker) == []
 
 
-async def test_what_shows_no_token_is_not_remembered(server: RunningServer, agent: dict[str, Any], tenant: str) -> None:
+async def test_responses_without_a_token_are_not_remembered(
+    server: RunningServer, agent: dict[str, Any], tenant: str
+) -> None:
     path = f"/v0/agents/{agent['agentId']}"
     limited = server.key(tenant, scopes=frozenset({"org:read", "org:write"}))
     for target in ("/v0/agents", path, f"{path}/export", f"{path}/status"):

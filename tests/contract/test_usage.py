@@ -5,7 +5,7 @@ from typing import Any
 import httpx2 as httpx
 
 from roost.core import clock
-from tests.server import RunningServer
+from tests.support.server import RunningServer
 
 BODY = {"model": "scripted", "messages": [{"role": "user", "content": "Good morning"}]}
 
@@ -20,7 +20,7 @@ async def _report(client: httpx.AsyncClient, path: str = "/v0/usage", **query: s
     return answer.json()
 
 
-async def test_usage(server: RunningServer, tenant: str) -> None:
+async def test_usage_is_summed_by_agent_and_tenant(server: RunningServer, tenant: str) -> None:
     owner, other = server.client(server.key(tenant)), server.client(server.key(f"{tenant}-other"))
     ada, bob = [(await owner.post("/v0/agents", json={"name": name})).json()["agent"] for name in ("ada", "bob")]
     own = server.agent_client(ada)
@@ -58,7 +58,7 @@ async def test_usage(server: RunningServer, tenant: str) -> None:
     assert (await _report(owner))["total"] == report["total"]
 
 
-async def test_file_totals(server: RunningServer, tenant: str) -> None:
+async def test_file_totals_count_each_network(server: RunningServer, tenant: str) -> None:
     client = server.client(server.key(tenant), "localhost")
     for name, network in (("a", "public"), ("bc", "public"), ("def", "private")):
         await client.post("/v3/files", files={"file": (name, name.encode()), "network": (None, network)})

@@ -12,7 +12,7 @@ from roost.identity.caller import Plan
 from tests.architecture.code import CATALOGUE
 from tests.contract.endpoints import routes
 from tests.contract.test_storage_groups import create
-from tests.server import RunningServer, running
+from tests.support.server import RunningServer, running
 
 UNKNOWN = "00000000-0000-4000-8000-000000000000"
 ON_SERVICES = {"test_upload_vectorize_query_delete_on_both_hosts"}
@@ -30,7 +30,7 @@ async def query(api: httpx.AsyncClient, group: str, **body: Any) -> httpx.Respon
     return await api.post(f"/v3/vectorize/groups/{group}/query", json=body)
 
 
-def test_the_scopes() -> None:
+def test_vectors_need_their_scopes() -> None:
     served = {key: row["credentials"] for key, row in routes().items() if key[1].startswith("/v3/vectorize")}
     agents = {key for key, kinds in served.items() if kinds[1:] == ["platform", "relay"]}
     assert agents == {
@@ -126,7 +126,7 @@ async def test_a_query_cannot_name_another_tenant(server: RunningServer, api: ht
 
 
 @pytest.mark.parametrize("file", [UNKNOWN, "x", "'%20OR%201=1", "%E2%82%AC"])
-async def test_unknown_files(api: httpx.AsyncClient, file: str) -> None:
+async def test_unknown_files_are_not_found(api: httpx.AsyncClient, file: str) -> None:
     """Case I10."""
     for method in ("GET", "POST", "DELETE"):
         answer = await api.request(method, f"/v3/vectorize/files/{file}")

@@ -8,7 +8,7 @@ import httpx2 as httpx
 import pytest
 
 from roost.drivers.engine.fake.driver import BROKEN
-from tests.server import RunningServer, running
+from tests.support.server import RunningServer, running
 
 VERSIONS = ["1.1.0", BROKEN, "1.0.0"]
 
@@ -31,7 +31,7 @@ async def agent(server: RunningServer) -> AsyncIterator[httpx.AsyncClient]:
     await api.delete(f"/v0/agents/{made['agentId']}")
 
 
-async def test_what_there_is(server: RunningServer, agent: httpx.AsyncClient) -> None:
+async def test_available_versions_are_listed(server: RunningServer, agent: httpx.AsyncClient) -> None:
     found = (await agent.get("/v0/available-agent-versions")).json()
     wanted = {"currentVersion": "1.0.0", "availableVersions": VERSIONS, "engine": "fake"}
     assert found == {**wanted, "availableVersionsPerEngine": {"fake": VERSIONS}}
@@ -55,7 +55,7 @@ async def test_a_version_that_does_not_exist_is_400(agent: httpx.AsyncClient) ->
 
 
 @pytest.mark.parametrize("body", [b"", b"null", b"{}", b'{"tag": null}', b'{"tag": "latest"}', b'{"tag": "1.1.0"}'])
-async def test_an_update(agent: httpx.AsyncClient, body: bytes) -> None:
+async def test_update_keeps_the_files_and_the_state(agent: httpx.AsyncClient, body: bytes) -> None:
     await _remember(agent)
     headers = {"Content-Type": "application/json"} if body else {}
     answer = await agent.post("/v0/update", content=body, headers=headers)

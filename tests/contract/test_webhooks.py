@@ -9,8 +9,8 @@ import httpx2 as httpx
 import pytest
 from standardwebhooks.webhooks import Webhook as Reader
 
-from tests.receiver import Receiver, receiving
-from tests.server import RunningServer, running
+from tests.support.receiver import Receiver, receiving
+from tests.support.server import RunningServer, running
 
 UNKNOWN = (404, {"error": {"code": 404, "message": "Webhook not found"}})
 NOBODY = "00000000-0000-4000-8000-000000000000"
@@ -89,7 +89,7 @@ async def test_a_files_life_is_told(server: RunningServer, api: httpx.AsyncClien
         assert added.json["workspace_id"] == file["user_id"]
 
 
-async def test_what_comes_and_changes_in_other_ways_is_told_too(
+async def test_other_ways_of_changing_files_send_events(
     server: RunningServer, api: httpx.AsyncClient, receiver: Receiver
 ) -> None:
     await create(api, receiver.url)
@@ -122,7 +122,9 @@ async def test_what_comes_and_changes_in_other_ways_is_told_too(
     assert status_and_body == {(group, None), (None, group)}
 
 
-async def test_what_became_of_it(server: RunningServer, api: httpx.AsyncClient, receiver: Receiver) -> None:
+async def test_deliveries_are_listed_and_sent_again(
+    server: RunningServer, api: httpx.AsyncClient, receiver: Receiver
+) -> None:
     path = f"/v3/webhooks/{(await create(api, receiver.url))['id']}"
     await upload(server, api)
     (message,) = await receiver.wait()
@@ -198,7 +200,7 @@ async def test_where_no_webhook_goes(api: httpx.AsyncClient, url: str) -> None:
         {"description": "a\0b"},
     ],
 )
-async def test_what_is_no_webhook(api: httpx.AsyncClient, body: Any) -> None:
+async def test_malformed_webhooks_are_refused(api: httpx.AsyncClient, body: Any) -> None:
     if isinstance(body, dict) and body and "url" not in body:
         made = await create(api)
         assert (await api.put(f"/v3/webhooks/{made['id']}", json=body)).status_code == 400
@@ -242,7 +244,7 @@ async def test_there_are_twenty(api: httpx.AsyncClient) -> None:
     ("scope", "read", "write"),
     [("org:read", 200, 403), ("org:write", 200, 200), ("org:files:write", 403, 403), ("org:agents:write", 403, 403)],
 )
-async def test_scopes(server: RunningServer, scope: str, read: int, write: int) -> None:
+async def test_webhooks_need_their_scopes(server: RunningServer, scope: str, read: int, write: int) -> None:
     api = server.client(server.key("scopes", scopes=frozenset({scope})), "api.localhost")
     assert (await api.get("/v3/webhooks")).status_code == read
     assert (await api.post("/v3/webhooks", json={"url": "https://receiver.example/"})).status_code == write

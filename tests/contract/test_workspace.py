@@ -11,7 +11,7 @@ import httpx2 as httpx
 import pytest
 
 from roost.drivers.runtime.fake import FakeRuntime, _descendants, _gone
-from tests.server import running
+from tests.support.server import running
 
 
 @pytest.fixture(scope="module")
@@ -125,7 +125,7 @@ async def test_links_that_leave_the_workspace_are_404(agent: httpx.AsyncClient) 
     assert (await agent.get("/v0/files?path=inside")).content == b"in\n"
 
 
-async def test_what_is_no_file_answers_at_once(agent: httpx.AsyncClient) -> None:
+async def test_special_files_are_refused_at_once(agent: httpx.AsyncClient) -> None:
     await run(agent, "mkfifo pipe; mkdir -p folder; truncate -s 3G giant")
     assert (await agent.get("/v0/files?path=pipe")).status_code == 400
     assert (await agent.get("/v0/files?path=folder")).status_code == 400

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roost.core.ethereum import InvalidAddress, checksum_address, keccak256, parse_address
-from tests.wallet import Account
+from tests.support.wallet import Account
 
 
 def test_a_hash_as_the_standard_prints_it() -> None:
@@ -22,7 +22,7 @@ def test_addresses_in_any_case_but_a_wrong_one() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "0x", "0x" + "a" * 39, "0x" + "a" * 41, "a" * 42, "0X" + "a" * 40, "vitalik.eth"])
-def test_what_is_no_address(text: str) -> None:
+def test_malformed_addresses_are_refused(text: str) -> None:
     with pytest.raises(InvalidAddress):
         parse_address(text)
 

@@ -41,7 +41,7 @@ def read(*chunks: bytes) -> list[tuple[str, str]]:
         (b"", []),
     ],
 )
-def test_streams(stream: bytes, events: list[tuple[str, str]]) -> None:
+def test_streams_decode_in_any_pieces(stream: bytes, events: list[tuple[str, str]]) -> None:
     assert read(stream) == events
     assert read(*(stream[at : at + 1] for at in range(len(stream)))) == events
 

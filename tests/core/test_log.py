@@ -41,7 +41,7 @@ def test_a_hostile_line_costs_no_more_than_its_length(piece: str) -> None:
     assert redact_credentials(f"{text} rst_{HEX}").endswith("[redacted]")
 
 
-def test_what_only_begins_like_a_jwt_hides_nothing() -> None:
+def test_text_that_begins_like_a_jwt_hides_no_credential() -> None:
     assert redact_credentials(f"eyJhbGciOiJIUzI1_rst_gw_{HEX}") == "eyJhbGciOiJIUzI1_[redacted]"
     assert redact_credentials(f"\x1b[1m{CREDENTIALS['service jwt']}") == "\x1b[1m[redacted]"
 

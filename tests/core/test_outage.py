@@ -38,7 +38,9 @@ def test_it_is_said_when_it_begins_once_a_minute_and_when_it_ends(monkeypatch: p
 
 
 @pytest.mark.parametrize(("level", "dropped"), [("info", True), ("debug", False)])
-def test_what_fails_because_of_it_is_left_out(level: str, dropped: bool, capsys: pytest.CaptureFixture[str]) -> None:
+def test_failures_because_of_an_outage_are_left_out(
+    level: str, dropped: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Not a mistake that an outage brings to light, nor a full disk, which nothing else tells of."""
     before = structlog.get_config()
     log.configure_logging(level, pretty=False)

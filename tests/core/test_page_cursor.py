@@ -36,7 +36,7 @@ def test_no_microsecond_is_lost(moment: datetime, row_id: object) -> None:
 @pytest.mark.parametrize(
     "token", ["", "x", "é", "====", "YTpi", "OTk5OTk5OTk5OTk5OTk5OTk5OTk6aQ==", "MTphAGI=", "\udc80"]
 )
-def test_what_is_no_place(token: str) -> None:
+def test_malformed_page_tokens_are_refused(token: str) -> None:
     with pytest.raises(InvalidPageToken):
         PageCursor.parse(token)
 

@@ -57,7 +57,7 @@ async def test_a_stop_loses_nothing_and_can_come_twice() -> None:
     assert sum(counted.written) == 3
 
 
-async def test_what_was_never_started_is_written_by_a_stop() -> None:
+async def test_stop_writes_without_a_start() -> None:
     counted = CountingFlusher(NEVER)
     counted.pending = 1
     await counted.stop()

@@ -52,7 +52,7 @@ def test_refused_attempts_cost_nothing() -> None:
     assert limit.take("a", NOW + 60) == pytest.approx(60)
 
 
-def test_what_is_charged_is_paid_back_within_a_window() -> None:
+def test_charges_are_paid_back_within_a_window() -> None:
     limit = limiter(quota=60)
     assert limit.check("a", NOW) == 0.0
     limit.charge("a", 59, NOW)

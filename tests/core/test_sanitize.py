@@ -30,14 +30,14 @@ MARK = "\N{REPLACEMENT CHARACTER}"
         ("one\ntwo", f"one{MARK}two"),
     ],
 )
-def test_what_steers_is_taken_out(text: str, shown: str) -> None:
+def test_control_characters_are_removed(text: str, shown: str) -> None:
     assert sanitize_line(text) == shown
 
 
 @pytest.mark.parametrize(
     "text", ["", "a\tb", "Büro 名前", "👩\u200d💻 a\u00a0b", "[red]no markup[/red]", r"\[x]", "¿?"]
 )
-def test_what_people_write_stays(text: str) -> None:
+def test_written_text_stays(text: str) -> None:
     assert sanitize_line(text) == text
 
 
@@ -55,18 +55,18 @@ def test_nothing_is_left_that_steers(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "a", "\u00fc\u6f22\U0001f600", "\x01\x7f\u202e\n", "\ufffe\ue000\U0010ffff"])
-def test_what_is_kept_everywhere(text: str) -> None:
+def test_ordinary_text_is_storable(text: str) -> None:
     assert is_storable(text)
     assert text.encode().decode() == text
 
 
 @pytest.mark.parametrize("text", ["\0", "a\0b", "\ud800", "a\udc00b"])
-def test_what_some_database_cannot_keep(text: str) -> None:
+def test_text_that_some_database_refuses_is_not_storable(text: str) -> None:
     assert not is_storable(text)
 
 
 @given(st.text())
-def test_what_is_kept_can_be_written(text: str) -> None:
+def test_storable_text_can_be_encoded(text: str) -> None:
     if is_storable(text):
         text.encode()
     else:

@@ -10,7 +10,7 @@ PLACE = "secrets/1/1"
 
 
 @given(value=st.binary(max_size=500), associated_data=st.text(max_size=50))
-def test_what_is_sealed_opens_at_its_place(value: bytes, associated_data: str) -> None:
+def test_sealed_value_opens_at_its_place(value: bytes, associated_data: str) -> None:
     sealer = Sealer(KEY)
     assert sealer.open(sealer.seal(value, associated_data), associated_data) == Sensitive(value)
 

@@ -32,14 +32,14 @@ def test_a_value_of_several_lines_is_masked_line_by_line() -> None:
     assert shown == ["[redacted]", "[redacted]", "[redacted]", "x", ""]
 
 
-def test_what_overlaps_is_covered_as_a_whole() -> None:
+def test_overlapping_secrets_are_covered_as_a_whole() -> None:
     assert mask("abcdef", "defghi", "cdef")("<abcdefghi>") == "<[redacted]>"
     assert mask("abab")("abababab") == "[redacted][redacted]"
     assert mask("longer-value", "long")("longer-value long") == "[redacted] [redacted]"
 
 
 @pytest.mark.parametrize("values", [(), ("",), ("abc",), ("\n\n",)])
-def test_what_is_too_short_is_no_secret(values: tuple[str, ...]) -> None:
+def test_short_values_are_not_masked(values: tuple[str, ...]) -> None:
     assert mask(*values)("abc abc") == "abc abc"
 
 

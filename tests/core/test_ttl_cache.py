@@ -40,7 +40,7 @@ def test_the_oldest_go_when_there_are_too_many() -> None:
 
 
 @pytest.mark.usefixtures("now")
-def test_what_is_dropped_is_gone_at_once_and_nothing_else() -> None:
+def test_dropped_entries_are_gone_at_once_and_others_stay() -> None:
     recent = TTLCache[str, int]()
     for number in range(4):
         recent.put(str(number), number)

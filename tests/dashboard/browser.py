@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from playwright.async_api import Browser, ConsoleMessage, Page, Response, async_playwright, expect
 
-from tests.server import RunningServer
+from tests.support.server import RunningServer
 
 ROOT = Path(__file__).parents[2]
 SOURCE, BUILT = ROOT / "dashboard", ROOT / "roost" / "http" / "dashboard" / "static"

@@ -7,7 +7,7 @@ import pytest
 from playwright.async_api import Browser
 
 from tests.dashboard.browser import chromium
-from tests.server import RunningServer, running
+from tests.support.server import RunningServer, running
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ from playwright.async_api import Error, Page, Route
 
 from tests.contract.test_devices import connect_device
 from tests.dashboard.hostile_texts import BEACON, CONTROLS, HACK, TEXTS
-from tests.server import RunningServer
+from tests.support.server import RunningServer
 
 MARKUP = f"{TEXTS[1]}{TEXTS[0]}{TEXTS[6]}{TEXTS[8]}{CONTROLS}\N{RIGHT-TO-LEFT OVERRIDE}gpj"
 ADDRESS = f"javascript:{HACK}//"

@@ -10,7 +10,7 @@ from urllib.parse import quote
 import httpx2 as httpx
 
 from tests.contract.test_templates import Repository
-from tests.server import RunningServer
+from tests.support.server import RunningServer
 
 HACK = "window.hacked=1"
 BEACON = "http://127.0.0.1:9"

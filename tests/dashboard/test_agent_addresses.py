@@ -5,10 +5,12 @@ from typing import Any
 from playwright.async_api import Browser, expect
 
 from tests.dashboard.browser import visiting
-from tests.server import RunningServer
+from tests.support.server import RunningServer
 
 
-async def test_routes(browser: Browser, server: RunningServer, agent: dict[str, Any]) -> None:
+async def test_routes_are_added_changed_and_removed(
+    browser: Browser, server: RunningServer, agent: dict[str, Any]
+) -> None:
     address = f"/v0/agents/{agent['agentId']}/port-forwarding"
     client = server.client(server.key())
     async with visiting(browser, server, role="owner") as visit:
@@ -54,7 +56,9 @@ async def test_routes(browser: Browser, server: RunningServer, agent: dict[str, 
         await visit.check()
 
 
-async def test_domains(browser: Browser, server: RunningServer, agent: dict[str, Any]) -> None:
+async def test_domains_are_added_verified_and_removed(
+    browser: Browser, server: RunningServer, agent: dict[str, Any]
+) -> None:
     client = server.client(server.key())
     async with visiting(browser, server, role="owner") as visit:
         page = visit.page

@@ -5,13 +5,13 @@ from typing import Any
 from playwright.async_api import Browser, Route, expect
 
 from tests.dashboard.browser import visiting
-from tests.server import RunningServer
+from tests.support.server import RunningServer
 
 TOKEN = "123456789:AAExampleTokenOfATelegramBot0123456"
 UNWELL = "987654321:AAExampleTokenThatIsunwell0123456789"
 
 
-async def test_channels(browser: Browser, server: RunningServer, agent: dict[str, Any]) -> None:
+async def test_channels_are_set_up_and_removed(browser: Browser, server: RunningServer, agent: dict[str, Any]) -> None:
     async with visiting(browser, server, role="owner") as visit:
         page = visit.page
         await visit.open(f"/agents/{agent['agentId']}/channels")

@@ -5,10 +5,12 @@ from typing import Any
 from playwright.async_api import Browser, expect
 
 from tests.dashboard.browser import visiting
-from tests.server import RunningServer
+from tests.support.server import RunningServer
 
 
-async def test_config(browser: Browser, server: RunningServer, agent: dict[str, Any]) -> None:
+async def test_configuration_is_edited_checked_and_saved(
+    browser: Browser, server: RunningServer, agent: dict[str, Any]
+) -> None:
     async with visiting(browser, server, role="owner") as visit:
         page = visit.page
         await visit.open(f"/agents/{agent['agentId']}/config")

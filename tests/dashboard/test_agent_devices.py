@@ -5,10 +5,10 @@ from typing import Any
 from playwright.async_api import Browser, expect
 
 from tests.dashboard.browser import visiting
-from tests.server import RunningServer
+from tests.support.server import RunningServer
 
 
-async def test_devices(browser: Browser, server: RunningServer, agent: dict[str, Any]) -> None:
+async def test_devices_are_approved_and_removed(browser: Browser, server: RunningServer, agent: dict[str, Any]) -> None:
     gateway = server.agent_client(agent)
     async with visiting(browser, server, role="owner") as visit:
         page = visit.page

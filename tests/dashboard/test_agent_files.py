@@ -6,7 +6,7 @@ from typing import Any
 from playwright.async_api import Browser, FilePayload, expect
 
 from tests.dashboard.browser import visiting
-from tests.server import RunningServer
+from tests.support.server import RunningServer
 
 NOTE: FilePayload = {"name": "note.md", "mimeType": "text/markdown", "buffer": b"# First\n"}
 PICTURE: FilePayload = {"name": "picture.bin", "mimeType": "application/octet-stream", "buffer": b"\x00\xff"}
@@ -17,7 +17,9 @@ SVG = """<svg xmlns="http://www.w3.org/2000/svg" width="40" height="30" onload="
 <rect width="40" height="30" fill="teal"/></svg>"""
 
 
-async def test_previews(browser: Browser, server: RunningServer, agent: dict[str, Any]) -> None:
+async def test_previews_run_no_script_and_load_nothing(
+    browser: Browser, server: RunningServer, agent: dict[str, Any]
+) -> None:
     """Images, drawings and Markdown are shown; what is in them runs no script and loads nothing."""
     client = server.client(server.key())
     written = {

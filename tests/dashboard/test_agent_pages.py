@@ -6,7 +6,7 @@ import pytest
 from playwright.async_api import Browser
 
 from tests.dashboard.browser import visiting
-from tests.server import RunningServer
+from tests.support.server import RunningServer
 
 PAGES = [
     *("logs", "files", "snapshots", "tasks", "skills", "secrets", "channels", "devices", "routes", "config", "settings")
@@ -14,7 +14,9 @@ PAGES = [
 
 
 @pytest.mark.parametrize("role", ["owner", "viewer"])
-async def test_pages(browser: Browser, server: RunningServer, agent: dict[str, Any], role: str) -> None:
+async def test_pages_of_an_agent_work_for_each_role(
+    browser: Browser, server: RunningServer, agent: dict[str, Any], role: str
+) -> None:
     async with visiting(browser, server, "phone", role=role) as visit:
         for name in PAGES:
             await visit.open(f"/agents/{agent['agentId']}/{name}")

@@ -5,12 +5,14 @@ from typing import Any
 from playwright.async_api import Browser, expect
 
 from tests.dashboard.browser import visiting
-from tests.server import RunningServer
+from tests.support.server import RunningServer
 
 VALUE = "sk-not-to-be-shown"
 
 
-async def test_secrets(browser: Browser, server: RunningServer, agent: dict[str, Any]) -> None:
+async def test_secrets_are_attached_and_detached(
+    browser: Browser, server: RunningServer, agent: dict[str, Any]
+) -> None:
     async with visiting(browser, server, role="owner") as visit:
         page = visit.page
         await visit.open(f"/agents/{agent['agentId']}/secrets")

@@ -5,10 +5,10 @@ from typing import Any
 from playwright.async_api import Browser, expect
 
 from tests.dashboard.browser import visiting
-from tests.server import RunningServer
+from tests.support.server import RunningServer
 
 
-async def test_settings(browser: Browser, server: RunningServer, agent: dict[str, Any]) -> None:
+async def test_settings_of_an_agent_are_changed(browser: Browser, server: RunningServer, agent: dict[str, Any]) -> None:
     async with visiting(browser, server, role="editor") as visit:
         page, path = visit.page, f"/v0/agents/{agent['agentId']}"
         await visit.open(f"/agents/{agent['agentId']}/settings")

@@ -5,7 +5,7 @@ from typing import Any
 from playwright.async_api import Browser, expect
 
 from tests.dashboard.browser import visiting
-from tests.server import RunningServer
+from tests.support.server import RunningServer
 
 HOSTILE = '<img src=x onerror="window.hacked=1">'
 
@@ -19,7 +19,9 @@ async def add_skill(server: RunningServer, script: str) -> None:
     assert answer.is_success, answer.text
 
 
-async def test_skills(browser: Browser, server: RunningServer, agent: dict[str, Any]) -> None:
+async def test_skills_are_attached_updated_and_detached(
+    browser: Browser, server: RunningServer, agent: dict[str, Any]
+) -> None:
     async with visiting(browser, server, role="owner") as visit:
         page = visit.page
         await visit.open(f"/agents/{agent['agentId']}/skills")

@@ -5,7 +5,7 @@ from typing import Any
 from playwright.async_api import Browser, expect
 
 from tests.dashboard.browser import visiting
-from tests.server import RunningServer
+from tests.support.server import RunningServer
 
 
 async def test_a_task_from_its_form_to_its_end(browser: Browser, server: RunningServer, agent: dict[str, Any]) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from playwright.async_api import Browser, Locator, Route, expect
 
 from tests.dashboard.browser import Visit, visiting
-from tests.server import RunningServer
+from tests.support.server import RunningServer
 
 WATCH = """
 window.sockets = [];
@@ -53,7 +53,7 @@ async def click_output(visit: Visit, text: Locator) -> None:
     await visit.page.mouse.click(x, y, delay=50)
 
 
-async def test_shell(browser: Browser, server: RunningServer, agent: dict[str, Any]) -> None:
+async def test_shell_runs_and_reconnects(browser: Browser, server: RunningServer, agent: dict[str, Any]) -> None:
     async with terminal_of(browser, server, agent) as (visit, rows):
         page, keyboard = visit.page, visit.page.keyboard
         await keyboard.type("echo $((6*7))-$COLUMNS\n")
@@ -113,7 +113,9 @@ async def test_shell(browser: Browser, server: RunningServer, agent: dict[str, A
         await expect(rows).to_contain_text("new--")
 
 
-async def test_hostile_output(browser: Browser, server: RunningServer, agent: dict[str, Any]) -> None:
+async def test_hostile_output_changes_nothing_outside(
+    browser: Browser, server: RunningServer, agent: dict[str, Any]
+) -> None:
     async with terminal_of(browser, server, agent) as (visit, rows):
         page, keyboard = visit.page, visit.page.keyboard
         hostile = [
@@ -140,7 +142,7 @@ async def test_hostile_output(browser: Browser, server: RunningServer, agent: di
         await visit.check()
 
 
-async def test_flood(browser: Browser, server: RunningServer, agent: dict[str, Any]) -> None:
+async def test_flood_leaves_the_page_responsive(browser: Browser, server: RunningServer, agent: dict[str, Any]) -> None:
     async with terminal_of(browser, server, agent) as (visit, rows):
         page, keyboard = visit.page, visit.page.keyboard
         await page.evaluate("window.longest = 0")
@@ -172,7 +174,9 @@ async def test_phone_and_viewer(browser: Browser, server: RunningServer, agent: 
         await visit.check()
 
 
-async def test_stopped_agent(browser: Browser, server: RunningServer, agent: dict[str, Any]) -> None:
+async def test_stopped_agent_can_be_started_from_the_terminal(
+    browser: Browser, server: RunningServer, agent: dict[str, Any]
+) -> None:
     async def answer_stopped(route: Route) -> None:
         response = await route.fetch()
         detail = await response.json()

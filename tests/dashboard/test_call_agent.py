@@ -9,7 +9,7 @@ import pytest
 from playwright.async_api import Browser, Page, Route, expect
 
 from tests.dashboard.browser import SIZES, visiting
-from tests.server import RunningServer
+from tests.support.server import RunningServer
 
 HOSTILE = """http://a'$(id)`id`"+exit(1)+"{b}.agents.localhost:8642"""
 BREAK_CLIPBOARD = "navigator.clipboard.writeText = () => Promise.reject(new Error('refused'))"

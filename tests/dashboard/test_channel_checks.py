@@ -8,7 +8,7 @@ from playwright.async_api import Browser, expect
 
 from tests.dashboard.browser import visiting
 from tests.drivers.chat_platform.stand_in import Platforms, platforms
-from tests.server import RunningServer, running
+from tests.support.server import RunningServer, running
 
 UNWELL = {
     name: f"98765432{at}:AAExampleTokenThatIsunwell0123456789" for at, name in enumerate(("desktop", "phone", "home"))

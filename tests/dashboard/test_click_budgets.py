@@ -9,7 +9,7 @@ import pytest
 from playwright.async_api import Browser, Locator, Page, expect
 
 from tests.dashboard.browser import SIZES, visiting
-from tests.server import RunningServer, running
+from tests.support.server import RunningServer, running
 
 TOKEN = "123456789:AAExampleTokenOfATelegramBot0123456"
 COUNT = """

@@ -14,7 +14,7 @@ from PIL import Image
 from playwright.async_api import Browser
 
 from tests.dashboard.browser import ROOT, Visit, visiting
-from tests.server import RunningServer
+from tests.support.server import RunningServer
 
 FOLDER = ROOT / "docs" / "images"
 LIMIT = 150 * 1024

@@ -14,7 +14,7 @@ from playwright.async_api import Browser
 
 from roost.http.dashboard.docs_application import BUILT_DOCS
 from tests.dashboard.browser import ROOT, SIZES, Visit, visiting
-from tests.server import RunningServer
+from tests.support.server import RunningServer
 
 PAGES = ["/docs/", "/docs/tutorial/", "/docs/cli/agents/", "/docs/explanation/architecture/"]
 
@@ -83,7 +83,7 @@ def watch_requests(visit: Visit) -> list[str]:
 
 
 @pytest.mark.parametrize("size", SIZES)
-async def test_pages(browser: Browser, server: RunningServer, size: str) -> None:
+async def test_pages_load_nothing_from_other_hosts(browser: Browser, server: RunningServer, size: str) -> None:
     async with visiting(browser, server, size) as visit:
         foreign = watch_requests(visit)
         for path in PAGES:

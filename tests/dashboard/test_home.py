@@ -9,7 +9,7 @@ from playwright.async_api import Browser, expect
 from tests.agents.models.servers.ollama import MODEL, Ollama, port_of
 from tests.dashboard.browser import SIZES, visiting
 from tests.drivers.model.local import serving
-from tests.server import RunningServer, running
+from tests.support.server import RunningServer, running
 
 TENANT = "default"
 

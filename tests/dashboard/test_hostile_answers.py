@@ -18,7 +18,7 @@ from tests.dashboard.hostile_answers import (
 )
 from tests.dashboard.hostile_texts import HACK
 from tests.dashboard.test_hostile_texts import Watch, watching
-from tests.server import RunningServer, running
+from tests.support.server import RunningServer, running
 
 pytestmark = pytest.mark.timeout(300)
 expect.set_options(timeout=20_000)
@@ -53,7 +53,9 @@ async def see(visit: Visit, watch: Watch, place: str) -> None:
 
 
 @TEXTS
-async def test_pages(browser: Browser, server: RunningServer, agent: dict[str, Any], text: str) -> None:
+async def test_pages_survive_hostile_answers(
+    browser: Browser, server: RunningServer, agent: dict[str, Any], text: str
+) -> None:
     async with watching(browser, server) as (visit, watch):
         answers = HostileAnswers(visit.page, text)
         await answers.start()
@@ -65,7 +67,9 @@ async def test_pages(browser: Browser, server: RunningServer, agent: dict[str, A
 
 
 @TEXTS
-async def test_dialogs(browser: Browser, server: RunningServer, agent: dict[str, Any], text: str) -> None:
+async def test_dialogs_survive_hostile_answers(
+    browser: Browser, server: RunningServer, agent: dict[str, Any], text: str
+) -> None:
     """The runs of a task, matches of a search, and model servers of the machine."""
     async with watching(browser, server) as (visit, watch):
         page, answers = visit.page, HostileAnswers(visit.page, text)

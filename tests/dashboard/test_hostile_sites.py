@@ -15,7 +15,7 @@ from tests.contract.hosts import PORT as PROGRAM_PORT
 from tests.contract.hosts import PROGRAM
 from tests.dashboard.browser import chromium
 from tests.platforms.tls import Authority
-from tests.server import RunningServer, running
+from tests.support.server import RunningServer, running
 
 expect.set_options(timeout=20_000)
 DOMAIN, FOREIGN = "roost.example", "elsewhere.example"

@@ -16,7 +16,7 @@ from tests.dashboard.hostile_texts import EVERYTHING, TEXTS, HostileTenant, file
 from tests.dashboard.test_agent_pages import PAGES as AGENT_PAGES
 from tests.dashboard.test_pages import PAGES
 from tests.dashboard.test_tenant_pages import PAGES as TENANT_PAGES
-from tests.server import RunningServer, running
+from tests.support.server import RunningServer, running
 
 pytestmark = pytest.mark.timeout(180)
 UNSAFE = """() => [...document.querySelectorAll('body *')].flatMap((element) => {

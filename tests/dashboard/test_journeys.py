@@ -7,7 +7,7 @@ from typing import Any
 from playwright.async_api import Browser, Route, expect
 
 from tests.dashboard.browser import visiting
-from tests.server import RunningServer
+from tests.support.server import RunningServer
 
 HOSTILE = '<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>'
 
@@ -158,7 +158,7 @@ async def test_the_agent_keeps_the_conversation(browser: Browser, server: Runnin
         await expect(other.page.get_by_text("Stopped.")).to_be_visible()
 
 
-async def test_what_another_person_writes_appears(
+async def test_message_of_another_person_appears(
     browser: Browser, server: RunningServer, agent: dict[str, Any]
 ) -> None:
     path = f"/agents/{agent['agentId']}/chat"

@@ -13,7 +13,7 @@ from tests.conformance.git_backend import run_backend
 from tests.conformance.git_objects import git
 from tests.contract.test_templates import Repository
 from tests.dashboard.browser import SIZES, visiting
-from tests.server import RunningServer, running
+from tests.support.server import RunningServer, running
 
 HOSTILE = '<img src=x onerror="window.hacked=1">'
 

@@ -7,7 +7,7 @@ import pytest
 from playwright.async_api import Browser, expect
 
 from tests.dashboard.browser import visiting
-from tests.server import RunningServer, running
+from tests.support.server import RunningServer, running
 
 TENANT = "modelless"
 

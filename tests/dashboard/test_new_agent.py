@@ -8,7 +8,7 @@ import pytest
 from playwright.async_api import Browser, Page, expect
 
 from tests.dashboard.browser import SIZES, visiting
-from tests.server import RunningServer
+from tests.support.server import RunningServer
 
 CREATION_MS = 60_000
 

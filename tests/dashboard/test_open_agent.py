@@ -8,7 +8,7 @@ import pytest
 from playwright.async_api import Browser, expect
 
 from tests.dashboard.browser import Visit, visiting
-from tests.server import RunningServer, running
+from tests.support.server import RunningServer, running
 
 PAGES = (
     *("overview", "chat", "logs", "terminal", "files", "snapshots", "tasks", "skills", "secrets", "channels"),
@@ -57,7 +57,7 @@ async def _wait_for_terminal(visit: Visit, path: str) -> None:
         await expect(visit.page.get_by_text("Connected", exact=True)).to_be_visible()
 
 
-async def test_what_is_typed_for_an_agent_does_not_reach_another(
+async def test_text_typed_for_one_agent_does_not_reach_another(
     browser: Browser, server: RunningServer, agents: list[dict[str, Any]]
 ) -> None:
     async with visiting(browser, server, role="owner", tenant="open") as visit:

@@ -6,7 +6,7 @@ import pytest
 from playwright.async_api import Browser
 
 from tests.dashboard.browser import SIZES, visiting
-from tests.server import RunningServer
+from tests.support.server import RunningServer
 
 PAGES = [
     *("/", "/agents", "/agents/new", "/agents/{id}/overview", "/agents/{id}/chat", "/no/such/page"),
@@ -16,7 +16,9 @@ PAGES = [
 
 
 @pytest.mark.parametrize("size", SIZES)
-async def test_pages(browser: Browser, server: RunningServer, agent: dict[str, Any], size: str) -> None:
+async def test_pages_work_in_each_size(
+    browser: Browser, server: RunningServer, agent: dict[str, Any], size: str
+) -> None:
     async with visiting(browser, server, size, role="owner") as visit:
         for path in PAGES:
             await visit.open(path.format(id=agent["agentId"]))

@@ -11,8 +11,8 @@ from roost.identity import tenants
 from roost.storage.payments import store
 from roost.storage.payments.model import Payment, PaymentState
 from tests.dashboard.browser import visiting
-from tests.server import RunningServer
-from tests.wallet import Account, LocalAccount, encode_defunct, encode_typed_data
+from tests.support.server import RunningServer
+from tests.support.wallet import Account, LocalAccount, encode_defunct, encode_typed_data
 
 SELLER = "0x209693Bc6afc0C5328bA36FaF03C514EF312287C"
 USDC = "0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913"
@@ -32,7 +32,7 @@ async def upload_file(server: RunningServer, name: str) -> dict[str, Any]:
     return answer.json()["data"]
 
 
-async def test_instructions(browser: Browser, server: RunningServer) -> None:
+async def test_instructions_are_created_and_removed(browser: Browser, server: RunningServer) -> None:
     file = await upload_file(server, "sold.txt")
     async with visiting(browser, server, role="editor") as visit:
         page = visit.page

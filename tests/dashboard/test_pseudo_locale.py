@@ -9,7 +9,7 @@ import pytest
 from playwright.async_api import Browser, Route
 
 from tests.dashboard.browser import BUILT, SOURCE, visiting
-from tests.server import RunningServer
+from tests.support.server import RunningServer
 
 PAGES = [
     *("/", "/agents", "/agents/new", "/activity", "/system", "/skills", "/secrets", "/keys"),

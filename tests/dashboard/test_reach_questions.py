@@ -7,7 +7,7 @@ import pytest
 from playwright.async_api import Browser, Page, expect
 
 from tests.dashboard.browser import visiting
-from tests.server import RunningServer, running
+from tests.support.server import RunningServer, running
 
 TOKEN = "123456789:AAExampleTokenOfATelegramBot0123456"
 TENANT = "reach"
@@ -50,7 +50,7 @@ async def cancel(page: Page, state: State, before: object) -> None:
     assert await state() == before
 
 
-async def test_gateways(browser: Browser, server: RunningServer) -> None:
+async def test_gateway_changes_ask_with_numbers(browser: Browser, server: RunningServer) -> None:
     client = server.client(server.key(TENANT), "localhost")
     for name in ("one", "two", "three"):
         await upload(client, name, "public")
@@ -97,7 +97,7 @@ async def test_gateways(browser: Browser, server: RunningServer) -> None:
         await visit.check()
 
 
-async def test_routes(browser: Browser, server: RunningServer, agent: dict[str, Any]) -> None:
+async def test_route_changes_ask_with_numbers(browser: Browser, server: RunningServer, agent: dict[str, Any]) -> None:
     client = server.client(server.key(TENANT))
     path = f"/v0/agents/{agent['agentId']}/port-forwarding"
 
@@ -133,7 +133,7 @@ async def test_routes(browser: Browser, server: RunningServer, agent: dict[str, 
         await visit.check()
 
 
-async def test_domains(browser: Browser, server: RunningServer, agent: dict[str, Any]) -> None:
+async def test_domain_changes_ask_with_numbers(browser: Browser, server: RunningServer, agent: dict[str, Any]) -> None:
     client = server.client(server.key(TENANT))
 
     async def domains() -> object:
@@ -157,7 +157,7 @@ async def test_domains(browser: Browser, server: RunningServer, agent: dict[str,
         await visit.check()
 
 
-async def test_groups(browser: Browser, server: RunningServer, agent: dict[str, Any]) -> None:
+async def test_group_changes_ask_with_numbers(browser: Browser, server: RunningServer, agent: dict[str, Any]) -> None:
     client = server.client(server.key(TENANT), "localhost")
     group = (await client.post("/v3/groups/private", json={"name": "Manuals"})).json()["data"]["id"]
     for name in ("boiler", "pump"):
@@ -183,7 +183,7 @@ async def test_groups(browser: Browser, server: RunningServer, agent: dict[str, 
         await ask(page, "Delete", "1 agent can no longer search them", granted)
 
 
-async def test_payments(browser: Browser, server: RunningServer) -> None:
+async def test_payment_changes_ask_with_numbers(browser: Browser, server: RunningServer) -> None:
     client = server.client(server.key(TENANT), "localhost")
     cids = [(await upload(client, name, "private"))["cid"] for name in ("first", "second")]
     requirement = {"network": "base", "asset": USDC, "pay_to": SELLER, "amount": "10000"}
@@ -222,7 +222,7 @@ async def cancel_inner(page: Page) -> None:
     await expect(page.get_by_role("dialog")).to_have_count(1)
 
 
-async def test_channels(browser: Browser, server: RunningServer, agent: dict[str, Any]) -> None:
+async def test_channel_changes_ask_with_numbers(browser: Browser, server: RunningServer, agent: dict[str, Any]) -> None:
     client = server.client(server.key(TENANT))
 
     async def telegram() -> object:

@@ -18,7 +18,7 @@ from tests.dashboard.browser import SIZES, Visit, visiting
 from tests.journeys.openclaw_device import Device, greet, open_websocket
 from tests.platforms.standin import standing_in
 from tests.platforms.telegram import Telegram
-from tests.server import RunningServer, running
+from tests.support.server import RunningServer, running
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(900)]
 

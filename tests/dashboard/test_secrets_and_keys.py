@@ -5,10 +5,12 @@ from typing import Any
 from playwright.async_api import Browser, expect
 
 from tests.dashboard.browser import visiting
-from tests.server import RunningServer
+from tests.support.server import RunningServer
 
 
-async def test_secrets(browser: Browser, server: RunningServer, agent: dict[str, Any]) -> None:
+async def test_secrets_are_created_changed_and_deleted(
+    browser: Browser, server: RunningServer, agent: dict[str, Any]
+) -> None:
     client = server.client(server.key())
     async with visiting(browser, server, role="editor") as visit:
         page = visit.page
@@ -40,7 +42,7 @@ async def test_secrets(browser: Browser, server: RunningServer, agent: dict[str,
         await expect(page.get_by_role("heading", name="No secrets yet")).to_be_visible()
 
 
-async def test_keys(browser: Browser, server: RunningServer) -> None:
+async def test_keys_are_created_and_revoked(browser: Browser, server: RunningServer) -> None:
     async with visiting(browser, server, role="owner") as visit:
         page = visit.page
         await visit.open("/keys")

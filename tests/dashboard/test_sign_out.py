@@ -6,7 +6,7 @@ import pytest
 from playwright.async_api import Browser, Page, expect
 
 from tests.dashboard.browser import Visit, visiting
-from tests.server import RunningServer
+from tests.support.server import RunningServer
 
 PRIVATE = "a private text"
 OTHER_ADDRESSES = (

@@ -12,7 +12,7 @@ from roost import config
 from roost.app.drivers import create_engines
 from tests.dashboard.browser import visiting
 from tests.journeys.server_process import ROOST
-from tests.server import running
+from tests.support.server import running
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(300)]
 FAULT = "OpenClaw does not use it: the program `no-such-program` is missing"

@@ -10,10 +10,10 @@ from playwright.async_api import Browser, Route, expect
 from roost.identity.tenants import ensure_tenant
 from tests.dashboard.browser import visiting
 from tests.dashboard.stored_files import insert_files
-from tests.server import RunningServer
+from tests.support.server import RunningServer
 
 
-async def test_files(browser: Browser, server: RunningServer, tmp_path: Path) -> None:
+async def test_files_are_uploaded_filtered_and_deleted(browser: Browser, server: RunningServer, tmp_path: Path) -> None:
     folder = tmp_path / "trip"
     folder.mkdir()
     for name in ("a.txt", "b.txt"):
@@ -88,7 +88,7 @@ async def test_an_upload_goes_on_after_an_error(browser: Browser, server: Runnin
         assert not refusals
 
 
-async def test_groups(browser: Browser, server: RunningServer) -> None:
+async def test_groups_are_created_filled_and_deleted(browser: Browser, server: RunningServer) -> None:
     async with visiting(browser, server, role="editor") as visit:
         page = visit.page
         await visit.open("/storage/groups?network=public")
@@ -118,7 +118,7 @@ async def test_groups(browser: Browser, server: RunningServer) -> None:
         assert visit.problems == []
 
 
-async def test_gateways(browser: Browser, server: RunningServer) -> None:
+async def test_gateways_are_created_and_deleted(browser: Browser, server: RunningServer) -> None:
     async with visiting(browser, server, role="editor") as visit:
         page = visit.page
         await visit.open("/storage/gateways")

@@ -7,7 +7,7 @@ from playwright.async_api import Browser, expect
 
 from roost import __version__
 from tests.dashboard.browser import SIZES, visiting
-from tests.server import RunningServer
+from tests.support.server import RunningServer
 
 OPERATOR = "default"
 
@@ -62,7 +62,9 @@ async def test_the_notices_are_served(server: RunningServer) -> None:
 
 
 @pytest.mark.parametrize("size", SIZES)
-async def test_activity(browser: Browser, server: RunningServer, agent: dict[str, Any], size: str) -> None:
+async def test_activity_shows_hostile_names_as_text(
+    browser: Browser, server: RunningServer, agent: dict[str, Any], size: str
+) -> None:
     client = server.client(server.key(), "localhost")
     hostile = f"<img src=x onerror='window.hacked=1'> {size}"
     await client.post(

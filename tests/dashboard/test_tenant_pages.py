@@ -4,7 +4,7 @@ import pytest
 from playwright.async_api import Browser, expect
 
 from tests.dashboard.browser import SIZES, visiting
-from tests.server import RunningServer
+from tests.support.server import RunningServer
 
 PAGES = [
     "/secrets",

@@ -11,7 +11,7 @@ from roost.agents.models.gateway import store
 from roost.agents.models.gateway.model import ModelUsage
 from roost.core import clock
 from tests.dashboard.browser import SIZES, visiting
-from tests.server import RunningServer
+from tests.support.server import RunningServer
 
 DAYS = 60
 
@@ -38,7 +38,7 @@ async def _serve(server: RunningServer) -> None:
         assert (await visitor.get(f"/ipfs/{made.json()['data']['cid']}")).status_code == 200
 
 
-async def test_usage(browser: Browser, server: RunningServer, agent: dict[str, Any]) -> None:
+async def test_usage_shows_the_sums_of_the_api(browser: Browser, server: RunningServer, agent: dict[str, Any]) -> None:
     async with visiting(browser, server, role="viewer") as visit:
         page = visit.page
         await visit.open("/usage")
@@ -67,7 +67,7 @@ async def test_usage(browser: Browser, server: RunningServer, agent: dict[str, A
 
 
 @pytest.mark.parametrize("size", SIZES)
-async def test_charts(browser: Browser, server: RunningServer, agent: dict[str, Any], size: str) -> None:
+async def test_charts_fit_each_size(browser: Browser, server: RunningServer, agent: dict[str, Any], size: str) -> None:
     async with visiting(browser, server, size, role="owner") as visit:
         await visit.open("/usage?days=90")
         await expect(visit.page.get_by_role("img", name="Tokens by day").locator("canvas")).to_be_visible()

@@ -7,7 +7,7 @@ WORDS = ("roost",)
 
 
 @pytest.mark.parametrize(("text", "name"), [("ada", "ada"), (" Ada-2 ", "ada-2"), ("a" * 63, "a" * 63)])
-def test_subdomains(text: str, name: str) -> None:
+def test_subdomains_are_normalised(text: str, name: str) -> None:
     assert parse_subdomain(text, WORDS) == name
 
 
@@ -34,7 +34,7 @@ def test_subdomains_that_are_refused(text: str) -> None:
         ("notcloud.example", "notcloud.example"),
     ],
 )
-def test_custom_domains(text: str, name: str) -> None:
+def test_custom_domains_are_normalised(text: str, name: str) -> None:
     assert parse_custom_domain(text, "cloud.example", WORDS) == name
 
 

@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.server import RunningServer, running
+from tests.support.server import RunningServer, running
 
 CONFIGURATION = Path(__file__).with_name("schemathesis.toml")
 METRICS_TOKEN = "fuzz-metrics-token"

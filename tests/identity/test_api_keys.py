@@ -111,7 +111,7 @@ async def test_wrong_claims_are_refused(database: Database, keys: ApiKeys, chang
 
 
 @pytest.mark.parametrize("end", ["revoked", "expired"])
-async def test_what_a_key_holds_open_ends_with_it(
+async def test_streams_of_a_key_end_with_it(
     database: Database, keys: ApiKeys, monkeypatch: pytest.MonkeyPatch, end: str
 ) -> None:
     monkeypatch.setattr(api_keys, "_WATCH_SECONDS", 0.01)

@@ -29,7 +29,7 @@ def test_a_caller_is_known_for_a_moment(fake_clock: FakeClock) -> None:
     assert cache.get(b"b") is None
 
 
-def test_what_is_dropped_is_gone_at_once() -> None:
+def test_dropped_callers_are_gone_at_once() -> None:
     cache = CallerCache(lifetime=100)
     for key, caller in ((b"a", ME), (b"b", OTHER), (b"c", ME)):
         cache.put(key, caller)

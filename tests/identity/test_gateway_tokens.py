@@ -58,7 +58,7 @@ async def test_many_rotations_at_once_leave_one_current_token(gateways: GatewayT
                 await gateways.verify(candidate.reveal())
 
 
-async def test_what_is_unknown_is_refused(gateways: GatewayTokens, token: str) -> None:
+async def test_unknown_tokens_are_refused(gateways: GatewayTokens, token: str) -> None:
     for guess in ("", "rst_gw_", token[:-1], token + "0", "x" * 300, "rst_gw_" + "\udcff"):
         with pytest.raises(Unauthorised):
             await gateways.verify(guess)
@@ -102,7 +102,7 @@ def test_the_database_holds_no_token(database: Database, token: str) -> None:
 
 
 @pytest.mark.parametrize("change", ["rotate", "forget"])
-async def test_what_is_done_by_a_token_ends_with_it(
+async def test_work_by_a_token_ends_with_it(
     database: Database, gateways: GatewayTokens, token: str, change: str
 ) -> None:
     begun, left = asyncio.Event(), list[str]()
@@ -130,7 +130,7 @@ async def test_what_is_done_by_a_token_ends_with_it(
     assert len(left) == 3
 
 
-async def test_what_fails_or_ends_while_held_does_so_as_ever(gateways: GatewayTokens, token: str) -> None:
+async def test_failures_while_held_are_raised_unchanged(gateways: GatewayTokens, token: str) -> None:
     with pytest.raises(TimeoutError):
         async with gateways.hold_open("agent-1"):
             raise TimeoutError

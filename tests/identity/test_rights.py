@@ -83,7 +83,7 @@ def test_tokens_of_an_agent_have_no_rights_of_its_owner() -> None:
     assert rights_of(Caller(CallerKind.PLATFORM, "t", agent_id="a")) == {Right.NONE, Right.READ, Right.WRITE}
 
 
-def test_what_is_not_declared_nobody_may() -> None:
+def test_undeclared_operations_are_denied_to_everyone() -> None:
     for caller in (key(), session(Role.OWNER), *(Caller(kind, "t", agent_id="a") for kind in CallerKind)):
         with pytest.raises(PermissionDenied):
             check_right(caller, None, SCOPE)

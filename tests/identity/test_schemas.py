@@ -41,7 +41,7 @@ def scopes(**given: Any) -> set[str]:
         ),
     ],
 )
-def test_permissions(given: dict[str, Any], found: set[str]) -> None:
+def test_permissions_become_scopes(given: dict[str, Any], found: set[str]) -> None:
     assert scopes(**given) == found
 
 

@@ -98,7 +98,9 @@ def test_a_key_is_revoked_once(database: Database, tenant: str) -> None:
         ({"name": "_"}, []),
     ],
 )
-def test_which_keys(database: Database, tenant: str, other: str, filter_: dict[str, Any], wanted: list[str]) -> None:
+def test_filters_select_keys(
+    database: Database, tenant: str, other: str, filter_: dict[str, Any], wanted: list[str]
+) -> None:
     for number, max_uses in ((1, None), (2, None), (3, 5), (4, 1)):
         keep(database, tenant, number, max_uses=max_uses)
     keep(database, other, 5)

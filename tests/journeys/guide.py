@@ -10,7 +10,7 @@ from pathlib import Path
 
 import httpx2 as httpx
 
-from tests.journeys.server_process import Up
+from tests.journeys.server_process import ServerProcess
 
 _GUIDES = Path(__file__).parents[2] / "docs" / "guides"
 _BLOCK = re.compile(r"^ *```(\w*)\n(.*?)^ *```$", re.DOTALL | re.MULTILINE)
@@ -27,7 +27,7 @@ class Reader:
     renamed: texts of the pages, such as ids, with those that stand in their place on this server.
     """
 
-    def __init__(self, server: Up, folder: Path, **renamed: str) -> None:
+    def __init__(self, server: ServerProcess, folder: Path, **renamed: str) -> None:
         self._renamed = {
             ".venv/bin/roost": "roost",
             "localhost:8642": f"localhost:{httpx.URL(server.url).port}",

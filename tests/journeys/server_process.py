@@ -13,7 +13,7 @@ from typing import Any
 
 import httpx2 as httpx
 
-from tests.server import NO_AUTHORITIES
+from tests.support.server import NO_AUTHORITIES
 
 ROOST = [sys.executable, "-m", "roost"]
 DEADLINE = 90.0
@@ -30,7 +30,7 @@ def until(condition: Callable[[], Any], deadline: float = DEADLINE, every: float
     return value
 
 
-class Up:
+class ServerProcess:
     """A `roost up` on one data folder; can be killed and started again."""
 
     def __init__(self, data: Path, *flags: str, **environment: str) -> None:
@@ -134,9 +134,9 @@ class Up:
 
 
 @contextmanager
-def up(data: Path, *flags: str, **environment: str) -> Iterator[Up]:
+def up(data: Path, *flags: str, **environment: str) -> Iterator[ServerProcess]:
     """Run a server; stop it at the end, with the containers that a killed server left."""
-    server = Up(data, *flags, **environment)
+    server = ServerProcess(data, *flags, **environment)
     server.start()
     try:
         yield server

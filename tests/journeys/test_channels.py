@@ -13,7 +13,7 @@ import httpx2 as httpx
 import pytest
 
 from roost.core import clock
-from tests.journeys.server_process import Up, until, up
+from tests.journeys.server_process import ServerProcess, until, up
 from tests.platforms.discord import Discord
 from tests.platforms.slack import Slack
 from tests.platforms.standin import Platforms, Standin, standing_in
@@ -30,7 +30,7 @@ PATIENCE = 150.0  # seconds for one answer, on a busy machine
 
 @dataclass
 class ChannelsEnv:
-    server: Up
+    server: ServerProcess
     platforms: Platforms
     client: httpx.Client
     telegram: Telegram = field(default_factory=Telegram)
@@ -189,7 +189,7 @@ def check_calls(env: ChannelsEnv, agent: str, engine: str) -> None:
         assert token not in env.server.text()
 
 
-def _hosts(server: Up, agent: str) -> set[str]:
+def _hosts(server: ServerProcess, agent: str) -> set[str]:
     """Return the hosts of the agent's finished connections from the log of the egress proxy."""
     told = [json.loads(line) for line in server.text().splitlines() if line[:1] + line[-1:] == "{}"]
     mine = [line for line in told if line.get("event") == "egress.closed" and line["agent"] == agent]

@@ -18,7 +18,7 @@ from roost.app.drivers import create_engines
 from roost.drivers.engine.node import node_folder
 from tests.contract.test_agent_ports import free_range
 from tests.dashboard.browser import SOURCE, Visit, chromium, visiting
-from tests.server import RunningServer, running
+from tests.support.server import RunningServer, running
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(400)]
 GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "agent-address.md"

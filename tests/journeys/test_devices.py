@@ -15,7 +15,7 @@ import pytest
 from roost.config import load_settings
 from roost.drivers.engine.node import node_folder
 from tests.journeys.openclaw_device import Device, call, greet, open_websocket
-from tests.journeys.server_process import Up, until, up
+from tests.journeys.server_process import ServerProcess, until, up
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(300)]
 
@@ -30,25 +30,25 @@ OWN = {"baseUrl": "http://own", "apiKey": "sk-own-secret", "api": "openai-comple
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     with up(tmp_path_factory.mktemp("up") / "data", "--no-first-agent") as made:
         yield made
 
 
 @pytest.fixture(scope="module")
-def agent(server: Up) -> dict[str, Any]:
+def agent(server: ServerProcess) -> dict[str, Any]:
     """Return one agent for all tests, because its start takes seconds."""
     return server.create("Owl", "openclaw")
 
 
 @pytest.fixture
-def client(server: Up, agent: dict[str, Any]) -> Iterator[httpx.Client]:
+def client(server: ServerProcess, agent: dict[str, Any]) -> Iterator[httpx.Client]:
     """Return a client of the agent's own address, with its gateway token."""
     with server.agent_client(agent) as made:
         yield made
 
 
-def connect_device(server: Up, agent: dict[str, Any], device: Device, **headers: str) -> dict[str, Any]:
+def connect_device(server: ServerProcess, agent: dict[str, Any], device: Device, **headers: str) -> dict[str, Any]:
     """Return the gateway's response to a device that sends the gateway token in both places, as devices do."""
     host, token = f"{agent['agentId']}.agents.localhost", agent["gatewayToken"]
     address = ("127.0.0.1", int(httpx.URL(server.url).port or 0))
@@ -60,7 +60,7 @@ def connect_device(server: Up, agent: dict[str, Any], device: Device, **headers:
 
 
 def test_the_engines_own_program_follows_the_guide(
-    server: Up, agent: dict[str, Any], client: httpx.Client, tmp_path: Path
+    server: ServerProcess, agent: dict[str, Any], client: httpx.Client, tmp_path: Path
 ) -> None:
     engines, host, port = load_settings().engines, f"{agent['agentId']}.agents.localhost", httpx.URL(server.url).port
     program = next(engines.glob("openclaw/*/node_modules/.bin/openclaw"))
@@ -112,7 +112,7 @@ def with_own_provider(config: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.mark.parametrize("headers", [{}, {"X-Forwarded-For": "127.0.0.1"}, {"X-Real-IP": "127.0.0.1"}])
 def test_no_device_is_let_in_because_of_our_proxy(
-    server: Up, agent: dict[str, Any], client: httpx.Client, headers: dict[str, str]
+    server: ServerProcess, agent: dict[str, Any], client: httpx.Client, headers: dict[str, str]
 ) -> None:
     device = Device()
     answer = connect_device(server, agent, device, **headers)
@@ -123,7 +123,7 @@ def test_no_device_is_let_in_because_of_our_proxy(
     assert (row["clientId"], row["clientMode"], row["role"]) == ("openclaw-ios", "ui", "operator")
 
 
-def test_a_device_is_approved_and_comes_in(server: Up, agent: dict[str, Any], client: httpx.Client) -> None:
+def test_a_device_is_approved_and_comes_in(server: ServerProcess, agent: dict[str, Any], client: httpx.Client) -> None:
     device = Device()
     request_id = connect_device(server, agent, device)["error"]["details"]["requestId"]
     assert client.post(f"/v0/devices/{request_id}/approve").json()["success"] is True
@@ -140,7 +140,7 @@ def test_a_device_is_approved_and_comes_in(server: Up, agent: dict[str, Any], cl
     assert unknown.status_code == 404
 
 
-def test_all_that_wait_are_approved_by_one_command(server: Up, agent: dict[str, Any]) -> None:
+def test_all_that_wait_are_approved_by_one_command(server: ServerProcess, agent: dict[str, Any]) -> None:
     devices = [Device(), Device(client="openclaw-android")]
     waiting = {connect_device(server, agent, device)["error"]["details"]["requestId"] for device in devices}
     shown = json.loads(server.roost("devices", "list", "Owl", "-o", "json").stdout)
@@ -151,7 +151,9 @@ def test_all_that_wait_are_approved_by_one_command(server: Up, agent: dict[str, 
     assert json.loads(server.roost("devices", "list", "Owl", "-o", "json").stdout)["pending"] == []
 
 
-def test_the_engines_own_pages_are_a_device_too(server: Up, agent: dict[str, Any], client: httpx.Client) -> None:
+def test_the_engines_own_pages_are_a_device_too(
+    server: ServerProcess, agent: dict[str, Any], client: httpx.Client
+) -> None:
     """A browser has the cookie, and sends the origin of its page."""
     page = client.get("/", headers={"Authorization": "", "Cookie": f"gw_token={agent['gatewayToken']}"})
     assert (page.status_code, "<html" in page.text.lower()) == (200, True)
@@ -168,14 +170,14 @@ def test_the_engines_own_pages_are_a_device_too(server: Up, agent: dict[str, Any
     assert browser.id in [row["deviceId"] for row in listed(client)["paired"]]
 
 
-def test_a_wrong_token_waits_nowhere(server: Up, agent: dict[str, Any], client: httpx.Client) -> None:
+def test_a_wrong_token_waits_nowhere(server: ServerProcess, agent: dict[str, Any], client: httpx.Client) -> None:
     before = listed(client)
     with pytest.raises(Exception, match="401"):
         connect_device(server, {**agent, "gatewayToken": "rst_gw_" + "0" * 64}, Device())
     assert listed(client) == before
 
 
-def test_the_owner_writes_the_configuration(server: Up, agent: dict[str, Any], client: httpx.Client) -> None:
+def test_the_owner_writes_the_configuration(server: ServerProcess, agent: dict[str, Any], client: httpx.Client) -> None:
     before = config(client)
     assert before["gateway"]["auth"]["password"] == REDACTED
     assert "rst_" not in json.dumps(before)
@@ -199,7 +201,7 @@ def test_the_owner_writes_the_configuration(server: Up, agent: dict[str, Any], c
     assert connect_device(server, agent, device)["error"]["code"] == "NOT_PAIRED"
 
 
-def test_what_the_engine_does_not_take_is_said_in_its_words(client: httpx.Client) -> None:
+def test_configuration_refused_by_the_engine_has_its_words(client: httpx.Client) -> None:
     before = config(client)
     for method, path in (("PUT", "/v0/config"), ("POST", "/v0/config/validate")):
         unreadable = client.request(method, path, json={"config": "{nonsense"})
@@ -224,7 +226,7 @@ def test_a_restart_is_no_crash_to_the_engine(client: httpx.Client) -> None:
 
 
 def test_a_write_lives_on_in_a_new_container_of_another_server(
-    server: Up, agent: dict[str, Any], client: httpx.Client
+    server: ServerProcess, agent: dict[str, Any], client: httpx.Client
 ) -> None:
     mine = {**with_own_provider(config(client)), "messages": {"ackReaction": "late"}}
     answer = client.put("/v0/config", json={"config": mine})

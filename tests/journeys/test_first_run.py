@@ -10,7 +10,7 @@ from playwright.async_api import expect
 
 from tests.dashboard.browser import chromium
 from tests.journeys.guide import Reader
-from tests.journeys.server_process import Up, until, up
+from tests.journeys.server_process import ServerProcess, until, up
 
 ROOT = Path(__file__).parents[2]
 READY = "The first agent is ready after"
@@ -70,7 +70,7 @@ def _compare_start(page: str, printed: str) -> None:
         assert re.search(f"^{pattern}$", printed, re.M), f"{page}: {line}\n{printed}"
 
 
-def _follow_the_quickstart(server: Up, folder: Path, agent_id: str) -> None:
+def _follow_the_quickstart(server: ServerProcess, folder: Path, agent_id: str) -> None:
     with server.client() as client:
         (gateway,) = client.get("/v3/gateways", headers={"Host": f"api.localhost:{httpx.URL(server.url).port}"}).json()[
             "data"
@@ -102,7 +102,7 @@ def _text(own, path: str) -> str | None:
 
 def test_two_servers_do_not_share_a_data_folder(tmp_path: Path) -> None:
     with up(tmp_path / "data", "--no-first-agent") as server:
-        second = Up(tmp_path / "data", "--no-first-agent")
+        second = ServerProcess(tmp_path / "data", "--no-first-agent")
         with pytest.raises(AssertionError, match="Another server runs"):
             second.start()
         assert server.agents() == []

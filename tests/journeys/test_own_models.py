@@ -8,7 +8,7 @@ import pytest
 
 from roost import app, config
 from tests.drivers.model.local import KEY, MODEL, AnthropicProvider, OpenAIProvider, serving
-from tests.server import RunningServer, running
+from tests.support.server import RunningServer, running
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(300)]
 

@@ -9,7 +9,7 @@ import httpx2 as httpx
 import pytest
 
 from tests.platforms.tls import Authority
-from tests.server import RunningServer, running
+from tests.support.server import RunningServer, running
 
 pytestmark = [pytest.mark.container]
 

@@ -19,10 +19,10 @@ from x402.mechanisms.evm.exact import register_exact_evm_client
 
 from tests.chain.anvil import NETWORK, OLD_NETWORK, Chain
 from tests.chain.payer import SELLER, encode
-from tests.databases import postgres_copy
-from tests.journeys.paid_shop import CONTENT, PRICE, Shop, facilitator_process, open_shop
+from tests.journeys.paid_file import CONTENT, PRICE, PaidFile, facilitator_process, open_shop
 from tests.journeys.server_process import up
-from tests.wallet import Account, LocalAccount
+from tests.support.databases import postgres_copy
+from tests.support.wallet import Account, LocalAccount
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +32,7 @@ def facilitator(chain: Chain, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 
 @pytest.fixture(scope="module")
-def shop(facilitator: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
+def shop(facilitator: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[PaidFile]:
     folder = tmp_path_factory.mktemp("shop") / "data"
     with up(folder, "--no-first-agent", ROOST_FACILITATOR_URL=facilitator) as server:
         yield open_shop(server)
@@ -62,7 +62,7 @@ class _OneVersion(httpx.AsyncBaseTransport):
 
 
 @pytest.mark.parametrize("version", [1, 2])
-async def test_the_sdks_client_pays(shop: Shop, chain: Chain, payer: LocalAccount, version: int) -> None:
+async def test_the_sdks_client_pays(shop: PaidFile, chain: Chain, payer: LocalAccount, version: int) -> None:
     wallet = register_exact_evm_client(x402Client(), payer)
     transport = x402AsyncTransport(wallet, _OneVersion() if version == 1 else None)
     before = chain.balance(SELLER)
@@ -76,7 +76,7 @@ async def test_the_sdks_client_pays(shop: Shop, chain: Chain, payer: LocalAccoun
     assert (chain.balance(SELLER), chain.balance(payer.address)) == (before + 2 * PRICE, 0)
 
 
-async def test_fifty_uses_of_one_payment(shop: Shop, chain: Chain, payer: LocalAccount) -> None:
+async def test_fifty_uses_of_one_payment(shop: PaidFile, chain: Chain, payer: LocalAccount) -> None:
     payment, before = await shop.pay(payer), chain.balance(SELLER)
     async with httpx2.AsyncClient(**shop.visitor) as client:
         gets = (client.get(shop.path, headers={"X-PAYMENT": encode(payment)}) for _ in range(50))
@@ -85,7 +85,7 @@ async def test_fifty_uses_of_one_payment(shop: Shop, chain: Chain, payer: LocalA
     assert chain.balance(SELLER) == before + PRICE
 
 
-async def test_the_command_line_shows_what_was_paid(shop: Shop, payer: LocalAccount) -> None:
+async def test_the_command_line_shows_what_was_paid(shop: PaidFile, payer: LocalAccount) -> None:
     assert shop.get(await shop.pay(payer)).content == CONTENT
     listed = shop.server.roost("payments", "list", "--cid", shop.cid, "--state", "settled")
     assert listed.returncode == 0, listed.stderr
@@ -156,7 +156,7 @@ async def test_a_server_that_is_killed_while_it_settles(
         assert chain.balance(SELLER) == before + PRICE
         held.holds = False
         server.start()
-        shop = Shop(server, re.sub(r":\d+$", f":{server.url.rpartition(':')[2]}", shop.host), shop.cid)
+        shop = PaidFile(server, re.sub(r":\d+$", f":{server.url.rpartition(':')[2]}", shop.host), shop.cid)
         assert "being settled" in shop.get(payment).json()["error"]
         with sqlite3.connect(data / "roost.db") as database:  # as half a minute later
             assert database.execute("SELECT state FROM payments").fetchall() == [("settling",)]
@@ -185,7 +185,7 @@ async def test_two_servers_on_one_database(
             up(tmp_path / "two", "--no-first-agent", **shared) as two,
         ):
             first = open_shop(one)
-            second = Shop(two, re.sub(r":\d+$", f":{two.url.rpartition(':')[2]}", first.host), first.cid)
+            second = PaidFile(two, re.sub(r":\d+$", f":{two.url.rpartition(':')[2]}", first.host), first.cid)
             payment, before = await first.pay(payer), chain.balance(SELLER)
             gets = (asyncio.to_thread(shop.get, payment) for shop in (first, second) * 10)
             statuses = [answer.status_code for answer in await asyncio.gather(*gets)]

@@ -11,8 +11,8 @@ import pytest
 
 from roost.storage.content.unixfs.cid import Cid
 from tests.conformance.kubo import KuboNode, run_kubo_node
-from tests.server import RunningServer, running
 from tests.storage.storage_env import CONTENT
+from tests.support.server import RunningServer, running
 
 
 @dataclass
@@ -47,7 +47,7 @@ async def env(tmp_path: Path) -> AsyncIterator[NetworkEnv]:
             yield NetworkEnv(server, server.client(server.key(), "api.localhost"), ours, theirs)
 
 
-async def test_what_is_public_is_for_everybody_while_it_is(env: NetworkEnv) -> None:
+async def test_public_content_is_offered_while_it_is_public(env: NetworkEnv) -> None:
     first = await env.upload(CONTENT, network="public")
     folder = await env.api.post(
         "/v3/files",
@@ -62,7 +62,7 @@ async def test_what_is_public_is_for_everybody_while_it_is(env: NetworkEnv) -> N
     await env.until_offered(first["cid"], offered=False)
 
 
-async def test_what_is_private_never_leaves(env: NetworkEnv) -> None:
+async def test_private_content_never_leaves(env: NetworkEnv) -> None:
     before = env.blocks()
     secret = await env.upload(CONTENT, network="private")
     other = env.server.client(env.server.key("other"), "api.localhost")
@@ -77,7 +77,7 @@ async def test_what_is_private_never_leaves(env: NetworkEnv) -> None:
     assert len(env.blocks() - before) == 2
 
 
-async def test_what_others_have_comes_over_bitswap(env: NetworkEnv) -> None:
+async def test_content_of_other_peers_comes_over_bitswap(env: NetworkEnv) -> None:
     cid = await env.theirs.add(CONTENT)
     asked = await env.api.post("/psa/pins", json={"cid": cid, "origins": [env.theirs.address]})
     assert asked.status_code == 202

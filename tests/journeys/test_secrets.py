@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.contract.test_abuse_leaks import _sinks
-from tests.journeys.server_process import ROOST, Up, up
+from tests.journeys.server_process import ROOST, ServerProcess, up
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(200)]
 
@@ -17,18 +17,18 @@ SECRET, KEY, ODD = "hush-4f1e9a77c2", "sk-hush-77aa31d0", "line one of hush-2b\n
 SHOWN = "shown-5be1"
 
 
-def keep(server: Up, name: str, value: str, *flags: str) -> None:
+def keep(server: ServerProcess, name: str, value: str, *flags: str) -> None:
     made = server.roost("secrets", "create", name, *flags, input=value)
     assert made.returncode == 0, made.stderr
     assert value.strip() not in made.stdout + made.stderr
 
 
-def restart(server: Up, path: str) -> None:
+def restart(server: ServerProcess, path: str) -> None:
     with server.client() as api:
         assert api.post(f"{path}/restart").status_code == 200
 
 
-def terminal_output(server: Up, agent: str, command: str) -> str:
+def terminal_output(server: ServerProcess, agent: str, command: str) -> str:
     """Return the output of the agent's terminal tool, as the agent reports it."""
     said = server.roost("chat", agent, f'/tool terminal {{"command": "{command}"}}')
     assert said.returncode == 0, said.stderr
@@ -86,7 +86,7 @@ def test_a_server_whose_key_was_lost_does_not_start_and_makes_none(tmp_path: Pat
     assert not key.exists()
 
 
-def assert_no_leak(server: Up) -> None:
+def assert_no_leak(server: ServerProcess) -> None:
     """Check that no secret value is in a response, a log, a file, or a foreign process of the host."""
     with server.client() as api:
         agent = api.get("/v0/agents").json()["agents"][0]["agentId"]
@@ -116,7 +116,7 @@ def _files(data: Path) -> Iterator[tuple[str, bytes]]:
             yield str(file), file.read_bytes()
 
 
-def _environments(server: Up) -> Iterator[tuple[str, bytes]]:
+def _environments(server: ServerProcess) -> Iterator[tuple[str, bytes]]:
     """Return the environments of the server and of the wardens; only the agent's own processes have its secrets."""
     pids = [server._process.pid, *server.warden_pids().values()]
     for pid in pids:

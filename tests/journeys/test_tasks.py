@@ -10,20 +10,20 @@ from typing import Any
 import httpx2 as httpx
 import pytest
 
-from tests.journeys.server_process import Up, until, up
+from tests.journeys.server_process import ServerProcess, until, up
 
 pytestmark = [pytest.mark.container, pytest.mark.engine]
 AGENTS, AHEAD = 2, 12.0
 NAMES = ("t0", "t1", "t2")
 
 
-def tasks_of(server: Up, agent: dict[str, Any]) -> list[dict[str, Any]]:
+def tasks_of(server: ServerProcess, agent: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the tasks, or nothing while the agent's gateway does not respond."""
     with server.client() as client:
         return client.get(f"/v0/agents/{agent['agentId']}/tasks").json().get("tasks", [])
 
 
-def runs_of(server: Up, agent: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
+def runs_of(server: ServerProcess, agent: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
     """Return the runs of each task by the task's name."""
     with server.client() as client:
         path = f"/v0/agents/{agent['agentId']}/tasks"
@@ -38,7 +38,7 @@ def create_task(client: httpx.Client, agent: dict[str, Any], name: str, at: str)
     assert made.status_code == 201, made.text
 
 
-def ended(server: Up, agent: dict[str, Any], *names: str) -> dict[str, list[dict[str, Any]]]:
+def ended(server: ServerProcess, agent: dict[str, Any], *names: str) -> dict[str, list[dict[str, Any]]]:
     """Return all runs once these tasks ran and none is running."""
     runs = runs_of(server, agent)
     ran = all(runs.get(name) for name in names)
@@ -67,7 +67,7 @@ def test_tasks_of_many_agents_run_once_and_in_time_though_the_server_is_killed(t
         check_missed_task(server, agents[0])
 
 
-def check_missed_task(server: Up, agent: dict[str, Any]) -> None:
+def check_missed_task(server: ServerProcess, agent: dict[str, Any]) -> None:
     """A task that was due while the agent was down runs once after its start."""
     with server.client() as client:
         create_task(client, agent, "missed", (datetime.now(UTC) + timedelta(seconds=2)).isoformat())

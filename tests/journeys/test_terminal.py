@@ -10,7 +10,7 @@ from roost.drivers.engine.fake.driver import FakeEngine
 from roost.drivers.runtime.bwrap.driver import BwrapRuntime
 from tests.cli.pty_client import TerminalUser, run_on_pty
 from tests.conformance.runtimes import sleeper, sleeping, until
-from tests.server import RunningServer, running
+from tests.support.server import RunningServer, running
 
 pytestmark = [pytest.mark.container, pytest.mark.timeout(200)]
 

@@ -15,10 +15,10 @@ import pytest
 
 from roost.app.tls_services import build_certificate_checker
 from roost.drivers.tls_proxy.caddy import CaddyProxy
-from tests.acme import AcmeServer, Reply, connect, curl
 from tests.journeys.server_process import until, up
 from tests.platforms.tls import Authority
-from tests.server import RunningServer, running
+from tests.support.acme import AcmeServer, Reply, connect, curl
+from tests.support.server import RunningServer, running
 
 pytestmark = [pytest.mark.container]
 

@@ -8,7 +8,7 @@ import httpx2 as httpx
 import pytest
 
 from tests.drivers.text_extractor.documents import make_pdf, make_word
-from tests.journeys.server_process import Up, until, up
+from tests.journeys.server_process import ServerProcess, until, up
 
 pytestmark = [pytest.mark.container, pytest.mark.timeout(180)]
 
@@ -17,19 +17,19 @@ BREAD = "Mix flour, water and salt, and let the dough rise for two hours."
 SCHOOL = "Pupils learn to read and write in their first year of school."
 
 
-def add(server: Up, folder: Path, name: str, content: bytes, group: str) -> None:
+def add(server: ServerProcess, folder: Path, name: str, content: bytes, group: str) -> None:
     (folder / name).write_bytes(content)
     made = server.roost("files", "upload", str(folder / name), "--group", group)
     assert made.returncode == 0, made.stderr
 
 
-def rows(server: Up, *arguments: str) -> Any:
+def rows(server: ServerProcess, *arguments: str) -> Any:
     done = server.roost("vectors", *arguments, "-o", "json")
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
 
-def best(server: Up, question: str) -> str:
+def best(server: ServerProcess, question: str) -> str:
     return rows(server, "query", "manuals", question)["matches"][0]["name"]
 
 

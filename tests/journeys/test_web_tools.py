@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.journeys.server_process import Up, up
+from tests.journeys.server_process import ServerProcess, up
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(300)]
 
@@ -63,7 +63,7 @@ def site(address: str) -> Iterator[tuple[int, list[str]]]:
         server.shutdown()
 
 
-def fetch(server: Up, agent_id: str, url: str) -> str:
+def fetch(server: ServerProcess, agent_id: str, url: str) -> str:
     """Return the tool's answer as the agent reports it. Tools that are not loaded are called by `tool_call`."""
     order = json.dumps({"id": "web_fetch", "args": {"url": url, "extractMode": "text"}})
     said = server.roost("chat", agent_id, f"/tool tool_call {order}")

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-from tests.journeys.server_process import Up, until, up
+from tests.journeys.server_process import ServerProcess, until, up
 
 
 class FakeReceiver:
@@ -71,7 +71,7 @@ def test_killed_between_a_change_and_its_message(tmp_path: Path) -> None:
     assert set(told.events) == expected
 
 
-def _upload(server: Up, number: int) -> str:
+def _upload(server: ServerProcess, number: int) -> str:
     with server.client() as client:
         answer = client.post("/v3/files", files={"file": ("a.txt", f"file {number}".encode())})
         assert answer.status_code == 200, answer.text

@@ -13,8 +13,8 @@ from sqlalchemy.engine import make_url
 
 from roost import migrations
 from roost.core.db import Database
-from tests.databases import postgres_copy
 from tests.migrations.sample_rows import ROWS
+from tests.support.databases import postgres_copy
 
 
 def list_revisions() -> Sequence[str]:

@@ -147,7 +147,7 @@ async def test_agents_and_what_they_have(upgraded: Database) -> None:
     assert await upgraded.read(lambda connection: snapshots.get_index(connection, "a1")) == b"index"
 
 
-async def test_templates(upgraded: Database) -> None:
+async def test_templates_of_old_rows_are_usable(upgraded: Database) -> None:
     found = await upgraded.read(lambda connection: templates.get_by_slug(connection, "reader"))
     assert found is not None
     assert (found.id, found.featured, found.secrets, found.skills) == ("t2", True, [{"name": "KEY"}], ["bafy"])
@@ -215,7 +215,7 @@ async def test_groups_are_listed_and_let_go(upgraded: Database) -> None:
     assert await upgraded.read(lambda connection: pins.get_pin(connection, "p2").request.group_id) is None
 
 
-async def test_what_was_kept_before_it_was_counted_is_counted_on(upgraded: Database) -> None:
+async def test_bytes_stored_before_counting_are_counted(upgraded: Database) -> None:
     files = FileService(upgraded)
     assert [(await files.quota.usage(tenant))[0] for tenant in (TENANT, OTHER)] == [storage_rows.STORED, 0]
     await files.delete(TENANT, PRIVATE, "f6")
@@ -258,7 +258,7 @@ async def test_payment_instructions_hold(upgraded: Database) -> None:
     assert await instructions.find_for_content(TENANT, Cid.parse(CID)) is None
 
 
-async def test_payments_hold(upgraded: Database) -> None:
+async def test_payments_of_old_rows_are_usable(upgraded: Database) -> None:
     payments = PaymentService(upgraded, PaymentAssets(), None)
     page, _ = await payments.list(TENANT, PaymentFilter(cid=CID), None, 10)
     assert [(one.id, one.state) for one in page] == [

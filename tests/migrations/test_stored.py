@@ -40,7 +40,7 @@ def _add(connection: Connection, table: str, **row: Any) -> None:
     connection.execute(sa.insert(sa.table(table, *map(sa.column, row))).values(row))
 
 
-async def test_what_was_there_is_counted(before: Database) -> None:
+async def test_existing_packs_are_counted(before: Database) -> None:
     await before.write(_fill)
     migrations.upgrade_database(before)
     for tenant, size in (("a", 120), ("b", 3), ("c", 0)):

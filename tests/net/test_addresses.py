@@ -72,5 +72,5 @@ def test_text_becomes_an_address_or_none() -> None:
     ("text", "expected"),
     [("127.0.0.1", True), ("127.9.9.9", True), ("::1", True), ("::ffff:127.0.0.1", True), ("10.0.0.1", False)],
 )
-def test_loopback_addresses(text: str, expected: bool) -> None:
+def test_loopback_addresses_are_recognised(text: str, expected: bool) -> None:
     assert is_loopback(text) is expected

@@ -172,7 +172,7 @@ async def test_the_public_address_of_this_machine_is_refused_unless_opened() -> 
         assert await dialled(opened, f"us.example:{port}") == b"hi"
 
 
-def test_what_is_own() -> None:
+def test_own_addresses_are_recognised() -> None:
     assert is_own_address(ip_address("127.0.0.1"))
     assert not is_own_address(ip_address("8.8.8.8"))
     assert not is_own_address(ip_address("2606:4700::1111"))

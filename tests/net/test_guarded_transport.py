@@ -39,7 +39,7 @@ async def guarded(
         *("inside.example", "mixed.example", "metadata.example"),
     ],
 )
-async def test_what_is_not_public_is_refused_and_nothing_is_sent(host: str) -> None:
+async def test_private_addresses_are_refused_before_a_connection(host: str) -> None:
     names = {
         "inside.example": ["127.0.0.1"],
         "mixed.example": ["8.8.8.8", "127.0.0.1"],
@@ -60,7 +60,7 @@ async def test_the_operators_other_rules_count_too() -> None:
 
 
 @pytest.mark.parametrize("url", ["http://user:pass@x.example/", "http://x_%20y.example/"])
-async def test_what_is_no_plain_address_is_refused(url: str) -> None:
+async def test_malformed_urls_are_refused(url: str) -> None:
     async with guarded() as client:
         with pytest.raises((InvalidTarget, httpx.InvalidURL)):
             await client.get(url)
@@ -108,7 +108,7 @@ async def test_the_next_address_is_tried_and_the_body_sent_again() -> None:
     assert origin.bodies == [b"body"]
 
 
-async def test_what_does_not_answer_ends_in_time_and_names_no_address() -> None:
+async def test_silent_host_ends_in_time_without_its_address() -> None:
     with silent("127.0.0.2") as port:
         async with guarded(names={"x.example": ["127.0.0.2"], "y.example": ["127.0.0.66"]}) as client:
             with pytest.raises(EgressProblem, match=r"x\.example did not answer in time"):

@@ -20,7 +20,7 @@ from roost.net.host_port import HostPort, parse_host_port
         ("127.0.0.1.nip.example:443", "127.0.0.1.nip.example"),
     ],
 )
-def test_names(text: str, host: str) -> None:
+def test_names_of_hosts_are_normalised(text: str, host: str) -> None:
     assert parse_host_port(text) == HostPort(host, 443)
 
 
@@ -54,11 +54,11 @@ def test_numbers_are_read_as_the_operating_system_reads_them(address: IPv4Addres
 
 
 @given(st.ip_addresses(v=6))
-def test_ipv6(address: object) -> None:
+def test_ipv6_addresses_are_parsed(address: object) -> None:
     assert parse_host_port(f"[{address}]:1").address == ip_address(str(address))
 
 
-def test_the_port() -> None:
+def test_port_has_a_default_and_bounds() -> None:
     assert parse_host_port("a.example", 80).port == 80
     assert parse_host_port("a.example:8080", 80).port == 8080
     for text in ("a.example", "a.example:0", "a.example:65536", "a.example:", "a.example:-1", "a.example:1_0"):
@@ -76,7 +76,7 @@ def test_the_port() -> None:
         "a." * 127 + "a",
     ],
 )  # fmt: skip
-def test_what_is_no_host(host: str) -> None:
+def test_malformed_hosts_are_refused(host: str) -> None:
     with pytest.raises(InvalidTarget):
         parse_host_port(f"{host}:80")
 

@@ -14,9 +14,9 @@ import pytest
 
 from roost.storage.content.unixfs.directory import DirectoryEntry, build_folder
 from roost.storage.content.unixfs.profile import PROFILES, UNIXFS_V1_2025, V0, V1, ImportProfile
-from tests import node
 from tests.oracles.cases import FOLDERS, FULL_AND_ONE, PATTERN, SIZES, Names, content, file, folder_cid
 from tests.oracles.cases import names_beside_the_threshold as beside
+from tests.support import node
 
 HERE = Path(__file__).parent
 OLD_AND_PLAIN = pytest.mark.parametrize("profile", [V0, V1], ids=["v0", "v1"])
@@ -35,7 +35,7 @@ async def test_of_the_importer_in_javascript(tmp_path: Path) -> None:
     assert list(map(str, ours)) == json.loads(said)
 
 
-def test_of_kubo(tmp_path: Path) -> None:
+def test_cids_are_those_of_kubo(tmp_path: Path) -> None:
     folders = [beside(V0, by) for by in (-1, 1)]
     paths = [_write(tmp_path / f"file-{size}", size) for size in SIZES]
     paths += [_write_folder(tmp_path / f"folder-{number}", names) for number, names in enumerate(folders)]

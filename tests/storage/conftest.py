@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from roost.core.db import Database
-from tests.databases import in_memory
 from tests.storage.storage_env import StorageEnv, open_storage_env
+from tests.support.databases import in_memory
 
 
 @pytest.fixture

@@ -40,9 +40,9 @@ from roost.storage.files.service import FileService
 from roost.storage.files.tus.service import TusUploadService
 from roost.storage.files.uploads.service import UploadService
 from tests.contract.storage import keep
-from tests.server import RunningServer, running
 from tests.storage.cars import blocks_of, encode_car
 from tests.storage.crash import forked
+from tests.support.server import RunningServer, running
 
 _PDEATHSIG = 1
 LONGEST = 3.0

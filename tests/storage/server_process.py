@@ -14,7 +14,7 @@ from pathlib import Path
 
 from roost.core import log
 from roost.drivers.runtime.fake import FakeRuntime
-from tests.server import running
+from tests.support.server import running
 
 
 @dataclass(frozen=True)

@@ -89,13 +89,13 @@ def test_additional_records_are_not_echoed() -> None:
 
 
 @given(st.binary(max_size=600))
-def test_random_packets(packet: bytes) -> None:
+def test_random_packets_are_answered_or_ignored(packet: bytes) -> None:
     answer = dns_answer(packet, SyntheticAddresses())
     assert answer is None or answer[:2] == packet[:2]
 
 
 @given(st.binary(min_size=1, max_size=300))
-def test_random_questions(question: bytes) -> None:
+def test_random_questions_raise_nothing(question: bytes) -> None:
     dns_answer(struct.pack("!6H", 7, 0x100, 1, 0, 0, 0) + question, SyntheticAddresses())
 
 

@@ -125,7 +125,7 @@ CALLS: dict[str, Call] = {
      b'{"ok": false, "error": "x", "message": ""}\n', b"HTTP/1.1 200 OK\r\n\r\n"],
     ids=range(16),
 )  # fmt: skip
-async def test_malformed_replies(scripted: ScriptedWarden, call: Call, answer: bytes) -> None:
+async def test_malformed_replies_are_failures(scripted: ScriptedWarden, call: Call, answer: bytes) -> None:
     async with asyncio.timeout(5):
         with pytest.raises((WardenFailed, ContainerNotRunning)):
             await call(scripted(answer))
@@ -148,7 +148,7 @@ async def test_a_closed_connection_means_no_container(scripted: ScriptedWarden, 
      b"d" + struct.pack("!I", (1 << 20) + 1), b"\0" * 100],
     ids=range(14),
 )  # fmt: skip
-async def test_malformed_frames(scripted: ScriptedWarden, name: str, frames: bytes) -> None:
+async def test_malformed_frames_are_failures(scripted: ScriptedWarden, name: str, frames: bytes) -> None:
     async with asyncio.timeout(5):
         with pytest.raises(WardenFailed):
             await CALLS[name](scripted(OK + frames))
@@ -209,7 +209,7 @@ ROW = [0, "b", FILE_MODE, 1, 1, 1, 1]
      [[ROW], [[1, "x"]], []], [[ROW], [[0, "a\0"]], []], [[ROW], [[0, "x" * 5000]], []],
      [[ROW], [[0, 7]], []], [[ROW], [], [[0, "x"]]]],
 )  # fmt: skip
-async def test_malformed_scans(scripted: ScriptedWarden, batch: object) -> None:
+async def test_malformed_scans_are_failures(scripted: ScriptedWarden, batch: object) -> None:
     frames = frame(b"d", json.dumps(batch).encode()) + frame(b"x", END)
     with pytest.raises(WardenFailed):
         await collect(scripted(OK + frames).tree.scan())
@@ -266,7 +266,7 @@ async def test_malformed_changed_paths(scripted: ScriptedWarden, changes: object
 
 
 @pytest.mark.parametrize("stamps", [7, [7], [[1, 2]], [["x", 1, 1], None], [None], [None] * 3])
-async def test_malformed_stamps(scripted: ScriptedWarden, stamps: object) -> None:
+async def test_malformed_stamps_are_failures(scripted: ScriptedWarden, stamps: object) -> None:
     with pytest.raises(WardenFailed):
         await scripted(OK + frame(b"d", json.dumps(stamps).encode()) + frame(b"x", END)).tree.apply(write_files())
 

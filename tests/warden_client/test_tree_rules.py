@@ -129,7 +129,7 @@ async def check_tree(container: WardenClient, tree: list[Item]) -> str | None:
 
 
 @pytest.mark.parametrize("make", CASES)
-def test_what_the_rules_accept_is_written_and_found_again(make: Make, tmp_path: Path) -> None:
+def test_accepted_trees_are_written_and_found_again(make: Make, tmp_path: Path) -> None:
     outcomes = list[str | None]()
     with asyncio.Runner() as runner:
         environment = open_runtime_env(make, tmp_path)

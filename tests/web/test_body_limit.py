@@ -54,7 +54,7 @@ def length(size: int) -> tuple[tuple[str, str], ...]:
 
 
 @pytest.mark.parametrize("headers", [length(10), chunked()])
-async def test_what_is_allowed_passes(headers: Any) -> None:
+async def test_bodies_within_the_limit_pass(headers: Any) -> None:
     assert (await post(limited(SMALL), b"12345", b"67890", headers=headers)).body == b"10"
 
 

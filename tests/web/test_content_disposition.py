@@ -30,7 +30,7 @@ HEADER = re.compile(r"[\x20-\x7e]*", re.ASCII)
         ("\n", "inline"),
     ],
 )
-def test_names(name: str, wanted: str) -> None:
+def test_names_are_encoded_for_the_header(name: str, wanted: str) -> None:
     assert content_disposition("inline", name) == wanted
 
 

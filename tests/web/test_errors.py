@@ -94,7 +94,7 @@ async def test_json_that_is_sent_as_something_else() -> None:
     assert (sent.status, json.loads(sent.body)) == (400, {"error": NO_OBJECT})
 
 
-async def test_what_was_sent_is_never_repeated() -> None:
+async def test_sent_body_is_never_repeated() -> None:
     sent = await post(b'{"name": "<script>SECRET"}')
     assert b"SECRET" not in sent.body
 

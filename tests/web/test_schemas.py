@@ -56,12 +56,12 @@ def test_texts_that_no_database_keeps(text: str) -> None:
         (datetime(2026, 11, 21, 1, tzinfo=timezone(timedelta(hours=2))), "2026-11-20T23:00:00.000000Z"),
     ],
 )
-def test_times(moment: datetime, told: str) -> None:
+def test_times_are_in_utc_with_microseconds(moment: datetime, told: str) -> None:
     assert Snake(first_name="x", made_at=moment).model_dump(mode="json")["made_at"] == told
     assert Snake(first_name="x", made_at=moment).model_dump()["made_at"] == moment
 
 
-def test_the_envelope() -> None:
+def test_envelope_has_the_field_data() -> None:
     assert DataEnvelope[Snake | None](data=None).model_dump() == {"data": None}
     assert DataEnvelope(data=Snake(first_name="x")).model_dump(mode="json") == {
         "data": {"first_name": "x", "made_at": None}

@@ -49,7 +49,7 @@ async def test_a_temporary_error_is_retried(
     assert (end.state, end.result, end.error, end.failures, end.attempts) == (OperationState.DONE, "done", None, 1, 2)
 
 
-async def test_retries_end(start: Start, add: Add, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_retries_end_in_failure(start: Start, add: Add, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker, "_POLL_SECONDS", 0.05)
     handler = FailingHandler(*[RuntimeError()] * 5)
     loop = await start({"k": handler}, retries=1)

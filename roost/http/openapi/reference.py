@@ -12,10 +12,9 @@ from roost.web.url_rule import WEBSOCKET
 
 Json = Mapping[str, Any]
 
-COMMAND = ".venv/bin/roost api routes --markdown > docs/reference/agents-api.md"
-_HEAD = f"""# Reference of the APIs
+_HEAD = """# Reference of the APIs
 
-Written from the code by `{COMMAND}`; [the overview](api.md) explains addresses,
+Generated from the code by `roost api routes --markdown`; [the overview](api.md) explains addresses,
 credentials and the forms of errors. Bodies are JSON. Fields marked * are always there, or have to be sent. HEAD is
 answered wherever GET is.
 """

@@ -54,7 +54,7 @@ async def body(response: AnswerResponse) -> bytes:
     ],
     ids=["length", "chunked", "until close", "informational"],
 )
-async def test_framings(answer: bytes) -> None:
+async def test_each_framing_of_a_body_is_read(answer: bytes) -> None:
     async with gateway(answer) as (stream, received), send_request(stream, "GET /x", CREDENTIAL, None, 5) as response:
         assert response.status == 200
         assert await body(response) == b"hello"
@@ -77,21 +77,21 @@ async def test_a_response_without_a_length_that_stays_open_is_read_as_it_comes()
     ],
     ids=["not HTTP", "two lengths", "long head"],
 )
-async def test_malformed_heads(answer: bytes) -> None:
+async def test_malformed_heads_fail_the_answer(answer: bytes) -> None:
     async with gateway(answer) as (stream, _):
         with pytest.raises(AnswerFailed):
             async with send_request(stream, "GET /", CREDENTIAL, None, 5) as response:
                 await body(response)
 
 
-async def test_no_answer() -> None:
+async def test_no_answer_means_unreachable() -> None:
     async with gateway(b"") as (stream, _):
         with pytest.raises(AgentUnreachable):
             async with send_request(stream, "GET /", CREDENTIAL, None, 5):
                 raise AssertionError("there is no head")
 
 
-async def test_silence() -> None:
+async def test_silent_gateway_means_unreachable() -> None:
     async with gateway(OK, closes=False) as (stream, _):
         with pytest.raises(AgentUnreachable):
             async with send_request(stream, "GET /", CREDENTIAL, None, 0.05):

@@ -7,7 +7,7 @@ from roost.agents.registry.model import TRANSITIONS, AgentState, validate_agent_
 
 
 @pytest.mark.parametrize("name", ["a", "Büro 7", "x" * 100, "🐣" * 100, 'O\'Neil "the bot"', "名前", "a/b & c"])
-def test_good_names(name: str) -> None:
+def test_good_names_are_trimmed(name: str) -> None:
     assert validate_agent_name(f"  {name} ") == name
 
 
@@ -30,7 +30,7 @@ def test_good_names(name: str) -> None:
         "\u2028",
     ],
 )
-def test_bad_names(name: str) -> None:
+def test_bad_names_are_refused(name: str) -> None:
     with pytest.raises(InvalidAgentName):
         validate_agent_name(name)
 

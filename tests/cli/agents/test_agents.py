@@ -31,7 +31,7 @@ def ada(server: FakeServer) -> FakeServer:
     return server
 
 
-def test_list(ada: FakeServer) -> None:
+def test_list_shows_each_agent(ada: FakeServer) -> None:
     head, row = ada.run("agents", "list").stdout.splitlines()
     assert head.split("  ")[0] == "AGENT ID"
     assert row.split() == ["a1", "Ada", "hermes", "1.0", "running", "2026-01-02", "03:04"]
@@ -71,7 +71,7 @@ def test_a_create_that_fails_says_why(server: FakeServer) -> None:
     assert made.stderr.splitlines() == ["Error: Gateway failed to start. The gateway exited.", "Its last line"]
 
 
-def test_show(ada: FakeServer) -> None:
+def test_show_prints_one_agent_without_its_token(ada: FakeServer) -> None:
     shown = ada.run("agents", "show", "Ada").stdout
     assert "processStatus  running" in shown
     assert "rst_gw" not in shown
@@ -143,14 +143,14 @@ def test_open_finds_out_whether_there_is_a_page(
     assert headers["Host"].startswith("a1.agents.localhost")
 
 
-def test_restart(ada: FakeServer) -> None:
+def test_restart_takes_a_version(ada: FakeServer) -> None:
     ada.answers["POST /v0/agents/a1/restart"] = (200, {"success": True, "message": "Agent restarted"})
     assert ada.run("agents", "restart", "Ada").stdout == "Agent restarted\n"
     ada.run("agents", "restart", "a1", "--version", "2.0")
     assert ada.bodies("POST /v0/agents/a1/restart") == [{}, {"version": "2.0"}]
 
 
-def test_logs(ada: FakeServer) -> None:
+def test_logs_are_printed(ada: FakeServer) -> None:
     ada.answers["GET /v0/agents/a1/logs"] = [(200, {"logs": "one\ntwo"}), (200, {"logs": ""})]
     assert ada.run("agents", "logs", "Ada").stdout == "one\ntwo\n"
     assert ada.run("agents", "logs", "Ada").stdout == ""
@@ -165,6 +165,6 @@ def test_exec_prints_the_result_as_json(ada: FakeServer) -> None:
 
 
 @pytest.mark.parametrize("typed", [["exec", "Ada"], ["exec", "--timeout", "0", "Ada", "x"], ["create"], ["list", "x"]])
-def test_what_was_typed_wrongly(ada: FakeServer, typed: list[str]) -> None:
+def test_wrong_usage_sends_nothing(ada: FakeServer, typed: list[str]) -> None:
     assert ada.run("agents", *typed).exit_code == 2
     assert ada.requests == []

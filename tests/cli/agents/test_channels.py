@@ -33,7 +33,7 @@ def ada(server: FakeServer) -> FakeServer:
     return server
 
 
-def test_list(ada: FakeServer) -> None:
+def test_list_shows_configured_channels(ada: FakeServer) -> None:
     head, row = ada.run("channels", "list", "Ada").stdout.splitlines()
     assert head.split()[0] == "CHANNEL"
     assert row.split() == ["telegram", "true", "weather_bot", "open", "1,", "2", "false"]

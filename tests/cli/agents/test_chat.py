@@ -31,7 +31,7 @@ def ada(server: FakeServer) -> FakeServer:
     return server
 
 
-def test_one_message(ada: FakeServer) -> None:
+def test_one_message_is_answered(ada: FakeServer) -> None:
     said = ada.run("chat", "Ada", "Good morning")
     assert (said.exit_code, said.stdout, said.stderr) == (0, "Hello\n", "")
     (body,) = ada.bodies(CHAT)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.server import RunningServer, running
+from tests.support.server import RunningServer, running
 
 pytestmark = pytest.mark.container
 

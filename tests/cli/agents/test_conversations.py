@@ -18,13 +18,13 @@ def ada(server: FakeServer) -> FakeServer:
     return server
 
 
-def test_list(ada: FakeServer) -> None:
+def test_list_shows_conversations(ada: FakeServer) -> None:
     found = {"id": "chat-1", "title": "notes", "updatedAt": "2026-01-02T03:04:05Z"}
     ada.answers[f"GET {CHAT}/conversations"] = (200, {"conversations": [found]})
     assert ada.run("conversations", "list", "Ada").stdout.splitlines()[1].split()[:2] == ["chat-1", "notes"]
 
 
-def test_show(ada: FakeServer) -> None:
+def test_show_prints_messages_and_tools(ada: FakeServer) -> None:
     answer = {"conversationId": "chat-1", "messages": [ASKED, ANSWERED], "isAnswering": False}
     ada.answers[f"GET {CHAT}/messages?limit=100"] = (200, answer)
     shown = ada.run("conversations", "show", "Ada").stdout
@@ -38,7 +38,7 @@ def test_show(ada: FakeServer) -> None:
 @pytest.mark.parametrize(
     ("stopped", "line"), [(True, "The answer is stopped."), (False, "The agent writes no answer.")]
 )
-def test_stop(ada: FakeServer, stopped: bool, line: str) -> None:
+def test_stop_tells_whether_an_answer_stopped(ada: FakeServer, stopped: bool, line: str) -> None:
     ada.answers[f"POST {CHAT}/stop"] = (200, {"stopped": stopped})
     assert ada.run("conversations", "stop", "Ada", "chat-1").stdout == f"{line}\n"
     assert ada.requests[-1][-1] == {"conversationId": "chat-1"}

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.server import RunningServer, running
+from tests.support.server import RunningServer, running
 
 Result = tuple[int | None, str, str]
 

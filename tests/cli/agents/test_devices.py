@@ -25,7 +25,7 @@ def ada(server: FakeServer) -> FakeServer:
     return server
 
 
-def test_list(ada: FakeServer) -> None:
+def test_list_shows_waiting_and_paired_devices(ada: FakeServer) -> None:
     head, waiting, paired = ada.run("devices", "list", "Ada").stdout.splitlines()
     assert head.split()[:3] == ["STATUS", "REQUEST", "ID"]
     assert waiting.split() == ["pending", "r1", "d1", "phone", "192.0.2.1"]
@@ -39,7 +39,7 @@ def test_an_engine_without_devices_says_so(ada: FakeServer) -> None:
     assert (listed.exit_code, listed.stderr) == (0, "No pairing\n")
 
 
-def test_approve(ada: FakeServer) -> None:
+def test_approve_accepts_one_request(ada: FakeServer) -> None:
     ada.answers[f"POST {DEVICES}/r1/approve"] = (
         200,
         {"success": True, "requestId": "r1", "message": "Device approved"},
@@ -50,7 +50,7 @@ def test_approve(ada: FakeServer) -> None:
     assert (unknown.exit_code, unknown.stderr) == (5, "Error: Device request not found\n")
 
 
-def test_approve_all(ada: FakeServer) -> None:
+def test_approve_all_fails_if_one_fails(ada: FakeServer) -> None:
     ada.answers[f"POST {DEVICES}/approve-all"] = (200, {"approved": ["r1"], "failed": [], "message": "1 approved"})
     done = ada.run("devices", "approve-all", "Ada")
     assert (done.exit_code, done.stdout) == (0, "1 approved\n")

@@ -33,7 +33,7 @@ def ada(server: FakeServer) -> FakeServer:
     return server
 
 
-def test_add(ada: FakeServer) -> None:
+def test_add_prints_the_record_to_set(ada: FakeServer) -> None:
     done = ada.run("domains", "add", "Ada", "--domain", "app.example.com", "--port", "3000", "--open", "-y")
     assert "_roost-verify.app.example.com" in done.stdout
     assert "roost domains verify Ada app.example.com" in done.stdout
@@ -53,7 +53,7 @@ def test_add_needs_one_name(ada: FakeServer, options: list[str]) -> None:
     assert ada.requests == []
 
 
-def test_list(ada: FakeServer) -> None:
+def test_list_shows_domains_and_open_ones(ada: FakeServer) -> None:
     listed = ada.run("domains", "list", "Ada")
     assert "pending_ownership" in listed.stdout
     assert listed.stderr.startswith("app.example.com needs no token: anyone can use what the program there does")

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.agents.lifecycle.workflows.lifecycle_env import until
-from tests.server import RunningServer, running
+from tests.support.server import RunningServer, running
 
 DEADLINE = 30.0
 
@@ -70,7 +70,7 @@ async def test_bytes_pass_unchanged_in_both_directions(server: RunningServer) ->
     assert (code, out == data, err) == (0, True, b"")
 
 
-async def test_a_conversation(server: RunningServer) -> None:
+async def test_input_and_output_are_interactive(server: RunningServer) -> None:
     async with start_exec(server, "-i", "Ada", "while read word; do echo got $word; done") as process:
         assert process.stdin and process.stdout  # noqa: PT018 - for the types
         for word in (b"one", b"two"):
@@ -107,7 +107,7 @@ async def _has_ended(server: RunningServer, pattern: str) -> bool:
     return (await warden.exec(["pgrep", "-f", pattern])).exit_code == 1
 
 
-async def test_errors(server: RunningServer) -> None:
+async def test_errors_have_exit_codes(server: RunningServer) -> None:
     async def fail(*arguments: str, **environment: Any) -> tuple[int | None, bytes]:
         code, _, err = await run(server, *arguments, **environment)
         return code, err

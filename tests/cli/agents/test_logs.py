@@ -105,7 +105,7 @@ def test_a_message_a_line_for_scripts() -> None:
     assert (ran.exit_code, ran.stderr) == (4, "Error: Unauthorized\n")
 
 
-def test_nobody_there(server: FakeServer) -> None:
+def test_missing_agent_or_server_has_an_exit_code(server: FakeServer) -> None:
     server.answers["GET /v0/agents"] = (200, {"agents": []})
     assert server.run("logs", "Ada", "-f").exit_code == 5
     assert run("logs", "Ada", "-f", ROOST_URL="http://127.0.0.1:1", ROOST_TOKEN="key").exit_code == 3

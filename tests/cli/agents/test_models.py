@@ -20,7 +20,7 @@ def ada(server: FakeServer) -> FakeServer:
     return server
 
 
-def test_list(ada: FakeServer) -> None:
+def test_list_shows_models_and_problems(ada: FakeServer) -> None:
     problems = ["The model provider openai does not list its models: it refuses connections"]
     models = {"models": [{"id": "ollama/qwen3:8b", "provider": "ollama"}], "complete": False, "problems": problems}
     ada.answers["GET /v0/agents/a1/models"] = (200, models)
@@ -30,7 +30,7 @@ def test_list(ada: FakeServer) -> None:
     assert json.loads(ada.run("models", "list", "Ada", "-o", "json").stdout) == models
 
 
-def test_connect(ada: FakeServer) -> None:
+def test_connect_stores_a_key_that_works(ada: FakeServer) -> None:
     owner, other = {"agentId": "a1", "name": "Ada"}, {"agentId": "a2", "name": "Bob"}
     secret = {"id": "s1", "name": "OPENAI_API_KEY", "agents": [owner]}
     ada.answers["GET /v0/secrets"] = (200, {"secrets": [secret, {"id": "s2", "name": "TOKEN", "agents": [other]}]})
@@ -50,7 +50,7 @@ def test_connect(ada: FakeServer) -> None:
     assert (unknown.exit_code, "openai" in unknown.stderr) == (5, True)
 
 
-def test_servers(server: FakeServer) -> None:
+def test_servers_lists_model_servers(server: FakeServer) -> None:
     server.answers["GET /v0/model-servers"] = (200, {"available": True, "servers": [OLLAMA]})
     _, first, second = server.run("models", "servers").stdout.splitlines()
     assert first.split() == ["Ollama", "ollama", "qwen3:8b", "http://127.0.0.1:11434/v1"]
@@ -59,13 +59,13 @@ def test_servers(server: FakeServer) -> None:
 
 
 @pytest.mark.parametrize(("available", "words"), [(True, "ollama serve"), (False, "ROOST_MODEL_URL")])
-def test_no_servers(server: FakeServer, available: bool, words: str) -> None:
+def test_missing_servers_are_explained(server: FakeServer, available: bool, words: str) -> None:
     server.answers["GET /v0/model-servers"] = (200, {"available": available, "servers": []})
     listed = server.run("models", "servers")
     assert (listed.exit_code, words in listed.stderr) == (0, True)
 
 
-def test_use(ada: FakeServer) -> None:
+def test_use_chooses_a_local_model(ada: FakeServer) -> None:
     ada.answers["PUT /v0/agents/a1/model-server"] = (200, {"success": True, "model": "ollama/hf.co/a/b:Q4"})
     used = ada.run("models", "use", "Ada", "ollama/hf.co/a/b:Q4")
     assert used.stdout == "The agent now uses ollama/hf.co/a/b:Q4.\n"

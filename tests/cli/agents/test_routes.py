@@ -20,7 +20,7 @@ def ada(server: FakeServer) -> FakeServer:
     return server
 
 
-def test_list(ada: FakeServer) -> None:
+def test_list_shows_routes_and_open_ones(ada: FakeServer) -> None:
     listed = ada.run("routes", "list", "Ada")
     head, *lines = listed.stdout.splitlines()
     assert listed.stderr.startswith("/site needs no token: anyone can use what the program there does")
@@ -33,7 +33,7 @@ def test_list(ada: FakeServer) -> None:
     assert (none.stdout, none.stderr) == ("", "No routes: all paths outside /v0 are the gateway's.\n")
 
 
-def test_set(ada: FakeServer) -> None:
+def test_set_replaces_all_routes(ada: FakeServer) -> None:
     done = ada.run("routes", "set", "Ada", "/site=3000:open", "/admin=4000")
     assert "http://a1.agents.localhost/admin" in done.stdout
     assert ada.bodies(f"PUT {PATH}")[-1] == {"mappings": [SITE, ADMIN]}
@@ -48,6 +48,6 @@ def test_set(ada: FakeServer) -> None:
 @pytest.mark.parametrize(
     "words", [[], ["/a=3000", "--none"], ["/a"], ["=3000"], ["/a=x"], ["/a=3000:closed"], ["/a=³"], ["/a=65536"]]
 )
-def test_what_is_no_table_asks_nothing(ada: FakeServer, words: list[str]) -> None:
+def test_malformed_routes_send_nothing(ada: FakeServer, words: list[str]) -> None:
     assert ada.run("routes", "set", "Ada", *words).exit_code == 2
     assert ada.requests == []

@@ -19,7 +19,7 @@ def ada(server: FakeServer) -> FakeServer:
     return server
 
 
-def test_show(ada: FakeServer) -> None:
+def test_show_prints_the_configuration(ada: FakeServer) -> None:
     assert ada.run("config", "show", "Ada").stdout == "{\n  // mine\n}\n"
     assert json.loads(ada.run("config", "show", "a1", "-o", "json").stdout) == {"config": "{\n  // mine\n}"}
 
@@ -39,7 +39,7 @@ def test_set_what_the_engine_does_not_take(ada: FakeServer) -> None:
     assert (refused.exit_code, refused.stderr) == (2, "Error: Invalid JSON: gateway.bind: Invalid input\n")
 
 
-def test_validate(ada: FakeServer, tmp_path: Path) -> None:
+def test_validate_checks_a_file_or_the_present_one(ada: FakeServer, tmp_path: Path) -> None:
     assert ada.run("config", "validate", "Ada").stdout == "Valid\n"
     assert ada.run("config", "validate", "Ada", "-", input="x").exit_code == 0
     assert ada.bodies(f"POST {CONFIG}/validate") == [None, {"config": "x"}]

@@ -25,7 +25,7 @@ def ada(server: FakeServer) -> FakeServer:
     return server
 
 
-def test_show(ada: FakeServer) -> None:
+def test_show_prints_states_of_scripts(ada: FakeServer) -> None:
     _, build, start = ada.run("scripts", "show", "Ada").stdout.splitlines()
     assert build.split() == [
         *("build", "failed", "3", "2026-01-02", "03:04", "2026-01-02", "03:04"),
@@ -35,7 +35,7 @@ def test_show(ada: FakeServer) -> None:
     assert json.loads(ada.run("scripts", "show", "Ada", "-o", "json").stdout) == SCRIPTS
 
 
-def test_retry(ada: FakeServer) -> None:
+def test_retry_launches_scripts_again(ada: FakeServer) -> None:
     ada.answers["POST /v0/agents/a1/scripts/retry"] = (200, {"success": True, "message": "Scripts launched"})
     assert ada.run("scripts", "retry", "Ada").stdout == "Scripts launched\n"
     ada.answers["POST /v0/agents/a1/scripts/retry"] = (500, {"error": "Script launch failed"})

@@ -33,7 +33,7 @@ def kept(server: FakeServer) -> FakeServer:
     return server
 
 
-def test_list(kept: FakeServer) -> None:
+def test_list_shows_secrets_and_their_agents(kept: FakeServer) -> None:
     head, first, second = kept.run("secrets", "list").stdout.splitlines()
     assert head.split("  ")[0] == "NAME"
     assert first.split()[:2] == ["PLACE", "variable"]
@@ -107,7 +107,7 @@ def test_rotate_key_needs_no_server(tmp_path: Path) -> None:
     assert again.exit_code != 0
 
 
-def test_update(kept: FakeServer) -> None:
+def test_update_names_agents_to_restart(kept: FakeServer) -> None:
     updated = kept.run("secrets", "update", "TOKEN", input="new\n")
     assert updated.stdout.splitlines()[0] == "Updated."
     assert "roost agents restart Ada" in updated.stdout

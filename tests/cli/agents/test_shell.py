@@ -11,7 +11,7 @@ from roost.cli.client.raw_terminal import EscapeFilter
 from tests.cli.pty_client import TerminalUser, run_on_pty
 from tests.cli.terminal import run
 from tests.conformance.runtimes import sleeper, sleeping, until
-from tests.server import RunningServer, running
+from tests.support.server import RunningServer, running
 
 LOST = rb"\[The connection was lost; connecting again. ~. leaves.\]"
 
@@ -28,7 +28,7 @@ def shell(server: RunningServer, *arguments: str) -> AbstractAsyncContextManager
     return run_on_pty("shell", *arguments, **environment)
 
 
-async def test_a_shell(server: RunningServer) -> None:
+async def test_shell_is_a_terminal(server: RunningServer) -> None:
     async with shell(server, "Ada") as user:
         await user.find(rb"[$#] ")
         user.type(b"stty size; tput colors; echo $((6 * 7))\r")
@@ -43,7 +43,7 @@ async def test_a_shell(server: RunningServer) -> None:
         assert await user.exit_code() == 7
 
 
-async def test_a_command(server: RunningServer) -> None:
+async def test_command_runs_in_a_terminal(server: RunningServer) -> None:
     async with shell(server, "Ada", "--", "sh", "-c", "test -t 0 && echo 'a terminal'; exit 3") as user:
         await user.find(b"a terminal\r\n")
         assert await user.exit_code() == 3
@@ -131,7 +131,7 @@ def test_it_needs_a_terminal() -> None:
     assert (failed.exit_code, "needs a terminal" in failed.stderr) == (2, True)
 
 
-async def test_errors(server: RunningServer) -> None:
+async def test_errors_restore_the_terminal(server: RunningServer) -> None:
     async with shell(server, "Eve") as user:
         await user.find(b"There is no agent 'Eve'")
         assert await user.exit_code() == 5

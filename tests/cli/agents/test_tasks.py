@@ -35,7 +35,7 @@ def ada(server: FakeServer) -> FakeServer:
     return server
 
 
-def test_list(ada: FakeServer) -> None:
+def test_list_shows_each_task(ada: FakeServer) -> None:
     head, row, _ = ada.run("tasks", "list", "Ada").stdout.splitlines()
     assert head.split()[:3] == ["JOB", "ID", "NAME"]
     assert row.split() == ["t1", "report", "0", "9", "*", "*", "1-5", "Europe/Berlin", "true", "2026-01-02", "08:00"]
@@ -68,7 +68,7 @@ def test_toggle_says_it_or_flips(ada: FakeServer) -> None:
     assert ada.bodies(f"POST {TASKS}/t1/toggle")[-2:] == [{"enabled": True}, {"enabled": False}]
 
 
-def test_the_rest(ada: FakeServer) -> None:
+def test_tasks_are_shown_run_toggled_and_deleted(ada: FakeServer) -> None:
     assert "Write." in ada.run("tasks", "show", "Ada", "t1").stdout
     assert ada.run("tasks", "run", "Ada", "report").stdout == "Task started\n"
     assert ada.run("tasks", "delete", "Ada", "report", "--yes").stdout == "Task deleted\n"

@@ -51,7 +51,7 @@ def test_models_and_agents(ada: FakeServer) -> None:
     assert [row[0] for row in rows[1:]] == ["Ada", "(no", "gone", "total"]
 
 
-def test_json(ada: FakeServer) -> None:
+def test_json_output_is_the_report(ada: FakeServer) -> None:
     assert json.loads(ada.run("usage", "-o", "json").stdout) == REPORT
 
 

@@ -28,7 +28,7 @@ def ada(server: FakeServer) -> FakeServer:
     return server
 
 
-def test_versions(ada: FakeServer) -> None:
+def test_versions_of_the_engine_are_listed(ada: FakeServer) -> None:
     rows = [line.split() for line in ada.run("versions", "Ada").stdout.splitlines()]
     assert rows == [["VERSION", "ENGINE", "CURRENT"], ["1.1.0", "fake"], ["1.0.0", "fake", "yes"]]
     assert json.loads(ada.run("versions", "Ada", "-o", "json").stdout) == FOUND
@@ -41,7 +41,7 @@ def test_check_changes_nothing(ada: FakeServer) -> None:
     assert ada.run("update", "Ada", "--check", "--to", "1").exit_code == 2
 
 
-def test_update(ada: FakeServer) -> None:
+def test_update_takes_a_version(ada: FakeServer) -> None:
     assert ada.run("update", "Ada").stdout == "Updated\n"
     assert ada.run("update", "Ada", "--to", "1.1.0").exit_code == 0
     assert ada.bodies(UPDATE) == [{}, {"tag": "1.1.0"}]

@@ -135,7 +135,7 @@ def test_a_session_that_cannot_be_read(tmp_path: Path) -> None:
     assert run("agents", "list", "--data", str(tmp_path)).exit_code == 4
 
 
-def test_nobody_answers() -> None:
+def test_refused_connection_names_the_address() -> None:
     with socket.create_server(("127.0.0.1", 0)) as unused:
         port = unused.getsockname()[1]
     refused = run("agents", "list", ROOST_URL=f"http://127.0.0.1:{port}", ROOST_TOKEN="key")
@@ -144,7 +144,7 @@ def test_nobody_answers() -> None:
 
 
 @pytest.mark.parametrize("url", ["example", "ftp://example", "http://x:port"])
-def test_no_address(url: str) -> None:
+def test_malformed_address_is_wrong_usage(url: str) -> None:
     assert run("agents", "list", ROOST_URL=url, ROOST_TOKEN="key").exit_code == 2
 
 

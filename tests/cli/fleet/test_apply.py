@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from tests.drivers.chat_platform.stand_in import TELEGRAM_BOT, Platforms, platforms
-from tests.server import RunningServer, running
+from tests.support.server import RunningServer, running
 
 SKILL = "---\nname: word-count\ndescription: Counts words.\n---\nRun `scripts/count.sh FILE`.\n"
 EVERYTHING: dict[str, Any] = {

@@ -108,7 +108,7 @@ def test_forms_of_skills() -> None:
         ("", "roost.yaml:1: empty; must be a mapping of keys to values"),
     ],
 )
-def test_errors(text: str, message: str) -> None:
+def test_errors_name_the_place_in_the_file(text: str, message: str) -> None:
     assert fault(text) == message
     assert "literal" not in fault(text)
 

@@ -193,7 +193,7 @@ def lines(changes: Sequence[Change]) -> list[str]:
     return [f"{change.action} {change.kind} {change.name} {change.detail}".rstrip() for change in changes]
 
 
-def test_what_cannot_change_is_refused() -> None:
+def test_unchangeable_fields_are_refused() -> None:
     live = LiveAgent("a1", "Ada", engine="fake", template="researcher")
     for fields in ({"engine": "other"}, {"template": "other"}):
         with pytest.raises(PlanRefused, match="cannot become other"):

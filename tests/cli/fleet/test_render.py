@@ -88,7 +88,7 @@ def test_every_kind_of_task_comes_back() -> None:
     assert "schedule: '2020-01-02T03:04:05.000006Z'" in text
 
 
-def test_what_a_file_cannot_say_is_left_out() -> None:
+def test_fields_that_no_file_can_express_are_left_out() -> None:
     assert parse_task_record({**TASK, "schedule": None}) is None
     assert parse_task_record({**TASK, "schedule": {"kind": "every", "everyMs": 5}}) is None
     odd = parse_task_record({**TASK, "payload": {"kind": "agentTurn", "message": "a\x07b"}})
@@ -96,7 +96,7 @@ def test_what_a_file_cannot_say_is_left_out() -> None:
     assert yaml.safe_load(text)["agents"] == [{"name": "Ada Lovelace", "vibe": "on", "engine": "fake"}]
 
 
-def test_what_is_printed_changes_nothing_of_an_agent_with_a_task_that_no_file_can_say() -> None:
+def test_printed_file_keeps_tasks_that_it_cannot_express() -> None:
     odd = {**TASK, "name": "odd", "payload": {"kind": "agentTurn", "message": "a\x07b"}}
     tasks = [LiveTask(record["name"], record["name"], parse_task_record(record)) for record in (TASK, odd)]
     printed = parse_fleet(render_fleet([agent(tasks=tasks)], {}), "f").agents[0]

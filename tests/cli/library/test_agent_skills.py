@@ -48,7 +48,7 @@ def library(server: FakeServer) -> FakeServer:
     return server
 
 
-def test_attach(library: FakeServer) -> None:
+def test_attach_takes_names_and_cids(library: FakeServer) -> None:
     attached = library.run("skills", "attach", "Ada L", "notes", CID)
     assert attached.exit_code == 0, attached.stderr
     assert (attached.stdout.splitlines(), attached.stderr) == (["Attached 1.", LOADED], "")
@@ -104,7 +104,7 @@ def test_a_dangerous_skill_needs_an_acknowledgement(library: FakeServer) -> None
     assert library.bodies(f"POST {PATH}") == [{"skillCids": ["s2"], "acknowledge": True}]
 
 
-def test_detach(library: FakeServer) -> None:
+def test_detach_removes_a_skill_of_the_agent(library: FakeServer) -> None:
     library.answers[f"DELETE {PATH}/s1"] = (200, {"success": True, "message": "Skill detached"})
     assert library.run("skills", "detach", "Ada L", "notes").stdout == "Detached.\n"
     absent = library.run("skills", "detach", "Ada L", "evil")

@@ -65,7 +65,7 @@ def test_search_follows_pages(hub: FakeServer) -> None:
     assert json.loads(hub.run("hub", "search", "--limit", "1", "-o", "json").stdout) == [LISTED]
 
 
-def test_show(hub: FakeServer) -> None:
+def test_show_prints_a_published_skill(hub: FakeServer) -> None:
     shown = hub.run("hub", "show", "@ada/notes").stdout
     lines = shown.splitlines()
     assert ["tags", "a,", "b"] in [line.split() for line in lines]
@@ -125,7 +125,7 @@ def test_a_conflict_in_the_library_says_what_to_do(hub: FakeServer) -> None:
     assert "roost skills delete" in refused.stderr
 
 
-def test_withdraw(hub: FakeServer) -> None:
+def test_withdraw_asks_before_it_removes(hub: FakeServer) -> None:
     hub.answers["DELETE /v0/hub/h1"] = (200, {"success": True, "message": "@ada/notes is no longer in the hub"})
     assert hub.run("hub", "withdraw", "@ada/notes", input="n\n").exit_code == 1
     assert hub.run("hub", "withdraw", "@ada/notes", "--yes").stdout == "@ada/notes is no longer in the hub\n"

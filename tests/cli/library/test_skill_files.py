@@ -67,7 +67,7 @@ def test_links_are_refused(skill: Path, target: str) -> None:
     assert "is a link" in done.stderr
 
 
-def test_nothing_there(tmp_path: Path) -> None:
+def test_missing_folder_is_wrong_usage(tmp_path: Path) -> None:
     assert run("skills", "lint", str(tmp_path / "x")).exit_code == 2
 
 

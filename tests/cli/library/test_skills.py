@@ -30,7 +30,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "notes"
 
 
-def test_list(library: FakeServer) -> None:
+def test_list_shows_skills_with_verdicts(library: FakeServer) -> None:
     head, first, second = library.run("skills", "list").stdout.splitlines()
     assert head.split()[:4] == ["NAME", "SLUG", "VERSION", "VERDICT"]
     assert first.split()[:4] == ["notes", "@ada/notes", "1.1.0", "clean"]
@@ -92,7 +92,7 @@ def test_add_an_archive_or_a_cid(library: FakeServer, folder: Path) -> None:
     assert registration == {"skillCid": CID, "version": "3.0.0"}
 
 
-def test_what_cannot_be_a_skill_is_not_sent(library: FakeServer, folder: Path) -> None:
+def test_invalid_sources_are_not_sent(library: FakeServer, folder: Path) -> None:
     (folder / "link").symlink_to("/etc/passwd")
     linked = library.run("skills", "add", str(folder))
     assert "link" in str(linked.exception)
@@ -108,13 +108,13 @@ def test_a_conflict_says_what_to_do(library: FakeServer, folder: Path) -> None:
     assert (refused.exit_code, refused.stderr.startswith(f"Error: {refusal}; changed files need")) == (1, True)
 
 
-def test_versions(library: FakeServer) -> None:
+def test_versions_of_a_skill_are_listed(library: FakeServer) -> None:
     lines = library.run("skills", "versions", "notes").stdout.splitlines()
     assert [line.split()[:2] for line in lines] == [["VERSION", "VERDICT"], ["1.1.0", "clean"], ["1.0.0", "clean"]]
     assert json.loads(library.run("skills", "versions", "s1", "-o", "json").stdout) == [UPDATE, SKILL]
 
 
-def test_publish(library: FakeServer) -> None:
+def test_publish_sends_given_fields_only(library: FakeServer) -> None:
     published = {**SKILL, "hubSkillId": "h1", "category": "data", "tags": ["a"], "authorName": "Ada"}
     library.answers["POST /v0/skills/s1/publish"] = (200, {"success": True, "skill": published})
     options = ("--version", CID, "--category", "data", "--tag", "a", "--tag", "b", "--changelog", "First")

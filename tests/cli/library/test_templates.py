@@ -36,7 +36,7 @@ def test_list_follows_pages(server: FakeServer) -> None:
     assert json.loads(server.run("templates", "list", "--mine", "-o", "json").stdout) == [TEMPLATE]
 
 
-def test_show(server: FakeServer) -> None:
+def test_show_prints_a_template(server: FakeServer) -> None:
     server.answers["GET /v0/templates/reader"] = (200, {"template": TEMPLATE})
     shown = server.run("templates", "show", "reader").stdout
     assert "Secret KEY (required): A key" in shown

@@ -36,7 +36,7 @@ def test_a_text_that_some_reader_takes_for_another_type_is_quoted(text: str) -> 
     assert re.fullmatch(f"- '{re.escape(text)}'\n", render_yaml([text]))
 
 
-def test_what_occurs_twice_is_written_twice_and_lines_are_a_block() -> None:
+def test_repeated_values_have_no_anchors_and_lines_are_a_block() -> None:
     same = {"a": "one\ntwo\n"}
     assert render_yaml([same, same]) == "- a: |\n    one\n    two\n" * 2
 

@@ -11,7 +11,7 @@ from roost.cli.server.dashboard import open_window
 from roost.drivers.runtime.fake import FakeRuntime
 from roost.http.dashboard.static_files import StaticFiles
 from tests.cli.terminal import FakeServer
-from tests.server import running
+from tests.support.server import running
 
 LINK = f"http://localhost:8642/login#code=rst_login_{'0f' * 32}"
 MADE = (201, {"url": LINK, "expiresAt": "2026-01-02T03:14:05.000006Z"})

@@ -59,7 +59,7 @@ def test_the_table_has_a_column_for_what_it_was_asked(nowhere: Path) -> None:
         (["remove"], 2),
     ],
 )
-def test_what_is_not_there(nowhere: Path, typed: list[str], code: int) -> None:
+def test_unknown_engines_leave_no_files(nowhere: Path, typed: list[str], code: int) -> None:
     answer = run("engines", *typed)
     assert answer.exit_code == code
     assert answer.stdout == ""

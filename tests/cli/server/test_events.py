@@ -67,7 +67,7 @@ def test_a_reset_says_what_to_do() -> None:
     assert server.asked[0][0] == "/v0/events?after=3"
 
 
-def test_refusals() -> None:
+def test_refusals_have_exit_codes() -> None:
     with streams() as server:
         ran = events(server)
     assert (ran.exit_code, ran.stderr) == (5, "Error: Agent not found\n")

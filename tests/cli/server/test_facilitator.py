@@ -35,7 +35,9 @@ def refusal(folder: object, *flags: str, **environment: str) -> str:
         (("--rpc", "x"), {"ROOST_FACILITATOR_KEY": KEY}, "facilitator_rpc"),
     ],
 )
-def test_refusals(tmp_path: object, flags: Sequence[str], environment: dict[str, str], words: str) -> None:
+def test_refusals_name_the_setting(
+    tmp_path: object, flags: Sequence[str], environment: dict[str, str], words: str
+) -> None:
     assert words in refusal(tmp_path, *flags, **environment)
 
 

@@ -118,7 +118,7 @@ def test_keys_of_a_server_elsewhere(server: FakeServer) -> None:
 
 
 @pytest.mark.parametrize("option", ["--tenant", "--plan"])
-def test_what_only_the_servers_machine_can_do(server: FakeServer, option: str) -> None:
+def test_plan_and_data_options_need_the_servers_machine(server: FakeServer, option: str) -> None:
     refused = server.run("keys", "create", option, "paid")
     assert (refused.exit_code, option in refused.stderr, server.requests) == (2, True, [])
 
@@ -170,6 +170,6 @@ def test_the_key_of_the_deployment_is_private(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("wrong", [["--plan", "golden"], ["--days", "0"], ["--days", "3651"]])
-def test_what_was_typed_wrongly(tmp_path: Path, wrong: list[str]) -> None:
+def test_wrong_usage_creates_no_files(tmp_path: Path, wrong: list[str]) -> None:
     assert keys(tmp_path, "create", *wrong).exit_code == 2
     assert not list((tmp_path / "data").iterdir())

@@ -75,7 +75,7 @@ def test_a_key_is_no_argument(checked: FakeServer, config: Path) -> None:
 
 
 @pytest.mark.parametrize("key", ["", "\n", "two words", "two\nlines", "schlüssel", "\x1b[A"])
-def test_what_is_no_key(checked: FakeServer, config: Path, key: str) -> None:
+def test_malformed_key_is_not_kept(checked: FakeServer, config: Path, key: str) -> None:
     assert run("login", checked.url, input=key).exit_code == 2
     assert (checked.requests, config.exists()) == ([], False)
 
@@ -84,14 +84,14 @@ def test_what_is_no_key(checked: FakeServer, config: Path, key: str) -> None:
     "url",
     ["ftp://x.example", "https://u:secret@x.example", "https://x.example/v0", "https://x.example?a=1", "https://", ""],
 )
-def test_what_is_no_address(config: Path, url: str) -> None:
+def test_malformed_address_is_refused_without_its_secret(config: Path, url: str) -> None:
     refused = run("login", url, input="key")
     assert (refused.exit_code, "must be like https://" in refused.stderr) == (2, True)
     assert "secret" not in refused.stderr
 
 
 @pytest.mark.parametrize("name", ["local", "a b", "-x", "../x", "x" * 101])
-def test_what_is_no_name(checked: FakeServer, config: Path, name: str) -> None:
+def test_malformed_context_name_is_not_kept(checked: FakeServer, config: Path, name: str) -> None:
     assert run("login", checked.url, "--name", name, input="key").exit_code == 2
     assert not config.exists()
 

@@ -85,7 +85,7 @@ def test_damage_that_no_file_has_is_named_too(data: Path) -> None:
     assert "agent/ada" in scrub(data, "--known").stdout
 
 
-def test_what_is_damaged_is_named_until_it_is_brought_back(data: Path) -> None:
+def test_damaged_files_are_named_until_they_are_restored(data: Path) -> None:
     _, bad = asyncio.run(keep(data, GOOD, BAD))
     path = pack_of(data, BAD)
     path.write_bytes(BAD[:-1] + b"?")

@@ -33,17 +33,17 @@ def deployment(server: FakeServer) -> FakeServer:
     return server
 
 
-def test_state(deployment: FakeServer) -> None:
+def test_show_prints_the_state_of_the_deployment(deployment: FakeServer) -> None:
     lines = [" ".join(line.split()) for line in deployment.run("system", "show").stdout.splitlines()]
     assert {"failing disk", "servers one (running), two (stopped)", "operations pending 3"} <= set(lines)
     assert json.loads(deployment.run("system", "show", "-o", "json").stdout) == STATE
 
 
-def test_checks(deployment: FakeServer) -> None:
+def test_checks_print_their_result(deployment: FakeServer) -> None:
     assert deployment.run("system", "checks").stdout.splitlines()[1].split() == ["fail", "disk", "full"]
 
 
-def test_engines(deployment: FakeServer) -> None:
+def test_engines_list_agents_that_are_behind(deployment: FakeServer) -> None:
     row = deployment.run("system", "engines").stdout.splitlines()[1].split()
     assert row == ["openclaw", "2.1", "2.0,", "1.0", "2.1", "Ada"]
     assert json.loads(deployment.run("system", "engines", "-o", "json").stdout) == [ENGINE]

@@ -48,7 +48,7 @@ TERMINAL = "import os, signal; signal.signal(signal.SIGHUP, signal.SIG_DFL); os.
 """A terminal of its own; the tests themselves may run in `nohup`."""
 
 
-class Up:
+class UpProcess:
     """A `roost up` with the fake engine, and what it printed."""
 
     def __init__(self, process: "subprocess.Popen[str]", data: Path) -> None:
@@ -81,7 +81,9 @@ class Up:
 
 
 @contextmanager
-def up(data: Path, first: str = "first", port: int = 0, runtime: str = "fake", **environment: str) -> Iterator[Up]:
+def up(
+    data: Path, first: str = "first", port: int = 0, runtime: str = "fake", **environment: str
+) -> Iterator[UpProcess]:
     with data.with_suffix(".out").open("w") as output:
         process = subprocess.Popen(
             [sys.executable, "-c", UP, first, str(port), runtime],
@@ -90,7 +92,7 @@ def up(data: Path, first: str = "first", port: int = 0, runtime: str = "fake", *
             text=True,
             env={**os.environ, "ROOST_DATA": str(data), **environment},
         )
-    server = Up(process, data)
+    server = UpProcess(process, data)
     try:
         yield server
     finally:

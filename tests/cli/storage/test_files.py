@@ -48,7 +48,7 @@ def tree(tmp_path: Path) -> Path:
     return folder
 
 
-def test_list(server: FakeServer) -> None:
+def test_list_shows_files_of_the_storage_address(server: FakeServer) -> None:
     server.answers["GET /v3/files/private?limit=100"] = page(FILE)
     head, row = run("files", "list", **server.environment).stdout.splitlines()
     assert head.split()[:3] == ["ID", "NAME", "CID"]
@@ -106,7 +106,7 @@ def test_upload_a_folder(server: FakeServer, tree: Path) -> None:
     assert sent == {"trip/b.txt": 1, 'trip/days/a "1".txt': 300_000}
 
 
-def test_what_cannot_be_uploaded(server: FakeServer, tree: Path) -> None:
+def test_links_and_devices_are_not_uploaded(server: FakeServer, tree: Path) -> None:
     (tree / "link").symlink_to(tree / "b.txt")
     refused = server.run("files", "upload", str(tree))
     assert (refused.exit_code, "links are not followed" in refused.stderr) == (2, True)
@@ -136,7 +136,7 @@ def test_without_a_terminal_nothing_but_answers_is_printed(server: FakeServer, t
     assert run("files", "cid", str(tree)).stderr == ""
 
 
-def test_update(server: FakeServer) -> None:
+def test_update_changes_given_fields_only(server: FakeServer) -> None:
     server.answers[f"GET {ONE}"] = server.answers[f"PUT {ONE}"] = (200, {"data": FILE})
     assert server.run("files", "update", FILE["id"], "--name", "x", "-k", "a=").exit_code == 0
     assert server.bodies(f"PUT {ONE}") == [{"name": "x", "keyvalues": {"a": ""}}]
@@ -241,7 +241,7 @@ def test_cid_of_a_file(tmp_path: Path, profile: str, cid: str) -> None:
     assert run("files", "cid", str(path), "--profile", profile).stdout == f"{cid}\n"
 
 
-def test_usage(server: FakeServer) -> None:
+def test_usage_prints_limits_and_stored_bytes(server: FakeServer) -> None:
     told = {"max_size": 1024, "max_files": 3, "stored": 17, "max_stored": 2048}
     server.answers["GET /v3/files/limits"] = (200, {"data": told})
     done = run("files", "usage", "-o", "json", **server.environment)

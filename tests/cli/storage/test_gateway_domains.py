@@ -28,7 +28,7 @@ def files(server: FakeServer) -> FakeServer:
     return server
 
 
-def test_commands(files: FakeServer) -> None:
+def test_commands_add_list_and_remove_domains(files: FakeServer) -> None:
     run = ("gateways", "domains")
     added = files.run(*run, "add", "files", "site.example.com", "--cid", "bafy")
     assert "_roost-verify.site.example.com" in added.stdout

@@ -60,7 +60,7 @@ def test_create_and_delete(ada: FakeServer) -> None:
         (("--token",), "access_tokens", None),
     ],
 )
-def test_allow(ada: FakeServer, typed: tuple[str, ...], kind: str, body: object) -> None:
+def test_allow_adds_an_access_control(ada: FakeServer, typed: tuple[str, ...], kind: str, body: object) -> None:
     ada.answers[f"POST /v3/gateways/g1/{kind}"] = CONTROL
     assert "value  x" in ada.run("gateways", "allow", "ada", *typed).stdout
     assert ada.bodies(f"POST /v3/gateways/g1/{kind}") == [body]
@@ -71,14 +71,14 @@ def test_allow_takes_one(ada: FakeServer, typed: tuple[str, ...]) -> None:
     assert ada.run("gateways", "allow", "ada", *typed).exit_code == 2
 
 
-def test_refuse(ada: FakeServer) -> None:
+def test_refuse_removes_an_access_control(ada: FakeServer) -> None:
     ada.answers["DELETE /v3/gateways/g1/ips/c1"] = DONE
     assert ada.run("gateways", "refuse", "ada", "c1", "-y").stdout == "Removed.\n"
     assert ada.run("gateways", "refuse", "ada", "10.0.0.0/8", "-y").stdout == "Removed.\n"
     assert ada.run("gateways", "refuse", "ada", "c9").exit_code == 5
 
 
-def test_analytics(ada: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_analytics_cover_the_last_week(ada: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clock, "utc_now", lambda: datetime(2026, 3, 4, tzinfo=UTC))
     span = "start_date=2026-02-26&end_date=2026-03-04&limit=1000&gateway_domain=ada"
     series = {"total_requests": 2, "total_bandwidth": 10, "time_periods": [DAY]}
@@ -99,7 +99,7 @@ def test_analytics(ada: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
     assert ada.run("gateways", "analytics", "ada", "--by", "colour").exit_code == 2
 
 
-def test_plugins(ada: FakeServer) -> None:
+def test_plugins_are_installed_and_removed(ada: FakeServer) -> None:
     ada.answers["POST /v3/gateways/plugins/g1"] = ada.answers["DELETE /v3/gateways/plugins/g1/plugin/2"] = DONE
     assert ada.run("gateways", "install", "ada", "2").stdout == "Installed.\n"
     assert ada.bodies("POST /v3/gateways/plugins/g1") == [{"plugin_id": 2}]

@@ -9,7 +9,7 @@ ONE = "/v3/groups/private/g1"
 DONE = (200, {"data": None})
 
 
-def test_list(server: FakeServer) -> None:
+def test_list_shows_groups_by_network(server: FakeServer) -> None:
     page = {"data": {"groups": [GROUP], "next_page_token": None}}
     server.answers["GET /v3/groups/private?limit=100"] = (200, page)
     server.answers["GET /v3/groups/public?name=l&limit=5"] = (200, page)
@@ -39,6 +39,6 @@ def test_files_in_and_out(server: FakeServer) -> None:
     assert server.run("groups", "add", "g1", "missing").exit_code == 5
 
 
-def test_what_is_typed_is_one_segment_of_the_path(server: FakeServer) -> None:
+def test_typed_id_is_one_segment_of_the_path(server: FakeServer) -> None:
     server.answers["DELETE /v3/groups/private/g1%2Fids%2Ff1%3Fx"] = DONE
     assert server.run("groups", "delete", "g1/ids/f1?x", "--yes").stdout == "Deleted.\n"

@@ -26,7 +26,7 @@ def entry(name: str, tree: DagTree) -> DirectoryEntry:
 
 @EVERY_PROFILE
 @pytest.mark.parametrize("data", [b"", b"hello", BIG], ids=["empty", "small", "big"])
-def test_a_file(tmp_path: Path, profile: ImportProfile, data: bytes) -> None:
+def test_cid_of_a_file_is_that_of_an_import(tmp_path: Path, profile: ImportProfile, data: bytes) -> None:
     (tmp_path / "a").write_bytes(data)
     read: list[int] = []
     assert local_cid.import_files(upload_form.find_files(tmp_path / "a"), profile, read.append) == imported(
@@ -36,7 +36,7 @@ def test_a_file(tmp_path: Path, profile: ImportProfile, data: bytes) -> None:
 
 
 @EVERY_PROFILE
-def test_a_folder(tmp_path: Path, profile: ImportProfile) -> None:
+def test_cid_of_a_folder_is_that_of_an_import(tmp_path: Path, profile: ImportProfile) -> None:
     (tmp_path / "top" / "in").mkdir(parents=True)
     for name, data in (("a", b"a"), ("in/b", BIG), ("in/\u00fc", b"")):
         (tmp_path / "top" / name).write_bytes(data)

@@ -30,7 +30,7 @@ def run(server: FakeServer, *arguments: str, code: int = 0) -> str:
     return result.output
 
 
-def test_list(server: FakeServer) -> None:
+def test_list_shows_payment_instructions(server: FakeServer) -> None:
     page = {"data": {"payment_instructions": [INSTRUCTION], "next_page_token": None}}
     server.answers[f"GET {ROOT}?limit=100"] = server.answers[f"GET {ROOT}?name=a&cid=b&limit=5"] = (200, page)
     line = run(server, "list").splitlines()[1]
@@ -87,7 +87,7 @@ def test_an_asset_of_another_network(server: FakeServer) -> None:
     assert body["payment_requirements"] == [{**CENT, "asset": "0xcd", "network": "polygon"}]
 
 
-def test_cids(server: FakeServer) -> None:
+def test_cids_are_attached_and_detached(server: FakeServer) -> None:
     server.answers[f"GET {ONE}/cids?limit=100"] = (200, {"data": {"cids": ["c1", "c2"], "next_page_token": None}})
     for cid in ("c1", "c2"):
         server.answers[f"PUT {ONE}/cids/{cid}"] = server.answers[f"DELETE {ONE}/cids/{cid}"] = DONE

@@ -23,7 +23,7 @@ PAYMENT = {
 }
 
 
-def test_list(server: FakeServer) -> None:
+def test_list_filters_payments(server: FakeServer) -> None:
     page = {"data": {"payments": [PAYMENT], "next_page_token": ""}}
     filters = "instruction=i1&cid=bafy&state=settled&limit=5"
     server.answers[f"GET {ROOT}?limit=100"] = server.answers[f"GET {ROOT}?{filters}"] = (200, page)
@@ -35,7 +35,7 @@ def test_list(server: FakeServer) -> None:
     assert server.run("payments", "list", "--state", "paid").exit_code == 2
 
 
-def test_totals(server: FakeServer) -> None:
+def test_totals_are_summed_by_instruction(server: FakeServer) -> None:
     total = {"payment_instruction_id": "i1", "network": "n", "asset": "0xa", "count": 2, "amount": "20000"}
     server.answers[f"GET {ROOT}/totals"] = (200, {"data": {"totals": [total]}})
     assert json.loads(server.run("payments", "totals", "-o", "json").output) == [total]

@@ -8,7 +8,7 @@ CID = "bafkreifzjut3te2nhyekklss27nh3k72ysco7y32koao5eei66wof36n5e"
 SIGNED = {"cid": CID, "signature": "0xab"}
 
 
-def test_signatures(server: FakeServer) -> None:
+def test_signatures_are_added_shown_and_removed(server: FakeServer) -> None:
     one = f"/v3/files/public/signature/{CID}"
     server.answers[f"POST {one}"] = server.answers[f"GET {one}"] = (200, {"data": SIGNED})
     server.answers[f"DELETE {one}"] = (200, {"data": None})

@@ -77,7 +77,7 @@ def test_nothing_to_upload(tmp_path: Path, capsys: pytest.CaptureFixture[str], n
     assert reason in refused(capsys, ExitCode.USAGE, lambda: upload_form.find_files(tmp_path / name))
 
 
-def test_what_is_neither_file_nor_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_special_files_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder(tmp_path / "one", {"a": b""})
     (tmp_path / "one" / "link").symlink_to("/etc/passwd")
     os.mkfifo(folder(tmp_path / "two", {"a": b""}) / "pipe")

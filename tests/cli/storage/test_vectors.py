@@ -72,7 +72,7 @@ def test_show_and_remove(server: FakeServer) -> None:
     assert server.run("vectors", "add").exit_code == 2
 
 
-def test_query(server: FakeServer) -> None:
+def test_query_prints_matches_on_one_line(server: FakeServer) -> None:
     match = {"file_id": FILE, "cid": "c", "name": "n.txt", "score": 0.51234, "text": "one\ntwo", "begin": 0, "end": 7}
     answer = {"count": 1, "matches": [match], "outdated_files": 2}
     line = f"POST /v3/vectorize/groups/{GROUP}/query"

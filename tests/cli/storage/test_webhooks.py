@@ -57,7 +57,7 @@ def test_update_and_delete(server: FakeServer) -> None:
     assert server.run("webhooks", "delete", "w2", "--yes").exit_code == 5
 
 
-def test_deliveries(server: FakeServer) -> None:
+def test_deliveries_are_listed_and_repeated(server: FakeServer) -> None:
     page = {"data": {"deliveries": [DELIVERY], "next_page_token": None}}
     server.answers[f"GET {ONE}/deliveries?state=failed&limit=25"] = (200, page)
     server.answers[f"POST {ONE}/deliveries/d1/redeliver"] = (200, {"data": DELIVERY})

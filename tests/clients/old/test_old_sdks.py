@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tests import node
 from tests.platforms.tls import Authority
-from tests.server import RunningServer, running
+from tests.support import node
+from tests.support.server import RunningServer, running
 
 FOLDER = Path(__file__).parent
 ONLY = "api.pinata.cloud"

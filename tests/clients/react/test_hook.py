@@ -3,8 +3,8 @@
 import shutil
 from pathlib import Path
 
-from tests import node
-from tests.server import running
+from tests.support import node
+from tests.support.server import running
 
 FOLDER = Path(__file__).parent
 

@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from tests.contract.backing import Backing
-from tests.contract.payments.shop import Bank, Shop, open_bank, open_shop
-from tests.server import RunningServer, running
+from tests.contract.payments.paid_content import Bank, PaidContent, open_bank, open_shop
+from tests.support.server import RunningServer, running
 
 
 @pytest.fixture(scope="module")
@@ -30,5 +30,5 @@ async def server(backing: Backing, opened_bank: Bank) -> AsyncIterator[RunningSe
 
 
 @pytest.fixture
-async def shop(server: RunningServer, tenant: str) -> Shop:
+async def shop(server: RunningServer, tenant: str) -> PaidContent:
     return await open_shop(server, tenant)

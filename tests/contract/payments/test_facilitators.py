@@ -8,13 +8,13 @@ import pytest
 
 from roost.drivers.facilitator.contract import FacilitatorUnavailable, PaymentRequest, PaymentSettlement, Verification
 from tests.chain.anvil import NETWORK
-from tests.contract.payments.shop import CONTENT, PRICE, Bank, Shop, open_shop, receipt, required
-from tests.server import RunningServer
+from tests.contract.payments.paid_content import CONTENT, PRICE, Bank, PaidContent, open_shop, receipt, required
+from tests.support.server import RunningServer
 
 OTHER_ADDRESS = "0x1111111111111111111111111111111111111111"
 
 
-async def test_a_facilitator_that_does_not_answer_a_check(shop: Shop, bank: Bank) -> None:
+async def test_a_facilitator_that_does_not_answer_a_check(shop: PaidContent, bank: Bank) -> None:
     async def fail(_request: PaymentRequest) -> None:
         raise FacilitatorUnavailable
 
@@ -26,7 +26,7 @@ async def test_a_facilitator_that_does_not_answer_a_check(shop: Shop, bank: Bank
     assert (await shop.get(payment)).status_code == 200
 
 
-async def test_a_facilitator_that_verifies_another_payer(shop: Shop, bank: Bank) -> None:
+async def test_a_facilitator_that_verifies_another_payer(shop: PaidContent, bank: Bank) -> None:
     async def lie(_request: PaymentRequest) -> Verification:
         return Verification(True, OTHER_ADDRESS)
 
@@ -47,7 +47,9 @@ LIES: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("lie", LIES)
 @pytest.mark.parametrize("moves", [True, False])
-async def test_a_facilitator_that_settles_something_else(shop: Shop, bank: Bank, lie: str, *, moves: bool) -> None:
+async def test_a_facilitator_that_settles_something_else(
+    shop: PaidContent, bank: Bank, lie: str, *, moves: bool
+) -> None:
     """The content is withheld; the same payment finds out later, and is taken once."""
 
     async def settle(request: PaymentRequest) -> PaymentSettlement:
@@ -71,7 +73,7 @@ async def test_a_facilitator_that_settles_something_else(shop: Shop, bank: Bank,
 @pytest.mark.parametrize("moves", [True, False])
 @pytest.mark.parametrize("reason", ["", "settlement_pending", "transaction_failed", "nonce_already_used", None])
 async def test_a_settlement_without_an_outcome(
-    shop: Shop, bank: Bank, version: int, *, moves: bool, reason: str | None
+    shop: PaidContent, bank: Bank, version: int, *, moves: bool, reason: str | None
 ) -> None:
     async def settle(request: PaymentRequest) -> PaymentSettlement:
         if moves:
@@ -94,7 +96,7 @@ async def test_a_settlement_without_an_outcome(
     assert bank.facilitator.calls == ["verify", "settle", "settle", "settle"]
 
 
-async def test_a_facilitator_that_verifies_and_does_not_settle(shop: Shop, bank: Bank) -> None:
+async def test_a_facilitator_that_verifies_and_does_not_settle(shop: PaidContent, bank: Bank) -> None:
     async def refuse(_request: PaymentRequest) -> PaymentSettlement:
         return PaymentSettlement(False, network=NETWORK, reason="invalid_exact_evm_insufficient_balance")
 
@@ -109,7 +111,7 @@ async def test_a_facilitator_that_verifies_and_does_not_settle(shop: Shop, bank:
 
 
 async def test_an_open_payment_is_bound_to_its_content_and_signature(
-    server: RunningServer, shop: Shop, bank: Bank, tenant: str
+    server: RunningServer, shop: PaidContent, bank: Bank, tenant: str
 ) -> None:
     async def pend(_request: PaymentRequest) -> PaymentSettlement:
         return PaymentSettlement(False, network=NETWORK, reason="settlement_pending")
@@ -126,7 +128,7 @@ async def test_an_open_payment_is_bound_to_its_content_and_signature(
     assert (await shop.get(payment)).content == CONTENT
 
 
-async def test_a_payment_is_settled_by_one_request_at_a_time(shop: Shop, bank: Bank) -> None:
+async def test_a_payment_is_settled_by_one_request_at_a_time(shop: PaidContent, bank: Bank) -> None:
     asked, answered = asyncio.Event(), asyncio.Event()
 
     async def wait(_request: PaymentRequest) -> None:
@@ -145,7 +147,7 @@ async def test_a_payment_is_settled_by_one_request_at_a_time(shop: Shop, bank: B
 
 @pytest.mark.parametrize(("first", "second"), [(1, 2), (2, 1)])
 async def test_an_open_payment_may_come_in_the_form_of_the_other_version(
-    shop: Shop, bank: Bank, first: int, second: int
+    shop: PaidContent, bank: Bank, first: int, second: int
 ) -> None:
     async def pend(_request: PaymentRequest) -> PaymentSettlement:
         return PaymentSettlement(False, network=NETWORK, reason="settlement_pending")

@@ -9,26 +9,26 @@ from roost.storage.content.model import ContentNetwork
 from tests.chain.anvil import NETWORK, OLD_NETWORK
 from tests.chain.payer import SELLER
 from tests.contract.backing import Backing
-from tests.contract.payments.shop import (
+from tests.contract.payments.paid_content import (
     CONTENT,
     INSTRUCTIONS,
     PAYMENTS,
     PRICE,
     SEPOLIA,
     Bank,
-    Shop,
+    PaidContent,
     open_shop,
     receipt,
     required,
 )
 from tests.contract.storage import keep
-from tests.server import RunningServer
+from tests.support.server import RunningServer
 
 ON_SERVICES = {"test_a_payment_serves_the_content_once", "test_of_parallel_uses_one_is_served"}
 VERSIONS = pytest.mark.parametrize("version", [1, 2])
 
 
-async def test_what_must_be_paid(shop: Shop, bank: Bank) -> None:
+async def test_required_payment_is_told_without_a_call(shop: PaidContent, bank: Bank) -> None:
     answer = await shop.get()
     assert answer.headers["cache-control"] == "no-store"
     url = f"{shop.visitor.headers['host'].join(('http://', ''))}{shop.path}"
@@ -45,7 +45,7 @@ async def test_what_must_be_paid(shop: Shop, bank: Bank) -> None:
 
 
 @VERSIONS
-async def test_a_payment_serves_the_content_once(shop: Shop, bank: Bank, version: int) -> None:
+async def test_a_payment_serves_the_content_once(shop: PaidContent, bank: Bank, version: int) -> None:
     payer = bank.account()
     before = bank.facilitator.balances[SELLER.lower()]
     payment = await shop.pay(payer, version)
@@ -67,14 +67,14 @@ async def test_a_payment_serves_the_content_once(shop: Shop, bank: Bank, version
     assert (row["state"], row["transaction"], row["amount"]) == ("settled", given["transaction"], str(PRICE))
 
 
-async def test_of_parallel_uses_one_is_served(shop: Shop, bank: Bank) -> None:
+async def test_of_parallel_uses_one_is_served(shop: PaidContent, bank: Bank) -> None:
     payment = await shop.pay(bank.account())
     answers = await asyncio.gather(*(shop.get(payment) for _ in range(50)))
     assert sorted(answer.status_code for answer in answers) == [200] + [402] * 49
     assert bank.facilitator.calls.count("settle") == 1
 
 
-async def test_content_that_is_not_for_sale(server: RunningServer, shop: Shop, bank: Bank, tenant: str) -> None:
+async def test_content_that_is_not_for_sale(server: RunningServer, shop: PaidContent, bank: Bank, tenant: str) -> None:
     private = (await keep(server, tenant, ContentNetwork.PRIVATE, b"not for sale")).cid
     public = (await keep(server, tenant, ContentNetwork.PUBLIC, b"free")).cid
     stranger = await open_shop(server, f"{tenant}-2", data=b"of another tenant")
@@ -90,7 +90,7 @@ async def test_content_that_is_not_for_sale(server: RunningServer, shop: Shop, b
     assert [(await shop.visitor.get(path)).status_code for path in ("/x402", "/x402/cid", "/x402/x")] == [404] * 3
 
 
-async def test_requests_that_take_no_money(shop: Shop, bank: Bank) -> None:
+async def test_requests_that_take_no_money(shop: PaidContent, bank: Bank) -> None:
     payment = await shop.pay(bank.account())
     head = await shop.visitor.head(shop.path, headers={"X-PAYMENT": "x"})
     assert (head.status_code, head.content, bool(head.headers["payment-required"])) == (402, b"", True)
@@ -106,7 +106,7 @@ async def test_requests_that_take_no_money(shop: Shop, bank: Bank) -> None:
     assert (await shop.visitor.head(shop.path)).status_code == 402
 
 
-async def test_browsers_of_any_origin_can_pay(shop: Shop, bank: Bank) -> None:
+async def test_browsers_of_any_origin_can_pay(shop: PaidContent, bank: Bank) -> None:
     preflight = await shop.visitor.options(shop.path, headers={"Origin": "https://wallet.example"})
     allowed = preflight.headers["access-control-allow-headers"].lower().split(", ")
     assert {"x-payment", "payment-signature", "access-control-expose-headers"} <= set(allowed)
@@ -116,7 +116,7 @@ async def test_browsers_of_any_origin_can_pay(shop: Shop, bank: Bank) -> None:
         assert answer.headers["access-control-allow-origin"] == "*"
 
 
-async def test_a_gateway_with_access_controls(shop: Shop, bank: Bank) -> None:
+async def test_a_gateway_with_access_controls(shop: PaidContent, bank: Bank) -> None:
     gateway = (await shop.api.get("/v3/gateways")).json()["data"]["rows"][0]["id"]
     assert (await shop.api.post(f"/v3/gateways/{gateway}/hosts", json={"host": "reader.example"})).status_code == 200
     assert (await shop.get()).status_code == 401
@@ -137,7 +137,7 @@ async def test_files_of_a_folder(server: RunningServer, bank: Bank, tenant: str)
     assert [(await shop.get(path=f"/x402/cid/{cid}{rest}")).status_code for rest in ("", "/", "/no.txt")] == [404] * 3
 
 
-async def test_sellers_list_their_payments(server: RunningServer, shop: Shop, bank: Bank, tenant: str) -> None:
+async def test_sellers_list_their_payments(server: RunningServer, shop: PaidContent, bank: Bank, tenant: str) -> None:
     payer = bank.account()
     for version in (1, 2, 2):
         assert (await shop.get(await shop.pay(payer, version))).status_code == 200

@@ -9,14 +9,14 @@ import pytest
 from roost.drivers.facilitator.contract import PaymentRequest
 from tests.chain.anvil import NETWORK, OLD_NETWORK
 from tests.chain.payer import pay
-from tests.contract.payments.shop import CONTENT, PRICE, Bank, Shop, open_shop, required
-from tests.server import RunningServer
-from tests.wallet import LocalAccount
+from tests.contract.payments.paid_content import CONTENT, PRICE, Bank, PaidContent, open_shop, required
+from tests.support.server import RunningServer
+from tests.support.wallet import LocalAccount
 
 VERSIONS = pytest.mark.parametrize("version", [1, 2])
 
 
-async def assert_refused(shop: Shop, bank: Bank, answer: httpx.Response, *words: str) -> None:
+async def assert_refused(shop: PaidContent, bank: Bank, answer: httpx.Response, *words: str) -> None:
     """The answer is 402 with what must be paid, nothing was settled, and no payment is recorded."""
     asked = required(answer, 1)
     assert all(word in asked["error"] for word in words), asked["error"]
@@ -48,7 +48,9 @@ OTHER_ADDRESS = "0x1111111111111111111111111111111111111111"
         (1, {"extra": {"name": "USD Coin", "version": "2"}}),
     ],
 )
-async def test_a_payment_for_something_else(shop: Shop, bank: Bank, version: int, change: dict[str, Any]) -> None:
+async def test_a_payment_for_something_else(
+    shop: PaidContent, bank: Bank, version: int, change: dict[str, Any]
+) -> None:
     """The payer signs other terms than the instruction has."""
     (needed,) = required(await shop.get(), version)["accepts"]
     payment = await pay_for(bank.account(), {**needed, **change})
@@ -77,7 +79,7 @@ async def pay_for(payer: LocalAccount, needed: dict[str, Any]) -> dict[str, Any]
         {"signature": "0x" + "00" * 65},
     ],
 )
-async def test_a_changed_payment(shop: Shop, bank: Bank, version: int, change: dict[str, str]) -> None:
+async def test_a_changed_payment(shop: PaidContent, bank: Bank, version: int, change: dict[str, str]) -> None:
     payment = await shop.pay(bank.account(), version)
     where = payment["payload"] if "signature" in change else payment["payload"]["authorization"]
     assert where.keys() >= change.keys()
@@ -86,7 +88,7 @@ async def test_a_changed_payment(shop: Shop, bank: Bank, version: int, change: d
     assert bank.facilitator.calls == []
 
 
-async def test_terms_that_the_payer_changes_say_nothing(shop: Shop, bank: Bank) -> None:
+async def test_terms_that_the_payer_changes_say_nothing(shop: PaidContent, bank: Bank) -> None:
     """`accepted` and the signature agree on a lower price, which is not that of the file."""
     (needed,) = required(await shop.get())["accepts"]
     payment = await pay_for(bank.account(), {**needed, "amount": "1"})
@@ -96,7 +98,7 @@ async def test_terms_that_the_payer_changes_say_nothing(shop: Shop, bank: Bank) 
 
 @pytest.mark.parametrize(("moved", "words"), [(-3600, "valid before"), (-55, "valid before"), (3600, "valid after")])
 async def test_a_payment_out_of_its_time(
-    shop: Shop, bank: Bank, monkeypatch: pytest.MonkeyPatch, moved: int, words: str
+    shop: PaidContent, bank: Bank, monkeypatch: pytest.MonkeyPatch, moved: int, words: str
 ) -> None:
     payer, now = bank.account(), time.time()
     with monkeypatch.context() as patched:
@@ -105,7 +107,9 @@ async def test_a_payment_out_of_its_time(
     await assert_refused(shop, bank, await shop.get(payment), words)
 
 
-async def test_a_payment_for_another_resource(server: RunningServer, shop: Shop, bank: Bank, tenant: str) -> None:
+async def test_a_payment_for_another_resource(
+    server: RunningServer, shop: PaidContent, bank: Bank, tenant: str
+) -> None:
     other = await open_shop(server, tenant, data=b"another article")
     payment = await shop.pay(bank.account())
     payment["resource"] = required(await other.get())["resource"]
@@ -114,7 +118,9 @@ async def test_a_payment_for_another_resource(server: RunningServer, shop: Shop,
     assert (await shop.get(payment)).content == CONTENT
 
 
-async def test_a_payment_opens_no_second_file(server: RunningServer, shop: Shop, bank: Bank, tenant: str) -> None:
+async def test_a_payment_opens_no_second_file(
+    server: RunningServer, shop: PaidContent, bank: Bank, tenant: str
+) -> None:
     other = await open_shop(server, tenant, data=b"another article")
     payment = await shop.pay(bank.account())
     assert (await shop.get(payment)).status_code == 200
@@ -122,7 +128,7 @@ async def test_a_payment_opens_no_second_file(server: RunningServer, shop: Shop,
 
 
 @pytest.mark.parametrize("part", ["from", "nonce", "signature", "asset", "payTo", "to"])
-async def test_another_spelling_is_the_same_payment(shop: Shop, bank: Bank, part: str) -> None:
+async def test_another_spelling_is_the_same_payment(shop: PaidContent, bank: Bank, part: str) -> None:
     payment = await shop.pay(bank.account())
     assert (await shop.get(payment)).status_code == 200
     for where in (payment["payload"]["authorization"], payment["payload"], payment["accepted"]):
@@ -132,7 +138,7 @@ async def test_another_spelling_is_the_same_payment(shop: Shop, bank: Bank, part
     assert bank.facilitator.calls.count("settle") == 1
 
 
-async def test_a_payment_in_the_form_of_the_other_version_is_the_same(shop: Shop, bank: Bank) -> None:
+async def test_a_payment_in_the_form_of_the_other_version_is_the_same(shop: PaidContent, bank: Bank) -> None:
     new = await shop.pay(bank.account())
     old = {"x402Version": 1, "scheme": "exact", "network": OLD_NETWORK, "payload": new["payload"]}
     assert (await shop.get(new)).status_code == 200
@@ -155,7 +161,7 @@ async def test_a_payment_in_the_form_of_the_other_version_is_the_same(shop: Shop
         "A" * 20_000,
     ],
 )
-async def test_a_malformed_payment(shop: Shop, bank: Bank, header: str) -> None:
+async def test_a_malformed_payment(shop: PaidContent, bank: Bank, header: str) -> None:
     for name in ("PAYMENT-SIGNATURE", "X-PAYMENT"):
         answer = await shop.visitor.get(shop.path, headers={name: header})
         if answer.status_code != 431:  # the server's own limit of a header
@@ -176,18 +182,18 @@ async def test_a_malformed_payment(shop: Shop, bank: Bank, header: str) -> None:
         {"to": "0x"},
     ],
 )
-async def test_a_malformed_authorization(shop: Shop, bank: Bank, change: dict[str, Any]) -> None:
+async def test_a_malformed_authorization(shop: PaidContent, bank: Bank, change: dict[str, Any]) -> None:
     payment = await shop.pay(bank.account())
     payment["payload"]["authorization"] |= change
     await assert_refused(shop, bank, await shop.get(payment), "malformed")
 
 
-async def test_a_payment_without_funds(shop: Shop, bank: Bank) -> None:
+async def test_a_payment_without_funds(shop: PaidContent, bank: Bank) -> None:
     payment = await shop.pay(bank.account(PRICE - 1))
     await assert_refused(shop, bank, await shop.get(payment), "invalid_exact_evm_insufficient_balance")
 
 
-async def test_the_price_of_now_counts(shop: Shop, bank: Bank) -> None:
+async def test_the_price_of_now_counts(shop: PaidContent, bank: Bank) -> None:
     payer = bank.account()
     payment = await shop.pay(payer)
     await shop.set_price(2 * PRICE)
@@ -197,7 +203,7 @@ async def test_the_price_of_now_counts(shop: Shop, bank: Bank) -> None:
     assert (await shop.get(await pay_for(payer, needed))).content == CONTENT
 
 
-async def test_a_price_that_changes_during_the_check(shop: Shop, bank: Bank) -> None:
+async def test_a_price_that_changes_during_the_check(shop: PaidContent, bank: Bank) -> None:
     async def change_price(_request: PaymentRequest) -> None:
         await shop.set_price(2 * PRICE)
 

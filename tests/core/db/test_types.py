@@ -103,6 +103,6 @@ async def test_none_is_null(db: Database) -> None:
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), {1, 2}, b"bytes"], ids=repr)
-async def test_what_is_not_json_is_refused(db: Database, value: object) -> None:
+async def test_values_outside_json_are_refused(db: Database, value: object) -> None:
     with pytest.raises(StatementError):
         await _round_trip(db, "json", value)

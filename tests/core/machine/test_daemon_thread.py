@@ -15,7 +15,7 @@ async def test_the_loop_goes_on_meanwhile() -> None:
     assert await working is True
 
 
-async def test_what_goes_wrong_is_raised_where_it_is_awaited() -> None:
+async def test_exception_is_raised_where_it_is_awaited() -> None:
     with pytest.raises(ZeroDivisionError):
         await run_in_daemon_thread(lambda: 1 // 0)
 

@@ -36,7 +36,7 @@ def test_no_way_out(output: str) -> None:
 
 
 @pytest.mark.parametrize("output", ["", "npm error code E404", "No space left on device", "hash mismatch"])
-def test_other_errors(output: str) -> None:
+def test_other_errors_give_no_advice(output: str) -> None:
     assert advise_network(output) == ""
 
 

@@ -43,7 +43,7 @@ async def test_a_new_listener_takes_the_place_of_the_former(tmp_path: Path) -> N
     assert [entry.name for entry in tmp_path.iterdir()] == ["s"]
 
 
-async def test_what_a_crash_left_is_no_obstacle(tmp_path: Path) -> None:
+async def test_leftover_of_a_crash_is_replaced(tmp_path: Path) -> None:
     path = tmp_path / "s"
     unix_socket.listen_unix(tmp_path / ".s.new").close()
     assert await echo_once(unix_socket.listen_unix(path), path) == b"ping"

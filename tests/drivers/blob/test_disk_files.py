@@ -30,18 +30,16 @@ def file(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(("offset", "length", "found"), [(0, 10, b"0123456789"), (3, 4, b"3456"), (10, 0, b"")])
-def test_what_was_just_written_is_at_hand_or_nothing_is_said(
-    file: Path, offset: int, length: int, found: bytes
-) -> None:
+def test_cached_bytes_are_right_or_absent(file: Path, offset: int, length: int, found: bytes) -> None:
     assert read_cached(file, offset, length) in {found, None}
 
 
 @pytest.mark.parametrize(("offset", "length"), [(0, 11), (8, 3), (10, 1), (99, 1)])
-def test_what_is_not_whole_is_not_at_hand(file: Path, offset: int, length: int) -> None:
+def test_partial_range_is_not_cached(file: Path, offset: int, length: int) -> None:
     assert read_cached(file, offset, length) is None
 
 
-def test_what_is_not_there_is_not_at_hand(tmp_path: Path) -> None:
+def test_missing_file_is_not_cached(tmp_path: Path) -> None:
     assert read_cached(tmp_path / "nothing", 0, 1) is None
     assert read_cached(tmp_path, 0, 1) is None
 
@@ -64,7 +62,7 @@ def test_all_is_written_when_the_system_takes_it_in_parts() -> None:
         os.close(write)
 
 
-async def test_what_the_system_says_is_told_in_the_words_of_the_contract(tmp_path: Path) -> None:
+async def test_system_errors_become_those_of_the_contract(tmp_path: Path) -> None:
     with pytest.raises(BlobNotFound):
         await run_in_thread((tmp_path / "nothing").read_bytes)
     with pytest.raises(BlobStoreFailed, match="not available"):
@@ -78,7 +76,7 @@ def test_a_folder_that_is_not_there_cannot_be_synced(tmp_path: Path) -> None:
         sync_folder(tmp_path / "nothing")
 
 
-async def test_what_is_opened_for_nobody_is_closed(file: Path) -> None:
+async def test_file_opened_after_a_cancellation_is_closed(file: Path) -> None:
     began, goes_on = threading.Event(), threading.Event()
     numbers: list[int] = []
 
@@ -100,7 +98,7 @@ async def test_what_is_opened_for_nobody_is_closed(file: Path) -> None:
 
 
 @pytest.mark.parametrize("there", ["/dev/shm", None], ids=["memory", "disk"])
-def test_what_is_written_directly_is_all_there_in_its_order(tmp_path: Path, there: str | None) -> None:
+def test_direct_writes_keep_all_bytes_in_order(tmp_path: Path, there: str | None) -> None:
     """Whole pages and others, from memory that a disk can take and from such that it cannot."""
     pages = memoryview(mmap.mmap(-1, 64 * 1024))
     pages[:] = os.urandom(len(pages))
@@ -118,7 +116,7 @@ def test_what_is_written_directly_is_all_there_in_its_order(tmp_path: Path, ther
         assert file.read() == b"".join(parts)
 
 
-def test_what_cannot_be_written_directly_either_is_said(tmp_path: Path) -> None:
+def test_failed_direct_write_is_raised(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.touch()
     with path.open("rb") as file, pytest.raises(OSError, match="Bad file descriptor"):

@@ -44,7 +44,7 @@ async def test_a_draft_grows_by_several_appends(drafts: DraftStore, blobs: Folde
     assert await blobs.read(OBJECT, 0, 6) == b"onetwo"
 
 
-async def test_what_was_not_acknowledged_is_cut_off(drafts: DraftStore) -> None:
+async def test_unacknowledged_bytes_are_cut_off(drafts: DraftStore) -> None:
     await drafts.create(KEY)
     await append(drafts, 0, b"one and more")
     await append(drafts, 3, b"!")

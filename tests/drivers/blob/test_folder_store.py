@@ -28,7 +28,7 @@ asyncio.run(main())
 """
 
 
-async def test_what_a_crash_leaves_is_swept_and_never_listed(tmp_path: Path) -> None:
+async def test_leftover_of_a_crash_is_swept_and_never_listed(tmp_path: Path) -> None:
     await asyncio.to_thread(subprocess.run, [sys.executable, "-c", _CUT_OFF, str(tmp_path)], check=False)
     store = FolderStore(tmp_path)
     (left,) = (tmp_path / "new").iterdir()
@@ -93,7 +93,7 @@ async def test_an_old_file_that_is_adopted_is_a_new_object(tmp_path: Path) -> No
     assert found.modified_at > clock.utc_now() - timedelta(hours=1)
 
 
-async def test_what_cannot_be_begun_loses_no_cancellation(tmp_path: Path) -> None:
+async def test_failed_creation_keeps_a_cancellation(tmp_path: Path) -> None:
     (tmp_path / "new").write_text("in the way")
     beginning = asyncio.create_task(FolderStore(tmp_path).create(KEY))
     await asyncio.sleep(0)

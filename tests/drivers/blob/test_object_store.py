@@ -139,7 +139,7 @@ async def test_an_endpoint_that_is_none(objects: ObjectStore, monkeypatch: pytes
 
 
 @pytest.mark.parametrize("url", ["s3://", "s3:///x", "ftp://x", "x"])
-def test_what_is_no_address(url: str) -> None:
+def test_malformed_store_urls_are_refused(url: str) -> None:
     with pytest.raises(BlobStoreFailed, match="not a valid object store URL"):
         ObjectStore(url)
 

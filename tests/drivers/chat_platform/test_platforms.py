@@ -66,7 +66,7 @@ async def test_trouble_of_a_platform_says_nothing_about_a_token(
 
 @each
 @pytest.mark.parametrize("raw", [b"<html>", b"[]", b"[" * 60_000, b" " * 200_000])
-async def test_what_is_no_answer_says_nothing_either(
+async def test_malformed_answers_name_no_bot(
     kind: type[ChatPlatform], tokens: BotTokens, name: str, outside: Platforms, raw: bytes
 ) -> None:
     outside.raw = raw

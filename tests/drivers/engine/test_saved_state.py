@@ -47,7 +47,7 @@ OPENCLAW, HERMES = OpenClaw(Path("/engines")), Hermes(Path("/engines"))
         (FakeEngine(), ".roost/logs", False),
     ],
 )
-def test_saved_paths(engine: Engine, path: str, expected: bool) -> None:
+def test_saved_paths_of_each_engine_are_known(engine: Engine, path: str, expected: bool) -> None:
     assert engine.saved_state.includes_all(path) is expected
 
 

@@ -11,7 +11,7 @@ from roost.drivers.facilitator.contract import PaymentRequest
 from roost.drivers.facilitator.local import LocalFacilitator
 from tests.chain.anvil import FACILITATOR_KEY, NETWORK, OLD_NETWORK, Chain
 from tests.chain.payer import SELLER, payment
-from tests.wallet import Account, LocalAccount
+from tests.support.wallet import Account, LocalAccount
 
 PRICE = 10_000
 VERSIONS = pytest.mark.parametrize("version", [1, 2])
@@ -50,7 +50,7 @@ def test_it_serves_its_chain_only(chain: Chain) -> None:
 
 
 @VERSIONS
-async def test_another_network(chain: Chain, payer: LocalAccount, version: int) -> None:
+async def test_payment_for_another_network_is_refused(chain: Chain, payer: LocalAccount, version: int) -> None:
     paid = await payment(payer, version, network="eip155:8453" if version == 2 else "base")
     facilitator = connect(chain)
     assert (await facilitator.verify(paid)).is_valid is False

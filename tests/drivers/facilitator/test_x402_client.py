@@ -14,7 +14,7 @@ from roost.core.sensitive import Sensitive
 from roost.drivers.facilitator.contract import ANSWER_LIMIT, FacilitatorFailed, FacilitatorUnavailable, PaymentRequest
 from roost.drivers.facilitator.x402_client import X402Facilitator
 from tests.chain.payer import payment
-from tests.wallet import Account
+from tests.support.wallet import Account
 
 VALID = json.dumps({"isValid": True, "payer": "0x1"}).encode()
 
@@ -93,7 +93,7 @@ async def client_of(
         VALID + b" " * ANSWER_LIMIT,
     ],
 )
-async def test_malformed_answers(server: RawServer, paid: PaymentRequest, body: bytes) -> None:
+async def test_malformed_answers_are_failures(server: RawServer, paid: PaymentRequest, body: bytes) -> None:
     server.reply(body)
     async with client_of(server.url) as client:
         for call in (client.verify, client.settle):
@@ -102,7 +102,9 @@ async def test_malformed_answers(server: RawServer, paid: PaymentRequest, body: 
 
 
 @pytest.mark.parametrize("status", ["201 Created", "302 Found", "400 Bad Request", "401 Unauthorized", "500 Error"])
-async def test_other_statuses(server: RawServer, paid: PaymentRequest, status: str) -> None:
+async def test_other_statuses_are_failures_without_a_redirect(
+    server: RawServer, paid: PaymentRequest, status: str
+) -> None:
     server.reply(VALID, status, f"Location: {server.url}/elsewhere")
     async with client_of(server.url) as client:
         with pytest.raises(FacilitatorFailed):
@@ -146,7 +148,7 @@ async def test_a_connection_that_breaks(server: RawServer, paid: PaymentRequest,
             await client.settle(paid)
 
 
-async def test_nothing_listens(paid: PaymentRequest) -> None:
+async def test_refused_connection_is_unavailable(paid: PaymentRequest) -> None:
     async with client_of("http://127.0.0.1:1") as client:
         with pytest.raises(FacilitatorUnavailable, match="cannot be reached"):
             await client.verify(paid)

@@ -35,7 +35,7 @@ async def test_files_links_and_modes(folder: Path) -> None:
         assert contents == [b"one", b"two", b"c/tool"]
 
 
-async def test_limits(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_limits_of_a_folder_are_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(local_folder, "MAX_REMOTE_ENTRIES", 2)
     with pytest.raises(RemoteRefused, match="at most 2 files"):
         async with LocalRepository(folder).fetch("", "", None):

@@ -22,7 +22,7 @@ async def test_packets_and_markers_in_any_chunks() -> None:
 
 
 @pytest.mark.parametrize("data", [b"00", b"0003", b"0004", b"0x0a", b"+00a", b"zzzz", b"ffff", b"0009a", b"fff1"])
-async def test_malformed_packets(data: bytes) -> None:
+async def test_malformed_packets_are_refused(data: bytes) -> None:
     with pytest.raises(MalformedPacket):
         await PacketReader(chunks(data)).read()
 
@@ -34,7 +34,7 @@ async def test_lines_end_at_a_marker_and_errors_are_refused() -> None:
         assert [line async for line in reader.read_lines()]
 
 
-def test_a_command() -> None:
+def test_command_is_encoded_in_packets() -> None:
     assert encode_command("ls-refs", ["x"], ["peel"]) == b"0014command=ls-refs\n0006x\n00010009peel\n0000"
 
 

@@ -13,7 +13,7 @@ def _request(**fields: Any) -> ChatRequest:
     return ChatRequest.model_validate_json(json.dumps({"model": "m", "messages": HELLO, **fields}))
 
 
-def test_what_is_not_known_is_passed_on_as_it_came() -> None:
+def test_unknown_fields_are_passed_on_unchanged() -> None:
     body = {
         "model": "m",
         "messages": [
@@ -65,7 +65,7 @@ def test_directing_leaves_the_request_as_it_was() -> None:
         {"temperature": "hot"},
     ],
 )
-def test_what_a_driver_could_not_read_is_refused(fields: dict[str, Any]) -> None:
+def test_unreadable_fields_are_refused(fields: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         _request(**fields)
 
@@ -73,7 +73,7 @@ def test_what_a_driver_could_not_read_is_refused(fields: dict[str, Any]) -> None
 @pytest.mark.parametrize(
     "text", ['{"model":', '{"model":"m","messages":[{"role":"user","content":"\\ud800"}]}', "[" * 9999]
 )
-def test_what_is_not_json_is_refused(text: str) -> None:
+def test_malformed_json_is_refused(text: str) -> None:
     with pytest.raises(ValidationError):
         ChatRequest.model_validate_json(text)
 

@@ -215,7 +215,7 @@ async def test_a_history_of_others_continues_with_openai(provider: str, history:
         ),
     ],
 )
-def test_what_has_no_equal_is_refused_with_its_field(changes: dict[str, Any], field: str) -> None:
+def test_untranslatable_fields_are_refused_by_name(changes: dict[str, Any], field: str) -> None:
     request = {"model": "claude", "messages": [{"role": "user", "content": "x"}], **changes}
     with pytest.raises(UpstreamRefused) as refused:
         messages_request(ChatRequest.model_validate(request))

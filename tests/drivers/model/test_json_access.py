@@ -6,7 +6,7 @@ from roost.drivers.model import json_access
 
 
 @pytest.mark.parametrize("text", ["", "{", b"\xff", "[" * 100_000])
-def test_what_is_not_json_reads_as_nothing(text: str | bytes) -> None:
+def test_malformed_json_reads_as_none(text: str | bytes) -> None:
     assert json_access.parse_json(text) is None
 
 

@@ -184,7 +184,7 @@ async def test_a_proxy_of_the_operator_is_not_asked_for_this_machine(monkeypatch
     await far.close()
 
 
-async def test_nobody_there() -> None:
+async def test_refused_connection_is_unavailable() -> None:
     async with raw(b"") as url:
         pass
     upstream = _upstream(url)
@@ -272,7 +272,7 @@ async def test_a_stream_in_any_form_of_the_format(mark: str, end: str) -> None:
     assert "".join(chunk["choices"][0]["delta"].get("content", "") for chunk in chunks) == "a\u2028b\x85"
 
 
-async def test_what_is_left_or_cancelled_ends_at_the_provider() -> None:
+async def test_closed_or_cancelled_request_ends_at_the_provider() -> None:
     provider = OpenAIProvider()
     hanging = REQUEST.model_copy(update={"messages": [REQUEST.messages[0].model_copy(update={"content": "/hang"})]})
     async with serving(provider) as url:
@@ -292,7 +292,7 @@ async def test_what_is_left_or_cancelled_ends_at_the_provider() -> None:
         await upstream.close()
 
 
-async def test_what_a_transport_refuses_is_told_by_its_own_words() -> None:
+async def test_refusal_of_a_transport_keeps_its_words() -> None:
     class Guard(httpx.AsyncBaseTransport):
         async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
             raise ServiceUnavailable(f"{request.url.host} is refused")

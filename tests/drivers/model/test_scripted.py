@@ -50,7 +50,7 @@ def test_it_repeats_no_more_than_a_little() -> None:
         [("user", "[Sat 2026-11-21 05:33 GMT+1] hello"), ("user", f"{CONTEXT}{RUNTIME}")],
     ],
 )
-def test_what_an_engine_hides_in_the_users_messages_is_not_answered(messages: list[tuple[str, Any]]) -> None:
+def test_hidden_parts_of_user_messages_are_not_answered(messages: list[tuple[str, Any]]) -> None:
     assert plan_reply(_request(("system", "prompt" * 10_000), *messages)).text == f"{GREETING} You said: hello"
 
 
@@ -76,7 +76,7 @@ def test_say_is_said_exactly(text: str, said: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["/sayings are wise", "path/say x", "what does /say"])
-def test_what_only_looks_like_a_command_is_none(text: str) -> None:
+def test_text_that_resembles_a_command_is_echoed(text: str) -> None:
     assert plan_reply(_request(("user", text))).text == f"{GREETING} You said: {text}"
 
 

@@ -62,7 +62,7 @@ async def test_a_page_without_a_slash_leads_to_it(app: HostRouter, path: str) ->
 
 
 @pytest.mark.parametrize("path", ["/docs/nothing", "/docs/guides/", "/docs/guides/agents/index", "/docs/api/x.js"])
-async def test_what_is_not_there(app: HostRouter, path: str) -> None:
+async def test_missing_pages_are_not_found(app: HostRouter, path: str) -> None:
     sent = await call(app, path)
     assert (sent.status, sent.body) == (404, b"<h1>Not found</h1>")
 

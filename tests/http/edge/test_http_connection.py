@@ -44,7 +44,7 @@ def post(host: str, *headers: str) -> bytes:
         ("no colon",),
     ],
 )
-def test_what_could_be_read_in_two_ways_is_refused_and_ends_the_connection(
+def test_ambiguous_requests_are_refused_and_end_the_connection(
     edge: EdgeServer, wire: Wire, host: str, headers: tuple[str, ...]
 ) -> None:
     asked: list[str] = []

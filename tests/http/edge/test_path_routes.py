@@ -95,7 +95,7 @@ def test_a_path_that_a_program_could_read_as_another_routes(routed: EdgeServer, 
     assert wire.error(400) == "Ambiguous path"
 
 
-def test_nothing_listens(routed: EdgeServer, wire: Wire) -> None:
+def test_route_without_a_listener_is_a_bad_gateway(routed: EdgeServer, wire: Wire) -> None:
     del routed.upstreams[f"{AGENT}:3000"]
     send(wire, routed, "/open")
     assert "Nothing answers on port 3000" in wire.error(502)

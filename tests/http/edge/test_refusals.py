@@ -48,7 +48,7 @@ def test_the_platforms_paths_never_reach_the_gateway(edge: EdgeServer, wire: Wir
 @pytest.mark.parametrize(
     "path", ["/v0x", "/%76%30/x", "//v0/x", "/./v0/x", "/v0%2fx", "/V0/x", "/v0;x/y", "/v1/../v0/x"]
 )
-def test_what_only_looks_like_the_platform_is_the_agents(edge: EdgeServer, wire: Wire, path: str) -> None:
+def test_paths_that_resemble_the_platform_reach_the_agent(edge: EdgeServer, wire: Wire, path: str) -> None:
     edge.serve(echo)
     wire.send(request(path, host=edge.host))
     assert wire.json()["line"] == f"GET {path} HTTP/1.1"

@@ -12,7 +12,7 @@ from roost.http.edge.response_cache import MAX_BODY, CachedResponse, CacheKey, R
 from roost.storage.content.model import ContentNetwork
 from roost.storage.files.model import File
 from tests.contract.storage import keep
-from tests.server import RunningServer, running
+from tests.support.server import RunningServer, running
 
 KEY: CacheKey = (b"/ipfs/x", "gate", "")
 
@@ -86,7 +86,7 @@ def test_the_bytes_are_bounded() -> None:
     assert 240 < len(kept) < 256
 
 
-async def test_what_clients_get_is_the_same_and_changes_show_at_once(server: RunningServer) -> None:
+async def test_cached_responses_are_the_same_and_changes_show_at_once(server: RunningServer) -> None:
     api, file, gateway, visitor = await publish(server, "owner", b"hello")
     path = f"/ipfs/{file.cid}"
 

@@ -14,7 +14,7 @@ def carried(*headers: tuple[bytes, bytes], status: int = 200, framing: bytes = b
     return lines[:-2]
 
 
-def test_what_is_carried() -> None:
+def test_headers_of_a_response_are_carried() -> None:
     assert carried((b"content-type", b"text/html"), (b"server", b"x"), (b"content-length", b"9"), status=418) == [
         "HTTP/1.1 418 I'm a Teapot",
         "content-type: text/html",

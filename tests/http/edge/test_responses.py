@@ -103,7 +103,9 @@ OK = b"HTTP/1.1 200 OK\r\n"
         (b"HTTP/1.1 103 Early Hints\r\nLink: a\r\n\r\n" + OK + b"Content-Length: 1\r\n\r\nx", 200, b"x", True),
     ],
 )
-def test_whole_answers(data: bytes, status: int, body: bytes, reusable: bool, step: int | None) -> None:
+def test_whole_answers_are_read_in_any_steps(
+    data: bytes, status: int, body: bytes, reusable: bool, step: int | None
+) -> None:
     _, response = read(data, step=step)
     assert (response.status, response.data, response.done, response.reusable) == (status, body, True, reusable)
 
@@ -132,7 +134,7 @@ def test_a_body_that_may_follow_an_answer_to_head_never_meets_another_request(fr
 
 @pytest.mark.parametrize("extra", [b"x", b"\r\n\r\nx", OK + b"Content-Length: 0\r\n\r\n", b"HTTP/1.1 200 OK\r\n"])
 @pytest.mark.parametrize("bodiless", [False, True])
-def test_what_follows_an_answer_is_never_told_and_spoils_the_connection(extra: bytes, bodiless: bool) -> None:
+def test_bytes_after_an_answer_are_dropped_and_end_the_connection(extra: bytes, bodiless: bool) -> None:
     body = b"" if bodiless else b"hi"
     _, response = read(OK + b"Content-Length: 2\r\n\r\n" + body + extra, bodiless=bodiless)
     assert (response.data, response.done, response.reusable) == (body, True, False)

@@ -1,15 +1,14 @@
-"""The reference page is what the code says, and says all of it."""
+"""The generated reference has all operations with their fields."""
 
 import re
 
 import pytest
 
-from roost.http.openapi.reference import COMMAND, render_reference
+from roost.http.openapi.reference import render_reference
 from roost.http.server.application import create_application
 from roost.http.stack.address import HostAddresses
 from roost.http.stack.routes import list_operations
 from roost.web.service_registry import ServiceRegistry
-from tests.architecture.code import ROOT
 
 
 @pytest.fixture(scope="module")
@@ -19,11 +18,6 @@ def page() -> str:
 
 def section(page: str, head: str) -> str:
     return page.partition(f"## {head}\n")[2].partition("\n## ")[0]
-
-
-def test_the_committed_page_is_the_present_one(page: str) -> None:
-    committed = (ROOT / "docs" / "reference" / "agents-api.md").read_text()
-    assert committed == page, f"the routes changed; regenerate the page: {COMMAND}"
 
 
 def test_every_operation_is_there(page: str) -> None:

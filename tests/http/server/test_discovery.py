@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from roost.drivers.runtime.fake import FakeRuntime
-from tests.server import running
+from tests.support.server import running
 
 
 async def test_every_address_of_the_server_tells_its_domain_and_no_agent_does(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from roost.drivers.facilitator.contract import (
 from roost.drivers.facilitator.fake import FakeFacilitator
 from tests.chain.payer import payment
 from tests.conformance.facilitators import served_facilitator
-from tests.wallet import Account
+from tests.support.wallet import Account
 
 TOKEN = "a-token-of-a-facilitator"
 SUPPORTED: dict[str, object] = {"kinds": [], "extensions": [], "signers": {}}
@@ -69,7 +69,9 @@ async def test_the_forms_of_answers(client: httpx.AsyncClient, facilitator: Fake
         b" " * 100_000,
     ],
 )
-async def test_malformed_bodies(client: httpx.AsyncClient, facilitator: FakeFacilitator, content: bytes) -> None:
+async def test_malformed_bodies_are_refused(
+    client: httpx.AsyncClient, facilitator: FakeFacilitator, content: bytes
+) -> None:
     for path in ("/verify", "/settle"):
         answer = await client.post(path, content=content)
         assert answer.status_code == 400
@@ -86,7 +88,7 @@ async def test_other_paths_and_methods(client: httpx.AsyncClient) -> None:
         assert (answer.status_code, list(answer.json())) == (status, ["error"])
 
 
-async def test_problems(client: httpx.AsyncClient, facilitator: FakeFacilitator) -> None:
+async def test_problems_have_their_status(client: httpx.AsyncClient, facilitator: FakeFacilitator) -> None:
     problems = [FacilitatorFailed("broken"), FacilitatorUnavailable("away", retry_after=4.2)]
 
     async def fail(_request: PaymentRequest) -> PaymentSettlement:

@@ -45,7 +45,7 @@ async def test_ready_when_all_is() -> None:
     assert answer.json() == {"status": "ok", "checks": {"database": "ok", "containers": "ok"}}
 
 
-async def test_what_is_not_ready_is_named_and_nothing_more() -> None:
+async def test_failing_part_is_named_without_details() -> None:
     async with client(database=fine, containers=broken) as ask:
         answer = await ask.get("/readyz")
     assert answer.status_code == 503

@@ -137,7 +137,7 @@ async def test_the_socket_is_the_identity_whatever_the_client_says(tmp_path: Pat
         assert (await rig.get("a2", "/x"))["agent"] == "a2"
 
 
-async def test_what_the_app_writes_into_its_state_stays_in_that_request(tmp_path: Path) -> None:
+async def test_state_written_by_the_app_stays_in_its_request(tmp_path: Path) -> None:
     async def careless(scope: Any, receive: Any, send: Any) -> None:
         seen.append(scope["state"]["relay_agent"])
         scope["state"]["relay_agent"] = "somebody else"

@@ -29,7 +29,7 @@ from roost.http.server.server import (
     stop_on_signals,
 )
 from roost.web.service_registry import ServiceRegistry
-from tests.server import running
+from tests.support.server import running
 
 
 def test_a_taken_port_is_said_plainly() -> None:

@@ -102,7 +102,7 @@ def test_an_agents_own_address(host: str) -> None:
         "a" * 5000,
     ],
 )
-def test_what_is_no_address(host: str) -> None:
+def test_malformed_hosts_have_no_address(host: str) -> None:
     assert LAPTOP.parse(host) is None
 
 

@@ -197,7 +197,7 @@ async def test_issues_are_closed_to_everybody(path: str, method: str) -> None:
     ],
 )
 @pytest.mark.parametrize("host", ["localhost", "agents.localhost", "a1.agents.localhost"])
-async def test_what_could_be_read_in_two_ways_is_not_found(target: str, host: str) -> None:
+async def test_ambiguous_targets_are_not_found(target: str, host: str) -> None:
     assert (await call(APP, target, host=host)).status == 404
 
 

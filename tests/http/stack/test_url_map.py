@@ -142,7 +142,7 @@ def test_each_operation_is_served_where_its_callers_are(row: Any) -> None:
     ("target", "is_platform"),
     [(b"/v0", True), (b"/v0?x", True), (b"/v0/logs", True), (b"/v0x", False), (b"/", False), (b"/x/v0/", False)],
 )
-def test_what_is_the_platforms_on_an_agents_address(target: bytes, is_platform: bool) -> None:
+def test_platform_paths_of_an_agents_address_are_known(target: bytes, is_platform: bool) -> None:
     assert is_platform_target(target) is is_platform
 
 

@@ -61,7 +61,7 @@ async def test_a_cid_of_version_0_is_served_too(env: GatewayEnv) -> None:
         ("bytes=2999990-9999999", 2999990, len(BIG)),
     ],
 )
-async def test_a_range(env: GatewayEnv, range_header: str, begin: int, end: int) -> None:
+async def test_range_has_its_bytes_and_headers(env: GatewayEnv, range_header: str, begin: int, end: int) -> None:
     sent = await env.get(f"/ipfs/{await env.file(BIG)}", range=range_header)
     assert sent.status == 206
     assert sent.body == BIG[begin:end]
@@ -70,7 +70,7 @@ async def test_a_range(env: GatewayEnv, range_header: str, begin: int, end: int)
 
 
 @pytest.mark.parametrize("range_header", ["lines=0-1", "bytes=5-1", "bytes=x", "bytes=-"])
-async def test_what_is_no_range_means_everything(env: GatewayEnv, range_header: str) -> None:
+async def test_unsupported_range_sends_everything(env: GatewayEnv, range_header: str) -> None:
     sent = await env.get(f"/ipfs/{await env.file(BIG)}", range=range_header)
     assert (sent.status, sent.body) == (200, BIG)
 
@@ -90,7 +90,7 @@ async def test_a_range_holds_only_for_the_content_that_the_client_means(env: Gat
 
 
 @pytest.mark.parametrize("tag", ['"{}"', 'W/"{}"', '"x", "{}"', "*"])
-async def test_what_the_client_has_is_not_sent_again(env: GatewayEnv, tag: str) -> None:
+async def test_content_that_the_client_has_is_not_sent_again(env: GatewayEnv, tag: str) -> None:
     cid = await env.file(b"hello")
     sent = await env.get(f"/ipfs/{cid}", if_none_match=tag.format(cid))
     assert (sent.status, sent.body) == (304, b"")
@@ -143,7 +143,7 @@ async def test_an_index_stands_for_its_folder(env: GatewayEnv) -> None:
 
 
 @pytest.mark.parametrize("name", ["page.html", "a%20%26%20%3Cb%3E.svg"])
-async def test_what_could_run_runs_on_its_own_origin_only(env: GatewayEnv, name: str) -> None:
+async def test_active_content_runs_on_its_own_origin_only(env: GatewayEnv, name: str) -> None:
     cid = await env.folder(NAMES)
     shared = await env.get(f"/ipfs/{cid}/{name}")
     assert shared.headers["content-security-policy"] == "sandbox"
@@ -173,7 +173,7 @@ async def test_the_name_of_a_download(env: GatewayEnv, query: str, expected: str
     "path",
     ["no-cid", "", "bafy", "Qm", "x" * 10_000, "{cid}/../x", "{cid}/%2e%2e/x", "{cid}//a", "{cid}/%ff", "{upper}"],
 )
-async def test_what_is_no_address_of_content(env: GatewayEnv, path: str) -> None:
+async def test_malformed_content_addresses_are_refused(env: GatewayEnv, path: str) -> None:
     cid = await env.folder(NAMES)
     sent = await env.get("/ipfs/" + path.format(cid=cid, upper="B" + str(cid)[1:]))
     assert sent.status == 400

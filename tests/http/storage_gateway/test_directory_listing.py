@@ -40,7 +40,7 @@ def page(*names: str, path: tuple[str, ...] = (), more: bool = False) -> Page:
     return Page(directory_listing.render_listing(CID, path, [PBLink(CID, name, 1234) for name in names], more=more))
 
 
-def test_a_folder() -> None:
+def test_folder_lists_names_and_sizes() -> None:
     found = page("a.txt", "b")
     assert found.links == ["./a.txt", "./b"]
     assert [text for text in found.texts if text.strip()][-4:] == ["a.txt", "1,234", "b", "1,234"]

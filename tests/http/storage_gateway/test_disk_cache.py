@@ -9,7 +9,7 @@ def files(folder: Path) -> list[Path]:
     return [path for path in folder.rglob("*") if path.is_file()]
 
 
-async def test_what_is_put_is_got(tmp_path: Path) -> None:
+async def test_stored_image_is_read_back(tmp_path: Path) -> None:
     cache = DiskCache(tmp_path / "cache", 10_000)
     assert await cache.get("a") is None
     await cache.put("a", RenderedImage("image/png", b"1\n2"))
@@ -29,7 +29,7 @@ async def test_the_cache_stays_within_its_bound_and_keeps_what_is_used(tmp_path:
     assert await cache.get("1") is None
 
 
-async def test_what_does_not_fit_or_is_damaged_is_not_kept(tmp_path: Path) -> None:
+async def test_oversized_or_damaged_entries_are_not_kept(tmp_path: Path) -> None:
     cache = DiskCache(tmp_path, 1_000)
     await cache.put("large", RenderedImage("image/png", bytes(500)))
     assert files(tmp_path) == []

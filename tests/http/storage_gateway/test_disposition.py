@@ -23,7 +23,7 @@ from roost.http.storage_gateway import disposition
         ("*/*", "application/octet-stream"),
     ],
 )
-def test_types(mime: str, header: str) -> None:
+def test_types_become_content_type_headers(mime: str, header: str) -> None:
     assert disposition.content_type(mime) == header
 
 
@@ -38,5 +38,5 @@ def test_types(mime: str, header: str) -> None:
         *((mime, False) for mime in ("text/plain", "image/png", "application/pdf", "text/css", "application/json", "")),
     ],
 )
-def test_what_may_run_scripts(mime: str, runs: bool) -> None:
+def test_types_that_may_run_scripts_are_known(mime: str, runs: bool) -> None:
     assert disposition.can_run_scripts(mime) is runs

@@ -38,7 +38,7 @@ def unpacked(sent: Sent) -> dict[str, bytes | None]:
 
 
 @pytest.mark.parametrize("form", FORMS)
-async def test_what_all_forms_tell(env: GatewayEnv, form: str) -> None:
+async def test_all_forms_have_the_common_headers(env: GatewayEnv, form: str) -> None:
     root = await env.folder(NAMES)
     for target, fields in ((f"/ipfs/{root}?format={form}", {}), (f"/ipfs/{root}", {"accept": FORMS[form]})):
         sent = await env.get(target, **fields)
@@ -76,7 +76,7 @@ async def test_a_path_that_leads_nowhere(env: GatewayEnv, form: str) -> None:
 
 
 @pytest.mark.parametrize("form", FORMS)
-async def test_a_probe(env: GatewayEnv, form: str) -> None:
+async def test_probe_for_a_gateway_is_answered(env: GatewayEnv, form: str) -> None:
     """`bafkqaaa`, by which clients find out whether this is a gateway."""
     for method in ("GET", "HEAD"):
         sent = await env.get(f"/ipfs/bafkqaaa?format={form}", method=method)

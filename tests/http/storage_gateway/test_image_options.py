@@ -31,13 +31,13 @@ def test_without_options_the_original_is_encoded_again() -> None:
         ({"width": "2048", "dpr": "4"}, SIDE_LIMIT, None),
     ],
 )
-def test_sides(said: dict[str, str], width: int | None, height: int | None) -> None:
+def test_sides_of_an_image_are_parsed(said: dict[str, str], width: int | None, height: int | None) -> None:
     found = wanted(**said)
     assert (found.width, found.height) == (width, height)
 
 
 @pytest.mark.parametrize("fit", ImageFit)
-def test_every_fit(fit: ImageFit) -> None:
+def test_every_fit_is_parsed(fit: ImageFit) -> None:
     assert wanted(fit=fit.value).fit is fit
 
 
@@ -59,7 +59,7 @@ def test_a_fit_in_the_words_of_another_client() -> None:
         ("0.0001x0.9999", (0.0001, 0.9999)),
     ],
 )
-def test_gravity(text: str, point: tuple[float, float]) -> None:
+def test_gravity_of_an_image_is_parsed(text: str, point: tuple[float, float]) -> None:
     assert wanted(gravity=text).gravity == point
 
 
@@ -73,11 +73,11 @@ def test_gravity(text: str, point: tuple[float, float]) -> None:
         ("webp", "*/*", "webp"),
     ],
 )
-def test_formats(form: str | None, accept: str, made: str | None) -> None:
+def test_formats_follow_the_accept_header(form: str | None, accept: str, made: str | None) -> None:
     assert wanted(accept, **({} if form is None else {"format": form})).format == made
 
 
-def test_the_others() -> None:
+def test_other_options_are_parsed() -> None:
     found = wanted(quality="40.6", anim="false", sharpen="2.5", metadata="none")
     assert (found.quality, found.anim, found.sharpen, found.metadata) == (41, False, 2.5, ImageMetadata.NONE)
 
@@ -101,7 +101,7 @@ def test_the_others() -> None:
         *({"metadata": text} for text in ("", "all", "Keep")),
     ],
 )
-def test_what_cannot_be_granted(said: dict[str, str]) -> None:
+def test_malformed_options_are_refused(said: dict[str, str]) -> None:
     with pytest.raises(InvalidImage):
         wanted(**said)
 
@@ -126,7 +126,7 @@ def test_whether_something_is_wished_at_all() -> None:
     assert not image_options.has_image_options({"width": "5", "ximg-width": "5", "img": "5"})
 
 
-def test_what_is_served_when_it_cannot_be_made() -> None:
+def test_fallback_to_the_original_is_an_option() -> None:
     assert image_options.falls_back_to_original({"img-onerror": "redirect"})
     assert not image_options.falls_back_to_original({"img-onerror": "true"})
     assert not image_options.falls_back_to_original({})

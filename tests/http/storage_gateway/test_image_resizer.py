@@ -94,7 +94,7 @@ async def test_each_wish_is_granted(env: GatewayEnv, query: str, expected: tuple
     assert (sent.status, size(sent.body)) == (200, expected)
 
 
-async def test_what_cannot_be_resized(env: GatewayEnv) -> None:
+async def test_files_that_are_no_images_cannot_be_resized(env: GatewayEnv) -> None:
     text, broken = await env.file(b"text"), await env.file(picture()[:60])
     assert (await env.get(f"/ipfs/{text}?img-width=5")).status == 415
     assert (await env.get(f"/ipfs/{broken}?img-width=5")).status == 400
@@ -118,7 +118,7 @@ class Counting(ImageRenderer):
         """Nothing runs."""
 
 
-async def test_what_was_made_once_is_found_again(env: GatewayEnv) -> None:
+async def test_rendered_image_is_found_again(env: GatewayEnv) -> None:
     images = Counting()
     cache = DiskCache(env.storage.folder / "cache", 10_000)
     resizer = ImageResizer(env.storage.reader, images, cache)
@@ -167,7 +167,7 @@ async def test_only_so_many_sources_are_held(env: GatewayEnv) -> None:
     assert images.count <= 50  # what one made is there for the others who wait for the same
 
 
-async def test_what_comes_out_too_large_is_not_served(env: GatewayEnv) -> None:
+async def test_oversized_results_are_not_served(env: GatewayEnv) -> None:
     class Large(Counting):
         async def render(self, source: bytes, wanted: ImageOptions) -> RenderedImage:
             return RenderedImage("image/png", bytes(32 * 1024**2 + 1))

@@ -53,7 +53,9 @@ async def kind(env: StorageEnv, data: bytes, name: str = "", *, at_hand: bool = 
     ],
 )
 @pytest.mark.parametrize("at_hand", [True, False])
-async def test_kinds(env: StorageEnv, data: bytes, name: str, mime: str, at_hand: bool) -> None:
+async def test_kinds_of_files_have_mime_types(
+    env: StorageEnv, data: bytes, name: str, mime: str, at_hand: bool
+) -> None:
     found = await kind(env, data, name, at_hand=at_hand)
     assert found in {mime, mime.replace("text/xml", "application/xml")}
 

@@ -5,7 +5,7 @@ from roost.storage.content.unixfs.cid import Cid
 from roost.storage.gateways.model import Plugin
 from tests.http.storage_gateway.gateway_env import GatewayEnv
 from tests.http.storage_gateway.test_admission import linked
-from tests.wallet import Account, encode_defunct
+from tests.support.wallet import Account, encode_defunct
 
 
 async def install(env: GatewayEnv, plugin: Plugin) -> None:

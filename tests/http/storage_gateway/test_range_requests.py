@@ -41,7 +41,7 @@ ETAG = '"cid"'
         ("bytes=" + ",".join(f"{n}-{n}" for n in range(17)), []),
     ],
 )
-def test_which_bytes(range_header: str, wanted: list[tuple[int, int]]) -> None:
+def test_range_headers_select_bytes(range_header: str, wanted: list[tuple[int, int]]) -> None:
     assert list(select_ranges(range_header, None, ETAG, 100)) == [ByteRange(*one) for one in wanted]
 
 

@@ -53,7 +53,7 @@ def test_the_first_rule_that_matches(path: str, expected: tuple[int, str]) -> No
     assert (target.status, target.url) == expected
 
 
-def test_no_rule() -> None:
+def test_rules_match_whole_paths() -> None:
     assert find_target(parse_redirects(b"/a /b\n/a/:b /c"), ["b"]) is None
     assert parse_redirects(b"\n# nothing\r\n") == []
     target = find_target(parse_redirects(b"/a/* /b/:splat?x#y 200"), ["a", "b", "c d"])
@@ -100,7 +100,7 @@ def test_a_bad_line_is_named(line: bytes, reason: str) -> None:
     assert failed.value.message.isprintable()
 
 
-def test_bounds() -> None:
+def test_bounds_of_a_redirects_file_hold() -> None:
     with pytest.raises(InvalidRedirectsFile, match="more than 65,536 bytes"):
         parse_redirects(b"#" * 65_537)
     assert len(parse_redirects(b"/a /b\n" * 1000)) == 1000

@@ -54,7 +54,7 @@ def create_request(
     ],
 )
 @pytest.mark.parametrize("own_origin", [False, True])
-def test_paths(rest: str, path: list[str], slash: bool, own_origin: bool) -> None:
+def test_paths_of_content_are_parsed(rest: str, path: list[str], slash: bool, own_origin: bool) -> None:
     found = create_request(rest or "/", cid_host=TEXT) if own_origin else create_request(f"/ipfs/{TEXT}{rest}")
     assert (found.cid, list(found.path), found.own_origin) == (CID, path, own_origin)
     assert found.slash is (slash or (own_origin and not rest))
@@ -91,7 +91,7 @@ def test_private_and_public_addresses() -> None:
     assert list(create_request("/files/x", cid_host=TEXT).path) == ["files", "x"]
 
 
-def test_methods() -> None:
+def test_methods_get_and_head_are_kept() -> None:
     assert [create_request(f"/ipfs/{TEXT}", method=method).method for method in ("GET", "HEAD")] == ["GET", "HEAD"]
 
 
@@ -112,7 +112,7 @@ def test_the_first_of_several_counts() -> None:
         (f"/ipfs/{TEXT}?filename=%E6%BC%A2", "\u6f22"),
     ],
 )
-def test_what_the_content_is_called(target: str, name: str) -> None:
+def test_filename_of_the_content_is_parsed(target: str, name: str) -> None:
     assert create_request(target).name == name
 
 
@@ -128,7 +128,9 @@ def test_what_the_content_is_called(target: str, name: str) -> None:
         ("", [("referer", "https://r/x")], GatewayVisitor(None, "192.0.2.1", "https://r/x")),
     ],
 )
-def test_who_asks(query: str, headers: list[tuple[str, str]], visitor: GatewayVisitor) -> None:
+def test_visitor_is_read_from_query_and_headers(
+    query: str, headers: list[tuple[str, str]], visitor: GatewayVisitor
+) -> None:
     assert create_request(f"/ipfs/{TEXT}{query}", *headers).visitor == visitor
 
 

@@ -56,7 +56,7 @@ async def test_a_way_as_long_as_it_may_be(env: StorageEnv) -> None:
     assert found.end.cid == file.cid
 
 
-async def test_what_a_visitor_gets_depends_on_the_gateway(env: StorageEnv) -> None:
+async def test_content_for_a_visitor_depends_on_the_gateway(env: StorageEnv) -> None:
     gateways, serving = served(env)
     mine = await gateways.create(env.tenant_id, "mine-gate")
     await gateways.create(env.other_id, "their-gate")

@@ -49,7 +49,7 @@ async def test_a_route_of_a_page_is_the_page(env: GatewayEnv) -> None:
     assert (await env.get("/home", own)).body == b"<!doctype html>docs"
 
 
-async def test_what_exists_is_never_replaced(env: GatewayEnv) -> None:
+async def test_existing_paths_are_never_replaced(env: GatewayEnv) -> None:
     own = await site(env)
     assert (await env.get("/real.txt", own)).body == b"real"
     assert (await env.get("/docs", own)).status == 301
@@ -57,7 +57,7 @@ async def test_what_exists_is_never_replaced(env: GatewayEnv) -> None:
     assert (await env.get("/docs/", own)).headers["cache-control"].endswith("immutable")
 
 
-async def test_redirects(env: GatewayEnv) -> None:
+async def test_redirects_keep_the_query_and_escape_the_path(env: GatewayEnv) -> None:
     own = await site(env)
     moved = await env.get("/old/a%20b/%0D%0AX:%20y?c=d&pinataGatewayToken=t", own)
     assert (moved.status, moved.headers["cache-control"]) == (301, A_WEEK)

@@ -49,7 +49,7 @@ async def test_a_valid_certificate_is_found(tmp_path: Path) -> None:
     assert reason.startswith(f"The certificate for {NAME} is not valid: Hostname mismatch")
 
 
-async def test_what_speaks_no_tls_has_none() -> None:
+async def test_port_without_tls_has_no_certificate() -> None:
     async with serving(None) as port:
         reason = await check(port)
     assert reason is not None

@@ -13,11 +13,11 @@ import yaml
 
 from roost.drivers.tls_proxy.caddy import find_caddy
 from roost.http.tls.proxy_config import ProxyProgram, ProxySite, render_proxy_config
-from tests.acme import PACKAGES, AcmeServer, connect, curl, wait_for_port
 from tests.cli.terminal import run
-from tests.debian_root import debian_command
 from tests.platforms.tls import Authority
-from tests.server import RunningServer, running
+from tests.support.acme import PACKAGES, AcmeServer, connect, curl, wait_for_port
+from tests.support.debian_root import debian_command
+from tests.support.server import RunningServer, running
 
 DOMAIN = "roost.test"
 REFUSED = 35

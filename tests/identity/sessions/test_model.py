@@ -46,7 +46,7 @@ def test_nobody_gives_more_than_they_have(asked: Role, maker: Caller, bounded: R
     assert bound_role(asked, maker) is bounded
 
 
-def test_roles_ascend() -> None:
+def test_roles_include_lower_ones() -> None:
     roles = [Role.VIEWER, Role.EDITOR, Role.OWNER]
     assert [[includes_role(role, needed) for needed in roles] for role in roles] == [
         [True, False, False],

@@ -59,7 +59,7 @@ async def test_the_cookie_counts_alone_and_at_the_dashboard(visitor: Visitor) ->
     assert session_cookie_pair(both) == f"roost_session={visitor.token}"
 
 
-async def test_what_a_change_needs(visitor: Visitor) -> None:
+async def test_changes_need_the_token_and_the_own_origin(visitor: Visitor) -> None:
     find, csrf = visitor.authenticator.find_caller, {"x-csrf-token": visitor.csrf}
     for method in ("POST", "PUT", "PATCH", "DELETE", "QUERY"):
         assert await find(visitor.request(method, headers=csrf)) is not None
@@ -71,7 +71,7 @@ async def test_what_a_change_needs(visitor: Visitor) -> None:
                 await find(visitor.request(method, headers=csrf | foreign))
 
 
-async def test_what_a_websocket_needs(visitor: Visitor) -> None:
+async def test_websockets_need_the_own_origin(visitor: Visitor) -> None:
     find = visitor.authenticator.find_caller
     assert await find(visitor.request(upgrade=True, headers={"origin": OWN})) is not None
     for origin in (None, "null", "http://localhost", "http://localhost:8642.evil.example"):

@@ -29,7 +29,7 @@ async def test_json_is_read_without_spaces(given: str, content: bytes, padding: 
 
 
 @pytest.mark.parametrize("padding", ["", PADDING])
-async def test_what_is_said_about_it(padding: str) -> None:
+async def test_fields_beside_the_content_are_extracted(padding: str) -> None:
     body = json.dumps({"about": {"name": "\u00fc"}, "how": "{}", "content": 1}) + padding
     assert await JsonParserPool().extract("acme", body.encode(), *NAMES) == ([{"name": "\u00fc"}, "{}"], b"1")
 
@@ -50,12 +50,12 @@ async def test_what_is_said_about_it(padding: str) -> None:
         '{"a": ' + "[" * 99_999,
     ],
 )
-async def test_what_is_no_json_object(given: str, padding: str) -> None:
+async def test_malformed_json_objects_are_refused(given: str, padding: str) -> None:
     with pytest.raises(InvalidLegacyRequest):
         await JsonParserPool().extract("acme", (given + padding).encode(), *NAMES)
 
 
-async def test_what_is_said_has_its_limit() -> None:
+async def test_fields_beside_the_content_are_limited() -> None:
     with pytest.raises(InvalidLegacyRequest):
         await JsonParserPool().extract("acme", json.dumps({"about": "x" * 500_000, "content": 1}).encode(), *NAMES)
 

@@ -60,7 +60,7 @@ def test_all_that_may_be_said(as_text: bool) -> None:
         ({"groupId": None}, UploadMetadata(ContentNetwork.PUBLIC)),
     ],
 )
-def test_options(options: dict[str, Any], label: UploadMetadata) -> None:
+def test_options_become_upload_metadata(options: dict[str, Any], label: UploadMetadata) -> None:
     assert schemas.upload_metadata(None, options) == label
 
 
@@ -112,12 +112,12 @@ def condition(**wanted: object) -> KeyvalueCondition:
         ),
     ],
 )
-def test_conditions(wanted: dict[str, object], found: KeyvalueCondition) -> None:
+def test_conditions_are_parsed(wanted: dict[str, object], found: KeyvalueCondition) -> None:
     assert condition(**wanted) == found
 
 
 @pytest.mark.parametrize("text", [None, "", "{}"])
-def test_no_conditions(text: str | None) -> None:
+def test_empty_conditions_are_none(text: str | None) -> None:
     assert schemas.parse_conditions(text) == []
 
 
@@ -146,7 +146,7 @@ def test_values_that_no_file_has(value: object) -> None:
 
 
 @pytest.mark.parametrize("text", ["{", "[]", "1", '{"k": 1}', '{"k": [1]}', '{"k": "{"}'])
-def test_what_is_no_condition(text: str) -> None:
+def test_malformed_conditions_are_refused(text: str) -> None:
     with pytest.raises(InvalidLegacyRequest):
         schemas.parse_conditions(text)
 
@@ -178,7 +178,7 @@ def test_there_are_so_many_conditions() -> None:
         ),
     ],
 )
-def test_lists(query: dict[str, str], found: PinFilter) -> None:
+def test_list_queries_become_filters(query: dict[str, str], found: PinFilter) -> None:
     chosen = schemas.PinListParameters.model_validate(query).to_filter()
     assert replace(chosen, conditions=tuple(chosen.conditions)) == found
 
@@ -216,7 +216,7 @@ NOTE = FileMetadata("n", {"a": 1, "b": "x"}, "g", NOW)
         ({"keyvalues": {}}, NOTE),
     ],
 )
-def test_changes(body: dict[str, Any], wanted: FileMetadata) -> None:
+def test_changes_are_applied_to_metadata(body: dict[str, Any], wanted: FileMetadata) -> None:
     assert schemas.HashMetadataRequest.model_validate({"ipfsPinHash": OLD, **body}).apply(NOTE) == wanted
 
 

@@ -56,7 +56,7 @@ async def test_every_spelling_of_a_cid_unpins(env: StorageEnv, legacy: LegacyPin
     assert all(file.deleted_at is not None for file in found)
 
 
-async def test_what_is_private_or_another_s_is_not_pinned(env: StorageEnv, legacy: LegacyPinService) -> None:
+async def test_private_and_foreign_files_are_not_listed_as_pins(env: StorageEnv, legacy: LegacyPinService) -> None:
     private = await legacy.pin_json(env.tenant_id, b'{"a":1}', UploadMetadata(ContentNetwork.PRIVATE))
     public = await legacy.pin_json(env.tenant_id, b'{"a":2}', PUBLIC)
     for tenant, cid in ((env.tenant_id, private.cid), (env.other_id, public.cid)):

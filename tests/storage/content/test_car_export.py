@@ -45,7 +45,7 @@ async def test_all_of_it_goes_out(env: StorageEnv, profile: ImportProfile) -> No
 
 
 @EVERY_PROFILE
-async def test_what_was_imported_goes_out_too(env: StorageEnv, profile: ImportProfile) -> None:
+async def test_imported_blocks_are_exported(env: StorageEnv, profile: ImportProfile) -> None:
     tree, blocks = blocks_of(profile, CONTENT)
     await env.keep(b"before", CONTENT, profile=profile)
     assert dict(await sent(env, tree.cid, [])) == dict(blocks)
@@ -106,19 +106,19 @@ async def test_parts_of_a_file(env: StorageEnv, text: str, leaves: Iterable[int]
 
 
 @pytest.mark.parametrize("text", ["", "1", "a:b", "1:2:3", ":5", "1:", "1 :2", "9" * 30 + ":*"])
-def test_what_is_no_span(text: str) -> None:
+def test_malformed_spans_are_refused(text: str) -> None:
     with pytest.raises(InvalidByteRange):
         EntityBytes.parse(text)
 
 
-async def test_it_ends(env: StorageEnv, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_export_ends_at_the_limit_of_blocks(env: StorageEnv, monkeypatch: pytest.MonkeyPatch) -> None:
     _, (tree,) = await env.keep(CONTENT)
     monkeypatch.setattr("roost.storage.content.car_export.MAX_BLOCKS", 5)
     with pytest.raises(TooManyBlocks):
         await sent(env, tree.cid, [])
 
 
-async def test_what_is_there_many_times_goes_out_once(env: StorageEnv) -> None:
+async def test_repeated_blocks_are_exported_once(env: StorageEnv) -> None:
     """2^50 files from 51 blocks."""
     blocks: Blocks = [(Cid.for_block(RAW, b"x"), b"x")]
     for _ in range(50):

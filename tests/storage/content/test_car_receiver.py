@@ -73,7 +73,7 @@ async def test_one_root_is_needed(env: StorageEnv) -> None:
     await refused(env, blocks, [root, blocks[0][0]], "2 roots")
 
 
-async def test_what_is_cut_off_or_changed(env: StorageEnv) -> None:
+async def test_truncated_or_changed_car_is_refused(env: StorageEnv) -> None:
     root, blocks = folder_of_files(V1)
     data = encode_car([root], blocks)
     for broken in (data[:-1], data[:3_000_000] + b"!" + data[3_000_001:]):
@@ -90,7 +90,7 @@ async def test_a_hash_function_that_is_not_taken_is_named(env: StorageEnv) -> No
     await refused(env, [(root, node)], [root], "a link with the hash function 0x1e; it must be sha2-256")
 
 
-async def test_what_belongs_to_no_file(env: StorageEnv) -> None:
+async def test_blocks_outside_files_are_refused(env: StorageEnv) -> None:
     odd = Cid.for_block(DAG_CBOR, b"\xa0")
     await refused(env, [(odd, b"\xa0")], [odd], "a link with an unsupported codec")
     link = dagpb.encode_node([], UnixfsData(UnixfsKind.SYMLINK, b"/etc/passwd"))

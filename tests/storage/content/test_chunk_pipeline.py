@@ -41,7 +41,7 @@ async def _soon() -> None:
         await asyncio.sleep(0)
 
 
-async def test_what_comes_in_any_size_is_worked_on_in_whole_pieces() -> None:
+async def test_input_of_any_size_is_worked_on_in_whole_pieces() -> None:
     worker = FakeWorker.free()
     content = bytes(range(256)) * (PIECE_SIZE // 256 * 7) + b"the rest"
     sizes = [1, PIECE_SIZE - 1, PIECE_SIZE, PIECE_SIZE // 2, 7, len(content)]
@@ -78,7 +78,7 @@ async def test_more_may_be_added_after_an_end() -> None:
     assert worker.got == worker.seen == [b"one", b"two"]
 
 
-async def test_what_is_taken_is_not_worked_on() -> None:
+async def test_taken_bytes_are_not_worked_on() -> None:
     worker = FakeWorker.free()
     await worker.pieces.add(b"small")
     assert worker.pieces.take_buffered() == b"small"

@@ -90,7 +90,7 @@ async def test_every_range_is_the_file_s(env: StorageEnv, seed: int) -> None:
 
 
 @SEEDS
-async def test_what_goes_out_for_a_range_is_enough_to_read_it(env: StorageEnv, seed: int) -> None:
+async def test_exported_range_is_enough_to_read_it(env: StorageEnv, seed: int) -> None:
     chance, blocks = random.Random(seed), Graph()
     root, data = random_file(chance, blocks)
     await take(env, encode_car([root], blocks.items()))

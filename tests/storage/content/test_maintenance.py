@@ -47,7 +47,7 @@ async def test_it_sweeps_and_checks(env: StorageEnv, monkeypatch: pytest.MonkeyP
     assert env.blob(kept).exists()
 
 
-async def test_what_was_found_damaged_before_is_known_from_the_beginning(env: StorageEnv) -> None:
+async def test_known_damage_is_counted_from_the_beginning(env: StorageEnv) -> None:
     kept, _ = await env.keep(b"hurt")
     now = clock.utc_now()
     await env.db.write(lambda connection: store.mark_checked(connection, [kept], now, damaged=True))

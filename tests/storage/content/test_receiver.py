@@ -32,7 +32,7 @@ async def test_one_that_is_not_committed_leaves_nothing(env: StorageEnv) -> None
     assert not list((env.folder / "blobs").rglob("*"))[2:]
 
 
-async def test_what_fails_beside_it_keeps_nothing(env: StorageEnv) -> None:
+async def test_failed_transaction_keeps_no_content(env: StorageEnv) -> None:
     def fail(_: Connection) -> None:
         raise RuntimeError("no")
 

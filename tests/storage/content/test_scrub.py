@@ -121,7 +121,7 @@ async def test_a_lost_object_is_found(env: StorageEnv, scrub: ContentScrubber) -
     assert scrub.damaged_packs == 1
 
 
-async def test_what_was_brought_back_is_whole_again(
+async def test_restored_pack_is_whole_again(
     env: StorageEnv, scrub: ContentScrubber, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pack_id, (tree,) = await env.keep(CONTENT)

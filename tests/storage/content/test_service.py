@@ -18,7 +18,7 @@ def next_day(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clock, "utc_now", lambda: later)
 
 
-async def test_what_was_let_go_goes_with_a_sweep(env: StorageEnv, request: pytest.FixtureRequest) -> None:
+async def test_released_packs_are_removed_by_a_sweep(env: StorageEnv, request: pytest.FixtureRequest) -> None:
     gone, (tree,) = await env.keep(CONTENT)
     kept, _ = await env.keep(b"kept", holder="file/2")
     await env.db.write(lambda connection: service.release_packs(connection, "file/1"))
@@ -32,7 +32,7 @@ async def test_what_was_let_go_goes_with_a_sweep(env: StorageEnv, request: pytes
     assert env.blob(kept).exists()
 
 
-async def test_what_goes_while_it_is_read_is_gone_and_not_damaged(
+async def test_content_deleted_while_read_is_gone_and_not_damaged(
     env: StorageEnv, request: pytest.FixtureRequest
 ) -> None:
     _, (tree,) = await env.keep(b"one block")

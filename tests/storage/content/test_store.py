@@ -120,7 +120,7 @@ def test_the_copy_that_is_whole_is_read(env: StorageEnv) -> None:
         assert block.pack_id == f"{found:032}"
 
 
-def test_what_is_in_a_pack_twice_is_kept_once(env: StorageEnv) -> None:
+def test_repeated_blocks_of_a_pack_are_kept_once(env: StorageEnv) -> None:
     again = (
         ROWS[0],
         BlockRow(A, BlockLocation.SLICE, 5, 1),
@@ -162,7 +162,7 @@ def test_a_file_is_told_without_its_digests(env: StorageEnv) -> None:
     assert env.db.run(lambda connection: store.find_tree(connection, pack_id, A)) is None
 
 
-def test_what_a_tenant_keeps_is_counted_as_often_as_it_is_held(env: StorageEnv) -> None:
+def test_stored_bytes_count_each_hold(env: StorageEnv) -> None:
     assert stored(env) == 0
     pack_id = keep(env, size=1 << 50)
     hold(env, pack_id, "file/1")
@@ -213,7 +213,7 @@ def test_many_blocks_are_found_at_once_and_each_once(env: StorageEnv) -> None:
     assert found == [BlockMatch(f"{2:032}", row) for row in rows]
 
 
-def test_what_nobody_holds_may_go(env: StorageEnv) -> None:
+def test_packs_without_holds_are_removable(env: StorageEnv) -> None:
     held, free, young = (keep(env, number) for number in (1, 2, 3))
     hold(env, held)
     before = NOW + timedelta(seconds=3)

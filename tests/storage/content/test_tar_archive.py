@@ -81,7 +81,7 @@ async def hostile_folder(env: StorageEnv, links: Sequence[PBLink], kind: UnixfsK
 
 
 @EVERY_PROFILE
-async def test_what_is_unpacked_is_what_was_there(env: StorageEnv, profile: ImportProfile, tmp_path: Path) -> None:
+async def test_unpacked_tar_has_the_same_files(env: StorageEnv, profile: ImportProfile, tmp_path: Path) -> None:
     files = {
         "big": CONTENT,
         "empty": b"",

@@ -223,7 +223,7 @@ async def test_no_name_is_in_two_shards(env: StorageEnv) -> None:
     ],
     ids=["label", "no label", "file", "folder", "fanout", "metadata", "codec", "garbage"],
 )
-async def test_what_is_no_tree_is_refused(env: StorageEnv, root: Cid) -> None:
+async def test_malformed_trees_are_refused(env: StorageEnv, root: Cid) -> None:
     with pytest.raises(MalformedContent):
         await walked(env, root)
 
@@ -255,7 +255,7 @@ async def test_shards_in_shards_end(env: StorageEnv, height: int, slots: int, pr
         await walked(env, cid, max_entries=5000)
 
 
-async def test_what_is_missing_or_damaged_is_told(env: StorageEnv) -> None:
+async def test_missing_or_damaged_blocks_are_errors(env: StorageEnv) -> None:
     with pytest.raises(ContentNotFound):
         await walked(env, node_cid([PBLink(Cid.for_block(RAW, b"gone"), "a", 1)]))
     root, _, pack_id = await keep_tree(env, lambda pack: pack.add_folder([]))

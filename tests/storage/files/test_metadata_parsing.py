@@ -18,7 +18,7 @@ from roost.storage.files.errors import InvalidFileMetadata
         *({"keyvalues": {"a": 1, "b": "x"}}, '{"keyvalues": {"a": 1, "b": "x"}}'),
     ],
 )
-def test_keyvalues(given: object) -> None:
+def test_keyvalues_of_a_form_are_parsed(given: object) -> None:
     assert metadata_parsing.parse_keyvalues(given) == {"a": 1, "b": "x"}
 
 
@@ -56,7 +56,7 @@ def test_keyvalues_that_are_none(given: object) -> None:
         metadata_parsing.parse_keyvalues(given)
 
 
-def test_expiry() -> None:
+def test_expiry_is_parsed_in_each_form() -> None:
     later = clock.utc_now().replace(microsecond=0) + timedelta(hours=1)
     assert (
         metadata_parsing.parse_expiry(str(int(later.timestamp())))
@@ -67,12 +67,12 @@ def test_expiry() -> None:
 
 
 @pytest.mark.parametrize("given", ["1", 1, "-1", "x", "1e9", "\u0663", "9" * 15, 9 * 10**14, "9" * 5000])
-def test_no_expiry(given: str | int) -> None:
+def test_malformed_or_past_expiry_is_refused(given: str | int) -> None:
     with pytest.raises(InvalidFileMetadata):
         metadata_parsing.parse_expiry(given)
 
 
-def test_profiles() -> None:
+def test_profiles_of_cid_versions_are_parsed() -> None:
     assert [metadata_parsing.parse_profile(text) for text in (None, "", "0", "v0", "1", "v1")] == [
         V1,
         V1,
@@ -87,13 +87,13 @@ def test_profiles() -> None:
 
 
 @pytest.mark.parametrize("text", ["Public", "", "prod", "public "])
-def test_no_network(text: str) -> None:
+def test_unknown_network_is_refused(text: str) -> None:
     assert metadata_parsing.parse_network("public") is ContentNetwork.PUBLIC
     with pytest.raises(InvalidFileMetadata):
         metadata_parsing.parse_network(text)
 
 
-def test_groups() -> None:
+def test_groups_are_parsed_or_refused() -> None:
     assert (
         metadata_parsing.parse_group_id("g"),
         metadata_parsing.parse_group_id(""),
@@ -104,7 +104,7 @@ def test_groups() -> None:
             metadata_parsing.parse_group_id(text)
 
 
-def test_names() -> None:
+def test_names_are_parsed_or_refused() -> None:
     assert (metadata_parsing.parse_name("n"), metadata_parsing.parse_name(""), metadata_parsing.parse_name(None)) == (
         "n",
         None,
@@ -116,10 +116,10 @@ def test_names() -> None:
 
 
 @pytest.mark.parametrize(("text", "flag"), [(None, False), ("", False), ("0", False), ("False", False), ("TRUE", True)])
-def test_flags(text: str | None, *, flag: bool) -> None:
+def test_flags_are_parsed(text: str | None, *, flag: bool) -> None:
     assert metadata_parsing.parse_flag(text) is flag
 
 
-def test_no_flag() -> None:
+def test_malformed_flag_is_refused_with_its_value() -> None:
     with pytest.raises(InvalidFileMetadata, match="got 'yes'"):
         metadata_parsing.parse_flag("yes")

@@ -4,7 +4,7 @@ from roost.storage.files.errors import InvalidFileMetadata
 from roost.storage.files.model import check_keyvalues
 
 
-def test_keyvalues() -> None:
+def test_keyvalues_of_each_type_are_kept() -> None:
     given = {"a": "1", "b": 2, "c": 2.5, "d": True}
     assert check_keyvalues(given) == given
 

@@ -26,7 +26,7 @@ async def add(env: StorageEnv, files: FileService, note: FileMetadata, tenant_id
         return await pack.commit(lambda connection: files.add(connection, arrival, pack.pack_id))
 
 
-async def test_conditions(env: StorageEnv, files: FileService) -> None:
+async def test_conditions_select_by_value(env: StorageEnv, files: FileService) -> None:
     for value in VALUES:
         await add(env, files, FileMetadata(repr(value), {"n": value, "other": 9}))
     await add(env, files, FileMetadata("none"))

@@ -54,7 +54,7 @@ def chosen(**query: str) -> FileFilter:
         ({"unknown": "x"}, FileFilter()),
     ],
 )
-def test_filters(query: dict[str, str], wanted: FileFilter) -> None:
+def test_queries_become_filters(query: dict[str, str], wanted: FileFilter) -> None:
     assert chosen(**query) == wanted
 
 
@@ -112,7 +112,7 @@ NOTE = FileMetadata("n", {"a": 1, "b": "x"}, "g", NOW)
         ({"name": "m", "unknown": 1}, replace(NOTE, name="m")),
     ],
 )
-def test_what_is_given_is_changed(body: dict[str, Any], wanted: FileMetadata) -> None:
+def test_given_fields_are_changed(body: dict[str, Any], wanted: FileMetadata) -> None:
     assert change(NOTE, **body) == wanted
 
 

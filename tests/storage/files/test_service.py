@@ -89,7 +89,7 @@ async def test_pages_cover_everything_once(env: StorageEnv, files: FileService, 
         assert len((await files.list(env.tenant_id, PRIVATE, FileFilter(), None, none))[0]) == 1
 
 
-async def test_filters(env: StorageEnv, files: FileService) -> None:
+async def test_filters_select_files(env: StorageEnv, files: FileService) -> None:
     one = await add(env, files, b"1", FileMetadata("Alpha_%", {"kind": "a", "n": 1}))
     two = await add(env, files, b"2", FileMetadata("beta", {"kind": "b"}))
 

@@ -105,7 +105,7 @@ def test_a_part_of_a_name(database: Database, tenant: str, name: str, wanted: li
     assert found(database, tenant, FileFilter(name=name)) == pinned(database, tenant, PinFilter(name=name)) == wanted
 
 
-def test_other_filters(database: Database, tenant: str) -> None:
+def test_other_filters_select_files(database: Database, tenant: str) -> None:
     group = Group("g", tenant, PUBLIC, "g", False, NOW, NOW)
     database.run(lambda connection: groups.insert_group(connection, group))
     keep(
@@ -142,7 +142,7 @@ def test_other_filters(database: Database, tenant: str) -> None:
         ({"kind": "a", "n": 3}, []),
     ],
 )
-def test_keyvalues(database: Database, tenant: str, pairs: dict[str, Any], wanted: list[str]) -> None:
+def test_keyvalues_select_files(database: Database, tenant: str, pairs: dict[str, Any], wanted: list[str]) -> None:
     notes = ({"kind": "a", "n": 1}, {"kind": "a", "n": 2, "yes": True}, {"other": "a"})
     keep(database, *(a_file(tenant, place, FileMetadata(keyvalues=note)) for place, note in enumerate(notes, 1)))
     assert found(database, tenant, FileFilter(keyvalues=pairs)) == wanted
@@ -256,7 +256,7 @@ def test_bytes_are_summed(database: Database, tenant: str, other: str) -> None:
     assert database.run(lambda connection: store.count_files(connection, tenant, PRIVATE, FileFilter())) == (0, 0)
 
 
-def test_what_is_over(database: Database, tenant: str) -> None:
+def test_expired_files_are_listed(database: Database, tenant: str) -> None:
     ends = (NOW, NOW + timedelta(microseconds=1), None, NOW - timedelta(days=1))
     keep(database, *(a_file(tenant, place, FileMetadata(expires_at=end)) for place, end in enumerate(ends, 1)))
     over = database.run(lambda connection: store.list_expired(connection, NOW, 10))

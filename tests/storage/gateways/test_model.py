@@ -73,19 +73,19 @@ def test_how_controls_are_written() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "10.1.2.3/33", "x", "10.1.2", "fe80::1%eth0", "1" * 300])
-def test_what_is_no_range(text: str) -> None:
+def test_malformed_ip_ranges_are_refused(text: str) -> None:
     with pytest.raises(InvalidAccessControl):
         model.parse_ip_range(text)
 
 
 @pytest.mark.parametrize("text", ["", "*", "a b", "https://", "a..b", "*.*.a", "ä.example", "a." * 130, "a\n"])
-def test_what_is_no_host(text: str) -> None:
+def test_malformed_hosts_are_refused(text: str) -> None:
     with pytest.raises(InvalidAccessControl):
         model.parse_host(text.replace("\n", "\nb"))
 
 
 @pytest.mark.parametrize("label", ["shop", "my-shop-2", "Shop", "a" * 63])
-def test_names(label: str) -> None:
+def test_names_become_lower_case(label: str) -> None:
     assert model.parse_label(label) == label.lower()
 
 
@@ -176,7 +176,7 @@ def test_any_range_lets_its_own_in(address: object, prefix: int) -> None:
     assert model.parse_ip_range(checked) == checked
 
 
-def test_what_is_shown_of_a_token_is_not_the_token() -> None:
+def test_abbreviated_token_is_not_the_token() -> None:
     token = "rgw_" + "0123456789abcdef" * 4
     assert model.abbreviate_token(token) == "rgw_01234567\u2026"
     assert token not in model.abbreviate_token(token)

@@ -73,6 +73,6 @@ def test_the_marketplace_has_every_plugin() -> None:
             schemas.find_plugin_record(number)
 
 
-def test_what_is_installed() -> None:
+def test_installed_plugins_are_listed() -> None:
     found = [one.model_dump() for one in schemas.list_installations(GATEWAY)]
     assert found == [{"gateway_id": "g", "plugin_id": 1}, {"gateway_id": "g", "plugin_id": 2}]

@@ -107,7 +107,9 @@ async def test_limits_are_exact(
     await gateways.create_access_token(owners[0], shop[0].id)
 
 
-async def test_plugins(gateways: StorageGatewayService, owners: tuple[str, str]) -> None:
+async def test_plugins_are_installed_and_removed_by_the_owner(
+    gateways: StorageGatewayService, owners: tuple[str, str]
+) -> None:
     mine = owners[0]
     made = await gateways.create(mine, "shop")
     for _ in range(2):

@@ -51,7 +51,7 @@ def test_all_that_belongs_to_one(env: StorageEnv) -> None:
     assert (other.controls, other.plugins) == ((), frozenset())
 
 
-def test_what_is_taken_away(env: StorageEnv) -> None:
+def test_removed_controls_and_plugins_are_gone(env: StorageEnv) -> None:
     test_all_that_belongs_to_one(env)
     env.db.run(lambda connection: store.delete_control(connection, "g2", "c1"))  # which is another gateway's
     env.db.run(lambda connection: store.delete_control(connection, "g1", "c2"))

@@ -5,7 +5,7 @@ from typing import Any
 
 from roost.core.payment_asset import PaymentAsset, PaymentNetwork
 from roost.storage.payments.model import PaidResource, PaymentTerms, TransferAuthorization
-from tests.wallet import Account, LocalAccount
+from tests.support.wallet import Account, LocalAccount
 
 ASSET = PaymentAsset(PaymentNetwork(84532, "base-sepolia"), "0x036CbD53842c5426634e7929541eC2318f3dCF7e", "USDC", "2")
 SELLER = "0x209693Bc6afc0C5328bA36FaF03C514EF312287C"

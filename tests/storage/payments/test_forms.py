@@ -22,7 +22,7 @@ def encode(payment: Any) -> str:
 
 
 @VERSIONS
-def test_a_payment(version: int) -> None:
+def test_payment_of_each_version_is_parsed(version: int) -> None:
     payer = new_payer()
     transfer = sign_transfer(payer)
     payment = forms.parse_payment(encode(payment_json(transfer, version)))
@@ -92,7 +92,7 @@ def test_other_terms_are_not_accepted(change: dict[str, Any]) -> None:
         ("A" * (forms.HEADER_LIMIT + 1), "at most"),
     ],
 )
-def test_malformed_headers(header: str, words: str) -> None:
+def test_malformed_headers_are_refused(header: str, words: str) -> None:
     with pytest.raises(PaymentRefused, match=words):
         forms.parse_payment(header)
 
@@ -115,7 +115,7 @@ def test_malformed_headers(header: str, words: str) -> None:
         ("nonce", None),
     ],
 )
-def test_malformed_transfers(version: int, field: str, value: Any) -> None:
+def test_malformed_transfers_are_refused(version: int, field: str, value: Any) -> None:
     sent = payment_json(sign_transfer(new_payer()), version)
     sent["payload"]["authorization"][field] = value
     with pytest.raises(PaymentRefused, match="malformed"):
@@ -123,14 +123,14 @@ def test_malformed_transfers(version: int, field: str, value: Any) -> None:
 
 
 @pytest.mark.parametrize("signature", ["", "0x", "0x1", "0xzz", "11" * 65, "0x" + "11" * 5_000, None])
-def test_malformed_signatures(signature: Any) -> None:
+def test_malformed_signatures_are_refused(signature: Any) -> None:
     sent = payment_json(sign_transfer(new_payer()))
     sent["payload"]["signature"] = signature
     with pytest.raises(PaymentRefused):
         forms.parse_payment(encode(sent))
 
 
-def test_what_must_be_paid_as_the_sdk_reads_it() -> None:
+def test_required_payment_is_read_by_the_sdk() -> None:
     unnamed = replace(TERMS, asset=replace(ASSET, network=PaymentNetwork(99)))
     old = PaymentRequiredV1.model_validate(forms.required_payment_v1("why", [TERMS, unnamed], RESOURCE))
     assert [(one.network, one.description, one.mime_type) for one in old.accepts] == [

@@ -48,7 +48,7 @@ def test_a_named_resource_is_this_one() -> None:
         (0, 0, False),
     ],
 )
-def test_times(after: int, before: int, *, is_valid: bool) -> None:
+def test_times_of_validity_are_checked(after: int, before: int, *, is_valid: bool) -> None:
     transfer = replace(sign_transfer(new_payer()), valid_after=after, valid_before=before)
     if is_valid:
         rules.check_validity(transfer, NOW)

@@ -35,13 +35,13 @@ from roost.storage.payments.service import PaymentService, VerifiedPayment
 from tests.storage.payments.payer import ASSET, RESOURCE, SELLER, new_payer, payment_json, sign_transfer
 from tests.storage.payments.test_forms import encode
 from tests.storage.storage_env import StorageEnv
-from tests.wallet import LocalAccount
+from tests.support.wallet import LocalAccount
 
 PRICE = PaymentRequirement(ASSET.address, SELLER, "base-sepolia", "10000")
 
 
 @dataclass
-class Shop:
+class PaymentEnv:
     payments: PaymentService
     instructions: PaymentInstructionService
     facilitator: FakeFacilitator
@@ -68,17 +68,17 @@ class Shop:
 
 
 @pytest.fixture
-async def shop(env: StorageEnv, database: Database) -> Shop:
+async def shop(env: StorageEnv, database: Database) -> PaymentEnv:
     instructions = PaymentInstructionService(database, FileService(database), PaymentAssets())
     facilitator = FakeFacilitator()
     payments = PaymentService(database, PaymentAssets(), facilitator)
     made = await instructions.create(env.tenant_id, "articles", [PRICE])
     cid = (await env.file(b"article", network=ContentNetwork.PRIVATE)).cid
     await instructions.attach_cid(env.tenant_id, made.id, cid)
-    return Shop(payments, instructions, facilitator, env.tenant_id, Cid.parse(cid), made.id)
+    return PaymentEnv(payments, instructions, facilitator, env.tenant_id, Cid.parse(cid), made.id)
 
 
-async def test_an_offer(shop: Shop, env: StorageEnv, database: Database) -> None:
+async def test_offer_has_the_terms_of_the_instruction(shop: PaymentEnv, env: StorageEnv, database: Database) -> None:
     offer = await shop.payments.get_offer(shop.tenant_id, shop.cid)
     (terms,) = offer.terms
     assert (offer.instruction_id, offer.instruction_version, terms.amount) == (shop.instruction_id, 1, 10_000)
@@ -92,7 +92,7 @@ async def test_an_offer(shop: Shop, env: StorageEnv, database: Database) -> None
         await without.get_offer(env.other_id, shop.cid)
 
 
-async def test_an_asset_that_is_no_longer_configured(shop: Shop, database: Database) -> None:
+async def test_an_asset_that_is_no_longer_configured(shop: PaymentEnv, database: Database) -> None:
     class Fewer(PaymentAssets):
         def find_asset(self, network: str, address: str) -> None: ...
 
@@ -112,7 +112,7 @@ async def lose_answer(_request: PaymentRequest) -> PaymentSettlement:
     raise FacilitatorFailed
 
 
-async def test_a_settled_payment(shop: Shop) -> None:
+async def test_a_settled_payment(shop: PaymentEnv) -> None:
     payment = shop.pay()
     taken = await shop.take(payment)
     assert (taken.state, taken.amount, taken.cid) == (PaymentState.SETTLED, "10000", str(shop.cid.v1()))
@@ -124,7 +124,7 @@ async def test_a_settled_payment(shop: Shop) -> None:
     assert (total.count, total.amount, total.instruction_id) == (1, 10_000, shop.instruction_id)
 
 
-async def test_one_of_many_that_were_verified_settles(shop: Shop) -> None:
+async def test_one_of_many_that_were_verified_settles(shop: PaymentEnv) -> None:
     payment = shop.pay()
     verified = [await shop.verify(payment) for _ in range(10)]
     results = await asyncio.gather(*map(shop.payments.settle, verified), return_exceptions=True)
@@ -133,7 +133,7 @@ async def test_one_of_many_that_were_verified_settles(shop: Shop) -> None:
 
 
 @pytest.mark.parametrize("change", ["update", "detach"])
-async def test_an_instruction_that_changes_after_the_check(shop: Shop, change: str) -> None:
+async def test_an_instruction_that_changes_after_the_check(shop: PaymentEnv, change: str) -> None:
     verified = await shop.verify(shop.pay())
     if change == "update":
         await shop.instructions.update(shop.tenant_id, shop.instruction_id, PaymentInstructionUpdate(name="new"))
@@ -145,7 +145,7 @@ async def test_an_instruction_that_changes_after_the_check(shop: Shop, change: s
     assert await shop.states() == []
 
 
-async def test_an_open_payment_has_one_claim_at_a_time(shop: Shop) -> None:
+async def test_an_open_payment_has_one_claim_at_a_time(shop: PaymentEnv) -> None:
     payment = shop.pay()
     shop.facilitator.on_settle = lose_answer
     with pytest.raises(PaymentUnconfirmed):
@@ -158,7 +158,7 @@ async def test_an_open_payment_has_one_claim_at_a_time(shop: Shop) -> None:
     assert await shop.states() == [PaymentState.SETTLED]
 
 
-async def test_a_claim_that_ended_without_a_record(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_claim_that_ended_without_a_record(shop: PaymentEnv, monkeypatch: pytest.MonkeyPatch) -> None:
     """The request is cancelled, as by the end of its server, after the money has moved."""
     payment, asked = shop.pay(), asyncio.Event()
 
@@ -182,7 +182,7 @@ async def test_a_claim_that_ended_without_a_record(shop: Shop, monkeypatch: pyte
     assert shop.facilitator.balances[SELLER.lower()] == 10_000
 
 
-async def test_a_request_that_lost_its_claim_records_nothing(shop: Shop, database: Database) -> None:
+async def test_a_request_that_lost_its_claim_records_nothing(shop: PaymentEnv, database: Database) -> None:
     """It was suspended for longer than its claim; the content is served by the request that took the claim over."""
     payment = shop.pay()
     verified = await shop.verify(payment)
@@ -204,7 +204,7 @@ async def test_a_request_that_lost_its_claim_records_nothing(shop: Shop, databas
     assert await shop.states() == [PaymentState.SETTLING]
 
 
-async def test_after_a_lost_answer_a_refusal_is_not_definite(shop: Shop) -> None:
+async def test_after_a_lost_answer_a_refusal_is_not_definite(shop: PaymentEnv) -> None:
     payment = shop.pay()
 
     async def refuse(_request: PaymentRequest) -> PaymentSettlement:
@@ -221,7 +221,7 @@ async def test_after_a_lost_answer_a_refusal_is_not_definite(shop: Shop) -> None
     assert (await shop.take(payment)).attempt == 3
 
 
-async def test_a_settlement_that_succeeds_and_names_an_error_is_unknown(shop: Shop) -> None:
+async def test_a_settlement_that_succeeds_and_names_an_error_is_unknown(shop: PaymentEnv) -> None:
     async def contradict(_request: PaymentRequest) -> PaymentSettlement:
         return PaymentSettlement(True, network="base-sepolia", reason="insufficient_funds")
 
@@ -231,7 +231,7 @@ async def test_a_settlement_that_succeeds_and_names_an_error_is_unknown(shop: Sh
     assert await shop.states() == [PaymentState.UNKNOWN]
 
 
-async def test_an_open_payment_needs_no_check_of_its_time(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_open_payment_needs_no_check_of_its_time(shop: PaymentEnv, monkeypatch: pytest.MonkeyPatch) -> None:
     payer = new_payer()
     shop.facilitator.balances[payer.address.lower()] = 10_000
     before = int(clock.utc_now().timestamp()) + 60
@@ -245,7 +245,7 @@ async def test_an_open_payment_needs_no_check_of_its_time(shop: Shop, monkeypatc
     assert (await shop.take(payment)).state is PaymentState.SETTLED
 
 
-async def test_other_content_and_other_signatures_open_nothing(shop: Shop, env: StorageEnv) -> None:
+async def test_other_content_and_other_signatures_open_nothing(shop: PaymentEnv, env: StorageEnv) -> None:
     payment = shop.pay()
     shop.facilitator.on_settle = lose_answer
     with pytest.raises(PaymentUnconfirmed):
@@ -259,7 +259,7 @@ async def test_other_content_and_other_signatures_open_nothing(shop: Shop, env: 
         await shop.payments.verify(replace(offer, tenant_id=env.other_id), payment, RESOURCE)
 
 
-async def test_pages_and_sums(shop: Shop) -> None:
+async def test_pages_and_sums(shop: PaymentEnv) -> None:
     for number in range(3):
         await shop.take(shop.pay(nonce=f"0x{number:064x}"))
     with pytest.raises(PaymentRefused):

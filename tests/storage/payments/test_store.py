@@ -55,7 +55,7 @@ def test_a_transfer_has_one_row(env: StorageEnv, database: Database) -> None:
     assert database.run(lambda connection: store.find_payment(connection, "0xb", "0xc")) is not None
 
 
-def test_claims(env: StorageEnv, database: Database) -> None:
+def test_claims_are_exclusive_and_expire(env: StorageEnv, database: Database) -> None:
     payment = a_payment(env, database)
     now, later = payment.created_at, payment.claimed_until
     database.run(lambda connection: store.insert_payment(connection, payment))

@@ -114,7 +114,7 @@ def _v1(file: File) -> str:
 
 
 @pytest.mark.parametrize("profile", [V0, V1], ids=["v0", "v1"])
-async def test_what_is_public_is_given_whole(env: StorageEnv, database: Database, profile: ImportProfile) -> None:
+async def test_public_content_is_given_whole(env: StorageEnv, database: Database, profile: ImportProfile) -> None:
     async with market(database, env) as pin_env:
         file = await pin_env.keep(CONTENT, profile=profile)
         await pin_env.settled(file)
@@ -136,7 +136,7 @@ async def test_it_is_withdrawn_with_the_last_file(env: StorageEnv, database: Dat
         assert pin_env.town.given == {}
 
 
-async def test_what_is_private_is_never_heard_of(env: StorageEnv, database: Database) -> None:
+async def test_private_content_is_never_announced(env: StorageEnv, database: Database) -> None:
     async with market(database, env) as pin_env:
         private = await pin_env.keep(CONTENT, ContentNetwork.PRIVATE)
         public = await pin_env.keep(b"public")
@@ -150,7 +150,7 @@ async def test_what_is_private_is_never_heard_of(env: StorageEnv, database: Data
         assert set(pin_env.town.heard) == {_v1(public)}
 
 
-async def test_what_is_private_as_well_is_given_for_the_public_file_alone(env: StorageEnv, database: Database) -> None:
+async def test_content_private_and_public_is_given_for_the_public_file(env: StorageEnv, database: Database) -> None:
     async with market(database, env) as pin_env:
         private, public = await pin_env.keep(CONTENT, ContentNetwork.PRIVATE), await pin_env.keep(CONTENT, other=True)
         await pin_env.settled(public)
@@ -172,7 +172,7 @@ async def test_an_operation_alone_gives_nothing_private_away(env: StorageEnv, da
         assert pin_env.town.given == {}
 
 
-async def test_what_was_deleted_before_its_turn_is_not_given(env: StorageEnv, database: Database) -> None:
+async def test_file_deleted_before_its_turn_is_not_given(env: StorageEnv, database: Database) -> None:
     queue, files = work.OperationWorker(database, owner="before"), FileService(database)
     Announcements(database, queue, files, env.reader, Town())
     before = Market(env, database, queue, files, Town())
@@ -206,7 +206,7 @@ async def test_a_refusal_is_believed_in_the_end(
         assert list(pin_env.town.given) == [file.cid]
 
 
-async def test_what_was_public_before_there_was_a_network(env: StorageEnv, database: Database) -> None:
+async def test_files_public_before_the_network_are_announced(env: StorageEnv, database: Database) -> None:
     files = FileService(database)
     before = Market(env, database, work.OperationWorker(database, owner="none"), files, Town())
     old = [await before.keep(bytes((number,))) for number in range(3)]

@@ -98,7 +98,7 @@ async def _asked(last: CarSource, times: int = 1) -> None:
             await asyncio.sleep(0.02)
 
 
-async def test_what_nobody_has_is_looked_for_again(env: StorageEnv, database: Database) -> None:
+async def test_content_without_a_source_is_looked_for_again(env: StorageEnv, database: Database) -> None:
     empty = car_source()
     async with open_pin_env(database, env, empty) as pin_env:
         pin = await pin_env.pin(FOLDER)
@@ -124,7 +124,9 @@ async def test_it_expires_after_a_day(env: StorageEnv, database: Database, monke
         (PinRequest(str(FOLDER), hosts=("peer.example",)), PinState.BAD_HOST_NODE),
     ],
 )
-async def test_what_cannot_be_pinned(env: StorageEnv, database: Database, ask: PinRequest, expected: PinState) -> None:
+async def test_unusable_pins_end_without_a_request(
+    env: StorageEnv, database: Database, ask: PinRequest, expected: PinState
+) -> None:
     last = car_source(**{ask.cid: FOLDER_CAR})
     async with open_pin_env(database, env, last) as pin_env:
         pin = await pin_env.pins.add(env.tenant_id, ask)
@@ -132,7 +134,7 @@ async def test_what_cannot_be_pinned(env: StorageEnv, database: Database, ask: P
         assert last.requested == []
 
 
-async def test_what_is_too_large(env: StorageEnv, database: Database) -> None:
+async def test_content_over_the_size_limit_is_not_kept(env: StorageEnv, database: Database) -> None:
     tree, blocks = blocks_of(V1, CONTENT * 2)
     async with open_pin_env(database, env, car_source(**{str(tree.cid): encode_car([tree.cid], blocks)})) as pin_env:
         assert tree.size > LIMIT
@@ -140,7 +142,7 @@ async def test_what_is_too_large(env: StorageEnv, database: Database) -> None:
         assert await pin_env.all_files() == []
 
 
-async def test_what_is_too_large_for_the_free_plan(env: StorageEnv, database: Database) -> None:
+async def test_content_over_the_free_limit_is_not_kept(env: StorageEnv, database: Database) -> None:
     tree, blocks = blocks_of(V1, CONTENT * 2)
     source = car_source(**{str(tree.cid): encode_car([tree.cid], blocks)})
     async with open_pin_env(database, env, source, most=LIMIT + 1) as pin_env:
@@ -156,7 +158,7 @@ async def test_when_the_storage_of_the_plan_is_full(env: StorageEnv, database: D
         assert [blob async for blob in FolderStore(env.folder / "blobs").list()] == []
 
 
-async def test_what_is_public_here_needs_no_network(env: StorageEnv, database: Database) -> None:
+async def test_public_content_on_this_server_needs_no_network(env: StorageEnv, database: Database) -> None:
     _, (theirs,) = await env.keep(CONTENT, network=ContentNetwork.PUBLIC)
     async with open_pin_env(database, env) as pin_env:
         pin = await pin_env.pins.add(env.other_id, PinRequest(str(theirs.cid)))
@@ -165,7 +167,7 @@ async def test_what_is_public_here_needs_no_network(env: StorageEnv, database: D
         assert await pin_env.all_files() == []
 
 
-async def test_what_is_private_here_is_not_found(env: StorageEnv, database: Database) -> None:
+async def test_private_content_on_this_server_is_not_found(env: StorageEnv, database: Database) -> None:
     _, (theirs,) = await env.keep(CONTENT)
     last = car_source()
     async with open_pin_env(database, env, last) as pin_env:
@@ -174,7 +176,7 @@ async def test_what_is_private_here_is_not_found(env: StorageEnv, database: Data
         assert await pin_env.status(pin) is PinState.SEARCHING
 
 
-async def test_what_the_tenant_has_is_that_file(env: StorageEnv, database: Database) -> None:
+async def test_pin_of_own_content_is_that_file(env: StorageEnv, database: Database) -> None:
     first = car_source(**{str(SMALL.cid): SMALL_CAR})
     async with open_pin_env(database, env, first) as pin_env:
         pins = [await pin_env.pin(SMALL.cid, "one")]
@@ -276,7 +278,7 @@ async def test_it_ends_when_the_tenant_is_free(env: StorageEnv, database: Databa
 
 
 @ON_POSTGRESQL
-async def test_what_ends_meanwhile_is_not_looked_for_any_more(env: StorageEnv, database: Database) -> None:
+async def test_pin_that_ends_meanwhile_is_not_looked_for(env: StorageEnv, database: Database) -> None:
     pin, source = await _asked_for(env, FOLDER), car_source(**{str(FOLDER): FOLDER_CAR})
     with database.writer.begin() as held:
         store.set_status(held, pin.id, PinState.OVER_MAX_SIZE, clock.utc_now())

@@ -33,7 +33,7 @@ def test_all_that_may_be_said() -> None:
     assert by_cid(name="n", keyvalues=keyvalues, group_id="g", host_nodes=[HOST]) == wanted
 
 
-def test_what_is_empty_is_not_said() -> None:
+def test_empty_fields_count_as_unsent() -> None:
     assert by_cid(name="", keyvalues={}, group_id="", host_nodes=[]) == PinRequest(V1)
     assert by_cid(name=None, keyvalues=None, group_id=None, host_nodes=None) == PinRequest(V1)
 
@@ -44,7 +44,7 @@ def test_a_cid_stays_of_its_version(cid: str, canonical: str) -> None:
 
 
 @pytest.mark.parametrize("cid", ["", "x", f"/ipfs/{V0}", f"ipfs://{V1}", f" {V0}", V0 + "a", "Qm" * 300])
-def test_what_is_no_cid(cid: str) -> None:
+def test_malformed_cids_are_refused(cid: str) -> None:
     with pytest.raises(InvalidCid):
         by_cid(cid=cid)
 
@@ -91,7 +91,7 @@ def test_keyvalues_that_are_refused(keyvalues: dict[str, Any]) -> None:
         ({"sort": "DSC"}, PinQuery()),
     ],
 )
-def test_which_jobs(query: dict[str, str], wanted: PinQuery) -> None:
+def test_job_queries_become_filters(query: dict[str, str], wanted: PinQuery) -> None:
     assert schemas.PinJobParameters.model_validate(query).to_pin_query() == wanted
 
 
@@ -132,7 +132,7 @@ def test_how_a_job_is_told() -> None:
     }
 
 
-def test_what_was_not_said_is_null() -> None:
+def test_unsent_fields_are_null() -> None:
     told = schemas.pin_job_record(replace(PIN, request=PinRequest(V0))).model_dump()
     assert [told[name] for name in ("name", "keyvalues", "host_nodes", "group_id")] == [None] * 4
 

@@ -48,7 +48,7 @@ async def test_there_are_so_many_and_no_more(pin_env: PinEnv, monkeypatch: pytes
     assert (await pin_env.pins.add(pin_env.env.other_id, PinRequest(str(NOWHERE[2])))).status is PinState.PRECHECKING
 
 
-async def test_what_is_refused(pin_env: PinEnv) -> None:
+async def test_malformed_pins_are_refused(pin_env: PinEnv) -> None:
     with pytest.raises(TooManyHostNodes):
         await pin_env.pins.add(pin_env.env.tenant_id, PinRequest(str(TREE.cid), hosts=("/dns4/a",) * 21))
     with pytest.raises(GroupNotFound):
@@ -103,7 +103,7 @@ async def test_a_page_holds_at_least_one(pin_env: PinEnv) -> None:
     assert {pin.id for pin in (*page, *rest)} == {pin.id for pin in pins}
 
 
-async def test_replaced(pin_env: PinEnv) -> None:
+async def test_replaced_pin_has_a_new_id_and_the_old_is_gone(pin_env: PinEnv) -> None:
     pin = await pin_env.pin(TREE.cid, "old")
     await pin_env.until(pin, PinState.PINNED)
     new = await pin_env.pins.replace(pin.tenant_id, pin.id, PinRequest(str(TREE.cid), "new"))
@@ -186,7 +186,7 @@ async def test_a_file_goes_with_the_last_of_its_pins_when_all_go_at_once(env: St
         (PinQuery(meta={"k": "v", "none": ""}), []),
     ],
 )
-async def test_filters(pin_env: PinEnv, wanted: PinQuery, found: list[str]) -> None:
+async def test_filters_select_pins(pin_env: PinEnv, wanted: PinQuery, found: list[str]) -> None:
     mine = pin_env.env.tenant_id
     await pin_env.pins.add(mine, PinRequest(str(NOWHERE[0]), "abc", meta={"ä": '"', "k": "v"}))
     await pin_env.pins.add(mine, PinRequest(str(NOWHERE[1]), "Ab%", meta={'a"k': "v", "x": '{"k":"v"'}))
@@ -202,7 +202,7 @@ async def test_the_times_of_pins_are_all_different_and_whole_milliseconds(pin_en
     assert {moment.microsecond % 1000 for moment in moments} == {0}
 
 
-async def test_by_time(pin_env: PinEnv) -> None:
+async def test_lists_are_bounded_by_time(pin_env: PinEnv) -> None:
     first, second = [await pin_env.pin(cid) for cid in NOWHERE[:2]]
     mine = first.tenant_id
     assert [one.id for one in (await pin_env.pins.list_slice(mine, PinQuery(after=first.created_at), 10))[0]] == [

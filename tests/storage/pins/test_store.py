@@ -98,7 +98,7 @@ def test_pairs_of_the_other_api(env: StorageEnv, meta: dict[str, str], wanted: l
     assert found(env, PinQuery(ALL, meta=meta)) == wanted
 
 
-def test_what_a_list_has(env: StorageEnv) -> None:
+def test_list_has_own_pins_in_order(env: StorageEnv) -> None:
     for number, status in enumerate(PinState, 1):
         keep(env, number, status=status)
     second, third = NOW + timedelta(seconds=2), NOW + timedelta(seconds=3)
@@ -158,7 +158,7 @@ def test_who_waits_longest_is_next(env: StorageEnv) -> None:
     assert env.db.run(lambda connection: store.get_oldest_pin(connection, env.other_id, PinState.BACKFILLED)) is None
 
 
-def test_what_came_to_nothing_is_forgotten(env: StorageEnv) -> None:
+def test_failed_pins_are_forgotten(env: StorageEnv) -> None:
     for number, status in enumerate(PinState, 1):
         keep(env, number, status=status, updated_at=NOW)
     keep(env, 100, status=PinState.EXPIRED, updated_at=NOW + timedelta(days=1))

@@ -159,7 +159,7 @@ async def test_a_temporary_failure_is_retried_and_shown(
     assert found.reason is None
 
 
-async def test_retries_end(stepped: VectorEnv, model: SteppedModel, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_retries_end_in_failure(stepped: VectorEnv, model: SteppedModel, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(indexing, "RETRIES", 0)
     model.error = EmbeddingUnavailable()
     file = await request(stepped)

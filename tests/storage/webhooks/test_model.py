@@ -30,7 +30,7 @@ def job_after(failures: int, since: timedelta | None = None) -> DeliveryJob:
     return replace(JOB, delivery=replace(DELIVERY, failures=failures), webhook=webhook)
 
 
-def test_events() -> None:
+def test_events_are_normalised_or_refused() -> None:
     assert set(EVENT_TYPES) == {
         *("ipfs.public.file_added", "ipfs.public.file_updated", "ipfs.public.file_deleted"),
         *("ipfs.private.file_added", "ipfs.private.file_updated", "ipfs.private.file_deleted"),

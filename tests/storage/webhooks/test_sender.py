@@ -32,9 +32,9 @@ from roost.storage.webhooks.service import WebhookUpdate
 from roost.work import ClaimedOperation, LeaseLost, Operation, OperationLimits, OperationState, worker
 from roost.work import store as work_store
 from roost.work.model import FreeSlots
-from tests.receiver import Receiver, receiving
 from tests.storage.storage_env import StorageEnv
 from tests.storage.webhooks.webhook_env import FakeClock, WebhookEnv, until
+from tests.support.receiver import Receiver, receiving
 
 NOWHERE = "http://127.0.0.1:9/hook"
 

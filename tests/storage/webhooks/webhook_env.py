@@ -23,8 +23,8 @@ from roost.storage.webhooks.model import DeliveryState, Webhook, WebhookDelivery
 from roost.storage.webhooks.sender import WebhookSender
 from roost.storage.webhooks.service import WebhookService, WebhookUpdate
 from roost.work import OperationWorker
-from tests.server import NO_AUTHORITIES
 from tests.storage.storage_env import StorageEnv
+from tests.support.server import NO_AUTHORITIES
 
 KEY = Sensitive(bytes(32))
 URL = "https://receiver.example/hook"

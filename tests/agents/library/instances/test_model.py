@@ -55,7 +55,9 @@ def manifest(**sections: Any) -> TemplateManifest:
         ({"model": "a/b"}, AgentInputs(), set()),
     ],
 )
-def test_missing_items(sections: dict[str, Any], inputs: AgentInputs, missing: set[tuple[Any, ...]]) -> None:
+def test_missing_items_of_a_manifest_are_listed(
+    sections: dict[str, Any], inputs: AgentInputs, missing: set[tuple[Any, ...]]
+) -> None:
     found = list_missing(manifest(**sections), inputs)
     expected = {(*item, False)[:3] for item in missing}
     assert {(item.kind, item.name, item.required) for item in found} == expected

@@ -202,7 +202,7 @@ def test_forms_that_an_engine_does_not_read_are_refused(file: bytes, reason: str
         parse_skill_file(file)
 
 
-def test_what_hermes_leaves_out_is_a_warning() -> None:
+def test_fields_that_hermes_leaves_out_are_warnings() -> None:
     found = parse_skill_file(f"---\n{MINIMAL}platforms: [macos]\n---\nx\n".encode())
     assert any('condition platforms: ["macos"]' in warning for warning in found.warnings)
     long = "".join(f"k{number}: {'y' * 100}\n" for number in range(40))

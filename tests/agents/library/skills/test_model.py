@@ -45,7 +45,7 @@ def test_versions_are_ordered() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "1", "1.0", "v1.0.0", "01.0.0", "1.0.0-", "1.0.0-01", "1.0.0+b", "1.0.0\n", "x"])
-def test_what_is_no_version(text: str) -> None:
+def test_malformed_versions_are_refused(text: str) -> None:
     with pytest.raises(InvalidSkillRequest):
         model.parse_version(text)
 
@@ -61,7 +61,7 @@ def test_the_next_version() -> None:
     assert model.next_version(["1.0.0", "2.0.0-rc.1"]) == "2.0.0"
 
 
-def test_newer_versions() -> None:
+def test_newer_versions_are_found() -> None:
     versions = [version(number) for number in ("1.0.0", "1.1.0", "2.0.0-rc.1")]
     assert model.find_newer(versions[0], versions) == versions[1]
     assert model.find_newer(versions[1], versions) is None
@@ -75,7 +75,7 @@ def test_newer_versions() -> None:
 @pytest.mark.parametrize(
     "slug", ["ada/notes", "@ada", "@/notes", "@Ada/notes", "@ada/", "@ada/a/b", "@ada/-a", "@-a/b"]
 )
-def test_what_is_no_slug(slug: str) -> None:
+def test_malformed_slugs_are_refused(slug: str) -> None:
     assert model.parse_slug("@ada-l/Notes_2") == "@ada-l/Notes_2"
     with pytest.raises(InvalidSkillRequest):
         model.parse_slug(slug)

@@ -17,7 +17,7 @@ def parse(front: str, body: str = "# Demo\n") -> SkillFile:
     return parse_skill_file(f"---\n{front}---\n{body}".encode())
 
 
-def test_all_fields() -> None:
+def test_all_fields_of_a_skill_are_parsed() -> None:
     found = parse(
         "name: a-b2\ndescription: >\n  Reads\n  pages.\nlicense: Apache-2.0\ncompatibility: needs git\n"
         "metadata:\n  author: me\n  version: '1.0'\nallowed-tools: Bash(git add:*) Read\n"
@@ -82,7 +82,7 @@ def test_files_that_are_refused(data: bytes, reason: str) -> None:
         parse_skill_file(data)
 
 
-def test_what_the_standard_does_not_have_is_a_warning() -> None:
+def test_fields_outside_the_standard_are_warnings() -> None:
     found = parse(f"{MINIMAL}user-invocable: true\nmetadata: {{openclaw: {{emoji: x}}}}\n", "x\n" * 600)
     assert [warning.split(";")[0] for warning in found.warnings] == [
         "unknown key 'user-invocable'",

@@ -46,7 +46,7 @@ def test_the_documented_form() -> None:
     assert TemplateManifest.from_document(manifest.to_document()).to_document() == manifest.to_document()
 
 
-def test_other_forms() -> None:
+def test_other_forms_of_a_manifest_are_parsed() -> None:
     task = {"name": "Once", "schedule": {"kind": "every", "everyMs": 60_000}, "payload": {"kind": "agentTurn"}}
     task["payload"] = {"kind": "agentTurn", "message": "Go"}
     manifest = valid(
@@ -63,7 +63,7 @@ def test_other_forms() -> None:
     assert TemplateManifest.from_document(manifest.to_document()).to_document() == manifest.to_document()
 
 
-def test_warnings() -> None:
+def test_unknown_parts_of_a_manifest_are_warnings() -> None:
     parsed = parse(
         {
             "_docs": {"x": 1},

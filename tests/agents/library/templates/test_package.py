@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from roost.identity.model import DEFAULT_TENANT
-from tests.server import running
+from tests.support.server import running
 
 pytestmark = pytest.mark.container
 

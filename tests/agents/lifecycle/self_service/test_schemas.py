@@ -40,7 +40,7 @@ def changed(**body: Any) -> AgentProfile:
         ({"description": "", "vibe": "wild"}, AgentProfile("Ada", "", "wild", "\U0001f989")),
     ],
 )
-def test_what_is_not_sent_stays(body: dict[str, Any], profile: AgentProfile) -> None:
+def test_fields_that_are_not_sent_stay(body: dict[str, Any], profile: AgentProfile) -> None:
     assert changed(**body) == profile
 
 

@@ -6,7 +6,7 @@ def test_releases_are_in_order_and_pre_releases_are_left_out() -> None:
     assert list(model.sort_releases(given)) == ["2026.10.1", "2026.9.6-1", "2026.9.6", "0.19.0"]
 
 
-def test_what_is_a_version() -> None:
+def test_versions_are_told_from_other_texts() -> None:
     assert all(map(model.is_version, ("1.0.0", "2026.9.6-beta.1", "0.19.0+a")))
     assert not any(map(model.is_version, ("", "latest", "../1", "-1", "1.0\n", "1" * 65, "1 0")))
 

@@ -50,7 +50,7 @@ def versions(env: LifecycleEnv) -> VersionService:
     return env.services.versions
 
 
-async def test_what_an_agent_can_be_restarted_at(env: LifecycleEnv, versions: VersionService) -> None:
+async def test_versions_for_a_restart_are_listed(env: LifecycleEnv, versions: VersionService) -> None:
     agent = await env.create()
     choices = await versions.list_for_agent(agent.id)
     assert (choices.engine, choices.current) == ("fake", "1.0.0")

@@ -67,17 +67,17 @@ class OpenRelays:
 
 
 class Engine(FakeEngine):
-    """Fake engine whose gateway is never ready while `let` is False."""
+    """Fake engine whose gateway is never ready while `becomes_ready` is False."""
 
     start_deadline = 5.0
 
     def __init__(self) -> None:
         super().__init__()
-        self.let = True
+        self.becomes_ready = True
         self.unfit: frozenset[str] = frozenset()
 
     async def ready(self, dial: Dial) -> bool:
-        return self.let and await super().ready(dial)
+        return self.becomes_ready and await super().ready(dial)
 
     def plan(self, version: str, setup: GatewaySetup) -> GatewayPlan:
         """Plan a gateway that exits at once for a version in `unfit`."""

@@ -17,7 +17,7 @@ from roost.drivers.runtime.contract import ContainerSpec
 from roost.drivers.runtime.fake import FakeRuntime
 from roost.warden_client.client import WardenClient
 from tests.agents.lifecycle.workflows.lifecycle_env import until
-from tests.server import RunningServer, running
+from tests.support.server import RunningServer, running
 
 MIB = 1024**2
 FILL = "while head -c 4M /dev/zero; do :; done > fill"

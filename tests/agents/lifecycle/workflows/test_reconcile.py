@@ -70,7 +70,7 @@ async def test_containers_without_processor_time_are_adopted(database: Database,
 async def test_starts_are_paced_by_the_runtime_and_preferred(database: Database, folder: Path) -> None:
     async with open_lifecycle_env(database, folder) as env:
         assert isinstance(env.runtime, FakeRuntime)
-        env.runtime.slots, env.engine.let = 1, False
+        env.runtime.slots, env.engine.becomes_ready = 1, False
         creating = [asyncio.create_task(env.create(name)) for name in ("one", "two", "three")]
 
         async def begun() -> bool:
@@ -78,7 +78,7 @@ async def test_starts_are_paced_by_the_runtime_and_preferred(database: Database,
 
         await until(begun)
         assert len(await env.containers()) == 1
-        env.engine.let = True
+        env.engine.becomes_ready = True
         agents = await asyncio.gather(*creating)
         assert set(env.runtime.preferred) >= {agent.id for agent in agents}
 
@@ -236,7 +236,7 @@ async def test_a_start_with_many_agents_writes_as_often_as_with_one(
 
 async def test_an_unfinished_start_is_not_enqueued_twice(database: Database, folder: Path) -> None:
     async with open_lifecycle_env(database, folder) as first:
-        first.engine.let = False
+        first.engine.becomes_ready = False
         starting = asyncio.create_task(first.create())
         await until(first.containers)
         await first.queue.stop(grace=0)

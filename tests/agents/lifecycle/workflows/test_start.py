@@ -64,7 +64,7 @@ async def test_unexpected_errors_are_not_shown(env: LifecycleEnv) -> None:
 
 
 async def test_an_agent_that_is_deleted_meanwhile_does_not_come_back(env: LifecycleEnv) -> None:
-    env.engine.let = False
+    env.engine.becomes_ready = False
     agent = await env.create_row()
     starting = asyncio.create_task(env.run(START, agent.id))
     await until(lambda: _has_gateway(env, agent.id))
@@ -80,7 +80,7 @@ async def test_a_start_that_is_cut_off_is_finished_by_the_next_process(
 ) -> None:
     """The second process finishes, whether the first gave its work back or lives on without its lease."""
     async with open_lifecycle_env(database, folder, lease=1.5) as first:
-        first.engine.let = False
+        first.engine.becomes_ready = False
         agent = await first.create_row()
         cut_off = asyncio.create_task(first.run(START, agent.id))
         await until(lambda: _has_gateway(first, agent.id))
@@ -131,7 +131,7 @@ async def test_a_reason_has_no_path_of_the_host(database: Database, folder: Path
 
 
 async def test_a_create_is_answered_when_the_server_stops(env: LifecycleEnv) -> None:
-    env.engine.let = False
+    env.engine.becomes_ready = False
     creating = asyncio.create_task(env.create())
     await until(env.containers)
     env.queue.limit_waits(0)

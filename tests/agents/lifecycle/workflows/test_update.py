@@ -127,7 +127,7 @@ async def test_a_missing_agent_cannot_be_updated(env: LifecycleEnv) -> None:
 
 async def test_an_agent_that_is_deleted_meanwhile_does_not_come_back(env: LifecycleEnv) -> None:
     agent = await env.create()
-    env.engine.let = False
+    env.engine.becomes_ready = False
     updating = asyncio.create_task(env.services.update(agent.id))
     await until(lambda: _runs_at(env, agent, "1.1.0"))
     await env.services.delete.delete(agent.id)
@@ -141,7 +141,7 @@ async def test_the_next_process_finishes_an_interrupted_update(database: Databas
     """After a kill during the start of the new version, the next process continues, or rolls back if that fails."""
     async with open_lifecycle_env(database, folder, lease=0.3) as first:
         agent = await with_memory(first)
-        first.engine.let = False
+        first.engine.becomes_ready = False
         updating = asyncio.create_task(first.services.update(agent.id))
         await until(lambda: _runs_at(first, agent, "1.1.0"))
         await first.warden(agent.id).write(MEMORY, b"spoiled", root="home")
@@ -161,7 +161,7 @@ async def test_the_next_process_finishes_an_interrupted_update(database: Databas
 async def test_the_next_process_finishes_an_interrupted_rollback(database: Database, folder: Path) -> None:
     async with open_lifecycle_env(database, folder, lease=0.3) as first:
         agent = await with_memory(first)
-        first.engine.let = False
+        first.engine.becomes_ready = False
         updating = asyncio.create_task(first.services.update(agent.id, BROKEN))
         await until(lambda: _returning(first))
         await until(lambda: _runs_at(first, agent, "1.0.0"))

@@ -135,7 +135,7 @@ async def test_at_the_end_all_is_closed_even_what_runs(catalogs: AgentCatalogs, 
     assert [puppet.closed for _, puppet in keys.made] == [1, 1]
 
 
-async def test_what_cannot_be_read_is_tried_again(catalogs: AgentCatalogs, keys: AgentKeys) -> None:
+async def test_unreadable_catalog_is_tried_again(catalogs: AgentCatalogs, keys: AgentKeys) -> None:
     keys.fails = OSError("no disk")
     with pytest.raises(OSError, match="no disk"):
         await ids(catalogs, "a")

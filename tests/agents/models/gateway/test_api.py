@@ -87,7 +87,7 @@ async def test_a_model_is_shown(api_env: ApiEnv, model: str) -> None:
 
 
 @pytest.mark.parametrize("path", ["models/three", "models/x/y/z", "props", "", "chat", "models/"])
-async def test_what_is_not_there_is_not_found(api_env: ApiEnv, path: str) -> None:
+async def test_unknown_models_and_paths_are_not_found(api_env: ApiEnv, path: str) -> None:
     answer = await api_env.client.get(f"/v0/llm/v1/{path}")
     assert answer.status_code == 404
     assert _openai(answer)["type"] == "invalid_request_error"

@@ -72,7 +72,7 @@ async def test_upstreams_are_asked_once_in_a_while(fake_clock: Clock) -> None:
     assert await _ids(catalogue) == ["b", "near/b"]
 
 
-async def test_what_was_known_stays_when_an_upstream_goes(fake_clock: Clock) -> None:
+async def test_known_models_stay_when_an_upstream_goes(fake_clock: Clock) -> None:
     near = Puppet("near", ["a"])
     catalogue = make_catalog(near)
     await catalogue.find("a")
@@ -118,7 +118,7 @@ async def test_an_agents_own_stand_above_the_deployments() -> None:
     assert await _ids(deployment) == ["a", "b", "near/a", "near/b", "far/c"]
 
 
-async def test_what_both_call_by_one_name_is_the_agents_own_and_the_rest_stays_reachable() -> None:
+async def test_own_model_wins_a_shared_name_and_others_stay_reachable() -> None:
     near, far = Puppet("near", ["a", "b"]), Puppet("far", ["c"])
     mine, also = Puppet("mine", ["m", "far/c"]), Puppet("near", ["a"])
     own = make_catalog(mine, also, fallback=make_catalog(near, far))

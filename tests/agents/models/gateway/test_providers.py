@@ -53,12 +53,12 @@ def test_another_provider_speaks_openais_protocol_at_its_base_url() -> None:
         " ",
     ],
 )
-def test_what_is_no_address_is_left_out(url: str) -> None:
+def test_malformed_provider_addresses_are_left_out(url: str) -> None:
     assert model_settings("openai", "OPENAI_API_KEY", KEY, url) is None
 
 
 @pytest.mark.parametrize("value", ["", "  ", "sk 1", "sk-\n1", "sk-\u00e9", "sk-\x00"])
-def test_what_no_header_can_carry_is_left_out(value: str) -> None:
+def test_keys_that_no_header_can_carry_are_left_out(value: str) -> None:
     assert model_settings("openai", "OPENAI_API_KEY", Sensitive(value), None) is None
 
 

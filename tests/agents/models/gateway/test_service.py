@@ -124,16 +124,14 @@ async def test_an_answer_that_is_left_is_ended_and_counted_as_far_as_it_came(
     assert await _counted(gateway) == [("a", "puppet/one", 1, 2, 10)]
 
 
-async def test_what_goes_wrong_before_the_first_piece_is_raised_and_not_counted(
-    gateway: ModelGateway, puppet: Puppet
-) -> None:
+async def test_failure_before_the_first_piece_is_raised_and_not_counted(gateway: ModelGateway, puppet: Puppet) -> None:
     puppet.chunks = [UpstreamLimited(retry_after=3)]
     with pytest.raises(UpstreamLimited):
         await gateway.stream(AGENT, _streamed())
     assert await _counted(gateway) == []
 
 
-async def test_what_goes_wrong_later_comes_after_the_pieces(gateway: ModelGateway, puppet: Puppet) -> None:
+async def test_failure_after_pieces_follows_them(gateway: ModelGateway, puppet: Puppet) -> None:
     puppet.chunks = [piece("a"), piece("b"), UpstreamUnavailable()]
     seen: list[Any] = []
     answer = await gateway.stream(AGENT, _streamed())

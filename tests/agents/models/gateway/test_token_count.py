@@ -16,7 +16,7 @@ def _tokens(*answers: dict[str, Any]) -> tuple[int, int]:
     return count.prompt_tokens, count.completion_tokens
 
 
-def test_what_the_upstream_counted_counts() -> None:
+def test_usage_of_the_upstream_is_counted() -> None:
     usage = {"prompt_tokens": 7, "completion_tokens": 3}
     assert _tokens({"choices": [{"message": {"content": "y" * 400}}], "usage": usage}) == (7, 3)
     assert _tokens(piece("y" * 400), {"choices": [], "usage": usage}) == (7, 3)

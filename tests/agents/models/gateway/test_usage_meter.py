@@ -41,7 +41,7 @@ async def test_counts_add_up_in_memory_and_in_the_table(database: Database) -> N
     ]
 
 
-async def test_what_is_kept_apart_is_read_apart(database: Database) -> None:
+async def test_usage_is_kept_apart_by_tenant_agent_and_day(database: Database) -> None:
     meter = UsageMeter(database)
     for usage in (_usage(), _usage(agent=""), _usage(day="2026-11-20"), _usage(tenant="other")):
         meter.add(usage)
@@ -82,7 +82,7 @@ async def test_a_clean_stop_loses_nothing(database: Database) -> None:
     assert await _written(database) == [_usage()]
 
 
-async def test_what_cannot_be_written_is_kept(database: Database) -> None:
+async def test_usage_that_cannot_be_written_is_kept(database: Database) -> None:
     def rename(old: str, new: str) -> None:
         database.run(lambda connection: connection.execute(sa.text(f"ALTER TABLE {old} RENAME TO {new}")))
 

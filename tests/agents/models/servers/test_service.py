@@ -10,7 +10,7 @@ from roost.agents.models.servers.access import ModelServerAccess
 from roost.agents.models.servers.errors import ModelServersClosed
 from tests.agents.models.servers.ollama import MODEL, Ollama, port_of
 from tests.drivers.model.local import raw, serving
-from tests.server import RunningServer, running
+from tests.support.server import RunningServer, running
 
 READ = frozenset({"org:read"})
 REDIRECT = b"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:1/v1/models\r\nContent-Length: 0\r\n\r\n"

@@ -196,7 +196,7 @@ async def test_a_slow_upstream_slows_an_upload(framing: bytes) -> None:
     ],
 )
 @pytest.mark.parametrize("form", ["CONNECT {} HTTP/1.1\r\n\r\n", "GET http://{}/secret?token=1 HTTP/1.1\r\n\r\n"])
-async def test_refusals(authority: str, status: int, reason: str, form: str) -> None:
+async def test_refusals_have_a_status_and_a_reason(authority: str, status: int, reason: str, form: str) -> None:
     origin = Origin()
     names = Names({"localhost": ["127.0.0.1", "::1"], "mixed.example": ["8.8.8.8", "127.0.0.1"]})
     policy = EgressPolicy(deny_hosts=["evil.example"])
@@ -242,7 +242,7 @@ async def test_a_smuggled_request_never_leaves(fields: bytes) -> None:
     assert not origin.heads
 
 
-async def test_what_follows_a_body_stays_behind() -> None:
+async def test_bytes_after_a_body_are_not_forwarded() -> None:
     seen = bytearray()
 
     async def listen(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -18,7 +18,7 @@ def lines(onward: bytes) -> list[bytes]:
     return onward.removesuffix(END).split(b"\r\n")
 
 
-def test_connect() -> None:
+def test_connect_request_names_its_target() -> None:
     request = request_head.parse_head(
         b"CONNECT Example.com:443 HTTP/1.1\r\nHost: other.example\r\nProxy-Connection: x" + END
     )
@@ -67,7 +67,7 @@ def test_the_forms_of_a_url(url: bytes, first: bytes, host: bytes) -> None:
         (b"Transfer-Encoding: Chunked", None, b"Transfer-Encoding: chunked"),
     ],
 )
-def test_framing(field: bytes, length: int | None, framing: bytes) -> None:
+def test_framing_of_a_body_is_kept(field: bytes, length: int | None, framing: bytes) -> None:
     request = request_head.parse_head(b"POST http://a.example/ HTTP/1.1\r\n" + field + END)
     assert request.length == length
     assert lines(request.onward)[2:] == [framing, b"Connection: close"]
@@ -140,7 +140,7 @@ GET = b"GET http://a.example/ HTTP/1.1\r\n"
         b"GET http://a.example/ HTTP/1.1\nX: 1",
     ],
 )
-def test_what_could_be_understood_in_two_ways_is_refused(text: bytes) -> None:
+def test_ambiguous_heads_are_refused(text: bytes) -> None:
     with pytest.raises(InvalidTarget):
         request_head.parse_head(text + END)
 

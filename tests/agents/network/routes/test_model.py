@@ -13,7 +13,7 @@ ROUTES = model.check_routes([PathRoute("/a", 2000), PathRoute("/a/b", 3000, is_p
 @pytest.mark.parametrize(
     ("text", "prefix"), [("/", ""), ("/a", "/a"), ("/a/", "/a"), ("/v01", "/v01"), ("/~a/b.c", "/~a/b.c")]
 )
-def test_prefixes(text: str, prefix: str) -> None:
+def test_prefixes_of_routes_are_parsed(text: str, prefix: str) -> None:
     assert model.parse_prefix(text) == prefix
 
 

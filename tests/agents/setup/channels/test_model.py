@@ -29,7 +29,7 @@ def test_a_first_order_has_defaults_and_loses_white_space() -> None:
     assert model.merge_request("telegram", ChannelRequest(BOT, Sensitive("xapp-1")), None).app_token is None
 
 
-def test_what_was_not_said_stays_and_another_token_is_another_bot() -> None:
+def test_unsent_fields_stay_and_another_token_is_another_bot() -> None:
     present = telegram("pairing", "7")
     assert model.merge_request("telegram", ChannelRequest(bot_token=Sensitive("  ")), present) == present
     emptied = model.merge_request("telegram", ChannelRequest(allow_from=(), enabled=False), present)
@@ -92,7 +92,7 @@ def test_the_token_of_whatsapp_may_be_had_twice() -> None:
     assert telegram().token_hashes[0] != model.merge_request("slack", SLACK, None).token_hashes[0]
 
 
-def test_what_a_gateway_says_is_made_plain_cut_and_rid_of_tokens() -> None:
+def test_states_of_a_gateway_are_sanitized_cut_and_masked() -> None:
     told = model.redact_state(
         ChannelState(running=True, last_error=f"\x1b[31m{BOT.reveal()} failed " + "x" * 900), telegram()
     )

@@ -33,7 +33,7 @@ def channel_list_json(*shown: ChannelStatus) -> dict[str, object]:
     return schemas.channel_list(overview).model_dump(mode="json", by_alias=True)
 
 
-def test_what_is_not_configured_is_null() -> None:
+def test_unconfigured_channels_are_null() -> None:
     assert channel_list_json() == {**dict.fromkeys(CHANNELS), "version": "1.2.3"}
 
 
@@ -90,7 +90,7 @@ def test_a_short_token_has_no_hint() -> None:
     assert found["botTokenHint"] is None
 
 
-def test_what_was_done() -> None:
+def test_record_of_a_change_tells_its_result() -> None:
     assert schemas.change_record(ChannelChange("Saved")).model_dump(by_alias=True) == {
         "success": True,
         "message": "Saved",
@@ -107,7 +107,7 @@ def order(**body: Any) -> ChannelRequest:
 @pytest.mark.parametrize(
     "body", [{}, {"unknown": 1}, {"botToken": None, "allowFrom": None}, {"botToken": "", "appToken": ""}]
 )
-def test_what_is_not_said(body: dict[str, Any]) -> None:
+def test_empty_fields_change_nothing(body: dict[str, Any]) -> None:
     assert order(**body) == ChannelRequest()
 
 
@@ -117,7 +117,7 @@ def test_all_that_may_be_said() -> None:
     assert order(allowFrom=[]).allow_from == []
 
 
-def test_the_longest() -> None:
+def test_longest_allowed_values_are_accepted() -> None:
     made = order(botToken="t" * TOKEN_LIMIT, allowFrom=["i" * ID_LIMIT] * ALLOW_FROM_LIMIT)
     assert made.allow_from is not None
     assert len(made.allow_from) == ALLOW_FROM_LIMIT
@@ -140,6 +140,6 @@ def test_the_longest() -> None:
         {"enabled": "maybe"},
     ],
 )
-def test_what_is_refused(body: dict[str, Any]) -> None:
+def test_malformed_channel_requests_are_refused(body: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         order(**body)

@@ -29,7 +29,7 @@ def test_a_name_that_a_shell_cannot_spell_is_told(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["A=B", "=", "A\n", "A\0", "\x1b[1mA", "A\x7f", "A\x85"])
-def test_what_is_no_name_of_a_variable_is_refused(name: str) -> None:
+def test_malformed_names_of_variables_are_refused(name: str) -> None:
     with pytest.raises(InvalidSecret, match="must not contain"):
         model.validate_secret_name(name)
 
@@ -54,7 +54,7 @@ def test_what_is_no_name_of_a_variable_is_refused(name: str) -> None:
         *("HERMES_HOME", "OPENCLAW_GATEWAY_TOKEN", "API_SERVER_KEY", "ROOST_KEK", "AGENT_ID", "TERMINAL_CWD"),
     ],
 )
-def test_what_steers_programs_or_the_platform_is_refused(name: str) -> None:
+def test_names_that_steer_programs_are_reserved(name: str) -> None:
     with pytest.raises(InvalidSecret, match="is reserved"):
         model.validate_secret_name(name)
     assert not model.reaches_agent(name)
@@ -114,7 +114,7 @@ def test_keys_of_model_providers_come_with_their_address() -> None:
     assert "https" not in repr(model.provider_keys(values(OPENAI_API_KEY="https://secret")))
 
 
-def test_what_stays_on_the_host() -> None:
+def test_provider_keys_stay_on_the_host() -> None:
     for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "ANTHROPIC_OAUTH_TOKEN", "GEMINI_BASE_URL"):
         assert not model.reaches_agent(name)
     for name in ("GH_TOKEN", "GITHUB_TOKEN", "HF_TOKEN", "MINE", "DEEPGRAM_API_KEY", "TELEGRAM_BOT_TOKEN"):

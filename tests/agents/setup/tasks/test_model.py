@@ -71,7 +71,7 @@ def test_a_refusal_names_the_field(changes: dict[str, Any], detail: str) -> None
 
 
 @pytest.mark.parametrize("field", ["name", "schedule", "payload"])
-def test_what_is_required(field: str) -> None:
+def test_required_fields_must_not_be_empty(field: str) -> None:
     for empty in (None, "", {}, [], 0, False):
         with pytest.raises(InvalidTaskParameters):
             model.parse_new_task({**GOOD, field: empty})
@@ -96,12 +96,12 @@ def test_what_is_required(field: str) -> None:
     ],
     ids=str,
 )
-def test_what_is_malformed(wrong: dict[str, Any]) -> None:
+def test_malformed_tasks_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(InvalidTaskParameters):
         model.parse_new_task({**GOOD, **wrong})
 
 
 @pytest.mark.parametrize("task_id", ["", "a/b", "..", "x" * 65, "a b", "ä", "a?b"])
-def test_what_is_no_id_is_not_there(task_id: str) -> None:
+def test_malformed_task_id_is_not_found(task_id: str) -> None:
     with pytest.raises(TaskNotFound):
         model.validate_task_id(task_id)

@@ -41,7 +41,7 @@ def _at_noon(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
     ids=str,
 )
-def test_what_is_said_is_understood(said: object, meant: object) -> None:
+def test_schedules_are_parsed(said: object, meant: object) -> None:
     assert parse_schedule(said) == meant
 
 
@@ -76,7 +76,7 @@ def test_what_is_said_is_understood(said: object, meant: object) -> None:
     ],
     ids=str,
 )
-def test_what_cannot_be_is_refused(said: object) -> None:
+def test_impossible_schedules_are_refused(said: object) -> None:
     with pytest.raises(InvalidSchedule) as refused:
         parse_schedule(said)
     assert str(refused.value)

@@ -60,7 +60,7 @@ def task_json(task: Task) -> dict[str, Any]:
         ),  # the model validates it
     ],
 )
-def test_what_was_sent(body: dict[str, Any], fields: dict[str, Any]) -> None:
+def test_only_sent_fields_are_set(body: dict[str, Any], fields: dict[str, Any]) -> None:
     names = ("name", "description", "enabled", "schedule", "payload", "delivery", "session_target", "wake_mode")
     assert schemas.TaskRequest.model_validate(body).to_fields() == {**dict.fromkeys(names), **fields}
 
@@ -108,7 +108,7 @@ def test_how_a_task_is_told() -> None:
         (CronSchedule("* * * * *", stagger_ms=5), {"kind": "cron", "expr": "* * * * *", "tz": "UTC", "staggerMs": 5}),
     ],
 )
-def test_every_schedule(schedule: Schedule, shown: dict[str, Any]) -> None:
+def test_every_schedule_is_shown(schedule: Schedule, shown: dict[str, Any]) -> None:
     found = task_json(replace(TASK, schedule=schedule))["schedule"]
     assert {name: value for name, value in found.items() if value is not None} == shown
 
@@ -118,7 +118,7 @@ def test_a_system_event_has_a_text() -> None:
     assert (found["message"], found["text"]) == (None, "Wake up.")
 
 
-def test_what_the_agent_made_itself() -> None:
+def test_tasks_of_the_agent_itself_have_null_fields() -> None:
     found = task_json(replace(TASK, schedule=None, payload=None, created_at=None))
     assert [found[name] for name in ("schedule", "payload", "createdAt")] == [None] * 3
 

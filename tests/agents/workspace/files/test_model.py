@@ -29,7 +29,7 @@ from roost.warden_client.files import FileStat, Stamp
     ("path", "relative"),
     [("a", "a"), ("a/b.txt", "a/b.txt"), ("/workspace/a", "a"), (".env", ".env"), ("ü/ñ", "ü/ñ"), ("a..b", "a..b")],
 )
-def test_valid_paths(path: str, relative: str) -> None:
+def test_valid_paths_are_made_relative(path: str, relative: str) -> None:
     assert validate_path(path) == relative
 
 
@@ -50,7 +50,7 @@ def test_valid_paths(path: str, relative: str) -> None:
         "\ud800",
     ],
 )
-def test_invalid_paths(path: str) -> None:
+def test_invalid_paths_are_refused(path: str) -> None:
     with pytest.raises(InvalidFilePath):
         validate_path(path)
 
@@ -65,7 +65,7 @@ def test_odd_names_are_spelled_and_not_made(path: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["a", "report.pdf", ".env", "ü.txt", "x" * 255, "a b", "console.log", "com.txt"])
-def test_valid_filenames(name: str) -> None:
+def test_valid_filenames_are_kept(name: str) -> None:
     assert validate_filename(name) == name
 
 
@@ -94,7 +94,7 @@ def test_valid_filenames(name: str) -> None:
         "a\nb",
     ],
 )
-def test_invalid_filenames(name: str) -> None:
+def test_invalid_filenames_are_refused(name: str) -> None:
     with pytest.raises(InvalidFilename):
         validate_filename(name)
 

@@ -37,7 +37,7 @@ def parsed(text: str, source: str = "gateway") -> tuple[str, str, str]:
         ("\x1b[31mERROR\x1b[0m a.b: red", "ERROR", "a/b", "red"),
     ],
 )
-def test_written_lines(line: str, level: str, source: str, message: str) -> None:
+def test_written_lines_are_parsed(line: str, level: str, source: str, message: str) -> None:
     assert parsed(line) == (level, source, message)
 
 
@@ -104,5 +104,5 @@ def test_scripts_have_a_source_of_their_own(process: str, source: str) -> None:
         (LogFilter(source="gateway/ws/x"), False),
     ],
 )
-def test_what_a_reader_wants(wanted: LogFilter, admitted: bool) -> None:
+def test_filter_of_a_reader_matches_level_and_source(wanted: LogFilter, admitted: bool) -> None:
     assert wanted.matches(LogMessage(NOW, LogLevel.WARN, "gateway/ws", "x")) is admitted

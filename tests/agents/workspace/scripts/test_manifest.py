@@ -25,7 +25,7 @@ def test_a_changed_manifest_is_another_one() -> None:
 
 
 @pytest.mark.parametrize("scripts", [None, {}, {"build": ""}, {"build": None, "start": " \n"}, {"other": 7}])
-def test_no_scripts(scripts: object) -> None:
+def test_manifest_may_have_no_scripts(scripts: object) -> None:
     found = parse(scripts)
     assert (found.build, found.start) == (None, None)
 
@@ -52,7 +52,7 @@ def test_no_scripts(scripts: object) -> None:
     ],
     ids=range(16),
 )
-def test_what_is_no_manifest_has_a_reason(raw: bytes, reason: str) -> None:
+def test_malformed_manifests_are_refused_with_a_reason(raw: bytes, reason: str) -> None:
     with pytest.raises(InvalidManifest, match=reason):
         manifest.parse_manifest(raw, "a.agents.localhost:8642")
 

@@ -35,7 +35,7 @@ def test_a_start_script_that_was_launched(
 
 
 @pytest.mark.parametrize("state", [ScriptState.SUCCESS, ScriptState.FAILED, ScriptState.NOT_CONFIGURED])
-def test_what_is_over_stays_as_it_was(state: ScriptState) -> None:
+def test_finished_states_stay_as_they_are(state: ScriptState) -> None:
     for name in (BUILD, START):
         for processes in (None, started("running")):
             assert model.current_status(name, ScriptStatus(state), processes) == ScriptStatus(state)

@@ -6,7 +6,7 @@ from typing import Any
 
 import httpx2 as httpx
 
-from tests.server import RunningServer, running
+from tests.support.server import RunningServer, running
 
 
 async def shell(client: httpx.AsyncClient, command: str) -> None:

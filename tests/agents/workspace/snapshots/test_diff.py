@@ -93,7 +93,7 @@ def test_patch_applies_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("other", [b"\0", b"\xff", bytes(DIFF_LIMIT), b"x" * (DIFF_LIMIT + 1)])
-def test_what_is_no_text_is_not_shown(other: bytes) -> None:
+def test_binary_files_are_not_shown(other: bytes) -> None:
     assert unified_diff(b"text", other, "n") == unified_diff(other, b"text", "n") == "Binary files differ\n"
 
 

@@ -67,6 +67,6 @@ def test_a_cid_of_one_block_is_of_no_snapshot() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "x", None, 1])
-def test_what_names_no_folder_is_refused(text: object) -> None:
+def test_texts_that_name_no_folder_are_refused(text: object) -> None:
     with pytest.raises(InvalidSnapshotCid):
         parse_snapshot_cid(text)

@@ -8,7 +8,7 @@ import pytest
 from roost.agents.workspace.snapshots.model import Snapshot, SnapshotTrigger
 from tests.conformance.runtimes import until
 from tests.contract.git_client import GitClient
-from tests.server import running
+from tests.support.server import running
 
 pytestmark = pytest.mark.container
 

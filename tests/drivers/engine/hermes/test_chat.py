@@ -17,7 +17,7 @@ def test_a_tool_keeps_its_label_until_it_ends() -> None:
     assert read_tool(done, tools) == ToolUse("c1", "terminal", "ls -la", ToolState.DONE)
 
 
-def test_chunks() -> None:
+def test_malformed_chunks_have_no_text() -> None:
     assert read_chunk({"choices": [{"delta": {"content": "a"}}, {"delta": {}}]}) == [AnswerText("a")]
     for nothing in ({}, {"choices": [1, None]}, {"choices": [{"delta": {"content": {"x": 1}}}]}):
         assert list(read_chunk(nothing)) == []

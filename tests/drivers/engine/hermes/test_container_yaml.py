@@ -27,7 +27,7 @@ def test_a_mapping_is_valid(text: str) -> None:
 @pytest.mark.parametrize(
     "text", ["{", "a: [", "a: b: c", "\0", "a: 1\n---\nb: 2", "!!python/object/apply:os.system ['id']", "a: !mine 1"]
 )
-def test_unreadable_yaml(text: str) -> None:
+def test_unreadable_yaml_is_invalid(text: str) -> None:
     found = main("check", {"text": text})
     assert found["valid"] is False
     assert found["output"]

@@ -55,7 +55,7 @@ def test_a_message_is_a_completion() -> None:
     }
 
 
-def test_what_the_cache_gave_is_part_of_the_prompt() -> None:
+def test_cached_tokens_are_part_of_the_prompt() -> None:
     usage = {
         "input_tokens": 3,
         "cache_creation_input_tokens": 10,

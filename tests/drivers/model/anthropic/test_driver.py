@@ -94,7 +94,7 @@ async def test_after_the_end_nothing_is_waited_for() -> None:
         await upstream.close()
 
 
-async def test_what_is_left_ends_at_the_provider() -> None:
+async def test_closed_stream_ends_at_the_provider() -> None:
     provider = AnthropicProvider()
     async with serving(provider) as url:
         upstream = _upstream(url)

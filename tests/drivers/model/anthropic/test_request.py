@@ -117,7 +117,7 @@ def test_marks_for_the_providers_cache_stay() -> None:
     assert _translated({"role": "system", "content": [marked]}, {"role": "user", "content": "x"})["system"] == [marked]
 
 
-def test_tools() -> None:
+def test_tools_have_a_schema_each() -> None:
     schema = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
     tools = [
         {"type": "function", "function": {"name": "f", "description": "does f", "parameters": schema, "strict": True}},
@@ -168,5 +168,5 @@ def test_the_choice_of_a_tool(given: dict[str, Any], choice: dict[str, Any] | No
         ({"seed": 1, "logprobs": True, "response_format": {"type": "json_object"}}, {}),
     ],
 )
-def test_what_bounds_and_varies_an_answer(given: dict[str, Any], said: dict[str, Any]) -> None:
+def test_parameters_of_an_answer_are_translated(given: dict[str, Any], said: dict[str, Any]) -> None:
     assert _translated(**given) == {**_translated(), **said}

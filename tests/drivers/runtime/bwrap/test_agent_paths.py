@@ -45,7 +45,7 @@ def test_other_users_cannot_list_the_folders(paths: AgentPaths) -> None:
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "../x", "a/b", "/a", "a\0b", "-x", ".x", "x" * 65, "ä"])
-def test_invalid_names(paths: AgentPaths, name: str) -> None:
+def test_invalid_names_are_refused(paths: AgentPaths, name: str) -> None:
     with pytest.raises(RuntimeFailed):
         paths.prepare(name)
     with pytest.raises(RuntimeFailed):

@@ -143,7 +143,7 @@ tell([made(*kind) for kind in allowed + protocols + families])""")
         ("libc.kill(1, 0)", ""),  # programs of the agent may end its warden, and so its container
     ],
 )
-async def test_denied_calls(container: RunningContainer, call: str, answer: str) -> None:
+async def test_denied_calls_fail_with_their_error(container: RunningContainer, call: str, answer: str) -> None:
     program = f"result = {call}\ntell(errno.errorcode[ctypes.get_errno()] if result else '')"
     assert await container.run_python(CALLS + program) == answer
 

@@ -62,7 +62,7 @@ def test_calls_with_rules_depend_on_their_arguments(machine: str) -> None:
 
 
 @pytest.mark.parametrize("machine", MACHINES)
-def test_sockets(machine: str) -> None:
+def test_sockets_are_limited_to_four_families(machine: str) -> None:
     assert {family for family in range(64) if evaluate(machine, "socket", family, 1) == ALLOW} == {1, 2, 10, 16}
     assert {number for number in range(32) if evaluate(machine, "socket", 16, 3, number) == ALLOW} == {0}
     for family in (2, 10):

@@ -30,7 +30,7 @@ def wanted(**query: str) -> PinQuery:
     return schemas.PinListQuery.model_validate(query).to_query()
 
 
-def test_what_may_be_asked_for() -> None:
+def test_valid_requests_are_parsed() -> None:
     assert pin_request() == PinRequest(V1)
     asked = pin_request(name="n", origins=[ORIGIN], meta={"a": "1", "b": ""})
     assert asked == PinRequest(V1, "n", hosts=[ORIGIN], meta={"a": "1", "b": ""})
@@ -46,12 +46,12 @@ def test_what_may_be_asked_for() -> None:
         *({"meta": {"\ud800": "a"}}, {"meta": {str(place): "" for place in range(1001)}}),
     ],
 )
-def test_what_may_not(body: dict[str, Any]) -> None:
+def test_malformed_requests_are_refused(body: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         pin_request(**body)
 
 
-def test_what_is_no_cid() -> None:
+def test_malformed_cid_is_refused() -> None:
     with pytest.raises(InvalidCid):
         pin_request(cid="nonsense")
 
@@ -76,7 +76,7 @@ def test_what_is_no_cid() -> None:
         ({"after": "2026-11-21T10:29:47.355"}, PinQuery([Progress.PINNED], after=NOW)),
     ],
 )
-def test_which_pins(query: dict[str, str], found: PinQuery) -> None:
+def test_queries_become_filters(query: dict[str, str], found: PinQuery) -> None:
     assert wanted(**query) == found
 
 

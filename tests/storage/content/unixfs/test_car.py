@@ -70,7 +70,7 @@ def test_a_block_that_is_not_what_it_says() -> None:
         car.encode_header(ROOTS) + varint.encode_varint(BLOCK_LIMIT + 1000) + b"x" * 20,
     ],
 )
-def test_what_is_none(data: bytes) -> None:
+def test_malformed_cars_are_refused(data: bytes) -> None:
     with pytest.raises(MalformedContent):
         read(data)
 
@@ -128,7 +128,7 @@ def test_version_2_with_wrong_offsets(data: bytes, step: int) -> None:
         read(data, step)
 
 
-def test_many_roots() -> None:
+def test_many_roots_are_read() -> None:
     roots = [Cid.for_block(RAW, str(number).encode()) for number in range(300)]
     assert read(car.encode_header(roots)).roots == roots
 

@@ -67,7 +67,7 @@ def test_every_usual_alphabet(text: str) -> None:
         "bäöü",
     ],
 )
-def test_what_is_no_cid(text: str) -> None:
+def test_malformed_cids_are_refused(text: str) -> None:
     with pytest.raises(InvalidCid):
         Cid.parse(text)
 

@@ -47,7 +47,7 @@ def test_the_frame_of_a_leaf_is_a_node_around_it(length: int) -> None:
     assert before + bytes(length) + after == dagpb.encode_node([], UnixfsData(UnixfsKind.FILE, bytes(length), length))
 
 
-def test_known_bytes() -> None:
+def test_known_bytes_are_encoded() -> None:
     assert dagpb.encode_node([], UnixfsData(UnixfsKind.DIRECTORY)).hex() == "0a020801"
     before, after = dagpb.leaf_frame(0)
     assert (before + after).hex() == "0a0408021800"
@@ -86,7 +86,7 @@ def test_the_packed_form_is_read() -> None:
         "0a021801",  # without a kind
     ],
 )
-def test_what_is_no_node(data: str) -> None:
+def test_malformed_nodes_are_refused(data: str) -> None:
     with pytest.raises(MalformedContent):
         dagpb.decode_node(bytes.fromhex(data))
 
@@ -114,7 +114,7 @@ A_CID = "0a24" + bytes(A.cid).hex()
         (A_CID + "1200" + "1800", "", 0),
     ],
 )
-def test_what_a_link_may_leave_out(link: str, name: str, size: int) -> None:
+def test_optional_fields_of_a_link_may_be_absent(link: str, name: str, size: int) -> None:
     assert list(dagpb.decode_node(framed(link)).links) == [PBLink(A.cid, name, size)]
 
 
@@ -130,7 +130,7 @@ def test_what_a_link_may_leave_out(link: str, name: str, size: int) -> None:
         A_CID + "12016e" + "12016e",
     ],
 )
-def test_what_is_no_link(link: str) -> None:
+def test_malformed_links_are_refused(link: str) -> None:
     with pytest.raises(MalformedContent):
         dagpb.decode_node(framed(link))
 
@@ -166,7 +166,7 @@ def test_no_change_of_a_node_breaks_it(noise: bytes, at: int) -> None:
 
 
 @pytest.mark.parametrize("field", [b"\x20\x01", b"\x18\x01", b"\x42\x00"], ids=["sizes", "length", "time"])
-def test_what_has_more_fields_than_links_could_be_is_no_node(field: bytes) -> None:
+def test_node_with_too_many_fields_is_refused(field: bytes) -> None:
     """Fields of two bytes each: a block of them would take seconds."""
     data = b"\x08\x02" + field * 150_000
     block = b"\x0a" + varint.encode_varint(len(data)) + data

@@ -12,7 +12,7 @@ def test_base58_there_and_back(data: bytes) -> None:
     assert multibase.decode_base58(multibase.encode_base58(data)) == data
 
 
-def test_known_values() -> None:
+def test_known_values_are_encoded_and_decoded() -> None:
     assert multibase.encode_base58(b"Hello World!") == "2NEpo7TZRRrLZSi2U"
     assert multibase.encode_base32(b"yes mani !") == "pfsxgidnmfxgsibb"
     assert (
@@ -23,7 +23,7 @@ def test_known_values() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "?abc", "bPFSX", "f0", "fzz", "z0OIl", "ua=", "k" + "é"])
-def test_what_is_in_no_alphabet(text: str) -> None:
+def test_characters_outside_the_alphabet_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"\w"):
         multibase.decode_multibase(text)
 
@@ -57,6 +57,6 @@ def test_a_text_is_canonical_or_refused(sign: str, text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["bab", "bAA", "baB", "Baa", "fAb", "FaB", "f0g", "f 00", "u+/", "uAB=", "kA", "z0"])
-def test_what_another_reader_might_let_pass(text: str) -> None:
+def test_lenient_encodings_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"\w"):
         multibase.decode_multibase(text)

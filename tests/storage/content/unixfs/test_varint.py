@@ -13,7 +13,7 @@ def test_there_and_back(number: int) -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"\x80", b"\x80\x00", b"\x81\x80\x00", b"\xff" * 9 + b"\x01"])
-def test_what_is_none(data: bytes) -> None:
+def test_malformed_varints_are_refused(data: bytes) -> None:
     with pytest.raises(MalformedContent):
         varint.decode_varint(data)
 

@@ -7,7 +7,7 @@ from roost.storage.files.groups.model import NAME_LIMIT, normalize_group_name
 @pytest.mark.parametrize(
     ("given", "name"), [("n", "n"), ("  n m\t", "n m"), ("\u6f22", "\u6f22"), ("n" * NAME_LIMIT, "n" * NAME_LIMIT)]
 )
-def test_names(given: str, name: str) -> None:
+def test_names_of_groups_are_normalised(given: str, name: str) -> None:
     assert normalize_group_name(given) == name
 
 

@@ -53,7 +53,7 @@ def test_a_row_there_and_back(env: StorageEnv) -> None:
         (GroupFilter("photo", is_public=False), ["g2"]),
     ],
 )
-def test_filters(env: StorageEnv, chosen: GroupFilter, wanted: list[str]) -> None:
+def test_filters_select_groups(env: StorageEnv, chosen: GroupFilter, wanted: list[str]) -> None:
     for number, name in enumerate(("Photos", "my photos", "100%_", "a\\b"), 1):
         keep(env, number, name, is_public=number == 1)
     keep(env, 5, "photos", PRIVATE)
@@ -70,7 +70,7 @@ def test_pages_of_groups_that_came_at_one_moment(env: StorageEnv) -> None:
     assert found(env, GroupFilter(), PageCursor(NOW, "g1")) == []
 
 
-def test_another_name(env: StorageEnv) -> None:
+def test_renamed_group_is_found_and_others_stay(env: StorageEnv) -> None:
     group, other = keep(env, 1), keep(env, 2)
     at = NOW + timedelta(hours=1)
     env.db.run(lambda connection: store.update_group(connection, "g1", "m", at, is_public=True))

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from roost.core.ethereum import keccak256
 from roost.storage.files.signatures import ethereum
 from roost.storage.files.signatures.errors import InvalidSignature
-from tests.wallet import Account, LocalAccount, encode_defunct, encode_typed_data
+from tests.support.wallet import Account, LocalAccount, encode_defunct, encode_typed_data
 
 CID, DATE = "bafkreih5aznjvttude6c3wbvqeebb6rlx5wkbzyppv7garjiubll2ceym4", "2026-11-21T10:29:47.355Z"
 ORDER = 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFEBAAEDCE6AF48A03BBFD25E8CD0364141
@@ -83,7 +83,7 @@ def test_the_other_signature_of_the_same_is_refused() -> None:
         *("0x" + "00" * 64 + "02", "0x" + "00" * 64 + "1a", "0x" + "00" * 64 + "1d", "0x" + "\u0660" * 130),
     ],
 )
-def test_what_is_no_signature(text: str) -> None:
+def test_malformed_signatures_are_refused(text: str) -> None:
     with pytest.raises(InvalidSignature):
         ethereum.parse_signature(text)
 

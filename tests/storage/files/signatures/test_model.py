@@ -39,7 +39,7 @@ def test_every_spelling_and_both_dates() -> None:
     assert len(found) == len(set(found))
 
 
-def test_what_has_one_spelling() -> None:
+def test_cid_with_one_spelling_has_three_digests() -> None:
     found = signable_digests(replace(FILE, cid=RAW), RAW, ME)
     assert set(found) == {
         *(ethereum.typed_data_digest(ME, RAW, date) for date in DATES),

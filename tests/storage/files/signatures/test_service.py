@@ -18,7 +18,7 @@ from roost.storage.files.signatures.model import format_milliseconds
 from roost.storage.files.signatures.service import SignatureService
 from tests.storage.files.signatures.test_ethereum import account, sign_typed
 from tests.storage.storage_env import StorageEnv
-from tests.wallet import encode_defunct
+from tests.support.wallet import encode_defunct
 
 PRIVATE = ContentNetwork.PRIVATE
 ME = account().address
@@ -44,7 +44,7 @@ async def test_added_read_and_taken_away(env: StorageEnv, signatures: SignatureS
             await act(mine, PRIVATE, file.cid)
 
 
-async def test_what_counts_as_signed(env: StorageEnv, signatures: SignatureService) -> None:
+async def test_accepted_messages_have_either_date_cid_or_text(env: StorageEnv, signatures: SignatureService) -> None:
     """Either date format of ours, either spelling of the CID, or the CID as plain text."""
     file, mine = await env.file(b"one", profile=V0), env.tenant_id
     other = str(Cid.parse(file.cid).v1())
@@ -59,7 +59,7 @@ async def test_what_counts_as_signed(env: StorageEnv, signatures: SignatureServi
             await signatures.delete(mine, PRIVATE, spelling)
 
 
-async def test_what_does_not(env: StorageEnv, signatures: SignatureService) -> None:
+async def test_other_messages_are_refused(env: StorageEnv, signatures: SignatureService) -> None:
     file, mine = await env.file(b"one"), env.tenant_id
     date = format_milliseconds(file.created_at)
     for said, who in (

@@ -11,7 +11,7 @@ import httpx2 as httpx
 import pytest
 
 from roost.core import clock
-from tests.server import RunningServer, running
+from tests.support.server import RunningServer, running
 
 CID = "bafkreifzjut3te7nhyekklss27nh3k72ysco7y32koao5eei66wof36n5e"
 PNG = base64.b64decode(
@@ -78,7 +78,7 @@ async def test_one_without_a_key_uploads_what_was_signed(
     assert await listed(server, tenant, "private") == []
 
 
-async def test_what_was_not_signed_the_uploader_may_say(
+async def test_unsigned_fields_are_set_by_the_uploader(
     uploads: httpx.AsyncClient, anonymous: httpx.AsyncClient
 ) -> None:
     file = (await send(anonymous, await signed(uploads), name="mine.png", keyvalues='{"c":"d"}')).json()["data"]
@@ -220,7 +220,7 @@ async def test_a_private_file_gets_a_link(uploads: httpx.AsyncClient, path: str)
         {"expires": 60, "url": f"https://mine.gateways.localhost/files/{CID}", "method": "PUT"},
     ],
 )
-async def test_what_cannot_be_signed_is_refused(uploads: httpx.AsyncClient, body: Mapping[str, Any]) -> None:
+async def test_malformed_grants_are_refused(uploads: httpx.AsyncClient, body: Mapping[str, Any]) -> None:
     answer = await uploads.post("/v3/files/sign", json=body)
     assert (answer.status_code, answer.json()["error"]["code"]) == (400, 400)
 
@@ -232,7 +232,7 @@ async def test_only_who_may_write_files_signs(server: RunningServer) -> None:
             assert answer.status_code == status
 
 
-async def test_what_the_tenant_noted_is_not_told(uploads: httpx.AsyncClient, anonymous: httpx.AsyncClient) -> None:
+async def test_metadata_of_the_tenant_are_not_told(uploads: httpx.AsyncClient, anonymous: httpx.AsyncClient) -> None:
     fields = {"name": "for me alone", "keyvalues": '{"to":"nobody"}'}
     mine = await uploads.post("/v3/files", files={"file": ("a.png", PNG, "image/png")}, data=fields)
     assert mine.json()["data"]["keyvalues"] == {"to": "nobody"}

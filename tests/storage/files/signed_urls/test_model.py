@@ -53,7 +53,7 @@ def test_no_two_addresses_are_signed_alike() -> None:
     ).signed_bytes("u")
 
 
-def test_what_counts_is_there_once() -> None:
+def test_parameters_that_count_must_occur_once() -> None:
     for query in ("", "X-Date=1&X-Date=1&X-Expires=1", "X-Date=one&X-Expires=1", "X-Date=1&X-Expires=0"):
         with pytest.raises(SignedUrlRefused):
             SignedAddress.parse(f"https://a.org/?{query}").validity_period()
@@ -101,13 +101,13 @@ def test_the_parts_of_an_address(url: str, host: str, path: str, pairs: list[tup
         *("https://a.org/?" + "&".join("a" * 65), "https://a.org/" + "x" * 8192),
     ],
 )
-def test_what_is_no_address(url: str) -> None:
+def test_malformed_signed_urls_are_refused(url: str) -> None:
     with pytest.raises(InvalidSignedUrl):
         SignedAddress.parse(url)
 
 
 @given(PAIRS)
-def test_what_is_written_is_what_was_signed(pairs: list[tuple[str, str]]) -> None:
+def test_signed_parameters_survive_writing_and_parsing(pairs: list[tuple[str, str]]) -> None:
     """Parameters survive signing and parsing unchanged."""
     written = SignedAddress.parse("https://a.org/files/x").with_parameters(pairs)
     again = SignedAddress.parse(str(written))

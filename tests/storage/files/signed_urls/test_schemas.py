@@ -58,7 +58,7 @@ def test_all_that_an_upload_may_be_bound_to() -> None:
 
 
 @pytest.mark.parametrize("body", [{"url": URL}, {"url": "u" * 2049, "expires": 1}, {"url": None, "expires": 1}])
-def test_what_is_no_download(body: dict[str, Any]) -> None:
+def test_malformed_downloads_are_refused(body: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         SIGNING.validate_python(body)
 
@@ -88,7 +88,7 @@ def test_what_is_no_download(body: dict[str, Any]) -> None:
         {"allow_mime_types": ["a"] * 33},
     ],
 )
-def test_what_is_no_upload(said: dict[str, Any]) -> None:
+def test_malformed_upload_grants_are_refused(said: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         SIGNING.validate_python({"expires": 60, **said})
 

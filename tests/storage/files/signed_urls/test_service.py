@@ -138,6 +138,6 @@ async def test_a_download_is_no_upload(links: SignedUrlService) -> None:
         await links.verify_upload("GET", url.path, url.query)
 
 
-async def test_what_does_not_fit_into_an_address_is_refused(links: SignedUrlService) -> None:
+async def test_grant_that_does_not_fit_into_a_url_is_refused(links: SignedUrlService) -> None:
     with pytest.raises(InvalidSignedUrl):
         await links.sign_upload(UploadGrant(MINE, ids.new_id(), {"keyvalues": "x" * 9000}), now())

@@ -17,7 +17,7 @@ from roost.core import clock
 from roost.identity.caller import Plan
 from roost.storage.content.unixfs.importer import UnixfsImporter
 from roost.storage.content.unixfs.profile import PROFILES
-from tests.server import RunningServer, running
+from tests.support.server import RunningServer, running
 
 DATA = hashlib.shake_128(b"tus").digest(3_000_001)
 CUTS = (0, 1, 262_144, 700_000, 1_048_576, 2_999_999, len(DATA))
@@ -182,7 +182,7 @@ async def test_more_than_was_said_is_refused_and_what_came_before_counts(uploads
         ({"Upload-Length": "999999999999999"}, 413),
     ],
 )
-async def test_what_cannot_be_is_refused_before_it_comes(
+async def test_impossible_uploads_are_refused_before_their_bytes(
     uploads: httpx.AsyncClient, headers: Mapping[str, str], status: int
 ) -> None:
     answer = await uploads.post("/v3/files", headers=headers)

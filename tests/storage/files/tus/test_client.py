@@ -6,8 +6,8 @@ from pathlib import Path
 from roost.core import clock
 from roost.storage.content.unixfs.importer import UnixfsImporter
 from roost.storage.content.unixfs.profile import PROFILES
-from tests import node
-from tests.server import running
+from tests.support import node
+from tests.support.server import running
 
 FOLDER = Path(__file__).parent / "client"
 NAMES = Path(node.__file__).parent / "clients" / "names.mjs"

@@ -35,7 +35,7 @@ def encoded(text: str) -> str:
         ("name w7zmvKI=", {"name": "\u00fc\u6f22"}),
     ],
 )
-def test_metadata(header: str, found: dict[str, str]) -> None:
+def test_metadata_header_is_parsed(header: str, found: dict[str, str]) -> None:
     assert parse_metadata_header(header) == found
 
 
@@ -77,7 +77,7 @@ def test_any_header_is_metadata_or_refused(header: str) -> None:
 
 
 @pytest.mark.parametrize(("text", "wanted"), [("0", 0), ("007", 7), ("1", 1), ("9" * 15, 10**15 - 1)])
-def test_numbers(text: str, wanted: int) -> None:
+def test_numbers_in_headers_are_parsed(text: str, wanted: int) -> None:
     assert parse_byte_count(text, "Upload-Length") == wanted
 
 

@@ -188,7 +188,7 @@ async def test_more_than_may_come(tus: TusEnv, length: int | None, error: type[E
         (1, {"expires_at": "soon"}, InvalidFileMetadata),
     ],
 )
-async def test_what_is_refused_leaves_nothing(
+async def test_refused_upload_leaves_no_trace(
     tus: TusEnv, length: int, fields: dict[str, str], error: type[Exception]
 ) -> None:
     with pytest.raises(error):
@@ -207,7 +207,7 @@ async def test_there_are_so_many(tus: TusEnv, monkeypatch: pytest.MonkeyPatch) -
     await tus.begin(1)
 
 
-async def test_what_can_never_be_a_file_ends(env: StorageEnv, tus: TusEnv) -> None:
+async def test_upload_that_cannot_become_a_file_ends(env: StorageEnv, tus: TusEnv) -> None:
     grouped = await tus.begin(1, group_id="none")
     with pytest.raises(GroupNotFound):
         await tus.add(grouped, 0, b"a")

@@ -112,7 +112,7 @@ def test_how_much_comes_at_a_time_makes_no_difference(step: int) -> None:
         ),
     ],
 )
-def test_what_says_that_it_is_no_form(kind: str) -> None:
+def test_other_content_types_are_refused(kind: str) -> None:
     with pytest.raises(InvalidForm):
         received(part("file", b"x", "a") + b"--edge--\r\n", kind=kind)
 

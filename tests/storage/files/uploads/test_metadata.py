@@ -15,7 +15,7 @@ from roost.storage.files.uploads.model import UploadMetadata
 LATER = clock.utc_now().replace(microsecond=0) + timedelta(hours=1)
 
 
-def test_nothing_said() -> None:
+def test_empty_form_has_the_defaults() -> None:
     assert (
         parse_upload_metadata({})
         == UploadMetadata()
@@ -54,12 +54,12 @@ def test_both_names_of_a_group(said: dict[str, str], group_id: str | None) -> No
 @pytest.mark.parametrize(
     ("text", "profile"), [("0", V0), ("v0", V0), ("1", V1), ("v1", V1), ("unixfs-v1-2025", UNIXFS_V1_2025)]
 )
-def test_versions(text: str, profile: object) -> None:
+def test_versions_choose_the_profile(text: str, profile: object) -> None:
     assert parse_upload_metadata({"cid_version": text}).profile is profile
 
 
 @pytest.mark.parametrize(("text", "is_car"), [("true", True), ("True", True), ("1", True), ("false", False)])
-def test_flags(text: str, is_car: bool) -> None:
+def test_flags_of_a_form_are_parsed(text: str, is_car: bool) -> None:
     assert parse_upload_metadata({"car": text}).car is is_car
 
 
@@ -80,6 +80,6 @@ def test_flags(text: str, is_car: bool) -> None:
         {"cid_version": "v2"},
     ],
 )
-def test_what_is_refused(said: dict[str, str]) -> None:
+def test_malformed_metadata_are_refused(said: dict[str, str]) -> None:
     with pytest.raises(Problem):
         parse_upload_metadata(said)

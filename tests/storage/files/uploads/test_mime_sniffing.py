@@ -84,7 +84,7 @@ TYPE = re.compile(r"[a-z]+/[A-Za-z0-9.+_-]+", re.ASCII)
         (b"text\0with a zero", "a.txt", mime_sniffing.UNKNOWN),
     ],
 )
-def test_types(head: bytes, name: str, mime: str) -> None:
+def test_types_are_found_by_content_and_name(head: bytes, name: str, mime: str) -> None:
     assert mime_sniffing.mime_type(head, name) == mime
 
 

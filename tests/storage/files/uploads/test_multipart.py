@@ -70,7 +70,7 @@ def hostile() -> Sequence[bytes]:
     )
 
 
-async def test_hostile_forms(env: StorageEnv, uploads: UploadService) -> None:
+async def test_hostile_forms_leave_no_trace(env: StorageEnv, uploads: UploadService) -> None:
     for number, body in enumerate(hostile()):
         with pytest.raises(Problem) as caught:
             await send(env, uploads, body)
@@ -78,13 +78,13 @@ async def test_hostile_forms(env: StorageEnv, uploads: UploadService) -> None:
     assert [path for path in (env.folder / "blobs").rglob("*") if path.is_file()] == []
 
 
-async def test_what_is_no_form(env: StorageEnv, uploads: UploadService) -> None:
+async def test_malformed_content_types_are_refused(env: StorageEnv, uploads: UploadService) -> None:
     long = "multipart/form-data; boundary=" + "x" * 300
     for kind in ("", "application/json", "multipart/form-data", long):
         with pytest.raises(InvalidForm):
             await send(env, uploads, part("file", b"x", "a") + END, kind=kind)
 
 
-async def test_too_large(env: StorageEnv, uploads: UploadService) -> None:
+async def test_upload_over_the_limit_is_refused(env: StorageEnv, uploads: UploadService) -> None:
     with pytest.raises(UploadTooLarge):
         await send(env, uploads, part("file", bytes(10_000_001), "a") + END)

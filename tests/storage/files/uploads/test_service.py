@@ -57,13 +57,13 @@ async def read(env: StorageEnv, cid: str, *path: str) -> bytes:
     return b"".join([piece async for piece in env.reader.stream_file(env.scope, stat)])
 
 
-async def test_a_file(env: StorageEnv, uploads: UploadService) -> None:
+async def test_file_upload_becomes_one_file(env: StorageEnv, uploads: UploadService) -> None:
     file = await send(uploads, UploadRequestLimits(env.tenant_id), {"a.bin": CONTENT})
     assert (file.size, file.number_of_files, file.metadata.name, file.network) == (len(CONTENT), 1, "a.bin", "private")
     assert await read(env, file.cid) == CONTENT
 
 
-async def test_a_folder(env: StorageEnv, uploads: UploadService) -> None:
+async def test_folder_upload_becomes_one_tree(env: StorageEnv, uploads: UploadService) -> None:
     files = {"top/a.txt": b"a", "top/below/b.txt": b"b", "top/below/c/d.txt": b"", "top/e.bin": CONTENT}
     file = await send(
         uploads, UploadRequestLimits(env.tenant_id), files, UploadMetadata(file_metadata=FileMetadata("mine"))
@@ -81,7 +81,7 @@ async def test_a_folder_with_one_file(env: StorageEnv, uploads: UploadService) -
 
 
 @pytest.mark.parametrize("files", [(), ("a", "b"), ("x/a", "y/a"), ("x/a", "x/a"), ("x/a", "x/a/b"), ("x/a/b", "x/a")])
-async def test_what_is_no_folder(env: StorageEnv, uploads: UploadService, files: tuple[str, ...]) -> None:
+async def test_conflicting_paths_are_refused(env: StorageEnv, uploads: UploadService, files: tuple[str, ...]) -> None:
     async def send_empty() -> None:
         async with uploads.begin(UploadRequestLimits(env.tenant_id)) as upload:
             for name in files:
@@ -92,7 +92,7 @@ async def test_what_is_no_folder(env: StorageEnv, uploads: UploadService, files:
         await send_empty()
 
 
-async def test_bounds(env: StorageEnv, uploads: UploadService, tmp_path: Path) -> None:
+async def test_bounds_of_an_upload_leave_no_trace(env: StorageEnv, uploads: UploadService, tmp_path: Path) -> None:
     with pytest.raises(UploadTooLarge):
         await send(uploads, UploadRequestLimits(env.tenant_id), {"a": bytes(6_000_001)})
     with pytest.raises(UploadTooLarge):
@@ -100,7 +100,7 @@ async def test_bounds(env: StorageEnv, uploads: UploadService, tmp_path: Path) -
     assert [path for path in (tmp_path / "blobs").rglob("*") if path.is_file()] == []
 
 
-async def test_types(env: StorageEnv, uploads: UploadService) -> None:
+async def test_types_of_an_upload_are_checked(env: StorageEnv, uploads: UploadService) -> None:
     images = UploadRequestLimits(env.tenant_id, mime_types=["image/*"])
     with pytest.raises(MimeTypeRefused):
         await send(uploads, images, {"a.png": b"no picture"})
@@ -204,7 +204,7 @@ async def test_folders_are_counted_too(
         await send(uploads, UploadRequestLimits(env.tenant_id), {"a/b/1": b"", "a/c/d/e/2": b""})
 
 
-async def test_what_is_nobody_s_goes_at_once(env: StorageEnv, uploads: UploadService) -> None:
+async def test_unreferenced_content_is_removed_at_once(env: StorageEnv, uploads: UploadService) -> None:
     order, blobs = UploadRequestLimits(env.tenant_id), FolderStore(env.folder / "blobs")
     first = await send(uploads, order, {"a": b"same"})
     assert (await send(uploads, order, {"a": b"same"})).is_duplicate

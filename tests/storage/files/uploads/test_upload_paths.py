@@ -25,7 +25,7 @@ from roost.storage.files.uploads.upload_paths import parse_upload_path
         ("/".join("a" * DEPTH_LIMIT), ["a"] * DEPTH_LIMIT),
     ],
 )
-def test_paths(filename: str, path: list[str]) -> None:
+def test_paths_of_an_upload_are_parsed(filename: str, path: list[str]) -> None:
     assert list(parse_upload_path(filename)) == path
 
 

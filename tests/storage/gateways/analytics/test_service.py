@@ -72,7 +72,7 @@ async def served(env: StorageEnv, database: Database, monkeypatch: pytest.Monkey
     return made
 
 
-async def test_top_values(served: AnalyticsEnv) -> None:
+async def test_top_values_are_summed(served: AnalyticsEnv) -> None:
     one, two = (str(ONE), HitCount(2, 100)), (str(TWO), HitCount(2, 6000))
     assert await served.top() == sorted([one, two], key=lambda item: item[0])
     assert await served.top(BY_BANDWIDTH) == [two, one]
@@ -102,7 +102,9 @@ async def test_top_values(served: AnalyticsEnv) -> None:
         (replace(ALL, filters={"region": ["Bavaria"]}), 0, 0),
     ],
 )
-async def test_filters(served: AnalyticsEnv, query: AnalyticsQuery, requests: int, bandwidth: int) -> None:
+async def test_filters_select_periods_and_values(
+    served: AnalyticsEnv, query: AnalyticsQuery, requests: int, bandwidth: int
+) -> None:
     total, _ = await served.analytics.list_periods(served.tenant, query, "day")
     assert total == HitCount(requests, bandwidth)
     expected = [(UNKNOWN, total)] if requests else []

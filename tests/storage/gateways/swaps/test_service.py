@@ -64,7 +64,7 @@ async def test_another_is_served_where_the_plugin_is(
         await swaps.delete(mine, PUBLIC, str(one))
 
 
-async def test_what_cannot_be_swapped(env: StorageEnv, swaps: SwapService) -> None:
+async def test_unusable_swaps_are_refused(env: StorageEnv, swaps: SwapService) -> None:
     mine, one, two = env.tenant_id, await add(env, b"one"), await add(env, b"two")
     nowhere = str(Cid.for_block(0x55, b"nowhere"))
     for tenant, network, cid, other in (

@@ -41,7 +41,7 @@ def test_a_token_is_found_on_its_network_in_any_case() -> None:
         assets.find_asset("base", BASE.address.swapcase())
 
 
-def test_what_is_allowed_is_said() -> None:
+def test_refused_asset_names_the_allowed_ones() -> None:
     assets = PaymentAssets([POLYGON])
     assert assets.require_asset("eip155:137", UPPER) == POLYGON
     with pytest.raises(InvalidPaymentInstruction, match=r"^network must be one of base, .*, eip155:137, got 'x'$"):

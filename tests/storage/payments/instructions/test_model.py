@@ -33,7 +33,7 @@ def test_no_other_text_is_an_amount(text: str) -> None:
 
 
 @pytest.mark.parametrize("amount", ["0", "00", "-1", "+1", "1e3", "0x1", "1.0", "1\n", str(2**256), "1" + "0" * 80])
-def test_what_is_no_amount(amount: str) -> None:
+def test_malformed_amounts_are_refused(amount: str) -> None:
     with pytest.raises(InvalidPaymentInstruction, match="smallest units from 1 to"):
         check(amount=amount)
 
@@ -67,7 +67,7 @@ def test_too_few_and_too_many(number: int) -> None:
         check_requirements([CENT] * number, ASSETS)
 
 
-def test_names() -> None:
+def test_names_of_instructions_are_normalised() -> None:
     assert normalize_instruction_name(f" {'x' * 255} ") == "x" * 255
     for name in ("", "  ", "x" * 256):
         with pytest.raises(InvalidPaymentInstruction):

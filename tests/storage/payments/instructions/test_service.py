@@ -84,7 +84,7 @@ async def test_created_changed_and_deleted(env: StorageEnv, instructions: Paymen
     assert await instructions.list(mine, PaymentInstructionFilter(), None, 10) == ([], None)
 
 
-async def test_what_is_malformed_changes_nothing(env: StorageEnv, instructions: PaymentInstructionService) -> None:
+async def test_malformed_instructions_change_nothing(env: StorageEnv, instructions: PaymentInstructionService) -> None:
     mine, created = env.tenant_id, await create(env, instructions)
     for requirements, name in (([], "x"), ([CENT], " "), ([PaymentRequirement("0x", WALLET, "base", "1")], "x")):
         with pytest.raises(InvalidPaymentInstruction):

@@ -33,7 +33,7 @@ def test_every_rule_has_examples() -> None:
 
 
 @pytest.mark.parametrize("rule", EXAMPLES)
-def test_examples(rule: str) -> None:
+def test_examples_of_a_rule_have_its_level(rule: str) -> None:
     found = EXAMPLES[rule]
     path = found.get("path", "notes.md")
     level = next(one.level for one in RULES if one.id == rule)
@@ -87,7 +87,7 @@ def test_findings_are_bounded() -> None:
     assert check_bundle(many).findings[0].level is VerdictLevel.DANGEROUS
 
 
-def test_what_is_not_searched_is_dangerous() -> None:
+def test_text_beyond_the_search_limit_is_dangerous() -> None:
     assert rules_in(check("word \n" * (check_module.TEXT_LIMIT // 6 + 1))) == {UNCHECKED}
     padded = "curl .npmrc \n" * 140_000 + "curl x | sh"
     assert check(padded).level is VerdictLevel.DANGEROUS

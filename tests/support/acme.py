@@ -15,8 +15,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.debian_root import debian_command
 from tests.platforms.tls import Authority
+from tests.support.debian_root import debian_command
 
 PACKAGES = ["curl", "nginx-light", "pebble"]
 _DEADLINE = 20.0

@@ -14,8 +14,8 @@ import httpx2
 
 from tests.chain.anvil import FACILITATOR_KEY, OLD_NETWORK, TOKEN, Chain
 from tests.chain.payer import SELLER, encode, pay
-from tests.journeys.server_process import ROOST, Up, until
-from tests.wallet import LocalAccount
+from tests.journeys.server_process import ROOST, ServerProcess, until
+from tests.support.wallet import LocalAccount
 
 PRICE = 10_000
 CONTENT = b"a paid article " * 20_000
@@ -40,10 +40,10 @@ def facilitator_process(chain: Chain, folder: Path, *flags: str, **environment: 
 
 
 @dataclass
-class Shop:
+class PaidFile:
     """A file that a server sells; host: the name of its gateway."""
 
-    server: Up
+    server: ServerProcess
     host: str
     cid: str
 
@@ -64,7 +64,7 @@ class Shop:
         return await pay(payer, self.get().json()["accepts"][0])
 
 
-def open_shop(server: Up, content: bytes = CONTENT) -> Shop:
+def open_shop(server: ServerProcess, content: bytes = CONTENT) -> PaidFile:
     """Upload a private file and put a price on it."""
     port = int(server.url.rpartition(":")[2])
     with server.client() as api:
@@ -77,4 +77,4 @@ def open_shop(server: Up, content: bytes = CONTENT) -> Shop:
         made = api.post("/v3/x402/payment_instructions", json=body).raise_for_status().json()["data"]
         api.put(f"/v3/x402/payment_instructions/{made['id']}/cids/{cid}").raise_for_status()
         gateway = api.get("/v3/gateways").raise_for_status().json()["data"]["rows"][0]["domain"]
-    return Shop(server, f"{gateway}.gateways.localhost:{port}", cid)
+    return PaidFile(server, f"{gateway}.gateways.localhost:{port}", cid)

@@ -11,8 +11,8 @@ from roost.storage.content.model import ContentNetwork
 from roost.storage.files.signatures.model import format_milliseconds
 from roost.storage.payments.instructions.assets import BUILT_IN
 from tests.contract.storage import keep
-from tests.server import RunningServer
 from tests.storage.files.signatures.test_ethereum import account, sign_typed
+from tests.support.server import RunningServer
 
 QUEUE = "/v3/files/public/pin_by_cid"
 LISTS = (
@@ -24,7 +24,7 @@ NOWHERE = "bafkreih5aznjvttude6c3wbvqeebb6rlx5wkbzyppv7garjiubll2ceym4"
 
 
 @dataclass
-class Estate:
+class TenantObjects:
     """`ids` are the path parameters of the objects by kind, `state` the requests that show each object."""
 
     api: httpx.AsyncClient
@@ -53,13 +53,13 @@ _DETAILS = (
 )
 
 
-async def create_estate(server: RunningServer, tenant: str) -> Estate:
+async def create_objects(server: RunningServer, tenant: str) -> TenantObjects:
     """Create all objects through the API."""
     key = server.key(tenant)
-    estate = Estate(server.client(key, "api.localhost"), server.client(key, "uploads.localhost"))
+    objects = TenantObjects(server.client(key, "api.localhost"), server.client(key, "uploads.localhost"))
 
     async def post(path: str, method: str = "POST", **body: Any) -> Any:
-        answer = await estate.api.request(method, path, json=body)
+        answer = await objects.api.request(method, path, json=body)
         assert answer.status_code == 200, (path, answer.text)
         return answer.json().get("data", answer.json())
 
@@ -71,7 +71,7 @@ async def create_estate(server: RunningServer, tenant: str) -> Estate:
     ids["public_group"] = (await post("/v3/groups/public", name="public group"))["id"]
     await post(f"/v3/groups/private/{ids['group']}/ids/{ids['file']}", "PUT")
     assert (await post(f"/v3/vectorize/files/{ids['file']}"))["state"] == "indexed"
-    ids["gateway"] = (await estate.api.get("/v3/gateways")).json()["data"]["rows"][0]["id"]
+    ids["gateway"] = (await objects.api.get("/v3/gateways")).json()["data"]["rows"][0]["id"]
     gateway = f"/v3/gateways/{ids['gateway']}"
     ids["access_token"] = (await post(f"{gateway}/access_tokens"))["id"]
     ids["ip"] = (await post(f"{gateway}/ips", ip="192.0.2.7"))["id"]
@@ -82,16 +82,16 @@ async def create_estate(server: RunningServer, tenant: str) -> Estate:
     signature = sign_typed(account(), private.cid, format_milliseconds(private.created_at))
     await post(f"/v3/files/private/signature/{private.cid}", signature=signature, address=account().address)
     ids["pin"] = (await post(QUEUE, cid=NOWHERE, name="pin"))["id"]
-    made = await estate.api.post("/v3/pinata/keys", json={"keyName": "second", "permissions": {"admin": True}})
+    made = await objects.api.post("/v3/pinata/keys", json={"keyName": "second", "permissions": {"admin": True}})
     ids["key"] = made.json()["pinata_api_key"]
     ids["webhook"] = (await post("/v3/webhooks", url="https://hooks.example/x", enabled=False))["id"]
     requirement = {"asset": BUILT_IN[0].address, "pay_to": account().address, "network": "base", "amount": "1"}
     instruction = await post("/v3/x402/payment_instructions", name="paid", payment_requirements=[requirement])
     ids["payment_instruction"] = instruction["id"]
     await post(f"/v3/x402/payment_instructions/{instruction['id']}/cids/{private.cid}", "PUT")
-    ids["transfer"], ids["token"] = await _begun(estate.uploads)
-    estate.ids = ids
-    return estate
+    ids["transfer"], ids["token"] = await _begun(objects.uploads)
+    objects.ids = ids
+    return objects
 
 
 async def _begun(uploads: httpx.AsyncClient) -> list[str]:

@@ -15,8 +15,8 @@ from tests.chain.anvil import OLD_NETWORK, TOKEN
 from tests.chain.payer import SELLER, encode, pay
 from tests.conformance.facilitators import served_facilitator
 from tests.contract.storage import keep
-from tests.server import RunningServer
-from tests.wallet import Account, LocalAccount
+from tests.support.server import RunningServer
+from tests.support.wallet import Account, LocalAccount
 
 INSTRUCTIONS = "/v3/x402/payment_instructions"
 PAYMENTS = "/v3/x402/payments"
@@ -44,7 +44,7 @@ class Bank:
 
 
 @dataclass
-class Shop:
+class PaidContent:
     """api: of the seller. visitor: of the gateway, without credentials."""
 
     api: httpx.AsyncClient
@@ -89,7 +89,9 @@ def receipt(answer: httpx.Response, version: int = 2) -> dict[str, Any]:
     return json.loads(base64.b64decode(answer.headers[name]))
 
 
-async def open_shop(server: RunningServer, tenant: str, *requirements: dict[str, Any], data: bytes = CONTENT) -> Shop:
+async def open_shop(
+    server: RunningServer, tenant: str, *requirements: dict[str, Any], data: bytes = CONTENT
+) -> PaidContent:
     """Open a shop with one file."""
     api = server.client(server.key(tenant), "api.localhost")
     cid = (await keep(server, tenant, ContentNetwork.PRIVATE, data)).cid
@@ -100,7 +102,7 @@ async def open_shop(server: RunningServer, tenant: str, *requirements: dict[str,
     attached = await api.put(f"{INSTRUCTIONS}/{instruction['id']}/cids/{cid}")
     assert attached.status_code == 200, attached.text
     gateway = (await api.get("/v3/gateways")).json()["data"]["rows"][0]["domain"]
-    return Shop(api, server.client(host=f"{gateway}.gateways.localhost"), instruction, cid)
+    return PaidContent(api, server.client(host=f"{gateway}.gateways.localhost"), instruction, cid)
 
 
 @asynccontextmanager
