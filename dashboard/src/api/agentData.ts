@@ -55,12 +55,9 @@ export const devicesQuery = (agentId: string) =>
   });
 
 export const approveDevice = (agentId: string, requestId: string) =>
-  body(
-    api.POST('/v0/agents/{agentId}/devices/{requestId}/approve', { params: { path: { agentId, requestId } } }),
-  );
+  body(api.POST('/v0/agents/{agentId}/devices/{requestId}/approve', { params: { path: { agentId, requestId } } }));
 
-export const approveAllDevices = (agentId: string) =>
-  body(api.POST('/v0/agents/{agentId}/devices/approve-all', at(agentId)));
+export const approveAllDevices = (agentId: string) => body(api.POST('/v0/agents/{agentId}/devices/approve-all', at(agentId)));
 
 export const configQuery = (agentId: string) =>
   queryOptions({

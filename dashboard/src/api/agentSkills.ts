@@ -16,8 +16,7 @@ export const agentSkillsQuery = (agentId: string) =>
 export const skillUpdatesQuery = (agentId: string) =>
   queryOptions({
     queryKey: ['skills', 'updates', agentId],
-    queryFn: ({ signal }) =>
-      body(api.GET('/v0/agents/{agentId}/skills/updates', { params: { path: { agentId } }, signal })),
+    queryFn: ({ signal }) => body(api.GET('/v0/agents/{agentId}/skills/updates', { params: { path: { agentId } }, signal })),
   });
 
 export const attachSkill = (agentId: string, skillCid: string, acknowledge: boolean) =>

@@ -106,8 +106,6 @@ export function pairingCommand(engine: string, name: ChannelName, code: string):
 export async function approvePairing(agentId: string, engine: string, name: ChannelName, code: string): Promise<void> {
   const command = pairingCommand(engine, name, code.trim());
   if (command === null) throw new Error(code);
-  const done = await body(
-    api.POST('/v0/agents/{agentId}/console/exec', { params: { path: { agentId } }, body: { command } }),
-  );
+  const done = await body(api.POST('/v0/agents/{agentId}/console/exec', { params: { path: { agentId } }, body: { command } }));
   if (done.exitCode !== 0) throw new Error((done.stderr || done.stdout).trim());
 }

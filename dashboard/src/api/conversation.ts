@@ -332,8 +332,7 @@ function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
 export const conversationsQuery = (agentId: string, shown: string | undefined) =>
   queryOptions({
     queryKey: ['agents', agentId, 'conversations', shown],
-    queryFn: ({ signal }) =>
-      body(api.GET('/v0/agents/{agentId}/chat/conversations', { params: { path: { agentId } }, signal })),
+    queryFn: ({ signal }) => body(api.GET('/v0/agents/{agentId}/chat/conversations', { params: { path: { agentId } }, signal })),
     select: ({ conversations: found }) => found,
   });
 

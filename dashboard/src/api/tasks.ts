@@ -41,9 +41,7 @@ export const runTask = (agentId: string, jobId: string) =>
   body(api.POST('/v0/agents/{agentId}/tasks/{jobId}/run', { params: { path: { agentId, jobId } } }));
 
 export const toggleTask = (agentId: string, jobId: string, enabled: boolean) =>
-  body(
-    api.POST('/v0/agents/{agentId}/tasks/{jobId}/toggle', { params: { path: { agentId, jobId } }, body: { enabled } }),
-  );
+  body(api.POST('/v0/agents/{agentId}/tasks/{jobId}/toggle', { params: { path: { agentId, jobId } }, body: { enabled } }));
 
 export const deleteTask = (agentId: string, jobId: string) =>
   body(api.DELETE('/v0/agents/{agentId}/tasks/{jobId}', { params: { path: { agentId, jobId } } }));

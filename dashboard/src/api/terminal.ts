@@ -196,9 +196,7 @@ export class TerminalConnection {
 type ServerMessage =
   | { readonly type: 'session'; readonly session: string }
   | { readonly type: 'exit'; readonly exitCode: number };
-type ClientMessage =
-  | ({ readonly type: 'resize' } & TerminalSize)
-  | { readonly type: 'acknowledge'; readonly offset: number };
+type ClientMessage = ({ readonly type: 'resize' } & TerminalSize) | { readonly type: 'acknowledge'; readonly offset: number };
 
 function limited({ cols, rows }: TerminalSize): TerminalSize {
   const limit = (cells: number) => Math.min(Math.max(1, cells), SIZE_LIMIT);

@@ -28,9 +28,7 @@ export const agentUsageQuery = (agentId: string, period: Period) =>
   queryOptions({
     queryKey: ['agents', agentId, 'usage', period],
     queryFn: ({ signal }) =>
-      body(
-        api.GET('/v0/agents/{agentId}/usage', { params: { path: { agentId }, query: newestDays(period) }, signal }),
-      ),
+      body(api.GET('/v0/agents/{agentId}/usage', { params: { path: { agentId }, query: newestDays(period) }, signal })),
   });
 
 export const totalsQuery = queryOptions({

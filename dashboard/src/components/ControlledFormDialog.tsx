@@ -21,7 +21,17 @@ interface Props {
 }
 
 /** A dialog with fields, which stays open and shows the error when its action fails. */
-export function ControlledFormDialog({ title, action, isOpen, onClose, onSubmit, isPending, isDisabled, error, children }: Props) {
+export function ControlledFormDialog({
+  title,
+  action,
+  isOpen,
+  onClose,
+  onSubmit,
+  isPending,
+  isDisabled,
+  error,
+  children,
+}: Props) {
   const t = useText(common);
   const id = useId();
   const submit = (event: SyntheticEvent) => {

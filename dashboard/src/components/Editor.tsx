@@ -61,9 +61,7 @@ export function Editor({ label, value, onChange, onSave, language = '', readOnly
       state: EditorState.create({ doc: value, extensions: extensions(label, readOnly, calls, highlighting.of([])) }),
     });
     view.current = made;
-    void loadLanguage(language)?.then((support) =>
-      made.dispatch({ effects: highlighting.reconfigure(support) }),
-    );
+    void loadLanguage(language)?.then((support) => made.dispatch({ effects: highlighting.reconfigure(support) }));
     return () => {
       view.current = null;
       made.destroy();
@@ -96,7 +94,13 @@ function extensions(label: string, readOnly: boolean, calls: Calls, highlighting
     EditorView.updateListener.of((update) => {
       if (update.docChanged) calls.current.onChange?.(update.state.doc.toString());
     }),
-    keymap.of([{ key: 'Mod-s', run: save, preventDefault: true }, ...searchKeymap, ...historyKeymap, indentWithTab, ...defaultKeymap]),
+    keymap.of([
+      { key: 'Mod-s', run: save, preventDefault: true },
+      ...searchKeymap,
+      ...historyKeymap,
+      indentWithTab,
+      ...defaultKeymap,
+    ]),
     history(),
     search({ top: true }),
     lineNumbers(),

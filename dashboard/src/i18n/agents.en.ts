@@ -60,7 +60,8 @@ export const en = {
   process: 'Process',
   address: 'Address',
   call: 'Call this agent',
-  callText: 'Programs reach the agent at its address. These lines take its gateway token from the environment variable GATEWAY_TOKEN.',
+  callText:
+    'Programs reach the agent at its address. These lines take its gateway token from the environment variable GATEWAY_TOKEN.',
   token: 'Gateway token',
   copyToken: 'Copy the token',
   tokenCopied: 'The gateway token is in the clipboard.',

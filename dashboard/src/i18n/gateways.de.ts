@@ -17,7 +17,8 @@ export const de: typeof en = {
   forAllowedText: 'Es liefert alle öffentlichen Inhalte, aber nur an die unten Erlaubten.',
   delete: 'Löschen',
   deleteTitle: (name) => `${name} löschen`,
-  deleteText: (count) => `${count === 1 ? 'Die Adresse funktioniert' : `Die ${count} Adressen funktionieren`} sofort nicht mehr. Dateien bleiben.`,
+  deleteText: (count) =>
+    `${count === 1 ? 'Die Adresse funktioniert' : `Die ${count} Adressen funktionieren`} sofort nicht mehr. Dateien bleiben.`,
   deleted: (name) => `${name} wurde gelöscht.`,
   access: 'Zugang',
   noControls: 'Kein Token, keine Adresse und kein Host ist namentlich erlaubt.',

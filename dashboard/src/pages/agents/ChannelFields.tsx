@@ -43,7 +43,12 @@ export function TokenFields({ name, draft, onChange, hint }: Props & { hint?: st
   const common = { type: 'password', autoComplete: 'off', monospace: true, ...(hint && { hint }) } as const;
   return (
     <>
-      <TextField {...common} label={t.botToken} value={draft.botToken} onChange={(botToken) => onChange({ ...draft, botToken })} />
+      <TextField
+        {...common}
+        label={t.botToken}
+        value={draft.botToken}
+        onChange={(botToken) => onChange({ ...draft, botToken })}
+      />
       {name === 'slack' && (
         <TextField
           {...common}

@@ -16,7 +16,10 @@ import { useText } from '../../i18n/language';
 export function useLiveChannels(agentId: string) {
   const queries = useQueryClient();
   const query = useQuery(channelsQuery(agentId));
-  const isSeen = useSyncExternalStore((notify) => focusManager.subscribe(notify), () => focusManager.isFocused());
+  const isSeen = useSyncExternalStore(
+    (notify) => focusManager.subscribe(notify),
+    () => focusManager.isFocused(),
+  );
   const isFollowed = isSeen && CHANNELS.some((name) => query.data?.[name]?.enabled);
   useEffect(() => {
     if (!isFollowed) return;

@@ -4,7 +4,16 @@ import { useState } from 'react';
 
 import { channelsQuery, configureChannel } from '../../api/agentData';
 import { agentQuery, openAgentPage } from '../../api/agents';
-import { approvePairing, draftOf, hasPairingCodes, isComplete, isUnchecked, toConfiguration, type Channel, type ChannelName } from '../../api/channels';
+import {
+  approvePairing,
+  draftOf,
+  hasPairingCodes,
+  isComplete,
+  isUnchecked,
+  toConfiguration,
+  type Channel,
+  type ChannelName,
+} from '../../api/channels';
 import { Button, buttonClass } from '../../components/Button';
 import { ConfirmButton } from '../../components/ConfirmButton';
 import { ErrorPanel } from '../../components/ErrorPanel';
@@ -113,7 +122,12 @@ function FirstMessage({ agentId, name, channel, engine, onDone }: ListProps & { 
       <Row>
         <ChannelBadge channel={channel} />
         {name === 'telegram' && channel.botUsername && (
-          <a className={buttonClass()} href={`https://t.me/${encodeURIComponent(channel.botUsername)}`} target="_blank" rel="noreferrer">
+          <a
+            className={buttonClass()}
+            href={`https://t.me/${encodeURIComponent(channel.botUsername)}`}
+            target="_blank"
+            rel="noreferrer"
+          >
             {t.openChat(channel.botUsername)} <ExternalLink size={15} aria-hidden />
           </a>
         )}

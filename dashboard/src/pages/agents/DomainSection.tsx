@@ -86,7 +86,14 @@ function DomainItem({ domain }: { domain: Domain }) {
       </ConfirmButton>
     </>
   );
-  const title = domain.status === 'pending_ownership' ? domain.domain : <a href={domain.url} target="_blank" rel="noreferrer">{domain.domain}</a>;
+  const title =
+    domain.status === 'pending_ownership' ? (
+      domain.domain
+    ) : (
+      <a href={domain.url} target="_blank" rel="noreferrer">
+        {domain.domain}
+      </a>
+    );
   return (
     <Item
       title={title}

@@ -131,7 +131,9 @@ function FileText(props: ContentProps) {
   const query = useQuery(fileTextQuery(props.agentId, props.entry));
   return (
     <Loaded query={query}>
-      {(found) => ('reason' in found ? <p className={styles.muted}>{t[found.reason]}</p> : <FileEditor {...props} stored={found} />)}
+      {(found) =>
+        'reason' in found ? <p className={styles.muted}>{t[found.reason]}</p> : <FileEditor {...props} stored={found} />
+      }
     </Loaded>
   );
 }
@@ -200,11 +202,7 @@ function TextPreview({ text, path }: { text: string; path: string }) {
   const drawing = useMemo(() => new Blob([text], { type: 'image/svg+xml' }), [text]);
   return (
     <section className={styles.preview} aria-label={t.previewOf(path)} tabIndex={0}>
-      {extensionOf(path) === 'svg' ? (
-        <ImageView content={drawing} label={path} failure={t.noImage} />
-      ) : (
-        <Markdown text={text} />
-      )}
+      {extensionOf(path) === 'svg' ? <ImageView content={drawing} label={path} failure={t.noImage} /> : <Markdown text={text} />}
     </section>
   );
 }

@@ -2,7 +2,16 @@ import { useMutation } from '@tanstack/react-query';
 import { ExternalLink, Plus, X } from 'lucide-react';
 import { useState } from 'react';
 
-import { compareRoutes, findRefusedField, parsePort, replaceRoutes, restoreRoutes, toRows, type Route, type RouteRow } from '../../api/addresses';
+import {
+  compareRoutes,
+  findRefusedField,
+  parsePort,
+  replaceRoutes,
+  restoreRoutes,
+  toRows,
+  type Route,
+  type RouteRow,
+} from '../../api/addresses';
 import { useMay } from '../../app/useSession';
 import { useUndo } from '../../app/useUndo';
 import { Button, buttonClass } from '../../components/Button';
@@ -43,7 +52,15 @@ export function RouteSection(props: Props) {
 function RouteTable({ agentUrl, routes }: Props) {
   const t = useText(addresses);
   const columns: Column<Route>[] = [
-    { id: 'path', title: t.path, cell: ({ pathPrefix }) => <a href={agentUrl + pathPrefix} target="_blank" rel="noreferrer">{pathPrefix}</a> },
+    {
+      id: 'path',
+      title: t.path,
+      cell: ({ pathPrefix }) => (
+        <a href={agentUrl + pathPrefix} target="_blank" rel="noreferrer">
+          {pathPrefix}
+        </a>
+      ),
+    },
     { id: 'port', title: t.port, cell: ({ port }) => port },
     { id: 'access', title: t.access, cell: (route) => (route.protected ? t.token : t.everyone) },
   ];
@@ -109,7 +126,11 @@ function RouteEditor({ agentId, agentUrl, routes }: Props) {
         </Button>
         {draft && (
           <>
-            <Button kind="primary" onPress={() => (questions.length > 0 ? setAsking(true) : save.mutate(rows))} isDisabled={save.isPending || isOutdated || !rows.every(isComplete)}>
+            <Button
+              kind="primary"
+              onPress={() => (questions.length > 0 ? setAsking(true) : save.mutate(rows))}
+              isDisabled={save.isPending || isOutdated || !rows.every(isComplete)}
+            >
               {save.isPending ? t.saving : t.save}
             </Button>
             <Button

@@ -51,10 +51,18 @@ export function AttachDialog({ agentId, attached, onClose }: Closing & { agentId
                 label={t.skill}
                 value={skill.skillCid}
                 onChange={setChosen}
-                choices={free.map(({ skillCid, name, version }) => ({ id: skillCid, label: name, description: t.version(version) }))}
+                choices={free.map(({ skillCid, name, version }) => ({
+                  id: skillCid,
+                  label: name,
+                  description: t.version(version),
+                }))}
                 hint={skill.description}
               />
-              <Findings skill={skill} isAcknowledged={isAcknowledged} onAcknowledge={(is) => setAcknowledged(is ? skill.skillCid : null)} />
+              <Findings
+                skill={skill}
+                isAcknowledged={isAcknowledged}
+                onAcknowledge={(is) => setAcknowledged(is ? skill.skillCid : null)}
+              />
             </>
           ) : (
             <p>

@@ -4,7 +4,16 @@ import { useState } from 'react';
 
 import { configureChannel, removeChannel } from '../../api/agentData';
 import { agentQuery } from '../../api/agents';
-import { CHANNELS, draftOf, hasPairingCodes, isComplete, isUnchecked, toConfiguration, type Channel, type ChannelName } from '../../api/channels';
+import {
+  CHANNELS,
+  draftOf,
+  hasPairingCodes,
+  isComplete,
+  isUnchecked,
+  toConfiguration,
+  type Channel,
+  type ChannelName,
+} from '../../api/channels';
 import { useMay } from '../../app/useSession';
 import { Button } from '../../components/Button';
 import { ConfirmButton } from '../../components/ConfirmButton';
@@ -83,10 +92,17 @@ function ChannelItem({ agentId, name, channel }: Props) {
     </>
   );
   return (
-    <Item title={title} badge={<ChannelBadge channel={channel} />} facts={channel && <ChannelFacts channel={channel} />} actions={actions}>
+    <Item
+      title={title}
+      badge={<ChannelBadge channel={channel} />}
+      facts={channel && <ChannelFacts channel={channel} />}
+      actions={actions}
+    >
       {channel && <ChannelProblems agentId={agentId} name={name} channel={channel} />}
       {warning !== null && channel && !isUnchecked(channel) && <p role="status">{warning}</p>}
-      {channel?.enabled && open !== 'steps' && <ChannelMessages agentId={agentId} engine={engine} name={name} channel={channel} />}
+      {channel?.enabled && open !== 'steps' && (
+        <ChannelMessages agentId={agentId} engine={engine} name={name} channel={channel} />
+      )}
       {open === 'steps' && (
         <Dialog title={t.setUpTitle(title)} isOpen onClose={close}>
           <ChannelSteps agentId={agentId} channel={name} onDone={close} />

@@ -73,7 +73,11 @@ function findEntry(tree: Tree, text: string, path: string): { from: number; isWh
   return from === null ? null : { from, isWhole: rest.length === 0 };
 }
 
-function stepInto(node: SyntaxNode, text: string, rest: readonly string[]): { from: number; taken: number; value: SyntaxNode | null } | null {
+function stepInto(
+  node: SyntaxNode,
+  text: string,
+  rest: readonly string[],
+): { from: number; taken: number; value: SyntaxNode | null } | null {
   if (SEQUENCES.has(node.name)) {
     const value = children(node).filter(({ name }) => !IGNORED.has(name))[Number(rest[0])];
     return value ? { from: value.from, taken: 1, value } : null;

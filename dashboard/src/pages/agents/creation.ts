@@ -28,7 +28,13 @@ export function createCommand({ name, engine, begin, origin, snapshot }: NewAgen
   const words =
     begin === SNAPSHOT && origin !== BY_CID
       ? ['roost agents fork', origin, quoted, cid]
-      : ['roost agents create', quoted, engine && `--engine ${engine}`, begin && begin !== SNAPSHOT && `--template ${begin}`, cid];
+      : [
+          'roost agents create',
+          quoted,
+          engine && `--engine ${engine}`,
+          begin && begin !== SNAPSHOT && `--template ${begin}`,
+          cid,
+        ];
   return words.filter(Boolean).join(' ');
 }
 
@@ -49,7 +55,5 @@ export async function createAgent({ name, engine, begin, snapshot }: NewAgent, o
     emoji: origin.emoji,
     model: origin.model,
   };
-  return body(
-    api.POST('/v0/agents', { body: { ...(engine && { engine }), ...profile, name: name.trim(), snapshotCid } }),
-  );
+  return body(api.POST('/v0/agents', { body: { ...(engine && { engine }), ...profile, name: name.trim(), snapshotCid } }));
 }

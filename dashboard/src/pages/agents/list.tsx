@@ -59,9 +59,7 @@ function AgentTable({ all }: { all: readonly AgentSummary[] }) {
   const frame = useRef<HTMLDivElement>(null);
   const rows = useMemo(() => {
     const wanted = filter.trim().toLowerCase();
-    return all.filter((one) =>
-      `${one.name} ${one.engine} ${t.states[one.status]} ${one.agentId}`.toLowerCase().includes(wanted),
-    );
+    return all.filter((one) => `${one.name} ${one.engine} ${t.states[one.status]} ${one.agentId}`.toLowerCase().includes(wanted));
   }, [all, filter, t]);
   const virtual = useVirtualizer({
     count: rows.length,

@@ -51,7 +51,11 @@ export function NewAgentPage() {
     defaultValues: { name: '', engine: '', begin: '', origin: '', snapshot: '' },
   });
   const create = useMutation({
-    mutationFn: (given: NewAgent) => createAgent(given, all.find(({ agentId }) => agentId === given.origin)),
+    mutationFn: (given: NewAgent) =>
+      createAgent(
+        given,
+        all.find(({ agentId }) => agentId === given.origin),
+      ),
     onSuccess: ({ agent }) => {
       showToast(t.created(agent.name));
       void navigate({ to: '/agents/$id/overview', params: { id: agent.agentId } });

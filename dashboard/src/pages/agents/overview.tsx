@@ -83,7 +83,8 @@ function Overview({ detail }: { detail: AgentDetail }) {
           <ul className={styles.list}>
             {detail.faults.map((fault) => (
               <li key={fault.kind}>
-                <strong>{w.work[fault.kind] ?? fault.kind}</strong> {t.failingSince} <Timestamp at={fault.failingSince} />: {fault.reason}
+                <strong>{w.work[fault.kind] ?? fault.kind}</strong> {t.failingSince} <Timestamp at={fault.failingSince} />:{' '}
+                {fault.reason}
               </li>
             ))}
           </ul>
@@ -145,7 +146,11 @@ function CallAgent({ agent: { agentId, url } }: AgentDetail) {
       <CodeBlock code={url} label={t.address} />
       <Tabs
         label={t.call}
-        tabs={Object.entries(callLines(url)).map(([id, code]) => ({ id, title: id, content: <CodeBlock code={code} label={id} /> }))}
+        tabs={Object.entries(callLines(url)).map(([id, code]) => ({
+          id,
+          title: id,
+          content: <CodeBlock code={code} label={id} />,
+        }))}
       />
     </Section>
   );
@@ -223,8 +228,7 @@ function EngineSection({ detail }: { detail: AgentDetail }) {
   const may = useMay();
   const check = useQuery(updateQuery(agent.agentId));
   const update = useMutation({
-    mutationFn: () =>
-      body(api.POST('/v0/agents/{agentId}/update', { params: { path: { agentId: agent.agentId } }, body: null })),
+    mutationFn: () => body(api.POST('/v0/agents/{agentId}/update', { params: { path: { agentId: agent.agentId } }, body: null })),
     onSuccess: ({ newVersion }) => showToast(t.updated(newVersion)),
   });
   const isNewer = check.data?.updateAvailable === true;

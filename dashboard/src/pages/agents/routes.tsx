@@ -23,9 +23,7 @@ export function AgentRoutesPage() {
       <Loaded query={agent}>
         {({ agent: { url } }) => (
           <>
-            <Loaded query={routes}>
-              {({ mappings }) => <RouteSection agentId={id} agentUrl={url} routes={mappings} />}
-            </Loaded>
+            <Loaded query={routes}>{({ mappings }) => <RouteSection agentId={id} agentUrl={url} routes={mappings} />}</Loaded>
             <Loaded query={domains}>
               {({ domains: found }) => <DomainSection agentId={id} agentUrl={url} domains={found} />}
             </Loaded>

@@ -3,7 +3,14 @@ import { getRouteApi } from '@tanstack/react-router';
 import { Plus } from 'lucide-react';
 import { useState } from 'react';
 
-import { agentSecretsQuery, allSecretsQuery, attachSecret, createSecret, detachSecret, type AgentSecret } from '../../api/agentData';
+import {
+  agentSecretsQuery,
+  allSecretsQuery,
+  attachSecret,
+  createSecret,
+  detachSecret,
+  type AgentSecret,
+} from '../../api/agentData';
 import { useMay } from '../../app/useSession';
 import { useUndo } from '../../app/useUndo';
 import { Button } from '../../components/Button';

@@ -49,7 +49,10 @@ function ProfileForm({ agent }: { agent: Agent }) {
   const [edits, setEdits] = useState<Partial<Draft>>({});
   const draft = { ...saved, ...edits };
   const changed = Object.fromEntries(
-    TEXTS.filter((name) => name in edits && draft[name].trim() !== saved[name].trim()).map((name) => [name, draft[name].trim() || null]),
+    TEXTS.filter((name) => name in edits && draft[name].trim() !== saved[name].trim()).map((name) => [
+      name,
+      draft[name].trim() || null,
+    ]),
   );
   const isChanged = Object.keys(changed).length > 0;
   const save = useMutation({
@@ -82,11 +85,7 @@ function ProfileForm({ agent }: { agent: Agent }) {
       {save.error && <ErrorPanel error={save.error} />}
       {canChange && (
         <div className={styles.actions}>
-          <Button
-            kind="primary"
-            type="submit"
-            isDisabled={save.isPending || !draft.name.trim() || !isChanged}
-          >
+          <Button kind="primary" type="submit" isDisabled={save.isPending || !draft.name.trim() || !isChanged}>
             {save.isPending ? t.saving : t.save}
           </Button>
         </div>

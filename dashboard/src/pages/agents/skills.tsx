@@ -52,11 +52,7 @@ export function AgentSkillsPage() {
           ) : (
             <ItemList label={t.title}>
               {attached.map((skill) => (
-                <SkillItem
-                  key={skill.skillId}
-                  skill={skill}
-                  update={updates.find(({ skillId }) => skillId === skill.skillId)}
-                />
+                <SkillItem key={skill.skillId} skill={skill} update={updates.find(({ skillId }) => skillId === skill.skillId)} />
               ))}
             </ItemList>
           )

@@ -3,7 +3,14 @@ import { getRouteApi } from '@tanstack/react-router';
 import { Camera } from 'lucide-react';
 import { useState } from 'react';
 
-import { comparisonQuery, labelSnapshot, restoreSnapshot, snapshotsQuery, takeSnapshot, type Snapshot } from '../../api/snapshots';
+import {
+  comparisonQuery,
+  labelSnapshot,
+  restoreSnapshot,
+  snapshotsQuery,
+  takeSnapshot,
+  type Snapshot,
+} from '../../api/snapshots';
 import { useMay } from '../../app/useSession';
 import { Button } from '../../components/Button';
 import { CodeBlock } from '../../components/CodeBlock';
@@ -53,7 +60,13 @@ export function AgentSnapshotsPage() {
           ) : (
             <ItemList label={t.title}>
               {all.map((snapshot, index) => (
-                <SnapshotItem key={snapshot.snapshotId} agentId={id} snapshot={snapshot} latest={all[0]!} isLatest={index === 0} />
+                <SnapshotItem
+                  key={snapshot.snapshotId}
+                  agentId={id}
+                  snapshot={snapshot}
+                  latest={all[0]!}
+                  isLatest={index === 0}
+                />
               ))}
             </ItemList>
           )

@@ -46,16 +46,16 @@ export function GetStarted({ agent, steps }: Props) {
       <TalkCard agent={agent} about={about} />
       {may('editor') && (
         <div className={styles.cards}>
-          {!steps.skipped.includes('model') && (
-            <ModelCard agentId={agentId} model={model} onSkip={() => steps.skip('model')} />
-          )}
+          {!steps.skipped.includes('model') && <ModelCard agentId={agentId} model={model} onSkip={() => steps.skip('model')} />}
           {!steps.skipped.includes('phone') && (
             <PhoneCard agentId={agentId} engine={agent.engine} channels={channels} onSkip={() => steps.skip('phone')} />
           )}
         </div>
       )}
       <Row>
-        <Button kind={isDone ? 'primary' : 'plain'} onPress={steps.hide}>{t.finish}</Button>
+        <Button kind={isDone ? 'primary' : 'plain'} onPress={steps.hide}>
+          {t.finish}
+        </Button>
       </Row>
     </>
   );

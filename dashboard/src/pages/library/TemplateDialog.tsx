@@ -99,13 +99,7 @@ function UseDialog({ slug, name, onClose }: { slug: string; name: string; onClos
     },
   });
   return (
-    <FormDialog
-      title={t.use}
-      action={t.use}
-      onClose={onClose}
-      onSubmit={create.mutateAsync}
-      isDisabled={!agentName.trim()}
-    >
+    <FormDialog title={t.use} action={t.use} onClose={onClose} onSubmit={create.mutateAsync} isDisabled={!agentName.trim()}>
       <TextField label={t.agentName} value={agentName} onChange={setAgentName} autoComplete="off" autoFocus />
     </FormDialog>
   );

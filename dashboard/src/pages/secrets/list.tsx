@@ -43,11 +43,7 @@ export function SecretListPage() {
       <Loaded query={query}>
         {({ secrets }) =>
           secrets.length === 0 ? (
-            <EmptyState
-              title={t.noSecrets}
-              action={may('editor') && create}
-              command="roost secrets create TELEGRAM_BOT_TOKEN"
-            >
+            <EmptyState title={t.noSecrets} action={may('editor') && create} command="roost secrets create TELEGRAM_BOT_TOKEN">
               {t.noSecretsText}
             </EmptyState>
           ) : (
@@ -178,13 +174,7 @@ function DeleteDialog({ secret, onClose }: { secret: Secret; onClose: () => void
     onSuccess: () => showToast(t.secretDeleted(secret.name)),
   });
   return (
-    <ConfirmDialog
-      title={t.deleteSecret(secret.name)}
-      action={t.delete}
-      isOpen
-      onClose={onClose}
-      onConfirm={remove.mutateAsync}
-    >
+    <ConfirmDialog title={t.deleteSecret(secret.name)} action={t.delete} isOpen onClose={onClose} onConfirm={remove.mutateAsync}>
       <p>{t.deleteText}</p>
       {secret.agents.length > 0 && (
         <>

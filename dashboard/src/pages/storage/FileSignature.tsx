@@ -52,10 +52,7 @@ function SignButtons({ file }: { file: StoredFile }) {
     return (
       <>
         <p>{t.noWallet}</p>
-        <CodeBlock
-          code={`roost signatures add ${file.cid}${network} --address 0x... --signature 0x...`}
-          label={t.command}
-        />
+        <CodeBlock code={`roost signatures add ${file.cid}${network} --address 0x... --signature 0x...`} label={t.command} />
       </>
     );
   }
@@ -68,11 +65,7 @@ function SignButtons({ file }: { file: StoredFile }) {
           </Button>
         ))}
       </Row>
-      {sign.error instanceof WalletDeclined ? (
-        <Note>{t.declined}</Note>
-      ) : (
-        sign.error && <ErrorPanel error={sign.error} />
-      )}
+      {sign.error instanceof WalletDeclined ? <Note>{t.declined}</Note> : sign.error && <ErrorPanel error={sign.error} />}
     </>
   );
 }

@@ -32,8 +32,7 @@ export function GatewayControls({ gateway }: { gateway: Gateway }) {
     hosts: allowedHosts,
   };
   const remove = useMutation({
-    mutationFn: ({ kind, control }: { kind: ControlKind; control: Control }) =>
-      removeControl(gateway.id, kind, control.id),
+    mutationFn: ({ kind, control }: { kind: ControlKind; control: Control }) => removeControl(gateway.id, kind, control.id),
   });
   const token = useMutation({ mutationFn: () => addControl(gateway.id, 'access_tokens', '') });
   const count = KINDS.reduce((sum, kind) => sum + controls[kind].length, 0);
@@ -89,7 +88,14 @@ export function GatewayControls({ gateway }: { gateway: Gateway }) {
           <CodeBlock code={token.data.value} label={t.kinds.access_tokens} />
         </Dialog>
       )}
-      {adding && <AddDialog gateway={gateway} kind={adding} question={count === 0 ? r.gatewayCloses(files) : ''} onClose={() => setAdding(null)} />}
+      {adding && (
+        <AddDialog
+          gateway={gateway}
+          kind={adding}
+          question={count === 0 ? r.gatewayCloses(files) : ''}
+          onClose={() => setAdding(null)}
+        />
+      )}
     </>
   );
 }

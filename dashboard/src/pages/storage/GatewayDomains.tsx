@@ -83,13 +83,7 @@ function AddDialog({ gateway, onClose }: { gateway: Gateway; onClose: () => void
   const [domain, setDomain] = useState('');
   const add = useMutation({ mutationFn: () => addDomain(gateway.id, domain.trim()) });
   return (
-    <FormDialog
-      title={t.addDomain}
-      action={t.add}
-      onClose={onClose}
-      onSubmit={add.mutateAsync}
-      isDisabled={!domain.trim()}
-    >
+    <FormDialog title={t.addDomain} action={t.add} onClose={onClose} onSubmit={add.mutateAsync} isDisabled={!domain.trim()}>
       <TextField label={t.domain} hint={t.domainHint} value={domain} onChange={setDomain} autoComplete="off" autoFocus />
     </FormDialog>
   );

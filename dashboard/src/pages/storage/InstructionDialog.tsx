@@ -30,8 +30,11 @@ export function InstructionDialog({ instruction, onClose }: Props) {
     instruction?.payment_requirements.map(draftOf) ?? [NEW_DRAFT],
   );
   const requirements = drafts.map(readDraft).filter((one) => one !== null);
-  const files = countLoaded(useInfiniteQuery({ ...instructionCidsQuery(instruction?.id ?? ''), enabled: instruction !== undefined }));
-  const changesPrice = JSON.stringify(requirements) !== JSON.stringify(instruction?.payment_requirements.map(draftOf).map(readDraft));
+  const files = countLoaded(
+    useInfiniteQuery({ ...instructionCidsQuery(instruction?.id ?? ''), enabled: instruction !== undefined }),
+  );
+  const changesPrice =
+    JSON.stringify(requirements) !== JSON.stringify(instruction?.payment_requirements.map(draftOf).map(readDraft));
   const save = useMutation({
     mutationFn: () => {
       const fields = { name: name.trim(), description: description.trim(), payment_requirements: requirements };

@@ -2,13 +2,7 @@ import { useInfiniteQuery, useMutation } from '@tanstack/react-query';
 import { useState } from 'react';
 import { flushSync } from 'react-dom';
 
-import {
-  attachCids,
-  deleteInstruction,
-  detachCid,
-  instructionCidsQuery,
-  type Instruction,
-} from '../../api/payments';
+import { attachCids, deleteInstruction, detachCid, instructionCidsQuery, type Instruction } from '../../api/payments';
 import { useMay } from '../../app/useSession';
 import { Button } from '../../components/Button';
 import { CopyButton } from '../../components/CodeBlock';

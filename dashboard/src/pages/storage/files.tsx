@@ -108,10 +108,7 @@ function FileList({ filter }: { filter: FileFilter }) {
           {files.length > 0 && <FileTable files={files} onOpen={setOpenId} onEnd={loadMore} />}
           {files.length === 0 && (filter.name || filter.group) && <Note>{t.noMatch}</Note>}
           {files.length === 0 && !filter.name && !filter.group && (
-            <EmptyState
-              title={t.noFiles}
-              command={`roost files upload PATH${filter.network === 'public' ? ' --public' : ''}`}
-            >
+            <EmptyState title={t.noFiles} command={`roost files upload PATH${filter.network === 'public' ? ' --public' : ''}`}>
               {t.noFilesText} {t.dropText}
             </EmptyState>
           )}

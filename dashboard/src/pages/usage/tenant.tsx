@@ -50,9 +50,7 @@ export function UsagePage() {
       lead={tokens.data && t.lead(day(tokens.data.from), day(tokens.data.to))}
       actions={<PeriodPicker period={period} onChange={(days) => void navigate({ search: { days } })} />}
     >
-      <Loaded query={tokens}>
-        {(report) => <TokenSections report={report} action={action} nameAgent={nameAgent} />}
-      </Loaded>
+      <Loaded query={tokens}>{(report) => <TokenSections report={report} action={action} nameAgent={nameAgent} />}</Loaded>
       <StorageSection />
       <GatewaySection period={period} />
     </Page>
