@@ -38,7 +38,7 @@ function serve(...next: ((request: Request) => Response)[]) {
 
 beforeEach(() => {
   requests = [];
-  vi.stubGlobal('requestAnimationFrame', (callback: () => void) => (callback(), 0));
+  vi.stubGlobal('requestAnimationFrame', (callback: () => void) => callback());
   vi.stubGlobal('cancelAnimationFrame', () => undefined);
   vi.stubGlobal('addEventListener', () => undefined);
   vi.stubGlobal('fetch', (request: Request) => {

@@ -120,11 +120,13 @@ export class Conversation {
   /** Send a message and follow its answer; errors become part of the conversation. */
   async send(text: string): Promise<void> {
     if (this.#abort) return;
-    const abort = (this.#abort = new AbortController());
+    const abort = new AbortController();
+    this.#abort = abort;
     this.#append(this.#message('user', text), this.#message('assistant', '', 'streaming'));
     try {
       if (!this.#isLoaded) this.#prepend(await this.#fetchHistory(abort.signal));
-      await (this.#sending = this.#post(text));
+      this.#sending = this.#post(text);
+      await this.#sending;
       await this.#follow(abort);
     } catch (error) {
       this.#end(abort, { state: 'failed', error });
@@ -180,7 +182,8 @@ export class Conversation {
     this.#adopt(history);
     this.#change({ messages: toMessages(history), isAnswering: history.isAnswering });
     if (!history.isAnswering) return;
-    const abort = (this.#abort = new AbortController());
+    const abort = new AbortController();
+    this.#abort = abort;
     this.#append(this.#message('assistant', '', 'streaming'));
     this.#follow(abort).catch((error: unknown) => this.#end(abort, { state: 'failed', error }));
   }
@@ -231,7 +234,8 @@ export class Conversation {
   }
 
   #message(role: Message['role'], text: string, state: Message['state'] = 'complete'): Message {
-    return { id: `new-${(this.#lastId += 1)}`, role, text, tools: [], state };
+    this.#lastId += 1;
+    return { id: `new-${this.#lastId}`, role, text, tools: [], state };
   }
 
   #append(...messages: readonly Message[]): void {
@@ -339,7 +343,7 @@ export const conversationsQuery = (agentId: string, shown: string | undefined) =
 const conversations = new Map<string, Conversation>();
 
 export function conversationWith(agentId: string): Conversation {
-  let found = conversations.get(agentId);
-  if (!found) conversations.set(agentId, (found = new Conversation(agentId)));
+  const found = conversations.get(agentId) ?? new Conversation(agentId);
+  conversations.set(agentId, found);
   return found;
 }

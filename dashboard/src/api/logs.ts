@@ -70,7 +70,8 @@ export class LogStream {
   }
 
   #receive(data: string): void {
-    const line = { ...(JSON.parse(data) as Omit<LogLine, 'id'>), id: (this.#lastId += 1) };
+    this.#lastId += 1;
+    const line = { ...(JSON.parse(data) as Omit<LogLine, 'id'>), id: this.#lastId };
     this.#replayed += 1;
     const isKnown = this.#replayed <= REPLAYED_LINES && withoutReplay(this.#lines, [line]).length === 0;
     if (isKnown) return;

@@ -165,9 +165,15 @@ export class TerminalConnection {
       return;
     }
     if (next === 'gone' || next === 'taken') this.#forget();
-    if (next !== 'retrying') return this.#enter({ kind: next } as TerminalState);
+    if (next !== 'retrying') {
+      this.#enter({ kind: next } as TerminalState);
+      return;
+    }
     if (this.#deadline === Infinity) this.#deadline = Date.now() + GRACE_MS;
-    if (Date.now() > this.#deadline) return this.#enter({ kind: 'lost' });
+    if (Date.now() > this.#deadline) {
+      this.#enter({ kind: 'lost' });
+      return;
+    }
     this.#enter({ kind: 'retrying' });
     this.#timer = setTimeout(() => this.#connect(), retryDelay(Math.min(this.#attempt, LONGEST_ATTEMPT)));
     this.#attempt += 1;

@@ -62,8 +62,12 @@ export class UploadList {
     this.#onDone = listener;
   }
 
-  /** Upload a file in resumable parts. */
-  addFile(file: File, target: UploadTarget): void {
+  /** Upload files, each in resumable parts. */
+  addFiles(files: readonly File[], target: UploadTarget): void {
+    for (const file of files) this.#addFile(file, target);
+  }
+
+  #addFile(file: File, target: UploadTarget): void {
     const id = this.#add(file.name, file.size);
     const upload = new Upload(file, {
       endpoint: location.origin + ENDPOINT,

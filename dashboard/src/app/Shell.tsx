@@ -127,7 +127,9 @@ function useLiveConnection(): void {
   const queries = useQueryClient();
   useEffect(() => {
     const ends = [live.start(), refreshOnEvents(queries)];
-    return () => ends.forEach((end) => end());
+    return () => {
+      for (const end of ends) end();
+    };
   }, [queries]);
 }
 

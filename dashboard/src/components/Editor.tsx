@@ -4,7 +4,7 @@ import { search, searchKeymap } from '@codemirror/search';
 import { Compartment, EditorState, type Extension } from '@codemirror/state';
 import { EditorView, keymap, lineNumbers } from '@codemirror/view';
 import { tags } from '@lezer/highlight';
-import { useEffect, useRef } from 'react';
+import { useEffect, useEffectEvent, useRef } from 'react';
 
 import { styleNonce } from '../app/csp';
 import { loadLanguage } from './editorLanguages';
@@ -54,11 +54,12 @@ export function Editor({ label, value, onChange, onSave, language = '', readOnly
   const view = useRef<EditorView | null>(null);
   const calls = useRef({ onChange, onSave });
   calls.current = { onChange, onSave };
+  const currentText = useEffectEvent(() => value);
   useEffect(() => {
     const highlighting = new Compartment();
     const made = new EditorView({
       parent: host.current!,
-      state: EditorState.create({ doc: value, extensions: extensions(label, readOnly, calls, highlighting.of([])) }),
+      state: EditorState.create({ doc: currentText(), extensions: extensions(label, readOnly, calls, highlighting.of([])) }),
     });
     view.current = made;
     void loadLanguage(language)?.then((support) => made.dispatch({ effects: highlighting.reconfigure(support) }));

@@ -59,22 +59,20 @@ function Request({ agentId, name, request }: RequestProps) {
     onSuccess: () => showToast(t.approvedPerson(who)),
   });
   return (
-    <>
-      <Row>
-        <span role="status">
-          {t.wrote(who)} <code>{senderId}</code> {requestedAt && <Timestamp at={requestedAt} />}
-        </span>
-        {requestId !== null && may('editor') && (
-          <ConfirmButton
-            kind="primary"
-            action={t.approvePerson(who)}
-            title={t.approvePerson(who)}
-            onConfirm={() => approve.mutateAsync(requestId)}
-          >
-            {r.personApproved(who)}
-          </ConfirmButton>
-        )}
-      </Row>
-    </>
+    <Row>
+      <span role="status">
+        {t.wrote(who)} <code>{senderId}</code> {requestedAt && <Timestamp at={requestedAt} />}
+      </span>
+      {requestId !== null && may('editor') && (
+        <ConfirmButton
+          kind="primary"
+          action={t.approvePerson(who)}
+          title={t.approvePerson(who)}
+          onConfirm={() => approve.mutateAsync(requestId)}
+        >
+          {r.personApproved(who)}
+        </ConfirmButton>
+      )}
+    </Row>
   );
 }

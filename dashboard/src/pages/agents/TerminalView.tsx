@@ -1,7 +1,7 @@
 import { EllipsisVertical, RotateCw, Search } from 'lucide-react';
 import { useEffect, useRef, useState } from 'react';
 
-import { TerminalConnection, type TerminalState } from '../../api/terminal';
+import type { TerminalState } from '../../api/terminal';
 import { Button } from '../../components/Button';
 import { ErrorPanel } from '../../components/ErrorPanel';
 import { Menu, MenuItem } from '../../components/Menu';
@@ -12,7 +12,8 @@ import { useText } from '../../i18n/language';
 import * as terminal from '../../i18n/terminal';
 import { LinkDialog, PhoneKeys, SearchRow } from './TerminalControls';
 import styles from './terminal.module.css';
-import { controlKey, createTerminal, scrollByTouch, type TerminalWidgets } from './terminalScreen';
+import { controlKey } from './terminalScreen';
+import { useTerminal } from './useTerminal';
 
 const TONES: Record<TerminalState['kind'], Tone> = {
   connecting: 'busy',
@@ -38,7 +39,6 @@ export function TerminalView({ agentId, onState, onAgain }: Props) {
   const t = useText(terminal);
   const host = useRef<HTMLDivElement>(null);
   const holdsControl = useRef(false);
-  const [widgets, setWidgets] = useState<TerminalWidgets | null>(null);
   const [state, setState] = useState<TerminalState>({ kind: 'connecting' });
   const [link, setLink] = useState<string | null>(null);
   const [problem, setProblem] = useState<string | null>(null);
@@ -55,53 +55,24 @@ export function TerminalView({ agentId, onState, onAgain }: Props) {
     await navigator.clipboard.writeText(selection);
     showToast(t.copied);
   };
-
-  useEffect(() => {
-    const made = createTerminal(host.current!, t.input, setLink);
-    const { terminal: screen, fit } = made;
-    fit.fit();
-    const connection = new TerminalConnection(agentId, screen, {
-      write: (data, done) => screen.write(data, done),
-      skip: (bytes) => screen.write(`\r\n\x1b[7m ${t.missing(bytes)} \x1b[0m\r\n`),
-    });
-    const send = (data: Uint8Array<ArrayBuffer>) => setProblem(connection.send(data) ? null : t.inputFull);
-    const encoder = new TextEncoder();
-    screen.onData((data) => {
-      send(encoder.encode(holdsControl.current ? controlKey(data) : data));
-      if (holdsControl.current) holdControl(false);
-    });
-    screen.onBinary((data) => send(Uint8Array.from(data, (character) => character.charCodeAt(0))));
-    screen.onResize((size) => connection.resize(size));
-    screen.attachCustomKeyEventHandler((event) => {
-      if (event.type !== 'keydown' || !event.ctrlKey || !event.shiftKey) return true;
-      const actions: Record<string, () => void> = {
-        KeyC: () => void copy(screen.getSelection()),
-        KeyF: () => setSearching(true),
-        KeyE: () => document.getElementById('content')?.focus(),
-      };
-      const action = actions[event.code];
-      if (action === undefined) return event.code !== 'KeyV'; // the browser itself pastes
-      event.preventDefault();
-      action();
-      return false;
-    });
-    const endWatch = connection.watch(() => {
-      setState(connection.state());
-      onState(connection.state().kind);
-    });
-    const endTouch = scrollByTouch(screen, host.current!);
-    const observer = new ResizeObserver(() => fit.fit());
-    observer.observe(host.current!);
-    setWidgets(made);
-    screen.focus();
-    return () => {
-      observer.disconnect();
-      endTouch();
-      endWatch();
-      connection.close();
-      made.dispose();
-    };
-  }, [agentId]);
+  const widgets = useTerminal(agentId, host, {
+    onLink: setLink,
+    onProblem: setProblem,
+    onState: (next) => {
+      setState(next);
+      onState(next.kind);
+    },
+    readInput: (data) => {
+      if (!holdsControl.current) return data;
+      holdControl(false);
+      return controlKey(data);
+    },
+    shortcuts: {
+      KeyC: (screen) => void copy(screen.getSelection()),
+      KeyF: () => setSearching(true),
+      KeyE: () => document.getElementById('content')?.focus(),
+    },
+  });
   useEffect(() => {
     if (!widgets) return;
     widgets.terminal.options.screenReaderMode = isReader;

@@ -39,7 +39,7 @@ export function ToolUses({ uses, isOver }: Props) {
 function ToolText({ label, text }: { label: string; text: string }) {
   if (!text) return null;
   return (
-    <pre className={styles.detail} tabIndex={0} aria-label={label}>
+    <pre className={styles.detail} tabIndex={0} role="region" aria-label={label}>
       {text}
     </pre>
   );

@@ -1,6 +1,6 @@
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
-import { useEffect, useState } from 'react';
+import { useEffect, useEffectEvent, useState } from 'react';
 
 import { configQuery, saveConfig, validateConfig } from '../../api/agentData';
 import type { StoredText } from '../../api/client';
@@ -107,14 +107,15 @@ function useProblems(text: string, problem: Error | null, output: string | null)
   const t = useText(config);
   const detail = problem instanceof ApiError ? problem.detail : output;
   const [located, setLocated] = useState<{ of: string; problems: ConfigProblems } | null>(null);
+  const locate = useEffectEvent((words: string) => locateProblems(text, words));
   useEffect(() => {
     if (detail === null) return;
     let isCurrent = true;
-    void locateProblems(text, detail).then((problems) => isCurrent && setLocated({ of: detail, problems }));
+    void locate(detail).then((problems) => isCurrent && setLocated({ of: detail, problems }));
     return () => {
       isCurrent = false;
     };
-  }, [problem, output]); // the text is the one that the engine saw; the editor moves marks as it is edited
+  }, [detail, problem, output]); // the text is the one that the engine saw; the editor moves marks as it is edited
   const { marked, others } = (located?.of === detail && located.problems) || { marked: NO_MARKS, others: null };
   if (detail === null) return { marked: NO_MARKS, error: problem };
   const [message = '', ...more] =

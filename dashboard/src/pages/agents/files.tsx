@@ -107,7 +107,7 @@ function useWorkspace(agentId: string) {
   const paths = useMemo(() => [ROOT, ...expanded], [expanded]);
   const found = useQueries({ queries: paths.map((path) => folderQuery(agentId, path)) });
   const folders = new Map<string, Folder>();
-  found.forEach(({ data }, index) => data && folders.set(paths[index]!, data));
+  for (const [index, { data }] of found.entries()) if (data) folders.set(paths[index]!, data);
   const entries = new Map<string, FileEntry>();
   for (const { entries: some } of folders.values()) for (const one of some) entries.set(one.path, one);
   const failed = found.find(({ error }) => error);

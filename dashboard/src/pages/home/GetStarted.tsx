@@ -1,6 +1,6 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
-import { useEffect } from 'react';
+import { useEffect, useEffectEvent } from 'react';
 
 import { enginesQuery, type AgentSummary } from '../../api/agents';
 import { CHANNELS } from '../../api/channels';
@@ -31,7 +31,8 @@ export function GetStarted({ agent, steps }: Props) {
   const channels = useLiveChannels(agentId).data;
   const engine = useQuery(enginesQuery).data?.engines.find(({ id }) => id === agent.engine);
   const isDone = model !== null && CHANNELS.some((name) => channels?.[name]);
-  useEffect(() => (isDone ? steps.hide : undefined), [isDone]); // the next visit shows the normal page
+  const hide = useEffectEvent(steps.hide);
+  useEffect(() => (isDone ? () => hide() : undefined), [isDone]); // the next visit shows the normal page
   const about = (
     <p className={styles.about}>
       {t.engine(engine?.label ?? agent.engine)}

@@ -1,6 +1,6 @@
 import { useQueryClient } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
-import { useEffect, useState, type SyntheticEvent } from 'react';
+import { useEffect, useEffectEvent, useState, type SyntheticEvent } from 'react';
 
 import { sessionQuery, signIn, type Credential, type Session } from '../../api/session';
 import { Button } from '../../components/Button';
@@ -45,12 +45,13 @@ export function LoginPage() {
       setPending(false);
     }
   };
-  useEffect(() => {
+  const signInByLink = useEffectEvent(() => {
     document.title = `${t.title}`;
     if (takenCode === null) return;
     takenCode = null; // it works once
     void findSession().then((session) => (session ? setPresent(session) : attempt({ code: code! })));
-  }, []);
+  });
+  useEffect(() => signInByLink(), []);
   useEffect(() => {
     // Another link in the same tab changes the fragment only, which loads nothing by itself.
     const take = () => new URLSearchParams(location.hash.slice(1)).has('code') && location.reload();

@@ -49,7 +49,7 @@ export function StorageFilesPage() {
       actions={may('editor') && <UploadButtons target={target} />}
     >
       <UploadPanel />
-      <DropArea isActive={may('editor')} onDrop={(files) => files.forEach((file) => uploads.addFile(file, target))}>
+      <DropArea isActive={may('editor')} onDrop={(files) => uploads.addFiles(files, target)}>
         <FileBrowser />
       </DropArea>
     </StoragePage>
@@ -174,6 +174,7 @@ function DropArea({ isActive, onDrop, children }: DropProps) {
     setOver(over);
   };
   return (
+    // biome-ignore lint/a11y/noStaticElementInteractions: the buttons beside it do the same with the keyboard
     <div
       className={styles.drop}
       data-over={isOver || undefined}
