@@ -1,8 +1,6 @@
-import { EventSourceParserStream } from 'eventsource-parser/stream';
-
-import { api, body, sendTo } from './client';
+import { api, body } from './client';
+import { openEvents, waitToRetry } from './connections';
 import { ApiError } from './errors';
-import { retryDelay } from './live';
 import type { components } from './schema';
 
 export type Channel = components['schemas']['ChannelRecord'];
@@ -71,19 +69,14 @@ export const tellsMessages = (engine: string): boolean => engine !== 'hermes';
 export async function followChannels(agentId: string, onList: (list: ChannelList) => void, signal: AbortSignal): Promise<void> {
   for (let attempt = 0; !signal.aborted; attempt += 1) {
     try {
-      const response = await sendTo(`/v0/agents/${encodeURIComponent(agentId)}/channels/watch`, { signal });
-      const events = response
-        .body!.pipeThrough(new TextDecoderStream() as ReadableWritablePair<string, Uint8Array<ArrayBuffer>>)
-        .pipeThrough(new EventSourceParserStream())
-        .getReader();
-      for (let next = await events.read(); !next.done; next = await events.read()) {
+      for await (const { event, data } of await openEvents(`/v0/agents/${encodeURIComponent(agentId)}/channels/watch`, signal)) {
         attempt = 0;
-        if (next.value.event !== 'error') onList(JSON.parse(next.value.data) as ChannelList);
+        if (event !== 'error') onList(JSON.parse(data) as ChannelList);
       }
     } catch (error) {
       if (error instanceof ApiError && [401, 403, 404].includes(error.status)) return;
     }
-    await new Promise((resolve) => setTimeout(resolve, retryDelay(attempt)));
+    await waitToRetry(attempt, signal);
   }
 }
 

@@ -19,7 +19,9 @@ const USE: ToolUse = { id: 'c1', name: 'exec', arguments: '{}', state: 'running'
 const json = (value: unknown, status = 200) =>
   new Response(JSON.stringify(value), { status, headers: { 'Content-Type': 'application/json' } });
 const stream = (...events: readonly [string, unknown][]) =>
-  new Response(events.map(([name, data]) => `event: ${name}\ndata: ${JSON.stringify(data)}\n\n`).join(''));
+  new Response(events.map(([name, data]) => `event: ${name}\ndata: ${JSON.stringify(data)}\n\n`).join(''), {
+    headers: { 'Content-Type': 'text/event-stream' },
+  });
 const stored = (role: string, text: string) => ({ id: text, role, text, tools: [], sentAt: null, isStopped: false });
 const history = (...messages: readonly unknown[]) => ({
   conversationId: messages.length ? ID : null,

@@ -1,10 +1,10 @@
 import { queryOptions } from '@tanstack/react-query';
-import { EventSourceParserStream } from 'eventsource-parser/stream';
 
-import { api, body, sendTo } from './client';
+import { api, body } from './client';
+import { openEvents, waitToRetry } from './connections';
 import { ApiError } from './errors';
-import { retryDelay } from './live';
 import type { components } from './schema';
+import { Store } from './store';
 
 type History = components['schemas']['ChatHistoryRecord'];
 export type ToolUse = components['schemas']['ToolUseRecord'];
@@ -41,8 +41,7 @@ export type AnswerEvent =
   | { readonly kind: 'end'; readonly state: 'complete' | 'stopped' | 'failed'; readonly error: string };
 
 /** The conversation with one agent, which its engine keeps. Leaving the page or losing the server stops no answer. */
-export class Conversation {
-  #state: ConversationState = { messages: [], isAnswering: false, isLoading: false, error: null };
+export class Conversation extends Store<ConversationState> {
   #id: string | null = null;
   #isLoaded = false;
   #isNew = false;
@@ -50,21 +49,14 @@ export class Conversation {
   #loading: Promise<void> | null = null;
   #abort: AbortController | null = null;
   #lastId = 0;
-  #frame = 0;
-  readonly #watchers = new Set<() => void>();
 
-  constructor(private readonly agentId: string) {}
-
-  readonly state = (): ConversationState => this.#state;
-
-  readonly watch = (watcher: () => void): (() => void) => {
-    this.#watchers.add(watcher);
-    return () => this.#watchers.delete(watcher);
-  };
+  constructor(private readonly agentId: string) {
+    super({ messages: [], isAnswering: false, isLoading: false, error: null });
+  }
 
   /** Load the history, and follow the answer that is being written. Does nothing while an answer is followed. */
   load(): Promise<void> {
-    const isFailed = this.#state.messages.at(-1)?.state === 'failed'; // the history does not say why
+    const isFailed = this.state().messages.at(-1)?.state === 'failed'; // the history does not say why
     if (this.#abort || this.#isNew || isFailed) return Promise.resolve();
     this.#loading ??= this.#load().finally(() => {
       this.#loading = null;
@@ -113,7 +105,7 @@ export class Conversation {
 
   /** Send the last question once more. */
   async retry(): Promise<void> {
-    const question = this.#state.messages.findLast(({ role }) => role === 'user');
+    const question = this.state().messages.findLast(({ role }) => role === 'user');
     if (question) await this.send(question.text);
   }
 
@@ -159,7 +151,7 @@ export class Conversation {
   /** Put the history before the message that is being sent. */
   #prepend(history: History): void {
     this.#adopt(history);
-    this.#change({ messages: [...toMessages(history), ...this.#state.messages] });
+    this.#change({ messages: [...toMessages(history), ...this.state().messages] });
   }
 
   #adopt(history: History): void {
@@ -197,7 +189,7 @@ export class Conversation {
         if (abort.signal.aborted) return;
         if (error instanceof ApiError && error.status !== 0 && error.status < 500) throw error;
       }
-      await pause(retryDelay(attempt), abort.signal);
+      await waitToRetry(attempt, abort.signal);
     }
   }
 
@@ -223,13 +215,13 @@ export class Conversation {
   async #finish(abort: AbortController, end: AnswerEvent & { kind: 'end' }): Promise<void> {
     if (end.state === 'failed') return this.#end(abort, { state: 'failed', error: new ApiError(end.error, 502) });
     if (end.state === 'stopped') return this.#end(abort, { state: 'stopped' });
-    const question = this.#state.messages.at(-2)?.text;
+    const question = this.state().messages.at(-2)?.text;
     const history = await this.#fetchHistory(abort.signal).catch(() => null); // the answer is shown without it, too
     const messages = history === null ? [] : toMessages(history);
     const isStored = messages.at(-1)?.role === 'assistant' && messages.at(-2)?.text === question?.trim();
     if (abort.signal.aborted) return;
     if (isStored) this.#change({ messages });
-    const { text = '', tools = [] } = this.#state.messages.at(-1) ?? {};
+    const { text = '', tools = [] } = this.state().messages.at(-1) ?? {};
     this.#end(abort, !text.trim() && tools.length === 0 ? { state: 'failed', error: new EmptyAnswer() } : { state: 'complete' });
   }
 
@@ -239,15 +231,14 @@ export class Conversation {
   }
 
   #append(...messages: readonly Message[]): void {
-    this.#change({ messages: [...this.#state.messages, ...messages], isAnswering: true });
+    this.#change({ messages: [...this.state().messages, ...messages], isAnswering: true });
   }
 
   /** Change the last message, unless the answer is no longer followed. */
   #update(abort: AbortController, change: Partial<Message>): void {
     if (abort !== this.#abort) return;
-    const { messages } = this.#state;
-    this.#state = { ...this.#state, messages: messages.with(-1, { ...messages.at(-1)!, ...change }) };
-    this.#frame ||= requestAnimationFrame(() => this.#notify()); // tokens come faster than frames
+    const { messages } = this.state();
+    this.setBeforeNextFrame({ ...this.state(), messages: messages.with(-1, { ...messages.at(-1)!, ...change }) });
   }
 
   #end(abort: AbortController, change: Partial<Message>): void {
@@ -258,14 +249,7 @@ export class Conversation {
   }
 
   #change(change: Partial<ConversationState>): void {
-    this.#state = { ...this.#state, ...change };
-    this.#notify();
-  }
-
-  #notify(): void {
-    cancelAnimationFrame(this.#frame);
-    this.#frame = 0;
-    for (const watcher of this.#watchers) watcher();
+    this.set({ ...this.state(), ...change });
   }
 }
 
@@ -304,32 +288,11 @@ export function addToolUse(uses: readonly ToolUse[], use: ToolUse): readonly Too
 
 async function* readAnswer(agentId: string, conversationId: string, signal: AbortSignal): AsyncGenerator<AnswerEvent> {
   const query = new URLSearchParams({ conversationId });
-  const response = await sendTo(`/v0/agents/${encodeURIComponent(agentId)}/chat/answer?${query}`, {
-    headers: { Accept: 'text/event-stream' },
-    signal,
-  });
-  if (!response.body) return;
-  const reader = response.body
-    .pipeThrough(new TextDecoderStream() as ReadableWritablePair<string, Uint8Array<ArrayBuffer>>)
-    .pipeThrough(new EventSourceParserStream())
-    .getReader();
-  for (let next = await reader.read(); !next.done; next = await reader.read()) {
-    const event = parseAnswerEvent(next.value.event, next.value.data);
+  const messages = await openEvents(`/v0/agents/${encodeURIComponent(agentId)}/chat/answer?${query}`, signal);
+  for await (const { event: name, data } of messages) {
+    const event = parseAnswerEvent(name, data);
     if (event) yield event;
   }
-}
-
-/** Wait; less if the browser comes back online or the wait is aborted. */
-function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const timer = setTimeout(resolve, milliseconds);
-    const wake = () => {
-      clearTimeout(timer);
-      resolve();
-    };
-    addEventListener('online', wake, { once: true, signal });
-    signal.addEventListener('abort', wake, { once: true });
-  });
 }
 
 /** The conversations that the engine keeps, newest first. They are read again for another conversation on the page. */

@@ -33,9 +33,7 @@ export function AgentLogsPage() {
 
 function LogView({ stream, agentId }: { stream: LogStream; agentId: string }) {
   const t = useText(logs);
-  const state = useSyncExternalStore(stream.watch, stream.state);
-  const error = useSyncExternalStore(stream.watch, stream.error);
-  const all = useSyncExternalStore(stream.watch, stream.lines);
+  const { state, error, lines: all } = useSyncExternalStore(stream.watch, stream.state);
   const [frozen, setFrozen] = useState<readonly LogLine[] | null>(null);
   const [level, setLevel] = useState<LogLevel>('TRACE');
   const [text, setText] = useState('');
