@@ -29,7 +29,7 @@ import { DraftConflict } from '../../components/DraftConflict';
 import { Editor } from '../../components/Editor';
 import { ErrorPanel } from '../../components/ErrorPanel';
 import { TextField } from '../../components/Field';
-import { ControlledFormDialog } from '../../components/ControlledFormDialog';
+import { FormDialog } from '../../components/FormDialog';
 import { ImageView } from '../../components/ImageView';
 import { Loaded } from '../../components/Loaded';
 import { Markdown } from '../../components/Markdown';
@@ -216,20 +216,16 @@ function MoveForm({ agentId, entry, onMove, onClose }: Pick<Props, 'agentId' | '
       showToast(t.moved(target.trim()));
       flushSync(() => onMove(target.trim()));
     },
-    onSuccess: onClose,
   });
   return (
-    <ControlledFormDialog
+    <FormDialog
       title={t.rename}
       action={t.rename}
-      isOpen
       onClose={onClose}
-      onSubmit={() => move.mutate()}
-      isPending={move.isPending}
+      onSubmit={move.mutateAsync}
       isDisabled={!target.trim() || target.trim() === entry.path}
-      error={move.error}
     >
       <TextField label={t.target} value={target} onChange={setTarget} monospace autoComplete="off" autoFocus />
-    </ControlledFormDialog>
+    </FormDialog>
   );
 }

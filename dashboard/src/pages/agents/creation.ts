@@ -1,12 +1,14 @@
 import type { AgentSummary } from '../../api/agents';
 import { api, body } from '../../api/client';
 import { takeSnapshot } from '../../api/snapshots';
+import type { en } from '../../i18n/agents.en';
 
 /** Stands for a snapshot among the templates, whose names have no colon. */
 export const SNAPSHOT = ':snapshot';
 /** Stands for a snapshot by its CID among the agents. */
 export const BY_CID = ':cid';
 
+type Text = Pick<typeof en, 'nameMissing' | 'nameLong' | 'cidMissing'>;
 export interface NewAgent {
   readonly name: string;
   readonly engine: string;
@@ -16,6 +18,17 @@ export interface NewAgent {
   readonly origin: string;
   /** A CID; nothing stands for the present workspace of the origin. */
   readonly snapshot: string;
+}
+
+const NAME_LIMIT = 100;
+
+/** Return what is wrong with fields, in the words of `t`. */
+export function findProblems({ name, begin, origin, snapshot }: NewAgent, t: Text): { name?: string; snapshot?: string } {
+  const length = name.trim().length;
+  return {
+    ...((length === 0 || length > NAME_LIMIT) && { name: length === 0 ? t.nameMissing : t.nameLong }),
+    ...(begin === SNAPSHOT && origin === BY_CID && !snapshot.trim() && { snapshot: t.cidMissing }),
+  };
 }
 
 /** Return a text as one word of a shell. */

@@ -10,7 +10,7 @@ import { EmptyState } from '../../components/EmptyState';
 import { ErrorPanel } from '../../components/ErrorPanel';
 import { TextField } from '../../components/Field';
 import { FileButton, FileDrop } from '../../components/FileDrop';
-import { ControlledFormDialog } from '../../components/ControlledFormDialog';
+import { FormDialog } from '../../components/FormDialog';
 import { LeaveDialog, LeaveGuard } from '../../components/LeaveGuard';
 import { Page } from '../../components/Page';
 import { Skeleton } from '../../components/Skeleton';
@@ -156,23 +156,11 @@ function FolderForm({ agentId, folder, onClose }: { agentId: string; folder: str
   const [name, setName] = useState('');
   const make = useMutation({
     mutationFn: () => makeFolder(agentId, joinPath(folder, name.trim())),
-    onSuccess: () => {
-      showToast(t.folderMade(name.trim()));
-      onClose();
-    },
+    onSuccess: () => showToast(t.folderMade(name.trim())),
   });
   return (
-    <ControlledFormDialog
-      title={t.newFolder}
-      action={t.newFolder}
-      isOpen
-      onClose={onClose}
-      onSubmit={() => make.mutate()}
-      isPending={make.isPending}
-      isDisabled={!name.trim()}
-      error={make.error}
-    >
+    <FormDialog title={t.newFolder} action={t.newFolder} onClose={onClose} onSubmit={make.mutateAsync} isDisabled={!name.trim()}>
       <TextField label={t.folderName} hint={t.inFolder(folder)} value={name} onChange={setName} autoComplete="off" autoFocus />
-    </ControlledFormDialog>
+    </FormDialog>
   );
 }

@@ -1,11 +1,8 @@
-import { valibotResolver } from '@hookform/resolvers/valibot';
 import { useMutation, useQuery } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
-import { useMemo } from 'react';
-import { Controller, useForm } from 'react-hook-form';
-import * as v from 'valibot';
+import { useRef, useState, type SyntheticEvent } from 'react';
 
-import { agentsQuery, enginesQuery, templatesQuery } from '../../api/agents';
+import { agentsQuery, enginesQuery, templatesQuery, type AgentSummary } from '../../api/agents';
 import { Button } from '../../components/Button';
 import { CodeBlock } from '../../components/CodeBlock';
 import { ErrorPanel } from '../../components/ErrorPanel';
@@ -15,119 +12,107 @@ import { Select } from '../../components/Select';
 import { showToast } from '../../components/Toast';
 import * as agents from '../../i18n/agents';
 import { useText } from '../../i18n/language';
-import { BY_CID, createAgent, createCommand, SNAPSHOT, type NewAgent } from './creation';
+import { BY_CID, createAgent, createCommand, findProblems, SNAPSHOT, type NewAgent } from './creation';
 import styles from './new.module.css';
 import { SnapshotFields } from './SnapshotFields';
 
-const NAME_LIMIT = 100;
+const EMPTY: NewAgent = { name: '', engine: '', begin: '', origin: '', snapshot: '' };
+
 export function NewAgentPage() {
   const t = useText(agents);
-  const navigate = useNavigate();
-  const engines = useQuery(enginesQuery);
-  const templates = useQuery(templatesQuery);
-  const all = useQuery(agentsQuery).data?.agents ?? [];
-  const schema = useMemo(
-    () =>
-      v.pipe(
-        v.object({
-          name: v.pipe(v.string(), v.trim(), v.minLength(1, t.nameMissing), v.maxLength(NAME_LIMIT, t.nameLong)),
-          engine: v.string(),
-          begin: v.string(),
-          origin: v.string(),
-          snapshot: v.string(),
-        }),
-        v.forward(
-          v.check(
-            ({ begin, origin, snapshot }) => begin !== SNAPSHOT || origin !== BY_CID || snapshot.trim() !== '',
-            t.cidMissing,
-          ),
-          ['snapshot'],
-        ),
-      ),
-    [t],
-  );
-  const form = useForm<NewAgent>({
-    resolver: valibotResolver(schema),
-    defaultValues: { name: '', engine: '', begin: '', origin: '', snapshot: '' },
-  });
-  const create = useMutation({
-    mutationFn: (given: NewAgent) =>
-      createAgent(
-        given,
-        all.find(({ agentId }) => agentId === given.origin),
-      ),
-    onSuccess: ({ agent }) => {
-      showToast(t.created(agent.name));
-      void navigate({ to: '/agents/$id/overview', params: { id: agent.agentId } });
-    },
-  });
-  const values = form.watch();
-  const isOfSnapshot = values.begin === SNAPSHOT;
-  const engineChoices = [
-    { id: '', label: t.defaultEngine },
-    ...(engines.data?.engines ?? []).map(({ id, label }) => ({ id, label })),
-  ];
-  const choices = [
-    { id: '', label: t.emptyWorkspace },
-    { id: SNAPSHOT, label: t.ofSnapshot, description: t.ofSnapshotHint },
-    ...(templates.data?.templates ?? []).map(({ slug, name, description }) => ({ id: slug, label: name, description })),
-  ];
+  const [values, setValues] = useState(EMPTY);
   return (
     <Page title={t.newTitle} lead={t.newLead}>
-      <form className={styles.form} onSubmit={form.handleSubmit((given) => create.mutate(given))} noValidate>
-        <Controller
-          control={form.control}
-          name="name"
-          render={({ field: { ref, ...field }, fieldState }) => (
-            <TextField
-              {...field}
-              inputRef={ref}
-              label={t.name}
-              hint={t.nameHint}
-              error={fieldState.error?.message}
-              autoComplete="off"
-              autoFocus
-            />
-          )}
-        />
-        <Select
-          label={t.begin}
-          hint={t.beginHint}
-          choices={choices}
-          value={values.begin}
-          onChange={(begin) => form.reset({ ...values, begin, origin: all[0]?.agentId ?? BY_CID, snapshot: '' })}
-        />
-        {isOfSnapshot && (
-          <SnapshotFields
-            all={all}
-            origin={values.origin}
-            snapshot={values.snapshot}
-            error={form.formState.errors.snapshot?.message}
-            onChange={(origin, snapshot) => {
-              form.clearErrors('snapshot');
-              form.setValue('origin', origin);
-              form.setValue('snapshot', snapshot);
-            }}
-          />
-        )}
-        {(!isOfSnapshot || values.origin === BY_CID) && (
-          <Select
-            label={t.engine}
-            choices={engineChoices}
-            value={values.engine}
-            onChange={(engine) => form.setValue('engine', engine)}
-          />
-        )}
-        {create.error && <ErrorPanel error={create.error} />}
-        <div className={styles.actions}>
-          <Button kind="primary" type="submit" isDisabled={create.isPending}>
-            {create.isPending ? t.creating : t.createAction}
-          </Button>
-        </div>
-      </form>
+      <NewAgentForm values={values} onChange={(changed) => setValues({ ...values, ...changed })} />
       <Section title={t.asCommand}>
         <CodeBlock code={createCommand({ ...values, name: values.name || 'My agent' })} />
       </Section>
     </Page>
   );
+}
+
+function NewAgentForm({ values, onChange }: { values: NewAgent; onChange: (changed: Partial<NewAgent>) => void }) {
+  const t = useText(agents);
+  const all = useQuery(agentsQuery).data?.agents ?? [];
+  const choices = useChoices();
+  const create = useCreation();
+  const nameInput = useRef<HTMLInputElement & HTMLTextAreaElement>(null);
+  const [problems, setProblems] = useState<ReturnType<typeof findProblems>>({});
+  const change = (changed: Partial<NewAgent>) => {
+    setProblems({});
+    onChange(changed);
+  };
+  const submit = (event: SyntheticEvent) => {
+    event.preventDefault();
+    const found = findProblems(values, t);
+    setProblems(found);
+    if (found.name) nameInput.current?.focus();
+    else if (!found.snapshot) create.mutate({ values, origin: all.find(({ agentId }) => agentId === values.origin) });
+  };
+  const isOfSnapshot = values.begin === SNAPSHOT;
+  return (
+    <form className={styles.form} onSubmit={submit} noValidate>
+      <TextField
+        label={t.name}
+        hint={t.nameHint}
+        value={values.name}
+        onChange={(name) => change({ name })}
+        error={problems.name}
+        inputRef={nameInput}
+        autoComplete="off"
+        autoFocus
+      />
+      <Select
+        label={t.begin}
+        hint={t.beginHint}
+        choices={choices.begin}
+        value={values.begin}
+        onChange={(begin) => change({ begin, origin: all[0]?.agentId ?? BY_CID, snapshot: '' })}
+      />
+      {isOfSnapshot && (
+        <SnapshotFields
+          all={all}
+          origin={values.origin}
+          snapshot={values.snapshot}
+          error={problems.snapshot}
+          onChange={(origin, snapshot) => change({ origin, snapshot })}
+        />
+      )}
+      {(!isOfSnapshot || values.origin === BY_CID) && (
+        <Select label={t.engine} choices={choices.engine} value={values.engine} onChange={(engine) => change({ engine })} />
+      )}
+      {create.error && <ErrorPanel error={create.error} />}
+      <div className={styles.actions}>
+        <Button kind="primary" type="submit" isDisabled={create.isPending}>
+          {create.isPending ? t.creating : t.createAction}
+        </Button>
+      </div>
+    </form>
+  );
+}
+
+function useChoices() {
+  const t = useText(agents);
+  const engines = useQuery(enginesQuery).data?.engines ?? [];
+  const templates = useQuery(templatesQuery).data?.templates ?? [];
+  return {
+    engine: [{ id: '', label: t.defaultEngine }, ...engines.map(({ id, label }) => ({ id, label }))],
+    begin: [
+      { id: '', label: t.emptyWorkspace },
+      { id: SNAPSHOT, label: t.ofSnapshot, description: t.ofSnapshotHint },
+      ...templates.map(({ slug, name, description }) => ({ id: slug, label: name, description })),
+    ],
+  };
+}
+
+function useCreation() {
+  const t = useText(agents);
+  const navigate = useNavigate();
+  return useMutation({
+    mutationFn: ({ values, origin }: { values: NewAgent; origin: AgentSummary | undefined }) => createAgent(values, origin),
+    onSuccess: ({ agent }) => {
+      showToast(t.created(agent.name));
+      void navigate({ to: '/agents/$id/overview', params: { id: agent.agentId } });
+    },
+  });
 }

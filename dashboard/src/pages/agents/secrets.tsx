@@ -18,7 +18,6 @@ import { ConfirmButton } from '../../components/ConfirmButton';
 import { EmptyState } from '../../components/EmptyState';
 import { TextField } from '../../components/Field';
 import { FormDialog } from '../../components/FormDialog';
-import { ControlledFormDialog } from '../../components/ControlledFormDialog';
 import { Item, ItemList } from '../../components/ItemList';
 import { Loaded } from '../../components/Loaded';
 import { Page } from '../../components/Page';
@@ -104,25 +103,19 @@ function SecretForm({ agentId, onClose }: { agentId: string; onClose: () => void
       setStored(secretId); // another attempt only attaches it
       await attachSecret(agentId, secretId);
     },
-    onSuccess: () => {
-      showToast(t.attachedNew(name.trim()));
-      onClose();
-    },
+    onSuccess: () => showToast(t.attachedNew(name.trim())),
   });
   return (
-    <ControlledFormDialog
+    <FormDialog
       title={t.create}
       action={t.create}
-      isOpen
       onClose={onClose}
-      onSubmit={() => create.mutate()}
-      isPending={create.isPending}
+      onSubmit={create.mutateAsync}
       isDisabled={!name.trim() || !value}
-      error={create.error}
     >
       <TextField label={t.name} hint={t.nameHint} value={name} onChange={setName} autoComplete="off" monospace autoFocus />
       <TextField label={t.value} type="password" value={value} onChange={setValue} autoComplete="new-password" />
-    </ControlledFormDialog>
+    </FormDialog>
   );
 }
 

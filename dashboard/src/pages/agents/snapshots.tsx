@@ -19,7 +19,7 @@ import { Dialog } from '../../components/Dialog';
 import { EmptyState } from '../../components/EmptyState';
 import { ErrorPanel } from '../../components/ErrorPanel';
 import { TextField } from '../../components/Field';
-import { ControlledFormDialog } from '../../components/ControlledFormDialog';
+import { FormDialog } from '../../components/FormDialog';
 import { Item, ItemList } from '../../components/ItemList';
 import { Loaded } from '../../components/Loaded';
 import { LoadMore } from '../../components/LoadMore';
@@ -145,23 +145,12 @@ function LabelForm({ agentId, snapshot, onClose }: { agentId: string; snapshot: 
   const [label, setLabel] = useState(snapshot.label ?? '');
   const save = useMutation({
     mutationFn: () => labelSnapshot(agentId, snapshot.snapshotCid, label.trim() || null),
-    onSuccess: () => {
-      showToast(t.labelled);
-      onClose();
-    },
+    onSuccess: () => showToast(t.labelled),
   });
   return (
-    <ControlledFormDialog
-      title={t.label}
-      action={t.label}
-      isOpen
-      onClose={onClose}
-      onSubmit={() => save.mutate()}
-      isPending={save.isPending}
-      error={save.error}
-    >
+    <FormDialog title={t.label} action={t.label} onClose={onClose} onSubmit={save.mutateAsync}>
       <TextField label={t.label} hint={t.labelHint} value={label} onChange={setLabel} autoComplete="off" autoFocus />
-    </ControlledFormDialog>
+    </FormDialog>
   );
 }
 

@@ -23,7 +23,7 @@ import { Dialog } from '../../components/Dialog';
 import { EmptyState } from '../../components/EmptyState';
 import { ErrorPanel } from '../../components/ErrorPanel';
 import { TextField } from '../../components/Field';
-import { ControlledFormDialog } from '../../components/ControlledFormDialog';
+import { FormDialog } from '../../components/FormDialog';
 import { Item, ItemList } from '../../components/ItemList';
 import { Loaded } from '../../components/Loaded';
 import { Page } from '../../components/Page';
@@ -170,23 +170,11 @@ function TaskForm({ agentId, onClose }: { agentId: string; onClose: () => void }
         payload: instruction.trim(),
         schedule: toSchedule(preset, custom, zone),
       }),
-    onSuccess: () => {
-      showToast(t.created(name.trim()));
-      onClose();
-    },
+    onSuccess: () => showToast(t.created(name.trim())),
   });
   const isIncomplete = !name.trim() || !instruction.trim() || (preset === 'custom' && !custom.trim());
   return (
-    <ControlledFormDialog
-      title={t.create}
-      action={t.create}
-      isOpen
-      onClose={onClose}
-      onSubmit={() => create.mutate()}
-      isPending={create.isPending}
-      isDisabled={isIncomplete}
-      error={create.error}
-    >
+    <FormDialog title={t.create} action={t.create} onClose={onClose} onSubmit={create.mutateAsync} isDisabled={isIncomplete}>
       <TextField label={t.name} value={name} onChange={setName} autoComplete="off" autoFocus isRequired />
       <TextField
         label={t.instruction}
@@ -206,7 +194,7 @@ function TaskForm({ agentId, onClose }: { agentId: string; onClose: () => void }
       {preset === 'custom' && (
         <TextField label={t.custom} hint={t.customHint} value={custom} onChange={setCustom} monospace isRequired />
       )}
-    </ControlledFormDialog>
+    </FormDialog>
   );
 }
 
