@@ -10,7 +10,7 @@ import { Button } from '../../components/Button';
 import { Row } from '../../components/Row';
 import * as start from '../../i18n/start';
 import { useText } from '../../i18n/language';
-import { useLiveChannels } from '../agents/ChannelState';
+import { useLiveChannels } from '../agents/channels/ChannelState';
 import { ModelCard } from './ModelCard';
 import { PhoneCard } from './PhoneCard';
 import type { useStart } from './startState';
