@@ -22,7 +22,7 @@ export const allSecretsQuery = queryOptions({
   queryFn: ({ signal }) => body(api.GET('/v0/secrets', { signal })),
 });
 
-export const createSecret = async (name: string, value: string): Promise<string> =>
+export const createTextSecret = async (name: string, value: string): Promise<string> =>
   (await body(api.POST('/v0/secrets', { body: { name, value } }))).secret.id;
 
 export const attachSecret = (agentId: string, secretId: string) =>

@@ -28,7 +28,7 @@ const ENGINE_PROGRAMS: Readonly<Record<string, string>> = {
 };
 
 /** Return what a channel is set to; a new one admits those who are approved. */
-export function draftOf(channel: Pick<Channel, 'dmPolicy' | 'allowFrom'> | null): ChannelDraft {
+export function channelDraft(channel: Pick<Channel, 'dmPolicy' | 'allowFrom'> | null): ChannelDraft {
   const allowFrom = (channel?.allowFrom ?? []).filter((id) => id !== ANYONE);
   const open: Access = allowFrom.length > 0 && allowFrom.length === channel?.allowFrom.length ? 'listed' : 'open';
   return { botToken: '', appToken: '', access: channel?.dmPolicy === 'open' ? open : 'pairing', allowFrom };

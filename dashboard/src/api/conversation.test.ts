@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 
-import { Conversation, addToolUse, parseAnswerEvent, type ToolUse } from './conversation';
+import { addToolUse, parseAnswerEvent, type ToolUse } from './answers';
+import { Conversation } from './conversation';
 import { ApiError } from './errors';
 
 // Before the client is made, which keeps the class that it finds: paths are relative to the page.

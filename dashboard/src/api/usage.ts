@@ -31,7 +31,7 @@ export const agentUsageQuery = (agentId: string, period: Period) =>
       body(api.GET('/v0/agents/{agentId}/usage', { params: { path: { agentId }, query: newestDays(period) }, signal })),
   });
 
-export const totalsQuery = queryOptions({
+export const usageTotalsQuery = queryOptions({
   queryKey: ['files', 'totals'],
   queryFn: ({ signal }) => inner(api.GET('/v3/files/totals', { signal })),
 });

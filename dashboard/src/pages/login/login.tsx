@@ -27,24 +27,12 @@ function takeCode(): string | null {
 
 export function LoginPage() {
   const t = useText(login);
-  const enter = useSignIn();
   const findSession = useFoundSession();
   const [code] = useState(takeCode);
   const [key, setKey] = useState('');
-  const [isPending, setPending] = useState(code !== null);
-  const [error, setError] = useState<unknown>(null);
+  const { attempt, isPending, error } = useAttempt(code !== null);
   const [isMissing, setMissing] = useState(false);
   const [present, setPresent] = useState<Session | null>(null);
-  const attempt = async (credential: Credential) => {
-    setPending(true);
-    setError(null);
-    try {
-      await enter(credential);
-    } catch (problem) {
-      setError(problem);
-      setPending(false);
-    }
-  };
   const signInByLink = useEffectEvent(() => {
     document.title = `${t.title}`;
     if (takenCode === null) return;
@@ -52,12 +40,7 @@ export function LoginPage() {
     void findSession().then((session) => (session ? setPresent(session) : attempt({ code: code! })));
   });
   useEffect(() => signInByLink(), []);
-  useEffect(() => {
-    // Another link in the same tab changes the fragment only, which loads nothing by itself.
-    const take = () => new URLSearchParams(location.hash.slice(1)).has('code') && location.reload();
-    addEventListener('hashchange', take);
-    return () => removeEventListener('hashchange', take);
-  }, []);
+  useReloadForNextLink();
   const submit = (event: SyntheticEvent) => {
     event.preventDefault();
     setMissing(!key.trim());
@@ -96,6 +79,33 @@ export function LoginPage() {
       </form>
     </main>
   );
+}
+
+function useReloadForNextLink(): void {
+  useEffect(() => {
+    // Another link in the same tab changes the fragment only, which loads nothing by itself.
+    const take = () => new URLSearchParams(location.hash.slice(1)).has('code') && location.reload();
+    addEventListener('hashchange', take);
+    return () => removeEventListener('hashchange', take);
+  }, []);
+}
+
+/** Sign in and keep the error of a failed attempt. */
+function useAttempt(isExpected: boolean) {
+  const enter = useSignIn();
+  const [isPending, setPending] = useState(isExpected);
+  const [error, setError] = useState<unknown>(null);
+  const attempt = async (credential: Credential) => {
+    setPending(true);
+    setError(null);
+    try {
+      await enter(credential);
+    } catch (problem) {
+      setError(problem);
+      setPending(false);
+    }
+  };
+  return { attempt, isPending, error };
 }
 
 /**

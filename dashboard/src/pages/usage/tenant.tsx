@@ -4,7 +4,7 @@ import { useMemo, type ReactNode } from 'react';
 
 import { agentsQuery } from '../../api/agents';
 import { limitsQuery } from '../../api/storage';
-import { DEFAULT_PERIOD, gatewaySeriesQuery, totalsQuery, usageQuery, type Period } from '../../api/usage';
+import { DEFAULT_PERIOD, gatewaySeriesQuery, usageTotalsQuery, usageQuery, type Period } from '../../api/usage';
 import { buttonClass } from '../../components/Button';
 import type { Series } from '../../components/Chart';
 import { EmptyState } from '../../components/EmptyState';
@@ -61,7 +61,7 @@ function StorageSection() {
   const t = useText(usage);
   const { exact, bytes } = useFormats();
   const limits = useQuery(limitsQuery);
-  const totals = useQuery(totalsQuery);
+  const totals = useQuery(usageTotalsQuery);
   const describe = ({ files, bytes: size }: { files: number; bytes: number }) => t.files(exact(files), bytes(size), files === 1);
   return (
     <Section title={t.storage}>

@@ -6,7 +6,7 @@ import { channelsQuery, configureChannel } from '../../../api/agentData';
 import { agentQuery, openAgentPage } from '../../../api/agents';
 import {
   approvePairing,
-  draftOf,
+  channelDraft,
   hasPairingCodes,
   isComplete,
   isUnchecked,
@@ -60,7 +60,7 @@ interface ListProps {
 
 function StepList({ agentId, name, channel, engine, onDone }: ListProps) {
   const t = useText(channels);
-  const [draft, setDraft] = useState(() => draftOf(channel));
+  const [draft, setDraft] = useState(() => channelDraft(channel));
   const connect = useMutation({
     mutationFn: () => configureChannel(agentId, name, toConfiguration(name, draft, true)),
   });
@@ -77,7 +77,7 @@ function StepList({ agentId, name, channel, engine, onDone }: ListProps) {
           {index === last && !isSetUp && <TokenFields name={name} draft={draft} onChange={setDraft} />}
         </Step>
       ))}
-      <Step title={isSetUp ? `${t.policy}: ${t.access[draftOf(channel).access]}` : t.chooseAccess} isDone={isSetUp}>
+      <Step title={isSetUp ? `${t.policy}: ${t.access[channelDraft(channel).access]}` : t.chooseAccess} isDone={isSetUp}>
         {!isSetUp && (
           <>
             <AccessFields name={name} draft={draft} onChange={setDraft} hasCodes={hasCodes} />

@@ -6,7 +6,7 @@ import { configureChannel, removeChannel } from '../../../api/agentData';
 import { agentQuery } from '../../../api/agents';
 import {
   CHANNELS,
-  draftOf,
+  channelDraft,
   hasPairingCodes,
   isComplete,
   isUnchecked,
@@ -61,8 +61,6 @@ interface Props {
 
 function ChannelItem({ agentId, name, channel }: Props) {
   const t = useText(channels);
-  const r = useText(reach);
-  const { describe } = useWriters(name);
   const may = useMay();
   const [open, setOpen] = useState<'steps' | 'form' | 'code' | 'remove' | null>(null);
   const engine = useQuery(agentQuery(agentId)).data?.agent.engine ?? '';
@@ -70,22 +68,14 @@ function ChannelItem({ agentId, name, channel }: Props) {
   const close = () => setOpen(null);
   const title = t.names[name];
   const remove = useMutation({ mutationFn: () => removeChannel(agentId, name), onSuccess: () => showToast(t.removed(title)) });
-  const toggle = useMutation({ mutationFn: (enabled: boolean) => configureChannel(agentId, name, { enabled }) });
+  const pairsByCode = channel?.dmPolicy === 'pairing' && hasPairingCodes(engine, name);
   const actions = may('editor') && (
     <>
       <Button onPress={() => setOpen(channel ? 'form' : 'steps')}>{channel ? t.change : t.setUp}</Button>
       {channel && (
         <>
-          {channel.dmPolicy === 'pairing' && hasPairingCodes(engine, name) && (
-            <Button onPress={() => setOpen('code')}>{t.enterCode}</Button>
-          )}
-          <ConfirmButton
-            action={channel.enabled ? t.switchOff : t.switchOn}
-            title={r.askFor(channel.enabled ? t.switchOff : t.switchOn, title)}
-            onConfirm={() => toggle.mutateAsync(!channel.enabled)}
-          >
-            {(channel.enabled ? r.channelOff : r.channelOn)(describe(draftOf(channel)))}
-          </ConfirmButton>
+          {pairsByCode && <Button onPress={() => setOpen('code')}>{t.enterCode}</Button>}
+          <SwitchButton agentId={agentId} name={name} channel={channel} />
           <Button onPress={() => setOpen('remove')}>{t.remove}</Button>
         </>
       )}
@@ -125,9 +115,25 @@ function ChannelItem({ agentId, name, channel }: Props) {
   );
 }
 
+function SwitchButton({ agentId, name, channel }: Props & { channel: Channel }) {
+  const t = useText(channels);
+  const r = useText(reach);
+  const { describe } = useWriters(name);
+  const toggle = useMutation({ mutationFn: (enabled: boolean) => configureChannel(agentId, name, { enabled }) });
+  return (
+    <ConfirmButton
+      action={channel.enabled ? t.switchOff : t.switchOn}
+      title={r.askFor(channel.enabled ? t.switchOff : t.switchOn, t.names[name])}
+      onConfirm={() => toggle.mutateAsync(!channel.enabled)}
+    >
+      {(channel.enabled ? r.channelOff : r.channelOn)(describe(channelDraft(channel)))}
+    </ConfirmButton>
+  );
+}
+
 function ChannelFacts({ channel }: { channel: Channel }) {
   const t = useText(channels);
-  const { access, allowFrom } = draftOf(channel);
+  const { access, allowFrom } = channelDraft(channel);
   return (
     <>
       {channel.botUsername && <span>{t.bot(channel.botUsername)}</span>}
@@ -147,7 +153,7 @@ interface FormProps extends Props {
 function ChannelForm({ agentId, name, channel, onWarning, onClose }: FormProps) {
   const t = useText(channels);
   const engine = useQuery(agentQuery(agentId)).data?.agent.engine ?? '';
-  const [draft, setDraft] = useState(() => draftOf(channel));
+  const [draft, setDraft] = useState(() => channelDraft(channel));
   const { describeChange } = useWriters(name);
   const save = useMutation({
     mutationFn: () => configureChannel(agentId, name, toConfiguration(name, draft, false)),
@@ -163,7 +169,7 @@ function ChannelForm({ agentId, name, channel, onWarning, onClose }: FormProps) 
       onClose={onClose}
       onSubmit={save.mutateAsync}
       isDisabled={!isComplete(name, draft, false)}
-      question={describeChange(draftOf(channel), draft)}
+      question={describeChange(channelDraft(channel), draft)}
     >
       <TokenFields name={name} draft={draft} onChange={setDraft} hint={t.keep} />
       <AccessFields name={name} draft={draft} onChange={setDraft} hasCodes={hasPairingCodes(engine, name)} />

@@ -1,6 +1,6 @@
 import { Check, CircleSlash, CircleX, LoaderCircle } from 'lucide-react';
 
-import type { ToolUse } from '../../../api/conversation';
+import type { ToolUse } from '../../../api/answers';
 import * as chat from '../../../i18n/chat';
 import { useText } from '../../../i18n/language';
 import styles from './chat.module.css';

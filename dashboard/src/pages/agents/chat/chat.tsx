@@ -5,7 +5,7 @@ import { ArrowDown, SendHorizontal, Square } from 'lucide-react';
 import { useEffect, useRef, useState, useSyncExternalStore, type KeyboardEvent } from 'react';
 
 import { agentQuery } from '../../../api/agents';
-import { conversationWith, type Message } from '../../../api/conversation';
+import { conversationWith, type Conversation, type Message } from '../../../api/conversation';
 import { agentModelsQuery, usedModel } from '../../../api/models';
 import { live } from '../../../api/live';
 import { useMay } from '../../../app/useSession';
@@ -38,7 +38,6 @@ function Chat({ agentId }: { agentId: string }) {
   const conversation = conversationWith(agentId);
   const { messages, isAnswering, isLoading, error } = useSyncExternalStore(conversation.watch, conversation.state);
   const name = agent.data?.agent.name ?? agentId;
-  const words = useText(start);
   const models = useQuery(agentModelsQuery(agentId)).data?.models;
   const hasNoModel = may('editor') && models !== undefined && usedModel(models, agent.data?.agent.model) === null;
   const isDown = agent.data !== undefined && ['failed', 'not_running'].includes(agent.data.agent.status);
@@ -55,19 +54,7 @@ function Chat({ agentId }: { agentId: string }) {
       {messages.length > 0 && <Button onPress={() => conversation.begin()}>{t.clear}</Button>}
     </>
   );
-  useEffect(() => {
-    const load = () => document.visibilityState === 'visible' && void conversation.load();
-    load();
-    document.addEventListener('visibilitychange', load); // others may have written meanwhile
-    const stopListening = live.listen((event) => {
-      const isMessage = event.type === 'conversation.changed' && event.data.state === 'answering';
-      if (isMessage && event.agentId === agentId) conversation.loadMessage(event.subject.id);
-    });
-    return () => {
-      document.removeEventListener('visibilitychange', load);
-      stopListening();
-    };
-  }, [conversation, agentId, agent.data?.agent.status]);
+  useFreshConversation(conversation, agentId, agent.data?.agent.status);
   return (
     <Page title={t.title(name)} actions={actions} fills>
       <div className={styles.layout}>
@@ -82,22 +69,7 @@ function Chat({ agentId }: { agentId: string }) {
             {isLoading ? <Skeleton /> : <Nothing error={agent.error ?? (isDown ? null : error)} />}
           </div>
         )}
-        {isDown && (
-          <p role="status" className={styles.down}>
-            {t.notRunning}{' '}
-            <Link to="/agents/$id/overview" params={{ id: agentId }}>
-              {t.toOverview}
-            </Link>
-          </p>
-        )}
-        {hasNoModel && (
-          <Note small>
-            {words.standInAnswers}{' '}
-            <Link to="/agents/$id/overview" params={{ id: agentId }}>
-              {words.modelTitle}
-            </Link>
-          </Note>
-        )}
+        <Hints agentId={agentId} isDown={isDown} hasNoModel={hasNoModel} />
         <Composer
           isAnswering={isAnswering}
           onSend={(text) => void conversation.send(text)}
@@ -105,6 +77,48 @@ function Chat({ agentId }: { agentId: string }) {
         />
       </div>
     </Page>
+  );
+}
+
+/** Load the conversation when the page is shown, the agent changes its state, or another person writes. */
+function useFreshConversation(conversation: Conversation, agentId: string, status: string | undefined): void {
+  useEffect(() => {
+    const load = () => document.visibilityState === 'visible' && void conversation.load();
+    load();
+    document.addEventListener('visibilitychange', load); // others may have written meanwhile
+    const stopListening = live.listen((event) => {
+      const isMessage = event.type === 'conversation.changed' && event.data.state === 'answering';
+      if (isMessage && event.agentId === agentId) conversation.loadMessage(event.subject.id);
+    });
+    return () => {
+      document.removeEventListener('visibilitychange', load);
+      stopListening();
+    };
+  }, [conversation, agentId, status]);
+}
+
+function Hints({ agentId, isDown, hasNoModel }: { agentId: string; isDown: boolean; hasNoModel: boolean }) {
+  const t = useText(chat);
+  const words = useText(start);
+  return (
+    <>
+      {isDown && (
+        <p role="status" className={styles.down}>
+          {t.notRunning}{' '}
+          <Link to="/agents/$id/overview" params={{ id: agentId }}>
+            {t.toOverview}
+          </Link>
+        </p>
+      )}
+      {hasNoModel && (
+        <Note small>
+          {words.standInAnswers}{' '}
+          <Link to="/agents/$id/overview" params={{ id: agentId }}>
+            {words.modelTitle}
+          </Link>
+        </Note>
+      )}
+    </>
   );
 }
 

@@ -61,23 +61,7 @@ export function AgentFilesPage() {
         <div className={styles.layout}>
           <div className={styles.tree}>
             {upload.error && <ErrorPanel error={upload.error} title={t.notUploaded(upload.failed)} />}
-            {workspace.error && <ErrorPanel error={workspace.error} onRetry={workspace.retry} />}
-            {!workspace.root && !workspace.error && <Skeleton />}
-            {workspace.root?.entries.length === 0 && <EmptyState title={t.emptyTitle}>{t.emptyText}</EmptyState>}
-            {workspace.nodes.length > 0 && (
-              <Tree
-                label={t.title}
-                nodes={workspace.nodes}
-                expanded={workspace.expanded}
-                onExpand={workspace.setExpanded}
-                selected={selected}
-                onSelect={select}
-                toggleLabel={t.toggle}
-                emptyLabel={t.emptyFolder}
-                loadingLabel={t.loading}
-              />
-            )}
-            {workspace.isCut && <p className={styles.muted}>{t.cut}</p>}
+            <WorkspaceTree workspace={workspace} selected={selected} onSelect={select} />
           </div>
           {entry ? (
             <FileView key={entry.path} agentId={id} entry={entry} onMove={leave} onChanged={setChanged} isChanged={isChanged} />
@@ -90,6 +74,37 @@ export function AgentFilesPage() {
       <LeaveDialog isOpen={wanted !== null} onStay={() => setWanted(null)} onLeave={() => wanted !== null && open(wanted)} />
       {isNaming && <FolderForm agentId={id} folder={folder} onClose={() => setNaming(false)} />}
     </Page>
+  );
+}
+
+interface TreeProps {
+  workspace: ReturnType<typeof useWorkspace>;
+  selected: string | null;
+  onSelect: (path: string) => void;
+}
+
+function WorkspaceTree({ workspace, selected, onSelect }: TreeProps) {
+  const t = useText(files);
+  return (
+    <>
+      {workspace.error && <ErrorPanel error={workspace.error} onRetry={workspace.retry} />}
+      {!workspace.root && !workspace.error && <Skeleton />}
+      {workspace.root?.entries.length === 0 && <EmptyState title={t.emptyTitle}>{t.emptyText}</EmptyState>}
+      {workspace.nodes.length > 0 && (
+        <Tree
+          label={t.title}
+          nodes={workspace.nodes}
+          expanded={workspace.expanded}
+          onExpand={workspace.setExpanded}
+          selected={selected}
+          onSelect={onSelect}
+          toggleLabel={t.toggle}
+          emptyLabel={t.emptyFolder}
+          loadingLabel={t.loading}
+        />
+      )}
+      {workspace.isCut && <p className={styles.muted}>{t.cut}</p>}
+    </>
   );
 }
 

@@ -52,7 +52,6 @@ function ModelProblems({ agentId }: { agentId: string }) {
 function Overview({ detail }: { detail: AgentDetail }) {
   const { agent } = detail;
   const t = useText(agents);
-  const w = useText(activity);
   const path = { params: { path: { agentId: agent.agentId } } };
   const restart = useMutation({
     mutationFn: () => body(api.POST('/v0/agents/{agentId}/restart', path)),
@@ -78,30 +77,8 @@ function Overview({ detail }: { detail: AgentDetail }) {
         <p className={styles.reason}>{agent.statusReason ?? t.stateMeaning[agent.status]}</p>
       </Section>
       <MissingModel agent={agent} />
-      {detail.faults && detail.faults.length > 0 && (
-        <Section title={t.faults}>
-          <ul className={styles.list}>
-            {detail.faults.map((fault) => (
-              <li key={fault.kind}>
-                <strong>{w.work[fault.kind] ?? fault.kind}</strong> {t.failingSince} <Timestamp at={fault.failingSince} />:{' '}
-                {fault.reason}
-              </li>
-            ))}
-          </ul>
-        </Section>
-      )}
-      {detail.missing && detail.missing.length > 0 && (
-        <Section title={t.missing}>
-          <p>{t.missingText}</p>
-          <ul className={styles.list}>
-            {detail.missing.map((item) => (
-              <li key={`${item.type} ${item.name}`}>
-                <strong>{item.name}</strong> ({item.required ? t.required : t.optional}): {item.description ?? item.reason}
-              </li>
-            ))}
-          </ul>
-        </Section>
-      )}
+      <Faults faults={detail.faults ?? []} />
+      <MissingParts missing={detail.missing ?? []} />
       <CallAgent {...detail} />
       <EngineSection detail={detail} />
       <AgentActivity agentId={agent.agentId} />
@@ -120,6 +97,42 @@ function Overview({ detail }: { detail: AgentDetail }) {
         </dl>
       </Section>
     </Page>
+  );
+}
+
+function Faults({ faults }: { faults: NonNullable<AgentDetail['faults']> }) {
+  const t = useText(agents);
+  const w = useText(activity);
+  if (faults.length === 0) return null;
+  return (
+    <Section title={t.faults}>
+      <ul className={styles.list}>
+        {faults.map((fault) => (
+          <li key={fault.kind}>
+            <strong>{w.work[fault.kind] ?? fault.kind}</strong> {t.failingSince} <Timestamp at={fault.failingSince} />:{' '}
+            {fault.reason}
+          </li>
+        ))}
+      </ul>
+    </Section>
+  );
+}
+
+/** What the template of an agent asks for and it does not have. */
+function MissingParts({ missing }: { missing: NonNullable<AgentDetail['missing']> }) {
+  const t = useText(agents);
+  if (missing.length === 0) return null;
+  return (
+    <Section title={t.missing}>
+      <p>{t.missingText}</p>
+      <ul className={styles.list}>
+        {missing.map((item) => (
+          <li key={`${item.type} ${item.name}`}>
+            <strong>{item.name}</strong> ({item.required ? t.required : t.optional}): {item.description ?? item.reason}
+          </li>
+        ))}
+      </ul>
+    </Section>
   );
 }
 

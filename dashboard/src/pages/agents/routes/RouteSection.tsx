@@ -68,9 +68,9 @@ function RouteTable({ agentUrl, routes }: Props) {
   return <Table label={t.routes} columns={columns} rows={routes} rowKey={({ pathPrefix }) => pathPrefix} />;
 }
 
-function RouteEditor({ agentId, agentUrl, routes }: Props) {
+/** The rows as they are edited, and their saving; `isOutdated` tells that others changed the stored ones meanwhile. */
+function useRouteDraft(agentId: string, routes: readonly Route[]) {
   const t = useText(addresses);
-  const r = useText(reach);
   const undo = useUndo();
   const stored = JSON.stringify(routes);
   const [draft, setDraft] = useState<{ rows: readonly RouteRow[]; of: string } | null>(null);
@@ -90,6 +90,24 @@ function RouteEditor({ agentId, agentUrl, routes }: Props) {
     setDraft({ rows: next, of: draft?.of ?? stored });
     save.reset();
   };
+  return {
+    rows,
+    save,
+    change,
+    isOutdated,
+    isChanged: draft !== null,
+    keepMine: () => setDraft({ rows, of: stored }),
+    discard: () => {
+      setDraft(null);
+      save.reset();
+    },
+  };
+}
+
+function RouteEditor({ agentId, agentUrl, routes }: Props) {
+  const t = useText(addresses);
+  const r = useText(reach);
+  const { rows, save, change, isOutdated, isChanged, keepMine, discard } = useRouteDraft(agentId, routes);
   const [isAsking, setAsking] = useState(false);
   const reached = compareRoutes(routes, rows);
   const questions = (['opens', 'closes', 'ends'] as const).filter((kind) => reached[kind].length > 0);
@@ -98,14 +116,14 @@ function RouteEditor({ agentId, agentUrl, routes }: Props) {
     refused?.row === row && refused.field === field ? save.error?.message : undefined;
   return (
     <>
-      <LeaveGuard isChanged={draft !== null && !save.isPending} />
+      <LeaveGuard isChanged={isChanged && !save.isPending} />
       {rows.length === 0 && <p>{t.noRoutes}</p>}
       <ul className={styles.rows} aria-label={t.routes}>
         {rows.map((row, index) => (
           <RowFields
             key={index}
             row={row}
-            address={draft ? null : agentUrl + row.path}
+            address={isChanged ? null : agentUrl + row.path}
             pathProblem={problemOf(index, 'path')}
             portProblem={problemOf(index, 'port')}
             onChange={(next) => change(rows.map((one, at) => (at === index ? next : one)))}
@@ -114,17 +132,12 @@ function RouteEditor({ agentId, agentUrl, routes }: Props) {
         ))}
       </ul>
       {save.error && !refused && <ErrorPanel error={save.error} />}
-      {isOutdated && (
-        <>
-          <Note>{t.changedMeanwhile}</Note>
-          <Button onPress={() => setDraft({ rows, of: stored })}>{texts.keepMine}</Button>
-        </>
-      )}
+      {isOutdated && <OutdatedNote onKeepMine={keepMine} />}
       <div className={styles.bar}>
         <Button onPress={() => change([...rows, { path: '/', port: '', isProtected: true }])}>
           <Plus size={16} aria-hidden /> {t.addRoute}
         </Button>
-        {draft && (
+        {isChanged && (
           <>
             <Button
               kind="primary"
@@ -133,14 +146,7 @@ function RouteEditor({ agentId, agentUrl, routes }: Props) {
             >
               {save.isPending ? t.saving : t.save}
             </Button>
-            <Button
-              onPress={() => {
-                setDraft(null);
-                save.reset();
-              }}
-            >
-              {t.discard}
-            </Button>
+            <Button onPress={discard}>{t.discard}</Button>
             <StatusBadge tone="warn">{t.unsaved}</StatusBadge>
           </>
         )}
@@ -156,6 +162,17 @@ function RouteEditor({ agentId, agentUrl, routes }: Props) {
           <p key={kind}>{r[kind](reached[kind])}</p>
         ))}
       </ConfirmDialog>
+    </>
+  );
+}
+
+function OutdatedNote({ onKeepMine }: { onKeepMine: () => void }) {
+  const t = useText(addresses);
+  const texts = useText(drafts);
+  return (
+    <>
+      <Note>{t.changedMeanwhile}</Note>
+      <Button onPress={onKeepMine}>{texts.keepMine}</Button>
     </>
   );
 }

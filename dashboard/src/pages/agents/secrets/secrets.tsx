@@ -7,7 +7,7 @@ import {
   agentSecretsQuery,
   allSecretsQuery,
   attachSecret,
-  createSecret,
+  createTextSecret,
   detachSecret,
   type AgentSecret,
 } from '../../../api/agentData';
@@ -99,7 +99,7 @@ function SecretForm({ agentId, onClose }: { agentId: string; onClose: () => void
   const [stored, setStored] = useState<string | null>(null);
   const create = useMutation({
     mutationFn: async () => {
-      const secretId = stored ?? (await createSecret(name.trim(), value));
+      const secretId = stored ?? (await createTextSecret(name.trim(), value));
       setStored(secretId); // another attempt only attaches it
       await attachSecret(agentId, secretId);
     },

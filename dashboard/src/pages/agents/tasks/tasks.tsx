@@ -80,7 +80,6 @@ function TaskItem({ agentId, task, onShowRuns }: { agentId: string; task: Task; 
   const t = useText(tasks);
   const may = useMay();
   const undo = useUndo();
-  const { language } = useLanguage();
   const [isDeleting, setDeleting] = useState(false);
   const run = useMutation({
     mutationFn: () => runTask(agentId, task.id),
@@ -111,7 +110,28 @@ function TaskItem({ agentId, task, onShowRuns }: { agentId: string; task: Task; 
       )}
     </>
   );
-  const facts = (
+  return (
+    <Item title={task.name} badge={<TaskBadge task={task} />} facts={<TaskFacts task={task} />} actions={actions}>
+      {task.payload && <p>{task.payload.message ?? task.payload.text}</p>}
+      {problem && <ErrorPanel error={problem} />}
+      {task.lastError && <ErrorPanel error={new Error(task.lastError)} title={t.failed} />}
+      <ConfirmDialog
+        title={t.deleteTitle(task.name)}
+        action={t.delete}
+        isOpen={isDeleting}
+        onClose={() => setDeleting(false)}
+        onConfirm={() => remove.mutateAsync()}
+      >
+        <p>{t.deleteText}</p>
+      </ConfirmDialog>
+    </Item>
+  );
+}
+
+function TaskFacts({ task }: { task: Task }) {
+  const t = useText(tasks);
+  const { language } = useLanguage();
+  return (
     <>
       <span>{describeSchedule(task.schedule, t, language)}</span>
       {task.enabled && task.nextRunAt && (
@@ -129,22 +149,6 @@ function TaskItem({ agentId, task, onShowRuns }: { agentId: string; task: Task; 
         )}
       </span>
     </>
-  );
-  return (
-    <Item title={task.name} badge={<TaskBadge task={task} />} facts={facts} actions={actions}>
-      {task.payload && <p>{task.payload.message ?? task.payload.text}</p>}
-      {problem && <ErrorPanel error={problem} />}
-      {task.lastError && <ErrorPanel error={new Error(task.lastError)} title={t.failed} />}
-      <ConfirmDialog
-        title={t.deleteTitle(task.name)}
-        action={t.delete}
-        isOpen={isDeleting}
-        onClose={() => setDeleting(false)}
-        onConfirm={() => remove.mutateAsync()}
-      >
-        <p>{t.deleteText}</p>
-      </ConfirmDialog>
-    </Item>
   );
 }
 

@@ -1,3 +1,4 @@
+import type { Terminal } from '@xterm/xterm';
 import { EllipsisVertical, RotateCw, Search } from 'lucide-react';
 import { useEffect, useRef, useState } from 'react';
 
@@ -38,18 +39,12 @@ interface Props {
 export function TerminalView({ agentId, onState, onAgain }: Props) {
   const t = useText(terminal);
   const host = useRef<HTMLDivElement>(null);
-  const holdsControl = useRef(false);
   const [state, setState] = useState<TerminalState>({ kind: 'connecting' });
   const [link, setLink] = useState<string | null>(null);
   const [problem, setProblem] = useState<string | null>(null);
   const [isSearching, setSearching] = useState(false);
-  const [isControl, setControl] = useState(false);
-  const [isReader, setReader] = useState(() => localStorage.getItem(READER) === 'on');
+  const control = useControlKey();
 
-  const holdControl = (holds: boolean) => {
-    holdsControl.current = holds;
-    setControl(holds);
-  };
   const copy = async (selection: string) => {
     if (selection === '') return;
     await navigator.clipboard.writeText(selection);
@@ -62,60 +57,18 @@ export function TerminalView({ agentId, onState, onAgain }: Props) {
       setState(next);
       onState(next.kind);
     },
-    readInput: (data) => {
-      if (!holdsControl.current) return data;
-      holdControl(false);
-      return controlKey(data);
-    },
+    readInput: control.read,
     shortcuts: {
       KeyC: (screen) => void copy(screen.getSelection()),
       KeyF: () => setSearching(true),
       KeyE: () => document.getElementById('content')?.focus(),
     },
   });
-  useEffect(() => {
-    if (!widgets) return;
-    widgets.terminal.options.screenReaderMode = isReader;
-    localStorage.setItem(READER, isReader ? 'on' : 'off');
-  }, [widgets, isReader]);
-
   const screen = widgets?.terminal;
-  const paste = () =>
-    navigator.clipboard.readText().then(
-      (text) => {
-        screen?.paste(text);
-        screen?.focus();
-      },
-      () => setProblem(t.pasteDenied),
-    );
   const isOver = state.kind !== 'connecting' && state.kind !== 'open' && state.kind !== 'retrying';
-  const actions = (
-    <>
-      <Button onPress={() => setSearching(!isSearching)}>
-        <Search size={17} aria-hidden /> {t.search}
-      </Button>
-      <Menu
-        label={t.more}
-        trigger={
-          <Button iconOnly aria-label={t.more}>
-            <EllipsisVertical size={18} aria-hidden />
-          </Button>
-        }
-      >
-        {navigator.clipboard && <MenuItem onAction={() => void copy(screen?.getSelection() ?? '')}>{t.copy}</MenuItem>}
-        {navigator.clipboard && <MenuItem onAction={() => void paste()}>{t.paste}</MenuItem>}
-        <MenuItem onAction={() => screen?.clear()}>{t.clear}</MenuItem>
-        <MenuItem onAction={() => setReader(!isReader)}>{isReader ? t.readerOn : t.readerOff}</MenuItem>
-      </Menu>
-    </>
-  );
-  const lead = (
-    <span className={styles.status} role="status">
-      <StatusBadge tone={TONES[state.kind]}>{t.states[state.kind]}</StatusBadge>
-    </span>
-  );
+  const actions = <Actions terminal={screen} onSearch={() => setSearching(!isSearching)} onCopy={copy} onProblem={setProblem} />;
   return (
-    <Page title={t.title} lead={lead} actions={actions} fills>
+    <Page title={t.title} lead={<StateBadge state={state.kind} />} actions={actions} fills>
       <div className={styles.layout}>
         {problem !== null && <ErrorPanel error={new Error(problem)} />}
         <div className={styles.frame}>
@@ -131,19 +84,104 @@ export function TerminalView({ agentId, onState, onAgain }: Props) {
           )}
         </div>
         {isOver && (
-          <div className={styles.end}>
-            <p role="status">{state.kind === 'exited' ? t.exited(state.code) : t.ends[state.kind]}</p>
-            {state.kind !== 'signedOut' && (
-              <Button kind="primary" onPress={onAgain}>
-                <RotateCw size={17} aria-hidden /> {t.again}
-              </Button>
-            )}
-          </div>
+          <EndedNote
+            text={state.kind === 'exited' ? t.exited(state.code) : t.ends[state.kind]}
+            onAgain={state.kind === 'signedOut' ? null : onAgain}
+          />
         )}
-        {screen && !isOver && <PhoneKeys terminal={screen} isControl={isControl} onControl={holdControl} />}
+        {screen && !isOver && <PhoneKeys terminal={screen} isControl={control.isHeld} onControl={control.hold} />}
         <p className={styles.hint}>{t.hint}</p>
       </div>
       <LinkDialog address={link} onClose={() => setLink(null)} />
     </Page>
+  );
+}
+
+interface ActionsProps {
+  terminal: Terminal | undefined;
+  onSearch: () => void;
+  onCopy: (selection: string) => Promise<void>;
+  onProblem: (problem: string) => void;
+}
+
+function StateBadge({ state }: { state: TerminalState['kind'] }) {
+  const t = useText(terminal);
+  return (
+    <span className={styles.status} role="status">
+      <StatusBadge tone={TONES[state]}>{t.states[state]}</StatusBadge>
+    </span>
+  );
+}
+
+/** A Ctrl key for phones: held until the next key is typed. */
+function useControlKey() {
+  const held = useRef(false); // the terminal reads it before the page is drawn again
+  const [isHeld, setHeld] = useState(false);
+  const hold = (holds: boolean) => {
+    held.current = holds;
+    setHeld(holds);
+  };
+  const read = (typed: string) => {
+    if (!held.current) return typed;
+    hold(false);
+    return controlKey(typed);
+  };
+  return { isHeld, hold, read };
+}
+
+function useReaderMode(screen: Terminal | undefined) {
+  const [isReader, setReader] = useState(() => localStorage.getItem(READER) === 'on');
+  useEffect(() => {
+    if (!screen) return;
+    screen.options.screenReaderMode = isReader;
+    localStorage.setItem(READER, isReader ? 'on' : 'off');
+  }, [screen, isReader]);
+  return { isReader, toggle: () => setReader(!isReader) };
+}
+
+function Actions({ terminal: screen, onSearch, onCopy, onProblem }: ActionsProps) {
+  const t = useText(terminal);
+  const { isReader, toggle } = useReaderMode(screen);
+  const paste = () =>
+    navigator.clipboard.readText().then(
+      (text) => {
+        screen?.paste(text);
+        screen?.focus();
+      },
+      () => onProblem(t.pasteDenied),
+    );
+  return (
+    <>
+      <Button onPress={onSearch}>
+        <Search size={17} aria-hidden /> {t.search}
+      </Button>
+      <Menu
+        label={t.more}
+        trigger={
+          <Button iconOnly aria-label={t.more}>
+            <EllipsisVertical size={18} aria-hidden />
+          </Button>
+        }
+      >
+        {navigator.clipboard && <MenuItem onAction={() => void onCopy(screen?.getSelection() ?? '')}>{t.copy}</MenuItem>}
+        {navigator.clipboard && <MenuItem onAction={() => void paste()}>{t.paste}</MenuItem>}
+        <MenuItem onAction={() => screen?.clear()}>{t.clear}</MenuItem>
+        <MenuItem onAction={toggle}>{isReader ? t.readerOn : t.readerOff}</MenuItem>
+      </Menu>
+    </>
+  );
+}
+
+function EndedNote({ text, onAgain }: { text: string; onAgain: (() => void) | null }) {
+  const t = useText(terminal);
+  return (
+    <div className={styles.end}>
+      <p role="status">{text}</p>
+      {onAgain && (
+        <Button kind="primary" onPress={onAgain}>
+          <RotateCw size={17} aria-hidden /> {t.again}
+        </Button>
+      )}
+    </div>
   );
 }
