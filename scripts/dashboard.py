@@ -50,6 +50,7 @@ def check() -> None:
     """Check the format, the linter's rules, the structure, and the types against this server's API."""
     folder = prepare_tools()
     run(folder, "npm", "run", "--silent", "lint")
+    run(folder, "npm", "test", "--silent", "--", "structure.test.ts")
     description = SOURCE / "build" / "openapi.json"
     description.parent.mkdir(exist_ok=True)
     with description.open("wb") as file:

@@ -38,12 +38,7 @@ export const channelsQuery = (agentId: string) =>
   });
 
 export const configureChannel = (agentId: string, channel: string, configuration: ChannelConfiguration) =>
-  body(
-    api.POST('/v0/agents/{agentId}/channels/{channel}', {
-      params: { path: { agentId, channel } },
-      body: configuration,
-    }),
-  );
+  body(api.POST('/v0/agents/{agentId}/channels/{channel}', { params: { path: { agentId, channel } }, body: configuration }));
 
 export const removeChannel = (agentId: string, channel: string) =>
   body(api.DELETE('/v0/agents/{agentId}/channels/{channel}', { params: { path: { agentId, channel } } }));

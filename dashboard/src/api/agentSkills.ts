@@ -20,12 +20,7 @@ export const skillUpdatesQuery = (agentId: string) =>
   });
 
 export const attachSkill = (agentId: string, skillCid: string, acknowledge: boolean) =>
-  body(
-    api.POST('/v0/agents/{agentId}/skills', {
-      params: { path: { agentId } },
-      body: { skillCids: [skillCid], acknowledge },
-    }),
-  );
+  body(api.POST('/v0/agents/{agentId}/skills', { params: { path: { agentId } }, body: { skillCids: [skillCid], acknowledge } }));
 
 export const detachSkill = (agentId: string, skillId: string) =>
   body(api.DELETE('/v0/agents/{agentId}/skills/{skillId}', { params: { path: { agentId, skillId } } }));

@@ -24,11 +24,7 @@ const stream = (...events: readonly [string, unknown][]) =>
     headers: { 'Content-Type': 'text/event-stream' },
   });
 const stored = (role: string, text: string) => ({ id: text, role, text, tools: [], sentAt: null, isStopped: false });
-const history = (...messages: readonly unknown[]) => ({
-  conversationId: messages.length ? ID : null,
-  messages,
-  isAnswering: false,
-});
+const history = (...messages: readonly unknown[]) => ({ conversationId: messages.length ? ID : null, messages, isAnswering: false });
 const END: [string, unknown] = ['end', { state: 'complete', error: null }];
 
 let answers: ((request: Request) => Response)[] = [];

@@ -55,10 +55,7 @@ export const removeGatewayDomain = (id: string, domainId: string) =>
 
 export const installPlugin = (gatewayId: string, pluginId: number) =>
   inner(
-    api.POST('/v3/gateways/plugins/{gateway_id}', {
-      params: { path: { gateway_id: gatewayId } },
-      body: { plugin_id: pluginId },
-    }),
+    api.POST('/v3/gateways/plugins/{gateway_id}', { params: { path: { gateway_id: gatewayId } }, body: { plugin_id: pluginId } }),
   );
 
 export const uninstallPlugin = (gatewayId: string, pluginId: number) =>

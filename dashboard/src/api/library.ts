@@ -8,10 +8,7 @@ export type HubSkill = components['schemas']['HubSkillRecord'];
 export type Verdict = components['schemas']['VerdictRecord'];
 export type Template = components['schemas']['TemplateRecord'];
 
-export const skillsQuery = queryOptions({
-  queryKey: ['skills'],
-  queryFn: ({ signal }) => body(api.GET('/v0/skills', { signal })),
-});
+export const skillsQuery = queryOptions({ queryKey: ['skills'], queryFn: ({ signal }) => body(api.GET('/v0/skills', { signal })) });
 
 export const skillVersionsQuery = (skillId: string) =>
   queryOptions({
@@ -38,10 +35,7 @@ export const hubQuery = (q: string) =>
     initialPageParam: '',
     queryFn: ({ signal, pageParam }) =>
       body(
-        api.GET('/v0/hub', {
-          params: { query: { limit: 50, ...(q && { q }), ...(pageParam && { cursor: pageParam }) } },
-          signal,
-        }),
+        api.GET('/v0/hub', { params: { query: { limit: 50, ...(q && { q }), ...(pageParam && { cursor: pageParam }) } }, signal }),
       ),
     getNextPageParam: ({ nextCursor }) => nextCursor ?? undefined,
   });
@@ -62,8 +56,7 @@ export const installHubSkill = (hubSkillId: string, acknowledge: boolean) =>
   body(api.POST('/v0/hub/{hubSkillId}/install', { params: { path: { hubSkillId } }, body: { acknowledge } }));
 
 /** Withdraw a skill of one's own from the hub. */
-export const unpublishSkill = (hubSkillId: string) =>
-  body(api.DELETE('/v0/hub/{hubSkillId}', { params: { path: { hubSkillId } } }));
+export const unpublishSkill = (hubSkillId: string) => body(api.DELETE('/v0/hub/{hubSkillId}', { params: { path: { hubSkillId } } }));
 
 export const templateListQuery = (q: string) =>
   infiniteQueryOptions({

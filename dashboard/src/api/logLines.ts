@@ -21,7 +21,6 @@ export function filterLines(lines: readonly LogLine[], level: LogLevel, text: st
   const wanted = text.trim().toLowerCase();
   const lowest = LEVELS.indexOf(level);
   return lines.filter(
-    (line) =>
-      LEVELS.indexOf(line.level) >= lowest && (!wanted || `${line.source} ${line.message}`.toLowerCase().includes(wanted)),
+    (line) => LEVELS.indexOf(line.level) >= lowest && (!wanted || `${line.source} ${line.message}`.toLowerCase().includes(wanted)),
   );
 }

@@ -14,12 +14,7 @@ export const tasksQuery = (agentId: string) =>
   queryOptions({
     queryKey: ['agents', agentId, 'tasks'],
     queryFn: ({ signal }) =>
-      body(
-        api.GET('/v0/agents/{agentId}/tasks', {
-          params: { path: { agentId }, query: { includeDisabled: true } },
-          signal,
-        }),
-      ),
+      body(api.GET('/v0/agents/{agentId}/tasks', { params: { path: { agentId }, query: { includeDisabled: true } }, signal })),
   });
 
 export const taskRunsQuery = (agentId: string, jobId: string) =>
@@ -27,10 +22,7 @@ export const taskRunsQuery = (agentId: string, jobId: string) =>
     queryKey: ['agents', agentId, 'tasks', jobId, 'runs'],
     queryFn: ({ signal }) =>
       body(
-        api.GET('/v0/agents/{agentId}/tasks/{jobId}/runs', {
-          params: { path: { agentId, jobId }, query: { limit: 50 } },
-          signal,
-        }),
+        api.GET('/v0/agents/{agentId}/tasks/{jobId}/runs', { params: { path: { agentId, jobId }, query: { limit: 50 } }, signal }),
       ),
   });
 

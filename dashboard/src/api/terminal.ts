@@ -157,13 +157,10 @@ export class TerminalConnection extends Store<TerminalState> {
       return;
     }
     if (next === 'gone' || next === 'taken') this.#forget();
-    if (next !== 'retrying') {
-      this.set({ kind: next } as TerminalState);
-      return;
-    }
-    if (this.#deadline === Infinity) this.#deadline = Date.now() + GRACE_MS;
-    if (Date.now() > this.#deadline) {
-      this.set({ kind: 'lost' });
+    if (next === 'retrying' && this.#deadline === Infinity) this.#deadline = Date.now() + GRACE_MS;
+    const end = next !== 'retrying' ? next : Date.now() > this.#deadline ? 'lost' : null;
+    if (end !== null) {
+      this.set({ kind: end } as TerminalState);
       return;
     }
     this.set({ kind: 'retrying' });
@@ -186,9 +183,7 @@ export class TerminalConnection extends Store<TerminalState> {
   }
 }
 
-type ServerMessage =
-  | { readonly type: 'session'; readonly session: string }
-  | { readonly type: 'exit'; readonly exitCode: number };
+type ServerMessage = { readonly type: 'session'; readonly session: string } | { readonly type: 'exit'; readonly exitCode: number };
 type ClientMessage = ({ readonly type: 'resize' } & TerminalSize) | { readonly type: 'acknowledge'; readonly offset: number };
 
 function limited({ cols, rows }: TerminalSize): TerminalSize {

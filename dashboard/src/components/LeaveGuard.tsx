@@ -12,9 +12,7 @@ export function LeaveGuard({ isChanged }: { isChanged: boolean }) {
     enableBeforeUnload: () => isChanged,
     withResolver: true,
   });
-  return (
-    <LeaveDialog isOpen={blocker.status === 'blocked'} onStay={() => blocker.reset?.()} onLeave={() => blocker.proceed?.()} />
-  );
+  return <LeaveDialog isOpen={blocker.status === 'blocked'} onStay={() => blocker.reset?.()} onLeave={() => blocker.proceed?.()} />;
 }
 
 export function LeaveDialog({ isOpen, onStay, onLeave }: { isOpen: boolean; onStay: () => void; onLeave: () => void }) {

@@ -41,13 +41,7 @@ export function Tree({ label, nodes, expanded, onExpand, selected, onSelect, tog
     </TreeItem>
   );
   const render = (node: TreeNode) => (
-    <TreeItem
-      key={node.id}
-      id={node.id}
-      textValue={node.title}
-      className={styles.item!}
-      hasChildItems={node.children !== undefined}
-    >
+    <TreeItem key={node.id} id={node.id} textValue={node.title} className={styles.item!} hasChildItems={node.children !== undefined}>
       <TreeItemContent>
         {({ level }) => (
           <div className={styles.row} style={{ paddingInlineStart: `${(level - 1) * 16}px` }}>

@@ -1,11 +1,6 @@
 type Data = Readonly<Record<string, unknown>>;
 const text = (value: unknown): string => (typeof value === 'string' ? value : '');
-const states: Record<string, string> = {
-  starting: 'starts',
-  running: 'runs',
-  not_running: 'is stopped',
-  failed: 'has failed',
-};
+const states: Record<string, string> = { starting: 'starts', running: 'runs', not_running: 'is stopped', failed: 'has failed' };
 const work: Record<string, string> = {
   'agent.start': 'Start',
   'agent.delete': 'Deletion',

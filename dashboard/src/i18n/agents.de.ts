@@ -14,12 +14,7 @@ export const de: typeof en = {
   memory: 'Arbeitsspeicher',
   lastUsed: 'Zuletzt benutzt',
   neverUsed: 'Noch nie',
-  states: {
-    starting: 'Startet',
-    running: 'Läuft',
-    not_running: 'Läuft nicht',
-    failed: 'Fehlgeschlagen',
-  },
+  states: { starting: 'Startet', running: 'Läuft', not_running: 'Läuft nicht', failed: 'Fehlgeschlagen' },
   stateMeaning: {
     starting: 'Das Gateway wird gestartet. Das dauert einige Sekunden.',
     running: 'Das Gateway antwortet.',

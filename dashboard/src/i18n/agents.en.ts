@@ -12,12 +12,7 @@ export const en = {
   memory: 'Memory',
   lastUsed: 'Last used',
   neverUsed: 'Never',
-  states: {
-    starting: 'Starting',
-    running: 'Running',
-    not_running: 'Not running',
-    failed: 'Failed',
-  },
+  states: { starting: 'Starting', running: 'Running', not_running: 'Not running', failed: 'Failed' },
   stateMeaning: {
     starting: 'The gateway is being started. This takes some seconds.',
     running: 'The gateway answers.',

@@ -10,8 +10,7 @@ export const de: typeof en = {
   more: 'Mehr laden',
   noAnswer: 'Der Server antwortet nicht. Prüfe, ob er läuft und ob dieses Gerät online ist.',
   noAgent: 'Kein solcher Agent',
-  noAgentText: (id) =>
-    `Einen Agenten mit der Kennung ${id} gibt es hier nicht: Er wurde gelöscht, oder er gehört jemand anderem.`,
+  noAgentText: (id) => `Einen Agenten mit der Kennung ${id} gibt es hier nicht: Er wurde gelöscht, oder er gehört jemand anderem.`,
   notFound: 'Diese Seite gibt es nicht.',
   toAgents: 'Zu den Agenten',
   reload: 'Neu laden',

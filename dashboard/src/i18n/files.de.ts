@@ -37,8 +37,7 @@ export const de: typeof en = {
   delete: 'Löschen',
   deleteTitle: (name) => `${name} löschen`,
   deleteFile: 'Die Datei wird aus dem Arbeitsbereich entfernt. Schnappschüsse, die sie enthalten, behalten sie.',
-  deleteFolder:
-    'Der Ordner und sein Inhalt werden aus dem Arbeitsbereich entfernt. Schnappschüsse, die sie enthalten, behalten sie.',
+  deleteFolder: 'Der Ordner und sein Inhalt werden aus dem Arbeitsbereich entfernt. Schnappschüsse, die sie enthalten, behalten sie.',
   deleted: (name) => `${name} wurde gelöscht.`,
   drop: 'Lass die Dateien los, um sie hochzuladen',
 };

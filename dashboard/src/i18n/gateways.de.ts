@@ -23,10 +23,7 @@ export const de: typeof en = {
   access: 'Zugang',
   noControls: 'Kein Token, keine Adresse und kein Host ist namentlich erlaubt.',
   kinds: { access_tokens: 'Token', ips: 'Adresse', hosts: 'Host' },
-  hints: {
-    ips: 'Eine IPv4- oder IPv6-Adresse',
-    hosts: 'Eine Website, die Dateien einbinden darf, zum Beispiel www.example.com',
-  },
+  hints: { ips: 'Eine IPv4- oder IPv6-Adresse', hosts: 'Eine Website, die Dateien einbinden darf, zum Beispiel www.example.com' },
   addToken: 'Token anlegen',
   addAddress: 'Adresse erlauben',
   addHost: 'Host erlauben',

@@ -15,8 +15,7 @@ export const en = {
   forAllowedText: 'It serves any public content, but only to those who are allowed below.',
   delete: 'Delete',
   deleteTitle: (name: string) => `Delete ${name}`,
-  deleteText: (count: number) =>
-    `${count === 1 ? 'Its address stops' : `Its ${count} addresses stop`} working at once. Files stay.`,
+  deleteText: (count: number) => `${count === 1 ? 'Its address stops' : `Its ${count} addresses stop`} working at once. Files stay.`,
   deleted: (name: string) => `${name} was deleted.`,
   access: 'Access',
   noControls: 'No token, address or host is allowed by name.',

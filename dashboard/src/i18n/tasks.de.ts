@@ -43,12 +43,6 @@ export const de: typeof en = {
   every: (minutes) => (minutes === 1 ? 'Jede Minute' : `Alle ${minutes} Minuten`),
   once: (at) => `Einmal, am ${at}`,
   unknown: 'Vom Agenten festgelegt',
-  statuses: {
-    ok: 'Fertig',
-    error: 'Fehlgeschlagen',
-    running: 'Läuft',
-    skipped: 'Ausgelassen',
-    unknown: 'Unterbrochen',
-  },
+  statuses: { ok: 'Fertig', error: 'Fehlgeschlagen', running: 'Läuft', skipped: 'Ausgelassen', unknown: 'Unterbrochen' },
   seconds: (seconds) => `${seconds} s`,
 };

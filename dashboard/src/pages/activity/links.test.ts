@@ -11,10 +11,7 @@ it('leads to the page of the subject', () => {
   expect(linkOf(event('agent.changed', 'subject'))).toEqual({ to: '/agents/$id/overview', params: { id: 'subject' } });
   expect(linkOf(event('conversation.changed', 'ada'))).toEqual({ to: '/agents/$id/chat', params: { id: 'ada' } });
   expect(linkOf(event('task.run', 'ada'))).toEqual({ to: '/agents/$id/tasks', params: { id: 'ada' } });
-  expect(linkOf(event('file.added', null, { network: 'public' }))).toEqual({
-    to: '/storage/files',
-    search: { network: 'public' },
-  });
+  expect(linkOf(event('file.added', null, { network: 'public' }))).toEqual({ to: '/storage/files', search: { network: 'public' } });
   expect(linkOf(event('domain.changed', 'ada'))).toEqual({ to: '/agents/$id/routes', params: { id: 'ada' } });
   expect(linkOf(event('domain.changed'))).toEqual({ to: '/storage/gateways' });
   expect(linkOf(event('skill.changed', 'ada'))).toEqual({ to: '/agents/$id/skills', params: { id: 'ada' } });

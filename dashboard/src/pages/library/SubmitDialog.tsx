@@ -37,13 +37,7 @@ export function SubmitDialog({ onClose }: { onClose: () => void }) {
     apply(text);
   };
   return (
-    <FormDialog
-      title={t.submit}
-      action={t.submitAction}
-      onClose={onClose}
-      onSubmit={submit.mutateAsync}
-      isDisabled={!source.gitUrl}
-    >
+    <FormDialog title={t.submit} action={t.submitAction} onClose={onClose} onSubmit={submit.mutateAsync} isDisabled={!source.gitUrl}>
       <TextField
         label={t.gitUrl}
         hint={t.gitUrlHint}

@@ -169,10 +169,7 @@ function ValueField({ isSecret, ...rest }: ValueProps) {
 
 function DeleteDialog({ secret, onClose }: { secret: Secret; onClose: () => void }) {
   const t = useText(access);
-  const remove = useMutation({
-    mutationFn: () => deleteSecret(secret.id),
-    onSuccess: () => showToast(t.secretDeleted(secret.name)),
-  });
+  const remove = useMutation({ mutationFn: () => deleteSecret(secret.id), onSuccess: () => showToast(t.secretDeleted(secret.name)) });
   return (
     <ConfirmDialog title={t.deleteSecret(secret.name)} action={t.delete} isOpen onClose={onClose} onConfirm={remove.mutateAsync}>
       <p>{t.deleteText}</p>

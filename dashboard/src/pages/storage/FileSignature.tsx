@@ -43,10 +43,7 @@ export function FileSignature({ file }: { file: StoredFile }) {
 function SignButtons({ file }: { file: StoredFile }) {
   const t = useText(wallet);
   const wallets = useQuery(walletsQuery).data;
-  const sign = useMutation({
-    mutationFn: (chosen: Wallet) => signFile(file, chosen),
-    onSuccess: () => showToast(t.done),
-  });
+  const sign = useMutation({ mutationFn: (chosen: Wallet) => signFile(file, chosen), onSuccess: () => showToast(t.done) });
   if (wallets?.length === 0) {
     const network = file.network === 'public' ? ' --public' : '';
     return (

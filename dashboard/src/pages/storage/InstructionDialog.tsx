@@ -30,9 +30,7 @@ export function InstructionDialog({ instruction, onClose }: Props) {
     instruction?.payment_requirements.map(requirementDraft) ?? [NEW_DRAFT],
   );
   const requirements = drafts.map(readDraft).filter((one) => one !== null);
-  const files = countLoaded(
-    useInfiniteQuery({ ...instructionCidsQuery(instruction?.id ?? ''), enabled: instruction !== undefined }),
-  );
+  const files = countLoaded(useInfiniteQuery({ ...instructionCidsQuery(instruction?.id ?? ''), enabled: instruction !== undefined }));
   const changesPrice =
     JSON.stringify(requirements) !== JSON.stringify(instruction?.payment_requirements.map(requirementDraft).map(readDraft));
   const save = useMutation({
@@ -53,13 +51,7 @@ export function InstructionDialog({ instruction, onClose }: Props) {
     >
       {instruction && <Note>{t.changeText}</Note>}
       <TextField label={t.name} value={name} onChange={setName} autoComplete="off" autoFocus />
-      <TextField
-        label={t.description}
-        hint={t.descriptionHint}
-        value={description}
-        onChange={setDescription}
-        autoComplete="off"
-      />
+      <TextField label={t.description} hint={t.descriptionHint} value={description} onChange={setDescription} autoComplete="off" />
       {drafts.map((draft, at) => (
         <RequirementFields
           key={at}

@@ -148,13 +148,7 @@ function DeleteDialog({ instruction, onClose, onDeleted }: DeleteProps) {
     onSuccess: () => showToast(t.deleted(instruction.name)),
   });
   return (
-    <ConfirmDialog
-      title={t.deleteTitle(instruction.name)}
-      action={t.delete}
-      isOpen
-      onClose={onClose}
-      onConfirm={remove.mutateAsync}
-    >
+    <ConfirmDialog title={t.deleteTitle(instruction.name)} action={t.delete} isOpen onClose={onClose} onConfirm={remove.mutateAsync}>
       <p>{isSelling ? t.deleteBlocked : t.deleteText}</p>
     </ConfirmDialog>
   );

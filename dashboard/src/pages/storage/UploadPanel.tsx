@@ -39,11 +39,7 @@ function UploadRow({ item }: { item: UploadItem }) {
         {item.name} ({formatBytes(item.size, language)})
       </span>
       <span role="status">{t.uploadState[item.state]}</span>
-      <progress
-        aria-label={t.progress(item.name)}
-        max={item.size || 1}
-        value={item.state === 'done' ? item.size || 1 : item.sent}
-      />
+      <progress aria-label={t.progress(item.name)} max={item.size || 1} value={item.state === 'done' ? item.size || 1 : item.sent} />
       <Row end>
         {item.state === 'sending' && item.pause && (
           <Button aria-label={t.ofUpload(t.pause, item.name)} onPress={item.pause}>

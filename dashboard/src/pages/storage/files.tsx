@@ -41,10 +41,7 @@ export function StorageFilesPage() {
       title={t.files}
       lead={
         limits &&
-        t.filesLead(
-          formatBytes(limits.stored, language),
-          limits.max_stored == null ? null : formatBytes(limits.max_stored, language),
-        )
+        t.filesLead(formatBytes(limits.stored, language), limits.max_stored == null ? null : formatBytes(limits.max_stored, language))
       }
       actions={may('editor') && <UploadButtons target={target} />}
     >

@@ -14,14 +14,7 @@ export interface RequirementDraft {
   readonly description: string;
 }
 
-export const NEW_DRAFT: RequirementDraft = {
-  choice: 'base',
-  network: '',
-  asset: '',
-  payTo: '',
-  amount: '',
-  description: '',
-};
+export const NEW_DRAFT: RequirementDraft = { choice: 'base', network: '', asset: '', payTo: '', amount: '', description: '' };
 
 export const isOther = ({ choice }: RequirementDraft): boolean => choice === 'other';
 

@@ -115,12 +115,7 @@ function HostSection({ hosts }: { hosts: readonly Host[] }) {
       cell: ({ isRunning }) => <StatusBadge tone={isRunning ? 'ok' : 'warn'}>{isRunning ? t.running : t.stopped}</StatusBadge>,
     },
     { id: 'started', title: t.started, secondary: true, cell: ({ startedAt }) => <Timestamp at={startedAt} /> },
-    {
-      id: 'seen',
-      title: t.seen,
-      secondary: true,
-      cell: ({ seenAt }) => (seenAt ? <Timestamp at={seenAt} /> : t.stoppedCleanly),
-    },
+    { id: 'seen', title: t.seen, secondary: true, cell: ({ seenAt }) => (seenAt ? <Timestamp at={seenAt} /> : t.stoppedCleanly) },
   ];
   return (
     <Section title={t.hosts}>

@@ -49,13 +49,7 @@ export function TokenSections({ report, action, nameAgent }: Props) {
         ]}
       />
       <DayChart label={t.tokensByDay} days={days} series={series} format={short} exact={exact} />
-      <CountTable
-        title={t.models}
-        name={t.model}
-        rows={report.models}
-        label={({ model }) => model}
-        rowKey={({ model }) => model}
-      />
+      <CountTable title={t.models} name={t.model} rows={report.models} label={({ model }) => model} rowKey={({ model }) => model} />
       {nameAgent && (
         <CountTable
           title={t.agents}

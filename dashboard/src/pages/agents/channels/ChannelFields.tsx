@@ -43,19 +43,9 @@ export function TokenFields({ name, draft, onChange, hint }: Props & { hint?: st
   const common = { type: 'password', autoComplete: 'off', monospace: true, ...(hint && { hint }) } as const;
   return (
     <>
-      <TextField
-        {...common}
-        label={t.botToken}
-        value={draft.botToken}
-        onChange={(botToken) => onChange({ ...draft, botToken })}
-      />
+      <TextField {...common} label={t.botToken} value={draft.botToken} onChange={(botToken) => onChange({ ...draft, botToken })} />
       {name === 'slack' && (
-        <TextField
-          {...common}
-          label={t.appToken}
-          value={draft.appToken}
-          onChange={(appToken) => onChange({ ...draft, appToken })}
-        />
+        <TextField {...common} label={t.appToken} value={draft.appToken} onChange={(appToken) => onChange({ ...draft, appToken })} />
       )}
     </>
   );

@@ -61,9 +61,7 @@ interface ListProps {
 function StepList({ agentId, name, channel, engine, onDone }: ListProps) {
   const t = useText(channels);
   const [draft, setDraft] = useState(() => channelDraft(channel));
-  const connect = useMutation({
-    mutationFn: () => configureChannel(agentId, name, toConfiguration(name, draft, true)),
-  });
+  const connect = useMutation({ mutationFn: () => configureChannel(agentId, name, toConfiguration(name, draft, true)) });
   const question = useWriters(name).describeChange(null, draft);
   const hasCodes = hasPairingCodes(engine, name);
   const isSetUp = channel !== null;
@@ -158,10 +156,7 @@ interface CodeProps {
 export function CodeForm({ agentId, engine, name }: CodeProps) {
   const t = useText(channels);
   const [code, setCode] = useState('');
-  const approve = useMutation({
-    mutationFn: () => approvePairing(agentId, engine, name, code),
-    onSuccess: () => setCode(''),
-  });
+  const approve = useMutation({ mutationFn: () => approvePairing(agentId, engine, name, code), onSuccess: () => setCode('') });
   return (
     <>
       <Note>{t.codeText}</Note>

@@ -90,9 +90,7 @@ function ChannelItem({ agentId, name, channel }: Props) {
     >
       {channel && <ChannelProblems agentId={agentId} name={name} channel={channel} />}
       {warning !== null && channel && !isUnchecked(channel) && <p role="status">{warning}</p>}
-      {channel?.enabled && open !== 'steps' && (
-        <ChannelMessages agentId={agentId} engine={engine} name={name} channel={channel} />
-      )}
+      {channel?.enabled && open !== 'steps' && <ChannelMessages agentId={agentId} engine={engine} name={name} channel={channel} />}
       {open === 'steps' && (
         <Dialog title={t.setUpTitle(title)} isOpen onClose={close}>
           <ChannelSteps agentId={agentId} channel={name} onDone={close} />

@@ -65,16 +65,10 @@ function Chat({ agentId }: { agentId: string }) {
             onRetry={may('editor') && !isAnswering ? () => void conversation.retry() : undefined}
           />
         ) : (
-          <div className={styles.empty}>
-            {isLoading ? <Skeleton /> : <Nothing error={agent.error ?? (isDown ? null : error)} />}
-          </div>
+          <div className={styles.empty}>{isLoading ? <Skeleton /> : <Nothing error={agent.error ?? (isDown ? null : error)} />}</div>
         )}
         <Hints agentId={agentId} isDown={isDown} hasNoModel={hasNoModel} />
-        <Composer
-          isAnswering={isAnswering}
-          onSend={(text) => void conversation.send(text)}
-          onStop={() => void conversation.stop()}
-        />
+        <Composer isAnswering={isAnswering} onSend={(text) => void conversation.send(text)} onStop={() => void conversation.stop()} />
       </div>
     </Page>
   );

@@ -118,8 +118,7 @@ function useProblems(text: string, problem: Error | null, output: string | null)
   }, [detail, problem, output]); // the text is the one that the engine saw; the editor moves marks as it is edited
   const { marked, others } = (located?.of === detail && located.problems) || { marked: NO_MARKS, others: null };
   if (detail === null) return { marked: NO_MARKS, error: problem };
-  const [message = '', ...more] =
-    others === null ? [detail] : [...(marked.length > 0 ? [t.marked(marked.length)] : []), ...others];
+  const [message = '', ...more] = others === null ? [detail] : [...(marked.length > 0 ? [t.marked(marked.length)] : []), ...others];
   const { status, requestId } = problem instanceof ApiError ? problem : { status: 400, requestId: null };
   return { marked, error: new ApiError(message, status, requestId, null, more.join('\n') || null) };
 }

@@ -131,9 +131,7 @@ function FileText(props: ContentProps) {
   const query = useQuery(fileTextQuery(props.agentId, props.entry));
   return (
     <Loaded query={query}>
-      {(found) =>
-        'reason' in found ? <p className={styles.muted}>{t[found.reason]}</p> : <FileEditor {...props} stored={found} />
-      }
+      {(found) => ('reason' in found ? <p className={styles.muted}>{t[found.reason]}</p> : <FileEditor {...props} stored={found} />)}
     </Loaded>
   );
 }

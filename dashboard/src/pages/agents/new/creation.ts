@@ -41,13 +41,7 @@ export function createCommand({ name, engine, begin, origin, snapshot }: NewAgen
   const words =
     begin === SNAPSHOT && origin !== BY_CID
       ? ['roost agents fork', origin, quoted, cid]
-      : [
-          'roost agents create',
-          quoted,
-          engine && `--engine ${engine}`,
-          begin && begin !== SNAPSHOT && `--template ${begin}`,
-          cid,
-        ];
+      : ['roost agents create', quoted, engine && `--engine ${engine}`, begin && begin !== SNAPSHOT && `--template ${begin}`, cid];
   return words.filter(Boolean).join(' ');
 }
 
@@ -55,9 +49,7 @@ export function createCommand({ name, engine, begin, origin, snapshot }: NewAgen
 export async function createAgent({ name, engine, begin, snapshot }: NewAgent, origin: AgentSummary | undefined) {
   if (begin !== SNAPSHOT) {
     return body(
-      api.POST('/v0/agents', {
-        body: { name: name.trim(), ...(engine && { engine }), ...(begin && { templateId: begin }) },
-      }),
+      api.POST('/v0/agents', { body: { name: name.trim(), ...(engine && { engine }), ...(begin && { templateId: begin }) } }),
     );
   }
   const snapshotCid = snapshot.trim() || (origin && (await takeSnapshot(origin.agentId)).snapshotCid);

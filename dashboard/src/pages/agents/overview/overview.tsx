@@ -109,8 +109,7 @@ function Faults({ faults }: { faults: NonNullable<AgentDetail['faults']> }) {
       <ul className={styles.list}>
         {faults.map((fault) => (
           <li key={fault.kind}>
-            <strong>{w.work[fault.kind] ?? fault.kind}</strong> {t.failingSince} <Timestamp at={fault.failingSince} />:{' '}
-            {fault.reason}
+            <strong>{w.work[fault.kind] ?? fault.kind}</strong> {t.failingSince} <Timestamp at={fault.failingSince} />: {fault.reason}
           </li>
         ))}
       </ul>
@@ -159,11 +158,7 @@ function CallAgent({ agent: { agentId, url } }: AgentDetail) {
       <CodeBlock code={url} label={t.address} />
       <Tabs
         label={t.call}
-        tabs={Object.entries(callLines(url)).map(([id, code]) => ({
-          id,
-          title: id,
-          content: <CodeBlock code={code} label={id} />,
-        }))}
+        tabs={Object.entries(callLines(url)).map(([id, code]) => ({ id, title: id, content: <CodeBlock code={code} label={id} /> }))}
       />
     </Section>
   );

@@ -24,9 +24,7 @@ export function AgentRoutesPage() {
         {({ agent: { url } }) => (
           <>
             <Loaded query={routes}>{({ mappings }) => <RouteSection agentId={id} agentUrl={url} routes={mappings} />}</Loaded>
-            <Loaded query={domains}>
-              {({ domains: found }) => <DomainSection agentId={id} agentUrl={url} domains={found} />}
-            </Loaded>
+            <Loaded query={domains}>{({ domains: found }) => <DomainSection agentId={id} agentUrl={url} domains={found} />}</Loaded>
           </>
         )}
       </Loaded>

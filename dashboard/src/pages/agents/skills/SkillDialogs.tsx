@@ -51,11 +51,7 @@ export function AttachDialog({ agentId, attached, onClose }: Closing & { agentId
                 label={t.skill}
                 value={skill.skillCid}
                 onChange={setChosen}
-                choices={free.map(({ skillCid, name, version }) => ({
-                  id: skillCid,
-                  label: name,
-                  description: t.version(version),
-                }))}
+                choices={free.map(({ skillCid, name, version }) => ({ id: skillCid, label: name, description: t.version(version) }))}
                 hint={skill.description}
               />
               <Findings

@@ -3,14 +3,7 @@ import { getRouteApi } from '@tanstack/react-router';
 import { Camera } from 'lucide-react';
 import { useState } from 'react';
 
-import {
-  comparisonQuery,
-  labelSnapshot,
-  restoreSnapshot,
-  snapshotsQuery,
-  takeSnapshot,
-  type Snapshot,
-} from '../../../api/snapshots';
+import { comparisonQuery, labelSnapshot, restoreSnapshot, snapshotsQuery, takeSnapshot, type Snapshot } from '../../../api/snapshots';
 import { useMay } from '../../../app/useSession';
 import { Button } from '../../../components/Button';
 import { CodeBlock } from '../../../components/CodeBlock';
@@ -60,13 +53,7 @@ export function AgentSnapshotsPage() {
           ) : (
             <ItemList label={t.title}>
               {all.map((snapshot, index) => (
-                <SnapshotItem
-                  key={snapshot.snapshotId}
-                  agentId={id}
-                  snapshot={snapshot}
-                  latest={all[0]!}
-                  isLatest={index === 0}
-                />
+                <SnapshotItem key={snapshot.snapshotId} agentId={id} snapshot={snapshot} latest={all[0]!} isLatest={index === 0} />
               ))}
             </ItemList>
           )
@@ -89,10 +76,7 @@ function SnapshotItem({ agentId, snapshot, latest, isLatest }: ItemProps) {
   const may = useMay();
   const [open, setOpen] = useState<'label' | 'compare' | 'restore' | null>(null);
   const close = () => setOpen(null);
-  const restore = useMutation({
-    mutationFn: () => restoreSnapshot(agentId, snapshot),
-    onSuccess: () => showToast(t.restored),
-  });
+  const restore = useMutation({ mutationFn: () => restoreSnapshot(agentId, snapshot), onSuccess: () => showToast(t.restored) });
   const facts = (
     <>
       <Timestamp at={snapshot.createdAt} />
@@ -185,9 +169,7 @@ function Comparison({ agentId, from, to, onClose }: ComparisonProps) {
                     }
                     badge={<StatusBadge tone={TONES[change.change]}>{t.changes[change.change]}</StatusBadge>}
                   >
-                    {path === change.path && (
-                      <FileDiff agentId={agentId} from={from.snapshotCid} to={to.snapshotCid} path={path} />
-                    )}
+                    {path === change.path && <FileDiff agentId={agentId} from={from.snapshotCid} to={to.snapshotCid} path={path} />}
                   </Item>
                 ))}
               </ItemList>

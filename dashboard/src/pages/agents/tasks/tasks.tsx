@@ -81,10 +81,7 @@ function TaskItem({ agentId, task, onShowRuns }: { agentId: string; task: Task; 
   const may = useMay();
   const undo = useUndo();
   const [isDeleting, setDeleting] = useState(false);
-  const run = useMutation({
-    mutationFn: () => runTask(agentId, task.id),
-    onSuccess: () => showToast(t.runBegun(task.name)),
-  });
+  const run = useMutation({ mutationFn: () => runTask(agentId, task.id), onSuccess: () => showToast(t.runBegun(task.name)) });
   const toggle = useMutation({ mutationFn: () => toggleTask(agentId, task.id, !task.enabled) });
   const remove = useMutation({
     mutationFn: () => deleteTask(agentId, task.id),
@@ -169,25 +166,14 @@ function TaskForm({ agentId, onClose }: { agentId: string; onClose: () => void }
   const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
   const create = useMutation({
     mutationFn: () =>
-      createTask(agentId, {
-        name: name.trim(),
-        payload: instruction.trim(),
-        schedule: toSchedule(preset, custom, zone),
-      }),
+      createTask(agentId, { name: name.trim(), payload: instruction.trim(), schedule: toSchedule(preset, custom, zone) }),
     onSuccess: () => showToast(t.created(name.trim())),
   });
   const isIncomplete = !name.trim() || !instruction.trim() || (preset === 'custom' && !custom.trim());
   return (
     <FormDialog title={t.create} action={t.create} onClose={onClose} onSubmit={create.mutateAsync} isDisabled={isIncomplete}>
       <TextField label={t.name} value={name} onChange={setName} autoComplete="off" autoFocus isRequired />
-      <TextField
-        label={t.instruction}
-        hint={t.instructionHint}
-        value={instruction}
-        onChange={setInstruction}
-        lines={4}
-        isRequired
-      />
+      <TextField label={t.instruction} hint={t.instructionHint} value={instruction} onChange={setInstruction} lines={4} isRequired />
       <Select
         label={t.schedule}
         hint={preset === 'custom' || preset === 'hourly' ? undefined : t.zone(zone)}

@@ -16,8 +16,7 @@ export function SearchRow({ search, onClose }: { search: SearchAddon; onClose: (
   const t = useText(terminal);
   const [text, setText] = useState('');
   const [isFound, setFound] = useState(true);
-  const find = (term: string, isUp: boolean) =>
-    setFound(term === '' || (isUp ? search.findPrevious(term) : search.findNext(term)));
+  const find = (term: string, isUp: boolean) => setFound(term === '' || (isUp ? search.findPrevious(term) : search.findNext(term)));
   const press = (event: KeyboardEvent) => {
     if (event.key === 'Escape') onClose();
     if (event.key === 'Enter') find(text, !event.shiftKey);

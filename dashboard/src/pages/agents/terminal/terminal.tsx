@@ -67,9 +67,7 @@ function AgentTerminal({ agentId }: { agentId: string }) {
 
 function StoppedAgent({ agentId }: { agentId: string }) {
   const t = useText(terminal);
-  const start = useMutation({
-    mutationFn: () => body(api.POST('/v0/agents/{agentId}/restart', { params: { path: { agentId } } })),
-  });
+  const start = useMutation({ mutationFn: () => body(api.POST('/v0/agents/{agentId}/restart', { params: { path: { agentId } } })) });
   const button = (
     <Button kind="primary" isDisabled={start.isPending} onPress={() => start.mutate()}>
       <Play size={17} aria-hidden /> {t.start}
