@@ -35,11 +35,12 @@ screenshots: setup  ## take the pictures of the docs again, in a browser
 test: setup  ## the whole test suite; JOBS=8 on a bigger machine
 	@$(BIN)/python -m pytest -n $(JOBS) --dist loadfile
 
-check:  ## format, lint, types, architecture tests
+check:  ## format, lint, types, architecture tests, of the dashboard, too
 	@$(PYTHON) scripts/setup.py dev
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/basedpyright
+	@$(BIN)/python scripts/dashboard.py check
 	@$(BIN)/python -m pytest -q tests/architecture
 
 bench: setup  ## the benchmarks: rows as they come, on stdout and in bench/results.json
@@ -55,5 +56,6 @@ chaos: setup  ## kill the server and containers at POINTS=400 random points of s
 fix:  ## format, and let the linter mend what it can
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
+	@$(BIN)/python scripts/dashboard.py fix
 
 .PHONY: help setup up dashboard docs screenshots test check bench fuzz chaos fix

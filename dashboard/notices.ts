@@ -34,7 +34,9 @@ function intro(count: number): string {
 
 function describePackage(folder: string): string {
   const { name, version, license } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as Manifest;
-  const files = readdirSync(folder).filter((file) => LICENCE_FILE.test(file)).sort();
+  const files = readdirSync(folder)
+    .filter((file) => LICENCE_FILE.test(file))
+    .sort();
   const texts = files.map((file) => readFileSync(join(folder, file), 'utf8').trim());
   if (texts.length === 0) texts.push(licenceOfReadme(folder));
   if (!license && !texts.join('')) throw new Error(`${name} ${version} states no licence`);

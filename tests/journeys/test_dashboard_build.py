@@ -96,7 +96,7 @@ def test_a_failed_build_says_why_and_is_tried_again(checkout: DashboardCheckout)
     (checkout.folder / "broken").touch()
     failed = checkout.build()
     assert failed.returncode == 1
-    assert failed.stderr == "Unexpected token\n\nThe dashboard could not be built; the lines above say why.\n"
+    assert failed.stderr == "Unexpected token\n\nThe dashboard is not built or checked; the lines above say why.\n"
     (checkout.folder / "broken").unlink()
     checkout.work()
     assert checkout.build().returncode == 0

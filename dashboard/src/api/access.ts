@@ -31,11 +31,7 @@ export const keysQuery = (offset: number) =>
 export const createKey = (name: string, scopes: readonly string[] | null, maxUses: number | null) =>
   body(
     api.POST('/v3/pinata/keys', {
-      body: {
-        keyName: name,
-        permissions: scopes === null ? { admin: true } : { resources: [...scopes] },
-        maxUses,
-      },
+      body: { keyName: name, permissions: scopes === null ? { admin: true } : { resources: [...scopes] }, maxUses },
     }),
   );
 

@@ -5,12 +5,25 @@ import { readActivitySearch } from './activitySearch';
 import type { ServerEvent } from './live';
 
 function event(id: number, type: string, subject = `s${id}`, agentId: string | null = null): ServerEvent {
-  return { id: String(id), type, at: '2026-01-01T00:00:00Z', subject: { kind: type.split('.')[0]!, id: subject }, agentId, actor: null, data: {} };
+  return {
+    id: String(id),
+    type,
+    at: '2026-01-01T00:00:00Z',
+    subject: { kind: type.split('.')[0]!, id: subject },
+    agentId,
+    actor: null,
+    data: {},
+  };
 }
 
 describe('activity', () => {
   it('is newest first, without repetition, with the last state of work', () => {
-    const events = [event(9, 'agent.changed'), event(10, 'operation.changed', 'o'), event(8, 'operation.changed', 'o'), event(9, 'agent.changed')];
+    const events = [
+      event(9, 'agent.changed'),
+      event(10, 'operation.changed', 'o'),
+      event(8, 'operation.changed', 'o'),
+      event(9, 'agent.changed'),
+    ];
     expect(foldEvents(events).map(({ id }) => id)).toEqual(['10', '9']);
   });
 

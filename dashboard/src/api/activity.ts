@@ -41,7 +41,9 @@ async function readStored({ kind, agent }: ActivityFilter, outer: AbortSignal): 
   const abort = new AbortController();
   const signal = AbortSignal.any([outer, abort.signal]);
   const response = await sendTo(`/v0/events?${query}`, { headers: { Accept: 'text/event-stream' }, signal });
-  const reader = response.body!.pipeThrough(new TextDecoderStream() as ReadableWritablePair<string, Uint8Array<ArrayBuffer>>).getReader();
+  const reader = response
+    .body!.pipeThrough(new TextDecoderStream() as ReadableWritablePair<string, Uint8Array<ArrayBuffer>>)
+    .getReader();
   let text = '';
   let stored = parseStored(text);
   for (let next = await reader.read(); !next.done && !stored.isComplete; next = await reader.read()) {

@@ -23,8 +23,5 @@ export const isKind = (value: unknown): value is Kind => KINDS.some((kind) => ki
 
 /** Return the filter of an address. The router keeps parameters of the address that are left out here. */
 export function readActivitySearch(search: Record<string, unknown>): ActivityFilter {
-  return {
-    kind: isKind(search.kind) ? search.kind : undefined,
-    agent: typeof search.agent === 'string' ? search.agent : undefined,
-  };
+  return { kind: isKind(search.kind) ? search.kind : undefined, agent: typeof search.agent === 'string' ? search.agent : undefined };
 }

@@ -12,12 +12,15 @@ test('a port is a number of up to five digits', () => {
 test('a refusal is shown at the row that it is about', () => {
   const rows = [row('/a'), row('/b c'), row('/a/'), row('/v0/x'), row('/x/../y'), row('/', '80')];
   const at = (message: string) => findRefusedField(message, rows);
-  expect(at("pathPrefix must begin with / and have segments of letters, at most 200 characters, got '/b c'")).toEqual({ row: 1, field: 'path' });
+  expect(at("pathPrefix must begin with / and have segments of letters, at most 200 characters, got '/b c'")).toEqual({
+    row: 1,
+    field: 'path',
+  });
   expect(at('pathPrefix /a occurs twice')).toEqual({ row: 2, field: 'path' });
   expect(at('pathPrefix /v0 belongs to the platform')).toEqual({ row: 3, field: 'path' });
   expect(at('pathPrefix must not contain the segments . and ..')).toEqual({ row: 4, field: 'path' });
   expect(at('port must be from 1025 to 65535, got 80')).toEqual({ row: 5, field: 'port' });
-  expect(findRefusedField('port 18789 is the gateway\'s own', [row('/', '18789')])).toEqual({ row: 0, field: 'port' });
+  expect(findRefusedField("port 18789 is the gateway's own", [row('/', '18789')])).toEqual({ row: 0, field: 'port' });
   expect(findRefusedField('port must be from 1025 to 65535, got 0', [row('/x', 'abc')])).toEqual({ row: 0, field: 'port' });
   expect(at('An agent can have at most 10 routes, got 11')).toBeNull();
 });

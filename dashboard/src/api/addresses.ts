@@ -52,7 +52,10 @@ export const replaceRoutes = (agentId: string, rows: readonly RouteRow[]) =>
 const normalPath = (path: string): string => path.trim().replace(/(?<=.)\/$/, ''); // as the server stores it
 
 /** Return the paths that a change of routes opens to everyone, closes to those without a token, and ends. */
-export function compareRoutes(before: readonly Route[], rows: readonly RouteRow[]): Record<'opens' | 'closes' | 'ends', readonly string[]> {
+export function compareRoutes(
+  before: readonly Route[],
+  rows: readonly RouteRow[],
+): Record<'opens' | 'closes' | 'ends', readonly string[]> {
   const after = rows.map(({ path, port, isProtected }) => ({ path: normalPath(path), port: parsePort(port), isProtected }));
   const open = new Map(before.filter((route) => !route.protected).map(({ pathPrefix, port }) => [pathPrefix, port]));
   return {

@@ -22,7 +22,7 @@ export const allSecretsQuery = queryOptions({
   queryFn: ({ signal }) => body(api.GET('/v0/secrets', { signal })),
 });
 
-export const createSecret = async (name: string, value: string): Promise<string> =>
+export const createTextSecret = async (name: string, value: string): Promise<string> =>
   (await body(api.POST('/v0/secrets', { body: { name, value } }))).secret.id;
 
 export const attachSecret = (agentId: string, secretId: string) =>
@@ -38,12 +38,7 @@ export const channelsQuery = (agentId: string) =>
   });
 
 export const configureChannel = (agentId: string, channel: string, configuration: ChannelConfiguration) =>
-  body(
-    api.POST('/v0/agents/{agentId}/channels/{channel}', {
-      params: { path: { agentId, channel } },
-      body: configuration,
-    }),
-  );
+  body(api.POST('/v0/agents/{agentId}/channels/{channel}', { params: { path: { agentId, channel } }, body: configuration }));
 
 export const removeChannel = (agentId: string, channel: string) =>
   body(api.DELETE('/v0/agents/{agentId}/channels/{channel}', { params: { path: { agentId, channel } } }));
@@ -55,12 +50,9 @@ export const devicesQuery = (agentId: string) =>
   });
 
 export const approveDevice = (agentId: string, requestId: string) =>
-  body(
-    api.POST('/v0/agents/{agentId}/devices/{requestId}/approve', { params: { path: { agentId, requestId } } }),
-  );
+  body(api.POST('/v0/agents/{agentId}/devices/{requestId}/approve', { params: { path: { agentId, requestId } } }));
 
-export const approveAllDevices = (agentId: string) =>
-  body(api.POST('/v0/agents/{agentId}/devices/approve-all', at(agentId)));
+export const approveAllDevices = (agentId: string) => body(api.POST('/v0/agents/{agentId}/devices/approve-all', at(agentId)));
 
 export const configQuery = (agentId: string) =>
   queryOptions({

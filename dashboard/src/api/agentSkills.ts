@@ -16,17 +16,11 @@ export const agentSkillsQuery = (agentId: string) =>
 export const skillUpdatesQuery = (agentId: string) =>
   queryOptions({
     queryKey: ['skills', 'updates', agentId],
-    queryFn: ({ signal }) =>
-      body(api.GET('/v0/agents/{agentId}/skills/updates', { params: { path: { agentId } }, signal })),
+    queryFn: ({ signal }) => body(api.GET('/v0/agents/{agentId}/skills/updates', { params: { path: { agentId } }, signal })),
   });
 
 export const attachSkill = (agentId: string, skillCid: string, acknowledge: boolean) =>
-  body(
-    api.POST('/v0/agents/{agentId}/skills', {
-      params: { path: { agentId } },
-      body: { skillCids: [skillCid], acknowledge },
-    }),
-  );
+  body(api.POST('/v0/agents/{agentId}/skills', { params: { path: { agentId } }, body: { skillCids: [skillCid], acknowledge } }));
 
 export const detachSkill = (agentId: string, skillId: string) =>
   body(api.DELETE('/v0/agents/{agentId}/skills/{skillId}', { params: { path: { agentId, skillId } } }));

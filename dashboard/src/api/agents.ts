@@ -11,10 +11,7 @@ export type AgentDetail = components['schemas']['AgentDetail'];
 export type Agent = AgentDetail['agent'];
 export type AgentState = AgentSummary['status'];
 
-export const agentsQuery = queryOptions({
-  queryKey: ['agents'],
-  queryFn: ({ signal }) => body(api.GET('/v0/agents', { signal })),
-});
+export const agentsQuery = queryOptions({ queryKey: ['agents'], queryFn: ({ signal }) => body(api.GET('/v0/agents', { signal })) });
 
 /** Bytes of memory by agent, of those that run and whose memory is measured. */
 export const memoryQuery = queryOptions({

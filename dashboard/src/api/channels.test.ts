@@ -1,30 +1,30 @@
 import { expect, test } from 'vitest';
 
-import { draftOf, hasPairingCodes, isComplete, pairingCommand, toConfiguration } from './channels';
+import { channelDraft, hasPairingCodes, isComplete, pairingCommand, toConfiguration } from './channels';
 
 test('a new channel admits those who are approved, and a stored one keeps its list', () => {
-  expect(draftOf(null)).toEqual({ botToken: '', appToken: '', access: 'pairing', allowFrom: [] });
-  expect(draftOf({ dmPolicy: 'open', allowFrom: [] }).access).toBe('open');
-  expect(draftOf({ dmPolicy: 'open', allowFrom: ['*'] }).access).toBe('open');
-  expect(draftOf({ dmPolicy: 'open', allowFrom: ['*', '4711'] })).toMatchObject({ access: 'open', allowFrom: ['4711'] });
-  expect(draftOf({ dmPolicy: 'open', allowFrom: ['4711'] })).toMatchObject({ access: 'listed', allowFrom: ['4711'] });
-  expect(draftOf({ dmPolicy: 'pairing', allowFrom: ['4711'] })).toMatchObject({ access: 'pairing', allowFrom: ['4711'] });
+  expect(channelDraft(null)).toEqual({ botToken: '', appToken: '', access: 'pairing', allowFrom: [] });
+  expect(channelDraft({ dmPolicy: 'open', allowFrom: [] }).access).toBe('open');
+  expect(channelDraft({ dmPolicy: 'open', allowFrom: ['*'] }).access).toBe('open');
+  expect(channelDraft({ dmPolicy: 'open', allowFrom: ['*', '4711'] })).toMatchObject({ access: 'open', allowFrom: ['4711'] });
+  expect(channelDraft({ dmPolicy: 'open', allowFrom: ['4711'] })).toMatchObject({ access: 'listed', allowFrom: ['4711'] });
+  expect(channelDraft({ dmPolicy: 'pairing', allowFrom: ['4711'] })).toMatchObject({ access: 'pairing', allowFrom: ['4711'] });
 });
 
 test('a list admits only those on it, and everyone needs an empty one', () => {
   const draft = { botToken: ' 1:A ', appToken: '', access: 'listed', allowFrom: ['4711'] } as const;
   expect(toConfiguration('telegram', draft, true)).toEqual({ dmPolicy: 'open', allowFrom: ['4711'], botToken: '1:A' });
   expect(toConfiguration('telegram', { ...draft, access: 'open' }, false).allowFrom).toEqual([]);
-  expect(toConfiguration('whatsapp', draftOf(null), true).botToken).toBeTruthy();
-  expect(toConfiguration('whatsapp', draftOf(null), false).botToken).toBeUndefined();
+  expect(toConfiguration('whatsapp', channelDraft(null), true).botToken).toBeTruthy();
+  expect(toConfiguration('whatsapp', channelDraft(null), false).botToken).toBeUndefined();
 });
 
 test('a draft needs its tokens once, and someone on its list', () => {
-  const draft = { ...draftOf(null), botToken: 'xoxb-1' };
+  const draft = { ...channelDraft(null), botToken: 'xoxb-1' };
   expect(isComplete('telegram', draft, true)).toBe(true);
   expect(isComplete('slack', draft, true)).toBe(false);
-  expect(isComplete('slack', draftOf(null), false)).toBe(true);
-  expect(isComplete('whatsapp', draftOf(null), true)).toBe(true);
+  expect(isComplete('slack', channelDraft(null), false)).toBe(true);
+  expect(isComplete('whatsapp', channelDraft(null), true)).toBe(true);
   expect(isComplete('telegram', { ...draft, access: 'listed' }, true)).toBe(false);
 });
 

@@ -1,8 +1,6 @@
-import { EventSourceParserStream } from 'eventsource-parser/stream';
-
-import { api, body, sendTo } from './client';
+import { api, body } from './client';
+import { openEvents, waitToRetry } from './connections';
 import { ApiError } from './errors';
-import { retryDelay } from './live';
 import type { components } from './schema';
 
 export type Channel = components['schemas']['ChannelRecord'];
@@ -30,7 +28,7 @@ const ENGINE_PROGRAMS: Readonly<Record<string, string>> = {
 };
 
 /** Return what a channel is set to; a new one admits those who are approved. */
-export function draftOf(channel: Pick<Channel, 'dmPolicy' | 'allowFrom'> | null): ChannelDraft {
+export function channelDraft(channel: Pick<Channel, 'dmPolicy' | 'allowFrom'> | null): ChannelDraft {
   const allowFrom = (channel?.allowFrom ?? []).filter((id) => id !== ANYONE);
   const open: Access = allowFrom.length > 0 && allowFrom.length === channel?.allowFrom.length ? 'listed' : 'open';
   return { botToken: '', appToken: '', access: channel?.dmPolicy === 'open' ? open : 'pairing', allowFrom };
@@ -71,19 +69,14 @@ export const tellsMessages = (engine: string): boolean => engine !== 'hermes';
 export async function followChannels(agentId: string, onList: (list: ChannelList) => void, signal: AbortSignal): Promise<void> {
   for (let attempt = 0; !signal.aborted; attempt += 1) {
     try {
-      const response = await sendTo(`/v0/agents/${encodeURIComponent(agentId)}/channels/watch`, { signal });
-      const events = response
-        .body!.pipeThrough(new TextDecoderStream() as ReadableWritablePair<string, Uint8Array<ArrayBuffer>>)
-        .pipeThrough(new EventSourceParserStream())
-        .getReader();
-      for (let next = await events.read(); !next.done; next = await events.read()) {
+      for await (const { event, data } of await openEvents(`/v0/agents/${encodeURIComponent(agentId)}/channels/watch`, signal)) {
         attempt = 0;
-        if (next.value.event !== 'error') onList(JSON.parse(next.value.data) as ChannelList);
+        if (event !== 'error') onList(JSON.parse(data) as ChannelList);
       }
     } catch (error) {
       if (error instanceof ApiError && [401, 403, 404].includes(error.status)) return;
     }
-    await new Promise((resolve) => setTimeout(resolve, retryDelay(attempt)));
+    await waitToRetry(attempt, signal);
   }
 }
 
@@ -106,8 +99,6 @@ export function pairingCommand(engine: string, name: ChannelName, code: string):
 export async function approvePairing(agentId: string, engine: string, name: ChannelName, code: string): Promise<void> {
   const command = pairingCommand(engine, name, code.trim());
   if (command === null) throw new Error(code);
-  const done = await body(
-    api.POST('/v0/agents/{agentId}/console/exec', { params: { path: { agentId } }, body: { command } }),
-  );
+  const done = await body(api.POST('/v0/agents/{agentId}/console/exec', { params: { path: { agentId } }, body: { command } }));
   if (done.exitCode !== 0) throw new Error((done.stderr || done.stdout).trim());
 }

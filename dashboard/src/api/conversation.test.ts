@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 
-import { Conversation, addToolUse, parseAnswerEvent, type ToolUse } from './conversation';
+import { addToolUse, parseAnswerEvent, type ToolUse } from './answers';
+import { Conversation } from './conversation';
 import { ApiError } from './errors';
 
 // Before the client is made, which keeps the class that it finds: paths are relative to the page.
@@ -16,9 +17,12 @@ vi.hoisted(() => {
 const ID = 'chat-20260102030405678-0a1b2c';
 const USE: ToolUse = { id: 'c1', name: 'exec', arguments: '{}', state: 'running', result: '' };
 
-const json = (value: unknown, status = 200) => new Response(JSON.stringify(value), { status, headers: { 'Content-Type': 'application/json' } });
+const json = (value: unknown, status = 200) =>
+  new Response(JSON.stringify(value), { status, headers: { 'Content-Type': 'application/json' } });
 const stream = (...events: readonly [string, unknown][]) =>
-  new Response(events.map(([name, data]) => `event: ${name}\ndata: ${JSON.stringify(data)}\n\n`).join(''));
+  new Response(events.map(([name, data]) => `event: ${name}\ndata: ${JSON.stringify(data)}\n\n`).join(''), {
+    headers: { 'Content-Type': 'text/event-stream' },
+  });
 const stored = (role: string, text: string) => ({ id: text, role, text, tools: [], sentAt: null, isStopped: false });
 const history = (...messages: readonly unknown[]) => ({ conversationId: messages.length ? ID : null, messages, isAnswering: false });
 const END: [string, unknown] = ['end', { state: 'complete', error: null }];
@@ -33,7 +37,7 @@ function serve(...next: ((request: Request) => Response)[]) {
 
 beforeEach(() => {
   requests = [];
-  vi.stubGlobal('requestAnimationFrame', (callback: () => void) => (callback(), 0));
+  vi.stubGlobal('requestAnimationFrame', (callback: () => void) => callback());
   vi.stubGlobal('cancelAnimationFrame', () => undefined);
   vi.stubGlobal('addEventListener', () => undefined);
   vi.stubGlobal('fetch', (request: Request) => {
@@ -58,7 +62,10 @@ it('loads the history once, and continues that conversation', async () => {
   await conversation.load();
   await conversation.send('three');
   expect(requests).toEqual(['GET messages', 'POST messages', 'GET answer', 'GET messages']);
-  expect(texts(conversation)).toEqual([['three', 'complete'], ['four!', 'complete']]);
+  expect(texts(conversation)).toEqual([
+    ['three', 'complete'],
+    ['four!', 'complete'],
+  ]);
   expect(conversation.state().isAnswering).toBe(false);
 });
 
@@ -97,7 +104,13 @@ it('joins an answer that is being written', async () => {
   const conversation = new Conversation('a');
   serve(
     () => json({ ...history(stored('user', 'go')), isAnswering: true }),
-    () => stream(['tool', USE], ['tool', { ...USE, state: 'done' }], ['text', { text: 'x', replaces: true }], ['end', { state: 'stopped', error: null }]),
+    () =>
+      stream(
+        ['tool', USE],
+        ['tool', { ...USE, state: 'done' }],
+        ['text', { text: 'x', replaces: true }],
+        ['end', { state: 'stopped', error: null }],
+      ),
   );
   await conversation.load();
   await vi.waitFor(() => expect(conversation.state().isAnswering).toBe(false));
@@ -107,7 +120,10 @@ it('joins an answer that is being written', async () => {
 
 it('shows what failed, as an answer', async () => {
   const conversation = new Conversation('a');
-  serve(() => json(history()), () => json({ error: 'The agent is not running' }, 409));
+  serve(
+    () => json(history()),
+    () => json({ error: 'The agent is not running' }, 409),
+  );
   await conversation.send('go');
   const answer = conversation.state().messages.at(-1)!;
   expect([answer.state, (answer.error as Error).message]).toEqual(['failed', 'The agent is not running']);

@@ -1,15 +1,13 @@
 import { queryOptions } from '@tanstack/react-query';
-import { EventSourceParserStream } from 'eventsource-parser/stream';
 
-import { api, body, sendTo } from './client';
+import { addToolUse, readAnswer, type AnswerEvent, type ToolUse } from './answers';
+import { api, body } from './client';
+import { waitToRetry } from './connections';
 import { ApiError } from './errors';
-import { retryDelay } from './live';
 import type { components } from './schema';
+import { Store } from './store';
 
 type History = components['schemas']['ChatHistoryRecord'];
-export type ToolUse = components['schemas']['ToolUseRecord'];
-
-const MAX_TOOLS = 200;
 
 export interface Message {
   readonly id: string;
@@ -33,16 +31,8 @@ export interface ConversationState {
 /** Raised for an answer without a text and without tools. */
 export class EmptyAnswer extends Error {}
 
-/** What the stream of an answer tells. */
-export type AnswerEvent =
-  | { readonly kind: 'text'; readonly text: string; readonly replaces: boolean }
-  | { readonly kind: 'tool'; readonly use: ToolUse }
-  | { readonly kind: 'silence'; readonly seconds: number }
-  | { readonly kind: 'end'; readonly state: 'complete' | 'stopped' | 'failed'; readonly error: string };
-
 /** The conversation with one agent, which its engine keeps. Leaving the page or losing the server stops no answer. */
-export class Conversation {
-  #state: ConversationState = { messages: [], isAnswering: false, isLoading: false, error: null };
+export class Conversation extends Store<ConversationState> {
   #id: string | null = null;
   #isLoaded = false;
   #isNew = false;
@@ -50,21 +40,14 @@ export class Conversation {
   #loading: Promise<void> | null = null;
   #abort: AbortController | null = null;
   #lastId = 0;
-  #frame = 0;
-  readonly #watchers = new Set<() => void>();
 
-  constructor(private readonly agentId: string) {}
-
-  readonly state = (): ConversationState => this.#state;
-
-  readonly watch = (watcher: () => void): (() => void) => {
-    this.#watchers.add(watcher);
-    return () => this.#watchers.delete(watcher);
-  };
+  constructor(private readonly agentId: string) {
+    super({ messages: [], isAnswering: false, isLoading: false, error: null });
+  }
 
   /** Load the history, and follow the answer that is being written. Does nothing while an answer is followed. */
   load(): Promise<void> {
-    const isFailed = this.#state.messages.at(-1)?.state === 'failed'; // the history does not say why
+    const isFailed = this.state().messages.at(-1)?.state === 'failed'; // the history does not say why
     if (this.#abort || this.#isNew || isFailed) return Promise.resolve();
     this.#loading ??= this.#load().finally(() => {
       this.#loading = null;
@@ -113,18 +96,20 @@ export class Conversation {
 
   /** Send the last question once more. */
   async retry(): Promise<void> {
-    const question = this.#state.messages.findLast(({ role }) => role === 'user');
+    const question = this.state().messages.findLast(({ role }) => role === 'user');
     if (question) await this.send(question.text);
   }
 
   /** Send a message and follow its answer; errors become part of the conversation. */
   async send(text: string): Promise<void> {
     if (this.#abort) return;
-    const abort = (this.#abort = new AbortController());
+    const abort = new AbortController();
+    this.#abort = abort;
     this.#append(this.#message('user', text), this.#message('assistant', '', 'streaming'));
     try {
       if (!this.#isLoaded) this.#prepend(await this.#fetchHistory(abort.signal));
-      await (this.#sending = this.#post(text));
+      this.#sending = this.#post(text);
+      await this.#sending;
       await this.#follow(abort);
     } catch (error) {
       this.#end(abort, { state: 'failed', error });
@@ -157,7 +142,7 @@ export class Conversation {
   /** Put the history before the message that is being sent. */
   #prepend(history: History): void {
     this.#adopt(history);
-    this.#change({ messages: [...toMessages(history), ...this.#state.messages] });
+    this.#change({ messages: [...toMessages(history), ...this.state().messages] });
   }
 
   #adopt(history: History): void {
@@ -180,7 +165,8 @@ export class Conversation {
     this.#adopt(history);
     this.#change({ messages: toMessages(history), isAnswering: history.isAnswering });
     if (!history.isAnswering) return;
-    const abort = (this.#abort = new AbortController());
+    const abort = new AbortController();
+    this.#abort = abort;
     this.#append(this.#message('assistant', '', 'streaming'));
     this.#follow(abort).catch((error: unknown) => this.#end(abort, { state: 'failed', error }));
   }
@@ -194,7 +180,7 @@ export class Conversation {
         if (abort.signal.aborted) return;
         if (error instanceof ApiError && error.status !== 0 && error.status < 500) throw error;
       }
-      await pause(retryDelay(attempt), abort.signal);
+      await waitToRetry(attempt, abort.signal);
     }
   }
 
@@ -220,30 +206,30 @@ export class Conversation {
   async #finish(abort: AbortController, end: AnswerEvent & { kind: 'end' }): Promise<void> {
     if (end.state === 'failed') return this.#end(abort, { state: 'failed', error: new ApiError(end.error, 502) });
     if (end.state === 'stopped') return this.#end(abort, { state: 'stopped' });
-    const question = this.#state.messages.at(-2)?.text;
+    const question = this.state().messages.at(-2)?.text;
     const history = await this.#fetchHistory(abort.signal).catch(() => null); // the answer is shown without it, too
     const messages = history === null ? [] : toMessages(history);
     const isStored = messages.at(-1)?.role === 'assistant' && messages.at(-2)?.text === question?.trim();
     if (abort.signal.aborted) return;
     if (isStored) this.#change({ messages });
-    const { text = '', tools = [] } = this.#state.messages.at(-1) ?? {};
+    const { text = '', tools = [] } = this.state().messages.at(-1) ?? {};
     this.#end(abort, !text.trim() && tools.length === 0 ? { state: 'failed', error: new EmptyAnswer() } : { state: 'complete' });
   }
 
   #message(role: Message['role'], text: string, state: Message['state'] = 'complete'): Message {
-    return { id: `new-${(this.#lastId += 1)}`, role, text, tools: [], state };
+    this.#lastId += 1;
+    return { id: `new-${this.#lastId}`, role, text, tools: [], state };
   }
 
   #append(...messages: readonly Message[]): void {
-    this.#change({ messages: [...this.#state.messages, ...messages], isAnswering: true });
+    this.#change({ messages: [...this.state().messages, ...messages], isAnswering: true });
   }
 
   /** Change the last message, unless the answer is no longer followed. */
   #update(abort: AbortController, change: Partial<Message>): void {
     if (abort !== this.#abort) return;
-    const { messages } = this.#state;
-    this.#state = { ...this.#state, messages: messages.with(-1, { ...messages.at(-1)!, ...change }) };
-    this.#frame ||= requestAnimationFrame(() => this.#notify()); // tokens come faster than frames
+    const { messages } = this.state();
+    this.setBeforeNextFrame({ ...this.state(), messages: messages.with(-1, { ...messages.at(-1)!, ...change }) });
   }
 
   #end(abort: AbortController, change: Partial<Message>): void {
@@ -254,14 +240,7 @@ export class Conversation {
   }
 
   #change(change: Partial<ConversationState>): void {
-    this.#state = { ...this.#state, ...change };
-    this.#notify();
-  }
-
-  #notify(): void {
-    cancelAnimationFrame(this.#frame);
-    this.#frame = 0;
-    for (const watcher of this.#watchers) watcher();
+    this.set({ ...this.state(), ...change });
   }
 }
 
@@ -274,73 +253,18 @@ const toMessages = (history: History): readonly Message[] =>
     state: isStopped ? 'stopped' : 'complete',
   }));
 
-/** Return an event of the stream of an answer; null for anything else. Raises ApiError for an error of the stream. */
-export function parseAnswerEvent(name: string | undefined, data: string): AnswerEvent | null {
-  let found: unknown;
-  try {
-    found = JSON.parse(data);
-  } catch {
-    return null;
-  }
-  const fields = Object(found) as Record<string, unknown>;
-  const text = (key: string) => (typeof fields[key] === 'string' ? fields[key] : '');
-  if (name === 'error') throw new ApiError(text('error'), 502);
-  if (name === 'text') return { kind: 'text', text: text('text'), replaces: fields.replaces === true };
-  if (name === 'silence') return { kind: 'silence', seconds: Number(fields.seconds) || 0 };
-  if (name === 'tool') return { kind: 'tool', use: found as ToolUse };
-  if (name === 'end') return { kind: 'end', state: found ? (fields.state as 'complete') : 'failed', error: text('error') };
-  return null;
-}
-
-/** Return the list with a new tool, or with the new state of one that it has. */
-export function addToolUse(uses: readonly ToolUse[], use: ToolUse): readonly ToolUse[] {
-  if (!uses.some(({ id }) => id === use.id)) return uses.length < MAX_TOOLS ? [...uses, use] : uses;
-  return uses.map((one) => (one.id === use.id ? use : one));
-}
-
-async function* readAnswer(agentId: string, conversationId: string, signal: AbortSignal): AsyncGenerator<AnswerEvent> {
-  const query = new URLSearchParams({ conversationId });
-  const response = await sendTo(`/v0/agents/${encodeURIComponent(agentId)}/chat/answer?${query}`, {
-    headers: { Accept: 'text/event-stream' },
-    signal,
-  });
-  if (!response.body) return;
-  const reader = response.body
-    .pipeThrough(new TextDecoderStream() as ReadableWritablePair<string, Uint8Array<ArrayBuffer>>)
-    .pipeThrough(new EventSourceParserStream())
-    .getReader();
-  for (let next = await reader.read(); !next.done; next = await reader.read()) {
-    const event = parseAnswerEvent(next.value.event, next.value.data);
-    if (event) yield event;
-  }
-}
-
-/** Wait; less if the browser comes back online or the wait is aborted. */
-function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const timer = setTimeout(resolve, milliseconds);
-    const wake = () => {
-      clearTimeout(timer);
-      resolve();
-    };
-    addEventListener('online', wake, { once: true, signal });
-    signal.addEventListener('abort', wake, { once: true });
-  });
-}
-
 /** The conversations that the engine keeps, newest first. They are read again for another conversation on the page. */
 export const conversationsQuery = (agentId: string, shown: string | undefined) =>
   queryOptions({
     queryKey: ['agents', agentId, 'conversations', shown],
-    queryFn: ({ signal }) =>
-      body(api.GET('/v0/agents/{agentId}/chat/conversations', { params: { path: { agentId } }, signal })),
+    queryFn: ({ signal }) => body(api.GET('/v0/agents/{agentId}/chat/conversations', { params: { path: { agentId } }, signal })),
     select: ({ conversations: found }) => found,
   });
 
 const conversations = new Map<string, Conversation>();
 
 export function conversationWith(agentId: string): Conversation {
-  let found = conversations.get(agentId);
-  if (!found) conversations.set(agentId, (found = new Conversation(agentId)));
+  const found = conversations.get(agentId) ?? new Conversation(agentId);
+  conversations.set(agentId, found);
   return found;
 }

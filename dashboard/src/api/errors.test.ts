@@ -17,7 +17,8 @@ describe('readError', () => {
   });
 
   it('finds the faults of a template', async () => {
-    const faults = '{"error": "Invalid template", "errors": [{"path": "a.b", "message": "is wrong"}, {"path": "c", "message": "lacks"}]}';
+    const faults =
+      '{"error": "Invalid template", "errors": [{"path": "a.b", "message": "is wrong"}, {"path": "c", "message": "lacks"}]}';
     expect((await readError(respond(faults))).detail).toBe('a.b: is wrong\nc: lacks');
     expect((await readError(respond('{"error": "x", "errors": [null, 1]}'))).message).toBe('x');
   });

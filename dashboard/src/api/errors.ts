@@ -47,7 +47,9 @@ function readDetail(header: string | null): string | null {
 /** Return what is wrong with a template, one fault a line. */
 function findFaults(body: unknown): string | null {
   if (typeof body !== 'object' || body === null || !('errors' in body) || !Array.isArray(body.errors)) return null;
-  const lines = body.errors.map((fault: { path?: unknown; message?: unknown }) => `${String(fault?.path)}: ${String(fault?.message)}`);
+  const lines = body.errors.map(
+    (fault: { path?: unknown; message?: unknown }) => `${String(fault?.path)}: ${String(fault?.message)}`,
+  );
   return lines.join('\n') || null;
 }
 

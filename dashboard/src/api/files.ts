@@ -137,8 +137,4 @@ export const moveFile = (agentId: string, path: string, target: string) =>
   body(api.POST('/v0/agents/{agentId}/files/move', { params: { path: { agentId } }, body: { path, target } }));
 
 export const deleteFile = (agentId: string, { path, kind }: FileEntry) =>
-  body(
-    api.DELETE('/v0/agents/{agentId}/files', {
-      params: { path: { agentId }, query: { path, recursive: kind === 'folder' } },
-    }),
-  );
+  body(api.DELETE('/v0/agents/{agentId}/files', { params: { path: { agentId }, query: { path, recursive: kind === 'folder' } } }));

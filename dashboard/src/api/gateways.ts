@@ -42,23 +42,20 @@ export function addControl(id: string, kind: ControlKind, value: string): Promis
 export const removeControl = (id: string, kind: ControlKind, control: string) =>
   body(api.DELETE('/v3/gateways/{id}/{kind}/{control}', { params: { path: { id, kind, control } } }));
 
-export const addDomain = (id: string, domain: string) =>
+export const addGatewayDomain = (id: string, domain: string) =>
   inner(api.POST('/v3/gateways/{id}/custom_domain', { ...at(id), body: { domain } }));
 
 const atDomain = (id: string, domainId: string) => ({ params: { path: { id, domainId } } });
 
-export const verifyDomain = (id: string, domainId: string) =>
+export const verifyGatewayDomain = (id: string, domainId: string) =>
   inner(api.POST('/v3/gateways/{id}/custom_domain/{domainId}/verify', atDomain(id, domainId)));
 
-export const removeDomain = (id: string, domainId: string) =>
+export const removeGatewayDomain = (id: string, domainId: string) =>
   body(api.DELETE('/v3/gateways/{id}/custom_domain/{domainId}', atDomain(id, domainId)));
 
 export const installPlugin = (gatewayId: string, pluginId: number) =>
   inner(
-    api.POST('/v3/gateways/plugins/{gateway_id}', {
-      params: { path: { gateway_id: gatewayId } },
-      body: { plugin_id: pluginId },
-    }),
+    api.POST('/v3/gateways/plugins/{gateway_id}', { params: { path: { gateway_id: gatewayId } }, body: { plugin_id: pluginId } }),
   );
 
 export const uninstallPlugin = (gatewayId: string, pluginId: number) =>

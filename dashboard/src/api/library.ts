@@ -8,10 +8,7 @@ export type HubSkill = components['schemas']['HubSkillRecord'];
 export type Verdict = components['schemas']['VerdictRecord'];
 export type Template = components['schemas']['TemplateRecord'];
 
-export const skillsQuery = queryOptions({
-  queryKey: ['skills'],
-  queryFn: ({ signal }) => body(api.GET('/v0/skills', { signal })),
-});
+export const skillsQuery = queryOptions({ queryKey: ['skills'], queryFn: ({ signal }) => body(api.GET('/v0/skills', { signal })) });
 
 export const skillVersionsQuery = (skillId: string) =>
   queryOptions({
@@ -27,13 +24,10 @@ export async function uploadSkill(file: File): Promise<Skill> {
   return ((await response.json()) as { skill: Skill }).skill;
 }
 
-export const deleteSkill = (skillCid: string) =>
-  body(api.DELETE('/v0/skills/{skillCid}', { params: { path: { skillCid } } }));
+export const deleteSkill = (skillCid: string) => body(api.DELETE('/v0/skills/{skillCid}', { params: { path: { skillCid } } }));
 
 export const publishSkill = (skillId: string, changelog: string, acknowledgement: string | null) =>
-  body(
-    api.POST('/v0/skills/{skillId}/publish', { params: { path: { skillId } }, body: { changelog, acknowledgement } }),
-  );
+  body(api.POST('/v0/skills/{skillId}/publish', { params: { path: { skillId } }, body: { changelog, acknowledgement } }));
 
 export const hubQuery = (q: string) =>
   infiniteQueryOptions({
@@ -41,10 +35,7 @@ export const hubQuery = (q: string) =>
     initialPageParam: '',
     queryFn: ({ signal, pageParam }) =>
       body(
-        api.GET('/v0/hub', {
-          params: { query: { limit: 50, ...(q && { q }), ...(pageParam && { cursor: pageParam }) } },
-          signal,
-        }),
+        api.GET('/v0/hub', { params: { query: { limit: 50, ...(q && { q }), ...(pageParam && { cursor: pageParam }) } }, signal }),
       ),
     getNextPageParam: ({ nextCursor }) => nextCursor ?? undefined,
   });
@@ -65,8 +56,7 @@ export const installHubSkill = (hubSkillId: string, acknowledge: boolean) =>
   body(api.POST('/v0/hub/{hubSkillId}/install', { params: { path: { hubSkillId } }, body: { acknowledge } }));
 
 /** Withdraw a skill of one's own from the hub. */
-export const unpublishSkill = (hubSkillId: string) =>
-  body(api.DELETE('/v0/hub/{hubSkillId}', { params: { path: { hubSkillId } } }));
+export const unpublishSkill = (hubSkillId: string) => body(api.DELETE('/v0/hub/{hubSkillId}', { params: { path: { hubSkillId } } }));
 
 export const templateListQuery = (q: string) =>
   infiniteQueryOptions({
@@ -101,14 +91,16 @@ export const submitTemplate = (source: TemplateSource) =>
   body(api.POST('/v0/templates', { body: { ...sourceOf(source), public: source.isPublic } }));
 
 /** Look whether a repository holds a template; nothing is stored. */
-export const validateTemplate = (source: TemplateSource) =>
-  body(api.POST('/v0/templates/validate', { body: sourceOf(source) }));
+export const validateTemplate = (source: TemplateSource) => body(api.POST('/v0/templates/validate', { body: sourceOf(source) }));
 
 /** Return the names of the branches and tags of a public repository, the default branch first. */
 export async function listRefs(gitUrl: string): Promise<readonly { name: string; isTag: boolean }[]> {
   const { branches, tags, defaultBranch } = await body(api.POST('/v0/templates/refs', { body: { gitUrl } }));
   const named = (refs: typeof branches, isTag: boolean) => refs.map(({ name }) => ({ name, isTag }));
-  return [...named(branches, false).sort((a, b) => Number(b.name === defaultBranch) - Number(a.name === defaultBranch)), ...named(tags, true)];
+  return [
+    ...named(branches, false).sort((a, b) => Number(b.name === defaultBranch) - Number(a.name === defaultBranch)),
+    ...named(tags, true),
+  ];
 }
 
 export const archiveTemplate = (templateId: string) =>

@@ -1,19 +1,11 @@
 import { expect, it } from 'vitest';
 
-import { retryDelay, staleKeys } from './live';
-
-it('waits longer after each failed attempt, up to 15 seconds', () => {
-  expect([0, 1, 4, 30].map((attempt) => retryDelay(attempt, 1))).toEqual([500, 1000, 8000, 15_000]);
-  expect(retryDelay(0, 0)).toBe(250);
-});
+import { staleKeys } from './live';
 
 it('finds the queries that an event makes stale', () => {
   const event = { type: 'agent.changed', subject: { kind: 'agent', id: 'a' }, agentId: 'a', data: {} };
   expect(staleKeys(event)).toEqual([['agents']]);
-  expect(staleKeys({ ...event, type: 'task.run', subject: { kind: 'task', id: 't' } })).toEqual([
-    ['tasks'],
-    ['agents', 'a'],
-  ]);
+  expect(staleKeys({ ...event, type: 'task.run', subject: { kind: 'task', id: 't' } })).toEqual([['tasks'], ['agents', 'a']]);
   const said = { ...event, type: 'conversation.changed', subject: { kind: 'conversation', id: 'c' } };
   expect(staleKeys({ ...said, data: { state: 'answering' } })).toEqual([]);
   expect(staleKeys({ ...said, data: { state: 'complete' } })).toEqual([['agents', 'a', 'conversations']]);

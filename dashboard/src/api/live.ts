@@ -1,8 +1,8 @@
-import { EventSourceParserStream } from 'eventsource-parser/stream';
 import type { QueryClient } from '@tanstack/react-query';
 
-import { sendTo } from './client';
+import { openEvents, waitToRetry } from './connections';
 import { ApiError } from './errors';
+import { Store } from './store';
 
 /** `polling`: the server has no event stream, so that pages ask again every few seconds. */
 export type LiveState = 'connecting' | 'live' | 'retrying' | 'polling' | 'stopped';
@@ -17,15 +17,7 @@ export interface ServerEvent {
   readonly data: Record<string, unknown>;
 }
 
-const FIRST_DELAY_MS = 500;
-const LONGEST_DELAY_MS = 15_000;
 export const POLL_MS = 5_000;
-
-/** Return the wait before the next attempt: doubled from 0.5 s to 15 s, with half of it at random. */
-export function retryDelay(attempt: number, random = Math.random()): number {
-  const whole = Math.min(FIRST_DELAY_MS * 2 ** attempt, LONGEST_DELAY_MS);
-  return whole / 2 + (whole / 2) * random;
-}
 
 /** Return the query keys that an event makes stale. Keys are `[area, ...]`; those of one agent `['agents', id, ...]`. */
 export function staleKeys(event: Pick<ServerEvent, 'type' | 'subject' | 'agentId' | 'data'>): readonly (readonly string[])[] {
@@ -41,20 +33,14 @@ export function staleKeys(event: Pick<ServerEvent, 'type' | 'subject' | 'agentId
 }
 
 /** The connection to the server's events. One for the whole page; it reconnects and resumes by itself. */
-export class LiveConnection {
-  #state: LiveState = 'stopped';
+export class LiveConnection extends Store<LiveState> {
   #cursor: string | null = null;
   #abort: AbortController | null = null;
-  #wake: () => void = () => undefined;
-  readonly #watchers = new Set<() => void>();
   readonly #listeners = new Set<(event: ServerEvent) => void>();
 
-  readonly state = (): LiveState => this.#state;
-
-  readonly watch = (watcher: () => void): (() => void) => {
-    this.#watchers.add(watcher);
-    return () => this.#watchers.delete(watcher);
-  };
+  constructor() {
+    super('stopped');
+  }
 
   readonly listen = (listener: (event: ServerEvent) => void): (() => void) => {
     this.#listeners.add(listener);
@@ -64,69 +50,41 @@ export class LiveConnection {
   start(): () => void {
     const abort = new AbortController();
     this.#abort = abort;
-    const wake = () => this.#wake();
-    addEventListener('online', wake, { signal: abort.signal });
-    document.addEventListener('visibilitychange', wake, { signal: abort.signal });
     void this.#run(abort.signal);
     return () => {
       abort.abort();
-      this.#wake();
-      if (this.#abort === abort) this.#enter('stopped');
+      if (this.#abort === abort) this.set('stopped');
     };
   }
 
   async #run(signal: AbortSignal): Promise<void> {
     for (let attempt = 0; !signal.aborted; attempt += 1) {
-      this.#enter(attempt ? 'retrying' : 'connecting');
+      this.set(attempt ? 'retrying' : 'connecting');
       try {
         await this.#follow(signal, () => {
           attempt = 0;
         });
       } catch (error) {
         if (error instanceof ApiError && (error.status === 404 || error.status === 401)) {
-          if (!signal.aborted) this.#enter(error.status === 404 ? 'polling' : 'stopped');
+          if (!signal.aborted) this.set(error.status === 404 ? 'polling' : 'stopped');
           return;
         }
       }
-      if (!signal.aborted) await this.#pause(retryDelay(attempt));
+      if (signal.aborted) return;
+      this.set('retrying');
+      await waitToRetry(attempt, signal);
     }
   }
 
   async #follow(signal: AbortSignal, whenOpen: () => void): Promise<void> {
-    const headers: Record<string, string> = { Accept: 'text/event-stream' };
-    if (this.#cursor !== null) headers['Last-Event-ID'] = this.#cursor;
-    const response = await sendTo('/v0/events', { headers, signal });
-    if (!response.body || !response.headers.get('content-type')?.startsWith('text/event-stream')) {
-      throw new ApiError('', 404);
-    }
+    const messages = await openEvents('/v0/events', signal, this.#cursor);
     whenOpen();
-    this.#enter('live');
-    const reader = response.body
-      .pipeThrough(new TextDecoderStream() as ReadableWritablePair<string, Uint8Array<ArrayBuffer>>)
-      .pipeThrough(new EventSourceParserStream())
-      .getReader();
-    for (let next = await reader.read(); !next.done; next = await reader.read()) {
-      if (next.value.id) this.#cursor = next.value.id;
-      const event = parseEvent(next.value.event, next.value.data);
+    this.set('live');
+    for await (const { id, event: type, data } of messages) {
+      if (id) this.#cursor = id;
+      const event = parseEvent(type, data);
       if (event) for (const listener of this.#listeners) listener(event);
     }
-  }
-
-  #pause(milliseconds: number): Promise<void> {
-    this.#enter('retrying');
-    return new Promise((resolve) => {
-      const timer = setTimeout(resolve, milliseconds);
-      this.#wake = () => {
-        clearTimeout(timer);
-        resolve();
-      };
-    });
-  }
-
-  #enter(state: LiveState): void {
-    if (this.#state === state) return;
-    this.#state = state;
-    for (const watcher of this.#watchers) watcher();
   }
 }
 

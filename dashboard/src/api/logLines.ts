@@ -7,7 +7,10 @@ export type LogLevel = LogLine['level'];
 export const REPLAYED_LINES = 100;
 
 /** Return the lines without those that a new connection repeats: the server begins with the last 100. */
-export function withoutReplay<T extends { timestamp: string; message: string }>(known: readonly T[], next: readonly T[]): readonly T[] {
+export function withoutReplay<T extends { timestamp: string; message: string }>(
+  known: readonly T[],
+  next: readonly T[],
+): readonly T[] {
   const key = ({ timestamp, message }: T) => `${timestamp} ${message}`;
   const seen = new Set(known.slice(-2 * REPLAYED_LINES).map(key));
   return next.filter((line) => !seen.has(key(line)));
@@ -18,7 +21,6 @@ export function filterLines(lines: readonly LogLine[], level: LogLevel, text: st
   const wanted = text.trim().toLowerCase();
   const lowest = LEVELS.indexOf(level);
   return lines.filter(
-    (line) =>
-      LEVELS.indexOf(line.level) >= lowest && (!wanted || `${line.source} ${line.message}`.toLowerCase().includes(wanted)),
+    (line) => LEVELS.indexOf(line.level) >= lowest && (!wanted || `${line.source} ${line.message}`.toLowerCase().includes(wanted)),
   );
 }

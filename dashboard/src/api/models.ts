@@ -9,8 +9,7 @@ export const agentModelsQuery = (agentId: string) =>
   queryOptions({
     queryKey: ['agents', agentId, 'models'],
     refetchInterval: false,
-    queryFn: ({ signal }) =>
-      body(api.GET('/v0/agents/{agentId}/models', { params: { path: { agentId } }, signal })),
+    queryFn: ({ signal }) => body(api.GET('/v0/agents/{agentId}/models', { params: { path: { agentId } }, signal })),
   });
 
 export const modelServersQuery = queryOptions({
@@ -34,4 +33,9 @@ export const connectModelServer = (agentId: string, provider: string, model: str
 
 /** Have a provider's key tried, and if it works, stored for the agent and for the others that use the present one. */
 export const connectProvider = (agentId: string, provider: ProviderId, key: string, replaceFor: readonly string[]) =>
-  body(api.PUT('/v0/agents/{agentId}/model-key', { params: { path: { agentId } }, body: { provider, key, replaceFor: [...replaceFor] } }));
+  body(
+    api.PUT('/v0/agents/{agentId}/model-key', {
+      params: { path: { agentId } },
+      body: { provider, key, replaceFor: [...replaceFor] },
+    }),
+  );

@@ -47,8 +47,7 @@ export const instructionCidsQuery = (id: string) =>
     getNextPageParam: ({ next_page_token }) => next_page_token || undefined,
   });
 
-export const createInstruction = (fields: InstructionFields) =>
-  inner(api.POST('/v3/x402/payment_instructions', { body: fields }));
+export const createInstruction = (fields: InstructionFields) => inner(api.POST('/v3/x402/payment_instructions', { body: fields }));
 
 export const changeInstruction = (id: string, fields: InstructionFields) =>
   inner(api.PATCH('/v3/x402/payment_instructions/{id}', { ...at(id), body: fields }));

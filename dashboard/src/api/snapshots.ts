@@ -33,16 +33,8 @@ export const takeSnapshot = (agentId: string) =>
 
 export const labelSnapshot = (agentId: string, snapshotCid: string, label: string | null) =>
   body(
-    api.PUT('/v0/agents/{agentId}/snapshots/{snapshotCid}/label', {
-      params: { path: { agentId, snapshotCid } },
-      body: { label },
-    }),
+    api.PUT('/v0/agents/{agentId}/snapshots/{snapshotCid}/label', { params: { path: { agentId, snapshotCid } }, body: { label } }),
   );
 
 export const restoreSnapshot = (agentId: string, { snapshotCid, snapshotId }: Snapshot) =>
-  body(
-    api.POST('/v0/agents/{agentId}/snapshots/reset', {
-      params: { path: { agentId } },
-      body: { snapshotCid, snapshotId },
-    }),
-  );
+  body(api.POST('/v0/agents/{agentId}/snapshots/reset', { params: { path: { agentId } }, body: { snapshotCid, snapshotId } }));

@@ -40,7 +40,7 @@ export const limitsQuery = queryOptions({
 });
 
 /** The number of files on each network. */
-export const totalsQuery = queryOptions({
+export const storageTotalsQuery = queryOptions({
   queryKey: ['files', 'totals'],
   queryFn: ({ signal }) => inner(api.GET('/v3/files/totals', { signal })),
 });
@@ -59,7 +59,7 @@ export function countLoaded({ data, hasNextPage }: LoadedPages): string {
 export const renameFile = ({ network, id }: StoredFile, name: string) =>
   inner(api.PUT('/v3/files/{network}/{id}', { params: { path: { network, id } }, body: { name } }));
 
-export const deleteFile = ({ network, id }: StoredFile) =>
+export const deleteStoredFile = ({ network, id }: StoredFile) =>
   body(api.DELETE('/v3/files/{network}/{id}', { params: { path: { network, id } } }));
 
 export const groupsQuery = (network: Network) =>

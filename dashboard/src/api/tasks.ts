@@ -14,12 +14,7 @@ export const tasksQuery = (agentId: string) =>
   queryOptions({
     queryKey: ['agents', agentId, 'tasks'],
     queryFn: ({ signal }) =>
-      body(
-        api.GET('/v0/agents/{agentId}/tasks', {
-          params: { path: { agentId }, query: { includeDisabled: true } },
-          signal,
-        }),
-      ),
+      body(api.GET('/v0/agents/{agentId}/tasks', { params: { path: { agentId }, query: { includeDisabled: true } }, signal })),
   });
 
 export const taskRunsQuery = (agentId: string, jobId: string) =>
@@ -27,10 +22,7 @@ export const taskRunsQuery = (agentId: string, jobId: string) =>
     queryKey: ['agents', agentId, 'tasks', jobId, 'runs'],
     queryFn: ({ signal }) =>
       body(
-        api.GET('/v0/agents/{agentId}/tasks/{jobId}/runs', {
-          params: { path: { agentId, jobId }, query: { limit: 50 } },
-          signal,
-        }),
+        api.GET('/v0/agents/{agentId}/tasks/{jobId}/runs', { params: { path: { agentId, jobId }, query: { limit: 50 } }, signal }),
       ),
   });
 
@@ -41,9 +33,7 @@ export const runTask = (agentId: string, jobId: string) =>
   body(api.POST('/v0/agents/{agentId}/tasks/{jobId}/run', { params: { path: { agentId, jobId } } }));
 
 export const toggleTask = (agentId: string, jobId: string, enabled: boolean) =>
-  body(
-    api.POST('/v0/agents/{agentId}/tasks/{jobId}/toggle', { params: { path: { agentId, jobId } }, body: { enabled } }),
-  );
+  body(api.POST('/v0/agents/{agentId}/tasks/{jobId}/toggle', { params: { path: { agentId, jobId } }, body: { enabled } }));
 
 export const deleteTask = (agentId: string, jobId: string) =>
   body(api.DELETE('/v0/agents/{agentId}/tasks/{jobId}', { params: { path: { agentId, jobId } } }));

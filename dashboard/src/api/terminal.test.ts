@@ -52,7 +52,9 @@ function open(): TerminalConnection {
 
 const socket = (index: number) => FakeSocket.all.at(index)!;
 const acknowledged = (one: FakeSocket) =>
-  one.sent.filter((sent) => typeof sent === 'string' && sent.includes('acknowledge')).map((sent) => JSON.parse(sent as string).offset);
+  one.sent
+    .filter((sent) => typeof sent === 'string' && sent.includes('acknowledge'))
+    .map((sent) => JSON.parse(sent as string).offset);
 
 beforeEach(() => {
   vi.useFakeTimers();
@@ -97,7 +99,11 @@ describe('a terminal', () => {
     connection.send(new Uint8Array(20_000));
     expect(socket(0).sent).toEqual([]);
     socket(0).tell({ type: 'session', session: 's' });
-    expect(socket(0).sent.filter((sent) => typeof sent !== 'string').map((sent) => sent.length)).toEqual([15_360, 4_640]);
+    expect(
+      socket(0)
+        .sent.filter((sent) => typeof sent !== 'string')
+        .map((sent) => sent.length),
+    ).toEqual([15_360, 4_640]);
     socket(0).output(0, 100);
     socket(0).lose(1006);
     expect(connection.state().kind).toBe('retrying');

@@ -1,4 +1,5 @@
-import { retryDelay } from './live';
+import { retryDelay, socketUrl } from './connections';
+import { Store } from './store';
 
 /** What a terminal does: `refused` is the first connection, which a browser gets no reason for. */
 export type TerminalState =
@@ -38,8 +39,7 @@ export function stateAfterClose(code: number, knows: boolean, hasSession: boolea
  * A terminal of an agent over as many connections as it takes. The session is kept for this tab, so that a page that is
  * opened again within a minute continues it.
  */
-export class TerminalConnection {
-  #state: TerminalState = { kind: 'connecting' };
+export class TerminalConnection extends Store<TerminalState> {
   #socket: WebSocket | null = null;
   #session: string | null;
   #knowsSession = false;
@@ -52,7 +52,6 @@ export class TerminalConnection {
   #deadline = Infinity;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #isClosed = false;
-  readonly #watchers = new Set<() => void>();
   readonly #storage: string;
 
   constructor(
@@ -60,18 +59,12 @@ export class TerminalConnection {
     private size: TerminalSize,
     private readonly screen: TerminalScreen,
   ) {
+    super({ kind: 'connecting' });
     this.#storage = `roost.terminal.${agentId}`;
     this.#session = sessionStorage.getItem(this.#storage);
     this.#isReplay = this.#session !== null;
     this.#connect();
   }
-
-  readonly state = (): TerminalState => this.#state;
-
-  readonly watch = (watcher: () => void): (() => void) => {
-    this.#watchers.add(watcher);
-    return () => this.#watchers.delete(watcher);
-  };
 
   /** Send what was typed; returns false if too much waits already. While output is repeated, replies to it are dropped. */
   send(data: Uint8Array<ArrayBuffer>): boolean {
@@ -98,8 +91,7 @@ export class TerminalConnection {
   }
 
   #connect(): void {
-    const address = new URL(`/v0/agents/${encodeURIComponent(this.agentId)}/console/stream`, location.origin);
-    address.protocol = location.protocol === 'https:' ? 'wss:' : 'ws:';
+    const address = socketUrl(`/v0/agents/${encodeURIComponent(this.agentId)}/console/stream`);
     const { cols, rows } = limited(this.size);
     address.search = String(new URLSearchParams({ cols: `${cols}`, rows: `${rows}` }));
     if (this.#session !== null) {
@@ -120,7 +112,7 @@ export class TerminalConnection {
   #receiveEvent(message: ServerMessage): void {
     if (message.type === 'exit') {
       this.#forget();
-      this.#enter({ kind: 'exited', code: message.exitCode });
+      this.set({ kind: 'exited', code: message.exitCode });
       return;
     }
     this.#session = message.session;
@@ -129,7 +121,7 @@ export class TerminalConnection {
     this.#deadline = Infinity;
     sessionStorage.setItem(this.#storage, message.session);
     if (this.#isReplay) setTimeout(() => (this.#isReplay = false), REPLAY_MS);
-    this.#enter({ kind: 'open' });
+    this.set({ kind: 'open' });
     // From the first acknowledgement on the server waits for them.
     this.#tell({ type: 'acknowledge', offset: this.#written });
     this.#tell({ type: 'resize', ...limited(this.size) });
@@ -154,8 +146,8 @@ export class TerminalConnection {
   }
 
   #recover(socket: WebSocket, code: number): void {
-    if (this.#isClosed || socket !== this.#socket || this.#state.kind === 'exited') return;
-    const wasStored = this.#state.kind === 'connecting' && this.#session !== null;
+    if (this.#isClosed || socket !== this.#socket || this.state().kind === 'exited') return;
+    const wasStored = this.state().kind === 'connecting' && this.#session !== null;
     const next = stateAfterClose(code, this.#knowsSession, this.#session !== null && !wasStored);
     if (wasStored && next === 'gone') {
       // The session of an earlier visit is over.
@@ -165,10 +157,13 @@ export class TerminalConnection {
       return;
     }
     if (next === 'gone' || next === 'taken') this.#forget();
-    if (next !== 'retrying') return this.#enter({ kind: next } as TerminalState);
-    if (this.#deadline === Infinity) this.#deadline = Date.now() + GRACE_MS;
-    if (Date.now() > this.#deadline) return this.#enter({ kind: 'lost' });
-    this.#enter({ kind: 'retrying' });
+    if (next === 'retrying' && this.#deadline === Infinity) this.#deadline = Date.now() + GRACE_MS;
+    const end = next !== 'retrying' ? next : Date.now() > this.#deadline ? 'lost' : null;
+    if (end !== null) {
+      this.set({ kind: end } as TerminalState);
+      return;
+    }
+    this.set({ kind: 'retrying' });
     this.#timer = setTimeout(() => this.#connect(), retryDelay(Math.min(this.#attempt, LONGEST_ATTEMPT)));
     this.#attempt += 1;
   }
@@ -186,19 +181,10 @@ export class TerminalConnection {
     this.#session = null;
     sessionStorage.removeItem(this.#storage);
   }
-
-  #enter(state: TerminalState): void {
-    this.#state = state;
-    for (const watcher of this.#watchers) watcher();
-  }
 }
 
-type ServerMessage =
-  | { readonly type: 'session'; readonly session: string }
-  | { readonly type: 'exit'; readonly exitCode: number };
-type ClientMessage =
-  | ({ readonly type: 'resize' } & TerminalSize)
-  | { readonly type: 'acknowledge'; readonly offset: number };
+type ServerMessage = { readonly type: 'session'; readonly session: string } | { readonly type: 'exit'; readonly exitCode: number };
+type ClientMessage = ({ readonly type: 'resize' } & TerminalSize) | { readonly type: 'acknowledge'; readonly offset: number };
 
 function limited({ cols, rows }: TerminalSize): TerminalSize {
   const limit = (cells: number) => Math.min(Math.max(1, cells), SIZE_LIMIT);

@@ -3,6 +3,7 @@ import { DefaultHttpStack, DetailedError, Upload, type HttpStack } from 'tus-js-
 import { csrfHeader, sendTo } from './client';
 import { ApiError } from './errors';
 import type { Network } from './storage';
+import { Store } from './store';
 
 export type UploadState = 'sending' | 'paused' | 'done' | 'failed';
 export interface UploadItem {
@@ -44,26 +45,25 @@ export function localUrl(url: string): string {
 }
 
 /** The uploads of this window. They go on while other pages are open; a reload resumes those that are chosen again. */
-export class UploadList {
-  #items: readonly UploadItem[] = [];
+export class UploadList extends Store<readonly UploadItem[]> {
   #lastId = 0;
   #onDone: () => void = () => undefined;
-  readonly #watchers = new Set<() => void>();
 
-  readonly items = (): readonly UploadItem[] => this.#items;
-
-  readonly watch = (watcher: () => void): (() => void) => {
-    this.#watchers.add(watcher);
-    return () => this.#watchers.delete(watcher);
-  };
+  constructor() {
+    super([]);
+  }
 
   /** Call `listener` after each finished upload. */
   whenDone(listener: () => void): void {
     this.#onDone = listener;
   }
 
-  /** Upload a file in resumable parts. */
-  addFile(file: File, target: UploadTarget): void {
+  /** Upload files, each in resumable parts. */
+  addFiles(files: readonly File[], target: UploadTarget): void {
+    for (const file of files) this.#addFile(file, target);
+  }
+
+  #addFile(file: File, target: UploadTarget): void {
     const id = this.#add(file.name, file.size);
     const upload = new Upload(file, {
       endpoint: location.origin + ENDPOINT,
@@ -132,16 +132,16 @@ export class UploadList {
   #add(name: string, size: number): number {
     this.#lastId += 1;
     const id = this.#lastId;
-    this.#set([...this.#items, { id, name, size, sent: 0, state: 'sending', error: null, remove: () => undefined }]);
+    this.set([...this.state(), { id, name, size, sent: 0, state: 'sending', error: null, remove: () => undefined }]);
     return id;
   }
 
   #find(id: number): UploadItem | undefined {
-    return this.#items.find((item) => item.id === id);
+    return this.state().find((item) => item.id === id);
   }
 
   #change(id: number, change: Partial<UploadItem>): void {
-    this.#set(this.#items.map((item) => (item.id === id ? { ...item, ...change } : item)));
+    this.set(this.state().map((item) => (item.id === id ? { ...item, ...change } : item)));
   }
 
   #finish(id: number): void {
@@ -150,12 +150,7 @@ export class UploadList {
   }
 
   #remove(id: number): void {
-    this.#set(this.#items.filter((item) => item.id !== id));
-  }
-
-  #set(items: readonly UploadItem[]): void {
-    this.#items = items;
-    for (const watcher of this.#watchers) watcher();
+    this.set(this.state().filter((item) => item.id !== id));
   }
 }
 

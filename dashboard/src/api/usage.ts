@@ -28,12 +28,10 @@ export const agentUsageQuery = (agentId: string, period: Period) =>
   queryOptions({
     queryKey: ['agents', agentId, 'usage', period],
     queryFn: ({ signal }) =>
-      body(
-        api.GET('/v0/agents/{agentId}/usage', { params: { path: { agentId }, query: newestDays(period) }, signal }),
-      ),
+      body(api.GET('/v0/agents/{agentId}/usage', { params: { path: { agentId }, query: newestDays(period) }, signal })),
   });
 
-export const totalsQuery = queryOptions({
+export const usageTotalsQuery = queryOptions({
   queryKey: ['files', 'totals'],
   queryFn: ({ signal }) => inner(api.GET('/v3/files/totals', { signal })),
 });

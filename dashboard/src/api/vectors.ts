@@ -22,8 +22,7 @@ export const vectorFilesQuery = (groupId: string) =>
         }),
       ),
     getNextPageParam: ({ next_page_token }) => next_page_token || undefined,
-    refetchInterval: ({ state }) =>
-      state.data?.pages.some((page) => page.files.some(isPending)) ? POLL_MS : false,
+    refetchInterval: ({ state }) => (state.data?.pages.some((page) => page.files.some(isPending)) ? POLL_MS : false),
   });
 
 export const groupAgentsQuery = (groupId: string) =>

@@ -62,7 +62,12 @@ function readAnnouncement(detail: unknown): Wallet | null {
   return { id: info.uuid, name: info.name, provider: detail.provider as Provider };
 }
 
-export const walletsQuery = queryOptions({ queryKey: ['wallets'], staleTime: Infinity, refetchInterval: false, queryFn: findWallets });
+export const walletsQuery = queryOptions({
+  queryKey: ['wallets'],
+  staleTime: Infinity,
+  refetchInterval: false,
+  queryFn: findWallets,
+});
 
 const at = ({ network, cid }: StoredFile) => ({ params: { path: { network, cid } } });
 

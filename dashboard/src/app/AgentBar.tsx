@@ -41,7 +41,12 @@ export function AgentBar() {
         <div className={styles.switch}>
           <Menu trigger={trigger} label={t.otherAgents}>
             {others.map(({ agentId, emoji, name, status }) => (
-              <MenuItem key={agentId} id={agentId} textValue={name} onAction={() => void navigate({ to: page, params: { id: agentId } })}>
+              <MenuItem
+                key={agentId}
+                id={agentId}
+                textValue={name}
+                onAction={() => void navigate({ to: page, params: { id: agentId } })}
+              >
                 <span className={styles.name}>{`${emoji ?? ''} ${name}`.trim()}</span>
                 <AgentStatus state={status} />
               </MenuItem>

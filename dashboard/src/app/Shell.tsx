@@ -23,7 +23,6 @@ const BAR_LENGTH = 4;
 /** The frame of all pages: navigation at the left, a bar at the bottom of phones, and the page. */
 export function Shell() {
   const t = useText(shell);
-  const pages = usePages();
   const [isNarrow, setNarrow] = useState(() => localStorage.getItem(COLLAPSED) === 'narrow');
   const [isSearching, setSearching] = useState(false);
   useLiveConnection();
@@ -37,42 +36,7 @@ export function Shell() {
       <a className={styles.skip} href="#content">
         {t.skip}
       </a>
-      <aside className={styles.side}>
-        <div className={styles.top}>
-          <Link to="/" className={styles.logo} aria-label="Roost">
-            <img src="/favicon.svg" alt="" width={26} height={26} />
-            <span>Roost</span>
-          </Link>
-          <Button kind="quiet" iconOnly aria-label={isNarrow ? t.expand : t.collapse} onPress={toggle}>
-            <PanelLeft size={18} aria-hidden />
-          </Button>
-        </div>
-        <button
-          type="button"
-          className={styles.search}
-          aria-label={isNarrow ? t.commands : undefined}
-          onClick={() => setSearching(true)}
-        >
-          <Search size={17} aria-hidden />
-          <span>{t.commands}</span>
-          <kbd aria-hidden>Ctrl K</kbd>
-        </button>
-        <nav aria-label={t.navigation} className={styles.nav}>
-          {pages.map(({ to, icon: Icon, label }) => (
-            <div key={to}>
-              <Link to={to} className={styles.link} activeOptions={{ exact: to === '/' }} title={t.pages[label]}>
-                <Icon size={18} aria-hidden />
-                <span>{t.pages[label]}</span>
-              </Link>
-              {to === '/agents' && <AgentNavigation className={styles.second!} />}
-            </div>
-          ))}
-        </nav>
-        <div className={styles.foot}>
-          <LiveBadge />
-          <AccountMenu />
-        </div>
-      </aside>
+      <SideNavigation isNarrow={isNarrow} onToggle={toggle} onSearch={() => setSearching(true)} />
       <div className={styles.main}>
         <AgentNavigation className={styles.strip!} />
         <AgentBar />
@@ -80,19 +44,7 @@ export function Shell() {
           <Outlet />
         </main>
       </div>
-      <nav aria-label={t.navigation} className={styles.bar}>
-        {pages.slice(0, BAR_LENGTH).map(({ to, icon: Icon, label }) => (
-          <Link key={to} to={to} className={styles.barLink} activeOptions={{ exact: to === '/' }}>
-            <Icon size={20} aria-hidden />
-            {t.pages[label]}
-          </Link>
-        ))}
-        <button type="button" className={styles.barLink} onClick={() => setSearching(true)}>
-          <Search size={20} aria-hidden />
-          {t.more}
-        </button>
-        <AccountMenu />
-      </nav>
+      <PhoneBar onSearch={() => setSearching(true)} />
       {isSearching && (
         <Suspense fallback={null}>
           <Palette onClose={() => setSearching(false)} />
@@ -100,6 +52,70 @@ export function Shell() {
       )}
       <ToastRegion />
     </div>
+  );
+}
+
+interface SideProps {
+  isNarrow: boolean;
+  onToggle: () => void;
+  onSearch: () => void;
+}
+
+function SideNavigation({ isNarrow, onToggle, onSearch }: SideProps) {
+  const t = useText(shell);
+  const pages = usePages();
+  return (
+    <aside className={styles.side}>
+      <div className={styles.top}>
+        <Link to="/" className={styles.logo} aria-label="Roost">
+          <img src="/favicon.svg" alt="" width={26} height={26} />
+          <span>Roost</span>
+        </Link>
+        <Button kind="quiet" iconOnly aria-label={isNarrow ? t.expand : t.collapse} onPress={onToggle}>
+          <PanelLeft size={18} aria-hidden />
+        </Button>
+      </div>
+      <button type="button" className={styles.search} aria-label={isNarrow ? t.commands : undefined} onClick={onSearch}>
+        <Search size={17} aria-hidden />
+        <span>{t.commands}</span>
+        <kbd aria-hidden>Ctrl K</kbd>
+      </button>
+      <nav aria-label={t.navigation} className={styles.nav}>
+        {pages.map(({ to, icon: Icon, label }) => (
+          <div key={to}>
+            <Link to={to} className={styles.link} activeOptions={{ exact: to === '/' }} title={t.pages[label]}>
+              <Icon size={18} aria-hidden />
+              <span>{t.pages[label]}</span>
+            </Link>
+            {to === '/agents' && <AgentNavigation className={styles.second!} />}
+          </div>
+        ))}
+      </nav>
+      <div className={styles.foot}>
+        <LiveBadge />
+        <AccountMenu />
+      </div>
+    </aside>
+  );
+}
+
+function PhoneBar({ onSearch }: Pick<SideProps, 'onSearch'>) {
+  const t = useText(shell);
+  const pages = usePages();
+  return (
+    <nav aria-label={t.navigation} className={styles.bar}>
+      {pages.slice(0, BAR_LENGTH).map(({ to, icon: Icon, label }) => (
+        <Link key={to} to={to} className={styles.barLink} activeOptions={{ exact: to === '/' }}>
+          <Icon size={20} aria-hidden />
+          {t.pages[label]}
+        </Link>
+      ))}
+      <button type="button" className={styles.barLink} onClick={onSearch}>
+        <Search size={20} aria-hidden />
+        {t.more}
+      </button>
+      <AccountMenu />
+    </nav>
   );
 }
 
@@ -127,7 +143,9 @@ function useLiveConnection(): void {
   const queries = useQueryClient();
   useEffect(() => {
     const ends = [live.start(), refreshOnEvents(queries)];
-    return () => ends.forEach((end) => end());
+    return () => {
+      for (const end of ends) end();
+    };
   }, [queries]);
 }
 

@@ -25,7 +25,7 @@ import {
   type LucideIcon,
 } from 'lucide-react';
 
-import { en } from '../i18n/shell.en';
+import type { en } from '../i18n/shell.en';
 
 type Label = keyof (typeof en)['pages'];
 

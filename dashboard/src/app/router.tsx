@@ -1,12 +1,5 @@
 import type { QueryClient } from '@tanstack/react-query';
-import {
-  createRootRouteWithContext,
-  createRoute,
-  createRouter,
-  lazyRouteComponent,
-  Outlet,
-  redirect,
-} from '@tanstack/react-router';
+import { createRootRouteWithContext, createRoute, createRouter, lazyRouteComponent, Outlet, redirect } from '@tanstack/react-router';
 
 import { readActivitySearch } from '../api/activitySearch';
 import { sessionQuery } from '../api/session';
@@ -47,12 +40,12 @@ const home = createRoute({
 const agents = createRoute({
   getParentRoute: () => shell,
   path: '/agents',
-  component: lazyRouteComponent(() => import('../pages/agents/list'), 'AgentListPage'),
+  component: lazyRouteComponent(() => import('../pages/agents/list/list'), 'AgentListPage'),
 });
 const newAgent = createRoute({
   getParentRoute: () => shell,
   path: '/agents/new',
-  component: lazyRouteComponent(() => import('../pages/agents/new'), 'NewAgentPage'),
+  component: lazyRouteComponent(() => import('../pages/agents/new/new'), 'NewAgentPage'),
 });
 const agent = createRoute({ getParentRoute: () => shell, path: '/agents/$id', component: AgentPages });
 const agentIndex = createRoute({
@@ -65,12 +58,12 @@ const agentIndex = createRoute({
 const overview = createRoute({
   getParentRoute: () => agent,
   path: '/overview',
-  component: lazyRouteComponent(() => import('../pages/agents/overview'), 'AgentOverviewPage'),
+  component: lazyRouteComponent(() => import('../pages/agents/overview/overview'), 'AgentOverviewPage'),
 });
 const chat = createRoute({
   getParentRoute: () => agent,
   path: '/chat',
-  component: lazyRouteComponent(() => import('../pages/agents/chat'), 'AgentChatPage'),
+  component: lazyRouteComponent(() => import('../pages/agents/chat/chat'), 'AgentChatPage'),
 });
 const secrets = createRoute({
   getParentRoute: () => shell,
@@ -155,58 +148,58 @@ const templates = createRoute({
 const logs = createRoute({
   getParentRoute: () => agent,
   path: '/logs',
-  component: lazyRouteComponent(() => import('../pages/agents/logs'), 'AgentLogsPage'),
+  component: lazyRouteComponent(() => import('../pages/agents/logs/logs'), 'AgentLogsPage'),
 });
 const tasks = createRoute({
   getParentRoute: () => agent,
   path: '/tasks',
-  component: lazyRouteComponent(() => import('../pages/agents/tasks'), 'AgentTasksPage'),
+  component: lazyRouteComponent(() => import('../pages/agents/tasks/tasks'), 'AgentTasksPage'),
 });
 const agentFiles = createRoute({
   getParentRoute: () => agent,
   path: '/files',
-  component: lazyRouteComponent(() => import('../pages/agents/files'), 'AgentFilesPage'),
+  component: lazyRouteComponent(() => import('../pages/agents/files/files'), 'AgentFilesPage'),
 });
 const snapshots = createRoute({
   getParentRoute: () => agent,
   path: '/snapshots',
-  component: lazyRouteComponent(() => import('../pages/agents/snapshots'), 'AgentSnapshotsPage'),
+  component: lazyRouteComponent(() => import('../pages/agents/snapshots/snapshots'), 'AgentSnapshotsPage'),
 });
 const agentSecrets = createRoute({
   getParentRoute: () => agent,
   path: '/secrets',
-  component: lazyRouteComponent(() => import('../pages/agents/secrets'), 'AgentSecretsPage'),
+  component: lazyRouteComponent(() => import('../pages/agents/secrets/secrets'), 'AgentSecretsPage'),
 });
 const devices = createRoute({
   getParentRoute: () => agent,
   path: '/devices',
-  component: lazyRouteComponent(() => import('../pages/agents/devices'), 'AgentDevicesPage'),
+  component: lazyRouteComponent(() => import('../pages/agents/devices/devices'), 'AgentDevicesPage'),
 });
 const config = createRoute({
   getParentRoute: () => agent,
   path: '/config',
-  component: lazyRouteComponent(() => import('../pages/agents/config'), 'AgentConfigPage'),
+  component: lazyRouteComponent(() => import('../pages/agents/config/config'), 'AgentConfigPage'),
 });
 const channels = createRoute({
   getParentRoute: () => agent,
   path: '/channels',
-  component: lazyRouteComponent(() => import('../pages/agents/channels'), 'AgentChannelsPage'),
+  component: lazyRouteComponent(() => import('../pages/agents/channels/channels'), 'AgentChannelsPage'),
 });
 const agentSkills = createRoute({
   getParentRoute: () => agent,
   path: '/skills',
-  component: lazyRouteComponent(() => import('../pages/agents/skills'), 'AgentSkillsPage'),
+  component: lazyRouteComponent(() => import('../pages/agents/skills/skills'), 'AgentSkillsPage'),
 });
 const routes = createRoute({
   getParentRoute: () => agent,
   path: '/routes',
-  component: lazyRouteComponent(() => import('../pages/agents/routes'), 'AgentRoutesPage'),
+  component: lazyRouteComponent(() => import('../pages/agents/routes/routes'), 'AgentRoutesPage'),
 });
 
 const terminal = createRoute({
   getParentRoute: () => agent,
   path: '/terminal',
-  component: lazyRouteComponent(() => import('../pages/agents/terminal'), 'AgentTerminalPage'),
+  component: lazyRouteComponent(() => import('../pages/agents/terminal/terminal'), 'AgentTerminalPage'),
 });
 
 /** Return the number of days of an address. */
@@ -230,7 +223,7 @@ const usage = createRoute({
 const agentSettings = createRoute({
   getParentRoute: () => agent,
   path: '/settings',
-  component: lazyRouteComponent(() => import('../pages/agents/settings'), 'AgentSettingsPage'),
+  component: lazyRouteComponent(() => import('../pages/agents/settings/settings'), 'AgentSettingsPage'),
 });
 
 const agentPages = [

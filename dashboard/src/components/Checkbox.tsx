@@ -12,12 +12,7 @@ interface Props {
 export function Checkbox({ isSelected, onChange, isDisabled = false, children }: Props) {
   return (
     <label className={styles.row}>
-      <input
-        type="checkbox"
-        checked={isSelected}
-        disabled={isDisabled}
-        onChange={(event) => onChange(event.target.checked)}
-      />
+      <input type="checkbox" checked={isSelected} disabled={isDisabled} onChange={(event) => onChange(event.target.checked)} />
       <span>{children}</span>
     </label>
   );

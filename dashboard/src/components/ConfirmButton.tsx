@@ -22,7 +22,12 @@ export function ConfirmButton({ action, title, kind = 'plain', isDisabled = fals
   const [isOpen, setOpen] = useState(false);
   return (
     <>
-      <Button kind={kind} isDisabled={isDisabled} aria-label={title} onPress={() => (rest.children ? setOpen(true) : void rest.onConfirm().catch(() => undefined)) /* its mutation shows it */}>
+      <Button
+        kind={kind}
+        isDisabled={isDisabled}
+        aria-label={title}
+        onPress={() => (rest.children ? setOpen(true) : void rest.onConfirm().catch(() => undefined)) /* its mutation shows it */}
+      >
         {action}
       </Button>
       <ConfirmDialog action={action} title={title} isOpen={isOpen} onClose={() => setOpen(false)} {...rest} />

@@ -6,6 +6,7 @@ import { Button } from './Button';
 import { Dialog } from './Dialog';
 import { ErrorPanel } from './ErrorPanel';
 import { TextField } from './Field';
+import { useSubmission } from './useSubmission';
 
 interface Props {
   title: string;
@@ -23,30 +24,22 @@ interface Props {
 export function ConfirmDialog({ title, children, action, isOpen, onClose, onConfirm, typed }: Props) {
   const t = useText(common);
   const [text, setText] = useState('');
-  const [pending, setPending] = useState(false);
-  const [error, setError] = useState<unknown>(null);
   const close = () => {
     setText('');
-    setError(null);
+    submission.forgetError();
     onClose();
   };
-  const confirm = async () => {
-    setPending(true);
-    setError(null);
-    try {
-      await onConfirm();
-      close();
-    } catch (problem) {
-      setError(problem);
-    } finally {
-      setPending(false);
-    }
-  };
+  const submission = useSubmission(onConfirm, close);
+  const { isPending, error } = submission;
   const actions = (
     <>
       <Button onPress={close}>{t.cancel}</Button>
-      <Button kind="danger" isDisabled={pending || (typed !== undefined && text.trim() !== typed.trim())} onPress={confirm}>
-        {pending ? t.working : action}
+      <Button
+        kind="danger"
+        isDisabled={isPending || (typed !== undefined && text.trim() !== typed.trim())}
+        onPress={submission.submit}
+      >
+        {isPending ? t.working : action}
       </Button>
     </>
   );

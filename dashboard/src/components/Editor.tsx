@@ -4,7 +4,7 @@ import { search, searchKeymap } from '@codemirror/search';
 import { Compartment, EditorState, type Extension } from '@codemirror/state';
 import { EditorView, keymap, lineNumbers } from '@codemirror/view';
 import { tags } from '@lezer/highlight';
-import { useEffect, useRef } from 'react';
+import { useEffect, useEffectEvent, useRef } from 'react';
 
 import { styleNonce } from '../app/csp';
 import { loadLanguage } from './editorLanguages';
@@ -54,16 +54,15 @@ export function Editor({ label, value, onChange, onSave, language = '', readOnly
   const view = useRef<EditorView | null>(null);
   const calls = useRef({ onChange, onSave });
   calls.current = { onChange, onSave };
+  const currentText = useEffectEvent(() => value);
   useEffect(() => {
     const highlighting = new Compartment();
     const made = new EditorView({
       parent: host.current!,
-      state: EditorState.create({ doc: value, extensions: extensions(label, readOnly, calls, highlighting.of([])) }),
+      state: EditorState.create({ doc: currentText(), extensions: extensions(label, readOnly, calls, highlighting.of([])) }),
     });
     view.current = made;
-    void loadLanguage(language)?.then((support) =>
-      made.dispatch({ effects: highlighting.reconfigure(support) }),
-    );
+    void loadLanguage(language)?.then((support) => made.dispatch({ effects: highlighting.reconfigure(support) }));
     return () => {
       view.current = null;
       made.destroy();
@@ -96,7 +95,13 @@ function extensions(label: string, readOnly: boolean, calls: Calls, highlighting
     EditorView.updateListener.of((update) => {
       if (update.docChanged) calls.current.onChange?.(update.state.doc.toString());
     }),
-    keymap.of([{ key: 'Mod-s', run: save, preventDefault: true }, ...searchKeymap, ...historyKeymap, indentWithTab, ...defaultKeymap]),
+    keymap.of([
+      { key: 'Mod-s', run: save, preventDefault: true },
+      ...searchKeymap,
+      ...historyKeymap,
+      indentWithTab,
+      ...defaultKeymap,
+    ]),
     history(),
     search({ top: true }),
     lineNumbers(),

@@ -1,13 +1,5 @@
 import type { Ref } from 'react';
-import {
-  FieldError,
-  Input,
-  Label,
-  Text,
-  TextArea,
-  TextField as AriaTextField,
-  type TextFieldProps,
-} from 'react-aria-components';
+import { FieldError, Input, Label, Text, TextArea, TextField as AriaTextField, type TextFieldProps } from 'react-aria-components';
 
 import styles from './Field.module.css';
 

@@ -6,7 +6,17 @@ import { Button } from './Button';
 import styles from './FileDrop.module.css';
 
 /** An area that takes dropped files. */
-export function FileDrop({ label, onFiles, isDisabled, children }: { label: string; onFiles: (files: readonly File[]) => void; isDisabled: boolean; children: ReactNode }) {
+export function FileDrop({
+  label,
+  onFiles,
+  isDisabled,
+  children,
+}: {
+  label: string;
+  onFiles: (files: readonly File[]) => void;
+  isDisabled: boolean;
+  children: ReactNode;
+}) {
   return (
     <DropZone
       className={styles.zone!}
@@ -28,7 +38,15 @@ export function FileDrop({ label, onFiles, isDisabled, children }: { label: stri
 }
 
 /** A button that asks for files. */
-export function FileButton({ label, onFiles, isDisabled }: { label: string; onFiles: (files: readonly File[]) => void; isDisabled: boolean }) {
+export function FileButton({
+  label,
+  onFiles,
+  isDisabled,
+}: {
+  label: string;
+  onFiles: (files: readonly File[]) => void;
+  isDisabled: boolean;
+}) {
   return (
     <FileTrigger allowsMultiple onSelect={(chosen) => onFiles([...(chosen ?? [])])}>
       <Button kind="primary" isDisabled={isDisabled}>

@@ -1,7 +1,13 @@
-import { useState, type ReactNode } from 'react';
+import { useId, useState, type ReactNode, type SyntheticEvent } from 'react';
 
+import * as common from '../i18n/common';
+import { useText } from '../i18n/language';
+import { Button } from './Button';
 import { ConfirmDialog } from './ConfirmDialog';
-import { ControlledFormDialog } from './ControlledFormDialog';
+import { Dialog } from './Dialog';
+import { ErrorPanel } from './ErrorPanel';
+import styles from './FormDialog.module.css';
+import { useSubmission } from './useSubmission';
 
 interface Props {
   title: string;
@@ -19,34 +25,33 @@ interface Props {
 
 /** A form in a dialog. Render it only while it is open, so that it begins with empty fields. */
 export function FormDialog({ title, action, onClose, onSubmit, isDisabled = false, question, children }: Props) {
-  const [isPending, setPending] = useState(false);
-  const [error, setError] = useState<unknown>(null);
+  const t = useText(common);
+  const id = useId();
+  const { submit, isPending, error } = useSubmission(onSubmit, onClose);
   const [isAsking, setAsking] = useState(false);
-  const submit = async () => {
-    setPending(true);
-    setError(null);
-    try {
-      await onSubmit();
-      onClose();
-    } catch (problem) {
-      setError(problem);
-      setPending(false);
-    }
+  const begin = (event: SyntheticEvent) => {
+    event.preventDefault();
+    event.stopPropagation();
+    if (isPending || isDisabled) return;
+    if (question) setAsking(true);
+    else void submit();
   };
+  const actions = (
+    <>
+      <Button onPress={onClose}>{t.cancel}</Button>
+      <Button kind="primary" type="submit" form={id} isDisabled={isPending || isDisabled}>
+        {isPending ? t.working : action}
+      </Button>
+    </>
+  );
   return (
     <>
-      <ControlledFormDialog
-        title={title}
-        action={action}
-        isOpen
-        onClose={onClose}
-        onSubmit={() => (question ? setAsking(true) : void submit())}
-        isPending={isPending}
-        isDisabled={isDisabled}
-        error={error}
-      >
-        {children}
-      </ControlledFormDialog>
+      <Dialog title={title} isOpen onClose={onClose} actions={actions}>
+        <form id={id} className={styles.form} onSubmit={begin} noValidate>
+          {children}
+          {error ? <ErrorPanel error={error} /> : null}
+        </form>
+      </Dialog>
       {question && (
         <ConfirmDialog title={title} action={action} isOpen={isAsking} onClose={() => setAsking(false)} onConfirm={submit}>
           {question}

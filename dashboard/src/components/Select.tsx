@@ -1,14 +1,5 @@
 import { Check, ChevronDown } from 'lucide-react';
-import {
-  Button,
-  Label,
-  ListBox,
-  ListBoxItem,
-  Popover,
-  Select as AriaSelect,
-  SelectValue,
-  Text,
-} from 'react-aria-components';
+import { Button, Label, ListBox, ListBoxItem, Popover, Select as AriaSelect, SelectValue, Text } from 'react-aria-components';
 
 import field from './Field.module.css';
 import menu from './Menu.module.css';
@@ -31,12 +22,7 @@ interface Props<T extends string> {
 
 export function Select<T extends string>({ label, choices, value, onChange, hint, isDisabled = false }: Props<T>) {
   return (
-    <AriaSelect
-      className={field.field!}
-      value={value}
-      isDisabled={isDisabled}
-      onChange={(key) => onChange(key as T)}
-    >
+    <AriaSelect className={field.field!} value={value} isDisabled={isDisabled} onChange={(key) => onChange(key as T)}>
       <Label className={field.label!}>{label}</Label>
       <Button className={`${field.input} ${styles.button}`}>
         <SelectValue className={styles.value!}>{choices.find((choice) => choice.id === value)?.label}</SelectValue>

@@ -54,7 +54,12 @@ export function TextList({ label, hint, values, onChange, addLabel, removeLabel 
                 type="button"
                 className={styles.remove}
                 aria-label={removeLabel(value)}
-                onClick={() => report(listed.filter((one) => one !== value), typed)}
+                onClick={() =>
+                  report(
+                    listed.filter((one) => one !== value),
+                    typed,
+                  )
+                }
               >
                 <X size={14} aria-hidden />
               </button>

@@ -1,6 +1,7 @@
 import { X } from 'lucide-react';
 import { useSyncExternalStore } from 'react';
 
+import { Store } from '../api/store';
 import * as common from '../i18n/common';
 import { useText } from '../i18n/language';
 import { Button } from './Button';
@@ -19,30 +20,20 @@ interface ToastAction {
 
 const SHOWN_MS = 6_000;
 const SHOWN_WITH_ACTION_MS = 15_000;
-let toasts: readonly Toast[] = [];
+const SHOWN_AT_ONCE = 3;
+const toasts = new Store<readonly Toast[]>([]);
 let lastId = 0;
-const watchers = new Set<() => void>();
-
-function replace(next: readonly Toast[]): void {
-  toasts = next.slice(-3);
-  for (const watcher of watchers) watcher();
-}
 
 /** Say for some seconds that something was done. Errors are no toasts: they stay where they arose (ErrorPanel). */
 export function showToast(text: string, action: ToastAction | null = null): void {
   lastId += 1;
   const id = lastId;
-  replace([...toasts, { id, text, action }]);
+  toasts.set([...toasts.state(), { id, text, action }].slice(-SHOWN_AT_ONCE));
   setTimeout(() => dismiss(id), action ? SHOWN_WITH_ACTION_MS : SHOWN_MS);
 }
 
 function dismiss(id: number): void {
-  replace(toasts.filter((toast) => toast.id !== id));
-}
-
-function watch(watcher: () => void): () => void {
-  watchers.add(watcher);
-  return () => watchers.delete(watcher);
+  toasts.set(toasts.state().filter((toast) => toast.id !== id));
 }
 
 function ActionButton({ id, action }: { id: number; action: ToastAction }) {
@@ -59,7 +50,7 @@ function ActionButton({ id, action }: { id: number; action: ToastAction }) {
 
 export function ToastRegion() {
   const t = useText(common);
-  const shown = useSyncExternalStore(watch, () => toasts);
+  const shown = useSyncExternalStore(toasts.watch, toasts.state);
   return (
     <div className={styles.region} role="status" aria-live="polite">
       {shown.map((toast) => (

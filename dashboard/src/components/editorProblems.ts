@@ -67,6 +67,9 @@ export const problemMarks: Extension = [
 /** Mark these lines instead of those marked before, and show the first one. */
 export function showProblems(view: EditorView, problems: readonly LineProblem[]): void {
   const [first] = problems;
-  const scroll = first && first.line <= view.state.doc.lines ? [EditorView.scrollIntoView(view.state.doc.line(first.line).from, { y: 'center' })] : [];
+  const scroll =
+    first && first.line <= view.state.doc.lines
+      ? [EditorView.scrollIntoView(view.state.doc.line(first.line).from, { y: 'center' })]
+      : [];
   view.dispatch({ effects: [setProblems.of(problems), ...scroll] });
 }

@@ -1,11 +1,6 @@
 type Data = Readonly<Record<string, unknown>>;
 const text = (value: unknown): string => (typeof value === 'string' ? value : '');
-const states: Record<string, string> = {
-  starting: 'starts',
-  running: 'runs',
-  not_running: 'is stopped',
-  failed: 'has failed',
-};
+const states: Record<string, string> = { starting: 'starts', running: 'runs', not_running: 'is stopped', failed: 'has failed' };
 const work: Record<string, string> = {
   'agent.start': 'Start',
   'agent.delete': 'Deletion',
@@ -96,8 +91,7 @@ export const en = {
         ? `Routes of agent ${text(data.name)} to ports of Roost were removed: ${text(data.routes)}`
         : `Agent ${text(data.name)} ${states[text(data.state)] ?? 'was changed'}`,
     'agent.deleted': () => 'An agent was deleted',
-    'operation.changed': (data) =>
-      `${work[text(data.kind)] ?? text(data.kind)} ${progress[text(data.state)] ?? 'was changed'}`,
+    'operation.changed': (data) => `${work[text(data.kind)] ?? text(data.kind)} ${progress[text(data.state)] ?? 'was changed'}`,
     'task.changed': (data) => `Task ${text(data.name)} was ${did(data.action)}`,
     'task.run': () => 'A task was run',
     'device.changed': (data) => `A device was ${did(data.action)}`,

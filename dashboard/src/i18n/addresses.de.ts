@@ -22,7 +22,8 @@ export const de: typeof en = {
   saved: 'Die Routen wurden gesichert.',
   discard: 'Änderungen verwerfen',
   unsaved: 'Nicht gesichert',
-  changedMeanwhile: 'Die Routen wurden inzwischen anderswo geändert. Verwirf deine Änderungen, um sie zu sehen, oder behalte deine; Sichern ersetzt dann alle.',
+  changedMeanwhile:
+    'Die Routen wurden inzwischen anderswo geändert. Verwirf deine Änderungen, um sie zu sehen, oder behalte deine; Sichern ersetzt dann alle.',
   domains: 'Domains',
   domainsText: 'Jede Domain führt zu einem Port: dem Gateway oder einem Programm des Agenten. Ein Agent kann fünf haben.',
   noDomains: 'Keine Domains. Ein Name unter diesem Server gilt sofort; eine eigene Domain wird zuerst geprüft.',

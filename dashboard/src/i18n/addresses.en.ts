@@ -20,7 +20,8 @@ export const en = {
   saved: 'The routes were saved.',
   discard: 'Discard changes',
   unsaved: 'Not saved',
-  changedMeanwhile: 'The routes were changed elsewhere meanwhile. Discard your changes to see them, or keep yours; saving then replaces all.',
+  changedMeanwhile:
+    'The routes were changed elsewhere meanwhile. Discard your changes to see them, or keep yours; saving then replaces all.',
   domains: 'Domains',
   domainsText: 'Each domain leads to one port: the gateway, or a program of the agent. An agent can have five.',
   noDomains: 'No domains. A name below this server works at once; a domain of yours is verified first.',

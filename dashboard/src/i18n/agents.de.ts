@@ -14,12 +14,7 @@ export const de: typeof en = {
   memory: 'Arbeitsspeicher',
   lastUsed: 'Zuletzt benutzt',
   neverUsed: 'Noch nie',
-  states: {
-    starting: 'Startet',
-    running: 'Läuft',
-    not_running: 'Läuft nicht',
-    failed: 'Fehlgeschlagen',
-  },
+  states: { starting: 'Startet', running: 'Läuft', not_running: 'Läuft nicht', failed: 'Fehlgeschlagen' },
   stateMeaning: {
     starting: 'Das Gateway wird gestartet. Das dauert einige Sekunden.',
     running: 'Das Gateway antwortet.',
@@ -56,14 +51,14 @@ export const de: typeof en = {
   restarted: 'Der Neustart hat begonnen.',
   delete: 'Agent löschen',
   deleted: (name) => `${name} wurde gelöscht.`,
-  deleteText:
-    'Container, Dateien, Schnappschüsse, Aufgaben und Adresse werden entfernt. Das lässt sich nicht rückgängig machen.',
+  deleteText: 'Container, Dateien, Schnappschüsse, Aufgaben und Adresse werden entfernt. Das lässt sich nicht rückgängig machen.',
   more: 'Weitere Aktionen',
   status: 'Status',
   process: 'Prozess',
   address: 'Adresse',
   call: 'Diesen Agenten ansprechen',
-  callText: 'Programme erreichen den Agenten an seiner Adresse. Diese Zeilen nehmen sein Gateway-Token aus der Umgebungsvariablen GATEWAY_TOKEN.',
+  callText:
+    'Programme erreichen den Agenten an seiner Adresse. Diese Zeilen nehmen sein Gateway-Token aus der Umgebungsvariablen GATEWAY_TOKEN.',
   token: 'Gateway-Token',
   copyToken: 'Token kopieren',
   tokenCopied: 'Das Gateway-Token ist in der Zwischenablage.',

@@ -12,12 +12,7 @@ export const en = {
   memory: 'Memory',
   lastUsed: 'Last used',
   neverUsed: 'Never',
-  states: {
-    starting: 'Starting',
-    running: 'Running',
-    not_running: 'Not running',
-    failed: 'Failed',
-  },
+  states: { starting: 'Starting', running: 'Running', not_running: 'Not running', failed: 'Failed' },
   stateMeaning: {
     starting: 'The gateway is being started. This takes some seconds.',
     running: 'The gateway answers.',
@@ -60,7 +55,8 @@ export const en = {
   process: 'Process',
   address: 'Address',
   call: 'Call this agent',
-  callText: 'Programs reach the agent at its address. These lines take its gateway token from the environment variable GATEWAY_TOKEN.',
+  callText:
+    'Programs reach the agent at its address. These lines take its gateway token from the environment variable GATEWAY_TOKEN.',
   token: 'Gateway token',
   copyToken: 'Copy the token',
   tokenCopied: 'The gateway token is in the clipboard.',

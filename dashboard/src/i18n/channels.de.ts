@@ -83,7 +83,8 @@ export const de: typeof en = {
   connected: 'Verbunden',
   waiting: 'Verbindet',
   unchecked: 'Nicht geprüft',
-  uncheckedText: (name) => `Das Token wurde nicht geprüft, weil ${name} nicht geantwortet hat oder der Agent es nicht erreichen darf. Bis dahin kann es falsch sein.`,
+  uncheckedText: (name) =>
+    `Das Token wurde nicht geprüft, weil ${name} nicht geantwortet hat oder der Agent es nicht erreichen darf. Bis dahin kann es falsch sein.`,
   checkAgain: 'Erneut prüfen',
   checking: 'Prüfen ...',
   unlinked: 'Kein Telefon verknüpft',

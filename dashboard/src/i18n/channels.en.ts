@@ -81,7 +81,8 @@ export const en = {
   connected: 'Connected',
   waiting: 'Connecting',
   unchecked: 'Not checked',
-  uncheckedText: (name: string) => `The token was not checked, because ${name} did not answer or the agent may not reach it. Until then it may be wrong.`,
+  uncheckedText: (name: string) =>
+    `The token was not checked, because ${name} did not answer or the agent may not reach it. Until then it may be wrong.`,
   checkAgain: 'Check again',
   checking: 'Checking ...',
   unlinked: 'No phone linked',

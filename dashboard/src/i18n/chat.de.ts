@@ -9,8 +9,7 @@ export const de: typeof en = {
   stopped: 'Angehalten.',
   you: 'Du',
   empty: 'Noch wurde nichts gesagt.',
-  emptyText:
-    'Der Agent bewahrt das Gespräch auf: Es ist in jedem Browser dasselbe, und Antworten gehen weiter, wenn du gehst.',
+  emptyText: 'Der Agent bewahrt das Gespräch auf: Es ist in jedem Browser dasselbe, und Antworten gehen weiter, wenn du gehst.',
   latest: 'Zur neuesten Nachricht',
   notRunning: 'Der Agent läuft nicht und kann deshalb nicht antworten.',
   toOverview: 'Warum?',

@@ -17,8 +17,7 @@ export const de: typeof en = {
   loading: 'Wird geladen ...',
   toggle: 'Ordner öffnen oder schließen',
   cut: 'Es gibt mehr Dateien, als gezeigt werden.',
-  choose:
-    'Wähle eine Datei, um sie zu lesen oder zu ändern. Ziehe Dateien hierher, um sie in den gewählten Ordner hochzuladen.',
+  choose: 'Wähle eine Datei, um sie zu lesen oder zu ändern. Ziehe Dateien hierher, um sie in den gewählten Ordner hochzuladen.',
   large: 'Die Datei ist größer als 1 MB. Lade sie herunter, um sie zu lesen.',
   binary: 'Die Datei ist kein Text. Lade sie herunter, um sie zu öffnen.',
   noImage: 'Der Browser kann dieses Bild nicht zeigen. Lade es herunter, um es zu öffnen.',
@@ -38,8 +37,7 @@ export const de: typeof en = {
   delete: 'Löschen',
   deleteTitle: (name) => `${name} löschen`,
   deleteFile: 'Die Datei wird aus dem Arbeitsbereich entfernt. Schnappschüsse, die sie enthalten, behalten sie.',
-  deleteFolder:
-    'Der Ordner und sein Inhalt werden aus dem Arbeitsbereich entfernt. Schnappschüsse, die sie enthalten, behalten sie.',
+  deleteFolder: 'Der Ordner und sein Inhalt werden aus dem Arbeitsbereich entfernt. Schnappschüsse, die sie enthalten, behalten sie.',
   deleted: (name) => `${name} wurde gelöscht.`,
   drop: 'Lass die Dateien los, um sie hochzuladen',
 };

@@ -17,15 +17,13 @@ export const de: typeof en = {
   forAllowedText: 'Es liefert alle öffentlichen Inhalte, aber nur an die unten Erlaubten.',
   delete: 'Löschen',
   deleteTitle: (name) => `${name} löschen`,
-  deleteText: (count) => `${count === 1 ? 'Die Adresse funktioniert' : `Die ${count} Adressen funktionieren`} sofort nicht mehr. Dateien bleiben.`,
+  deleteText: (count) =>
+    `${count === 1 ? 'Die Adresse funktioniert' : `Die ${count} Adressen funktionieren`} sofort nicht mehr. Dateien bleiben.`,
   deleted: (name) => `${name} wurde gelöscht.`,
   access: 'Zugang',
   noControls: 'Kein Token, keine Adresse und kein Host ist namentlich erlaubt.',
   kinds: { access_tokens: 'Token', ips: 'Adresse', hosts: 'Host' },
-  hints: {
-    ips: 'Eine IPv4- oder IPv6-Adresse',
-    hosts: 'Eine Website, die Dateien einbinden darf, zum Beispiel www.example.com',
-  },
+  hints: { ips: 'Eine IPv4- oder IPv6-Adresse', hosts: 'Eine Website, die Dateien einbinden darf, zum Beispiel www.example.com' },
   addToken: 'Token anlegen',
   addAddress: 'Adresse erlauben',
   addHost: 'Host erlauben',

@@ -1,4 +1,1 @@
-export const en = {
-  docs: 'Documentation',
-  ofPage: 'Help for this page',
-};
+export const en = { docs: 'Documentation', ofPage: 'Help for this page' };

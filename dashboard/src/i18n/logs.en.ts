@@ -1,7 +1,14 @@
 export const en = {
   title: 'Logs',
   level: 'Level',
-  levels: { TRACE: 'All', DEBUG: 'Debug and above', INFO: 'Info and above', WARN: 'Warnings and errors', ERROR: 'Errors', FATAL: 'Fatal errors' },
+  levels: {
+    TRACE: 'All',
+    DEBUG: 'Debug and above',
+    INFO: 'Info and above',
+    WARN: 'Warnings and errors',
+    ERROR: 'Errors',
+    FATAL: 'Fatal errors',
+  },
   search: 'Search',
   pause: 'Pause',
   resume: 'Continue',

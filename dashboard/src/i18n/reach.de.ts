@@ -8,7 +8,8 @@ export const de: typeof en = {
     `Das Gateway ist dann nicht mehr für alle da: ${files === 1 ? '1 Datei, die hier jetzt alle lesen können, braucht' : `${files ?? 'die'} Dateien, die hier jetzt alle lesen können, brauchen`} ein erlaubtes Token, eine erlaubte Adresse oder einen erlaubten Host.`,
   gatewayOpens: (files) =>
     `Sonst beschränkt nichts dieses Gateway: ${files === 1 ? '1 öffentliche Datei von dir können' : `${files ?? 'die'} öffentlichen Dateien von dir können`} hier dann alle lesen, Inhalte anderer nicht mehr.`,
-  controlRemoved: (left) => `Wer es benutzt, kommt nicht mehr hinein. ${left === 1 ? '1 anderer Eintrag bleibt' : `${left} andere Einträge bleiben`}.`,
+  controlRemoved: (left) =>
+    `Wer es benutzt, kommt nicht mehr hinein. ${left === 1 ? '1 anderer Eintrag bleibt' : `${left} andere Einträge bleiben`}.`,
   gatewayDomain: (files, gateway) =>
     `Links über diese Domain funktionieren nicht mehr. ${files === 1 ? '1 öffentliche Datei bleibt' : `${files ?? 'Deine'} öffentliche Dateien bleiben`} unter ${gateway}.`,
   opens: (paths) => `Alle erreichen dann ohne Token ${pathsOf(paths)}`,
@@ -16,9 +17,11 @@ export const de: typeof en = {
   ends: (paths) => `Führt nicht mehr zu einem Programm: ${pathsOf(paths)}`,
   domainOpens: (port) => `Alle können dann ohne Token über diese Domain das Programm an Port ${port} benutzen.`,
   domainCloses: 'Jetzt können alle diese Domain benutzen. Besucher brauchen dann das Gateway-Token.',
-  groupGranted: (agent, files) => `${agent}, und wer mit ihm spricht, kann dann die ${files} Dateien dieser Gruppe durchsuchen und zitieren.`,
+  groupGranted: (agent, files) =>
+    `${agent}, und wer mit ihm spricht, kann dann die ${files} Dateien dieser Gruppe durchsuchen und zitieren.`,
   groupRevoked: (agent, files) => `${agent} kann die ${files} Dateien dieser Gruppe dann nicht mehr durchsuchen.`,
-  groupDeleted: (agents) => (agents === 1 ? '1 Agent kann sie nicht mehr durchsuchen.' : `${agents} Agenten können sie nicht mehr durchsuchen.`),
+  groupDeleted: (agents) =>
+    agents === 1 ? '1 Agent kann sie nicht mehr durchsuchen.' : `${agents} Agenten können sie nicht mehr durchsuchen.`,
   sells: (files) => `Alle, die bezahlen, können dann ${files === 1 ? '1 private Datei' : `${files} private Dateien`} lesen.`,
   unsold: 'Niemand kann diese 1 Datei mit dieser Anweisung noch kaufen.',
   priceChanges: (files) => `Wer die ${files} Dateien im Verkauf liest, zahlt dann nach diesen Bedingungen.`,

@@ -6,7 +6,8 @@ export const en = {
     `The gateway stops serving everyone: ${files === 1 ? '1 file that anybody can read here now needs' : `${files ?? 'the'} files that anybody can read here now need`} an allowed token, address or host.`,
   gatewayOpens: (files: number | undefined) =>
     `Nothing else restricts this gateway: ${files === 1 ? '1 public file of yours can' : `${files ?? 'the'} public files of yours can`} then be read here by anybody, and content of others no longer.`,
-  controlRemoved: (left: number) => `Who uses it no longer gets in. ${left === 1 ? '1 other entry stays' : `${left} other entries stay`}.`,
+  controlRemoved: (left: number) =>
+    `Who uses it no longer gets in. ${left === 1 ? '1 other entry stays' : `${left} other entries stay`}.`,
   gatewayDomain: (files: number | undefined, gateway: string) =>
     `Links through this domain stop working. ${files === 1 ? '1 public file stays' : `${files ?? 'Your'} public files stay`} at ${gateway}.`,
   opens: (paths: readonly string[]) =>
@@ -17,9 +18,11 @@ export const en = {
     `${paths.length === 1 ? '1 path no longer leads' : `${paths.length} paths no longer lead`} to a program: ${paths.join(', ')}`,
   domainOpens: (port: number) => `Anybody can then use the program on port ${port} through this domain, without a token.`,
   domainCloses: 'Anybody can use this domain now. Visitors then need the gateway token.',
-  groupGranted: (agent: string, files: string) => `${agent}, and who talks to it, can then search and quote the ${files} files of this group.`,
+  groupGranted: (agent: string, files: string) =>
+    `${agent}, and who talks to it, can then search and quote the ${files} files of this group.`,
   groupRevoked: (agent: string, files: string) => `${agent} can then no longer search the ${files} files of this group.`,
-  groupDeleted: (agents: number) => (agents === 1 ? '1 agent can no longer search them.' : `${agents} agents can no longer search them.`),
+  groupDeleted: (agents: number) =>
+    agents === 1 ? '1 agent can no longer search them.' : `${agents} agents can no longer search them.`,
   sells: (files: number) => `Anybody who pays can then read ${files === 1 ? '1 private file' : `${files} private files`}.`,
   unsold: 'No one can buy this 1 file with this instruction any more.',
   priceChanges: (files: string) => `Who reads the ${files} files for sale then pays by these terms.`,
@@ -31,7 +34,9 @@ export const en = {
   channelOn: (who: string) => `The bot then answers again. These may write: ${who}`,
   personApproved: (who: string) => `1 person, ${who}, can then use the agent, and what it may use.`,
   devices: (count: number) =>
-    count === 1 ? '1 device can then control the agent with a key of its own.' : `${count} devices can then control the agent, each with a key of its own.`,
+    count === 1
+      ? '1 device can then control the agent with a key of its own.'
+      : `${count} devices can then control the agent, each with a key of its own.`,
   secret: (name: string, others: number) =>
     `The agent, and who can use it, can then use ${name}. ${others === 1 ? '1 other agent has it' : `${others} other agents have it`} now.`,
   askFor: (action: string, name: string) => `${action}: ${name}`,

@@ -7,13 +7,7 @@ export const de: typeof en = {
   commands: 'Seiten und Agenten suchen',
   expand: 'Navigation breit',
   language: 'Sprache',
-  live: {
-    connecting: 'Verbinden',
-    live: 'Live',
-    retrying: 'Neu verbinden',
-    polling: 'Alle 5 s',
-    stopped: 'Nicht live',
-  },
+  live: { connecting: 'Verbinden', live: 'Live', retrying: 'Neu verbinden', polling: 'Alle 5 s', stopped: 'Nicht live' },
   liveMeaning: {
     connecting: 'Die Verbindung für Änderungen wird aufgebaut.',
     live: 'Änderungen erscheinen sofort.',

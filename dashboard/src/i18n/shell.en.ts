@@ -5,13 +5,7 @@ export const en = {
   commands: 'Search pages and agents',
   expand: 'Widen the navigation',
   language: 'Language',
-  live: {
-    connecting: 'Connecting',
-    live: 'Live',
-    retrying: 'Reconnecting',
-    polling: 'Every 5 s',
-    stopped: 'Not live',
-  },
+  live: { connecting: 'Connecting', live: 'Live', retrying: 'Reconnecting', polling: 'Every 5 s', stopped: 'Not live' },
   liveMeaning: {
     connecting: 'The connection for live changes is being made.',
     live: 'Changes appear at once.',

@@ -7,10 +7,7 @@ export const de: typeof en = {
   filesLead: (stored, limit) => `${limit ? `${stored} von ${limit}` : stored} belegt, mit Schnappschüssen`,
   network: 'Netz',
   networks: { private: 'Privat', public: 'Öffentlich' },
-  networkText: {
-    private: 'Nur du, und wem du einen Link gibst',
-    public: 'Alle, die die Adresse kennen',
-  },
+  networkText: { private: 'Nur du, und wem du einen Link gibst', public: 'Alle, die die Adresse kennen' },
   search: 'Nach Namen suchen',
   group: 'Gruppe',
   anyGroup: 'Alle',

@@ -5,10 +5,7 @@ export const en = {
   filesLead: (stored: string, limit: string | null) => `${limit ? `${stored} of ${limit}` : stored} stored, with snapshots`,
   network: 'Network',
   networks: { private: 'Private', public: 'Public' },
-  networkText: {
-    private: 'Only you, and whom you give a link',
-    public: 'Everyone who knows the address',
-  },
+  networkText: { private: 'Only you, and whom you give a link', public: 'Everyone who knows the address' },
   search: 'Search by name',
   group: 'Group',
   anyGroup: 'All',

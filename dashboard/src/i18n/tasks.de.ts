@@ -20,8 +20,7 @@ export const de: typeof en = {
   },
   zone: (zone) => `Zeiten gelten in ${zone}.`,
   custom: 'Zeiten',
-  customHint:
-    'Ein Cron-Ausdruck wie „30 6 * * *“, ein Abstand wie „every 10m“ oder ein Zeitpunkt wie 2030-01-31T09:00:00Z.',
+  customHint: 'Ein Cron-Ausdruck wie „30 6 * * *“, ein Abstand wie „every 10m“ oder ein Zeitpunkt wie 2030-01-31T09:00:00Z.',
   created: (name) => `Die Aufgabe ${name} wurde angelegt.`,
   run: 'Jetzt ausführen',
   runBegun: (name) => `${name} läuft.`,
@@ -44,12 +43,6 @@ export const de: typeof en = {
   every: (minutes) => (minutes === 1 ? 'Jede Minute' : `Alle ${minutes} Minuten`),
   once: (at) => `Einmal, am ${at}`,
   unknown: 'Vom Agenten festgelegt',
-  statuses: {
-    ok: 'Fertig',
-    error: 'Fehlgeschlagen',
-    running: 'Läuft',
-    skipped: 'Ausgelassen',
-    unknown: 'Unterbrochen',
-  },
+  statuses: { ok: 'Fertig', error: 'Fehlgeschlagen', running: 'Läuft', skipped: 'Ausgelassen', unknown: 'Unterbrochen' },
   seconds: (seconds) => `${seconds} s`,
 };

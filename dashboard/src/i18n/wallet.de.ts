@@ -13,7 +13,6 @@ export const de: typeof en = {
   remove: 'Signatur entfernen',
   removed: 'Die Signatur wurde entfernt.',
   none: 'Nicht signiert.',
-  noWallet:
-    'Dieser Browser hat kein Wallet. Signiere die CID mit einem anderen und füge die Signatur auf der Kommandozeile hinzu:',
+  noWallet: 'Dieser Browser hat kein Wallet. Signiere die CID mit einem anderen und füge die Signatur auf der Kommandozeile hinzu:',
   command: 'Befehl, der eine Signatur hinzufügt',
 };

@@ -1,6 +1,6 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
-import { useEffect } from 'react';
+import { useEffect, useEffectEvent } from 'react';
 
 import { enginesQuery, type AgentSummary } from '../../api/agents';
 import { CHANNELS } from '../../api/channels';
@@ -10,7 +10,7 @@ import { Button } from '../../components/Button';
 import { Row } from '../../components/Row';
 import * as start from '../../i18n/start';
 import { useText } from '../../i18n/language';
-import { useLiveChannels } from '../agents/ChannelState';
+import { useLiveChannels } from '../agents/channels/ChannelState';
 import { ModelCard } from './ModelCard';
 import { PhoneCard } from './PhoneCard';
 import type { useStart } from './startState';
@@ -31,7 +31,8 @@ export function GetStarted({ agent, steps }: Props) {
   const channels = useLiveChannels(agentId).data;
   const engine = useQuery(enginesQuery).data?.engines.find(({ id }) => id === agent.engine);
   const isDone = model !== null && CHANNELS.some((name) => channels?.[name]);
-  useEffect(() => (isDone ? steps.hide : undefined), [isDone]); // the next visit shows the normal page
+  const hide = useEffectEvent(steps.hide);
+  useEffect(() => (isDone ? () => hide() : undefined), [isDone]); // the next visit shows the normal page
   const about = (
     <p className={styles.about}>
       {t.engine(engine?.label ?? agent.engine)}
@@ -46,16 +47,16 @@ export function GetStarted({ agent, steps }: Props) {
       <TalkCard agent={agent} about={about} />
       {may('editor') && (
         <div className={styles.cards}>
-          {!steps.skipped.includes('model') && (
-            <ModelCard agentId={agentId} model={model} onSkip={() => steps.skip('model')} />
-          )}
+          {!steps.skipped.includes('model') && <ModelCard agentId={agentId} model={model} onSkip={() => steps.skip('model')} />}
           {!steps.skipped.includes('phone') && (
             <PhoneCard agentId={agentId} engine={agent.engine} channels={channels} onSkip={() => steps.skip('phone')} />
           )}
         </div>
       )}
       <Row>
-        <Button kind={isDone ? 'primary' : 'plain'} onPress={steps.hide}>{t.finish}</Button>
+        <Button kind={isDone ? 'primary' : 'plain'} onPress={steps.hide}>
+          {t.finish}
+        </Button>
       </Row>
     </>
   );

@@ -139,7 +139,13 @@ function KeyForm({ agentId }: { agentId: string }) {
   const others = present?.agents.filter((agent) => agent.agentId !== agentId) ?? [];
   const [isAsking, setAsking] = useState(false);
   const connect = useMutation({
-    mutationFn: (given: ProviderId) => connectProvider(agentId, given, key.trim(), others.map((other) => other.agentId)),
+    mutationFn: (given: ProviderId) =>
+      connectProvider(
+        agentId,
+        given,
+        key.trim(),
+        others.map((other) => other.agentId),
+      ),
     onSuccess: () => {
       setKey('');
       showToast(t.connectedProvider);

@@ -11,11 +11,11 @@ import { Skeleton } from '../../components/Skeleton';
 import * as channelTexts from '../../i18n/channels';
 import * as start from '../../i18n/start';
 import { useText } from '../../i18n/language';
-import { ChannelMessages } from '../agents/ChannelMessages';
-import { ChannelBadge, ChannelProblems } from '../agents/ChannelState';
+import { ChannelMessages } from '../agents/channels/ChannelMessages';
+import { ChannelBadge, ChannelProblems } from '../agents/channels/ChannelState';
 import styles from './home.module.css';
 
-const ChannelSteps = lazy(async () => ({ default: (await import('../agents/ChannelSteps')).ChannelSteps }));
+const ChannelSteps = lazy(async () => ({ default: (await import('../agents/channels/ChannelSteps')).ChannelSteps }));
 
 interface Props {
   agentId: string;

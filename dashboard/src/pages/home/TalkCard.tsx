@@ -15,7 +15,7 @@ import { useText } from '../../i18n/language';
 import { AgentStatus } from '../agents/AgentStatus';
 import styles from './home.module.css';
 
-const MessageView = lazy(async () => ({ default: (await import('../agents/MessageView')).MessageView }));
+const MessageView = lazy(async () => ({ default: (await import('../agents/chat/MessageView')).MessageView }));
 const SHOWN = 2; // the question and its answer
 
 /** One field to talk to an agent, and its answer in place. `about` says what the agent is. */

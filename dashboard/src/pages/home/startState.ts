@@ -1,14 +1,14 @@
 import { useState } from 'react';
 
 const STORAGE = 'roost.start';
-export type Step = 'model' | 'phone';
+export type StartStep = 'model' | 'phone';
 export type StartState = 'first' | 'shown' | 'hidden';
 
 /** Return what this browser remembers of the first steps of a tenant: seen for the first time, shown again, or hidden. */
-export function readStart(text: string | null): { state: StartState; skipped: readonly Step[] } {
+export function readStart(text: string | null): { state: StartState; skipped: readonly StartStep[] } {
   try {
     const { state, skipped } = Object(JSON.parse(text ?? '')) as Record<string, unknown>;
-    const known = (Array.isArray(skipped) ? skipped : []).filter((one): one is Step => one === 'model' || one === 'phone');
+    const known = (Array.isArray(skipped) ? skipped : []).filter((one): one is StartStep => one === 'model' || one === 'phone');
     return { state: state === 'shown' || state === 'hidden' ? state : 'first', skipped: known };
   } catch {
     return { state: 'first', skipped: [] };
@@ -27,6 +27,6 @@ export function useStart(tenantId: string) {
     ...start,
     hide: () => keep({ state: 'hidden', skipped: [] }),
     show: () => keep({ state: 'shown', skipped: [] }),
-    skip: (step: Step) => keep({ ...start, skipped: [...start.skipped.filter((one) => one !== step), step] }),
+    skip: (step: StartStep) => keep({ ...start, skipped: [...start.skipped.filter((one) => one !== step), step] }),
   };
 }

@@ -108,13 +108,7 @@ function RevokeDialog({ apiKey, onClose }: { apiKey: ApiKey; onClose: () => void
     onSuccess: () => showToast(t.keyRevoked(apiKey.name)),
   });
   return (
-    <ConfirmDialog
-      title={t.revokeKey(apiKey.name)}
-      action={t.revoke}
-      isOpen
-      onClose={onClose}
-      onConfirm={revoke.mutateAsync}
-    >
+    <ConfirmDialog title={t.revokeKey(apiKey.name)} action={t.revoke} isOpen onClose={onClose} onConfirm={revoke.mutateAsync}>
       <p>{t.revokeText}</p>
       <Loaded query={reads}>
         {({ agents }) =>

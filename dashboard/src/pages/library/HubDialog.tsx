@@ -1,7 +1,7 @@
 import { useMutation, useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 
-import { hubSkillQuery, installHubSkill, unpublishSkill } from '../../api/library';
+import { hubSkillQuery, installHubSkill, unpublishSkill, type HubSkill } from '../../api/library';
 import { useMay } from '../../app/useSession';
 import { Button } from '../../components/Button';
 import { Checkbox } from '../../components/Checkbox';
@@ -72,23 +72,30 @@ export function HubDialog({ slug, onClose }: { slug: string; onClose: () => void
             )}
             {install.error && <ErrorPanel error={install.error} />}
             <p>{found.description}</p>
-            <Facts
-              entries={[
-                [t.version, found.version],
-                [t.publisher, found.bundled ? t.comesWithRoost : found.slug],
-                [t.author, found.authorName],
-                [t.category, found.category],
-                [t.license, found.license],
-                [t.installs, found.installCount],
-                [t.programs, found.wants?.programs.join(', ') || null],
-                [t.hosts, found.wants?.hosts.join(', ') || null],
-                [t.secrets, found.envVars?.map(({ name }) => name).join(', ') || null],
-              ]}
-            />
+            <SkillFacts skill={found} />
             <Markdown text={found.longDescription} />
           </>
         )}
       </Loaded>
     </Dialog>
+  );
+}
+
+function SkillFacts({ skill: found }: { skill: HubSkill }) {
+  const t = useText(library);
+  return (
+    <Facts
+      entries={[
+        [t.version, found.version],
+        [t.publisher, found.bundled ? t.comesWithRoost : found.slug],
+        [t.author, found.authorName],
+        [t.category, found.category],
+        [t.license, found.license],
+        [t.installs, found.installCount],
+        [t.programs, found.wants?.programs.join(', ') || null],
+        [t.hosts, found.wants?.hosts.join(', ') || null],
+        [t.secrets, found.envVars?.map(({ name }) => name).join(', ') || null],
+      ]}
+    />
   );
 }

@@ -38,13 +38,7 @@ export function SkillDialog({ skill, onClose }: Props) {
   if (step === 'publish') return <PublishDialog skill={skill} onClose={back} />;
   if (step === 'delete') {
     return (
-      <ConfirmDialog
-        title={t.deleteSkill(skill.name)}
-        action={t.delete}
-        isOpen
-        onClose={back}
-        onConfirm={remove.mutateAsync}
-      >
+      <ConfirmDialog title={t.deleteSkill(skill.name)} action={t.delete} isOpen onClose={back} onConfirm={remove.mutateAsync}>
         {t.deleteText}
       </ConfirmDialog>
     );

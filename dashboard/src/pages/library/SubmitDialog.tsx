@@ -36,15 +36,8 @@ export function SubmitDialog({ onClose }: { onClose: () => void }) {
     check.reset();
     apply(text);
   };
-  const choices = (refs.data ?? []).map(({ name, isTag }) => ({ id: name, label: name, description: isTag ? t.tag : t.branch }));
   return (
-    <FormDialog
-      title={t.submit}
-      action={t.submitAction}
-      onClose={onClose}
-      onSubmit={submit.mutateAsync}
-      isDisabled={!source.gitUrl}
-    >
+    <FormDialog title={t.submit} action={t.submitAction} onClose={onClose} onSubmit={submit.mutateAsync} isDisabled={!source.gitUrl}>
       <TextField
         label={t.gitUrl}
         hint={t.gitUrlHint}
@@ -57,11 +50,7 @@ export function SubmitDialog({ onClose }: { onClose: () => void }) {
         autoComplete="off"
         autoFocus
       />
-      {choices.some(({ id }) => id === ref) ? (
-        <Select label={t.gitRef} choices={choices} value={ref} onChange={change(setRef)} />
-      ) : (
-        <TextField label={t.gitRef} hint={t.gitRefHint} value={ref} onChange={change(setRef)} autoComplete="off" />
-      )}
+      <RefField refs={refs.data ?? []} value={ref} onChange={change(setRef)} />
       <TextField label={t.gitPath} hint={t.gitPathHint} value={path} onChange={change(setPath)} autoComplete="off" />
       <Row>
         <Button isDisabled={!source.gitUrl || refs.isPending} onPress={() => refs.mutate()}>
@@ -77,6 +66,23 @@ export function SubmitDialog({ onClose }: { onClose: () => void }) {
         {t.isPublic}
       </Checkbox>
     </FormDialog>
+  );
+}
+
+interface RefProps {
+  refs: Awaited<ReturnType<typeof listRefs>>;
+  value: string;
+  onChange: (ref: string) => void;
+}
+
+/** A branch or tag: one of those that are known, or any. */
+function RefField({ refs, ...field }: RefProps) {
+  const t = useText(library);
+  const choices = refs.map(({ name, isTag }) => ({ id: name, label: name, description: isTag ? t.tag : t.branch }));
+  return choices.some(({ id }) => id === field.value) ? (
+    <Select label={t.gitRef} choices={choices} {...field} />
+  ) : (
+    <TextField label={t.gitRef} hint={t.gitRefHint} autoComplete="off" {...field} />
   );
 }
 

@@ -3,7 +3,7 @@ import { useNavigate } from '@tanstack/react-router';
 import { useState } from 'react';
 
 import { api, body } from '../../api/client';
-import { archiveTemplate, templateQuery } from '../../api/library';
+import { archiveTemplate, templateQuery, type Template } from '../../api/library';
 import { useMay, useSession } from '../../app/useSession';
 import { Button } from '../../components/Button';
 import { ConfirmDialog } from '../../components/ConfirmDialog';
@@ -70,20 +70,26 @@ export function TemplateDialog({ templateId, onClose }: { templateId: string; on
                 [t.gitUrl, found.gitUrl ? <code>{found.gitUrl}</code> : null],
               ]}
             />
-            {found.requiredSecrets.length > 0 && (
-              <PlainList label={t.secrets}>
-                {found.requiredSecrets.map(({ name, description, required }) => (
-                  <li key={name}>
-                    <code>{name}</code> ({required ? t.required : t.optional})<Note small>{description}</Note>
-                  </li>
-                ))}
-              </PlainList>
-            )}
+            <RequiredSecrets secrets={found.requiredSecrets} />
             <Markdown text={found.readme} />
           </>
         )}
       </Loaded>
     </Dialog>
+  );
+}
+
+function RequiredSecrets({ secrets }: { secrets: Template['requiredSecrets'] }) {
+  const t = useText(library);
+  if (secrets.length === 0) return null;
+  return (
+    <PlainList label={t.secrets}>
+      {secrets.map(({ name, description, required }) => (
+        <li key={name}>
+          <code>{name}</code> ({required ? t.required : t.optional})<Note small>{description}</Note>
+        </li>
+      ))}
+    </PlainList>
   );
 }
 
@@ -99,13 +105,7 @@ function UseDialog({ slug, name, onClose }: { slug: string; name: string; onClos
     },
   });
   return (
-    <FormDialog
-      title={t.use}
-      action={t.use}
-      onClose={onClose}
-      onSubmit={create.mutateAsync}
-      isDisabled={!agentName.trim()}
-    >
+    <FormDialog title={t.use} action={t.use} onClose={onClose} onSubmit={create.mutateAsync} isDisabled={!agentName.trim()}>
       <TextField label={t.agentName} value={agentName} onChange={setAgentName} autoComplete="off" autoFocus />
     </FormDialog>
   );

@@ -1,6 +1,6 @@
 import { useQueryClient } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
-import { useEffect, useState, type SyntheticEvent } from 'react';
+import { useEffect, useEffectEvent, useState, type SyntheticEvent } from 'react';
 
 import { sessionQuery, signIn, type Credential, type Session } from '../../api/session';
 import { Button } from '../../components/Button';
@@ -27,36 +27,20 @@ function takeCode(): string | null {
 
 export function LoginPage() {
   const t = useText(login);
-  const enter = useSignIn();
   const findSession = useFoundSession();
   const [code] = useState(takeCode);
   const [key, setKey] = useState('');
-  const [isPending, setPending] = useState(code !== null);
-  const [error, setError] = useState<unknown>(null);
+  const { attempt, isPending, error } = useAttempt(code !== null);
   const [isMissing, setMissing] = useState(false);
   const [present, setPresent] = useState<Session | null>(null);
-  const attempt = async (credential: Credential) => {
-    setPending(true);
-    setError(null);
-    try {
-      await enter(credential);
-    } catch (problem) {
-      setError(problem);
-      setPending(false);
-    }
-  };
-  useEffect(() => {
+  const signInByLink = useEffectEvent(() => {
     document.title = `${t.title}`;
     if (takenCode === null) return;
     takenCode = null; // it works once
     void findSession().then((session) => (session ? setPresent(session) : attempt({ code: code! })));
-  }, []);
-  useEffect(() => {
-    // Another link in the same tab changes the fragment only, which loads nothing by itself.
-    const take = () => new URLSearchParams(location.hash.slice(1)).has('code') && location.reload();
-    addEventListener('hashchange', take);
-    return () => removeEventListener('hashchange', take);
-  }, []);
+  });
+  useEffect(() => signInByLink(), []);
+  useReloadForNextLink();
   const submit = (event: SyntheticEvent) => {
     event.preventDefault();
     setMissing(!key.trim());
@@ -95,6 +79,33 @@ export function LoginPage() {
       </form>
     </main>
   );
+}
+
+function useReloadForNextLink(): void {
+  useEffect(() => {
+    // Another link in the same tab changes the fragment only, which loads nothing by itself.
+    const take = () => new URLSearchParams(location.hash.slice(1)).has('code') && location.reload();
+    addEventListener('hashchange', take);
+    return () => removeEventListener('hashchange', take);
+  }, []);
+}
+
+/** Sign in and keep the error of a failed attempt. */
+function useAttempt(isExpected: boolean) {
+  const enter = useSignIn();
+  const [isPending, setPending] = useState(isExpected);
+  const [error, setError] = useState<unknown>(null);
+  const attempt = async (credential: Credential) => {
+    setPending(true);
+    setError(null);
+    try {
+      await enter(credential);
+    } catch (problem) {
+      setError(problem);
+      setPending(false);
+    }
+  };
+  return { attempt, isPending, error };
 }
 
 /**

@@ -43,11 +43,7 @@ export function SecretListPage() {
       <Loaded query={query}>
         {({ secrets }) =>
           secrets.length === 0 ? (
-            <EmptyState
-              title={t.noSecrets}
-              action={may('editor') && create}
-              command="roost secrets create TELEGRAM_BOT_TOKEN"
-            >
+            <EmptyState title={t.noSecrets} action={may('editor') && create} command="roost secrets create TELEGRAM_BOT_TOKEN">
               {t.noSecretsText}
             </EmptyState>
           ) : (
@@ -173,18 +169,9 @@ function ValueField({ isSecret, ...rest }: ValueProps) {
 
 function DeleteDialog({ secret, onClose }: { secret: Secret; onClose: () => void }) {
   const t = useText(access);
-  const remove = useMutation({
-    mutationFn: () => deleteSecret(secret.id),
-    onSuccess: () => showToast(t.secretDeleted(secret.name)),
-  });
+  const remove = useMutation({ mutationFn: () => deleteSecret(secret.id), onSuccess: () => showToast(t.secretDeleted(secret.name)) });
   return (
-    <ConfirmDialog
-      title={t.deleteSecret(secret.name)}
-      action={t.delete}
-      isOpen
-      onClose={onClose}
-      onConfirm={remove.mutateAsync}
-    >
+    <ConfirmDialog title={t.deleteSecret(secret.name)} action={t.delete} isOpen onClose={onClose} onConfirm={remove.mutateAsync}>
       <p>{t.deleteText}</p>
       {secret.agents.length > 0 && (
         <>

@@ -3,7 +3,7 @@ import { Link } from '@tanstack/react-router';
 import { useState } from 'react';
 
 import { gatewaysQuery } from '../../api/gateways';
-import { deleteFile, downloadLink, moveToGroup, renameFile, type StoredFile } from '../../api/storage';
+import { deleteStoredFile, downloadLink, moveToGroup, renameFile, type StoredFile } from '../../api/storage';
 import { useMay } from '../../app/useSession';
 import { useUndo } from '../../app/useUndo';
 import { Button, buttonClass } from '../../components/Button';
@@ -34,7 +34,7 @@ export function FileDialog({ file, onClose }: Props) {
   const { language } = useLanguage();
   const [isDeleting, setDeleting] = useState(false);
   const name = file.name || t.unnamed;
-  const remove = useMutation({ mutationFn: () => deleteFile(file), onSuccess: () => showToast(t.fileDeleted(name)) });
+  const remove = useMutation({ mutationFn: () => deleteStoredFile(file), onSuccess: () => showToast(t.fileDeleted(name)) });
   if (isDeleting) {
     return (
       <ConfirmDialog

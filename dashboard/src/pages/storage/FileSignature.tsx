@@ -43,19 +43,13 @@ export function FileSignature({ file }: { file: StoredFile }) {
 function SignButtons({ file }: { file: StoredFile }) {
   const t = useText(wallet);
   const wallets = useQuery(walletsQuery).data;
-  const sign = useMutation({
-    mutationFn: (chosen: Wallet) => signFile(file, chosen),
-    onSuccess: () => showToast(t.done),
-  });
+  const sign = useMutation({ mutationFn: (chosen: Wallet) => signFile(file, chosen), onSuccess: () => showToast(t.done) });
   if (wallets?.length === 0) {
     const network = file.network === 'public' ? ' --public' : '';
     return (
       <>
         <p>{t.noWallet}</p>
-        <CodeBlock
-          code={`roost signatures add ${file.cid}${network} --address 0x... --signature 0x...`}
-          label={t.command}
-        />
+        <CodeBlock code={`roost signatures add ${file.cid}${network} --address 0x... --signature 0x...`} label={t.command} />
       </>
     );
   }
@@ -68,11 +62,7 @@ function SignButtons({ file }: { file: StoredFile }) {
           </Button>
         ))}
       </Row>
-      {sign.error instanceof WalletDeclined ? (
-        <Note>{t.declined}</Note>
-      ) : (
-        sign.error && <ErrorPanel error={sign.error} />
-      )}
+      {sign.error instanceof WalletDeclined ? <Note>{t.declined}</Note> : sign.error && <ErrorPanel error={sign.error} />}
     </>
   );
 }

@@ -2,7 +2,7 @@ import { useMutation, useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 
 import { addControl, removeControl, type Control, type ControlKind, type Gateway } from '../../api/gateways';
-import { totalsQuery } from '../../api/storage';
+import { storageTotalsQuery } from '../../api/storage';
 import { useMay } from '../../app/useSession';
 import { Button } from '../../components/Button';
 import { CodeBlock } from '../../components/CodeBlock';
@@ -23,7 +23,7 @@ export function GatewayControls({ gateway }: { gateway: Gateway }) {
   const t = useText(gateways);
   const r = useText(reach);
   const may = useMay();
-  const files = useQuery(totalsQuery).data?.public.files;
+  const files = useQuery(storageTotalsQuery).data?.public.files;
   const [adding, setAdding] = useState<'ips' | 'hosts' | null>(null);
   const { accessTokens, allowedIPAddresses, allowedHosts } = gateway.settings.restriction_policies;
   const controls: Record<ControlKind, readonly Control[]> = {
@@ -31,10 +31,6 @@ export function GatewayControls({ gateway }: { gateway: Gateway }) {
     ips: allowedIPAddresses,
     hosts: allowedHosts,
   };
-  const remove = useMutation({
-    mutationFn: ({ kind, control }: { kind: ControlKind; control: Control }) =>
-      removeControl(gateway.id, kind, control.id),
-  });
   const token = useMutation({ mutationFn: () => addControl(gateway.id, 'access_tokens', '') });
   const count = KINDS.reduce((sum, kind) => sum + controls[kind].length, 0);
   return (
@@ -48,16 +44,7 @@ export function GatewayControls({ gateway }: { gateway: Gateway }) {
               <Row>
                 <span>{t.kinds[kind]}</span>
                 <code>{control.value}</code>
-                {may('editor') && (
-                  <ConfirmButton
-                    action={t.remove}
-                    title={t.removeControl(control.value)}
-                    isDisabled={remove.isPending}
-                    onConfirm={() => remove.mutateAsync({ kind, control })}
-                  >
-                    {count === 1 ? r.gatewayOpens(files) : r.controlRemoved(count - 1)}
-                  </ConfirmButton>
-                )}
+                {may('editor') && <RemoveButton gateway={gateway} kind={kind} control={control} others={count - 1} />}
               </Row>
             </li>
           )),
@@ -73,24 +60,61 @@ export function GatewayControls({ gateway }: { gateway: Gateway }) {
           <Button onPress={() => setAdding('hosts')}>{t.addHost}</Button>
         </Row>
       )}
-      {token.data && (
-        <Dialog
-          title={t.tokenTitle(gateway.domain)}
-          role="alertdialog"
-          isOpen
-          onClose={token.reset}
-          actions={
-            <Button kind="primary" onPress={token.reset}>
-              {t.done}
-            </Button>
-          }
-        >
-          <p>{t.tokenText}</p>
-          <CodeBlock code={token.data.value} label={t.kinds.access_tokens} />
-        </Dialog>
+      {token.data && <TokenDialog gateway={gateway} token={token.data.value} onClose={token.reset} />}
+      {adding && (
+        <AddDialog
+          gateway={gateway}
+          kind={adding}
+          question={count === 0 ? r.gatewayCloses(files) : ''}
+          onClose={() => setAdding(null)}
+        />
       )}
-      {adding && <AddDialog gateway={gateway} kind={adding} question={count === 0 ? r.gatewayCloses(files) : ''} onClose={() => setAdding(null)} />}
     </>
+  );
+}
+
+interface RemoveProps {
+  gateway: Gateway;
+  kind: ControlKind;
+  control: Control;
+  /** The number of the gateway's other controls. */
+  others: number;
+}
+
+function RemoveButton({ gateway, kind, control, others }: RemoveProps) {
+  const t = useText(gateways);
+  const r = useText(reach);
+  const files = useQuery(storageTotalsQuery).data?.public.files;
+  const remove = useMutation({ mutationFn: () => removeControl(gateway.id, kind, control.id) });
+  return (
+    <ConfirmButton
+      action={t.remove}
+      title={t.removeControl(control.value)}
+      isDisabled={remove.isPending}
+      onConfirm={remove.mutateAsync}
+    >
+      {others === 0 ? r.gatewayOpens(files) : r.controlRemoved(others)}
+    </ConfirmButton>
+  );
+}
+
+function TokenDialog({ gateway, token, onClose }: { gateway: Gateway; token: string; onClose: () => void }) {
+  const t = useText(gateways);
+  return (
+    <Dialog
+      title={t.tokenTitle(gateway.domain)}
+      role="alertdialog"
+      isOpen
+      onClose={onClose}
+      actions={
+        <Button kind="primary" onPress={onClose}>
+          {t.done}
+        </Button>
+      }
+    >
+      <p>{t.tokenText}</p>
+      <CodeBlock code={token} label={t.kinds.access_tokens} />
+    </Dialog>
   );
 }
 

@@ -1,8 +1,8 @@
 import { useMutation, useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 
-import { addDomain, removeDomain, verifyDomain, type CustomDomain, type Gateway } from '../../api/gateways';
-import { totalsQuery } from '../../api/storage';
+import { addGatewayDomain, removeGatewayDomain, verifyGatewayDomain, type CustomDomain, type Gateway } from '../../api/gateways';
+import { storageTotalsQuery } from '../../api/storage';
 import { useMay } from '../../app/useSession';
 import { Button } from '../../components/Button';
 import { ConfirmButton } from '../../components/ConfirmButton';
@@ -20,10 +20,10 @@ export function GatewayDomains({ gateway }: { gateway: Gateway }) {
   const t = useText(gateways);
   const r = useText(reach);
   const may = useMay();
-  const files = useQuery(totalsQuery).data?.public.files;
+  const files = useQuery(storageTotalsQuery).data?.public.files;
   const [isAdding, setAdding] = useState(false);
-  const verify = useMutation({ mutationFn: (domainId: string) => verifyDomain(gateway.id, domainId) });
-  const remove = useMutation({ mutationFn: (domainId: string) => removeDomain(gateway.id, domainId) });
+  const verify = useMutation({ mutationFn: (domainId: string) => verifyGatewayDomain(gateway.id, domainId) });
+  const remove = useMutation({ mutationFn: (domainId: string) => removeGatewayDomain(gateway.id, domainId) });
   return (
     <>
       <h3>{t.domains}</h3>
@@ -81,15 +81,9 @@ function DomainState({ domain }: { domain: CustomDomain }) {
 function AddDialog({ gateway, onClose }: { gateway: Gateway; onClose: () => void }) {
   const t = useText(gateways);
   const [domain, setDomain] = useState('');
-  const add = useMutation({ mutationFn: () => addDomain(gateway.id, domain.trim()) });
+  const add = useMutation({ mutationFn: () => addGatewayDomain(gateway.id, domain.trim()) });
   return (
-    <FormDialog
-      title={t.addDomain}
-      action={t.add}
-      onClose={onClose}
-      onSubmit={add.mutateAsync}
-      isDisabled={!domain.trim()}
-    >
+    <FormDialog title={t.addDomain} action={t.add} onClose={onClose} onSubmit={add.mutateAsync} isDisabled={!domain.trim()}>
       <TextField label={t.domain} hint={t.domainHint} value={domain} onChange={setDomain} autoComplete="off" autoFocus />
     </FormDialog>
   );

@@ -13,7 +13,7 @@ import { showToast } from '../../components/Toast';
 import { useText } from '../../i18n/language';
 import * as payments from '../../i18n/payments';
 import * as reach from '../../i18n/reach';
-import { draftOf, isOther, NEW_DRAFT, NETWORKS, readDraft, type RequirementDraft } from './requirements';
+import { requirementDraft, isOther, NEW_DRAFT, NETWORKS, readDraft, type RequirementDraft } from './requirements';
 
 interface Props {
   /** Changed if it is given, else a new one is created. */
@@ -27,11 +27,12 @@ export function InstructionDialog({ instruction, onClose }: Props) {
   const [name, setName] = useState(instruction?.name ?? '');
   const [description, setDescription] = useState(instruction?.description ?? '');
   const [drafts, setDrafts] = useState<readonly RequirementDraft[]>(
-    instruction?.payment_requirements.map(draftOf) ?? [NEW_DRAFT],
+    instruction?.payment_requirements.map(requirementDraft) ?? [NEW_DRAFT],
   );
   const requirements = drafts.map(readDraft).filter((one) => one !== null);
   const files = countLoaded(useInfiniteQuery({ ...instructionCidsQuery(instruction?.id ?? ''), enabled: instruction !== undefined }));
-  const changesPrice = JSON.stringify(requirements) !== JSON.stringify(instruction?.payment_requirements.map(draftOf).map(readDraft));
+  const changesPrice =
+    JSON.stringify(requirements) !== JSON.stringify(instruction?.payment_requirements.map(requirementDraft).map(readDraft));
   const save = useMutation({
     mutationFn: () => {
       const fields = { name: name.trim(), description: description.trim(), payment_requirements: requirements };
@@ -50,13 +51,7 @@ export function InstructionDialog({ instruction, onClose }: Props) {
     >
       {instruction && <Note>{t.changeText}</Note>}
       <TextField label={t.name} value={name} onChange={setName} autoComplete="off" autoFocus />
-      <TextField
-        label={t.description}
-        hint={t.descriptionHint}
-        value={description}
-        onChange={setDescription}
-        autoComplete="off"
-      />
+      <TextField label={t.description} hint={t.descriptionHint} value={description} onChange={setDescription} autoComplete="off" />
       {drafts.map((draft, at) => (
         <RequirementFields
           key={at}

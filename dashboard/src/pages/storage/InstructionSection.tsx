@@ -2,13 +2,7 @@ import { useInfiniteQuery, useMutation } from '@tanstack/react-query';
 import { useState } from 'react';
 import { flushSync } from 'react-dom';
 
-import {
-  attachCids,
-  deleteInstruction,
-  detachCid,
-  instructionCidsQuery,
-  type Instruction,
-} from '../../api/payments';
+import { attachCids, deleteInstruction, detachCid, instructionCidsQuery, type Instruction } from '../../api/payments';
 import { useMay } from '../../app/useSession';
 import { Button } from '../../components/Button';
 import { CopyButton } from '../../components/CodeBlock';
@@ -154,13 +148,7 @@ function DeleteDialog({ instruction, onClose, onDeleted }: DeleteProps) {
     onSuccess: () => showToast(t.deleted(instruction.name)),
   });
   return (
-    <ConfirmDialog
-      title={t.deleteTitle(instruction.name)}
-      action={t.delete}
-      isOpen
-      onClose={onClose}
-      onConfirm={remove.mutateAsync}
-    >
+    <ConfirmDialog title={t.deleteTitle(instruction.name)} action={t.delete} isOpen onClose={onClose} onConfirm={remove.mutateAsync}>
       <p>{isSelling ? t.deleteBlocked : t.deleteText}</p>
     </ConfirmDialog>
   );

@@ -35,12 +35,7 @@ export function TotalSection({ instructions }: { instructions: readonly Instruct
   const columns: Column<PaymentTotal>[] = [
     { id: 'name', title: t.instruction, cell: ({ payment_instruction_id: id }) => names.get(id) ?? t.deletedInstruction },
     { id: 'count', title: t.count, align: 'end', cell: ({ count }) => count },
-    {
-      id: 'amount',
-      title: t.amount,
-      align: 'end',
-      cell: (one) => describeAmount(one, t.units, language),
-    },
+    { id: 'amount', title: t.amount, align: 'end', cell: (one) => describeAmount(one, t.units, language) },
     { id: 'network', title: t.network, secondary: true, cell: ({ network }) => networkName(network) },
   ];
   return (
@@ -114,12 +109,7 @@ function PaymentTable({ payments: rows, names }: { payments: readonly Payment[];
         </>
       ),
     },
-    {
-      id: 'amount',
-      title: t.amount,
-      align: 'end',
-      cell: (one) => describeAmount(one, t.units, language),
-    },
+    { id: 'amount', title: t.amount, align: 'end', cell: (one) => describeAmount(one, t.units, language) },
     {
       id: 'name',
       title: t.instruction,

@@ -24,7 +24,7 @@ export function UploadButtons({ target }: { target: UploadTarget }) {
         hidden
         data-testid="files"
         aria-label={t.upload}
-        onChange={(event) => chosen(event, (list) => list.forEach((file) => uploads.addFile(file, target)))}
+        onChange={(event) => chosen(event, (list) => uploads.addFiles(list, target))}
       />
       <input
         ref={folder}

@@ -13,7 +13,7 @@ import styles from './storage.module.css';
 /** The uploads of this window, with their progress. */
 export function UploadPanel() {
   const t = useText(storage);
-  const items = useSyncExternalStore(uploads.watch, uploads.items);
+  const items = useSyncExternalStore(uploads.watch, uploads.state);
   if (items.length === 0) return null;
   return (
     <Section title={t.uploads}>

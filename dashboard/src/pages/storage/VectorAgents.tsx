@@ -24,8 +24,7 @@ export function VectorAgents({ groupId }: { groupId: string }) {
   const agents = useQuery(agentsQuery);
   const query = useQuery(groupAgentsQuery(groupId));
   const change = useMutation({
-    mutationFn: ({ agentId, isAllowed }: { agentId: string; isAllowed: boolean }) =>
-      grantGroup(groupId, agentId, isAllowed),
+    mutationFn: ({ agentId, isAllowed }: { agentId: string; isAllowed: boolean }) => grantGroup(groupId, agentId, isAllowed),
   });
   return (
     <Section title={t.agents}>

@@ -24,7 +24,9 @@ describe('amounts', () => {
   });
 
   it('names USDC only where it is USDC', () => {
-    expect(describeAmount({ network: 'eip155:8453', asset: USDC.toLowerCase(), amount: '10000' }, 'units', 'en')).toBe('0.01\u00a0USDC');
+    expect(describeAmount({ network: 'eip155:8453', asset: USDC.toLowerCase(), amount: '10000' }, 'units', 'en')).toBe(
+      '0.01\u00a0USDC',
+    );
     expect(describeAmount({ network: 'base-sepolia', asset: USDC, amount: '10000' }, 'units', 'en')).toBe('10000 units');
     expect(describeAmount({ network: 'base', asset: USDC, amount: '2500000' }, 'units', 'de')).toBe('2,5\u00a0USDC');
     expect(isUsdc('polygon', USDC)).toBe(false);

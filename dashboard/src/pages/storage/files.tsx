@@ -41,15 +41,12 @@ export function StorageFilesPage() {
       title={t.files}
       lead={
         limits &&
-        t.filesLead(
-          formatBytes(limits.stored, language),
-          limits.max_stored == null ? null : formatBytes(limits.max_stored, language),
-        )
+        t.filesLead(formatBytes(limits.stored, language), limits.max_stored == null ? null : formatBytes(limits.max_stored, language))
       }
       actions={may('editor') && <UploadButtons target={target} />}
     >
       <UploadPanel />
-      <DropArea isActive={may('editor')} onDrop={(files) => files.forEach((file) => uploads.addFile(file, target))}>
+      <DropArea isActive={may('editor')} onDrop={(files) => uploads.addFiles(files, target)}>
         <FileBrowser />
       </DropArea>
     </StoragePage>
@@ -108,10 +105,7 @@ function FileList({ filter }: { filter: FileFilter }) {
           {files.length > 0 && <FileTable files={files} onOpen={setOpenId} onEnd={loadMore} />}
           {files.length === 0 && (filter.name || filter.group) && <Note>{t.noMatch}</Note>}
           {files.length === 0 && !filter.name && !filter.group && (
-            <EmptyState
-              title={t.noFiles}
-              command={`roost files upload PATH${filter.network === 'public' ? ' --public' : ''}`}
-            >
+            <EmptyState title={t.noFiles} command={`roost files upload PATH${filter.network === 'public' ? ' --public' : ''}`}>
               {t.noFilesText} {t.dropText}
             </EmptyState>
           )}
@@ -177,6 +171,7 @@ function DropArea({ isActive, onDrop, children }: DropProps) {
     setOver(over);
   };
   return (
+    // biome-ignore lint/a11y/noStaticElementInteractions: the buttons beside it do the same with the keyboard
     <div
       className={styles.drop}
       data-over={isOver || undefined}

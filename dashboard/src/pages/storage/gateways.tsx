@@ -54,10 +54,7 @@ export function StorageGatewaysPage() {
 function GatewaySection({ gateway }: { gateway: Gateway }) {
   const t = useText(gateways);
   const may = useMay();
-  const remove = useMutation({
-    mutationFn: () => deleteGateway(gateway.id),
-    onSuccess: () => showToast(t.deleted(gateway.domain)),
-  });
+  const remove = useMutation({ mutationFn: () => deleteGateway(gateway.id), onSuccess: () => showToast(t.deleted(gateway.domain)) });
   return (
     <Section
       title={gateway.domain}

@@ -142,13 +142,7 @@ function DeleteDialog({ network, group, onClose }: { network: Network; group: Gr
   });
   const agents = useQuery({ ...groupAgentsQuery(group.id), enabled: remove.isIdle }).data?.agents.length ?? 0;
   return (
-    <ConfirmDialog
-      title={t.deleteGroup(group.name)}
-      action={t.delete}
-      isOpen
-      onClose={onClose}
-      onConfirm={remove.mutateAsync}
-    >
+    <ConfirmDialog title={t.deleteGroup(group.name)} action={t.delete} isOpen onClose={onClose} onConfirm={remove.mutateAsync}>
       {t.deleteGroupText} {agents > 0 && r.groupDeleted(agents)}
     </ConfirmDialog>
   );

@@ -14,19 +14,12 @@ export interface RequirementDraft {
   readonly description: string;
 }
 
-export const NEW_DRAFT: RequirementDraft = {
-  choice: 'base',
-  network: '',
-  asset: '',
-  payTo: '',
-  amount: '',
-  description: '',
-};
+export const NEW_DRAFT: RequirementDraft = { choice: 'base', network: '', asset: '', payTo: '', amount: '', description: '' };
 
 export const isOther = ({ choice }: RequirementDraft): boolean => choice === 'other';
 
 /** Return the draft of a requirement that exists. */
-export function draftOf({ network, asset, pay_to, amount, description = '' }: RequirementOfServer): RequirementDraft {
+export function requirementDraft({ network, asset, pay_to, amount, description = '' }: RequirementOfServer): RequirementDraft {
   const choice = NETWORKS.find((name) => name === network);
   const common = { network, asset, payTo: pay_to, description };
   return choice !== undefined && isUsdc(network, asset)

@@ -23,7 +23,9 @@ export function SystemPage() {
   if (useIsOperator()) return <OperatorPage />;
   return (
     <Page title={t.title}>
-      <EmptyState title={t.notOperator} command="roost dashboard">{t.notOperatorText}</EmptyState>
+      <EmptyState title={t.notOperator} command="roost dashboard">
+        {t.notOperatorText}
+      </EmptyState>
     </Page>
   );
 }
@@ -71,9 +73,7 @@ function HealthSection({ state }: { state: SystemState }) {
   return (
     <Section
       title={t.health}
-      actions={
-        <StatusBadge tone={failing ? 'danger' : 'ok'}>{failing ? t.unhealthy(failing) : t.healthy}</StatusBadge>
-      }
+      actions={<StatusBadge tone={failing ? 'danger' : 'ok'}>{failing ? t.unhealthy(failing) : t.healthy}</StatusBadge>}
     >
       <Facts
         entries={[
@@ -81,9 +81,7 @@ function HealthSection({ state }: { state: SystemState }) {
             ([name, check]) =>
               [
                 t.parts[name] ?? name,
-                <StatusBadge tone={check === 'ok' ? 'ok' : 'danger'}>
-                  {check === 'ok' ? t.partWorks : t.partFails}
-                </StatusBadge>,
+                <StatusBadge tone={check === 'ok' ? 'ok' : 'danger'}>{check === 'ok' ? t.partWorks : t.partFails}</StatusBadge>,
               ] as const,
           ),
           [t.work, t.workText(operations.running, operations.pending + operations.paused)],
@@ -114,17 +112,10 @@ function HostSection({ hosts }: { hosts: readonly Host[] }) {
     {
       id: 'state',
       title: t.state,
-      cell: ({ isRunning }) => (
-        <StatusBadge tone={isRunning ? 'ok' : 'warn'}>{isRunning ? t.running : t.stopped}</StatusBadge>
-      ),
+      cell: ({ isRunning }) => <StatusBadge tone={isRunning ? 'ok' : 'warn'}>{isRunning ? t.running : t.stopped}</StatusBadge>,
     },
     { id: 'started', title: t.started, secondary: true, cell: ({ startedAt }) => <Timestamp at={startedAt} /> },
-    {
-      id: 'seen',
-      title: t.seen,
-      secondary: true,
-      cell: ({ seenAt }) => (seenAt ? <Timestamp at={seenAt} /> : t.stoppedCleanly),
-    },
+    { id: 'seen', title: t.seen, secondary: true, cell: ({ seenAt }) => (seenAt ? <Timestamp at={seenAt} /> : t.stoppedCleanly) },
   ];
   return (
     <Section title={t.hosts}>

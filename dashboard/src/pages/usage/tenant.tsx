@@ -4,7 +4,7 @@ import { useMemo, type ReactNode } from 'react';
 
 import { agentsQuery } from '../../api/agents';
 import { limitsQuery } from '../../api/storage';
-import { DEFAULT_PERIOD, gatewaySeriesQuery, totalsQuery, usageQuery, type Period } from '../../api/usage';
+import { DEFAULT_PERIOD, gatewaySeriesQuery, usageTotalsQuery, usageQuery, type Period } from '../../api/usage';
 import { buttonClass } from '../../components/Button';
 import type { Series } from '../../components/Chart';
 import { EmptyState } from '../../components/EmptyState';
@@ -50,9 +50,7 @@ export function UsagePage() {
       lead={tokens.data && t.lead(day(tokens.data.from), day(tokens.data.to))}
       actions={<PeriodPicker period={period} onChange={(days) => void navigate({ search: { days } })} />}
     >
-      <Loaded query={tokens}>
-        {(report) => <TokenSections report={report} action={action} nameAgent={nameAgent} />}
-      </Loaded>
+      <Loaded query={tokens}>{(report) => <TokenSections report={report} action={action} nameAgent={nameAgent} />}</Loaded>
       <StorageSection />
       <GatewaySection period={period} />
     </Page>
@@ -63,7 +61,7 @@ function StorageSection() {
   const t = useText(usage);
   const { exact, bytes } = useFormats();
   const limits = useQuery(limitsQuery);
-  const totals = useQuery(totalsQuery);
+  const totals = useQuery(usageTotalsQuery);
   const describe = ({ files, bytes: size }: { files: number; bytes: number }) => t.files(exact(files), bytes(size), files === 1);
   return (
     <Section title={t.storage}>
