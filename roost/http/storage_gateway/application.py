@@ -29,7 +29,7 @@ from roost.http.storage_gateway.response import (
 from roost.http.storage_gateway.site_pages import SitePages
 from roost.storage.content.errors import ContentNotFound
 from roost.storage.gateways.analytics.hit_counter import GatewayHitCounter
-from roost.web.errors import STATUS
+from roost.web.errors import STATUS, problem_headers
 from roost.web.rate_limit_fields import FIELD_NAMES
 from roost.web.request_context import security_headers
 from roost.web.url_rule import UrlFamily, rule_of
@@ -46,7 +46,7 @@ _CORS = (
         b"Access-Control-Expose-Headers",
         (
             b"Accept-Ranges, Content-Disposition, Content-Length, Content-Location, Content-Range, ETag, X-Ipfs-Path, "
-            b"X-Ipfs-Roots, X-Request-Id, pinata-signature, Retry-After, "
+            b"X-Error-Code, X-Ipfs-Roots, X-Request-Id, pinata-signature, Retry-After, "
         )
         + ", ".join((*FIELD_NAMES, *RESPONSE_HEADERS)).encode(),
     ),
@@ -165,5 +165,4 @@ def _error_response(problem: Problem, request: GatewayRequest | None) -> Gateway
         and "only-if-cached" in request.headers.get("cache-control", "").lower()
     ):
         status = 412
-    retry = {} if problem.retry_after is None else {"Retry-After": str(max(1, round(problem.retry_after)))}
-    return text_response(status, problem.message, retry)
+    return text_response(status, problem.message, problem_headers(problem))

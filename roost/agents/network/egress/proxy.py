@@ -15,6 +15,7 @@ from roost.agents.network.egress import request_head, streams
 from roost.agents.network.egress.errors import ConnectionIdle, HeadTooLarge, HeadTooSlow, TooManyConnections
 from roost.core import clock, log
 from roost.core.machine.unix_socket import Stream
+from roost.core.problem import error_code
 from roost.net.dialer import PublicDialer
 from roost.net.errors import (
     ConnectTimeout,
@@ -164,7 +165,11 @@ class EgressProxy:
             return
         text = f"{problem.message}\n".encode()
         status = next(status for kind, status in _STATUS.items() if isinstance(problem, kind))
-        fields = b"Content-Type: text/plain; charset=utf-8\r\nContent-Length: %d\r\nConnection: close" % len(text)
+        code = error_code(type(problem)).encode()
+        fields = (
+            b"Content-Type: text/plain; charset=utf-8\r\nContent-Length: %d\r\nX-Error-Code: %b\r\nConnection: close"
+            % (len(text), code)
+        )
         writer.write(b"HTTP/1.1 %b\r\n%b\r\n\r\n%b" % (status, fields, text))
         # Connections beyond the limit must not accumulate here.
         seconds = 0.1 if isinstance(problem, TooManyConnections) else self._limits.close
