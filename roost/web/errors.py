@@ -69,6 +69,7 @@ _STATUS_CODES = {
             TooManyRequests,
         )
     },
+    401: "unauthorised",
     416: "range_not_satisfiable",  # the name in `HTTPStatus` depends on the version of Python
 }
 

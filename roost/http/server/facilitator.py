@@ -27,7 +27,7 @@ from roost.drivers.facilitator.contract import (
 )
 from roost.http.server.server import HttpServer
 from roost.identity.credentials import CredentialSource, find_credential
-from roost.web.errors import STATUS, problem_headers
+from roost.web.errors import ERROR_CODE, STATUS, problem_headers, status_code
 
 _log = log.get_logger("facilitator")
 _BODY_SECONDS = 30.0
@@ -144,7 +144,7 @@ def _problem_response(problem: Problem) -> Response:
 
 
 def _error_response(status: int, message: str, headers: Mapping[str, str] | None = None) -> Response:
-    return JSONResponse({"error": message}, status, headers)
+    return JSONResponse({"error": message}, status, {ERROR_CODE: status_code(status), **(headers or {})})
 
 
 async def _http_error(_request: Request, error: Exception) -> Response:

@@ -51,7 +51,7 @@ _CORS = (
         + ", ".join((*FIELD_NAMES, *RESPONSE_HEADERS)).encode(),
     ),
 )
-_OWN_STATUS: Mapping[type[Problem], int] = {FormatNotServed: 406, UnsupportedImage: 415, FacilitatorFailed: 502}
+OWN_STATUS: Mapping[type[Problem], int] = {FormatNotServed: 406, UnsupportedImage: 415, FacilitatorFailed: 502}
 _PREFLIGHT = {
     "Access-Control-Allow-Methods": _METHODS,
     "Access-Control-Allow-Headers": "Accept, Cache-Control, Content-Type, If-Match, If-None-Match, If-Range, Range, "
@@ -158,7 +158,7 @@ class StorageGatewayApp:
 
 def _error_response(problem: Problem, request: GatewayRequest | None) -> GatewayResponse:
     problem = ContentNotServed() if isinstance(problem, ContentNotFound) else problem
-    status = _OWN_STATUS.get(type(problem), STATUS[problem.kind])
+    status = OWN_STATUS.get(type(problem), STATUS[problem.kind])
     if (
         isinstance(problem, ContentNotServed)
         and request is not None

@@ -29,7 +29,7 @@ from roost.net.host_port import HostPort
 
 _log = log.get_logger("egress")
 
-_STATUS: dict[type[EgressProblem], bytes] = {
+REFUSAL_STATUS: dict[type[EgressProblem], bytes] = {
     InvalidTarget: b"400 Bad Request",
     EgressRefused: b"403 Forbidden",
     HeadTooSlow: b"408 Request Timeout",
@@ -164,7 +164,7 @@ class EgressProxy:
         if connection.answered or writer.is_closing():
             return
         text = f"{problem.message}\n".encode()
-        status = next(status for kind, status in _STATUS.items() if isinstance(problem, kind))
+        status = next(status for kind, status in REFUSAL_STATUS.items() if isinstance(problem, kind))
         code = error_code(type(problem)).encode()
         fields = (
             b"Content-Type: text/plain; charset=utf-8\r\nContent-Length: %d\r\nX-Error-Code: %b\r\nConnection: close"
