@@ -15,6 +15,7 @@ _MICROSECOND = timedelta(microseconds=1)
 
 class InvalidPageToken(InvalidInput):
     message = "Invalid pageToken"
+    field = "pageToken"
 
 
 class CreatedRow(Protocol):

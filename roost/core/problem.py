@@ -5,8 +5,10 @@ Problem: a failure of this server
      +- one subclass for each message of the contract, in the `errors.py` of the slice that raises it
 """
 
+import re
 from collections.abc import Mapping
 from enum import StrEnum
+from functools import cache
 from typing import Any, ClassVar
 
 _RESTART_SECONDS = 5.0
@@ -30,11 +32,13 @@ class Problem(Exception):  # noqa: N818 - the term of RFC 9457
     """An expected failure with a message for the caller.
 
     `extra` is merged into the error body (in the contract, a failed create has the agent in its 500 response);
-    `retry_after` is in seconds; `detail` explains a message that the contract fixes, in a header.
+    `retry_after` is in seconds; `detail` explains a message that the contract fixes, in a header; `field` is the path
+    of the field at fault.
     """
 
     kind: ClassVar[ProblemKind] = ProblemKind.FAILED
     message: str = "Internal error"
+    field: str | None = None
     challenge: ClassVar[str] = "Bearer"
     """How to authenticate, if that is missing (RFC 9110, 11.6.1)."""
 
@@ -45,12 +49,20 @@ class Problem(Exception):  # noqa: N818 - the term of RFC 9457
         extra: Mapping[str, Any] | None = None,
         retry_after: float | None = None,
         detail: str | None = None,
+        field: str | None = None,
     ) -> None:
         self.message = message or type(self).message
+        self.field = field or type(self).field
         self.extra = dict(extra or {})
         self.retry_after = retry_after
         self.detail = detail
         super().__init__(self.message)
+
+
+@cache
+def error_code(problem: type[Problem]) -> str:
+    """Return the stable name by which clients tell an error: its class in snake_case, unique in the package."""
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", problem.__name__).lower()
 
 
 class InvalidInput(Problem):

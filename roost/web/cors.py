@@ -18,7 +18,9 @@ _EXPOSED = (
     "Tus-Extension",
     "upload-cid",
     "X-Request-Id",
+    "X-Error-Code",
     "X-Error-Detail",
+    "X-Error-Field",
     "Retry-After",
     *FIELD_NAMES,
 )

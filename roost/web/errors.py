@@ -2,7 +2,9 @@
 
 import json
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
+from http import HTTPStatus
 from typing import Any, TypeVar
 
 from fastapi import FastAPI, Request
@@ -14,7 +16,17 @@ from starlette.requests import ClientDisconnect
 from starlette.routing import BaseRoute, Match, Route
 from starlette.types import Scope
 
-from roost.core.problem import Problem, ProblemKind
+from roost.core.problem import (
+    AccessDenied,
+    InvalidInput,
+    NotFound,
+    PayloadTooLarge,
+    PreconditionFailed,
+    Problem,
+    ProblemKind,
+    TooManyRequests,
+    error_code,
+)
 from roost.core.rate_limit import RateLimitExceeded
 from roost.web.rate_limit_fields import exceeded_headers
 from roost.web.url_rule import ErrorForm, rule_of
@@ -39,6 +51,27 @@ CLIENT_LEFT = 499
 ERROR_DETAIL = "X-Error-Detail"
 """Header with what is wrong about a 400, and more about messages that the contract fixes: a JSON string, in ASCII."""
 _DETAIL_CHARACTERS = 600  # at most 3.6 KB in the header; proxies accept 4
+ERROR_CODE = "X-Error-Code"
+"""Header with the stable name of an error (`error_code`)."""
+ERROR_FIELD = "X-Error-Field"
+"""Header with the path of the field at fault, such as `mappings.0.port`."""
+_FIELD_CHARACTERS = 200
+_STATUS_CODES = {
+    **{
+        STATUS[problem.kind]: error_code(problem)
+        for problem in (
+            Problem,
+            InvalidInput,
+            AccessDenied,
+            NotFound,
+            PayloadTooLarge,
+            PreconditionFailed,
+            TooManyRequests,
+        )
+    },
+    401: "unauthorised",
+    416: "range_not_satisfiable",  # the name in `HTTPStatus` depends on the version of Python
+}
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -104,15 +137,25 @@ def error_body(form: ErrorForm, status: int, message: str, extra: Mapping[str, A
 
 def error_response(scope: Scope, status: int, message: str, *, headers: Mapping[str, str] | None = None) -> Response:
     """Return a response with an error body in the form of the request's URL."""
-    return _render(rule_of(scope).errors, status, message, headers or {})
+    return status_response(rule_of(scope).errors, status, message, headers)
+
+
+def status_response(
+    form: ErrorForm, status: int, message: str, headers: Mapping[str, str] | None = None, code: str | None = None
+) -> Response:
+    """Return an error that is no Problem; its code is its status's if there is none."""
+    return _render(form, status, message, {ERROR_CODE: code or status_code(status), **(headers or {})})
+
+
+def status_code(status: int) -> str:
+    """Return the code of errors that are no Problems: the general one of their status."""
+    return _STATUS_CODES.get(status) or HTTPStatus(status).name.lower()
 
 
 def problem_response(form: ErrorForm, problem: Problem) -> Response:
     """Return the response for a problem, with `Retry-After`, `RateLimit` and `WWW-Authenticate` where they apply."""
     status = STATUS[problem.kind]
-    headers: dict[str, str] = {}
-    if problem.retry_after is not None:
-        headers["Retry-After"] = str(max(1, math.ceil(problem.retry_after)))
+    headers = problem_headers(problem)
     if isinstance(problem, RateLimitExceeded):
         headers |= exceeded_headers(problem)
     if status == 401:
@@ -120,6 +163,16 @@ def problem_response(form: ErrorForm, problem: Problem) -> Response:
     if detail := problem.detail or (problem.message if status == 400 else None):
         headers[ERROR_DETAIL] = json.dumps(detail[:_DETAIL_CHARACTERS])
     return _render(form, status, problem.message, headers, problem.extra)
+
+
+def problem_headers(problem: Problem) -> dict[str, str]:
+    """Return the headers of a problem in every form: its code, its field, and when to try again."""
+    headers = {ERROR_CODE: error_code(type(problem))}
+    if problem.field:  # its names can be the client's own
+        headers[ERROR_FIELD] = re.sub(r"[^\w.$/-]", "_", problem.field[:_FIELD_CHARACTERS], flags=re.ASCII)
+    if problem.retry_after is not None:
+        headers["Retry-After"] = str(max(1, math.ceil(problem.retry_after)))
+    return headers
 
 
 def _render(
@@ -139,7 +192,7 @@ async def _validation(request: Request, error: Exception) -> Response:
     """Answer 400 with the name of the first invalid field, never with its value."""
     assert isinstance(error, ValidationException)
     fault = error.errors()[0]
-    return _refuse_input(request, _describe_fault(fault), _field_of_body(fault))
+    return _refuse_input(request, _describe_fault(fault), _field_of_body(fault), _path(fault))
 
 
 def _field_of_body(fault: Mapping[str, Any]) -> str | None:
@@ -149,12 +202,17 @@ def _field_of_body(fault: Mapping[str, Any]) -> str | None:
     return "" if not path or fault["type"] == "json_invalid" else str(path[0])
 
 
-def _refuse_input(request: Request, message: str, field: str | None) -> Response:
+def _refuse_input(request: Request, message: str, field: str | None, path: str = "") -> Response:
     """Answer 400; `field` is the field of the body that is malformed, empty for all of it, None outside the body."""
     problem, fields = _body_problems.get(request.scope.get("endpoint"), (None, ()))
     if problem is not None and (field == "" or field in fields):
-        return problem_response(rule_of(request.scope).errors, problem(detail=message))
-    return error_response(request.scope, 400, message, headers={ERROR_DETAIL: json.dumps(message[:_DETAIL_CHARACTERS])})
+        return problem_response(rule_of(request.scope).errors, problem(detail=message, field=path))
+    return problem_response(rule_of(request.scope).errors, InvalidInput(message, field=path))
+
+
+def _path(fault: Mapping[str, Any]) -> str:
+    """Return the path of a field without its place: `body`, `query`, `path` or `header`."""
+    return "" if fault["type"] == "json_invalid" else ".".join(str(part) for part in fault["loc"][1:])
 
 
 def _describe_fault(fault: Mapping[str, Any]) -> str:
@@ -162,7 +220,7 @@ def _describe_fault(fault: Mapping[str, Any]) -> str:
         return "Invalid JSON body"
     if tuple(fault["loc"]) == ("body",) and fault["type"] in _NO_OBJECT:
         return "The body must be a JSON object, sent with Content-Type: application/json"
-    where = ".".join(str(part) for part in fault["loc"][1:])
+    where = _path(fault)
     message = _length(fault) or str(fault["msg"]).removeprefix("Value error, ").replace(
         "an instance of Sequence", "a valid list"
     )

@@ -99,34 +99,36 @@ async def test_the_first_message_is_shown_as_it_comes(
 
 
 async def test_a_code_is_entered_later(browser: Browser, server: RunningServer, agent: dict[str, Any]) -> None:
-    """The engine of the server has no codes, so that the page is told of another one, and its command is looked at."""
+    """The engine of the server has no codes, so that the page is told of one that has."""
     path = f"/v0/agents/{agent['agentId']}"
     set_up = {"botToken": TOKEN, "dmPolicy": "pairing"}
     assert (await server.client(server.key()).post(f"{path}/channels/telegram", json=set_up)).status_code < 300
 
-    async def name_engine(route: Route) -> None:
-        detail = await (await route.fetch()).json()
-        await route.fulfill(json={**detail, "agent": {**detail["agent"], "engine": "openclaw"}})
+    async def tell_of_codes(route: Route) -> None:
+        listed = await (await route.fetch()).json()
+        for engine in listed["engines"]:
+            engine["channels"]["telegram"]["pairingCodes"] = True
+        await route.fulfill(json=listed)
 
-    commands: list[str] = []
+    approved: list[str] = []
 
     async def answer(route: Route) -> None:
-        commands.append(route.request.post_data_json["command"])
-        refused = len(commands) == 1
-        await route.fulfill(json={"exitCode": int(refused), "stdout": "", "stderr": "No such code" if refused else ""})
+        approved.append(route.request.url)
+        is_refused = len(approved) == 1
+        body = {"error": "Pairing request not found"} if is_refused else {"success": True, "message": "Approved"}
+        await route.fulfill(status=404 if is_refused else 200, json=body)
 
     async with visiting(browser, server, role="editor") as visit:
         page = visit.page
-        await page.route(f"**{path}", name_engine)
-        await page.route(f"**{path}/console/exec", answer)
+        await page.route("**/v0/agents/engines", tell_of_codes)
+        await page.route(f"**{path}/channels/telegram/pairing/ABC123/approve", answer)
         await visit.open(f"/agents/{agent['agentId']}/channels")
         await page.get_by_role("button", name="Enter a code").click()
         dialog = page.get_by_role("dialog")
         await dialog.get_by_label("Code").fill("ABC123")
         await dialog.get_by_role("button", name="Approve").click()
-        await expect(dialog.get_by_role("alert")).to_contain_text("No such code")
+        await expect(dialog.get_by_role("alert")).to_contain_text("Pairing request not found")
         await visit.check()
         await dialog.get_by_role("button", name="Approve").click()
         await expect(dialog.get_by_text("They may write now.")).to_be_visible()
-        assert all(command.endswith(" pairing approve telegram ABC123") for command in commands)
-        assert len(commands) == 2
+        assert len(approved) == 2

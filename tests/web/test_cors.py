@@ -26,7 +26,8 @@ async def test_a_page_may_ask_and_send(path: str) -> None:
     sent = await call(CorsMiddleware(app), path, method="PATCH", headers=[PAGE], state=routed(path, "PATCH"))
     assert sent.status == 403
     assert sent.headers["access-control-allow-origin"] == "*"
-    assert "upload-cid" in sent.headers["access-control-expose-headers"]
+    for name in ("upload-cid", "X-Error-Code", "X-Error-Field"):
+        assert name in sent.headers["access-control-expose-headers"]
     assert "access-control-allow-credentials" not in sent.headers
 
 

@@ -56,6 +56,43 @@ async def test_each_kind_of_problem_has_its_status(kind: ProblemKind) -> None:
     assert ("www-authenticate" in sent.headers) == (sent.status == 401)
 
 
+async def test_an_error_has_a_code_and_its_field() -> None:
+    class OddShape(InvalidInput):
+        field = "shape"
+
+    sent = await call(application(OddShape()), "/v0/things")
+    assert (sent.headers["x-error-code"], sent.headers["x-error-field"]) == ("odd_shape", "shape")
+    sent = await call(application(OddShape(field="sizes.0.x")), "/v3/things", state=routed("/v3/things"))
+    assert (sent.headers["x-error-code"], sent.headers["x-error-field"]) == ("odd_shape", "sizes.0.x")
+    sent = await call(application(Problem("What is wrong")), "/v0/things")
+    assert (sent.headers["x-error-code"], "x-error-field" in sent.headers) == ("problem", False)
+
+
+@pytest.mark.parametrize(
+    ("hostile", "header"),
+    [("a\r\nSet-Cookie: x", "a__Set-Cookie__x"), ("\u202e\U0001f600 ü\0", "_____"), ("x" * 100_000, "x" * 200)],
+)
+async def test_a_field_at_fault_carries_nothing_hostile(hostile: str, header: str) -> None:
+    sent = await call(application(InvalidInput(field=hostile)), "/v0/things")
+    assert (sent.status, sent.headers["x-error-field"]) == (400, header)
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [(b"{}", "name"), (b'{"name": "a", "tags": ["a", 7]}', "tags.1"), (b"{", None), (b"[]", None)],
+)
+async def test_a_malformed_body_has_the_path_of_its_first_field(body: bytes, field: str | None) -> None:
+    sent = await post(body)
+    assert (sent.headers["x-error-code"], sent.headers.get("x-error-field")) == ("invalid_input", field)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "code"), [("GET", "/nowhere", "not_found"), ("DELETE", "/v0/things", "method_not_allowed")]
+)
+async def test_errors_of_the_framework_have_codes_too(method: str, path: str, code: str) -> None:
+    assert (await call(application(), path, method=method)).headers["x-error-code"] == code
+
+
 async def test_a_limit_says_when_to_come_again() -> None:
     class Busy(Problem):
         kind = ProblemKind.LIMITED

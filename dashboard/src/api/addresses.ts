@@ -78,19 +78,10 @@ export function parsePort(text: string): number | null {
   return /^\s*[0-9]{1,5}\s*$/.test(text) ? Number(text) : null;
 }
 
-/** Return which field of which row the server's sentence is about, so that it is shown there. */
-export function findRefusedField(message: string, rows: readonly RouteRow[]): { row: number; field: 'path' | 'port' } | null {
-  const isPath = message.startsWith('pathPrefix');
-  const fits = ({ path, port }: RouteRow): boolean => {
-    if (!isPath) return new RegExp(`^port .*\\b${parsePort(port) ?? 0}\\b`).test(message.replace('from 1025 to 65535', ''));
-    const text = path.trim();
-    if (message.includes(`got '${text}'`)) return true;
-    if (message.includes('segments . and ..')) return text.split('/').some((segment) => segment === '.' || segment === '..');
-    if (message.includes('/v0')) return /^\/v0(\/|$)/i.test(text);
-    return message.startsWith(`pathPrefix ${text.replace(/(?<=.)\/$/, '')} `);
-  };
-  const row = rows.findLastIndex(fits); // of two that are the same, the later one
-  return row < 0 ? null : { row, field: isPath ? 'path' : 'port' };
+/** Return which input of which row the path of a field at fault is, so that the error is shown there. */
+export function findRefusedField(field: string | null): { row: number; field: 'path' | 'port' } | null {
+  const [, row, name] = /^mappings\.(\d+)\.(pathPrefix|port)$/.exec(field ?? '') ?? [];
+  return row === undefined ? null : { row: Number(row), field: name === 'port' ? 'port' : 'path' };
 }
 
 export const domainsQuery = (agentId: string) =>

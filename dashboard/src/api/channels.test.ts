@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 
-import { channelDraft, hasPairingCodes, isComplete, pairingCommand, toConfiguration } from './channels';
+import { channelDraft, isComplete, toConfiguration } from './channels';
 
 test('a new channel admits those who are approved, and a stored one keeps its list', () => {
   expect(channelDraft(null)).toEqual({ botToken: '', appToken: '', access: 'pairing', allowFrom: [] });
@@ -26,13 +26,4 @@ test('a draft needs its tokens once, and someone on its list', () => {
   expect(isComplete('slack', channelDraft(null), false)).toBe(true);
   expect(isComplete('whatsapp', channelDraft(null), true)).toBe(true);
   expect(isComplete('telegram', { ...draft, access: 'listed' }, true)).toBe(false);
-});
-
-test('only a code reaches the command line of the engine', () => {
-  expect(pairingCommand('hermes', 'telegram', 'ABC123')).toBe(
-    '/engine/hermes/bin/python3 -m hermes_cli.main pairing approve telegram ABC123',
-  );
-  for (const code of ['', 'A B', 'A;id', '$(id)', '-x', 'é']) expect(pairingCommand('openclaw', 'slack', code)).toBeNull();
-  expect(pairingCommand('hermes', 'discord', 'ABC')).toBeNull();
-  expect(hasPairingCodes('fake', 'telegram')).toBe(false);
 });

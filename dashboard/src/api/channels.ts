@@ -7,6 +7,7 @@ export type Channel = components['schemas']['ChannelRecord'];
 export type ChannelList = components['schemas']['ChannelList'];
 export type PairingRequest = components['schemas']['PairingRequestRecord'];
 export type ChannelConfiguration = components['schemas']['ChannelConfiguration'];
+export type ChannelAbility = components['schemas']['ChannelAbilityRecord'];
 export const CHANNELS = ['telegram', 'slack', 'discord', 'whatsapp'] as const;
 export type ChannelName = (typeof CHANNELS)[number];
 
@@ -22,10 +23,6 @@ export interface ChannelDraft {
 
 const ANYONE = '*';
 const LINKED_DEVICE = 'linked-device'; // WhatsApp has no token, but the API asks for a text
-const ENGINE_PROGRAMS: Readonly<Record<string, string>> = {
-  openclaw: '/engine/node/bin/node /engine/oc/node_modules/openclaw/openclaw.mjs',
-  hermes: '/engine/hermes/bin/python3 -m hermes_cli.main',
-};
 
 /** Return what a channel is set to; a new one admits those who are approved. */
 export function channelDraft(channel: Pick<Channel, 'dmPolicy' | 'allowFrom'> | null): ChannelDraft {
@@ -57,14 +54,6 @@ export function isComplete(name: ChannelName, draft: ChannelDraft, isNew: boolea
 export const isUnchecked = (channel: Channel): boolean =>
   channel.botUsername === null && !channel.connected && !('linked' in channel); // a phone that is linked has no token
 
-/** Return whether the engine gives strangers codes on a channel. */
-export function hasPairingCodes(engine: string, name: ChannelName): boolean {
-  return Object.hasOwn(ENGINE_PROGRAMS, engine) && !(engine === 'hermes' && name === 'discord');
-}
-
-/** Return whether the engine tells when messages arrive. */
-export const tellsMessages = (engine: string): boolean => engine !== 'hermes';
-
 /** Give `onList` the channels of an agent now and at each change. Connects again until `signal` aborts or they are gone. */
 export async function followChannels(agentId: string, onList: (list: ChannelList) => void, signal: AbortSignal): Promise<void> {
   for (let attempt = 0; !signal.aborted; attempt += 1) {
@@ -80,25 +69,10 @@ export async function followChannels(agentId: string, onList: (list: ChannelList
   }
 }
 
-/** Let the sender of a request write to the bot. */
+/** Let the sender of a request, or the person who got a code, write to the bot. */
 export const approveRequest = (agentId: string, channel: ChannelName, requestId: string) =>
   body(
     api.POST('/v0/agents/{agentId}/channels/{channel}/pairing/{requestId}/approve', {
       params: { path: { agentId, channel, requestId } },
     }),
   );
-
-/** Return the engine's own command that approves a code; null for what is no code. */
-export function pairingCommand(engine: string, name: ChannelName, code: string): string | null {
-  return hasPairingCodes(engine, name) && /^[A-Za-z0-9]{1,64}$/.test(code)
-    ? `${ENGINE_PROGRAMS[engine]} pairing approve ${name} ${code}`
-    : null;
-}
-
-/** Let the user who got this code write to the bot. Raises an error with the words of the engine. */
-export async function approvePairing(agentId: string, engine: string, name: ChannelName, code: string): Promise<void> {
-  const command = pairingCommand(engine, name, code.trim());
-  if (command === null) throw new Error(code);
-  const done = await body(api.POST('/v0/agents/{agentId}/console/exec', { params: { path: { agentId } }, body: { command } }));
-  if (done.exitCode !== 0) throw new Error((done.stderr || done.stdout).trim());
-}

@@ -27,4 +27,10 @@ describe('readError', () => {
     const error = await readError(respond('{}', { 'x-request-id': 'abc', 'retry-after': '7' }));
     expect([error.status, error.requestId, error.retryAfterSeconds]).toEqual([429, 'abc', 7]);
   });
+
+  it('finds the code and the field at fault', async () => {
+    const error = await readError(respond('{}', { 'x-error-code': 'invalid_routes', 'x-error-field': 'mappings.0.port' }));
+    expect([error.code, error.field]).toEqual(['invalid_routes', 'mappings.0.port']);
+    expect((await readError(respond('{}'))).code).toBeNull();
+  });
 });

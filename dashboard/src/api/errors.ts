@@ -7,6 +7,10 @@ export class ApiError extends Error {
     readonly retryAfterSeconds: number | null = null,
     /** More about an error whose sentence the API fixes, for example what is wrong with a configuration. */
     readonly detail: string | null = null,
+    /** The stable name of the error, by which to tell it from others: `docs/reference/errors.md` lists all. */
+    readonly code: string | null = null,
+    /** The path of the field at fault, such as `mappings.0.port`. */
+    readonly field: string | null = null,
   ) {
     super(message);
     this.name = 'ApiError';
@@ -32,6 +36,8 @@ export async function readError(response: Response): Promise<ApiError> {
     response.headers.get('x-request-id'),
     Number.isFinite(retryAfter) ? retryAfter : null,
     detail === message ? faults : (detail ?? faults),
+    response.headers.get('x-error-code'),
+    response.headers.get('x-error-field'),
   );
 }
 

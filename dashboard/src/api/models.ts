@@ -1,7 +1,6 @@
 import { queryOptions } from '@tanstack/react-query';
 
 import { api, body } from './client';
-import type { ProviderId } from './providers';
 
 const STAND_IN = 'scripted';
 
@@ -19,6 +18,12 @@ export const modelServersQuery = queryOptions({
   queryFn: ({ signal }) => body(api.GET('/v0/model-servers', { signal })),
 });
 
+export const modelProvidersQuery = queryOptions({
+  queryKey: ['model-providers'],
+  staleTime: Infinity,
+  queryFn: ({ signal }) => body(api.GET('/v0/model-providers', { signal })),
+});
+
 /** Return the model that an agent uses: its own if that is offered, else the first; null for the stand-in. */
 export function usedModel(
   models: readonly { readonly id: string; readonly provider: string }[],
@@ -32,7 +37,7 @@ export const connectModelServer = (agentId: string, provider: string, model: str
   body(api.PUT('/v0/agents/{agentId}/model-server', { params: { path: { agentId } }, body: { provider, model } }));
 
 /** Have a provider's key tried, and if it works, stored for the agent and for the others that use the present one. */
-export const connectProvider = (agentId: string, provider: ProviderId, key: string, replaceFor: readonly string[]) =>
+export const connectProvider = (agentId: string, provider: string, key: string, replaceFor: readonly string[]) =>
   body(
     api.PUT('/v0/agents/{agentId}/model-key', {
       params: { path: { agentId } },

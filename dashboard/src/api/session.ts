@@ -10,6 +10,7 @@ export interface Session {
   readonly scopes: readonly string[];
   readonly csrfToken: string;
   readonly expiresAt: string;
+  readonly operator: boolean;
 }
 const STORED_UPLOAD = 'tus::';
 export type Credential = { readonly code: string } | { readonly key: string };

@@ -166,7 +166,8 @@ function uploadError(error: Error | DetailedError): ApiError {
     // TUS answers plain text.
     message = response.getBody().slice(0, 300) || message;
   }
-  return new ApiError(message, response.getStatus(), response.getHeader('X-Request-Id') ?? null);
+  const [requestId, code, field] = ['X-Request-Id', 'X-Error-Code', 'X-Error-Field'].map((name) => response.getHeader(name) ?? null);
+  return new ApiError(message, response.getStatus(), requestId, null, null, code, field);
 }
 
 export const uploads = new UploadList();

@@ -2,17 +2,14 @@ import { useQuery } from '@tanstack/react-query';
 
 import { mayAs, sessionQuery, type Role } from '../api/session';
 
-const OPERATOR = 'default';
-
 /** Return the session; null on pages without one. */
 export function useSession() {
   return useQuery(sessionQuery).data ?? null;
 }
 
-/** Return whether the session is the operator's: an owner of the server's own tenant. */
+/** Return whether the session may manage the server itself. */
 export function useIsOperator(): boolean {
-  const session = useSession();
-  return session !== null && session.tenant.name === OPERATOR && session.role === 'owner';
+  return useSession()?.operator ?? false;
 }
 
 /** Return whether the session may do what needs a role, so that pages leave out the other actions. */

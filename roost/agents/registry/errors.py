@@ -5,6 +5,7 @@ from roost.core.problem import AccessDenied, InvalidInput, NotFound, ResourceCon
 
 class InvalidAgentName(InvalidInput):
     message = "Agent name is required"
+    field = "name"
 
 
 class AgentLimitReached(AccessDenied):

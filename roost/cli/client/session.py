@@ -27,6 +27,7 @@ from urllib.parse import quote, urlsplit
 import typer
 
 from roost.cli.client.context_file import LOCAL, is_loopback, read_contexts, selected_context
+from roost.cli.output.hints import HINTS
 from roost.cli.output.output import ExitCode, exit_with_error, exit_with_unknown
 from roost.core.machine.network_advice import (
     NOT_ENCRYPTED,
@@ -304,8 +305,6 @@ def exit_with_response(response: "httpx.Response") -> NoReturn:
 
 def error_message(response: "httpx.Response") -> str:
     """Return the server's error message and what explains it: a failed agent's reason, a detail or a hint."""
-    from roost.cli.output.hints import HINTS  # slow to import
-
     try:
         body = response.json()
         message = error_text(body["error"])
@@ -314,7 +313,7 @@ def error_message(response: "httpx.Response") -> str:
         detail = json.loads(response.headers.get("X-Error-Detail") or "null")
         if detail and detail != message:
             message = f"{message}: {detail}"
-        elif hint := HINTS.get(message.partition(": ")[0]):
+        elif hint := HINTS.get(response.headers.get("X-Error-Code", "")):
             message += f"{';' if ': ' in message else ':'} {hint}"
     except (ValueError, KeyError, TypeError, AttributeError):
         message = f"The server answered {response.status_code}{_text_error(response)}."

@@ -1,45 +1,40 @@
-"""What to do about short error messages of the API; those that go on after a colon count, too."""
+"""What to do about errors of the API, by their codes; `docs/reference/errors.md` has them as remedies."""
 
 from collections.abc import Mapping
 
-from roost.agents.library.hub.errors import LibrarySkillConflict
-from roost.agents.library.skills.errors import ConflictingSkills, SkillAttached, SkillLimitReached, SkillVersionConflict
-from roost.agents.lifecycle.versions.errors import InvalidEngineVersion
-from roost.agents.setup.channels.errors import ChannelConfigurationFailed, MissingBotToken, UnsupportedChannel
-from roost.agents.setup.secrets.errors import ConflictingSecrets, DuplicateSecretName, SecretsNotConfigured
-from roost.agents.setup.tasks.errors import InvalidTaskParameters, TaskCreateFailed, TaskListFailed
-from roost.agents.workspace.commands.errors import CommandExecutionFailed, InvalidCommand
-from roost.drivers.engine.abilities.channels import PairingRequestNotFound
-from roost.drivers.engine.contract import EngineFailed
-from roost.identity.errors import PermissionDenied
-from roost.storage.payments.instructions.errors import PaymentInstructionInUse
-
 _ENGINE_SILENT = "the engine did not answer; `roost logs AGENT` may say why"
+_LIMITED_KEY = "your key is limited; `roost keys create` makes another, `roost login` uses it"
+_OLD_VERSION = (
+    "changed files need a higher `version` in SKILL.md, or `--version`; for an older version, detach the skill and "
+    "attach the CID"
+)
 
 HINTS: Mapping[str, str] = {
-    ChannelConfigurationFailed.message: "the gateway did not start with it; `roost logs AGENT` may say why",
-    CommandExecutionFailed.message: "`roost agents restart AGENT` may help",
-    ConflictingSecrets.message: "the agent has a credential of the same provider; detach that first",
-    ConflictingSkills.message: "detach the other one with `roost skills detach`",
-    DuplicateSecretName.message: "`roost secrets update` changes the value of a secret",
-    EngineFailed.message: _ENGINE_SILENT,
-    InvalidCommand.message: "it is empty or too long, or its folder is not in the workspace",
-    InvalidEngineVersion.message: "`roost versions AGENT` lists the versions",
-    InvalidTaskParameters.message: "`roost tasks create --help` shows what is allowed; engines differ",
-    LibrarySkillConflict.message: "delete it with `roost skills delete`",
-    MissingBotToken.message: "`--bot-token-file FILE` names the file with the bot's token",
-    PairingRequestNotFound.message: "the bot sends a new code to a stranger who writes to it",
-    PaymentInstructionInUse.message: "detach them with `roost payments instructions detach`; `cids` lists them",
-    PermissionDenied.message: "your key is limited; `roost keys create` makes another, `roost login` uses it",
-    "Request header fields too large": "a command of more than about 8 KB needs a script in the workspace",
-    SecretsNotConfigured.message: "the server has no key-encryption key",
-    SkillAttached.message: "detach it first with `roost skills detach`",
-    SkillLimitReached.message: "delete one with `roost skills delete`",
-    SkillVersionConflict.message: (
-        "changed files need a higher `version` in SKILL.md, or `--version`; for an older version, detach the skill and "
-        "attach the CID"
-    ),
-    TaskCreateFailed.message: _ENGINE_SILENT,
-    TaskListFailed.message: _ENGINE_SILENT,
-    UnsupportedChannel.message: "channels are telegram, slack, discord and whatsapp",
+    "access_denied": _LIMITED_KEY,
+    "channel_configuration_failed": "the gateway did not start with it; `roost logs AGENT` may say why",
+    "command_execution_failed": "`roost agents restart AGENT` may help",
+    "conflicting_secrets": "the agent has a credential of the same provider; detach that first",
+    "conflicting_skills": "detach the other one with `roost skills detach`",
+    "duplicate_secret_name": "`roost secrets update` changes the value of a secret",
+    "engine_failed": _ENGINE_SILENT,
+    "hub_version_conflict": _OLD_VERSION,
+    "invalid_command": "it is empty or too long, or its folder is not in the workspace",
+    "invalid_engine_version": "`roost versions AGENT` lists the versions",
+    "invalid_task_parameters": "`roost tasks create --help` shows what is allowed; engines differ",
+    "key_opens_no_session": _LIMITED_KEY,
+    "library_skill_conflict": "delete it with `roost skills delete`",
+    "missing_bot_token": "`--bot-token-file FILE` names the file with the bot's token",
+    "owner_refused": _LIMITED_KEY,
+    "pairing_request_not_found": "the bot sends a new code to a stranger who writes to it",
+    "payment_instruction_in_use": "detach them with `roost payments instructions detach`; `cids` lists them",
+    "permission_denied": _LIMITED_KEY,
+    "request_header_fields_too_large": "a command of more than about 8 KB needs a script in the workspace",
+    "rpc_refused": _ENGINE_SILENT,
+    "secrets_not_configured": "the server has no key-encryption key",
+    "skill_attached": "detach it first with `roost skills detach`",
+    "skill_limit_reached": "delete one with `roost skills delete`",
+    "skill_version_conflict": _OLD_VERSION,
+    "task_create_failed": _ENGINE_SILENT,
+    "task_list_failed": _ENGINE_SILENT,
+    "unsupported_channel": "channels are telegram, slack, discord and whatsapp",
 }

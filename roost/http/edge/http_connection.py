@@ -153,7 +153,7 @@ class HttpConnection(asyncio.Protocol, ABC):
         try:
             self._dispatch()
         except InvalidRequestHead as invalid:
-            self._reject(invalid.status, invalid.message)
+            self._reject(invalid.status, invalid.message, invalid.code)
 
     def on_body(self, body: bytes) -> None:
         self._progressed = True
@@ -359,7 +359,7 @@ class HttpConnection(asyncio.Protocol, ABC):
         else:
             self._close()
 
-    def _reject(self, status: HTTPStatus, message: str) -> None:
+    def _reject(self, status: HTTPStatus, message: str, code: str | None = None) -> None:
         """Parse no more of this connection, and answer after the requests before it."""
         if self._closing:
             return
@@ -372,7 +372,7 @@ class HttpConnection(asyncio.Protocol, ABC):
         if is_answered:
             self._close()
             return
-        self._rejection = response_head.error_bytes(status, message, ids.new_id(), close=True)
+        self._rejection = response_head.rejection_bytes(status, message, ids.new_id(), code)
         if not self._exchanges:
             self._send_rejection(self._rejection)
 

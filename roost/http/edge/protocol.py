@@ -6,7 +6,7 @@ from http import HTTPStatus
 from typing import ClassVar
 
 from roost.core import ids
-from roost.core.problem import Problem
+from roost.core.problem import Problem, error_code
 from roost.core.rate_limit import RateLimitExceeded
 from roost.http.edge import response_head
 from roost.http.edge.asgi_exchange import AsgiExchange
@@ -67,7 +67,7 @@ class EdgeHttpProtocol(HttpConnection):
         try:
             upstream = find_upstream(dependencies.find_route, address, path)
         except Problem as problem:
-            raise InvalidRequestHead(HTTPStatus.BAD_REQUEST, problem.message) from None
+            raise InvalidRequestHead(HTTPStatus.BAD_REQUEST, problem.message, error_code(type(problem))) from None
         fields, client = head.headers.fields, self._client_address(head)
         auth = AuthRequest(
             host_kind=HostKind.AGENT,
@@ -125,7 +125,7 @@ class EdgeHttpProtocol(HttpConnection):
         self.counter.remove(self._counted_peer)
         self._counted_peer = client
         if (problem := self.counter.add(client, 0)) is not None:
-            raise InvalidRequestHead(HTTPStatus.TOO_MANY_REQUESTS, problem.message)
+            raise InvalidRequestHead(HTTPStatus.TOO_MANY_REQUESTS, problem.message, error_code(type(problem)))
 
     def _refuse_connection(self, problem: Problem) -> None:
         """Answer before any request is read, and close; reset the connection if many others are refused."""

@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 
 from roost.core import log
 from roost.core.problem import Problem
@@ -334,7 +334,7 @@ class ProxyExchange:
         self._answer_with(errors.problem_response(self._request.error_form, problem), problem.message)
 
     def _answer_error(self, status: HTTPStatus, message: str) -> None:
-        self._answer_with(JSONResponse(errors.error_body(self._request.error_form, status, message), status), message)
+        self._answer_with(errors.status_response(self._request.error_form, status, message), message)
 
     def _answer_with(self, response: Response, message: str) -> None:
         request, close = self._request, not self._keep_alive

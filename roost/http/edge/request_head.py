@@ -35,9 +35,9 @@ MAX_HEADERS = 256
 class InvalidRequestHead(Exception):  # noqa: N818 - a rejection is the expected outcome of hostile input
     """The connection cannot be parsed further: answer with `status` and close it."""
 
-    def __init__(self, status: HTTPStatus, message: str) -> None:
+    def __init__(self, status: HTTPStatus, message: str, code: str | None = None) -> None:
         super().__init__(message)
-        self.status, self.message = status, message
+        self.status, self.message, self.code = status, message, code
 
 
 class _ForwardContext(NamedTuple):

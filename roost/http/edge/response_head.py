@@ -9,10 +9,12 @@ from functools import lru_cache
 from html import escape
 from http import HTTPStatus
 
-from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.responses import HTMLResponse, Response
 
 from roost.http.edge.request_head import COOKIE, Headers, connection_options
 from roost.net.hop_by_hop import HOP_BY_HOP
+from roost.web import errors
+from roost.web.url_rule import ErrorForm
 
 CLOSE = b"connection: close\r\n"
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
@@ -46,10 +48,10 @@ def forward_response(status: int, headers: Headers, host: str, own_lines: bytes,
     return b"".join(parts)
 
 
-def error_bytes(status: int, message: str, request_id: str, *, close: bool = False, head: bool = False) -> bytes:
-    """Return an error in the form of the agents API."""
-    headers = _ERROR_HEADERS.get(status)
-    return response_bytes(JSONResponse({"error": message}, status, headers), request_id, close=close, head=head)
+def rejection_bytes(status: int, message: str, request_id: str, code: str | None = None) -> bytes:
+    """Return the last response of a connection: an error in the form of the agents API."""
+    error = errors.status_response(ErrorForm.AGENTS, status, message, _ERROR_HEADERS.get(status), code)
+    return response_bytes(error, request_id, close=True)
 
 
 def error_page(error: Response, message: str) -> Response:

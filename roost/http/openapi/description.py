@@ -17,6 +17,7 @@ from roost.http.stack.address import HostAddresses
 from roost.http.stack.routes import ApiOperation
 from roost.http.stack.url_map import AGENT_ADDRESS_PATHS, find_rule
 from roost.identity import authenticator, credentials
+from roost.web.errors import ERROR_CODE, ERROR_DETAIL, ERROR_FIELD
 from roost.web.schemas import ErrorBody, LegacyErrorBody, ModelErrorBody, StorageErrorBody
 from roost.web.url_rule import ErrorForm, HostKind, UrlFamily
 
@@ -40,6 +41,11 @@ _SECURITY: Mapping[str, Sequence[dict[str, list[str]]]] = {
     routes.RELAY: [],
     **{scope: [{"serviceJwt": [scope]}] for scope in authenticator.STORAGE_CALLERS},
 }
+_DESCRIPTION = (
+    "Agents that live in containers, and storage by content.\n\nAn error response has its stable code in the header "
+    f"`{ERROR_CODE}`, the path of the field at fault, if one is known, in `{ERROR_FIELD}`, and more about a malformed "
+    f"request, as a JSON string, in `{ERROR_DETAIL}`. The docs list all codes."
+)
 _REASONS = {
     "400": "The request is malformed; `error` says where.",
     "401": "No credential, or one that is not accepted.",
@@ -95,7 +101,7 @@ def _describe(app: FastAPI, addresses: HostAddresses) -> dict[str, Any]:
     schema = get_openapi(
         title="Roost",
         version=__version__,
-        description="Agents that live in containers, and storage by content.",
+        description=_DESCRIPTION,
         routes=app.routes,
         servers=[{"url": addresses.agents_url}],
     )

@@ -3,7 +3,6 @@
 import asyncio
 import hmac
 import json
-import math
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any, TypeVar
@@ -28,7 +27,7 @@ from roost.drivers.facilitator.contract import (
 )
 from roost.http.server.server import HttpServer
 from roost.identity.credentials import CredentialSource, find_credential
-from roost.web.errors import STATUS
+from roost.web.errors import ERROR_CODE, STATUS, problem_headers, status_code
 
 _log = log.get_logger("facilitator")
 _BODY_SECONDS = 30.0
@@ -141,12 +140,11 @@ def _without_none(fields: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _problem_response(problem: Problem) -> Response:
     status = _BAD_GATEWAY if isinstance(problem, FacilitatorFailed) else STATUS[problem.kind]
-    retry = {} if problem.retry_after is None else {"Retry-After": str(math.ceil(problem.retry_after))}
-    return _error_response(status, problem.message, retry)
+    return _error_response(status, problem.message, problem_headers(problem))
 
 
 def _error_response(status: int, message: str, headers: Mapping[str, str] | None = None) -> Response:
-    return JSONResponse({"error": message}, status, headers)
+    return JSONResponse({"error": message}, status, {ERROR_CODE: status_code(status), **(headers or {})})
 
 
 async def _http_error(_request: Request, error: Exception) -> Response:

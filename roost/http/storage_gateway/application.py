@@ -29,7 +29,7 @@ from roost.http.storage_gateway.response import (
 from roost.http.storage_gateway.site_pages import SitePages
 from roost.storage.content.errors import ContentNotFound
 from roost.storage.gateways.analytics.hit_counter import GatewayHitCounter
-from roost.web.errors import STATUS
+from roost.web.errors import STATUS, problem_headers
 from roost.web.rate_limit_fields import FIELD_NAMES
 from roost.web.request_context import security_headers
 from roost.web.url_rule import UrlFamily, rule_of
@@ -46,12 +46,12 @@ _CORS = (
         b"Access-Control-Expose-Headers",
         (
             b"Accept-Ranges, Content-Disposition, Content-Length, Content-Location, Content-Range, ETag, X-Ipfs-Path, "
-            b"X-Ipfs-Roots, X-Request-Id, pinata-signature, Retry-After, "
+            b"X-Error-Code, X-Ipfs-Roots, X-Request-Id, pinata-signature, Retry-After, "
         )
         + ", ".join((*FIELD_NAMES, *RESPONSE_HEADERS)).encode(),
     ),
 )
-_OWN_STATUS: Mapping[type[Problem], int] = {FormatNotServed: 406, UnsupportedImage: 415, FacilitatorFailed: 502}
+OWN_STATUS: Mapping[type[Problem], int] = {FormatNotServed: 406, UnsupportedImage: 415, FacilitatorFailed: 502}
 _PREFLIGHT = {
     "Access-Control-Allow-Methods": _METHODS,
     "Access-Control-Allow-Headers": "Accept, Cache-Control, Content-Type, If-Match, If-None-Match, If-Range, Range, "
@@ -158,12 +158,11 @@ class StorageGatewayApp:
 
 def _error_response(problem: Problem, request: GatewayRequest | None) -> GatewayResponse:
     problem = ContentNotServed() if isinstance(problem, ContentNotFound) else problem
-    status = _OWN_STATUS.get(type(problem), STATUS[problem.kind])
+    status = OWN_STATUS.get(type(problem), STATUS[problem.kind])
     if (
         isinstance(problem, ContentNotServed)
         and request is not None
         and "only-if-cached" in request.headers.get("cache-control", "").lower()
     ):
         status = 412
-    retry = {} if problem.retry_after is None else {"Retry-After": str(max(1, round(problem.retry_after)))}
-    return text_response(status, problem.message, retry)
+    return text_response(status, problem.message, problem_headers(problem))

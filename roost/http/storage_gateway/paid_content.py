@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from urllib.parse import quote
 
+from roost.core.problem import error_code
 from roost.http.stack.url_map import PAID_CONTENT
 from roost.http.storage_gateway.content_responses import ContentResponses
 from roost.http.storage_gateway.errors import ContentNotServed, InvalidGatewayUrl
@@ -21,6 +22,7 @@ from roost.storage.payments import forms
 from roost.storage.payments.errors import ContentNotForSale, InstructionChanged, PaymentRefused
 from roost.storage.payments.model import PaidResource, PaymentOffer
 from roost.storage.payments.service import PaymentService, VerifiedPayment
+from roost.web.errors import ERROR_CODE
 
 REQUEST_HEADERS = ("PAYMENT-SIGNATURE", "X-PAYMENT")
 """Headers of a payment: version 2, version 1; either may have either version."""
@@ -65,9 +67,9 @@ class PaidContent:
             return await self._take_payment(request, content, offer, resource), content
         except InstructionChanged as problem:
             offer = await self._get_offer(content, request)
-            return _payment_required(problem.message, offer, resource), content
+            return _payment_required(problem, offer, resource), content
         except PaymentRefused as problem:
-            return _payment_required(problem.message, offer, resource), content
+            return _payment_required(problem, offer, resource), content
 
     async def _take_payment(
         self, request: GatewayRequest, content: ResolvedContent, offer: PaymentOffer, resource: PaidResource
@@ -104,12 +106,13 @@ class PaidContent:
         return f"{self._gateway_origin(content.gateway.domain)}{PAID_CONTENT}{path}"
 
 
-def _payment_required(error: str, offer: PaymentOffer, resource: PaidResource) -> GatewayResponse:
+def _payment_required(problem: PaymentRefused, offer: PaymentOffer, resource: PaidResource) -> GatewayResponse:
     """Create the response 402: version 1 in its body, version 2 in a header."""
-    body = f"{json.dumps(forms.required_payment_v1(error, offer.terms, resource))}\n".encode()
+    body = f"{json.dumps(forms.required_payment_v1(problem.message, offer.terms, resource))}\n".encode()
     headers = {
         "Content-Type": "application/json",
         "Cache-Control": "no-store",
-        "PAYMENT-REQUIRED": forms.encode_header(forms.required_payment(error, offer.terms, resource)),
+        "PAYMENT-REQUIRED": forms.encode_header(forms.required_payment(problem.message, offer.terms, resource)),
+        ERROR_CODE: error_code(type(problem)),
     }
     return GatewayResponse(402, headers, body, length=len(body))

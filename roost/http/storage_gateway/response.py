@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from starlette.types import Message, Receive, Send
 
 from roost.core.problem import Problem, TooManyRequests
+from roost.web.errors import ERROR_CODE, status_code
 
 _STALL_TIMEOUT = 120.0
 """Seconds a client may take to receive one piece."""
@@ -47,6 +48,8 @@ class ResponseOutput:
 def text_response(status: int, message: str, headers: Mapping[str, str] | None = None) -> GatewayResponse:
     body = f"{message}\n".encode()
     defaults = {"Content-Type": "text/plain; charset=utf-8", "Cache-Control": "no-store"}
+    if status >= 400:
+        defaults[ERROR_CODE] = status_code(status)
     return GatewayResponse(status, defaults | dict(headers or {}), body, length=len(body))
 
 

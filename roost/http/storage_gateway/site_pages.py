@@ -23,6 +23,7 @@ from roost.http.storage_gateway.resolver import GatewayResolver, ResolvedContent
 from roost.http.storage_gateway.response import GatewayResponse, text_response
 from roost.storage.content.errors import ContentNotAFile, ContentNotFound, TooDeep
 from roost.storage.content.unixfs.errors import MalformedContent
+from roost.web.errors import problem_headers
 
 _NOT_FOUND_PAGE = "404.html"
 _CONTENT_ONLY = ("Accept-Ranges", "ETag")
@@ -83,7 +84,7 @@ class SitePages:
         try:
             response, _ = await self._rewrite(replace(request, headers={}, query={}), site, path)
         except PathNotFound:
-            return text_response(status, PathNotFound.message)
+            return text_response(status, PathNotFound.message, problem_headers(PathNotFound()))
         headers = {name: value for name, value in response.headers.items() if name not in _CONTENT_ONLY}
         return replace(response, status=status, headers=headers)
 

@@ -19,6 +19,7 @@ class WebhookLimitReached(AccessDenied):
 
 class InvalidWebhookEvents(InvalidInput):
     message = "events must be event types"
+    field = "events"
 
 
 class EmptyWebhookUpdate(InvalidInput):

@@ -101,9 +101,12 @@ def test_a_server_that_tells_no_domain_is_not_roost(server: FakeServer, answer: 
 
 
 def test_short_messages_have_a_hint(server: FakeServer) -> None:
-    server.answers["GET /v0/agents"] = (400, {"error": "Invalid version"})
+    server.answers["GET /v0/agents"] = (400, {"error": "Any text"})
+    server.headers["X-Error-Code"] = "invalid_engine_version"
     refused = server.run("agents", "list")
-    assert refused.stderr == "Error: Invalid version: `roost versions AGENT` lists the versions\n"
+    assert refused.stderr == "Error: Any text: `roost versions AGENT` lists the versions\n"
+    server.headers["X-Error-Code"] = "unknown_to_this_version"
+    assert server.run("agents", "list").stderr == "Error: Any text\n"
 
 
 @pytest.mark.parametrize("half", [{"ROOST_URL": "http://127.0.0.1:1"}, {"ROOST_TOKEN": "key"}])
@@ -199,6 +202,7 @@ def test_a_key_that_is_not_accepted_says_where_it_came_from(server: FakeServer, 
 
 def test_a_missing_permission_says_what_to_do(server: FakeServer) -> None:
     server.answers["GET /v0/agents"] = (403, {"error": "Permission denied: the key needs the scope org:read"})
+    server.headers["X-Error-Code"] = "permission_denied"
     assert "org:read; your key is limited" in server.run("agents", "list").stderr
 
 

@@ -77,14 +77,15 @@ def test_a_hint_has_no_framing() -> None:
 
 
 def test_errors_have_the_contracts_form() -> None:
-    answer = response_head.error_bytes(504, 'a "quoted" reason', "rq-1", close=True)
+    answer = response_head.rejection_bytes(504, 'a "quoted" reason', "rq-1")
     head, body = answer.split(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 504 Gateway Timeout\r\n")
     assert b"\r\nconnection: close" in head
     assert b"\r\nx-request-id: rq-1" in head
     assert body == b'{"error":"a \\"quoted\\" reason"}'
     assert f"content-length: {len(body)}".encode() in head
-    assert response_head.error_bytes(504, "x", "rq-1", head=True).endswith(b"\r\n\r\n")
+    assert b"\r\nx-error-code: gateway_timeout\r\n" in head
+    assert b"\r\nx-error-code: own\r\n" in response_head.rejection_bytes(400, "x", "rq-1", "own")
 
 
 def test_an_answer_of_the_table_is_carried_whole() -> None:

@@ -48,9 +48,7 @@ export function GetStarted({ agent, steps }: Props) {
       {may('editor') && (
         <div className={styles.cards}>
           {!steps.skipped.includes('model') && <ModelCard agentId={agentId} model={model} onSkip={() => steps.skip('model')} />}
-          {!steps.skipped.includes('phone') && (
-            <PhoneCard agentId={agentId} engine={agent.engine} channels={channels} onSkip={() => steps.skip('phone')} />
-          )}
+          {!steps.skipped.includes('phone') && <PhoneCard agentId={agentId} channels={channels} onSkip={() => steps.skip('phone')} />}
         </div>
       )}
       <Row>

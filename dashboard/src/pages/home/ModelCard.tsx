@@ -4,8 +4,15 @@ import { useState, type SyntheticEvent } from 'react';
 
 import { secretsQuery } from '../../api/access';
 import type { AgentSummary } from '../../api/agents';
-import { agentModelsQuery, connectModelServer, connectProvider, modelServersQuery, usedModel } from '../../api/models';
-import { detectProvider, PROVIDERS, type ProviderId } from '../../api/providers';
+import {
+  agentModelsQuery,
+  connectModelServer,
+  connectProvider,
+  modelProvidersQuery,
+  modelServersQuery,
+  usedModel,
+} from '../../api/models';
+import { detectProvider } from '../../api/providers';
 import type { components } from '../../api/schema';
 import { useMay } from '../../app/useSession';
 import { Button } from '../../components/Button';
@@ -132,14 +139,16 @@ function ServerItem({ agentId, server }: { agentId: string; server: ModelServer 
 function KeyForm({ agentId }: { agentId: string }) {
   const t = useText(start);
   const [key, setKey] = useState('');
-  const [chosen, setChosen] = useState<ProviderId | null>(null);
-  const provider = chosen ?? detectProvider(key.trim());
-  const secret = PROVIDERS.find(({ id }) => id === provider)?.secret;
+  const [chosen, setChosen] = useState<string | null>(null);
+  const providers = useQuery(modelProvidersQuery).data?.providers ?? [];
+  const found = chosen ? providers.find(({ id }) => id === chosen) : detectProvider(key.trim(), providers);
+  const provider = found?.id;
+  const secret = found?.secret;
   const present = useQuery(secretsQuery).data?.secrets.find(({ name }) => name === secret);
   const others = present?.agents.filter((agent) => agent.agentId !== agentId) ?? [];
   const [isAsking, setAsking] = useState(false);
   const connect = useMutation({
-    mutationFn: (given: ProviderId) =>
+    mutationFn: (given: string) =>
       connectProvider(
         agentId,
         given,
@@ -162,11 +171,11 @@ function KeyForm({ agentId }: { agentId: string }) {
       <h3>{t.byKey}</h3>
       <TextField label={t.key} hint={t.keyHint} type="password" value={key} onChange={setKey} autoComplete="off" />
       <div className={styles.choice}>
-        <Select<ProviderId | ''>
+        <Select
           label={t.provider}
           value={provider ?? ''}
           onChange={(one) => setChosen(one || null)}
-          choices={[{ id: '', label: t.choose }, ...PROVIDERS.map(({ id, label }) => ({ id, label }))]}
+          choices={[{ id: '', label: t.choose }, ...providers.map(({ id, label }) => ({ id, label }))]}
         />
         <Button kind="primary" type="submit" isDisabled={!provider || !key.trim() || connect.isPending}>
           {connect.isPending ? t.using : t.connect}

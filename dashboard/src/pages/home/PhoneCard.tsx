@@ -19,13 +19,12 @@ const ChannelSteps = lazy(async () => ({ default: (await import('../agents/chann
 
 interface Props {
   agentId: string;
-  engine: string;
   channels: Readonly<Record<ChannelName, Channel | null>> | undefined;
   onSkip: () => void;
 }
 
 /** Connects the agent to a chat app, step by step for Telegram. */
-export function PhoneCard({ agentId, engine, channels, onSkip }: Props) {
+export function PhoneCard({ agentId, channels, onSkip }: Props) {
   const t = useText(start);
   const { names } = useText(channelTexts);
   const [isOpen, setOpen] = useState(false);
@@ -56,7 +55,7 @@ export function PhoneCard({ agentId, engine, channels, onSkip }: Props) {
                 <ChannelBadge channel={channel} />
               </div>
               {!isOpen && <ChannelProblems agentId={agentId} name={name} channel={channel} />}
-              {channel.enabled && !isOpen && <ChannelMessages agentId={agentId} engine={engine} name={name} channel={channel} />}
+              {channel.enabled && !isOpen && <ChannelMessages agentId={agentId} name={name} channel={channel} />}
             </li>
           ))}
         </PlainList>

@@ -106,7 +106,7 @@ class AgentDomainService:
         try:
             return check_port(port or 0, gateway_port)
         except InvalidRoutes as problem:
-            raise InvalidDomain(problem.message) from None
+            raise InvalidDomain(problem.message, field="targetPort") from None
 
 
 def _owner(agent: Agent) -> DomainOwner:

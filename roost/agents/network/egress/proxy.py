@@ -15,6 +15,7 @@ from roost.agents.network.egress import request_head, streams
 from roost.agents.network.egress.errors import ConnectionIdle, HeadTooLarge, HeadTooSlow, TooManyConnections
 from roost.core import clock, log
 from roost.core.machine.unix_socket import Stream
+from roost.core.problem import error_code
 from roost.net.dialer import PublicDialer
 from roost.net.errors import (
     ConnectTimeout,
@@ -28,7 +29,7 @@ from roost.net.host_port import HostPort
 
 _log = log.get_logger("egress")
 
-_STATUS: dict[type[EgressProblem], bytes] = {
+REFUSAL_STATUS: dict[type[EgressProblem], bytes] = {
     InvalidTarget: b"400 Bad Request",
     EgressRefused: b"403 Forbidden",
     HeadTooSlow: b"408 Request Timeout",
@@ -163,8 +164,12 @@ class EgressProxy:
         if connection.answered or writer.is_closing():
             return
         text = f"{problem.message}\n".encode()
-        status = next(status for kind, status in _STATUS.items() if isinstance(problem, kind))
-        fields = b"Content-Type: text/plain; charset=utf-8\r\nContent-Length: %d\r\nConnection: close" % len(text)
+        status = next(status for kind, status in REFUSAL_STATUS.items() if isinstance(problem, kind))
+        code = error_code(type(problem)).encode()
+        fields = (
+            b"Content-Type: text/plain; charset=utf-8\r\nContent-Length: %d\r\nX-Error-Code: %b\r\nConnection: close"
+            % (len(text), code)
+        )
         writer.write(b"HTTP/1.1 %b\r\n%b\r\n\r\n%b" % (status, fields, text))
         # Connections beyond the limit must not accumulate here.
         seconds = 0.1 if isinstance(problem, TooManyConnections) else self._limits.close

@@ -24,5 +24,5 @@ async def replace_routes(
     _: AgentCaller, agent_id: AgentId, body: schemas.ReplaceRoutesRequest, routes: Service
 ) -> schemas.RouteListResponse:
     """Replace all routes at once."""
-    replaced = await routes.replace(agent_id, [item.to_route() for item in body.mappings])
+    replaced = await routes.replace(agent_id, [item.to_route(index) for index, item in enumerate(body.mappings)])
     return schemas.RouteListResponse(mappings=[schemas.RouteRecord.from_route(one) for one in replaced])

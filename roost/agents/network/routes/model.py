@@ -29,30 +29,32 @@ class PathRoute:
     is_protected: bool = True
 
 
-def parse_prefix(text: str) -> str:
+def parse_prefix(text: str, field: str = "pathPrefix") -> str:
     """Return a prefix without a slash at its end. Raises InvalidRoutes."""
     prefix = text.removesuffix("/")
     if len(text) > PREFIX_LIMIT or not text.startswith("/") or not _PREFIX.fullmatch(prefix):
         raise InvalidRoutes(
             f"pathPrefix must begin with / and have segments of letters, digits and . _ ~ - only, at most "
-            f"{PREFIX_LIMIT} characters, got {text[:PREFIX_LIMIT]!r}"
+            f"{PREFIX_LIMIT} characters, got {text[:PREFIX_LIMIT]!r}",
+            field=field,
         )
     if any(segment in {".", ".."} for segment in prefix.split("/")):
-        raise InvalidRoutes("pathPrefix must not contain the segments . and ..")
+        raise InvalidRoutes("pathPrefix must not contain the segments . and ..", field=field)
     if _PLATFORM.fullmatch(prefix):
-        raise InvalidRoutes("pathPrefix /v0 belongs to the platform")
+        raise InvalidRoutes("pathPrefix /v0 belongs to the platform", field=field)
     return prefix
 
 
-def check_port(port: int, gateway_port: int = GATEWAY_PORT) -> int:
+def check_port(port: int, gateway_port: int = GATEWAY_PORT, field: str = "port") -> int:
     """Return a port on which a program of an agent may serve. Raises InvalidRoutes."""
     if not LOWEST_PORT <= port <= HIGHEST_PORT:
-        raise InvalidRoutes(f"port must be from {LOWEST_PORT} to {HIGHEST_PORT}, got {port}")
+        raise InvalidRoutes(f"port must be from {LOWEST_PORT} to {HIGHEST_PORT}, got {port}", field=field)
     if port in {gateway_port, GATEWAY_PORT}:
-        raise InvalidRoutes(f"port {port} is the gateway's own")
+        raise InvalidRoutes(f"port {port} is the gateway's own", field=field)
     if port in WARDEN_PORTS:
         raise InvalidRoutes(
-            f"port {port} is Roost's own in the container; choose another from {LOWEST_PORT} to {HIGHEST_PORT}"
+            f"port {port} is Roost's own in the container; choose another from {LOWEST_PORT} to {HIGHEST_PORT}",
+            field=field,
         )
     return port
 
@@ -60,12 +62,11 @@ def check_port(port: int, gateway_port: int = GATEWAY_PORT) -> int:
 def check_routes(routes: Sequence[PathRoute]) -> Sequence[PathRoute]:
     """Return the routes, longest prefix first. Raises InvalidRoutes for too many, and for a prefix twice."""
     if len(routes) > ROUTE_LIMIT:
-        raise InvalidRoutes(f"An agent can have at most {ROUTE_LIMIT} routes, got {len(routes)}")
+        raise InvalidRoutes(f"An agent can have at most {ROUTE_LIMIT} routes, got {len(routes)}", field="mappings")
     prefixes = [route.prefix for route in routes]
-    if repeated := next((prefix for prefix in prefixes if prefixes.count(prefix) > 1), None):
-        raise InvalidRoutes(f"pathPrefix {repeated} occurs twice")
-    if prefixes.count("") > 1:
-        raise InvalidRoutes("pathPrefix / occurs twice")
+    for index, prefix in enumerate(prefixes):
+        if prefix in prefixes[:index]:
+            raise InvalidRoutes(f"pathPrefix {prefix or '/'} occurs twice", field=f"mappings.{index}.pathPrefix")
     return sorted(routes, key=lambda route: (-len(route.prefix), route.prefix))
 
 

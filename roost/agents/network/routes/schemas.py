@@ -28,9 +28,9 @@ class RouteItem(ApiSchema):
     path_prefix: Text = Field(examples=["/app"])
     protected: StrictBool = True
 
-    def to_route(self) -> PathRoute:
-        """Return the route with its prefix checked. Raises InvalidRoutes."""
-        return PathRoute(parse_prefix(self.path_prefix), self.port, self.protected)
+    def to_route(self, index: int) -> PathRoute:
+        """Return the route with its prefix checked; `index` is its place in the list. Raises InvalidRoutes."""
+        return PathRoute(parse_prefix(self.path_prefix, f"mappings.{index}.pathPrefix"), self.port, self.protected)
 
 
 class ReplaceRoutesRequest(ApiSchema):

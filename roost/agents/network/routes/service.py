@@ -57,7 +57,7 @@ class RouteService:
         """Replace the routes in the caller's transaction. Raises InvalidRoutes."""
         checked = check_routes(routes)
         for route in checked:
-            check_port(route.port, self._get_gateway_port(agent))
+            check_port(route.port, self._get_gateway_port(agent), f"mappings.{routes.index(route)}.port")
         self._store(connection, agent.id, checked)
         return checked
 

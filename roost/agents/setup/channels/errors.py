@@ -18,10 +18,12 @@ class UnsupportedChannel(InvalidInput):
 
 class MissingBotToken(InvalidInput):
     message = "botToken is required (string)"
+    field = "botToken"
 
 
 class MissingAppToken(InvalidInput):
     message = "appToken is required (string)"
+    field = "appToken"
 
 
 class InvalidChannelToken(InvalidInput):
@@ -34,6 +36,7 @@ class InvalidAllowFrom(InvalidInput):
     """An id is malformed for the platform, or there are too many ids."""
 
     message = "allowFrom is not valid"
+    field = "allowFrom"
 
 
 class PairingUnsupported(InvalidInput):

@@ -15,6 +15,7 @@ class SecretLimitReached(AccessDenied):
 
 class DuplicateSecretName(ResourceConflict):
     message = "Duplicate secret name"
+    field = "name"
 
 
 class ConflictingSecrets(ResourceConflict):

@@ -40,7 +40,7 @@ def parse_new_task(fields: Fields) -> TaskSpec:
     change = parse_task_change(fields)
     if change.name is None or change.schedule is None or change.payload is None:
         missing = next(name for name in ("name", "schedule", "payload") if getattr(change, name) is None)
-        raise InvalidTaskParameters(detail=f"{missing}: is required")
+        raise InvalidTaskParameters(detail=f"{missing}: is required", field=missing)
     values: dict[str, Any] = {"session_target": _session_of(change.payload), **given_fields(change)}
     return TaskSpec(**values)
 
@@ -50,7 +50,8 @@ def parse_task_change(fields: Fields) -> TaskChange:
     payload = _parse_optional(fields, "payload", _parse_payload)
     target: SessionTarget | None = _parse_optional(fields, "session_target", _choice_parser("main", "isolated"))
     if payload is not None and target not in (None, _session_of(payload)):
-        raise InvalidTaskParameters(detail=f"sessionTarget: must be {_session_of(payload)} for {payload.kind}")
+        detail = f"sessionTarget: must be {_session_of(payload)} for {payload.kind}"
+        raise InvalidTaskParameters(detail=detail, field="sessionTarget")
     mode: WakeMode | None = _parse_optional(fields, "wake_mode", _choice_parser("now", "next-heartbeat"))
     return TaskChange(
         name=_parse_optional(fields, "name", _text_parser(NAME_LIMIT)),
@@ -130,7 +131,8 @@ def _parse_field(fields: Fields, name: str, read: Callable[[object], T]) -> T:
     except InvalidTaskParameters as problem:
         inner = problem.detail or ""
         path = to_camel(name) + ("." if re.match(r"[A-Za-z]+(\.[A-Za-z]+)*: ", inner) else ": ")
-        raise InvalidTaskParameters(detail=path + inner) from None
+        field = (path + inner).partition(": ")[0]
+        raise InvalidTaskParameters(detail=path + inner, field=field) from None
 
 
 def _parse_object(value: object) -> Fields:

@@ -26,10 +26,12 @@ class WorkspaceFileUnreadable(InvalidInput):
 
 class InvalidFilename(InvalidInput):
     message = "Invalid filename"
+    field = "filename"
 
 
 class InvalidFileContent(InvalidInput):
     message = "Invalid contentBase64"
+    field = "contentBase64"
 
 
 class WorkspaceFileTooLarge(PayloadTooLarge):

@@ -5,6 +5,7 @@ from roost.core.problem import InvalidInput, NotFound, Problem
 
 class InvalidSnapshotCid(InvalidInput):
     message = "Invalid snapshot CID"
+    field = "snapshotCid"
 
 
 class SnapshotNotFound(NotFound):

@@ -1,7 +1,7 @@
 import { useMutation } from '@tanstack/react-query';
 import { Check } from 'lucide-react';
 
-import { approveRequest, tellsMessages, type Channel, type ChannelName, type PairingRequest } from '../../../api/channels';
+import { approveRequest, type Channel, type ChannelName, type PairingRequest } from '../../../api/channels';
 import { useMay } from '../../../app/useSession';
 import { ConfirmButton } from '../../../components/ConfirmButton';
 import { Row, Stack } from '../../../components/Row';
@@ -10,21 +10,22 @@ import { showToast } from '../../../components/Toast';
 import * as channels from '../../../i18n/channels';
 import { useText } from '../../../i18n/language';
 import * as reach from '../../../i18n/reach';
+import { useChannelAbility } from './ChannelState';
 
 const NAME_LIMIT = 40;
 
 interface Props {
   agentId: string;
-  engine: string;
   name: ChannelName;
   channel: Channel;
 }
 
 /** Who wrote to a bot and waits for approval, and when the last message came. Texts stay with the engine. */
-export function ChannelMessages({ agentId, engine, name, channel }: Props) {
+export function ChannelMessages({ agentId, name, channel }: Props) {
   const t = useText(channels);
+  const { tellsMessages } = useChannelAbility(agentId, name);
   const { connected, lastMessageAt, pairingRequests } = channel;
-  const isWaiting = connected && !lastMessageAt && pairingRequests.length === 0 && tellsMessages(engine);
+  const isWaiting = connected && !lastMessageAt && pairingRequests.length === 0 && tellsMessages;
   return (
     <Stack>
       {pairingRequests.map((request) => (

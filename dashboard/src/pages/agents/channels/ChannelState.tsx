@@ -2,7 +2,8 @@ import { focusManager, useMutation, useQuery, useQueryClient } from '@tanstack/r
 import { useEffect, useSyncExternalStore } from 'react';
 
 import { channelsQuery, configureChannel } from '../../../api/agentData';
-import { CHANNELS, followChannels, isUnchecked, type Channel, type ChannelName } from '../../../api/channels';
+import { agentQuery, enginesQuery } from '../../../api/agents';
+import { CHANNELS, followChannels, isUnchecked, type Channel, type ChannelAbility, type ChannelName } from '../../../api/channels';
 import { useMay } from '../../../app/useSession';
 import { Button } from '../../../components/Button';
 import { ErrorPanel } from '../../../components/ErrorPanel';
@@ -11,6 +12,13 @@ import { StatusBadge } from '../../../components/StatusBadge';
 import { Timestamp } from '../../../components/Timestamp';
 import * as channels from '../../../i18n/channels';
 import { useText } from '../../../i18n/language';
+
+/** What the engine of an agent can do on a channel; nothing until that is known. */
+export function useChannelAbility(agentId: string, name: ChannelName): ChannelAbility {
+  const engine = useQuery(agentQuery(agentId)).data?.agent.engine;
+  const found = useQuery(enginesQuery).data?.engines.find(({ id }) => id === engine);
+  return found?.channels[name] ?? { pairingCodes: false, tellsMessages: false };
+}
 
 /** The channels of an agent. While one is set up and the page is seen, the server tells of states and messages. */
 export function useLiveChannels(agentId: string) {

@@ -3,11 +3,10 @@ import { ExternalLink } from 'lucide-react';
 import { useState } from 'react';
 
 import { channelsQuery, configureChannel } from '../../../api/agentData';
-import { agentQuery, openAgentPage } from '../../../api/agents';
+import { openAgentPage } from '../../../api/agents';
 import {
-  approvePairing,
+  approveRequest,
   channelDraft,
-  hasPairingCodes,
   isComplete,
   isUnchecked,
   toConfiguration,
@@ -25,7 +24,7 @@ import * as channels from '../../../i18n/channels';
 import { useText } from '../../../i18n/language';
 import { AccessFields, TokenFields, useWriters } from './ChannelFields';
 import { ChannelMessages } from './ChannelMessages';
-import { ChannelBadge, ChannelProblems } from './ChannelState';
+import { ChannelBadge, ChannelProblems, useChannelAbility } from './ChannelState';
 
 const PLATFORMS = {
   telegram: 'https://t.me/BotFather',
@@ -42,28 +41,22 @@ interface Props {
 /** Sets up a channel step by step, from the bot at its platform to the first person who may write to it. */
 export function ChannelSteps({ agentId, channel: name, onDone }: Props) {
   const query = useQuery(channelsQuery(agentId)); // the page around it follows them
-  const engine = useQuery(agentQuery(agentId)).data?.agent.engine ?? '';
-  return (
-    <Loaded query={query}>
-      {(found) => <StepList agentId={agentId} name={name} channel={found[name]} engine={engine} onDone={onDone} />}
-    </Loaded>
-  );
+  return <Loaded query={query}>{(found) => <StepList agentId={agentId} name={name} channel={found[name]} onDone={onDone} />}</Loaded>;
 }
 
 interface ListProps {
   agentId: string;
   name: ChannelName;
   channel: Channel | null;
-  engine: string;
   onDone: () => void;
 }
 
-function StepList({ agentId, name, channel, engine, onDone }: ListProps) {
+function StepList({ agentId, name, channel, onDone }: ListProps) {
   const t = useText(channels);
   const [draft, setDraft] = useState(() => channelDraft(channel));
   const connect = useMutation({ mutationFn: () => configureChannel(agentId, name, toConfiguration(name, draft, true)) });
   const question = useWriters(name).describeChange(null, draft);
-  const hasCodes = hasPairingCodes(engine, name);
+  const { pairingCodes } = useChannelAbility(agentId, name);
   const isSetUp = channel !== null;
   const texts = t.steps[name];
   const last = texts.length - 1;
@@ -78,7 +71,7 @@ function StepList({ agentId, name, channel, engine, onDone }: ListProps) {
       <Step title={isSetUp ? `${t.policy}: ${t.access[channelDraft(channel).access]}` : t.chooseAccess} isDone={isSetUp}>
         {!isSetUp && (
           <>
-            <AccessFields name={name} draft={draft} onChange={setDraft} hasCodes={hasCodes} />
+            <AccessFields name={name} draft={draft} onChange={setDraft} hasCodes={pairingCodes} />
             {connect.error && <ErrorPanel error={connect.error} />}
             <ConfirmButton
               kind="primary"
@@ -94,7 +87,7 @@ function StepList({ agentId, name, channel, engine, onDone }: ListProps) {
         {connect.data?.warning && channel && !isUnchecked(channel) && <Note>{connect.data.warning}</Note>}
       </Step>
       <Step title={t.write[name]} isDone={Boolean(channel?.lastMessageAt)}>
-        {isSetUp && <FirstMessage agentId={agentId} name={name} channel={channel} engine={engine} onDone={onDone} />}
+        {isSetUp && <FirstMessage agentId={agentId} name={name} channel={channel} onDone={onDone} />}
       </Step>
     </Steps>
   );
@@ -110,11 +103,12 @@ function PlatformLink({ name }: { name: keyof typeof PLATFORMS }) {
 }
 
 /** Whether the bot is connected, where to write to it, and the code that a stranger gets. */
-function FirstMessage({ agentId, name, channel, engine, onDone }: ListProps & { channel: Channel }) {
+function FirstMessage({ agentId, name, channel, onDone }: ListProps & { channel: Channel }) {
   const t = useText(channels);
   const open = useMutation({ mutationFn: () => openAgentPage(agentId) });
+  const { pairingCodes } = useChannelAbility(agentId, name);
   const hasRequest = channel.pairingRequests.some(({ requestId }) => requestId !== null);
-  const needsCode = channel.dmPolicy === 'pairing' && hasPairingCodes(engine, name) && !hasRequest;
+  const needsCode = channel.dmPolicy === 'pairing' && pairingCodes && !hasRequest;
   return (
     <>
       <Row>
@@ -137,8 +131,8 @@ function FirstMessage({ agentId, name, channel, engine, onDone }: ListProps & { 
       </Row>
       {open.error && <ErrorPanel error={open.error} />}
       <ChannelProblems agentId={agentId} name={name} channel={channel} />
-      <ChannelMessages agentId={agentId} engine={engine} name={name} channel={channel} />
-      {needsCode && <CodeForm agentId={agentId} engine={engine} name={name} />}
+      <ChannelMessages agentId={agentId} name={name} channel={channel} />
+      {needsCode && <CodeForm agentId={agentId} name={name} />}
       <Button kind="primary" onPress={onDone}>
         {t.done}
       </Button>
@@ -148,15 +142,14 @@ function FirstMessage({ agentId, name, channel, engine, onDone }: ListProps & { 
 
 interface CodeProps {
   agentId: string;
-  engine: string;
   name: ChannelName;
 }
 
 /** Lets a person write to the bot, by the code that it gave to them. */
-export function CodeForm({ agentId, engine, name }: CodeProps) {
+export function CodeForm({ agentId, name }: CodeProps) {
   const t = useText(channels);
   const [code, setCode] = useState('');
-  const approve = useMutation({ mutationFn: () => approvePairing(agentId, engine, name, code), onSuccess: () => setCode('') });
+  const approve = useMutation({ mutationFn: () => approveRequest(agentId, name, code.trim()), onSuccess: () => setCode('') });
   return (
     <>
       <Note>{t.codeText}</Note>

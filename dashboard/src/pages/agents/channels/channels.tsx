@@ -1,13 +1,11 @@
-import { useMutation, useQuery } from '@tanstack/react-query';
+import { useMutation } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { useState } from 'react';
 
 import { configureChannel, removeChannel } from '../../../api/agentData';
-import { agentQuery } from '../../../api/agents';
 import {
   CHANNELS,
   channelDraft,
-  hasPairingCodes,
   isComplete,
   isUnchecked,
   toConfiguration,
@@ -29,7 +27,7 @@ import { useText } from '../../../i18n/language';
 import * as reach from '../../../i18n/reach';
 import { AccessFields, TokenFields, useWriters } from './ChannelFields';
 import { ChannelMessages } from './ChannelMessages';
-import { ChannelBadge, ChannelProblems, useLiveChannels } from './ChannelState';
+import { ChannelBadge, ChannelProblems, useChannelAbility, useLiveChannels } from './ChannelState';
 import { ChannelSteps, CodeForm } from './ChannelSteps';
 
 const route = getRouteApi('/shell/agents/$id/channels');
@@ -63,12 +61,12 @@ function ChannelItem({ agentId, name, channel }: Props) {
   const t = useText(channels);
   const may = useMay();
   const [open, setOpen] = useState<'steps' | 'form' | 'code' | 'remove' | null>(null);
-  const engine = useQuery(agentQuery(agentId)).data?.agent.engine ?? '';
+  const { pairingCodes } = useChannelAbility(agentId, name);
   const [warning, setWarning] = useState<string | null>(null);
   const close = () => setOpen(null);
   const title = t.names[name];
   const remove = useMutation({ mutationFn: () => removeChannel(agentId, name), onSuccess: () => showToast(t.removed(title)) });
-  const pairsByCode = channel?.dmPolicy === 'pairing' && hasPairingCodes(engine, name);
+  const pairsByCode = channel?.dmPolicy === 'pairing' && pairingCodes;
   const actions = may('editor') && (
     <>
       <Button onPress={() => setOpen(channel ? 'form' : 'steps')}>{channel ? t.change : t.setUp}</Button>
@@ -90,14 +88,14 @@ function ChannelItem({ agentId, name, channel }: Props) {
     >
       {channel && <ChannelProblems agentId={agentId} name={name} channel={channel} />}
       {warning !== null && channel && !isUnchecked(channel) && <p role="status">{warning}</p>}
-      {channel?.enabled && open !== 'steps' && <ChannelMessages agentId={agentId} engine={engine} name={name} channel={channel} />}
+      {channel?.enabled && open !== 'steps' && <ChannelMessages agentId={agentId} name={name} channel={channel} />}
       {open === 'steps' && (
         <Dialog title={t.setUpTitle(title)} isOpen onClose={close}>
           <ChannelSteps agentId={agentId} channel={name} onDone={close} />
         </Dialog>
       )}
       <Dialog title={t.enterCode} isOpen={open === 'code'} onClose={close}>
-        <CodeForm agentId={agentId} engine={engine} name={name} />
+        <CodeForm agentId={agentId} name={name} />
       </Dialog>
       {open === 'form' && <ChannelForm agentId={agentId} name={name} channel={channel} onWarning={setWarning} onClose={close} />}
       <ConfirmDialog
@@ -150,7 +148,7 @@ interface FormProps extends Props {
 /** Changes a channel that is set up: other tokens, other people. */
 function ChannelForm({ agentId, name, channel, onWarning, onClose }: FormProps) {
   const t = useText(channels);
-  const engine = useQuery(agentQuery(agentId)).data?.agent.engine ?? '';
+  const { pairingCodes } = useChannelAbility(agentId, name);
   const [draft, setDraft] = useState(() => channelDraft(channel));
   const { describeChange } = useWriters(name);
   const save = useMutation({
@@ -170,7 +168,7 @@ function ChannelForm({ agentId, name, channel, onWarning, onClose }: FormProps) 
       question={describeChange(channelDraft(channel), draft)}
     >
       <TokenFields name={name} draft={draft} onChange={setDraft} hint={t.keep} />
-      <AccessFields name={name} draft={draft} onChange={setDraft} hasCodes={hasPairingCodes(engine, name)} />
+      <AccessFields name={name} draft={draft} onChange={setDraft} hasCodes={pairingCodes} />
     </FormDialog>
   );
 }

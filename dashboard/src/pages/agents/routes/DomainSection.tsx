@@ -118,8 +118,8 @@ function ChallengeRecord({ domain }: { domain: Domain }) {
     <Loaded query={query}>
       {({ type, name, value }) => (
         <section className={styles.record} aria-label={t.record}>
-          {/* What is missing in words, unless that is only this record. */}
-          {domain.reason && !domain.reason.startsWith(`Add the TXT record ${name}`) && <p>{domain.reason}</p>}
+          {/* What is missing in words, unless that is only this record, as in a new domain. */}
+          {domain.reason && domain.updatedAt !== domain.createdAt && <p>{domain.reason}</p>}
           <p>{t.recordText}</p>
           <dl className={styles.values}>
             <dt>{t.type}</dt>

@@ -12,6 +12,7 @@ import {
   type Route,
   type RouteRow,
 } from '../../../api/addresses';
+import { ApiError } from '../../../api/errors';
 import { useMay } from '../../../app/useSession';
 import { useUndo } from '../../../app/useUndo';
 import { Button, buttonClass } from '../../../components/Button';
@@ -111,7 +112,7 @@ function RouteEditor({ agentId, agentUrl, routes }: Props) {
   const [isAsking, setAsking] = useState(false);
   const reached = compareRoutes(routes, rows);
   const questions = (['opens', 'closes', 'ends'] as const).filter((kind) => reached[kind].length > 0);
-  const refused = save.error ? findRefusedField(save.error.message, rows) : null;
+  const refused = save.error instanceof ApiError ? findRefusedField(save.error.field) : null;
   const problemOf = (row: number, field: 'path' | 'port') =>
     refused?.row === row && refused.field === field ? save.error?.message : undefined;
   return (
