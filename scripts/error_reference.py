@@ -5,6 +5,7 @@ The cause of an error is the docstring of its class, its remedy the hint of the 
 
 import inspect
 import pkgutil
+import sys
 from collections.abc import Iterator, Mapping
 from importlib import import_module
 
@@ -69,9 +70,11 @@ _GENERAL = (Problem.message, InvalidInput.message)
 
 def list_problems() -> list[type[Problem]]:
     """Return all errors of the package, sorted by code. Imports every module of it."""
+    limit = sys.getrecursionlimit()
     for module in pkgutil.walk_packages(roost.__path__, "roost."):
         if not module.name.startswith(NOT_IMPORTED) and not module.name.endswith(NOT_IMPORTED):
             import_module(module.name)
+    sys.setrecursionlimit(limit)  # the libraries of a facilitator raise it for the whole process
     found = {one for one in _descend(Problem) if one.__module__.partition(".")[0] == "roost"}
     return sorted(found, key=error_code)
 

@@ -96,8 +96,10 @@ _CAMEL = re.compile(r"[a-z]+([A-Z][a-z0-9]+)+")
 
 
 def _camel_case(module: Module) -> Iterator[int]:
+    """Find such texts but the names of fields that errors tell clients."""
+    lines = module.source.splitlines()
     for line, text in literals(module):
-        if _CAMEL.fullmatch(text):
+        if _CAMEL.fullmatch(text) and not re.search(rf'\bfield(: str)? ?= ?"{text}"', lines[line - 1]):
             yield line
 
 
