@@ -82,7 +82,8 @@ def test_the_dashboard_knows_codes_that_exist(problems: Sequence[type[Problem]])
 
 def test_the_dashboard_compares_no_text_of_an_error() -> None:
     pattern = re.compile(
-        r"(?<!typeof )(?:error|problem|reason)\??\.(?:message|detail)\??(?: ===|\.(?:includes|startsWith|endsWith|match)\()"
+        r"(?<!typeof )(?:error|problem|reason)\??\.(?:message|detail)\??"
+        r"(?: ===|\.(?:includes|startsWith|endsWith|match)\()"
     )
     sources = [path for path in (ROOT / "dashboard" / "src").rglob("*.ts*") if ".test." not in path.name]
     assert [path.name for path in sources if pattern.search(path.read_text())] == []
