@@ -128,6 +128,8 @@ async def test_a_code_is_entered_later(browser: Browser, server: RunningServer, 
         await dialog.get_by_label("Code").fill("ABC123")
         await dialog.get_by_role("button", name="Approve").click()
         await expect(dialog.get_by_role("alert")).to_contain_text("Pairing request not found")
+        assert [problem[:3] for problem in visit.problems] == ["404"]
+        visit.problems.clear()
         await visit.check()
         await dialog.get_by_role("button", name="Approve").click()
         await expect(dialog.get_by_text("They may write now.")).to_be_visible()
