@@ -7,7 +7,7 @@ import pytest
 import roost
 from roost.agents.library.templates.manifest import parse_template_manifest
 
-CATALOGUE = Path(roost.__file__).parent / "agents/templates/catalogue"
+CATALOGUE = Path(roost.__file__).parent / "agents/library/templates/catalogue"
 SLUGS = ("project-helper", "researcher", "server-nurse", "site-watcher", "telegram-assistant")
 FILES = {"AGENTS.md", "SOUL.md", "IDENTITY.md", "USER.md", "TOOLS.md", "HEARTBEAT.md"}
 

@@ -34,7 +34,7 @@ def start(folder: Path, name: str) -> tuple[subprocess.Popen[bytes], int]:
     }
     (folder / "settings.json").write_text(json.dumps({**settings, "model": "m"}))
     for name in ("gateway", "scheduler", "admin_api", "conversations"):
-        program = Path(fake_gateway.__file__).with_name(f"fake_{name}.py")
+        program = Path(fake_gateway.__file__).with_name(f"{name}.py")
         (folder / f"{name}.py").write_bytes(program.read_bytes())
     command = [sys.executable, "-I", str(folder / "gateway.py"), str(folder / "settings.json")]
     return subprocess.Popen(command, stderr=subprocess.PIPE), port
