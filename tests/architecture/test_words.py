@@ -125,6 +125,20 @@ def test_names_and_sentences_follow_the_rules(rule: str) -> None:
     assert not found, f"{advice}:\n" + "\n".join(found)
 
 
+def test_clients_know_no_engine() -> None:
+    """The API tells what engines can do; only examples of commands name one."""
+    sources = [*(ROOT / "roost/cli").rglob("*.py"), *(ROOT / "dashboard/src").rglob("*.ts*")]
+    free = {"examples.py", "schema.d.ts"}
+    found = [
+        str(path.relative_to(ROOT))
+        for path in sources
+        if path.name not in free and ".test." not in path.name
+        if re.search(r"openclaw|hermes", path.read_text(), re.IGNORECASE)
+    ]
+    assert len(sources) > 200
+    assert found == []
+
+
 def _names(module: Module) -> Iterator[tuple[int, str]]:
     for node in module.nodes:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
