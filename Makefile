@@ -40,6 +40,7 @@ check:  ## format, lint, types, architecture tests, of the dashboard, too
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/basedpyright
+	@ROOST_URL= $(BIN)/roost engines install  # with Node, which checks the dashboard
 	@$(BIN)/python scripts/dashboard.py check
 	@$(BIN)/python -m pytest -q tests/architecture
 
