@@ -182,8 +182,8 @@ def _format_state(channels: Mapping[str, Any]) -> str:
 
 def _print_pairing_hint(server: ServerSession, agent: Mapping[str, Any], channel: str) -> None:
     engines = server.call("GET", "/v0/agents/engines")["engines"]
-    abilities = next((engine["channels"] for engine in engines if engine["id"] == agent["engine"]), {})
-    if abilities.get(channel, {}).get("pairingCodes"):
+    abilities = [engine["channels"].get(channel) for engine in engines if engine["id"] == agent["engine"]]
+    if any(ability and ability["pairingCodes"] for ability in abilities):
         hint = (
             f"The bot gives strangers a code: `roost channels approve {shlex.quote(agent['name'])} {channel} CODE` "
             "lets them write; --dm-policy open lets anyone."
