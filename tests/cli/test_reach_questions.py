@@ -67,6 +67,7 @@ def stocked(server: FakeServer) -> FakeServer:
     domain = {"custom_domain_id": "d1", "domain": "site.example.com"}
     answers: dict[str, Any] = {
         "/v0/agents": {"agents": [agent]},
+        "/v0/agents/engines": {"engines": []},
         "/v3/gateways?pageSize=100": {"data": {"count": 2, "rows": [gateway(PUBLIC, "files", []), shut]}},
         "/v3/files/totals": {"data": {"public": {"files": 3}, "private": {"files": 0}}},
         f"/v3/gateways/{PUBLIC}/custom_domain": {"data": [domain]},

@@ -92,6 +92,7 @@ def test_a_code_is_approved(ada: FakeServer) -> None:
     ada.answers[path] = [(200, {"success": True, "message": "Approved"}), (404, {"error": "Pairing request not found"})]
     done = ada.run("channels", "approve", "Ada", "telegram", "AB; id")
     assert (done.exit_code, done.stdout) == (0, "Approved\n")
+    ada.headers["X-Error-Code"] = "pairing_request_not_found"
     unknown = ada.run("channels", "approve", "Ada", "telegram", "AB; id")
     assert (unknown.exit_code, unknown.stdout, "sends a new code" in unknown.stderr) == (5, "", True)
 
@@ -146,5 +147,6 @@ def test_a_refusal_ends_the_command(ada: FakeServer) -> None:
 
 def test_a_refusal_for_lack_of_a_token_names_its_option(ada: FakeServer) -> None:
     ada.answers[f"POST {PATH}/telegram"] = (400, {"error": "botToken is required (string)"})
+    ada.headers["X-Error-Code"] = "missing_bot_token"
     failed = ada.run("channels", "set", "Ada", "telegram", input="y\n")
     assert "`--bot-token-file FILE` names the file with the bot's token" in failed.stderr

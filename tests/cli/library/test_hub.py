@@ -120,6 +120,7 @@ def test_a_conflict_in_the_library_says_what_to_do(hub: FakeServer) -> None:
         409,
         {"error": "Your library has another skill with this name: notes, s7"},
     )
+    hub.headers["X-Error-Code"] = "library_skill_conflict"
     refused = hub.run("hub", "install", "@ada/notes")
     assert refused.exit_code == 1
     assert "roost skills delete" in refused.stderr

@@ -104,6 +104,7 @@ def test_invalid_sources_are_not_sent(library: FakeServer, folder: Path) -> None
 def test_a_conflict_says_what_to_do(library: FakeServer, folder: Path) -> None:
     refusal = "Skill version conflict: 1.0.0 of notes has other content"
     library.answers["POST /v0/skills"] = (409, {"error": refusal})
+    library.headers["X-Error-Code"] = "skill_version_conflict"
     refused = library.run("skills", "add", str(folder))
     assert (refused.exit_code, refused.stderr.startswith(f"Error: {refusal}; changed files need")) == (1, True)
 
@@ -135,6 +136,7 @@ def test_delete_a_skill_or_a_version(library: FakeServer) -> None:
     one = library.run("skills", "delete", CID, input="y\n")
     assert (one.exit_code, "version 1.0.0 of notes?" in one.stderr) == (0, True)
     library.answers["DELETE /v0/skills/s1"] = (409, {"error": "Skill is attached to an agent: a1"})
+    library.headers["X-Error-Code"] = "skill_attached"
     used = library.run("skills", "delete", "s1", "-y")
     assert used.stderr == "Error: Skill is attached to an agent: a1; detach it first with `roost skills detach`\n"
 
