@@ -9,7 +9,7 @@ Declared in the front matter of `SKILL.md`, in any of these forms:
 | `metadata.openclaw.requires.bins: [git]` | programs |
 | `metadata.roost.secrets: [A, {name: B, description: ..., required: false}]` | secrets, required by default |
 | `metadata.roost.programs: [git]`, `metadata.roost.hosts: [api.example.org]` | programs, hosts |
-| `metadata: {roost.secrets: "A B?", roost.programs: "git", roost.http: "api.example.org"}` | the same |
+| `metadata: {roost.secrets: "A B?", roost.programs: "git", roost.hosts: "api.example.org"}` | the same |
 | `required_environment_variables: [{name: A, prompt: ...}]` (Hermes) | required secrets |
 | `prerequisites: {env_vars: [A], commands: [git]}` (Hermes) | required secrets, programs |
 | `.env.example` beside `SKILL.md`: `A=` below a comment | required secrets; optional if they have a value |
@@ -142,7 +142,7 @@ def _collect_roost(metadata: Mapping[str, Any], collected: _WantsCollector) -> N
         collected.add_secret(name.removesuffix("?"), required=not name.endswith("?"))
     for programs in (nested.get("programs"), metadata.get("roost.programs")):
         collected.add_programs(_read_names(programs))
-    for hosts in (nested.get("hosts"), metadata.get("roost.http")):
+    for hosts in (nested.get("hosts"), metadata.get("roost.hosts")):
         collected.add_hosts(_read_names(hosts))
 
 

@@ -28,7 +28,7 @@ def test_our_own_metadata() -> None:
         ("git",),
         ("api.example.org", "*.example.com"),
     )
-    flat = "metadata:\n  roost.secrets: A_KEY, B_KEY?\n  roost.programs: git python3\n  roost.http: a.example.org\n"
+    flat = "metadata:\n  roost.secrets: A_KEY, B_KEY?\n  roost.programs: git python3\n  roost.hosts: a.example.org\n"
     assert wants(flat) == SkillWants(
         (WantedSecret("A_KEY"), WantedSecret("B_KEY", required=False)), ("git", "python3"), ("a.example.org",)
     )
