@@ -42,7 +42,7 @@ check:  ## format, lint, types, architecture tests, of the dashboard, too
 	@$(BIN)/basedpyright
 	@ROOST_URL= $(BIN)/roost engines install  # with Node, which checks the dashboard
 	@$(BIN)/python scripts/dashboard.py check
-	@$(BIN)/python -m pytest -q tests/architecture
+	@$(BIN)/python -m pytest -q tests/architecture tests/scripts
 
 bench: setup  ## the benchmarks: rows as they come, on stdout and in bench/results.json
 	@$(PYTHON) scripts/setup.py bench

@@ -102,8 +102,9 @@ def command_pages() -> Mapping[str, str]:
 
 
 def api_page() -> str:
-    """Render the reference of the API of this checkout, as `roost api routes --markdown` prints it."""
-    from roost.http.openapi.reference import render_reference
+    """Render the reference of the API of this checkout."""
+    from api_reference import render_reference
+
     from roost.http.server.application import create_bare_application
 
     return render_reference(create_bare_application())

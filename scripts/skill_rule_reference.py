@@ -1,4 +1,6 @@
-"""Render the reference of the rules in Markdown. Pure."""
+"""Write `docs/reference/skill-rules.md`, a list of rules: `.venv/bin/python scripts/skill_rule_reference.py`."""
+
+from file_hash import ROOT
 
 from roost.agents.library.skills.bundle import BYTES_LIMIT, DEPTH_LIMIT, FILES_LIMIT, PATH_LIMIT, SEGMENT_LIMIT
 from roost.agents.library.skills.skill_file import (
@@ -12,7 +14,8 @@ from roost.agents.library.skills.verdict.check import CPU_LIMIT, FINDINGS_LIMIT,
 from roost.agents.library.skills.verdict.model import SkillRule, VerdictLevel
 from roost.agents.library.skills.verdict.rules import RULES
 
-COMMAND = ".venv/bin/roost skills rules --markdown > docs/reference/skill-rules.md"
+PAGE = ROOT / "docs" / "reference" / "skill-rules.md"
+COMMAND = ".venv/bin/python scripts/skill_rule_reference.py"
 
 _HEAD = f"""# Rules for skills
 
@@ -55,3 +58,7 @@ def _section(level: VerdictLevel) -> str:
 
 def _row(rule: SkillRule) -> str:
     return f"| `{rule.id}` | {rule.description} |"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(render_rules())

@@ -3,8 +3,8 @@
 import re
 
 import pytest
+from api_reference import render_reference
 
-from roost.http.openapi.reference import render_reference
 from roost.http.server.application import create_application
 from roost.http.stack.address import HostAddresses
 from roost.http.stack.routes import list_operations

@@ -1,20 +1,17 @@
 """Errors have an identity: codes are unique, hints and docs name codes that exist, and all of them are listed."""
 
 import re
-import sys
 from collections import Counter
 from collections.abc import Sequence
 from http import HTTPStatus
 
+import error_reference
 import pytest
 
 from roost.cli.output.hints import HINTS
 from roost.core.problem import Problem, error_code
 from roost.web.errors import status_code
 from tests.architecture.code import ROOT, modules
-
-sys.path.insert(0, str(ROOT / "scripts"))
-import error_reference
 
 
 @pytest.fixture(scope="module")

@@ -50,17 +50,10 @@ def lint_skill(
         raise typer.Exit(ExitCode.FAILED)
 
 
-def list_rules(
-    markdown: Annotated[bool, typer.Option("--markdown", help="Print the reference page.")] = False,
-    output: Output = OutputFormat.TABLE,
-) -> None:
+def list_rules(output: Output = OutputFormat.TABLE) -> None:
     """List the rules that give skills their verdict."""
-    from roost.agents.library.skills.verdict.reference import render_rules
     from roost.agents.library.skills.verdict.rules import RULES
 
-    if markdown:
-        typer.echo(render_rules(), nl=False)
-        return
     rows = [{"rule": rule.id, "level": rule.level.value, "finds": rule.description} for rule in RULES]
     print_rows(rows, ("rule", "level", "finds"), output)
 

@@ -1,7 +1,6 @@
 """The commands `up`, `doctor` and `api`. They import the server when called, so that others start fast."""
 
 import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,7 +17,6 @@ from roost.cli.output.output import (
     print_field,
     print_json,
     print_rows,
-    write_output,
 )
 from roost.cli.server.data_folder import has_other_database, is_data_folder, load_local_settings
 from roost.core.sensitive import Sensitive
@@ -97,22 +95,12 @@ def _check_machine(settings: "Settings") -> "Sequence[CheckResult]":
 
 
 @api_commands.command("routes")
-def list_endpoints(
-    output: Output = OutputFormat.TABLE,
-    markdown: Annotated[
-        bool, typer.Option("--markdown", help="Print the API reference page, with all fields.")
-    ] = False,
-) -> None:
+def list_endpoints(output: Output = OutputFormat.TABLE) -> None:
     """List the endpoints: method, path, credentials, addresses, right, handler."""
-    from roost.http.openapi import reference
     from roost.http.server.application import create_bare_application
     from roost.http.stack.routes import route_table
 
-    app = create_bare_application()
-    if markdown:
-        write_output(reference.render_reference(app), sys.stdout)
-        return
-    rows = route_table(app)
+    rows = route_table(create_bare_application())
     print_rows(rows, ("method", "path", "credentials", "addresses", "right", "handler"), output)
 
 
