@@ -14,8 +14,8 @@ Json = Mapping[str, Any]
 
 _HEAD = """# Reference of the APIs
 
-Generated from the code; [the overview](api.md) explains addresses, credentials and the forms of errors. Bodies are JSON.
-Fields marked * are always there, or have to be sent. HEAD is answered wherever GET is.
+Generated from the code; [the overview](api.md) explains addresses, credentials and the forms of errors. Bodies are
+JSON. Fields marked * are always there, or have to be sent. HEAD is answered wherever GET is.
 """
 _ERRORS = [{"$ref": f"#/components/schemas/{model.__name__}"} for model in ERROR_MODELS.values()]
 _LIMITS = {

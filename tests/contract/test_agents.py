@@ -127,7 +127,7 @@ async def test_engines_are_listed_with_what_they_can_do(server: RunningServer) -
     (fake,) = answer.json()["engines"]
     assert (fake["id"], fake["label"]) == ("fake", "Fake")
     assert fake["abilities"] == ["channels", "chat", "configuration", "devices", "skills", "tasks"]
-    assert fake["channels"]["telegram"] == {"pairingCodes": False, "tellsMessages": True}
+    assert fake["channels"]["telegram"] == {"pairingCodes": False, "reportsMessages": True}
     assert set(fake["channels"]) == {"discord", "slack", "telegram"}
 
 

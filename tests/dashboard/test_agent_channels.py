@@ -99,7 +99,7 @@ async def test_the_first_message_is_shown_as_it_comes(
 
 
 async def test_a_code_is_entered_later(browser: Browser, server: RunningServer, agent: dict[str, Any]) -> None:
-    """The engine of the server has no codes, so that the page is told of one that has."""
+    """The server's engine has no pairing codes, so the page gets a list of engines in which it has them."""
     path = f"/v0/agents/{agent['agentId']}"
     set_up = {"botToken": TOKEN, "dmPolicy": "pairing"}
     assert (await server.client(server.key()).post(f"{path}/channels/telegram", json=set_up)).status_code < 300

@@ -46,11 +46,6 @@ class StorageGatewayService:
         self._cache.put(name, found)
         return found
 
-    async def get_default(self, tenant_id: str) -> StorageGateway:
-        """Return the tenant's oldest gateway; create the first on first use. Raises GatewayNotFound."""
-        found, _ = await self.list(tenant_id, 0, 1)
-        return _require(found[0] if found else None)
-
     async def list(self, tenant_id: str, offset: int, limit: int) -> tuple[Sequence[StorageGateway], int]:
         """Return a page of the tenant's gateways, oldest first, and their count; create the first on first use."""
 

@@ -23,7 +23,7 @@ DONE = {"success": True, "message": "Slack is configured", "botUsername": "weath
 @pytest.fixture
 def ada(server: FakeServer) -> FakeServer:
     server.answers["GET /v0/agents"] = (200, {"agents": [{"agentId": "a1", "name": "Ada", "engine": "openclaw"}]})
-    channels = {"telegram": {"pairingCodes": True, "tellsMessages": True}}
+    channels = {"telegram": {"pairingCodes": True, "reportsMessages": True}}
     engines = [{"id": "openclaw", "label": "OpenClaw", "abilities": ["channels"], "channels": channels}]
     server.answers["GET /v0/agents/engines"] = (200, {"engines": engines})
     server.answers[f"GET {PATH}"] = (200, {"telegram": TELEGRAM, "slack": None, "version": "1"})

@@ -178,10 +178,13 @@ class RestartAgentResponse(ActionResponse):
 
 
 class ChannelAbilityRecord(ApiSchema):
-    """What an engine can do on a channel: give strangers codes that the owner approves, tell when messages arrive."""
+    """What an engine can do on a channel.
+
+    `pairingCodes`: strangers get codes, which the owner approves. `reportsMessages`: `lastMessageAt` has a value.
+    """
 
     pairing_codes: bool
-    tells_messages: bool
+    reports_messages: bool
 
 
 class EngineRecord(ApiSchema):
@@ -254,6 +257,6 @@ def _engine_record(engine: Engine) -> EngineRecord:
 def _channel_abilities(ability: ChannelAbility, version: str) -> Mapping[str, ChannelAbilityRecord]:
     coded = ability.code_channels if isinstance(ability, PairingCodeAbility) else ()
     return {
-        name: ChannelAbilityRecord(pairing_codes=name in coded, tells_messages=ability.tells_messages)
+        name: ChannelAbilityRecord(pairing_codes=name in coded, reports_messages=ability.reports_messages)
         for name in sorted(ability.supported(version))
     }

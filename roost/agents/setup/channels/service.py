@@ -7,8 +7,8 @@ agent gets the change at its next start.
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import aclosing, asynccontextmanager
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import aclosing, asynccontextmanager, suppress
 from weakref import WeakValueDictionary
 
 from roost.agents.registry.agent_runtimes import AgentRuntimes
@@ -132,7 +132,7 @@ class ChannelService:
         return ChannelChange(f"{LABELS[name]} is removed" + ("" if is_running else _AT_NEXT_START))
 
     async def approve_request(self, agent_id: str, name: str, request_id: str) -> None:
-        """Let the sender of a pairing request write to the bot: that of an id, or who got a code.
+        """Let the sender of a pairing request write to the bot; `request_id` is its id, or the code that the bot sent.
 
         Raises AgentNotFound, UnsupportedChannel, PairingUnsupported, PairingRequestNotFound, ChannelApprovalFailed.
         """
@@ -235,15 +235,16 @@ class ChannelService:
 
 
 async def _approve(ability: ChannelAbility | None, agent: AgentContext, name: str, request: str) -> None:
-    """Approve a request by its id if the engine lists it, else by its code."""
+    """Approve a request by its id, or by its code if the engine lists no such id."""
+    ways: list[Callable[[AgentContext, str, str], Awaitable[None]]] = []
     if isinstance(ability, PairingAbility):
-        try:
-            await ability.approve_request(agent, name, request)
-        except PairingRequestNotFound:
-            if not isinstance(ability, PairingCodeAbility):
-                raise
-        else:
-            return
-    if not isinstance(ability, PairingCodeAbility):
+        ways.append(ability.approve_request)
+    if isinstance(ability, PairingCodeAbility):
+        ways.append(ability.approve_code)
+    if not ways:
         raise PairingUnsupported
-    await ability.approve_code(agent, name, request)
+    for approve in ways:
+        with suppress(PairingRequestNotFound):
+            await approve(agent, name, request)
+            return
+    raise PairingRequestNotFound

@@ -18,7 +18,7 @@ from roost.core import clock, log
 from roost.core.db import Database, DataChange, record_change
 from roost.core.problem import Problem, ProblemKind
 from roost.drivers.git.contract import GitFailed, GitRepositories, GitUnavailable
-from roost.work.faults import OperationFault, clear_fault, find_fault, record_fault
+from roost.work.faults import clear_fault, record_fault
 
 PUSH = "git.push"
 """Kind of the fault that tells of a push that was undone."""
@@ -66,10 +66,6 @@ class PushRecovery:
         if any(push.agent_id == agent_id and push.is_accepted for push in self.live_pushes):
             return None
         return await self._repositories.find_unfinished_push(agent_id)
-
-    async def find_failure(self, agent_id: str) -> OperationFault | None:
-        """Return why the last interrupted push was undone, unless another one succeeded since."""
-        return await self._db.read(lambda connection: find_fault(connection, agent_id, PUSH))
 
     async def clear_failure(self, agent_id: str) -> None:
         """Forget that a push was undone, because another one has succeeded."""

@@ -80,10 +80,10 @@ class ChannelState:
 class ChannelAbility(ABC):
     """Ability to connect chat channels. A change requires a restart of the gateway, except for `HotChannelAbility`.
 
-    tells_messages: whether `status` reports when messages arrive.
+    reports_messages: whether `status` has the time of the last message.
     """
 
-    tells_messages: ClassVar[bool] = True
+    reports_messages: ClassVar[bool] = True
 
     @abstractmethod
     def supported(self, version: str) -> frozenset[str]:

@@ -41,7 +41,7 @@ _TELEGRAM_ADDRESSES = "149.154.166.110,149.154.167.220"
 
 
 class HermesChannels(ChannelAbility, PairingCodeAbility):
-    tells_messages = False
+    reports_messages = False
     code_channels = frozenset({TELEGRAM, SLACK})  # it drops a stranger's message on Discord before it would make one
     approve_command = ("/engine/hermes/bin/python3", "-m", "hermes_cli.main", "pairing", "approve")
 

@@ -23,9 +23,9 @@ interface Props {
 /** Who wrote to a bot and waits for approval, and when the last message came. Texts stay with the engine. */
 export function ChannelMessages({ agentId, name, channel }: Props) {
   const t = useText(channels);
-  const { tellsMessages } = useChannelAbility(agentId, name);
+  const { reportsMessages } = useChannelAbility(agentId, name);
   const { connected, lastMessageAt, pairingRequests } = channel;
-  const isWaiting = connected && !lastMessageAt && pairingRequests.length === 0 && tellsMessages;
+  const isWaiting = connected && !lastMessageAt && pairingRequests.length === 0 && reportsMessages;
   return (
     <Stack>
       {pairingRequests.map((request) => (

@@ -17,7 +17,7 @@ import { useText } from '../../../i18n/language';
 export function useChannelAbility(agentId: string, name: ChannelName): ChannelAbility {
   const engine = useQuery(agentQuery(agentId)).data?.agent.engine;
   const found = useQuery(enginesQuery).data?.engines.find(({ id }) => id === engine);
-  return found?.channels[name] ?? { pairingCodes: false, tellsMessages: false };
+  return found?.channels[name] ?? { pairingCodes: false, reportsMessages: false };
 }
 
 /** The channels of an agent. While one is set up and the page is seen, the server tells of states and messages. */
