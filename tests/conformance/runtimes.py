@@ -4,7 +4,7 @@ import asyncio
 import functools
 import os
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -89,11 +89,20 @@ def sleeper() -> str:
 
 def sleeping(duration: str, states: str = "RSDT") -> bool:
     """Return whether a `sleep` of that duration is in one of these states (proc(5)) here, in any container."""
+    return any(stat[2] in states for stat in _read_stats(duration))
+
+
+def has_terminal(duration: str) -> bool:
+    """Return whether a `sleep` of that duration is its terminal's foreground job, which keys like ^C reach."""
+    return any(stat[4] == stat[7] for stat in _read_stats(duration))
+
+
+def _read_stats(duration: str) -> Iterator[list[str]]:
+    """Yield the fields of proc_pid_stat(5) of each process whose command ends with a `sleep` of that duration."""
     wanted = b"sleep\0" + duration.encode() + b"\0"
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
-            if path.read_bytes().endswith(wanted) and path.with_name("stat").read_text().split()[2] in states:
-                return True
+            if path.read_bytes().endswith(wanted):
+                yield path.with_name("stat").read_text().split()
         except OSError:  # it ended meanwhile
             continue
-    return False

@@ -10,7 +10,7 @@ from tests.support import node
 from tests.support.server import running
 
 FOLDER = Path(__file__).parent / "client"
-NAMES = Path(node.__file__).parent / "clients" / "names.mjs"
+NAMES = Path(node.__file__).parents[1] / "clients" / "names.mjs"
 SIZE = 3_000_000
 
 
