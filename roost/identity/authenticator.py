@@ -1,4 +1,4 @@
-"""Authentication of requests: turns a credential into a Caller.
+"""Authentication of requests: turns a credential into a Caller (decision 0008).
 
 A credential comes from `Authorization: Bearer`, otherwise `?token=`, otherwise the cookie `gw_token`; the first one
 counts. Only gateway tokens count outside the header (contract, Authentication 1 and 2). The accepted kinds depend on
