@@ -330,7 +330,10 @@ STORAGE_CALLERS = {
     scope: _require_scope(scope)
     for scope in (
         *(f"org:{resource}:{action}" for resource in ("files", "groups", "gateways") for action in ("read", "write")),
-        *("org:analytics:read", "org:read", "org:write", ANY_SCOPE),
+        "org:analytics:read",
+        "org:read",
+        "org:write",
+        ANY_SCOPE,
     )
 }
 """Dependencies that require a scope, by scope."""

@@ -158,7 +158,10 @@ class CaddyProxy(TlsProxy):
         launcher = [sys.executable, "-I", "-S", str(_LAUNCHER), str(os.getpid())]
         self._process = await asyncio.create_subprocess_exec(
             *launcher,
-            *(str(self._program), "run", "--config", CONFIGURATION),
+            str(self._program),
+            "run",
+            "--config",
+            CONFIGURATION,
             cwd=self._folder,
             env=self._environment(),
             pass_fds=self._listeners.descriptors(),
