@@ -264,7 +264,7 @@ async def _submit_template(server: RunningServer, tenant_id: str, skill_cid: str
             file = Path(folder, "workspace", path)
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_bytes(content)
-        manifest = _MANIFEST | {"skills": [{"cid": skill_cid, "name": "reading"}]}
+        manifest = {**_MANIFEST, "skills": [{"cid": skill_cid, "name": "reading"}]}
         Path(folder, "manifest.json").write_text(json.dumps(manifest))
         quota = roost.storage.files.quota.check
         service = TemplateService(roost.core.db, LocalRepository(Path(folder)), roost.storage.content, quota, ["fake"])

@@ -179,12 +179,10 @@ def _split_body(reply: Reply, data: bytes) -> tuple[bytes, bytes]:
 
 
 @asynccontextmanager
-async def running_hosts(folder: Path, **environment: str) -> AsyncIterator[HostsEnv]:
+async def running_hosts(folder: Path) -> AsyncIterator[HostsEnv]:
     async with (
         serve_names() as names,
-        running(
-            folder, runtime=FakeRuntime(folder), ROOST_DNS_SERVERS=f"127.0.0.1:{names.port}", **environment
-        ) as server,
+        running(folder, runtime=FakeRuntime(folder), ROOST_DNS_SERVERS=f"127.0.0.1:{names.port}") as server,
     ):
         yield await build_hosts(server, names)
 

@@ -5,6 +5,7 @@ import json
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import Any
 
 import httpx2 as httpx
 import pytest
@@ -31,7 +32,7 @@ async def server(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, fake_platforms: Platforms
 ) -> AsyncIterator[RunningServer]:
     """Run two engines: one takes channels while it runs, the other has to be restarted."""
-    apis = {f"ROOST_{name}_API": fake_platforms.url for name in ("TELEGRAM", "SLACK", "DISCORD")}
+    apis: dict[str, Any] = {f"ROOST_{name}_API": fake_platforms.url for name in ("TELEGRAM", "SLACK", "DISCORD")}
     engine = FakeEngine(hot_channels=request.param == "hot")
     async with running(tmp_path_factory.mktemp("c") / "data", engines=[engine], **apis) as server:
         yield server

@@ -191,7 +191,10 @@ async def test_the_holder_of_an_agents_token_verifies_within_the_agents_rules(
     names: NameServer, tmp_path: Path
 ) -> None:
     """The names of domains go to name servers, so another's name would carry what an agent may not send."""
-    settings = {"ROOST_DNS_SERVERS": f"127.0.0.1:{names.port}", "ROOST_EGRESS_DENY_HOSTS": "denied.example"}
+    settings: dict[str, Any] = {
+        "ROOST_DNS_SERVERS": f"127.0.0.1:{names.port}",
+        "ROOST_EGRESS_DENY_HOSTS": "denied.example",
+    }
     async with running(tmp_path / "data", **settings) as server:
         client = server.client(server.key())
         agent = (await client.post("/v0/agents", json={"name": "Ada"})).json()["agent"]

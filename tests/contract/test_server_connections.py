@@ -147,7 +147,7 @@ async def env(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Env]:
         names = await stack.enter_async_context(serve_names())
         ports |= {"platform": httpx.URL(told.url).port or 0, "names": names.port}
         registry = f"http://127.0.0.1:{ports['registry']}"
-        settings = {
+        settings: dict[str, Any] = {
             "ROOST_EGRESS_ALLOW": "127.0.0.0/8",
             "ROOST_EGRESS_HOSTS": f"outside.test=127.0.0.1:{ports['outside']}",
             "ROOST_HUB_REGISTRIES": registry,

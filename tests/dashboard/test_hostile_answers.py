@@ -103,9 +103,9 @@ async def test_tools_in_the_chat(browser: Browser, server: RunningServer, agent:
 
     async with watching(browser, server) as (visit, watch):
         page, path = visit.page, f"/v0/agents/{agent['agentId']}/chat"
-        stream = {"body": answer_with_tools(text), "content_type": "text/event-stream"}
+        body = answer_with_tools(text)
         await page.route(f"**{path}/messages*", answer)
-        await page.route(f"**{path}/answer*", lambda route: route.fulfill(**stream))
+        await page.route(f"**{path}/answer*", lambda route: route.fulfill(body=body, content_type="text/event-stream"))
         await visit.open(f"/agents/{agent['agentId']}/chat")
         await page.get_by_label("Message").fill("Use a tool")
         await page.get_by_role("button", name="Send").click()

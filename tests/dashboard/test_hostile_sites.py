@@ -224,7 +224,11 @@ async def public(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Neig
     async with AsyncExitStack() as stack:
         port = await stack.enter_async_context(front.serve(tls))
         other = await stack.enter_async_context(serve_bytes(HOSTILE_PAGE, tls))
-        environment = {"ROOST_DOMAIN": DOMAIN, "ROOST_PUBLIC_SCHEME": "https", "ROOST_PUBLIC_PORT": str(port)}
+        environment: dict[str, Any] = {
+            "ROOST_DOMAIN": DOMAIN,
+            "ROOST_PUBLIC_SCHEME": "https",
+            "ROOST_PUBLIC_PORT": str(port),
+        }
         runtime = FakeRuntime(folder / "run")
         server = await stack.enter_async_context(running(folder / "data", runtime=runtime, **environment))
         front.behind = server.port
@@ -331,7 +335,7 @@ async def test_no_program_sees_the_session(
 ) -> None:
     place = {"local": local, "public": public}[where]
     async with signed_in(browser, place) as (context, _):
-        cookies = [one["value"] for one in await context.cookies() if "roost_session" in one["name"]]
+        cookies = [one.get("value", "") for one in await context.cookies() if "roost_session" in one.get("name", "")]
         page, domain = await context.new_page(), place.management.removeprefix("agents.")
         await context.add_cookies([{"name": "other", "value": "is seen", "domain": f".{domain}", "path": "/"}])
         await page.goto(place.pages["an agent"])

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import httpx2 as httpx
 import pytest
@@ -44,7 +45,7 @@ async def test_a_container_reaches_and_trusts_what_the_operator_placed(tmp_path:
     authority = Authority("our company")
     (tmp_path / "ca.pem").write_bytes(authority.certificate)
     async with site(authority) as port:
-        settings = {
+        settings: dict[str, Any] = {
             "ROOST_EGRESS_HOSTS": f"{NAME}=127.0.0.1:{port}",
             "ROOST_EGRESS_ALLOW": "127.0.0.1/32",
             "ROOST_CA_FILE": str(tmp_path / "ca.pem"),
@@ -61,7 +62,10 @@ async def test_a_container_reaches_and_trusts_what_the_operator_placed(tmp_path:
 
 async def test_without_the_authority_nobody_is_trusted(tmp_path: Path) -> None:
     async with site(Authority("a stranger")) as port:
-        settings = {"ROOST_EGRESS_HOSTS": f"{NAME}=127.0.0.1:{port}", "ROOST_EGRESS_ALLOW": "127.0.0.1/32"}
+        settings: dict[str, Any] = {
+            "ROOST_EGRESS_HOSTS": f"{NAME}=127.0.0.1:{port}",
+            "ROOST_EGRESS_ALLOW": "127.0.0.1/32",
+        }
         async with running(tmp_path / "data", **settings) as server:
             own = await agent(server)
             found = await ran(own, PYTHON % NAME)

@@ -15,6 +15,7 @@ import pytest
 from x402 import x402Client
 from x402.http.clients import x402AsyncTransport
 from x402.http.utils import decode_payment_response_header
+from x402.mechanisms.evm import EthAccountSigner
 from x402.mechanisms.evm.exact import register_exact_evm_client
 
 from tests.chain.anvil import NETWORK, OLD_NETWORK, Chain
@@ -63,7 +64,7 @@ class _OneVersion(httpx.AsyncBaseTransport):
 
 @pytest.mark.parametrize("version", [1, 2])
 async def test_the_sdks_client_pays(shop: PaidFile, chain: Chain, payer: LocalAccount, version: int) -> None:
-    wallet = register_exact_evm_client(x402Client(), payer)
+    wallet = register_exact_evm_client(x402Client(), EthAccountSigner(payer))
     transport = x402AsyncTransport(wallet, _OneVersion() if version == 1 else None)
     before = chain.balance(SELLER)
     async with httpx.AsyncClient(transport=transport, **shop.visitor) as client:

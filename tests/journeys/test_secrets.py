@@ -118,7 +118,7 @@ def _files(data: Path) -> Iterator[tuple[str, bytes]]:
 
 def _environments(server: ServerProcess) -> Iterator[tuple[str, bytes]]:
     """Return the environments of the server and of the wardens; only the agent's own processes have its secrets."""
-    pids = [server._process.pid, *server.warden_pids().values()]
+    pids = [server.pid, *server.warden_pids().values()]
     for pid in pids:
         with contextlib.suppress(OSError):
             yield f"environment of {pid}", Path(f"/proc/{pid}/environ").read_bytes()

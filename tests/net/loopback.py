@@ -22,7 +22,7 @@ class Names:
         self.names = dict(names or {})
         self.asked: list[str] = []
 
-    async def resolve(self, agent_id: str, host: str) -> Sequence[Address]:
+    async def resolve(self, subject: str, host: str) -> Sequence[Address]:
         self.asked.append(host)
         if host not in self.names:
             raise NameNotResolved(host)

@@ -93,8 +93,8 @@ async def test_a_literal_is_judged_without_asking_anybody(host: str) -> None:
 
 async def test_the_name_is_asked_for_once_and_the_answer_is_what_is_connected_to() -> None:
     class Rebinding(Names):
-        async def resolve(self, agent_id: str, host: str) -> Sequence[Address]:
-            answers = await super().resolve(agent_id, host)
+        async def resolve(self, subject: str, host: str) -> Sequence[Address]:
+            answers = await super().resolve(subject, host)
             self.names[host] = ["127.0.0.66"]  # where nobody listens
             return answers
 

@@ -5,6 +5,7 @@ import ssl
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from ipaddress import ip_address, ip_network
+from typing import Any
 
 import httpx2 as httpx
 import pytest
@@ -23,7 +24,7 @@ async def guarded(
     policy: EgressPolicy = OPEN,
     names: Mapping[str, Sequence[str]] | Names | None = None,
     trust: ssl.SSLContext | None = None,
-    **options: bool,
+    **options: Any,
 ) -> AsyncIterator[httpx.AsyncClient]:
     resolver = names if isinstance(names, Names) else Names(names)
     transport = GuardedTransport(PublicDialer(policy, resolver), "a1", trust or ssl.create_default_context())

@@ -15,6 +15,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from email.message import Message
 from typing import Any, ClassVar
 from urllib.parse import parse_qsl
 
@@ -42,6 +43,10 @@ class Standin:
 
     @property
     def app(self) -> ASGIApp:
+        raise NotImplementedError
+
+    def say(self, user: str, text: str) -> None:
+        """Send the bot a message of the user."""
         raise NotImplementedError
 
     def said(self, user: str) -> str:
@@ -118,6 +123,12 @@ async def arrived(inbox: list[Mapping[str, Any]], after: int, seconds: float) ->
     return len(inbox) > after
 
 
+def _decode_part(part: Message) -> str:
+    content = part.get_payload(decode=True)
+    assert isinstance(content, bytes)
+    return content.decode()
+
+
 async def fields(request: Request) -> dict[str, Any]:
     """The parameters of a call, however they were sent."""
     kind, body = request.headers.get("content-type", ""), await request.body()
@@ -128,5 +139,5 @@ async def fields(request: Request) -> dict[str, Any]:
     if kind.startswith("multipart/"):
         parts = email.message_from_bytes(f"Content-Type: {kind}\r\n\r\n".encode() + body).walk()
         named = ((part.get_param("name", header="content-disposition"), part) for part in parts)
-        return {**asked, **{str(name): part.get_payload(decode=True).decode() for name, part in named if name}}
+        return {**asked, **{str(name): _decode_part(part) for name, part in named if name}}
     return {**asked, **dict(parse_qsl(body.decode()))}

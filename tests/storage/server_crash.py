@@ -245,7 +245,7 @@ class Servers:
     def __init__(self, folder: Path, database: str | None, *, is_isolated: bool = False) -> None:
         """`is_isolated`: agents run in real containers."""
         self.folder = folder
-        self.environment = {"ROOST_DATABASE_URL": database} if database else {}
+        self.environment: dict[str, Any] = {"ROOST_DATABASE_URL": database} if database else {}
         self._is_isolated = is_isolated
 
     def start(self, first: Callable[[RunningServer], Awaitable[Any]] | None = None) -> tuple[int, Any]:

@@ -11,7 +11,7 @@ from threading import Thread
 from typing import Any
 
 import pytest
-from click.testing import Result
+from typer.testing import Result
 from websockets.datastructures import Headers
 from websockets.http11 import Request, Response
 from websockets.sync.server import ServerConnection, serve

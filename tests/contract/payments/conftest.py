@@ -24,8 +24,7 @@ def bank(opened_bank: Bank) -> Bank:
 
 @pytest.fixture(scope="module")
 async def server(backing: Backing, opened_bank: Bank) -> AsyncIterator[RunningServer]:
-    settings = {**backing.environment, "ROOST_FACILITATOR_URL": opened_bank.url}
-    async with running(backing.folder, **settings) as server:
+    async with running(backing.folder, ROOST_FACILITATOR_URL=opened_bank.url, **backing.environment) as server:
         yield server
 
 

@@ -1,6 +1,6 @@
 """The three platforms against stand-ins: a token is known, rejected in the platform's words, or nothing is known."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -25,14 +25,14 @@ def outside() -> Iterator[Platforms]:
 
 @each
 async def test_a_known_token_has_a_name(
-    kind: type[ChatPlatform], tokens: BotTokens, name: str, outside: Platforms
+    kind: Callable[[str], ChatPlatform], tokens: BotTokens, name: str, outside: Platforms
 ) -> None:
     assert await kind(outside.url).check(tokens) == name
 
 
 @each
 async def test_an_unknown_token_is_rejected_without_being_told(
-    kind: type[ChatPlatform], tokens: BotTokens, name: str, outside: Platforms
+    kind: Callable[[str], ChatPlatform], tokens: BotTokens, name: str, outside: Platforms
 ) -> None:
     outside.known.clear()
     with pytest.raises(TokenRejected) as rejected:
@@ -51,7 +51,7 @@ async def test_slacks_app_token_is_proved_too(outside: Platforms) -> None:
 @each
 @pytest.mark.parametrize("status", [500, 503, 429, 403, 302])
 async def test_trouble_of_a_platform_says_nothing_about_a_token(
-    kind: type[ChatPlatform], tokens: BotTokens, name: str, outside: Platforms, status: int
+    kind: Callable[[str], ChatPlatform], tokens: BotTokens, name: str, outside: Platforms, status: int
 ) -> None:
     if kind is SlackPlatform and status in (403, 302):
         outside.error = "ratelimited"
@@ -67,7 +67,7 @@ async def test_trouble_of_a_platform_says_nothing_about_a_token(
 @each
 @pytest.mark.parametrize("raw", [b"<html>", b"[]", b"[" * 60_000, b" " * 200_000])
 async def test_malformed_answers_name_no_bot(
-    kind: type[ChatPlatform], tokens: BotTokens, name: str, outside: Platforms, raw: bytes
+    kind: Callable[[str], ChatPlatform], tokens: BotTokens, name: str, outside: Platforms, raw: bytes
 ) -> None:
     outside.raw = raw
     with pytest.raises(PlatformUnreachable) as trouble:
@@ -77,7 +77,7 @@ async def test_malformed_answers_name_no_bot(
 
 @each
 async def test_a_platform_that_is_not_there_is_told_without_its_address(
-    kind: type[ChatPlatform], tokens: BotTokens, name: str
+    kind: Callable[[str], ChatPlatform], tokens: BotTokens, name: str
 ) -> None:
     with pytest.raises(PlatformUnreachable) as trouble:
         await kind("http://127.0.0.1:9").check(tokens)

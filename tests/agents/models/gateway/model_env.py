@@ -33,6 +33,10 @@ AGENT = "agent-1"
 class ModelEnv:
     """Model gateway with a tenant. `key` is a service JWT, `relayed` the application behind the agent's relay."""
 
+    tenant_id: str
+    key: Sensitive[str]
+    token: Sensitive[str]
+
     def __init__(self, database: Database, gateway: ModelGateway) -> None:
         self.database = database
         self.gateway = gateway
