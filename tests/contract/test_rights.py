@@ -84,7 +84,7 @@ async def handshake(path: str, headers: Mapping[str, str]) -> int:
         return refused.response.status_code
 
 
-def may(row: Row, scopes: frozenset[str]) -> bool:
+def covers_right(row: Row, scopes: frozenset[str]) -> bool:
     """Return whether the scopes of a key give what an operation declares; no scopes are all."""
     if not scopes or row["credentials"] == ["any scope"]:
         return True
@@ -119,7 +119,7 @@ async def test_a_key_does_what_its_scope_allows(server: RunningServer, scope: st
     for row in operations():
         client = server.client(token, "api.localhost" if "storage" in row["addresses"] else "agents.localhost")
         status = await status_of(client, row, target(row))
-        if (status not in (401, 403)) is not may(row, scopes):
+        if (status not in (401, 403)) is not covers_right(row, scopes):
             wrong.append((row["method"], row["path"], row["right"], status))
     assert wrong == []
 

@@ -37,7 +37,7 @@ async def agent(server: RunningServer) -> httpx.AsyncClient:
     return server.agent_client(made.json()["agent"])
 
 
-async def ran(own: httpx.AsyncClient, command: str) -> dict:
+async def run_command(own: httpx.AsyncClient, command: str) -> dict:
     return (await own.post("/v0/console/exec", json={"command": command})).json()
 
 
@@ -53,9 +53,11 @@ async def test_a_container_reaches_and_trusts_what_the_operator_placed(tmp_path:
         async with running(tmp_path / "data", **settings) as server:
             own = await agent(server)
             for way in ("", BY_NAME):
-                found = await ran(own, way + PYTHON % NAME)
+                found = await run_command(own, way + PYTHON % NAME)
                 assert found["stdout"] == "company\n", found
-            written = await ran(own, 'echo x >> "$SSL_CERT_FILE"; echo x >> "$NODE_EXTRA_CA_CERTS"; ls /run/trust')
+            written = await run_command(
+                own, 'echo x >> "$SSL_CERT_FILE"; echo x >> "$NODE_EXTRA_CA_CERTS"; ls /run/trust'
+            )
             assert written["stderr"].count("cannot create") == 2
             assert written["stdout"].split() == ["added.pem", "all.pem"]
 
@@ -68,6 +70,6 @@ async def test_without_the_authority_nobody_is_trusted(tmp_path: Path) -> None:
         }
         async with running(tmp_path / "data", **settings) as server:
             own = await agent(server)
-            found = await ran(own, PYTHON % NAME)
+            found = await run_command(own, PYTHON % NAME)
             assert "CERTIFICATE_VERIFY_FAILED" in found["stderr"]
-            assert (await ran(own, "env; ls /run"))["stdout"].count("trust") == 0
+            assert (await run_command(own, "env; ls /run"))["stdout"].count("trust") == 0

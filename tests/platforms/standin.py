@@ -28,7 +28,7 @@ from tests.platforms.tls import Authority
 
 
 @dataclass
-class Standin:
+class FakePlatform:
     """What all stand-ins keep. A user is known by an id; each has one private conversation with the bot.
 
     asked: every call by name, in order. refused: calls whose token was wrong. posted: the bot's messages as they stand
@@ -58,13 +58,13 @@ class Standin:
 
 
 @dataclass
-class Platforms:
+class FakePlatforms:
     """strangers: hosts that were asked for here and are nobody's."""
 
     port: int
     plain_port: int
     authority: Authority
-    standins: tuple[Standin, ...]
+    standins: tuple[FakePlatform, ...]
     strangers: list[str] = field(default_factory=list)
 
     @property
@@ -90,10 +90,10 @@ class Platforms:
 
 
 @contextmanager
-def standing_in(*standins: Standin) -> Iterator[Platforms]:
+def serve_platforms(*standins: FakePlatform) -> Iterator[FakePlatforms]:
     with socket.create_server(("127.0.0.1", 0)) as listener, socket.create_server(("127.0.0.1", 0)) as plain:
         ports = (listener.getsockname()[1], plain.getsockname()[1])
-        platforms = Platforms(*ports, Authority("stand-ins of platforms"), standins)
+        platforms = FakePlatforms(*ports, Authority("stand-ins of platforms"), standins)
         tls = platforms.authority.server(*(host for standin in standins for host in standin.hosts))
         with _serving(platforms, listener, tls), _serving(platforms, plain, None):
             yield platforms

@@ -87,13 +87,13 @@ async def test_lies_alone_leave_nothing(env: StorageEnv, database: Database) -> 
     liars = [car_source({str(FOLDER): lie}) for lie in _lies().values()]
     async with open_pin_env(database, env, *liars) as pin_env:
         pin = await pin_env.pin(FOLDER)
-        await _asked(liars[-1])
+        await _until_requested(liars[-1])
         assert await pin_env.until(pin, PinState.SEARCHING) is PinState.SEARCHING
         assert await pin_env.all_files() == []
     assert [path for path in (env.folder / "blobs").rglob("*") if path.is_file()] == []
 
 
-async def _asked(last: CarSource, times: int = 1) -> None:
+async def _until_requested(last: CarSource, times: int = 1) -> None:
     async with asyncio.timeout(30):
         while len(last.requested) < times:
             await asyncio.sleep(0.02)
@@ -103,7 +103,7 @@ async def test_content_without_a_source_is_looked_for_again(env: StorageEnv, dat
     empty = car_source()
     async with open_pin_env(database, env, empty) as pin_env:
         pin = await pin_env.pin(FOLDER)
-        await _asked(empty)
+        await _until_requested(empty)
         empty.cars[str(FOLDER)] = FOLDER_CAR
         assert await pin_env.until(pin, *END) is PinState.PINNED
 
@@ -112,7 +112,7 @@ async def test_it_expires_after_a_day(env: StorageEnv, database: Database, monke
     empty, now = car_source(), clock.utc_now
     async with open_pin_env(database, env, empty) as pin_env:
         pin = await pin_env.pin(FOLDER)
-        await _asked(empty)
+        await _until_requested(empty)
         monkeypatch.setattr(clock, "utc_now", lambda: now() + timedelta(days=1))
         assert await pin_env.until(pin, *END) is PinState.EXPIRED
 
@@ -173,7 +173,7 @@ async def test_private_content_on_this_server_is_not_found(env: StorageEnv, data
     last = car_source()
     async with open_pin_env(database, env, last) as pin_env:
         pin = await pin_env.pins.add(env.other_id, PinRequest(str(theirs.cid)))
-        await _asked(last, 2)
+        await _until_requested(last, 2)
         assert await pin_env.status(pin) is PinState.SEARCHING
 
 
@@ -247,7 +247,7 @@ async def test_a_slow_source_of_one_tenant_delays_no_other(
             assert await pin_env.until(pin, *END) is PinState.PINNED
 
 
-async def _asked_for(env: StorageEnv, cid: Cid) -> Pin:
+async def _add_pin(env: StorageEnv, cid: Cid) -> Pin:
     """A pin that nobody has begun with."""
     service = PinService(env.db, FileService(env.db), NoNetwork())
     return await service.add(env.tenant_id, PinRequest(str(cid)))
@@ -267,7 +267,7 @@ async def _until_locked(db: Database) -> None:
 )
 async def test_it_ends_when_the_tenant_is_free(env: StorageEnv, database: Database, cid: Cid, end: PinState) -> None:
     """The holder of the tenant's lock finds the pin unlocked, so the two cannot deadlock."""
-    pin = await _asked_for(env, cid)
+    pin = await _add_pin(env, cid)
     with database.writer.begin() as held:
         tenants.lock_tenant(held, env.tenant_id)
         async with open_pin_env(database, env, car_source({str(FOLDER): FOLDER_CAR})) as pin_env:
@@ -280,7 +280,7 @@ async def test_it_ends_when_the_tenant_is_free(env: StorageEnv, database: Databa
 
 @ON_POSTGRESQL
 async def test_pin_that_ends_meanwhile_is_not_looked_for(env: StorageEnv, database: Database) -> None:
-    pin, source = await _asked_for(env, FOLDER), car_source({str(FOLDER): FOLDER_CAR})
+    pin, source = await _add_pin(env, FOLDER), car_source({str(FOLDER): FOLDER_CAR})
     with database.writer.begin() as held:
         store.set_status(held, pin.id, PinState.OVER_MAX_SIZE, clock.utc_now())
         async with open_pin_env(database, env, source) as pin_env:

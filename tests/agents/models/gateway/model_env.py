@@ -86,13 +86,13 @@ async def open_model_env(
         await gateway.stop()
 
 
-class Puppet(ModelUpstream):
+class ControlledUpstream(ModelUpstream):
     """An upstream whose every move a test sets.
 
     An answer stands still (a stream after its chunks) while it `holds`, a list of models while it `stalls`.
     """
 
-    def __init__(self, name: str = "puppet", models: Sequence[str] = ("one", "two")) -> None:
+    def __init__(self, name: str = "controlled", models: Sequence[str] = ("one", "two")) -> None:
         super().__init__(name)
         self.serves: Sequence[str] | UpstreamProblem = models
         self.chunks: Sequence[Json | UpstreamProblem] = [piece("hello"), piece(finish="stop")]
