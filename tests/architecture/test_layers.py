@@ -47,7 +47,7 @@ def test_layers_import_lower_layers() -> None:
         return here != there and there not in LAYERS[here]
 
     fail_with(
-        f"{found.place}: {layer_of(found.module.name)} imports {found.target}; it may import {_allowed_layers(found)} only."
+        f"{found.place}: {layer_of(found.module.name)} imports {found.target}; it may import {_allowed(found)} only."
         + (" Know the contract; app/ picks the implementation." if layer_of(found.target) == "drivers" else "")
         for found in own_imports()
         if wrong(found)
@@ -170,7 +170,7 @@ def _is_above(module: str, target: str) -> bool:
     return RANKS.get(slice_of(module) or "", 0) > RANKS.get(slice_of(target) or "", 0)
 
 
-def _allowed_layers(found: Import) -> str:
+def _allowed(found: Import) -> str:
     return ", ".join(LAYERS[layer_of(found.module.name)]) or "nothing else of Roost"
 
 
