@@ -44,10 +44,10 @@ class BodyReader:
             digest.update(piece)
             size += len(piece)
             self.largest = max(self.largest, len(piece))
-        body_receipt = f"{scope['path']} {size} {digest.hexdigest()}".encode()
-        headers = [(b"content-length", b"%d" % len(body_receipt))]
+        told = f"{scope['path']} {size} {digest.hexdigest()}".encode()
+        headers = [(b"content-length", b"%d" % len(told))]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
-        await send({"type": "http.response.body", "body": body_receipt})
+        await send({"type": "http.response.body", "body": told})
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ ADDRESSES = HostAddresses("localhost", 8642)
 async def reached(scope: Any, _receive: Any, send: Any) -> None:
     """The application: says where it was reached."""
     state = scope.get("state", {})
-    get_json = {
+    told = {
         "path": scope.get("path"),
         "raw": scope.get("raw_path", b"").decode(),
         "host_kind": state.get("host_kind"),
@@ -29,7 +29,7 @@ async def reached(scope: Any, _receive: Any, send: Any) -> None:
         "client": scope.get("client"),
     }
     await send({"type": "http.response.start", "status": 200, "headers": []})
-    await send({"type": "http.response.body", "body": json.dumps(get_json).encode()})
+    await send({"type": "http.response.body", "body": json.dumps(told).encode()})
 
 
 APP = HostRouter(reached, ADDRESSES)

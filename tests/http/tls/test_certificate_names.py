@@ -15,7 +15,7 @@ ADDRESSES = HostAddresses("example.com", 443, "https")
 AGENT = "abcdefghjkmnpqrs"
 
 
-class HostDirectory:
+class Directory:
     """The agents and gateways that exist; counts the questions."""
 
     def __init__(self) -> None:
@@ -31,12 +31,12 @@ class HostDirectory:
 
 
 @pytest.fixture
-def directory() -> HostDirectory:
-    return HostDirectory()
+def directory() -> Directory:
+    return Directory()
 
 
 @pytest.fixture
-def names(directory: HostDirectory) -> CertificateNames:
+def names(directory: Directory) -> CertificateNames:
     return CertificateNames(
         ADDRESSES, directory.find_agent, directory.find_gateway, lambda name: name == "api.example.com"
     )
@@ -71,13 +71,13 @@ async def test_names_that_are_served_get_one(names: CertificateNames, name: str)
         *("-x.agents.example.com", "agents.example.com\n", "api.example.com", "ada.agents.example.com"),
     ],
 )
-async def test_other_names_cost_no_look_up(names: CertificateNames, directory: HostDirectory, name: str) -> None:
+async def test_other_names_cost_no_look_up(names: CertificateNames, directory: Directory, name: str) -> None:
     assert not await names.admits(name)
     assert directory.asked == 0
 
 
 @pytest.mark.parametrize("cid", [None, "bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi"])
-async def test_domains_of_tenants_get_one(directory: HostDirectory, cid: str | None) -> None:
+async def test_domains_of_tenants_get_one(directory: Directory, cid: str | None) -> None:
     addresses = HostAddresses("example.com", 443, "https")
     domain = make_domain("site.test", "pictures", DomainOwnerKind.STORAGE_GATEWAY, cid=cid)
     addresses.use_domains({"site.test": domain}.get)
@@ -88,7 +88,7 @@ async def test_domains_of_tenants_get_one(directory: HostDirectory, cid: str | N
 
 
 async def test_unknown_agents_and_gateways_are_looked_up_once(
-    names: CertificateNames, directory: HostDirectory
+    names: CertificateNames, directory: Directory
 ) -> None:
     agents = [f"{ids.new_host_label()}.agents.example.com" for _ in range(500)]
     unknown = agents + [f"x{number}.gateways.example.com" for number in range(500)]
