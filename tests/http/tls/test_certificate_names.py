@@ -87,9 +87,7 @@ async def test_domains_of_tenants_get_one(directory: Directory, cid: str | None)
     assert directory.asked == 0
 
 
-async def test_unknown_agents_and_gateways_are_looked_up_once(
-    names: CertificateNames, directory: Directory
-) -> None:
+async def test_unknown_agents_and_gateways_are_looked_up_once(names: CertificateNames, directory: Directory) -> None:
     agents = [f"{ids.new_host_label()}.agents.example.com" for _ in range(500)]
     unknown = agents + [f"x{number}.gateways.example.com" for number in range(500)]
     for _ in range(3):
