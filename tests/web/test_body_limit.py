@@ -99,7 +99,7 @@ async def test_bodies_that_are_not_coded_may_say_so() -> None:
     assert (await post(BodyLimitMiddleware(counted), b"x", headers=identity)).status == 200
 
 
-async def dripping(app: Any, parts: AsyncIterator[bytes]) -> Sent:
+async def send_slowly(app: Any, parts: AsyncIterator[bytes]) -> Sent:
     sent = Sent()
 
     async def receive() -> dict[str, Any]:
@@ -121,7 +121,7 @@ async def test_a_body_that_drips_is_cut_off() -> None:
 
     app = limited(BodyLimit(grace=0.1, rate=1000))
     async with asyncio.timeout(10):
-        sent = await dripping(app, drip())
+        sent = await send_slowly(app, drip())
     assert sent.status == 408
     assert json.loads(sent.body) == {"error": "Request timeout"}
 
@@ -133,11 +133,11 @@ async def test_a_body_that_never_comes_is_cut_off(allowance: BodyLimit) -> None:
         yield b""
 
     async with asyncio.timeout(10):
-        sent = await dripping(limited(allowance), nothing())
+        sent = await send_slowly(limited(allowance), nothing())
     assert sent.status == 408
 
 
-class Anything(BaseModel):
+class AnyBody(BaseModel):
     value: Any
 
 
@@ -146,7 +146,7 @@ def framework() -> Any:
     errors.install_error_handlers(app)
 
     @app.post("/v0/x")
-    async def take(body: Anything) -> str:
+    async def take(body: AnyBody) -> str:
         return json.dumps(body.value)[:10]
 
     return BodyLimitMiddleware(app)

@@ -1,6 +1,6 @@
 """The cache of gateway responses: keys, lifetime, bounds; and on a server, that every change shows at once."""
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 import httpx2 as httpx
@@ -130,6 +130,6 @@ async def test_cached_responses_are_counted(server: RunningServer) -> None:
 
 
 @pytest.fixture(scope="module")
-async def server(tmp_path_factory: pytest.TempPathFactory) -> RunningServer:
+async def server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[RunningServer]:
     async with running(tmp_path_factory.mktemp("d") / "data") as server:
         yield server

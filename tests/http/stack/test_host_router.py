@@ -35,18 +35,18 @@ async def reached(scope: Any, _receive: Any, send: Any) -> None:
 APP = HostRouter(reached, ADDRESSES)
 
 
-async def told(target: str, app: Any = APP, **more: Any) -> dict[str, Any]:
+async def get_json(target: str, app: Any = APP, **more: Any) -> dict[str, Any]:
     sent = await call(app, target, **more)
     assert sent.status == 200, sent.body
     return json.loads(sent.body)
 
 
 async def test_each_address_is_marked() -> None:
-    local = await told("/v0/agents")
+    local = await get_json("/v0/agents")
     assert (local["host_kind"], local["agent"], local["origin"]) == (HostKind.LOCAL, None, "http://localhost:8642")
-    management = await told("/v0/agents", host="agents.localhost:8642")
+    management = await get_json("/v0/agents", host="agents.localhost:8642")
     assert (management["host_kind"], management["agent"]) == (HostKind.MANAGEMENT, None)
-    agent = await told("/v0/agents/a1/logs", host="a1.agents.localhost")
+    agent = await get_json("/v0/agents/a1/logs", host="a1.agents.localhost")
     assert (agent["host_kind"], agent["agent"]) == (HostKind.AGENT, "a1")
     assert agent["origin"] == "http://a1.agents.localhost:8642"
 
@@ -54,20 +54,20 @@ async def test_each_address_is_marked() -> None:
 @pytest.mark.parametrize("client", [("192.0.2.1", 5), ("::ffff:192.0.2.1", 5), ("testclient", 5), None])
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1:8642", "[::1]"])
 async def test_who_comes_from_elsewhere_is_not_local(host: str, client: tuple[str, int] | None) -> None:
-    assert (await told("/v0/agents", host=host, client=client))["host_kind"] == HostKind.MANAGEMENT
+    assert (await get_json("/v0/agents", host=host, client=client))["host_kind"] == HostKind.MANAGEMENT
 
 
 async def test_a_client_of_our_own_proxy_is_never_local() -> None:
     forwarded = [("x-forwarded-for", "127.0.0.1")]
-    answer = await told("/v0/agents", host="localhost", client=(OWN_PROXY, 0), headers=forwarded)
+    answer = await get_json("/v0/agents", host="localhost", client=(OWN_PROXY, 0), headers=forwarded)
     assert (answer["host_kind"], answer["client"]) == (HostKind.MANAGEMENT, ["127.0.0.1", 0])
 
 
 @pytest.mark.parametrize("client", [("127.0.0.1", 5), ("127.1.2.3", 5), ("::1", 5), ("::ffff:127.0.0.1", 5)])
 async def test_local_is_who_asks_directly_from_here(client: tuple[str, int]) -> None:
-    assert (await told("/v0/agents", client=client))["host_kind"] == HostKind.LOCAL
+    assert (await get_json("/v0/agents", client=client))["host_kind"] == HostKind.LOCAL
     for name in ("X-Forwarded-For", "Forwarded", "Via"):  # a proxy on this machine speaks for somebody else
-        assert (await told("/v0/agents", client=client, headers=[(name, "x")]))["host_kind"] == HostKind.MANAGEMENT
+        assert (await get_json("/v0/agents", client=client, headers=[(name, "x")]))["host_kind"] == HostKind.MANAGEMENT
 
 
 @pytest.mark.parametrize("host", ["evil.example", "", None, "apis.localhost", "user@localhost"])
@@ -114,7 +114,7 @@ async def test_short_paths_on_an_agents_address(sent: str, becomes: str | None) 
     if becomes is None:
         assert (await call(APP, sent, host="a1.agents.localhost")).status == 404
         return
-    answer = await told(sent, host="a1.agents.localhost")
+    answer = await get_json(sent, host="a1.agents.localhost")
     assert answer["path"] == becomes
     assert answer["raw"] == becomes.replace(" ", "%20")
 
@@ -126,13 +126,13 @@ async def test_the_rest_of_an_agents_address_is_not_ours(path: str) -> None:
 
 @pytest.mark.parametrize("host", ["localhost", "agents.localhost"])
 async def test_paths_elsewhere_stay_as_they_are(host: str) -> None:
-    assert (await told("/v0/logs", host=host))["path"] == "/v0/logs"
+    assert (await get_json("/v0/logs", host=host))["path"] == "/v0/logs"
 
 
 async def test_a_relay_is_its_agent_whatever_it_says() -> None:
     relay = {"relay_agent": "a1"}
     for host in ("localhost", "b2.agents.localhost", None):
-        answer = await told("/v0/llm/v1/models", host=host, state=relay)
+        answer = await get_json("/v0/llm/v1/models", host=host, state=relay)
         assert (answer["host_kind"], answer["agent"]) == (HostKind.RELAY, "a1")
     closed = ("/", "/healthz", "/openapi", "/metrics", "/v0", "/v3/files", "/v1x", "/api/v2/models")
     for path in (*closed, "/v0/llm/../agents/a1", "/v0/llm/%2e%2e/agents", "/v1/../v0/agents"):
@@ -151,7 +151,7 @@ async def test_a_relay_is_its_agent_whatever_it_says() -> None:
     ],
 )
 async def test_a_container_asks_for_its_agent_at_short_paths(path: str, full: str) -> None:
-    assert (await told(path, state={"relay_agent": "a1"}))["path"] == full
+    assert (await get_json(path, state={"relay_agent": "a1"}))["path"] == full
 
 
 async def test_a_container_does_not_pass_on_what_came_from_outside() -> None:
@@ -171,7 +171,7 @@ async def test_issues_are_closed_to_everybody(path: str, method: str) -> None:
         answer = await call(APP, path, method=method, host=host)
         assert (answer.status, json.loads(answer.body)) == (404, {"error": "Not found"})
     assert (await call(APP, path, state={"relay_agent": "a1"})).status == 404
-    assert (await told("/v0/issuesx"))["path"] == "/v0/issuesx"
+    assert (await get_json("/v0/issuesx"))["path"] == "/v0/issuesx"
 
 
 @pytest.mark.parametrize(
@@ -218,13 +218,13 @@ async def test_a_websocket_to_nowhere_is_refused_before_it_opens() -> None:
 
 async def test_forwarding_headers_count_from_trusted_proxies_only() -> None:
     forged = [("x-forwarded-for", "6.6.6.6"), ("x-forwarded-host", "agents.localhost"), ("x-forwarded-proto", "https")]
-    answer = await told("/v0/agents", headers=forged, host="agents.localhost", client=("192.0.2.1", 5))
+    answer = await get_json("/v0/agents", headers=forged, host="agents.localhost", client=("192.0.2.1", 5))
     assert answer["client"] == ["192.0.2.1", 5]
     assert answer["origin"] == "http://agents.localhost:8642"
     assert answer["scheme"] == "http"
     trusting = HostRouter(reached, HostAddresses("example.org", scheme="https"), [ip_network("192.0.2.0/24")])
     proxy = ("192.0.2.1", 5)
-    answer = await told("/v0/agents", trusting, headers=forged, host="agents.example.org", client=proxy)
+    answer = await get_json("/v0/agents", trusting, headers=forged, host="agents.example.org", client=proxy)
     assert answer["client"] == ["6.6.6.6", 0]
     assert answer["scheme"] == "https"
 

@@ -27,8 +27,8 @@ class Visitor:
     def request(self, method: str = "GET", query: str = "", upgrade: bool = False, **changes: Any) -> AuthRequest:
         headers = {"cookie": f"roost_session={self.token}"}
         headers |= changes.pop("headers", {})
-        options = {"session_cookie": "roost_session", "origin": OWN, "limited_client": "192.0.2.1"} | changes
-        return AuthRequest(HostKind.LOCAL, method, headers, query, "127.0.0.1", upgrade=upgrade, **options)
+        options: dict[str, Any] = {"session_cookie": "roost_session", "origin": OWN, "limited_client": "192.0.2.1"}
+        return AuthRequest(HostKind.LOCAL, method, headers, query, "127.0.0.1", upgrade=upgrade, **options | changes)
 
 
 @pytest.fixture

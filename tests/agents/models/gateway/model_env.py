@@ -33,6 +33,10 @@ AGENT = "agent-1"
 class ModelEnv:
     """Model gateway with a tenant. `key` is a service JWT, `relayed` the application behind the agent's relay."""
 
+    tenant_id: str
+    key: Sensitive[str]
+    token: Sensitive[str]
+
     def __init__(self, database: Database, gateway: ModelGateway) -> None:
         self.database = database
         self.gateway = gateway
@@ -82,13 +86,13 @@ async def open_model_env(
         await gateway.stop()
 
 
-class Puppet(ModelUpstream):
+class ControlledUpstream(ModelUpstream):
     """An upstream whose every move a test sets.
 
     An answer stands still (a stream after its chunks) while it `holds`, a list of models while it `stalls`.
     """
 
-    def __init__(self, name: str = "puppet", models: Sequence[str] = ("one", "two")) -> None:
+    def __init__(self, name: str = "controlled", models: Sequence[str] = ("one", "two")) -> None:
         super().__init__(name)
         self.serves: Sequence[str] | UpstreamProblem = models
         self.chunks: Sequence[Json | UpstreamProblem] = [piece("hello"), piece(finish="stop")]
