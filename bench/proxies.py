@@ -22,9 +22,9 @@ from roost.core.machine.interpreter import freeze_heap
 from roost.core.sensitive import Sensitive
 from roost.http.edge.dependencies import ProxyDependencies
 from roost.http.edge.protocol import edge_protocol
-from roost.http.edge.response_cache import ResponseCache
 from roost.http.server.server import raise_descriptor_limit
 from roost.http.stack.address import HostAddresses
+from roost.http.storage_gateway.response_cache import ResponseCache
 from roost.identity.auth_request import AuthRequest
 from roost.identity.authenticator import find_credential
 from roost.identity.caller import Caller, CallerKind

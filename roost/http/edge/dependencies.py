@@ -7,10 +7,10 @@ from roost.agents.network.routes.model import PathRoute
 from roost.core.problem import ServiceUnavailable
 from roost.core.sensitive import Sensitive
 from roost.drivers.runtime.contract import Stream
-from roost.http.edge.response_cache import ResponseCache
 from roost.http.stack.address import HostAddresses
 from roost.http.stack.client_address import Network
 from roost.http.stack.rate_limits import RateLimits
+from roost.http.storage_gateway.response_cache import ResponseCache
 from roost.identity.auth_request import AuthRequest
 from roost.identity.caller import Caller
 from roost.web.access_log import Observe

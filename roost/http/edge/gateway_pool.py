@@ -7,7 +7,7 @@ from typing import Any, Protocol, TypeVar
 from roost.http.edge.dependencies import GatewayUnreachable, ProxyDependencies, TooManyStreams
 from roost.http.edge.gateway_connection import GatewayConnection
 from roost.http.edge.upstream import Upstream
-from roost.http.edge.write_coalescer import WriteCoalescer
+from roost.http.server.write_coalescer import WriteCoalescer
 
 K = TypeVar("K")
 

@@ -4,7 +4,7 @@ Browsers send the cookies of a host to all of its ports (RFC 6265, 8.5), so the 
 prefix, and neither an agent nor its programs get the cookies of another one.
 """
 
-from roost.http.edge.request_head import Headers
+from roost.http.server.request_head import Headers
 
 
 def select_cookies(headers: Headers, prefix: str) -> list[tuple[bytes, bytes]]:

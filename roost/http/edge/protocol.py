@@ -9,22 +9,22 @@ from roost.core import ids
 from roost.core.problem import Problem, error_code
 from roost.core.rate_limit import RateLimitExceeded
 from roost.http.edge import response_head
-from roost.http.edge.asgi_exchange import AsgiExchange
-from roost.http.edge.cached_exchange import CachedExchange
 from roost.http.edge.connection_counter import ConnectionCounter
 from roost.http.edge.dependencies import ProxyDependencies
 from roost.http.edge.gateway_pool import GatewayPool
-from roost.http.edge.http_connection import Exchange, HttpConnection
 from roost.http.edge.port_cookies import select_cookies
 from roost.http.edge.proxy_exchange import ProxyExchange
 from roost.http.edge.proxy_request import ProxyRequest
-from roost.http.edge.request_head import InvalidRequestHead, RequestHead
-from roost.http.edge.response_cache import ResponseCache, cache_key
 from roost.http.edge.upstream import find_upstream
+from roost.http.server.asgi_exchange import AsgiExchange
+from roost.http.server.http_connection import Exchange, HttpConnection
+from roost.http.server.request_head import InvalidRequestHead, RequestHead
 from roost.http.stack.address import HostAddress, cookie_prefix
 from roost.http.stack.client_address import OWN_PROXY, client_address, limited_client
 from roost.http.stack.rate_limits import RequestUsage
 from roost.http.stack.url_map import is_platform_target
+from roost.http.storage_gateway.cached_exchange import CachedExchange
+from roost.http.storage_gateway.response_cache import ResponseCache, cache_key
 from roost.identity.auth_request import AuthRequest
 from roost.web import errors
 from roost.web.request_id import request_id

@@ -17,10 +17,10 @@ from roost.http.edge import response_head
 from roost.http.edge.dependencies import GatewayUnreachable
 from roost.http.edge.gateway_connection import GatewayConnection, InvalidResponse
 from roost.http.edge.gateway_pool import GatewayPool
-from roost.http.edge.http_connection import HttpConnection
 from roost.http.edge.proxy_request import ProxyRequest
-from roost.http.edge.request_head import Headers, forward_request
 from roost.http.edge.upstream import find_upstream
+from roost.http.server.http_connection import HttpConnection
+from roost.http.server.request_head import Headers, forward_request
 from roost.http.stack.rate_limits import RequestUsage
 from roost.identity.caller import Caller
 from roost.warden_client.errors import DialRefused

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from starlette.responses import Response
 
 from roost.http.edge import response_head
-from roost.http.edge.request_head import RequestHead, strip_token
 from roost.http.edge.upstream import Upstream
+from roost.http.server.request_head import RequestHead, strip_token
 from roost.http.stack.url_map import is_chat_path
 from roost.identity.auth_request import AuthRequest
 from roost.identity.credentials import CredentialSource, find_credential, sign_in_headers

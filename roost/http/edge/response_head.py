@@ -11,7 +11,7 @@ from http import HTTPStatus
 
 from starlette.responses import HTMLResponse, Response
 
-from roost.http.edge.request_head import COOKIE, Headers, connection_options
+from roost.http.server.request_head import COOKIE, Headers, connection_options
 from roost.net.hop_by_hop import HOP_BY_HOP
 from roost.web import errors
 from roost.web.url_rule import ErrorForm

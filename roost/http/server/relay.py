@@ -16,10 +16,10 @@ from uvicorn.server import ServerState
 
 from roost.agents.network.egress.proxy import EgressProxy
 from roost.drivers.runtime.contract import RelayListener, Runtime
-from roost.http.edge.asgi_exchange import AsgiExchange
 from roost.http.edge.dependencies import ProxyLimits
-from roost.http.edge.http_connection import HttpConnection
-from roost.http.edge.request_head import RequestHead
+from roost.http.server.asgi_exchange import AsgiExchange
+from roost.http.server.http_connection import HttpConnection
+from roost.http.server.request_head import RequestHead
 
 _MAX_CONNECTIONS = 256  # of one agent to the app; the proxy has its own limit
 

@@ -17,8 +17,8 @@ from roost.agents.network.routes.model import PathRoute, find_route
 from roost.core.sensitive import Sensitive
 from roost.http.edge.dependencies import ProxyDependencies, ProxyLimits
 from roost.http.edge.protocol import EdgeHttpProtocol, edge_protocol
-from roost.http.edge.response_cache import ResponseCache
 from roost.http.stack.address import HostAddresses
+from roost.http.storage_gateway.response_cache import ResponseCache
 from roost.identity.auth_request import AuthRequest
 from roost.identity.caller import Caller, CallerKind
 from roost.identity.caller_cache import token_digest

@@ -6,11 +6,11 @@ from typing import cast
 
 import pytest
 
-from roost.http.edge.cached_exchange import CachedExchange
-from roost.http.edge.http_connection import HttpConnection
-from roost.http.edge.request_head import RequestHead, RequestHeaders
-from roost.http.edge.response_cache import MAX_BODY, CachedResponse
-from roost.http.edge.write_coalescer import DirectWriter
+from roost.http.server.http_connection import HttpConnection
+from roost.http.server.request_head import RequestHead, RequestHeaders
+from roost.http.server.write_coalescer import DirectWriter
+from roost.http.storage_gateway.cached_exchange import CachedExchange
+from roost.http.storage_gateway.response_cache import MAX_BODY, CachedResponse
 from roost.web.access_log import AccessRecord
 from tests.http.edge.support import EdgeServer, Wire
 

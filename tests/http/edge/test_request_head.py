@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roost.http.edge.request_head import (
+from roost.http.server.request_head import (
     InvalidRequestHead,
     RequestHead,
     forward_request,

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from roost.core import clock
-from roost.http.edge.request_head import RequestHead
+from roost.http.server.request_head import RequestHead
 
 MAX_BODY = 64 * 1024
 _MAX_BYTES = 16 * 1024**2

@@ -1,11 +1,11 @@
 """A request that is answered from memory, without the application."""
 
 from roost.core import clock
-from roost.http.edge.http_connection import HttpConnection
-from roost.http.edge.request_head import RequestHead
-from roost.http.edge.response_cache import CachedResponse
 from roost.http.edge.response_head import CLOSE
+from roost.http.server.http_connection import HttpConnection
+from roost.http.server.request_head import RequestHead
 from roost.http.stack.rate_limits import RequestUsage
+from roost.http.storage_gateway.response_cache import CachedResponse
 from roost.web import errors
 from roost.web.access_log import AccessRecord, Observe
 from roost.web.request_id import request_id

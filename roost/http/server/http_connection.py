@@ -23,8 +23,8 @@ from websockets.http11 import MAX_LINE_LENGTH, MAX_NUM_HEADERS
 from roost.core import ids, log
 from roost.http.edge import response_head
 from roost.http.edge.dependencies import ProxyLimits
-from roost.http.edge.request_head import InvalidRequestHead, RequestHead, RequestHeaders, head_bytes, inspect_head
-from roost.http.edge.write_coalescer import DirectWriter
+from roost.http.server.request_head import InvalidRequestHead, RequestHead, RequestHeaders, head_bytes, inspect_head
+from roost.http.server.write_coalescer import DirectWriter
 
 _log = log.get_logger(__name__)
 _LINE_OVERHEAD = 32  # method, version, separators
