@@ -1,12 +1,16 @@
-"""One request for an agent: who sends it, and where it goes. Pure."""
+"""One request for an agent: who sends it, and where it goes: to its gateway, or to a port of its own programs. Pure."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from starlette.responses import Response
 
-from roost.http.edge import response_head
-from roost.http.edge.upstream import Upstream
-from roost.http.server.request_head import RequestHead, strip_token
+from roost.agents.network.routes.model import PathRoute
+from roost.core.problem import Problem
+from roost.http.edge.forwarded_head import strip_token
+from roost.http.server.request_head import RequestHead
+from roost.http.stack.address import HostAddress, HostAddresses
 from roost.http.stack.url_map import is_chat_path
 from roost.identity.auth_request import AuthRequest
 from roost.identity.credentials import CredentialSource, find_credential, sign_in_headers
@@ -15,12 +19,53 @@ from roost.web.url_rule import ErrorForm
 _REPEATABLE = frozenset({b"GET", b"HEAD", b"OPTIONS"})
 
 
+FindRoute = Callable[[str, bytes], PathRoute | None]
+
+
+class Upstream(NamedTuple):
+    """Destination of a request; `route` leads to it, None for the gateway. domain: the registered name of the host."""
+
+    agent_id: str
+    route: PathRoute | None = None
+    domain: str | None = None
+
+    @property
+    def source(self) -> str | None:
+        """The agent with the route, or the domain, whose change ends the request; None if neither led here."""
+        return self.domain or (None if self.route is None else self.agent_id)
+
+    @property
+    def port(self) -> int | None:
+        """The port of the agent's own program; None for the gateway's."""
+        return None if self.route is None else self.route.port
+
+    @property
+    def prefix(self) -> bytes:
+        """The part of the path that the program does not get."""
+        return b"" if self.route is None else self.route.prefix.encode()
+
+    @property
+    def is_protected(self) -> bool:
+        """Whether a request needs the gateway token."""
+        return self.route is None or self.route.is_protected
+
+
+def find_upstream(find_route: FindRoute, address: HostAddress, path: bytes) -> Upstream:
+    """Return where a path at the address of an agent, or at one of its domains, leads. Raises a Problem."""
+    if address.domain is not None:
+        return Upstream(address.agent_id or "", address.route, address.domain)
+    return Upstream(address.agent_id or "", find_route(address.agent_id or "", path))
+
+
 @dataclass(slots=True)
 class ProxyRequest:
+    """local_port: the port at which it arrived."""
+
     head: RequestHead
     upstream: Upstream
     auth: AuthRequest
     request_id: str
+    local_port: int | None
 
     @property
     def agent_id(self) -> str:
@@ -60,7 +105,17 @@ class ProxyRequest:
         target = self.head.target
         return b"?" in target and strip_token(target, only_gateway_tokens=not self.upstream.is_protected) != target
 
-    def sign_in_redirect(self, *, close: bool) -> bytes | None:
+    def is_current(self, addresses: HostAddresses, find_route: FindRoute) -> bool:
+        """Return whether its host and path still lead to the same upstream."""
+        address = addresses.parse(self.head.headers.host, self.local_port)
+        if address is None or address.agent_id is None:
+            return False
+        try:
+            return find_upstream(find_route, address, self.path.encode()) == self.upstream
+        except Problem:
+            return False
+
+    def sign_in_redirect(self) -> Response | None:
         """Return the redirect of a browser with a valid token in its URL to the same page with a cookie.
 
         None for every other request.
@@ -78,5 +133,6 @@ class ProxyRequest:
         ):
             return None
         target = strip_token(self.head.target).decode()
-        headers = sign_in_headers(credential.token, auth.origin, target, auth.cookie_prefix)
-        return response_head.response_bytes(Response(status_code=303, headers=headers), self.request_id, close=close)
+        return Response(
+            status_code=303, headers=sign_in_headers(credential.token, auth.origin, target, auth.cookie_prefix)
+        )

@@ -1,42 +1,32 @@
-"""Response heads: the parts of a gateway's response that clients get, and the edge's own short responses. Pure.
+"""Response heads: the parts of a gateway's response that clients get. Pure.
 
 A gateway is hostile: framing is always rewritten, hop-by-hop headers are dropped, and so are cookies that replace
 the gateway token or reach beyond the agent's own host, and `NEL`, by which browsers report URLs, also with a token.
 """
 
-from collections.abc import Mapping
-from functools import lru_cache
 from html import escape
 from http import HTTPStatus
 
 from starlette.responses import HTMLResponse, Response
 
-from roost.http.server.request_head import COOKIE, Headers, connection_options
+from roost.http.edge.forwarded_head import COOKIE, connection_options
+from roost.http.server.own_response import status_line
+from roost.http.server.request_head import Headers
 from roost.net.hop_by_hop import HOP_BY_HOP
-from roost.web import errors
-from roost.web.url_rule import ErrorForm
 
-CLOSE = b"connection: close\r\n"
-CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 NO_REFERRER = b"referrer-policy: no-referrer\r\n"
 _DROPPED = HOP_BY_HOP | {b"content-length", b"nel", b"set-cookie2", b"x-request-id"}
-_FORWARDED_METHODS = "DELETE, GET, HEAD, OPTIONS, PATCH, POST, PUT"
-_ERROR_HEADERS: Mapping[int, Mapping[str, str]] = {
-    HTTPStatus.METHOD_NOT_ALLOWED: {"Allow": _FORWARDED_METHODS},
-    HTTPStatus.TOO_MANY_REQUESTS: {"Retry-After": "1"},  # to requests beyond those that may wait on a connection
-}
 _SIGN_IN_ADVICE = (
     "<p>This is the address of an agent. A link signs a browser in: <code>roost open AGENT</code>, or &ldquo;Open its "
     "own page&rdquo; in the dashboard. A program sends the agent's gateway token, which <code>roost agents token AGENT"
     "</code> prints: <code>Authorization: Bearer TOKEN</code>.</p>\n"
 )
-_PHRASES: Mapping[int, bytes] = {status.value: status.phrase.encode() for status in HTTPStatus}
 
 
 def forward_response(status: int, headers: Headers, host: str, own_lines: bytes, cookie_prefix: bytes = b"") -> bytes:
     """Return the head for the client. `own_lines`: whole header lines of the edge."""
     dropped = connection_options(headers)
-    parts = [_status_line(status)]
+    parts = [status_line(status)]
     for name, value in headers:
         if name in _DROPPED or name in dropped:
             continue
@@ -46,12 +36,6 @@ def forward_response(status: int, headers: Headers, host: str, own_lines: bytes,
             parts += (name, b": ", cookie_prefix, value.lstrip(), b"\r\n")
     parts += (own_lines, b"\r\n")
     return b"".join(parts)
-
-
-def rejection_bytes(status: int, message: str, request_id: str, code: str | None = None) -> bytes:
-    """Return the last response of a connection: an error in the form of the agents API."""
-    error = errors.status_response(ErrorForm.AGENTS, status, message, _ERROR_HEADERS.get(status), code)
-    return response_bytes(error, request_id, close=True)
 
 
 def error_page(error: Response, message: str) -> Response:
@@ -67,23 +51,6 @@ def error_page(error: Response, message: str) -> Response:
     kept = {name: value for name, value in error.headers.items() if not name.startswith("content-")}
     policy = {"Content-Security-Policy": "default-src 'none'", "Cache-Control": "no-store"}
     return HTMLResponse(page, error.status_code, kept | policy)
-
-
-def response_bytes(response: Response, request_id: str, *, close: bool = False, head: bool = False) -> bytes:
-    """Return a whole response; `head` leaves out the body of a response to HEAD."""
-    return b"".join(
-        (
-            _status_line(response.status_code),
-            *(b"%b: %b\r\n" % header for header in response.raw_headers),
-            b"x-request-id: %b\r\n%b\r\n" % (request_id.encode(), CLOSE if close else b""),
-            b"" if head else bytes(response.body),
-        )
-    )
-
-
-@lru_cache(maxsize=600)
-def _status_line(status: int) -> bytes:
-    return b"HTTP/1.1 %d %b\r\n" % (status, _PHRASES.get(status, b""))
 
 
 def _may_set(cookie: bytes, host: str) -> bool:

@@ -49,10 +49,10 @@ class RateLimitMiddleware:
             usage.charge_rest()
 
     async def _start_request(self, scope: Scope, client: str) -> RequestUsage:
-        """Count a request on its credential if that is known to be valid, else on its client; and on its host.
+        """Count a request. Raises RateLimitExceeded.
 
-        So invented credentials give no more requests. One that is not known yet is verified before its holder is
-        refused because of others at the same address. Raises RateLimitExceeded.
+        A credential that is not known yet is verified before its holder is refused because of others at the same
+        address.
         """
         state = scope["state"]
         if state["host_kind"] in {HostKind.RELAY, HostKind.STORAGE_GATEWAY}:
@@ -60,11 +60,11 @@ class RateLimitMiddleware:
         request = auth_request_of(HTTPConnection(scope))
         known = self._find_known(request)
         try:
-            return self._limits.start_request(known or client)
+            return self._limits.start_request(client, credential=known)
         except RateLimitExceeded:
             if known is not None or (known := await self._verify(request, rule_of(scope).family)) is None:
                 raise
-            return self._limits.start_request(known)
+            return self._limits.start_request(client, credential=known)
 
     async def _verify(self, request: AuthRequest, family: UrlFamily) -> bytes | None:
         with suppress(Problem):

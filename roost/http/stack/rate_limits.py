@@ -37,9 +37,17 @@ class RateLimits:
         hosts = [limiter for limiter in (self._host_requests, self._host_bytes) if limiter is not None]
         self._caller_fields, self._all_fields = _create_fields(callers), _create_fields(callers + hosts)
 
-    def start_request(self, caller: Hashable, host: str | None = None) -> "RequestUsage":
-        """Count a request. Raises RateLimitExceeded."""
-        now = clock.monotonic_seconds()
+    def start_request(
+        self, client: str | None, host: str | None = None, credential: bytes | None = None
+    ) -> "RequestUsage":
+        """Count a request on its credential if that is known to be valid, else on its client; and on its host.
+
+        So invented credentials give no more requests. Every request of the server counts here, and none of a client
+        without limits (None). Raises RateLimitExceeded.
+        """
+        if client is None:
+            return UNCOUNTED
+        caller, now = credential or client, clock.monotonic_seconds()
         states: list[float] = []  # those of a caller first: its refused requests must not count on the host
         if self._caller_requests is not None:
             states.append(self._caller_requests.take(caller, now))
@@ -67,18 +75,19 @@ class RateLimits:
 
 
 class RequestUsage:
-    """What one admitted request uses. header_lines: the fields for its response."""
+    """What one admitted request uses. caller: None if it is not counted. header_lines: the fields for its response."""
 
     __slots__ = ("_caller", "_host", "_limits", "_uncharged", "header_lines")
 
-    def __init__(self, limits: RateLimits, caller: Hashable, host: str | None, header_lines: bytes) -> None:
+    def __init__(self, limits: RateLimits, caller: bytes | str | None, host: str | None, header_lines: bytes) -> None:
         self._limits, self._caller, self._host = limits, caller, host
         self._uncharged = 0
         self.header_lines = header_lines
 
     def charge_requests(self, count: int) -> None:
         """Count the request as `count` more."""
-        self._limits.charge_requests(self._caller, count)
+        if self._caller is not None:
+            self._limits.charge_requests(self._caller, count)
 
     def count_bytes(self, size: int) -> None:
         """Count bytes of the request or of its response as they flow."""
@@ -88,7 +97,8 @@ class RequestUsage:
 
     def charge_rest(self) -> None:
         """Charge what was counted: the request has ended."""
-        self._limits.charge_bytes(self._caller, self._host, self._uncharged)
+        if self._caller is not None:
+            self._limits.charge_bytes(self._caller, self._host, self._uncharged)
         self._uncharged = 0
 
 
@@ -98,3 +108,7 @@ def _create_limiter(name: str, unit: str, quota: int | None) -> RateLimiter | No
 
 def _create_fields(limiters: Sequence[RateLimiter]) -> RateLimitFields | None:
     return RateLimitFields(limiters) if limiters else None
+
+
+UNCOUNTED = RequestUsage(RateLimits(), None, None, b"")
+"""What a request uses that no limit counts, or none yet."""

@@ -1,8 +1,8 @@
 """A request that is answered from memory, without the application."""
 
 from roost.core import clock
-from roost.http.edge.response_head import CLOSE
 from roost.http.server.http_connection import HttpConnection
+from roost.http.server.own_response import CLOSE
 from roost.http.server.request_head import RequestHead
 from roost.http.stack.rate_limits import RequestUsage
 from roost.http.storage_gateway.response_cache import CachedResponse
@@ -20,7 +20,7 @@ class CachedExchange:
         head: RequestHead,
         response: CachedResponse,
         observe: Observe,
-        usage: RequestUsage | None = None,
+        usage: RequestUsage,
     ) -> None:
         self._client, self._head, self._response, self._observe = client, head, response, observe
         self._usage = usage
@@ -58,10 +58,9 @@ class CachedExchange:
     def _answer(self) -> None:
         client, response = self._client, self._response
         own = [b"%b: %b\r\n" % header for header in client.server_state.default_headers]
-        if self._usage is not None:
-            own.append(self._usage.header_lines)
-            self._usage.count_bytes(len(response.body))
-            self._usage.charge_rest()
+        own.append(self._usage.header_lines)
+        self._usage.count_bytes(len(response.body))
+        self._usage.charge_rest()
         own.append(b"x-request-id: %b\r\n%b\r\n" % (self._request_id.encode(), b"" if self._keep_alive else CLOSE))
         client.writer.write(client.transport, b"".join((response.head, *own, response.body)))
         response.count(self._head.headers.fields, len(response.body))

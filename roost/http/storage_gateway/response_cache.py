@@ -1,7 +1,8 @@
 """Small public responses of storage gateways, in memory.
 
 Such a response depends on the request line, two headers and the database alone. It is kept for half a second, in which
-other servers may change the database, and until this server writes to it.
+other servers may change the database, and until this server writes to it. The row `gateway: GETs of 4 KiB, verified` of
+`bench gateway` measures it.
 """
 
 from collections import OrderedDict
