@@ -29,7 +29,8 @@ from roost.core.problem import (
 )
 from roost.core.rate_limit import RateLimitExceeded
 from roost.web.rate_limit_fields import exceeded_headers
-from roost.web.url_rule import ErrorForm, rule_of
+from roost.web.request_address import rule_of
+from roost.web.url_rule import ErrorForm
 
 STATUS: Mapping[ProblemKind, int] = {
     ProblemKind.INVALID: 400,

@@ -1,15 +1,10 @@
-"""One row of the URL map (`http/stack/url_map.py`): all settings of a path before its handler runs.
-
-`HostRouter` finds the row of a request once and puts it into the scope; every middleware reads it there.
-"""
+"""One row of the URL map (`http/stack/url_map.py`): all settings of a path before its handler runs."""
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum, auto
 from functools import cached_property
-
-from starlette.types import Scope
 
 from roost.core.right import Right
 from roost.web.json_tokens import VALUES_LIMIT
@@ -134,11 +129,3 @@ class UrlRule:
     @cached_property
     def _compiled(self) -> re.Pattern[str]:
         return re.compile(self.pattern, re.DOTALL)
-
-
-def rule_of(scope: Scope) -> UrlRule:
-    """Return the row that `HostRouter` put into the scope; the defaults where no router ran."""
-    return scope.get("state", {}).get("url_rule") or _DEFAULT
-
-
-_DEFAULT = UrlRule()

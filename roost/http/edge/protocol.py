@@ -18,15 +18,16 @@ from roost.http.server.asgi_exchange import AsgiExchange
 from roost.http.server.http_connection import Exchange, HttpConnection
 from roost.http.server.own_response import response_bytes
 from roost.http.server.request_head import InvalidRequestHead, RequestHead
-from roost.http.stack.address import HostAddress, cookie_prefix
+from roost.http.stack.address import cookie_prefix
 from roost.http.stack.client_address import OWN_PROXY, client_address, limited_client
 from roost.http.stack.url_map import is_platform_target
 from roost.http.storage_gateway.cached_exchange import CachedExchange
 from roost.http.storage_gateway.response_cache import ResponseCache, cache_key
 from roost.identity.auth_request import AuthRequest
 from roost.web import errors
+from roost.web.request_address import HostAddress
 from roost.web.request_id import request_id
-from roost.web.url_rule import ErrorForm, HostKind
+from roost.web.url_rule import ErrorForm
 
 
 class EdgeHttpProtocol(HttpConnection):
@@ -69,15 +70,12 @@ class EdgeHttpProtocol(HttpConnection):
             raise InvalidRequestHead(HTTPStatus.BAD_REQUEST, problem.message, error_code(type(problem))) from None
         fields, client = head.headers.fields, self._client_address(head)
         auth = AuthRequest(
-            host_kind=HostKind.AGENT,
+            host=address,
             method=head.method.decode(),
             headers=fields,
             query=query.decode(),
             peer=client,
-            agent_id=address.agent_id,
-            origin=address.origin,
             upgrade=head.websocket,
-            cookie_prefix=address.cookie_prefix,
             limited_client=self._limited_client(client, head),
         )
         request = ProxyRequest(head, upstream, auth, request_id(fields.get("x-request-id")), self.local_port)

@@ -152,7 +152,7 @@ class ProxyExchange:
         auth, limits = self.request.auth, self._pool.dependencies.rate_limits
         try:
             usage = limits.start_request(
-                auth.limited_client, auth.origin, None if caller is None else caller.token_digest
+                auth.limited_client, auth.host.origin, None if caller is None else caller.token_digest
             )
         except RateLimitExceeded as exceeded:
             self._answer_problem(exceeded)

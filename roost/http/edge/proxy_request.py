@@ -10,51 +10,40 @@ from roost.agents.network.routes.model import PathRoute
 from roost.core.problem import Problem
 from roost.http.edge.forwarded_head import strip_token
 from roost.http.server.request_head import RequestHead
-from roost.http.stack.address import HostAddress, HostAddresses
+from roost.http.stack.address import HostAddresses
 from roost.http.stack.url_map import is_chat_path
 from roost.identity.auth_request import AuthRequest
 from roost.identity.credentials import CredentialSource, find_credential, sign_in_headers
+from roost.web.request_address import HostAddress
 from roost.web.url_rule import ErrorForm
 
 _REPEATABLE = frozenset({b"GET", b"HEAD", b"OPTIONS"})
-
-
 FindRoute = Callable[[str, bytes], PathRoute | None]
 
 
 class Upstream(NamedTuple):
-    """Destination of a request; `route` leads to it, None for the gateway. domain: the registered name of the host."""
+    """Destination of a request.
+
+    port: of the agent's own program; None for its gateway. prefix: the part of the path that the program does not get.
+    is_protected: whether a request needs the gateway token. source: the agent with the route, or the domain, whose
+    change ends the request; None if neither led here.
+    """
 
     agent_id: str
-    route: PathRoute | None = None
-    domain: str | None = None
-
-    @property
-    def source(self) -> str | None:
-        """The agent with the route, or the domain, whose change ends the request; None if neither led here."""
-        return self.domain or (None if self.route is None else self.agent_id)
-
-    @property
-    def port(self) -> int | None:
-        """The port of the agent's own program; None for the gateway's."""
-        return None if self.route is None else self.route.port
-
-    @property
-    def prefix(self) -> bytes:
-        """The part of the path that the program does not get."""
-        return b"" if self.route is None else self.route.prefix.encode()
-
-    @property
-    def is_protected(self) -> bool:
-        """Whether a request needs the gateway token."""
-        return self.route is None or self.route.is_protected
+    port: int | None = None
+    prefix: bytes = b""
+    is_protected: bool = True
+    source: str | None = None
 
 
-def find_upstream(find_route: FindRoute, address: HostAddress, path: bytes) -> Upstream:
+def find_upstream(find_route: FindRoute, host: HostAddress, path: bytes) -> Upstream:
     """Return where a path at the address of an agent, or at one of its domains, leads. Raises a Problem."""
-    if address.domain is not None:
-        return Upstream(address.agent_id or "", address.route, address.domain)
-    return Upstream(address.agent_id or "", find_route(address.agent_id or "", path))
+    agent_id = host.agent_id or ""
+    if host.domain is not None:
+        return Upstream(agent_id, host.port, b"", host.is_protected, host.domain)
+    if (route := find_route(agent_id, path)) is None:
+        return Upstream(agent_id)
+    return Upstream(agent_id, route.port, route.prefix.encode(), route.is_protected, agent_id)
 
 
 @dataclass(slots=True)
@@ -87,7 +76,7 @@ class ProxyRequest:
     @property
     def error_form(self) -> ErrorForm:
         """The form of errors that clients of this path can read: those of a gateway's chat API are OpenAI's."""
-        is_chat = self.upstream.route is None and is_chat_path(self.path)
+        is_chat = self.upstream.port is None and is_chat_path(self.path)
         return ErrorForm.OPENAI if is_chat else ErrorForm.AGENTS
 
     @property
@@ -133,6 +122,5 @@ class ProxyRequest:
         ):
             return None
         target = strip_token(self.head.target).decode()
-        return Response(
-            status_code=303, headers=sign_in_headers(credential.token, auth.origin, target, auth.cookie_prefix)
-        )
+        headers = sign_in_headers(credential.token, auth.host.origin, target, auth.host.cookie_prefix)
+        return Response(status_code=303, headers=headers)

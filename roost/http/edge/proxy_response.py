@@ -105,4 +105,4 @@ class ProxyResponse:
 
     def _forward_head(self, status: int, headers: Headers, own_lines: bytes) -> bytes:
         request = self._exchange.request
-        return forward_response(status, headers, request.host, own_lines, request.auth.cookie_prefix.encode())
+        return forward_response(status, headers, request.host, own_lines, request.auth.host.cookie_prefix.encode())

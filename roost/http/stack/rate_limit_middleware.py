@@ -14,7 +14,8 @@ from roost.http.stack.rate_limits import RateLimits, RequestUsage
 from roost.identity.auth_request import AuthRequest, auth_request_of
 from roost.web import errors
 from roost.web.rate_limit_fields import parse_lines
-from roost.web.url_rule import ErrorForm, HostKind, UrlFamily, UrlRule, rule_of
+from roost.web.request_address import address_of
+from roost.web.url_rule import ErrorForm, HostKind, UrlFamily, UrlRule
 
 FindKnown = Callable[[AuthRequest], bytes | None]
 """Return the digest of a credential that is known to be valid, without I/O: `KnownCredentials.find`."""
@@ -32,7 +33,8 @@ class RateLimitMiddleware:
         self._admit, self._find_known = admit, find_known
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        rule, client = rule_of(scope), scope.get("state", {}).get("limited_client")
+        address = address_of(scope)
+        rule, client = address.rule, address.limited_client
         if client is None or not rule.is_rate_limited:
             await self._app(scope, receive, send)
             return
@@ -54,15 +56,15 @@ class RateLimitMiddleware:
         A credential that is not known yet is verified before its holder is refused because of others at the same
         address.
         """
-        state = scope["state"]
-        if state["host_kind"] in {HostKind.RELAY, HostKind.STORAGE_GATEWAY}:
-            return self._limits.start_request(client, state["gateway_host"])
+        host = address_of(scope).host
+        if host.kind in {HostKind.RELAY, HostKind.STORAGE_GATEWAY}:
+            return self._limits.start_request(client, host.gateway)
         request = auth_request_of(HTTPConnection(scope))
         known = self._find_known(request)
         try:
             return self._limits.start_request(client, credential=known)
         except RateLimitExceeded:
-            if known is not None or (known := await self._verify(request, rule_of(scope).family)) is None:
+            if known is not None or (known := await self._verify(request, address_of(scope).rule.family)) is None:
                 raise
             return self._limits.start_request(client, credential=known)
 

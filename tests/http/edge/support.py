@@ -147,9 +147,9 @@ class EdgeServer:
 
     def _recall(self, entry: AuthRequest) -> Caller | None:
         credential = find_credential(entry.headers, entry.query)
-        if credential is None or credential.token != self.tokens.get(entry.agent_id or ""):
+        if credential is None or credential.token != self.tokens.get(entry.host.agent_id or ""):
             return None
-        return Caller(CallerKind.GATEWAY, "acme", entry.agent_id, token_digest=token_digest(credential.token))
+        return Caller(CallerKind.GATEWAY, "acme", entry.host.agent_id, token_digest=token_digest(credential.token))
 
     async def _admit(self, entry: AuthRequest) -> Caller:
         if find_credential(entry.headers, entry.query) is None:

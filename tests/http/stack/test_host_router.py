@@ -10,6 +10,7 @@ from roost.http.stack.address import HostAddresses
 from roost.http.stack.client_address import OWN_PROXY
 from roost.http.stack.host_router import HostRouter, is_plain
 from roost.http.stack.url_map import CONTENT
+from roost.web.request_address import address_of
 from roost.web.url_rule import HostKind
 from tests.http.asgi import call
 
@@ -18,13 +19,13 @@ ADDRESSES = HostAddresses("localhost", 8642)
 
 async def reached(scope: Any, _receive: Any, send: Any) -> None:
     """The application: says where it was reached."""
-    state = scope.get("state", {})
+    host = address_of(scope).host
     told = {
         "path": scope.get("path"),
         "raw": scope.get("raw_path", b"").decode(),
-        "host_kind": state.get("host_kind"),
-        "agent": state.get("agent_host"),
-        "origin": state.get("origin"),
+        "host_kind": host.kind,
+        "agent": host.agent_id,
+        "origin": host.origin,
         "scheme": scope.get("scheme"),
         "client": scope.get("client"),
     }
@@ -84,9 +85,9 @@ async def test_metrics_are_at_the_management_address(host: str) -> None:
 
 
 async def test_the_row_of_the_map_goes_into_the_scope() -> None:
-    assert (await call(APP, "/v3/files", method="POST")).scope["state"]["url_rule"].body.size is None
+    assert (await call(APP, "/v3/files", method="POST")).scope["state"]["address"].rule.body.size is None
     own_origin = await call(APP, "/v3/files//x", host="bafy.ipfs.g.gateways.localhost")
-    assert (own_origin.status, own_origin.scope["state"]["url_rule"]) == (200, CONTENT)
+    assert (own_origin.status, own_origin.scope["state"]["address"].rule) == (200, CONTENT)
     nowhere = await call(APP, "/v3/files", host="evil.example")
     assert json.loads(nowhere.body) == {"error": {"code": 404, "message": "Not found"}}
 
