@@ -44,12 +44,14 @@ class RequestAddress:
     host: one of the kind DOMAIN if the platform does not serve the path there.
     limited_client: the client as limits count it; None if they do not apply to it.
     right: what the operation needs; None if there is no such operation.
+    other_methods: those for which the path stands for another one.
     """
 
     rule: UrlRule
     host: HostAddress
     limited_client: str | None = None
     right: Right | None = None
+    other_methods: frozenset[str] = frozenset()
 
 
 def address_of(scope: Scope) -> RequestAddress:

@@ -9,7 +9,7 @@ programs of this machine; for all other clients it is the management address. Wh
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -79,8 +79,10 @@ class HostRouter:
             scope["state"] = {**state, "address": RequestAddress(rule, nowhere)}
             return None
         client = f"relay {host.agent_id}" if host.kind is HostKind.RELAY else self._clean_headers(scope)
-        current = url_map.find_rule(method, scope["path"]) if _resolve_alias(scope, rule, host) else rule
-        scope["state"] = {**state, "address": RequestAddress(rule, host, client, current.find_right(method))}
+        others = _rewrite_path(scope, method, rule, host)
+        right = (rule if others is not None else url_map.find_rule(method, scope["path"])).find_right(method)
+        address = RequestAddress(rule, host, client, right, others or frozenset())
+        scope["state"] = {**state, "address": address}
         return method
 
     def _find_host(self, scope: Scope, relay_agent: str | None) -> HostAddress:
@@ -183,14 +185,20 @@ def _header_names(scope: Scope) -> frozenset[str]:
     return frozenset(name.decode("latin-1") for name, _ in scope["headers"])
 
 
-def _resolve_alias(scope: Scope, rule: UrlRule, host: HostAddress) -> bool:
-    """Replace a short path: `/v0/logs` on an agent's address is `/v0/agents/{agentId}/logs`. Return whether it was."""
-    if (alias := rule.aliases.get(host.kind)) is None:
-        return False
-    short, full = alias[0], alias[1].format(agent=host.agent_id)
-    scope["path"] = full + scope["path"].removeprefix(short)
-    scope["raw_path"] = full.encode() + scope["raw_path"].removeprefix(short.encode())
-    return True
+def _rewrite_path(scope: Scope, method: str, rule: UrlRule, host: HostAddress) -> frozenset[str] | None:
+    """Replace an old or a short path: `/v0/logs` on an agent's address is `/v0/agents/{agentId}/logs`.
+
+    Return None if it was replaced, else the methods for which it would have been.
+    """
+    methods = frozenset[str]()
+    for rewrite in rule.rewrites:
+        if host.kind not in rewrite.hosts or (path := rewrite.find_current(scope["path"], host.agent_id)) is None:
+            continue
+        if not rewrite.methods or method in rewrite.methods:
+            scope["path"], scope["raw_path"] = path, quote(path, safe="/%").encode()  # `%2F` of a segment stays
+            return None
+        methods |= rewrite.methods
+    return methods
 
 
 def _plain_cookies(header: tuple[bytes, bytes]) -> tuple[bytes, bytes]:
