@@ -15,7 +15,6 @@ ASKED_FOR = {name for kind in (asyncio.Protocol, asyncio.DatagramProtocol, async
 
 BIGGER_CLASSES: Mapping[str, str] = {
     # class: why it may have more public methods
-    "ProxyExchange": "implements two interfaces: Exchange for the client, ResponseHandler for the gateway",
 }
 
 

@@ -15,8 +15,8 @@ from websockets.exceptions import InvalidStatus
 from websockets.typing import Origin
 
 from roost.drivers.runtime.fake import FakeRuntime
-from roost.http.edge.connection_counter import ConnectionCounter
 from roost.http.edge.dependencies import ProxyLimits
+from roost.http.edge.protocol import ConnectionCounter
 from tests.contract.test_template_agents import until
 from tests.support.server import RunningServer, running
 

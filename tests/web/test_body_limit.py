@@ -11,8 +11,9 @@ from roost.web import errors
 from roost.web.body_budget import BodyBudget
 from roost.web.body_limit import BodyLimitMiddleware
 from roost.web.json_tokens import VALUES_LIMIT
+from roost.web.request_address import RequestAddress
 from roost.web.url_rule import BodyLimit, ErrorForm, UrlRule
-from tests.http.asgi import Sent, call
+from tests.http.asgi import MANAGEMENT, Sent, call
 
 SMALL = BodyLimit(size=10)
 
@@ -33,7 +34,7 @@ def limited(limit: BodyLimit, app: Any = counted) -> Any:
     """The application behind the middleware, at a path with that limit."""
 
     async def routed(scope: Any, receive: Any, send: Any) -> None:
-        state = {"url_rule": UrlRule(body=limit)}
+        state = {"address": RequestAddress(UrlRule(body=limit), MANAGEMENT)}
         await BodyLimitMiddleware(app)({**scope, "state": state}, receive, send)
 
     return routed
@@ -214,7 +215,8 @@ async def test_bodies_held_at_once_are_shared_fairly() -> None:
     middleware = BodyLimitMiddleware(app, BodyBudget(total=20))
 
     async def send(tenant: str, size: int, limit: BodyLimit = BodyLimit()) -> Sent:  # noqa: B008 - frozen
-        state = {"url_rule": UrlRule(errors=ErrorForm.STORAGE, body=limit), "body_owner": tenant}
+        address = RequestAddress(UrlRule(errors=ErrorForm.STORAGE, body=limit), MANAGEMENT)
+        state = {"address": address, "body_owner": tenant}
         return await call(middleware, "/x", method="POST", headers=length(size), body=[b"x" * size], state=state)
 
     async def hold(tenant: str, size: int) -> asyncio.Task[Sent]:

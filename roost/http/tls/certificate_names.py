@@ -43,7 +43,7 @@ class CertificateNames:
         Origins of single CIDs get none: their number has no bound, so they need a wildcard certificate in a file.
         """
         address = None if ":" in name or name.endswith(".") else self._addresses.parse(name)
-        if address is None or address.host_kind is HostKind.LOCAL or self._is_paused(name):
+        if address is None or address.kind is HostKind.LOCAL or self._is_paused(name):
             return False
         if address.domain is not None:
             return True

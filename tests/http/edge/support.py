@@ -17,8 +17,8 @@ from roost.agents.network.routes.model import PathRoute, find_route
 from roost.core.sensitive import Sensitive
 from roost.http.edge.dependencies import ProxyDependencies, ProxyLimits
 from roost.http.edge.protocol import EdgeHttpProtocol, edge_protocol
-from roost.http.edge.response_cache import ResponseCache
 from roost.http.stack.address import HostAddresses
+from roost.http.storage_gateway.response_cache import ResponseCache
 from roost.identity.auth_request import AuthRequest
 from roost.identity.caller import Caller, CallerKind
 from roost.identity.caller_cache import token_digest
@@ -147,9 +147,9 @@ class EdgeServer:
 
     def _recall(self, entry: AuthRequest) -> Caller | None:
         credential = find_credential(entry.headers, entry.query)
-        if credential is None or credential.token != self.tokens.get(entry.agent_id or ""):
+        if credential is None or credential.token != self.tokens.get(entry.host.agent_id or ""):
             return None
-        return Caller(CallerKind.GATEWAY, "acme", entry.agent_id, token_digest=token_digest(credential.token))
+        return Caller(CallerKind.GATEWAY, "acme", entry.host.agent_id, token_digest=token_digest(credential.token))
 
     async def _admit(self, entry: AuthRequest) -> Caller:
         if find_credential(entry.headers, entry.query) is None:

@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 from roost.core.sensitive import Sensitive
 from roost.http.edge.dependencies import ProxyLimits
 from roost.http.edge.gateway_connection import GatewayConnection, InvalidResponse
-from roost.http.edge.request_head import Headers
-from roost.http.edge.write_coalescer import DirectWriter
+from roost.http.server.request_head import Headers
+from roost.http.server.write_coalescer import DirectWriter
 
 
 class FakeTransport:

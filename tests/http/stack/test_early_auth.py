@@ -10,10 +10,9 @@ from roost.http.stack.early_auth import EarlyAuthMiddleware
 from roost.identity.auth_request import AuthRequest
 from roost.identity.caller import Caller, CallerKind
 from roost.identity.errors import Unauthorised
-from roost.web.url_rule import HostKind, UrlFamily
+from roost.web.url_rule import UrlFamily
 from tests.http.asgi import Sent, call, routed
 
-STATE = {"host_kind": HostKind.MANAGEMENT}
 BODY = [("content-length", "5")]
 
 
@@ -45,7 +44,7 @@ class HeldApp:
 
 
 async def post(app: Any, path: str = "/v0/agents", *headers: tuple[str, str], body: bytes = b"12345") -> Sent:
-    return await call(app, path, method="POST", headers=headers, body=[body], state=STATE | routed(path, "POST"))
+    return await call(app, path, method="POST", headers=headers, body=[body], state=routed(path, "POST"))
 
 
 @pytest.mark.parametrize("framing", [("content-length", "5"), ("transfer-encoding", "chunked")])

@@ -6,25 +6,28 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from roost.core.right import Right
 from roost.http.stack.address import HostAddresses
 from roost.http.stack.client_address import OWN_PROXY
 from roost.http.stack.host_router import HostRouter, is_plain
 from roost.http.stack.url_map import CONTENT
+from roost.web.request_address import address_of
 from roost.web.url_rule import HostKind
 from tests.http.asgi import call
 
 ADDRESSES = HostAddresses("localhost", 8642)
+FILE = "00000000-0000-4000-8000-000000000000"
 
 
 async def reached(scope: Any, _receive: Any, send: Any) -> None:
     """The application: says where it was reached."""
-    state = scope.get("state", {})
+    host = address_of(scope).host
     told = {
         "path": scope.get("path"),
         "raw": scope.get("raw_path", b"").decode(),
-        "host_kind": state.get("host_kind"),
-        "agent": state.get("agent_host"),
-        "origin": state.get("origin"),
+        "host_kind": host.kind,
+        "agent": host.agent_id,
+        "origin": host.origin,
         "scheme": scope.get("scheme"),
         "client": scope.get("client"),
     }
@@ -84,9 +87,9 @@ async def test_metrics_are_at_the_management_address(host: str) -> None:
 
 
 async def test_the_row_of_the_map_goes_into_the_scope() -> None:
-    assert (await call(APP, "/v3/files", method="POST")).scope["state"]["url_rule"].body.size is None
+    assert (await call(APP, "/v3/files", method="POST")).scope["state"]["address"].rule.body.size is None
     own_origin = await call(APP, "/v3/files//x", host="bafy.ipfs.g.gateways.localhost")
-    assert (own_origin.status, own_origin.scope["state"]["url_rule"]) == (200, CONTENT)
+    assert (own_origin.status, own_origin.scope["state"]["address"].rule) == (200, CONTENT)
     nowhere = await call(APP, "/v3/files", host="evil.example")
     assert json.loads(nowhere.body) == {"error": {"code": 404, "message": "Not found"}}
 
@@ -117,6 +120,52 @@ async def test_short_paths_on_an_agents_address(sent: str, becomes: str | None) 
     answer = await get_json(sent, host="a1.agents.localhost")
     assert answer["path"] == becomes
     assert answer["raw"] == becomes.replace(" ", "%20")
+
+
+@pytest.mark.parametrize(
+    ("method", "old", "current"),
+    [
+        ("GET", "/v3/files", "/v3/files/private"),
+        ("PUT", f"/v3/files/{FILE}", f"/v3/files/private/{FILE}"),
+        ("POST", "/v3/files/groups", "/v3/groups/private"),
+        ("DELETE", "/v3/files/groups/g/ids/f", "/v3/groups/private/g/ids/f"),
+        ("HEAD", "/v3/files/groups/g", "/v3/groups/private/g"),
+        ("PUT", "/v3/files/swap/c", "/v3/files/private/swap/c"),
+        ("POST", "/v3/ipfs/signature/c", "/v3/files/public/signature/c"),
+        ("GET", "/v3/ipfs/gateways", "/v3/gateways"),
+        ("GET", "/v3/ipfs/gateway_analytics_top", "/v3/analytics/gateways/top"),
+    ],
+)
+async def test_an_old_path_is_rewritten(method: str, old: str, current: str) -> None:
+    answer = await told(old, method=method, host="api.localhost")
+    assert (answer["path"], answer["raw"]) == (current, current)
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("POST", "/v3/files"),  # an upload
+        ("POST", f"/v3/files/{FILE}"),  # an upload to a signed URL
+        ("HEAD", f"/v3/files/{FILE}"),  # the state of a resumable upload
+        ("DELETE", f"/v3/files/{FILE}/{'0' * 64}"),  # the end of an upload in parts
+        ("GET", "/v3/files/limits"),
+        ("GET", "/v3/files/private"),
+        ("POST", "/v3/ipfs/gateways"),
+        ("GET", "/v3/ipfs/gateways/exists/x"),
+        ("GET", "/v3/filesystem"),
+        ("GET", "/v0/agents"),
+        ("GET", "/"),
+    ],
+)
+async def test_other_paths_stay(method: str, path: str) -> None:
+    assert (await told(path, method=method, host="localhost"))["path"] == path
+
+
+async def test_the_methods_of_an_old_path_are_known_for_the_others() -> None:
+    other = (await call(APP, f"/v3/files/{FILE}", method="PATCH", host="api.localhost")).scope
+    assert address_of(other).other_methods == {"GET", "PUT", "DELETE"}
+    current = (await call(APP, f"/v3/files/{FILE}", method="GET", host="api.localhost")).scope
+    assert (address_of(current).other_methods, address_of(current).right) == (frozenset(), Right.READ)
 
 
 @pytest.mark.parametrize("path", ["/", "/v1/x", "/v0", "/index.html", "/openapi", "/metrics"])

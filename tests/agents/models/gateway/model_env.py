@@ -23,6 +23,7 @@ from roost.identity.sessions.service import BrowserSessions
 from roost.identity.sessions.session_authenticator import SessionAuthenticator
 from roost.identity.throttle import FailedLoginThrottle
 from roost.web import errors
+from roost.web.request_address import HostAddress
 from roost.web.service_registry import ServiceRegistry
 from roost.web.url_rule import HostKind
 from tests.http.asgi import routed
@@ -64,11 +65,11 @@ class ModelEnv:
         await self.database.write(create_tenant)
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        state = {"host_kind": HostKind.LOCAL, **routed(scope["path"], scope["method"])}
+        state = routed(scope["path"], scope["method"], HostAddress(HostKind.LOCAL, ""))
         await self.app({**scope, "state": state}, receive, send)
 
     async def relayed(self, scope: Any, receive: Any, send: Any) -> None:
-        state = {"host_kind": HostKind.RELAY, "agent_host": AGENT, **routed(scope["path"], scope["method"])}
+        state = routed(scope["path"], scope["method"], HostAddress(HostKind.RELAY, "", AGENT))
         await self.app({**scope, "state": state}, receive, send)
 
 

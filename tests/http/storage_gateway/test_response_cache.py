@@ -7,8 +7,8 @@ import httpx2 as httpx
 import pytest
 
 from roost.core import clock
-from roost.http.edge.request_head import Headers, RequestHead, RequestHeaders
-from roost.http.edge.response_cache import MAX_BODY, CachedResponse, CacheKey, ResponseCache, cache_key
+from roost.http.server.request_head import Headers, RequestHead, RequestHeaders
+from roost.http.storage_gateway.response_cache import MAX_BODY, CachedResponse, CacheKey, ResponseCache, cache_key
 from roost.storage.content.model import ContentNetwork
 from roost.storage.files.model import File
 from tests.contract.storage import keep
