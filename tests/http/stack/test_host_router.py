@@ -137,7 +137,7 @@ async def test_short_paths_on_an_agents_address(sent: str, becomes: str | None) 
     ],
 )
 async def test_an_old_path_is_rewritten(method: str, old: str, current: str) -> None:
-    answer = await told(old, method=method, host="api.localhost")
+    answer = await get_json(old, method=method, host="api.localhost")
     assert (answer["path"], answer["raw"]) == (current, current)
 
 
@@ -158,7 +158,7 @@ async def test_an_old_path_is_rewritten(method: str, old: str, current: str) -> 
     ],
 )
 async def test_other_paths_stay(method: str, path: str) -> None:
-    assert (await told(path, method=method, host="localhost"))["path"] == path
+    assert (await get_json(path, method=method, host="localhost"))["path"] == path
 
 
 async def test_the_methods_of_an_old_path_are_known_for_the_others() -> None:
