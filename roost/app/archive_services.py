@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from roost.agents.lifecycle.archives.export import AgentExporter
 from roost.agents.lifecycle.archives.importer import AgentImporter
 from roost.agents.lifecycle.archives.task_import import TaskImport
-from roost.agents.setup.channels.repository import ChannelRepository
 from roost.app.agent_services import AgentServices
 from roost.app.core_services import CoreServices
 from roost.app.storage_services import StorageServices
@@ -19,28 +18,28 @@ class ArchiveServices:
 
 def build_archive_services(core: CoreServices, storage: StorageServices, agents: AgentServices) -> ArchiveServices:
     """Build the services, and register their operation."""
-    db, content = core.db, storage.content
+    db, content, runtimes, lifecycle = core.db, storage.content, agents.registry.runtimes, agents.lifecycle
+    stored, tasks, skills = agents.setup.stored, agents.setup.tasks, lifecycle.workspace.skills
     return ArchiveServices(
         AgentExporter(
             db,
-            agents.repository,
-            agents.runtimes,
+            runtimes,
             content.reader,
-            agents.lifecycle.snapshots,
-            agents.secrets,
-            agents.private_values,
-            ChannelRepository(db, core.sealer, agents.repository),
-            agents.tasks,
-            agents.lifecycle.agent_skills,
+            lifecycle.workspace.snapshots,
+            stored.secrets,
+            stored.load_private_values,
+            stored.channels,
+            tasks,
+            skills,
         ),
         AgentImporter(
             db,
-            agents.repository,
+            runtimes.agents,
             content,
             storage.files.quota,
-            agents.lifecycle.launch,
-            TaskImport(core.operations, agents.repository, agents.tasks),
-            agents.lifecycle.agent_skills,
+            lifecycle.launch,
+            TaskImport(core.operations, runtimes.agents, tasks),
+            skills,
             core.settings.agent_disk,
         ),
     )

@@ -89,7 +89,7 @@ class RoostServer:
             await start_storage_services(self.storage, stack)
             if self.core.settings.catalogue:
                 await self.templates.packaged.register()
-            await start_agent_services(self.agents, self.drivers.runtime, stack)
+            await start_agent_services(self.agents, stack)
             start_hub_services(self.hub, stack)
             stack.push_async_callback(self.core.operations.stop, grace=_STOP_GRACE)  # the next start finishes the rest
             await self.core.operations.start()
@@ -103,7 +103,7 @@ class RoostServer:
         """Stop all services cleanly, and all agents unless `keep_agents`; the next start brings back or adopts them."""
         self.agents.lifecycle.reconciler.keeps_containers = keep_agents
         if not keep_agents:
-            await self.agents.lifecycle.automatic_snapshots.save_changes(_SAVE_SECONDS)
+            await self.agents.lifecycle.workspace.automatic.save_changes(_SAVE_SECONDS)
         await self.exit_stack.aclose()
 
 
@@ -122,7 +122,7 @@ def build_server(settings: Settings, drivers: Drivers, tls_listeners: TlsListene
     )
 
     async def check_database() -> None:
-        await agents.hosts.check_database()
+        await agents.access.hosts.check_database()
 
     checks = {"database": check_database, **_readiness_checks(settings, drivers, storage)}
     registry.add(ServerHealth(checks, core.metrics, settings.metrics_token))
@@ -148,9 +148,10 @@ def build_server(settings: Settings, drivers: Drivers, tls_listeners: TlsListene
     templates = build_template_services(core, storage, drivers)
     agents = build_agent_services(core, drivers, domains.domains, storage, templates.templates, asgi)
     archives = build_archive_services(core, storage, agents)
-    hub = build_hub_services(core, storage, agents.skill_library)
-    registry.add(build_template_launch(core, storage, templates, agents, hub.hub))
-    for services in (core, storage, templates, agents, agents.lifecycle, archives, hub):
+    hub = build_hub_services(core, storage, agents.library.skills)
+    registry.add(build_template_launch(storage, templates, agents, hub.hub))
+    agents.add_to(registry)
+    for services in (core, storage, templates, archives, hub):
         registry.add_fields(services)
     registry.add(_build_system(core, drivers, agents, checks))
     edge = edge_protocol(
@@ -158,10 +159,10 @@ def build_server(settings: Settings, drivers: Drivers, tls_listeners: TlsListene
             addresses=core.addresses,
             recall=core.authenticator.recall_gateway_token,
             admit=core.authenticator.authenticate_gateway_token,
-            find_route=agents.routes.find,
-            dial=agents.runtimes.dial,
-            credential=agents.runtimes.get_credential,
-            record_use=agents.runtimes.record_use,
+            find_route=agents.network.routes.find,
+            dial=agents.registry.runtimes.dial,
+            credential=agents.registry.runtimes.get_credential,
+            record_use=agents.registry.runtimes.record_use,
             subscribe=core.gateway_tokens.subscribe,
             subscribe_routes=_route_subscription(agents, domains),
             observe=observe,
@@ -190,8 +191,8 @@ def _build_system(
 
     return SystemService(
         core.db,
-        agents.repository,
-        agents.lifecycle.versions,
+        agents.registry.runtimes.agents,
+        agents.lifecycle.start.versions,
         software=SoftwareVersions(
             roost=__version__,
             python=platform.python_version(),
@@ -207,7 +208,7 @@ def _build_system(
 
 def _route_subscription(agents: AgentServices, domains: DomainServices) -> Callable[[Callable[[str], None]], None]:
     def subscribe(listener: Callable[[str], None]) -> None:
-        agents.routes.mirror.subscribe(listener)
+        agents.network.routes.mirror.subscribe(listener)
         domains.domains.mirror.subscribe(listener)
 
     return subscribe

@@ -34,17 +34,16 @@ def build_template_services(core: CoreServices, storage: StorageServices, driver
 
 
 def build_template_launch(
-    core: CoreServices, storage: StorageServices, templates: TemplateServices, agents: AgentServices, hub: HubService
+    storage: StorageServices, templates: TemplateServices, agents: AgentServices, hub: HubService
 ) -> TemplateLaunch:
     lifecycle, quota = agents.lifecycle, storage.files.quota
     return TemplateLaunch(
-        core.db,
         templates.templates,
         storage.content,
         quota,
-        agents.secrets,
-        lifecycle.agent_skills,
+        agents.setup.secrets,
+        lifecycle.workspace.skills,
         hub,
-        agents.routes,
+        agents.network.routes,
         lifecycle.launch,
     )

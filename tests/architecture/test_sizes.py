@@ -10,12 +10,19 @@ FILE_LINES = 400
 FUNCTION_LINES = 60
 HANDLER_STATEMENTS = 8
 CLASS_METHODS = 12
+PARAMETERS = 8
 ASKED_FOR = {name for kind in (asyncio.Protocol, asyncio.DatagramProtocol, asyncio.Transport) for name in dir(kind)}
 """What asyncio wants of a protocol or a transport is not counted."""
 
 BIGGER_CLASSES: Mapping[str, str] = {
     # class: why it may have more public methods
     "ProxyExchange": "implements two interfaces: Exchange for the client, ResponseHandler for the gateway",
+}
+LONGER_SIGNATURES: Mapping[str, str] = {
+    # class or function: why it may have more parameters
+    "AgentDetails": "shows a part of nearly every slice of the agents API",
+    "AgentExporter": "saves a part of nearly every slice of the agents API",
+    "LaunchWorkflow": "writes the rows of a new agent in all its slices in one transaction",
 }
 
 
@@ -73,6 +80,18 @@ def test_bigger_classes_are_still_big() -> None:
     assert not idle, f"BIGGER_CLASSES lets {', '.join(idle)} be big without need: take it out"
 
 
+def test_signatures_are_short() -> None:
+    long = [f"{place}: {name} has {count} parameters" for place, name, count in _long_signatures()]
+    assert not [line for line in long if line.split()[1] not in LONGER_SIGNATURES], (
+        f"over {PARAMETERS} parameters; give it one object for those that go together:\n" + "\n".join(long)
+    )
+
+
+def test_longer_signatures_are_still_long() -> None:
+    idle = set(LONGER_SIGNATURES) - {name for _, name, _ in _long_signatures()}
+    assert not idle, f"LONGER_SIGNATURES lets {', '.join(idle)} be long without need: take it out"
+
+
 def test_every_module_says_what_it_is() -> None:
     mute = [module.path for module in modules() if not _introduced(module)]
     assert not mute, "a module begins with a docstring: what it owns, what it refuses:\n" + "\n".join(mute)
@@ -91,6 +110,21 @@ def test_relative_imports_are_the_wardens_own() -> None:
 def _lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     body = without_docstring(function.body)
     return 0 if not body else (body[-1].end_lineno or body[-1].lineno) - body[0].lineno + 1
+
+
+def _long_signatures() -> Iterator[tuple[str, str, int]]:
+    """Yield place, name and count of long signatures; each parameter of a command in `cli/` is an option of it."""
+    for module in modules():
+        if module.within("roost/cli/*"):
+            continue
+        owners = {part: node.name for node in module.nodes if isinstance(node, ast.ClassDef) for part in node.body}
+        for function in functions(module):
+            given = function.args
+            names = [one.arg for one in (*given.posonlyargs, *given.args, *given.kwonlyargs)]
+            count = len([name for name in names if name not in {"self", "cls"}])
+            if count > PARAMETERS:
+                name = owners.get(function, function.name) if function.name == "__init__" else function.name
+                yield f"{module.path}:{function.lineno}", name, count
 
 
 def _handlers(module: Module) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:

@@ -43,7 +43,7 @@ async def write(server: RunningServer, agent: dict[str, Any], *lines: str) -> No
 
 
 async def program(server: RunningServer, agent: dict[str, Any], code: str) -> None:
-    warden = server.roost.agents.runtimes.get_warden(agent["agentId"])
+    warden = server.roost.agents.registry.runtimes.get_warden(agent["agentId"])
     await warden.stop("writer", grace=0)
     await warden.start("writer", ["python3", "-c", code], env={}, restart=False)
 

@@ -114,5 +114,5 @@ async def _end_as_a_process(roost: app.RoostServer, started: set[asyncio.Task[An
     for task in own:
         task.cancel()
     await asyncio.gather(*own, return_exceptions=True)
-    await roost.agents.relays.close_all()
+    await roost.agents.registry.relays.close_all()
     roost.core.close()

@@ -17,7 +17,6 @@ from roost.agents.registry.model import Agent
 from roost.agents.setup.channels.model import Channel
 from roost.agents.setup.channels.repository import ChannelRepository
 from roost.agents.setup.channels.validator import ChannelValidator, supported_channels
-from roost.agents.setup.secrets.environment import SecretEnvironment
 from roost.agents.setup.secrets.model import Secret
 from roost.agents.setup.secrets.service import SecretService
 from roost.core import log
@@ -41,7 +40,6 @@ class TemplateInstanceService:
         db: Database,
         runtimes: AgentRuntimes,
         secrets: SecretService,
-        environment: SecretEnvironment,
         channels: ChannelRepository,
         validator: ChannelValidator,
         list_models: ListNames,
@@ -51,7 +49,7 @@ class TemplateInstanceService:
         self._db = db
         self._runtimes = runtimes
         self._secrets = secrets
-        self._environment = environment
+        self._environment = secrets.environment
         self._channels = channels
         self._validator = validator
         self._list_models = list_models

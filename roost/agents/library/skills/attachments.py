@@ -22,9 +22,7 @@ from roost.agents.library.skills.service import find_skill, record_skill_change
 from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.agents.registry.errors import AgentNotFound
 from roost.agents.registry.model import Agent, AgentState
-from roost.agents.registry.repository import AgentRepository
 from roost.core import clock, log
-from roost.core.db import Database
 from roost.core.problem import Problem
 from roost.identity import tenants
 from roost.warden_client.client import WardenClient
@@ -43,17 +41,15 @@ _log = log.get_logger("skills")
 class AgentSkillService:
     def __init__(
         self,
-        db: Database,
         queue: OperationWorker,
-        agents: AgentRepository,
         runtimes: AgentRuntimes,
         delivery: SkillDelivery,
         requirements: SkillRequirements,
         open_workspace: OpenWorkspace,
     ) -> None:
-        self._db = db
+        self._db = queue.db
         self._queue = queue
-        self._agents = agents
+        self._agents = runtimes.agents
         self._runtimes = runtimes
         self._delivery = delivery
         self._requirements = requirements

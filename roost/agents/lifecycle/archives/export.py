@@ -12,7 +12,6 @@ from roost.agents.lifecycle.archives.schemas import AgentManifest, ManifestChann
 from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.agents.registry.errors import AgentNotRunning
 from roost.agents.registry.model import Agent, AgentState
-from roost.agents.registry.repository import AgentRepository
 from roost.agents.setup.channels.repository import ChannelRepository
 from roost.agents.setup.secrets.service import SecretService
 from roost.agents.setup.tasks.service import TaskService
@@ -55,7 +54,6 @@ class AgentExporter:
     def __init__(
         self,
         db: Database,
-        agents: AgentRepository,
         runtimes: AgentRuntimes,
         reader: ContentReader,
         snapshots: SnapshotService,
@@ -66,7 +64,7 @@ class AgentExporter:
         skills: AgentSkillService,
     ) -> None:
         self._db = db
-        self._agents = agents
+        self._agents = runtimes.agents
         self._runtimes = runtimes
         self._reader = reader
         self._snapshots = snapshots

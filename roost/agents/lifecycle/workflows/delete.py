@@ -12,15 +12,13 @@ from roost.agents.lifecycle.workflows.errors import AgentDeleteFailed
 from roost.agents.lifecycle.workflows.model import AgentRelays
 from roost.agents.network.domains.service import AgentDomainService
 from roost.agents.network.routes.service import RouteService
-from roost.agents.registry.repository import AgentRepository
+from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.agents.setup.channels.repository import ChannelRepository
 from roost.agents.setup.secrets.service import SecretService
 from roost.agents.workspace.snapshots.taking import remove_snapshots
 from roost.core import clock, log
-from roost.core.db import Database
 from roost.core.problem import Problem, ServiceUnavailable
 from roost.drivers.git.contract import GitRepositories
-from roost.drivers.runtime.contract import Runtime
 from roost.identity.gateway_tokens import GatewayTokens
 from roost.work import ClaimedOperation, Operation, OperationState, OperationWorker, Settlement
 from roost.work.faults import forget_faults
@@ -33,21 +31,19 @@ _log = log.get_logger("lifecycle")
 class DeleteWorkflow:
     def __init__(
         self,
-        db: Database,
         queue: OperationWorker,
-        agents: AgentRepository,
+        runtimes: AgentRuntimes,
         tokens: GatewayTokens,
-        runtime: Runtime,
         relays: AgentRelays,
         git: GitRepositories,
         routes: RouteService,
         domains: AgentDomainService,
     ) -> None:
-        self._db = db
+        self._db = queue.db
         self._queue = queue
-        self._agents = agents
+        self._agents = runtimes.agents
         self._tokens = tokens
-        self._runtime = runtime
+        self._runtime = runtimes.runtime
         self._relays = relays
         self._git = git
         self._routes = routes

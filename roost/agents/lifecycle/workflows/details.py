@@ -14,7 +14,6 @@ from roost.agents.network.routes.schemas import RouteRecord
 from roost.agents.network.routes.service import RouteService
 from roost.agents.registry.agent_runtimes import GATEWAY_PROCESS, AgentRuntimes
 from roost.agents.registry.model import Agent, AgentState
-from roost.agents.registry.repository import AgentRepository
 from roost.agents.registry.schemas import FaultRecord
 from roost.agents.setup.secrets.schemas import AgentSecretRecord
 from roost.agents.setup.secrets.service import SecretService
@@ -34,7 +33,6 @@ class AgentDetails:
     def __init__(
         self,
         db: Database,
-        agents: AgentRepository,
         runtimes: AgentRuntimes,
         tokens: TokenReads,
         secrets: SecretService,
@@ -46,7 +44,7 @@ class AgentDetails:
         routes: RouteService,
     ) -> None:
         self._db = db
-        self._agents = agents
+        self._agents = runtimes.agents
         self._runtimes = runtimes
         self._tokens = tokens
         self._secrets = secrets

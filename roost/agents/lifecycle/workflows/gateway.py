@@ -5,7 +5,6 @@ from collections.abc import Awaitable, Callable
 from roost.agents.lifecycle.workflows.model import MODEL_URL, PROXY_URL, StartupInputs
 from roost.agents.registry.agent_runtimes import GATEWAY_PROCESS, AgentRuntimes
 from roost.agents.registry.model import Agent
-from roost.agents.registry.repository import AgentRepository
 from roost.agents.workspace.logs.service import sanitize_output
 from roost.core import clock
 from roost.core.periodic import Backoff
@@ -33,10 +32,8 @@ class GatewayFailed(Problem):
 
 
 class GatewayStarter:
-    def __init__(
-        self, agents: AgentRepository, runtimes: AgentRuntimes, origin: Origin, load_inputs: LoadStartupInputs
-    ) -> None:
-        self._agents = agents
+    def __init__(self, runtimes: AgentRuntimes, origin: Origin, load_inputs: LoadStartupInputs) -> None:
+        self._agents = runtimes.agents
         self._runtimes = runtimes
         self._origin = origin
         self._load_inputs = load_inputs

@@ -13,16 +13,14 @@ from roost.agents.lifecycle.workflows.model import CreateAgent, ImportedSnapshot
 from roost.agents.network.routes.service import RouteService
 from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.agents.registry.model import Agent, AgentState
-from roost.agents.registry.repository import AgentRepository
 from roost.agents.setup.channels.repository import ChannelRepository
 from roost.agents.setup.channels.validator import ChannelValidator
 from roost.agents.setup.secrets.service import SecretService
 from roost.agents.workspace.snapshots.model import RESTORE_SECONDS, Snapshot
 from roost.agents.workspace.snapshots.service import SnapshotService
-from roost.core.db import Database
 from roost.drivers.engine.contract import Engine, EngineNotInstalled
 from roost.identity import tenants
-from roost.identity.caller import Caller
+from roost.identity.caller import Caller, Plan
 from roost.identity.gateway_tokens import GatewayTokens
 from roost.work import OperationState, OperationWorker
 
@@ -30,9 +28,7 @@ from roost.work import OperationState, OperationWorker
 class LaunchWorkflow:
     def __init__(
         self,
-        db: Database,
         queue: OperationWorker,
-        agents: AgentRepository,
         tokens: GatewayTokens,
         runtimes: AgentRuntimes,
         secrets: SecretService,
@@ -42,9 +38,9 @@ class LaunchWorkflow:
         skills: AgentSkillService,
         routes: RouteService,
     ) -> None:
-        self._db = db
+        self._db = queue.db
         self._queue = queue
-        self._agents = agents
+        self._agents = runtimes.agents
         self._tokens = tokens
         self._runtimes = runtimes
         self._secrets = secrets
@@ -64,7 +60,7 @@ class LaunchWorkflow:
         the gateway did not start.
         """
         engine = self._select_engine(request.engine)
-        plan = (await self._db.read(lambda connection: tenants.get_tenant(connection, caller.tenant_id))).plan
+        plan = await self.get_plan(caller)
         installed = engine.installed()
         preferred = (request.engine_version or engine.default_version, engine.default_version)
         version = next((one for one in preferred if one in installed), installed[0])
@@ -97,6 +93,9 @@ class LaunchWorkflow:
         if operation.state is not OperationState.DONE:
             raise AgentStartFailed(agent)
         return agent
+
+    async def get_plan(self, caller: Caller) -> Plan:
+        return (await self._db.read(lambda connection: tenants.get_tenant(connection, caller.tenant_id))).plan
 
     def _attach_skills(self, connection: Connection, agent: Agent, request: CreateAgent, origin_id: str | None) -> None:
         """Attach the skills of the request, and to a fork those that its origin has."""

@@ -10,28 +10,24 @@ from roost.agents.lifecycle.workflows.details import AgentDetails
 from roost.agents.lifecycle.workflows.errors import AgentRestartFailed
 from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.agents.registry.model import Agent, AgentState
-from roost.agents.registry.repository import AgentRepository
 from roost.agents.workspace.snapshots.model import SnapshotTrigger
 from roost.agents.workspace.snapshots.service import SnapshotService
-from roost.core.db import Database
 from roost.work import OperationState, OperationWorker
 
 
 class RestartWorkflow:
     def __init__(
         self,
-        db: Database,
         queue: OperationWorker,
-        agents: AgentRepository,
         runtimes: AgentRuntimes,
         details: AgentDetails,
         versions: VersionService,
         snapshots: SnapshotService,
     ) -> None:
-        self._db = db
+        self._db = queue.db
         self._details = details
         self._queue = queue
-        self._agents = agents
+        self._agents = runtimes.agents
         self._runtimes = runtimes
         self._versions = versions
         self._snapshots = snapshots

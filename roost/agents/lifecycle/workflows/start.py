@@ -26,12 +26,12 @@ from roost.agents.lifecycle.workflows.model import (
 from roost.agents.registry.agent_runtimes import GATEWAY_PROCESS, AgentRuntimes
 from roost.agents.registry.errors import AgentNotFound
 from roost.agents.registry.model import Agent, AgentState
-from roost.agents.registry.repository import AgentRepository, find_agent
+from roost.agents.registry.repository import find_agent
 from roost.agents.workspace.git.recovery import PushRecovery
 from roost.agents.workspace.scripts.service import ScriptService
 from roost.core import log
 from roost.core.problem import Problem, ProblemKind
-from roost.drivers.runtime.contract import ContainerLimits, Runtime
+from roost.drivers.runtime.contract import ContainerLimits
 from roost.warden_client.client import WardenClient
 from roost.warden_client.errors import ContainerNotRunning
 from roost.work import ClaimedOperation, Operation
@@ -39,33 +39,63 @@ from roost.work import ClaimedOperation, Operation
 _log = log.get_logger("lifecycle")
 
 
+class ContainerStarter:
+    """Starts containers, without their gateways."""
+
+    def __init__(
+        self,
+        runtimes: AgentRuntimes,
+        relays: AgentRelays,
+        disk: DiskGuard,
+        limits: ContainerLimits,
+        trust: TrustedAuthorities,
+    ) -> None:
+        self._runtimes = runtimes
+        self._relays = relays
+        self._disk = disk
+        self._limits = limits
+        self._trust = trust
+
+    async def start(self, agent: Agent, *, new_container: bool) -> None:
+        """Start the container; keep a running one unless `new_container`.
+
+        Raises DiskLimitReached if the disk guard stopped the agent and it may still not write.
+        """
+        engine = self._runtimes.get_engine(agent.engine).require(agent.engine_version)
+        if new_container:
+            await self._runtimes.runtime.stop(agent.id)
+        excess = await self._disk.find_excess(agent.id)
+        await self._relays.open(agent.id)
+        spec = container_spec(agent.id, engine, self._limits, self._trust, delete_only=excess is not None)
+        await self._runtimes.runtime.start(spec)
+        if excess is not None:
+            raise DiskLimitReached(excess)
+
+    async def stop(self, agent: Agent) -> None:
+        """Stop the container, and close the sockets that lead out of it."""
+        await self._runtimes.runtime.stop(agent.id)
+        await self._relays.close(agent.id)
+
+
 class StartWorkflow:
     def __init__(
         self,
-        agents: AgentRepository,
         runtimes: AgentRuntimes,
-        runtime: Runtime,
-        relays: AgentRelays,
+        containers: ContainerStarter,
         starter: GatewayStarter,
         versions: VersionService,
         scripts: ScriptService,
-        limits: ContainerLimits,
-        trust: TrustedAuthorities,
-        disk: DiskGuard,
         pushes: PushRecovery,
         skills: SkillDelivery,
         prepare: PrepareStart,
     ) -> None:
-        self._agents = agents
+        self._agents = runtimes.agents
         self._runtimes = runtimes
-        self._runtime = runtime
-        self._relays = relays
+        self._runtime = runtimes.runtime
+        self.containers = containers
         self._starter = starter
         self._versions = versions
         self._scripts = scripts
-        self._limits = limits
-        self._trust = trust
-        self._disk = disk
         self._pushes = pushes
         self._skills = skills
         self._prepare = prepare
@@ -106,32 +136,17 @@ class StartWorkflow:
 
     async def start_agent(self, agent: Agent, *, new_container: bool) -> None:
         """Start the container and the gateway from any state; return when the gateway answers."""
-        await self.start_container(agent, new_container=new_container)
+        await self.containers.start(agent, new_container=new_container)
         self._runtime.prefer(agent.id)
         await self._pushes.try_finish(agent.id)
         await self._skills.try_deliver(agent, self._runtimes.get_warden(agent.id))
         await self._starter.start(agent)
 
-    async def start_container(self, agent: Agent, *, new_container: bool) -> None:
-        """Start the container without the gateway; keep a running one unless `new_container`.
-
-        Raises DiskLimitReached if the disk guard stopped the agent and it may still not write.
-        """
-        engine = self._runtimes.get_engine(agent.engine).require(agent.engine_version)
-        if new_container:
-            await self._runtime.stop(agent.id)
-        excess = await self._disk.find_excess(agent.id)
-        await self._relays.open(agent.id)
-        spec = container_spec(agent.id, engine, self._limits, self._trust, delete_only=excess is not None)
-        await self._runtime.start(spec)
-        if excess is not None:
-            raise DiskLimitReached(excess)
-
     @asynccontextmanager
     async def open_workspace(self, agent: Agent) -> AsyncGenerator[WardenClient]:
         """Yield the warden of the agent's container; one that is started for it has no gateway, and ends with it.
 
-        No push changes the workspace meanwhile. Raises as `start_container` and `PushRecovery.exclude_pushes`.
+        No push changes the workspace meanwhile. Raises as `ContainerStarter.start` and `PushRecovery.exclude_pushes`.
         """
         warden = self._runtimes.get_warden(agent.id)
         try:
@@ -145,12 +160,11 @@ class StartWorkflow:
             return
         try:
             with suppress(DiskLimitReached):  # files can still be read
-                await self.start_container(agent, new_container=False)
+                await self.containers.start(agent, new_container=False)
             async with self._pushes.exclude_pushes(agent.id):
                 yield warden
         finally:
-            await self._runtime.stop(agent.id)
-            await self._relays.close(agent.id)
+            await self.containers.stop(agent)
 
     async def stop_gateway(self, agent: Agent) -> None:
         """Stop the gateway in the running container; it stays so until a start."""

@@ -24,7 +24,6 @@ from roost.agents.setup.secrets.service import SecretService
 from roost.agents.workspace.scripts.manifest import MANIFEST_PATH, encode_manifest
 from roost.agents.workspace.snapshots.model import Snapshot, SnapshotTrigger
 from roost.core import clock, ids, log
-from roost.core.db import Database
 from roost.core.problem import Problem
 from roost.identity import tenants
 from roost.identity.caller import Caller, Plan
@@ -43,7 +42,6 @@ class TemplateLaunch:
 
     def __init__(
         self,
-        db: Database,
         templates: TemplateService,
         content: ContentService,
         quota: StorageQuota,
@@ -53,7 +51,6 @@ class TemplateLaunch:
         routes: RouteService,
         launch: LaunchWorkflow,
     ) -> None:
-        self._db = db
         self._templates = templates
         self._content = content
         self._quota = quota
@@ -120,8 +117,8 @@ class TemplateLaunch:
 
     async def _check_plan(self, caller: Caller, manifest: TemplateManifest) -> None:
         """Raise ChannelPlanTooSmall for a channel that the agent would wait for in vain."""
-        plan = (await self._db.read(lambda connection: tenants.get_tenant(connection, caller.tenant_id))).plan
         channels = manifest.channels.values()
+        plan = await self._launch.get_plan(caller)
         if plan is Plan.FREE and any(is_required_channel(channel, manifest.secrets) for channel in channels):
             raise ChannelPlanTooSmall
 

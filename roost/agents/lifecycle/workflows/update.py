@@ -21,11 +21,9 @@ from roost.agents.lifecycle.workflows.start import StartWorkflow
 from roost.agents.registry.agent_runtimes import GATEWAY_PROCESS, AgentRuntimes
 from roost.agents.registry.errors import AgentNotFound
 from roost.agents.registry.model import REASON_LIMIT, Agent, AgentState
-from roost.agents.registry.repository import AgentRepository
 from roost.agents.workspace.snapshots.model import SnapshotTrigger
 from roost.agents.workspace.snapshots.service import SnapshotService
 from roost.core import log
-from roost.core.db import Database
 from roost.core.log import redact_credentials
 from roost.core.problem import Problem
 from roost.core.sanitize import sanitize_lines
@@ -50,17 +48,15 @@ class _UpdateStep:
 class UpdateWorkflow:
     def __init__(
         self,
-        db: Database,
         queue: OperationWorker,
-        agents: AgentRepository,
         runtimes: AgentRuntimes,
         versions: VersionService,
         start: StartWorkflow,
         snapshots: SnapshotService,
     ) -> None:
-        self._db = db
+        self._db = queue.db
         self._queue = queue
-        self._agents = agents
+        self._agents = runtimes.agents
         self._runtimes = runtimes
         self._versions = versions
         self._start = start
@@ -120,7 +116,7 @@ class UpdateWorkflow:
         agent = await self._agents.get(operation.subject)
         warden = self._runtimes.get_warden(agent.id)
         try:
-            await self._start.start_container(replace(agent, engine_version=step.to), new_container=False)
+            await self._start.containers.start(replace(agent, engine_version=step.to), new_container=False)
             await warden.stop(GATEWAY_PROCESS)
             await state_backup.save_state(warden, operation.id, self._runtimes.get_engine(agent.engine).state)
         except Exception as error:  # noqa: BLE001 - the gateway must run again after any error
@@ -148,7 +144,7 @@ class UpdateWorkflow:
         agent = await self._agents.get(operation.subject)
         output = [step.reason, f"The agent runs at {step.previous} again"]
         try:
-            await self._start.start_container(agent, new_container=True)
+            await self._start.containers.start(agent, new_container=True)
             if step.tried:
                 output += await self._restore(operation, agent)
             await self._start.start_agent(agent, new_container=False)

@@ -12,6 +12,7 @@ from sqlalchemy import Connection
 from roost.agents.registry.model import AgentState
 from roost.agents.registry.repository import AgentRepository
 from roost.agents.setup.secrets import model, store
+from roost.agents.setup.secrets.environment import SecretEnvironment
 from roost.agents.setup.secrets.errors import SecretAttached, SecretNotFound, UnreadableSecret
 from roost.agents.setup.secrets.model import AttachedSecret, Secret, SecretKind, SecretWithAgents
 from roost.agents.setup.secrets.providers import PROVIDER_OF
@@ -33,6 +34,7 @@ class SecretService:
         self._db = db
         self._sealer = SecretSealer(sealer)
         self._writer = SecretWriter(self._sealer)
+        self.environment = SecretEnvironment(db, sealer)
         self._agents = agents
         self._listeners: list[Listener] = []
         self._try_key: KeyTrial | None = None

@@ -12,16 +12,16 @@ from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.agents.registry.errors import AgentNotFound
 from roost.agents.registry.host_agents import HostAgents
 from roost.agents.registry.model import Agent
-from roost.agents.registry.repository import AgentRepository
 from roost.agents.workspace.git.build import PushBuild
 from roost.agents.workspace.git.limiter import GitCommandLimiter
 from roost.agents.workspace.git.push import AgentPush
 from roost.agents.workspace.git.recovery import PushRecovery
 from roost.agents.workspace.git.workspace import ExpectEntries
+from roost.agents.workspace.snapshots.automatic import AutomaticSnapshots
+from roost.agents.workspace.snapshots.service import expect_committed
 from roost.core import log
-from roost.core.db import Database
 from roost.core.problem import Problem
-from roost.drivers.git.contract import GitRepositories, GitRequest, GitService, PushUnfinished
+from roost.drivers.git.contract import GitRequest, GitService, PushUnfinished
 from roost.warden_client.client import WardenClient
 from roost.work import ClaimedOperation, OperationWorker
 
@@ -30,10 +30,6 @@ FINISH_PUSH = "agent.push"
 OpenWorkspace = Callable[[Agent], AbstractAsyncContextManager[WardenClient]]
 """Opens the container of an agent, without its gateway if the agent does not run."""
 Origin = Callable[[str], str]
-ExpectCommitted = Callable[[str], Awaitable[ExpectEntries]]
-"""Returns what describes an agent's workspace as the last commit has it."""
-MakeCurrent = Callable[[str], Awaitable[None]]
-"""Commits what has changed in an agent's workspace, so that its repository shows the agent's files as they are."""
 RestoreFiles = Callable[[Agent], Awaitable[None]]
 """Restores files of the platform that a push to an agent may have changed."""
 
@@ -45,34 +41,29 @@ _log = log.get_logger("git")
 class AgentGitService:
     """Responses raise AgentNotFound, AgentOnOtherHost, GitUnavailable, TooManyGitRequests before their first byte.
 
-    make_current: called before references are listed and before a push is accepted.
+    Changes are committed before references are listed and before a push is accepted.
     """
 
     def __init__(
         self,
-        db: Database,
         queue: OperationWorker,
-        agents: AgentRepository,
         runtimes: AgentRuntimes,
-        repositories: GitRepositories,
         recovery: PushRecovery,
         build: PushBuild,
         origin: Origin,
-        make_current: MakeCurrent,
-        expect_committed: ExpectCommitted,
+        snapshots: AutomaticSnapshots,
         open_workspace: OpenWorkspace,
         restore_files: RestoreFiles,
     ) -> None:
-        self._db = db
+        self._db = queue.db
         self._queue = queue
-        self._agents = agents
+        self._agents = runtimes.agents
         self._runtimes = runtimes
-        self._repositories = repositories
+        self._repositories = recovery.repositories
         self._recovery = recovery
         self._build = build
         self._origin = origin
-        self._make_current = make_current
-        self._expect_committed = expect_committed
+        self._snapshots = snapshots
         self._open_workspace = open_workspace
         self._restore_files = restore_files
         self._limiter = GitCommandLimiter()
@@ -164,11 +155,11 @@ class AgentGitService:
             await self._queue.wait(operation_id, _FINISH_SECONDS)
             if await self._recovery.find_interrupted(agent_id):
                 raise PushUnfinished
-        await self._make_current(agent_id)
+        await self._snapshots.commit_changes(agent_id)
 
     async def _prepare_push(self, agent_id: str) -> ExpectEntries:
         await self._prepare(agent_id)
-        return await self._expect_committed(agent_id)
+        return await expect_committed(self._db, self._snapshots.snapshots, agent_id)
 
 
 def _enqueue_finish(connection: Connection, agent: Agent) -> str:

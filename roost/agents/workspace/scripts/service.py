@@ -14,7 +14,6 @@ from roost import work
 from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.agents.registry.errors import AgentNotFound
 from roost.agents.registry.model import Agent
-from roost.agents.registry.repository import AgentRepository
 from roost.agents.workspace.scripts import manifest, model, store
 from roost.agents.workspace.scripts.errors import InvalidManifest, ScriptLaunchFailed
 from roost.agents.workspace.scripts.model import BUILD, PROCESSES, ScriptState, ScriptStatus
@@ -47,14 +46,13 @@ class ScriptService:
     def __init__(
         self,
         db: Database,
-        agents: AgentRepository,
         runtimes: AgentRuntimes,
         origin: Origin,
         load_inputs: LoadInputs,
         build_seconds: float = model.BUILD_TIMEOUT_SECONDS,
     ) -> None:
         self._db = db
-        self._agents = agents
+        self._agents = runtimes.agents
         self._runtimes = runtimes
         self._origin = origin
         self._load_inputs = load_inputs

@@ -18,7 +18,6 @@ from roost import work
 from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.agents.registry.errors import AgentNotFound
 from roost.agents.registry.model import Agent
-from roost.agents.registry.repository import AgentRepository
 from roost.agents.workspace.snapshots import model, store
 from roost.agents.workspace.snapshots.comparison import SnapshotComparison, compare_trees
 from roost.agents.workspace.snapshots.errors import ResetFailed, SnapshotNotFound, StateNotFound, SyncFailed
@@ -28,7 +27,6 @@ from roost.agents.workspace.snapshots.model import Snapshot, SnapshotTrigger, Sy
 from roost.agents.workspace.snapshots.restore import open_to_write, restore_tree
 from roost.agents.workspace.snapshots.state_tree import StateTree
 from roost.agents.workspace.snapshots.taking import (
-    LoadSecrets,
     SnapshotTaker,
     hold_needed,
     insert_snapshot,
@@ -37,7 +35,6 @@ from roost.agents.workspace.snapshots.taking import (
 from roost.core import clock, ids, log
 from roost.core.db import Database, DataChange, record_change
 from roost.core.problem import Problem, ProblemKind, ServiceUnavailable
-from roost.core.sensitive import Sensitive
 from roost.storage.content.service import ContentService
 from roost.storage.content.unixfs.cid import Cid
 from roost.warden_client.changes import ExpectEntry
@@ -47,8 +44,6 @@ from roost.warden_client.tree_rules import TreeRefused
 from roost.work import ClaimedOperation, Operation, OperationState, OperationWorker
 from roost.work.faults import find_fault
 
-OpenWorkspace = Callable[[Agent], AbstractAsyncContextManager[WardenClient]]
-"""Opens the container of an agent, without its gateway if the agent does not run."""
 AfterReset = Callable[[Connection, Agent], object]
 """Called in the transaction that ends the reset of a workspace, to enqueue further changes of it."""
 _RESET_RETRIES = 8
@@ -64,7 +59,11 @@ _log = log.get_logger("snapshots")
 
 
 class GatewayControl(Protocol):
-    """Stops and starts gateways, for a state that is replaced."""
+    """Opens workspaces, and stops and starts gateways, for a state that is replaced."""
+
+    def open_workspace(self, agent: Agent) -> AbstractAsyncContextManager[WardenClient]:
+        """Open the container of an agent, without its gateway if the agent does not run."""
+        ...
 
     async def stop_gateway(self, agent: Agent) -> None: ...
     def mark_starting(self, connection: Connection, agent_id: str) -> None: ...
@@ -81,28 +80,23 @@ class GatewayControl(Protocol):
 class SnapshotService:
     def __init__(
         self,
-        db: Database,
         queue: OperationWorker,
-        agents: AgentRepository,
         content: ContentService,
-        open_workspace: OpenWorkspace,
-        load_secrets: LoadSecrets,
-        digest_value: Callable[[Sensitive[str]], str],
         history: SnapshotHistory,
+        taker: SnapshotTaker,
         runtimes: AgentRuntimes,
         gateways: GatewayControl,
         after_reset: AfterReset,
     ) -> None:
-        self._db = db
+        self._db = queue.db
         self._queue = queue
-        self._agents = agents
+        self._agents = runtimes.agents
         self._content = content
-        self._open_workspace = open_workspace
         self._history = history
         self._runtimes = runtimes
         self._gateways = gateways
         self._after_reset = after_reset
-        self._taker = SnapshotTaker(db, content, runtimes, load_secrets, digest_value, history)
+        self._taker = taker
         queue.handle(model.SYNC, self.handle_sync, on_failure=_record_failure)
         for kind in (model.RESET, model.RESTORE):
             queue.handle(kind, self.handle_reset, retries=_RESET_RETRIES, on_failure=self._mark_failed)
@@ -237,7 +231,7 @@ class SnapshotService:
             agent = await self._agents.get_here(operation.subject)
         except AgentNotFound:  # deleted while the operation waited
             return
-        async with self._open_workspace(agent) as warden:
+        async with self._gateways.open_workspace(agent) as warden:
             await self._taker.take(operation, agent, warden, SnapshotTrigger(operation.payload))
 
     async def handle_reset(self, operation: ClaimedOperation) -> Mapping[str, str]:
@@ -254,7 +248,7 @@ class SnapshotService:
         target = await self._db.read(lambda connection: store.get_snapshot(connection, payload["snapshot"]))
         if target is None:
             raise SnapshotNotFound
-        async with open_to_write(self._open_workspace(agent), has_begun=payload["is_writing"]) as warden:
+        async with open_to_write(self._gateways.open_workspace(agent), has_begun=payload["is_writing"]) as warden:
             if not payload["is_writing"]:
                 try:
                     await self._taker.take(operation, agent, warden, SnapshotTrigger.RESET, kept=target.id)

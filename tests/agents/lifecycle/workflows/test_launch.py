@@ -28,7 +28,7 @@ BOT = ChannelRequest(Sensitive("123456:" + "x" * 35))
 async def test_a_created_agent_answers_and_has_its_container_relays_and_tokens(env: LifecycleEnv) -> None:
     agent = await env.create("Ada", engine="fake")
     assert (agent.state, agent.engine, agent.engine_version) == (AgentState.RUNNING, "fake", "1.0.0")
-    assert await env.services.starter.is_up(agent)
+    assert await env.start.starter.is_up(agent)
     assert set(await env.containers()) == {agent.id} == env.relays.open_now
     token = await env.gateways.read(agent.id)
     assert token.reveal().startswith("rst_")

@@ -17,8 +17,8 @@ async def test_a_workspace_is_read_again_only_after_a_change(tmp_path: Path, mon
     async with running(tmp_path) as server:
         created = await server.client(server.key()).post("/v0/agents", json={"name": "a"})
         client = GitClient(server, created.json()["agent"], tmp_path)
-        automatic, agent_id = server.roost.agents.lifecycle.automatic_snapshots, client.agent["agentId"]
-        snapshots = server.roost.agents.lifecycle.snapshots
+        automatic, agent_id = server.roost.agents.lifecycle.workspace.automatic, client.agent["agentId"]
+        snapshots = server.roost.agents.lifecycle.workspace.snapshots
         readings: list[str] = []
         sync = snapshots.sync
 
