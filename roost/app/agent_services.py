@@ -22,10 +22,8 @@ from roost.agents.lifecycle.key_revocation.service import KeyRevocation
 from roost.agents.lifecycle.self_service.service import AgentSelfService
 from roost.agents.lifecycle.workflows import trusted_authorities
 from roost.agents.lifecycle.workflows.startup_inputs import StartupInputCollector
-from roost.agents.models.gateway.model import AgentProviders, ModelTimeouts
 from roost.agents.models.gateway.service import ModelGateway
 from roost.agents.models.keys.service import ModelKeyService
-from roost.agents.models.servers.access import ModelServerAccess
 from roost.agents.models.servers.service import ModelServerService
 from roost.agents.network.domains.service import AgentDomainService
 from roost.agents.network.egress.agent_dialer import AgentDialer
@@ -41,7 +39,6 @@ from roost.agents.setup.channels.service import ChannelService
 from roost.agents.setup.channels.validator import ChannelValidator
 from roost.agents.setup.devices.service import DeviceService
 from roost.agents.setup.runtime_config.service import RuntimeConfigService
-from roost.agents.setup.secrets.provider_keys import ProviderKeys
 from roost.agents.setup.secrets.service import SecretService
 from roost.agents.setup.tasks.service import TaskService
 from roost.agents.workspace.commands.service import CommandService
@@ -51,7 +48,7 @@ from roost.agents.workspace.git.maintenance import RepositoryMaintenance
 from roost.agents.workspace.git.service import AgentGitService
 from roost.agents.workspace.logs.service import LogService
 from roost.agents.workspace.terminals.service import TerminalService
-from roost.app.agent_egress import agent_dialer, agent_providers, agent_proxy
+from roost.app.agent_egress import ModelAccess, agent_dialer, agent_proxy, build_model_access
 from roost.app.core_services import CoreServices
 from roost.app.drivers import Drivers, create_upstream, prepare_engine
 from roost.app.lifecycle_services import (
@@ -71,7 +68,6 @@ from roost.domain_names.service import DomainService
 from roost.drivers.runtime.contract import ContainerLimits, RuntimeFailed
 from roost.http.server.relay import RelayServer
 from roost.identity.caller import Plan
-from roost.net.guarded_transport import transport_factory
 from roost.settings import Settings
 from roost.storage.files.service import find_file_cid
 from roost.web.service_registry import ServiceRegistry
@@ -99,16 +95,6 @@ class WorkspaceServices:
     logs: LogService
     git: AgentGitService
     git_maintenance: RepositoryMaintenance
-
-
-@dataclass(frozen=True)
-class ModelAccess:
-    """The model gateway of agents, and the keys and servers that it uses."""
-
-    gateway: ModelGateway
-    keys: ProviderKeys
-    providers: AgentProviders
-    servers: ModelServerAccess
 
 
 @dataclass(frozen=True)
@@ -161,7 +147,7 @@ def build_agent_services(
     registry, dialer = _build_registry(core, drivers, app), agent_dialer(core)
     stored = _build_stored_setup(core, drivers, registry, dialer)
     network = _build_network(core, domains, registry, dialer)
-    access = _build_model_access(core, drivers, registry, stored.secrets, dialer)
+    access = build_model_access(core, drivers, registry.runtimes.agents, stored.secrets, dialer)
     library = _build_library(core, storage, templates, registry, stored, access.gateway, dialer)
     inputs = StartupInputCollector(access.gateway, stored.secrets.environment, stored.channels, library.instances)
     options = _lifecycle_options(core.settings)
@@ -229,26 +215,6 @@ def _build_network(
         RouteService(core.db, repository, port),
         AgentDomainService(repository, domains, port, core.addresses.origin, dialer.admit),
     )
-
-
-def _build_model_access(
-    core: CoreServices, drivers: Drivers, registry: RegistryServices, secrets: SecretService, dialer: AgentDialer
-) -> ModelAccess:
-    """Build the gateway, which knows of each change of an agent's keys."""
-    settings, repository = core.settings, registry.runtimes.agents
-    is_personal = settings.is_local and not settings.tls and settings.domain == "localhost"
-    servers = ModelServerAccess(core.db, settings.model_servers, is_personal=is_personal)
-    keys = ProviderKeys(core.db, core.sealer, repository, secrets)
-    providers = agent_providers(keys, transport_factory(dialer, settings.ca_file), servers)
-    gateway = ModelGateway(
-        core.db,
-        drivers.upstreams,
-        providers=providers,
-        timeouts=ModelTimeouts(settings.model_timeout, settings.model_idle_timeout),
-        record_use=repository.last_uses.record,
-    )
-    secrets.subscribe(gateway.refresh_agent)
-    return ModelAccess(gateway, keys, providers, servers)
 
 
 def _build_library(
