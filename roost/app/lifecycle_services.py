@@ -22,7 +22,18 @@ from roost.agents.lifecycle.workflows.launch import LaunchWorkflow
 from roost.agents.lifecycle.workflows.model import AgentRelays, TrustedAuthorities
 from roost.agents.lifecycle.workflows.reconcile import AgentReconciler
 from roost.agents.lifecycle.workflows.restart import RestartWorkflow
-from roost.agents.lifecycle.workflows.start import ContainerStarter, StartWorkflow
+from roost.agents.lifecycle.workflows.start import StartWorkflow
+from roost.agents.lifecycle.workflows.start_steps import (
+    ContainerStep,
+    DiskStep,
+    EngineStep,
+    GatewayStep,
+    NeedsStep,
+    PushStep,
+    RelayStep,
+    SkillStep,
+    VersionStep,
+)
 from roost.agents.lifecycle.workflows.update import UpdateWorkflow
 from roost.agents.network.domains.service import AgentDomainService
 from roost.agents.network.routes.service import RouteService
@@ -202,13 +213,16 @@ def build_start_services(
     pushes = PushRecovery(db, runtimes, git)
     start = StartWorkflow(
         runtimes,
-        ContainerStarter(runtimes, registry.relays, disk, options.limits, options.trust),
-        starter,
-        versions,
         scripts,
         pushes,
-        library.delivery,
-        library.instances.prepare,
+        first=(VersionStep(runtimes, versions, starter), NeedsStep(library.instances)),
+        container=(
+            EngineStep(runtimes),
+            DiskStep(disk),
+            RelayStep(registry.relays),
+            ContainerStep(runtimes.runtime, options.limits, options.trust),
+        ),
+        gateway=(PushStep(pushes), SkillStep(runtimes, library.delivery), GatewayStep(starter)),
     )
     return StartServices(versions, scripts, disk, pushes, starter, start)
 

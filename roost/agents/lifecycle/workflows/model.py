@@ -45,10 +45,6 @@ class TrustedAuthorities:
     env: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
-PrepareStart = Callable[[Agent], Awaitable[str | None]]
-"""Prepares an agent that starts, and returns why it may not start yet."""
-
-
 async def _do_nothing() -> None:
     pass
 

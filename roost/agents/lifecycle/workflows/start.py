@@ -1,28 +1,16 @@
 """The operation behind launch, restart and recovery: start an agent's container and gateway from any state."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import replace
 from typing import Any
 
 from sqlalchemy import Connection
 
 from roost import work
-from roost.agents.library.skills.delivery import SkillDelivery
-from roost.agents.lifecycle.versions.errors import VersionInstallFailed
-from roost.agents.lifecycle.versions.service import VersionService
-from roost.agents.lifecycle.workflows.disk_guard import DiskGuard
 from roost.agents.lifecycle.workflows.errors import DiskLimitReached, public_reason
-from roost.agents.lifecycle.workflows.gateway import STOP_SECONDS, GatewayStarter
-from roost.agents.lifecycle.workflows.model import (
-    START,
-    START_GRACE,
-    START_RETRIES,
-    AgentRelays,
-    PrepareStart,
-    TrustedAuthorities,
-    container_spec,
-)
+from roost.agents.lifecycle.workflows.gateway import STOP_SECONDS
+from roost.agents.lifecycle.workflows.model import START, START_GRACE, START_RETRIES
+from roost.agents.lifecycle.workflows.start_steps import StartContext, StartStep
 from roost.agents.registry.agent_runtimes import GATEWAY_PROCESS, AgentRuntimes
 from roost.agents.registry.errors import AgentNotFound
 from roost.agents.registry.model import Agent, AgentState
@@ -31,7 +19,6 @@ from roost.agents.workspace.git.recovery import PushRecovery
 from roost.agents.workspace.scripts.service import ScriptService
 from roost.core import log
 from roost.core.problem import Problem, ProblemKind
-from roost.drivers.runtime.contract import ContainerLimits
 from roost.warden_client.client import WardenClient
 from roost.warden_client.errors import ContainerNotRunning
 from roost.work import ClaimedOperation, Operation
@@ -39,66 +26,25 @@ from roost.work import ClaimedOperation, Operation
 _log = log.get_logger("lifecycle")
 
 
-class ContainerStarter:
-    """Starts containers, without their gateways."""
-
-    def __init__(
-        self,
-        runtimes: AgentRuntimes,
-        relays: AgentRelays,
-        disk: DiskGuard,
-        limits: ContainerLimits,
-        trust: TrustedAuthorities,
-    ) -> None:
-        self._runtimes = runtimes
-        self._relays = relays
-        self._disk = disk
-        self._limits = limits
-        self._trust = trust
-
-    async def start(self, agent: Agent, *, new_container: bool) -> None:
-        """Start the container; keep a running one unless `new_container`.
-
-        Raises DiskLimitReached if the disk guard stopped the agent and it may still not write.
-        """
-        engine = self._runtimes.get_engine(agent.engine).require(agent.engine_version)
-        if new_container:
-            await self._runtimes.runtime.stop(agent.id)
-        excess = await self._disk.find_excess(agent.id)
-        await self._relays.open(agent.id)
-        spec = container_spec(agent.id, engine, self._limits, self._trust, delete_only=excess is not None)
-        await self._runtimes.runtime.start(spec)
-        if excess is not None:
-            raise DiskLimitReached(excess)
-
-    async def stop(self, agent: Agent) -> None:
-        """Stop the container, and close the sockets that lead out of it."""
-        await self._runtimes.runtime.stop(agent.id)
-        await self._relays.close(agent.id)
-
-
 class StartWorkflow:
+    """Walks the ordered steps of a start; those of `container` alone open a workspace without a gateway."""
+
     def __init__(
         self,
         runtimes: AgentRuntimes,
-        containers: ContainerStarter,
-        starter: GatewayStarter,
-        versions: VersionService,
         scripts: ScriptService,
         pushes: PushRecovery,
-        skills: SkillDelivery,
-        prepare: PrepareStart,
+        first: Sequence[StartStep],
+        container: Sequence[StartStep],
+        gateway: Sequence[StartStep],
     ) -> None:
         self._agents = runtimes.agents
         self._runtimes = runtimes
-        self._runtime = runtimes.runtime
-        self.containers = containers
-        self._starter = starter
-        self._versions = versions
         self._scripts = scripts
         self._pushes = pushes
-        self._skills = skills
-        self._prepare = prepare
+        self._container = tuple(container)
+        self._agent = (*container, *gateway)
+        self.steps = (*first, *self._agent)
 
     async def handle(self, operation: ClaimedOperation) -> dict[str, Any]:
         """Handle `agent.start`, idempotently; a payload (see `model.at_version`) asks for a new container.
@@ -110,49 +56,54 @@ class StartWorkflow:
         except AgentNotFound:  # deleted while the operation waited
             return {}
         payload: dict[str, Any] = operation.payload or {}
-        agent = await self._switch_version(operation, agent, payload.get("version", agent.engine_version))
+        start = StartContext(agent, bool(payload), operation, payload.get("version"))
         try:
-            if reason := await self._prepare(agent):
-                await operation.guard(
-                    lambda connection: self._agents.set_state(connection, agent.id, AgentState.NOT_RUNNING, reason)
-                )
-                return {"waits_for": reason}
-            await self.start_agent(agent, new_container=bool(payload))
+            await _walk(self.steps, start)
         except Exception as error:
-            is_temporary = isinstance(error, Problem) and error.kind is ProblemKind.UNAVAILABLE
-            if is_temporary and operation.failures < START_RETRIES:
-                await self._agents.get(agent.id)  # a deletion, which kills the container too, ends the start
-                raise  # the agent is still `starting`, and another attempt follows
-            reason = public_reason(error)
-            detail = error.message if isinstance(error, Problem) else "Internal error"
-            _log.warning("agent.start_failed", agent=agent.id, engine=agent.engine, reason=detail)
-            await operation.guard(
-                lambda connection: self._agents.set_state(connection, agent.id, AgentState.FAILED, reason)
-            )
+            await self._record_failure(operation, start, error)
             raise
+        if start.waits_for:
+            await operation.guard(
+                lambda connection: self._agents.set_state(connection, agent.id, AgentState.NOT_RUNNING, start.waits_for)
+            )
+            return {"waits_for": start.waits_for}
         await operation.guard(lambda connection: self.mark_running(connection, agent.id))
-        _log.info("agent.started", agent=agent.id, engine=agent.engine, version=agent.engine_version)
+        _log.info("agent.started", agent=agent.id, engine=agent.engine, version=start.agent.engine_version)
         return {}
+
+    async def _record_failure(self, operation: ClaimedOperation, start: StartContext, error: Exception) -> None:
+        """Record why an agent did not start, unless it is still `starting` because another attempt follows."""
+        agent = start.agent
+        is_temporary = isinstance(error, Problem) and error.kind is ProblemKind.UNAVAILABLE
+        if is_temporary and operation.failures < START_RETRIES:
+            await self._agents.get(agent.id)  # a deletion, which kills the container too, ends the start
+            return
+        state, reason = AgentState.RUNNING, None
+        if not start.keeps_running:
+            state, reason = AgentState.FAILED, public_reason(error)
+            detail = error.message if isinstance(error, Problem) else "Internal error"
+            _log.warning("agent.start_failed", agent=agent.id, engine=agent.engine, step=start.step, reason=detail)
+        await operation.guard(lambda connection: self._agents.set_state(connection, agent.id, state, reason))
 
     async def start_agent(self, agent: Agent, *, new_container: bool) -> None:
         """Start the container and the gateway from any state; return when the gateway answers."""
-        await self.containers.start(agent, new_container=new_container)
-        self._runtime.prefer(agent.id)
-        await self._pushes.try_finish(agent.id)
-        await self._skills.try_deliver(agent, self._runtimes.get_warden(agent.id))
-        await self._starter.start(agent)
+        await _walk(self._agent, StartContext(agent, new_container))
+
+    async def start_container(self, agent: Agent, *, new_container: bool = False) -> None:
+        """Start the container without a gateway; keep a running one unless `new_container`."""
+        await _walk(self._container, StartContext(agent, new_container))
 
     @asynccontextmanager
     async def open_workspace(self, agent: Agent) -> AsyncGenerator[WardenClient]:
         """Yield the warden of the agent's container; one that is started for it has no gateway, and ends with it.
 
-        No push changes the workspace meanwhile. Raises as `ContainerStarter.start` and `PushRecovery.exclude_pushes`.
+        No push changes the workspace meanwhile. Raises as `start_container` and `PushRecovery.exclude_pushes`.
         """
         warden = self._runtimes.get_warden(agent.id)
         try:
             await warden.ping()
         except ContainerNotRunning:
-            if any(container.agent_id == agent.id for container in await self._runtime.list()):
+            if any(container.agent_id == agent.id for container in await self._runtimes.runtime.list()):
                 raise  # it runs, but cannot be reached now
         else:
             async with self._pushes.exclude_pushes(agent.id):
@@ -160,11 +111,12 @@ class StartWorkflow:
             return
         try:
             with suppress(DiskLimitReached):  # files can still be read
-                await self.containers.start(agent, new_container=False)
+                await self.start_container(agent)
             async with self._pushes.exclude_pushes(agent.id):
                 yield warden
         finally:
-            await self.containers.stop(agent)
+            for step in reversed(self._container):
+                await step.undo(StartContext(agent))
 
     async def stop_gateway(self, agent: Agent) -> None:
         """Stop the gateway in the running container; it stays so until a start."""
@@ -193,24 +145,10 @@ class StartWorkflow:
         if self._agents.set_state(connection, agent_id, AgentState.RUNNING):
             self._scripts.enqueue(connection, agent_id)
 
-    async def _switch_version(self, operation: ClaimedOperation, agent: Agent, version: str) -> Agent:
-        """Install the version if it is missing, then record it; return the agent at that version.
 
-        Raises VersionInstallFailed; the agent keeps its version then.
-        """
-        if version == agent.engine_version:
-            return agent
-        try:
-            await self._versions.install(self._runtimes.get_engine(agent.engine), version)
-        except VersionInstallFailed as problem:
-            up, reason = await self._starter.is_up(agent), problem.message
-            to = (AgentState.RUNNING, None) if up else (AgentState.FAILED, reason)
-            await operation.guard(lambda connection: self._agents.set_state(connection, agent.id, *to))
-            raise
-
-        def change(connection: Connection) -> None:
-            self._agents.set_version(connection, agent.id, version)
-            self._agents.set_state(connection, agent.id, AgentState.STARTING)
-
-        await operation.guard(change)
-        return replace(agent, engine_version=version)
+async def _walk(steps: Sequence[StartStep], start: StartContext) -> None:
+    for step in steps:
+        start.step = step.name
+        await step.run(start)
+        if start.waits_for:
+            return

@@ -15,7 +15,6 @@ from roost.agents.lifecycle.versions.model import INSTALL_SECONDS
 from roost.agents.lifecycle.versions.service import VersionService
 from roost.agents.lifecycle.workflows import model, state_backup
 from roost.agents.lifecycle.workflows.errors import AgentRestartFailed, public_reason
-from roost.agents.lifecycle.workflows.health_check import wait_until_healthy
 from roost.agents.lifecycle.workflows.model import UPDATE, UpdateResult
 from roost.agents.lifecycle.workflows.start import StartWorkflow
 from roost.agents.registry.agent_runtimes import GATEWAY_PROCESS, AgentRuntimes
@@ -23,15 +22,23 @@ from roost.agents.registry.errors import AgentNotFound
 from roost.agents.registry.model import REASON_LIMIT, Agent, AgentState
 from roost.agents.workspace.snapshots.model import SnapshotTrigger
 from roost.agents.workspace.snapshots.service import SnapshotService
-from roost.core import log
+from roost.core import clock, log
 from roost.core.log import redact_credentials
+from roost.core.periodic import Backoff
 from roost.core.problem import Problem
 from roost.core.sanitize import sanitize_lines
+from roost.core.sensitive import Sensitive
+from roost.drivers.engine.contract import Dial, Engine
 from roost.work import JSON, ClaimedOperation, OperationState, OperationWorker
 
 _SAVE, _TRY, _RETURN = "save", "try", "return"
 _LATEST = "latest"
+_HEALTH_SECONDS, _HEALTH_PAUSE = 20.0, 0.5
 _log = log.get_logger("update")
+
+
+class GatewayUnhealthy(Problem):
+    message = "The gateway did not report that it is healthy"
 
 
 @dataclass(frozen=True)
@@ -116,7 +123,7 @@ class UpdateWorkflow:
         agent = await self._agents.get(operation.subject)
         warden = self._runtimes.get_warden(agent.id)
         try:
-            await self._start.containers.start(replace(agent, engine_version=step.to), new_container=False)
+            await self._start.start_container(replace(agent, engine_version=step.to))
             await warden.stop(GATEWAY_PROCESS)
             await state_backup.save_state(warden, operation.id, self._runtimes.get_engine(agent.engine).state)
         except Exception as error:  # noqa: BLE001 - the gateway must run again after any error
@@ -130,7 +137,7 @@ class UpdateWorkflow:
         try:
             await self._start.start_agent(agent, new_container=True)
             token = await self._agents.get_internal_token(agent.id)
-            await wait_until_healthy(engine, self._runtimes.port_dialer(agent.id), token, step.to)
+            await _wait_until_healthy(engine, self._runtimes.port_dialer(agent.id), token, step.to)
         except Exception as error:  # noqa: BLE001 - the old version must run again after any error
             reason = f"{step.to} did not work: {_public_reason(error)}"
             _log.warning("agent.update_reverted", agent=agent.id, version=step.to, reason=reason)
@@ -144,7 +151,7 @@ class UpdateWorkflow:
         agent = await self._agents.get(operation.subject)
         output = [step.reason, f"The agent runs at {step.previous} again"]
         try:
-            await self._start.containers.start(agent, new_container=True)
+            await self._start.start_container(agent, new_container=True)
             if step.tried:
                 output += await self._restore(operation, agent)
             await self._start.start_agent(agent, new_container=False)
@@ -183,6 +190,22 @@ def _enqueue(connection: Connection, agent: Agent, version: str) -> str:
         if waiting.payload == payload:
             return waiting.id
     return work.add_operation(connection, UPDATE, agent.id, payload, host=agent.host_id).id
+
+
+async def _wait_until_healthy(engine: Engine, dial: Dial, token: Sensitive[str], version: str) -> None:
+    """Return once the gateway reports to be healthy at that version. Raises GatewayUnhealthy."""
+    deadline, backoff = clock.monotonic_seconds() + _HEALTH_SECONDS, Backoff(_HEALTH_PAUSE)
+    while True:
+        try:
+            reported = await engine.health(dial, token)
+        except Problem as problem:
+            if clock.monotonic_seconds() > deadline:
+                raise GatewayUnhealthy(f"{GatewayUnhealthy.message}: {problem.message}") from problem
+            await backoff.pause()
+            continue
+        if reported != version:
+            raise GatewayUnhealthy(f"The gateway reports version {reported[:64]!a}")
+        return
 
 
 def _public_reason(error: Exception) -> str:
