@@ -41,6 +41,8 @@ class StartContext:
 
 
 class StartStep:
+    """One step of a start, with the services that it needs."""
+
     name: ClassVar[str]
 
     async def run(self, start: StartContext) -> None:
@@ -50,24 +52,23 @@ class StartStep:
         """Undo the step when a container is stopped again; most steps leave nothing outside it."""
 
 
+@dataclass
 class VersionStep(StartStep):
     """Install another version if it is missing, and record it. Raises VersionInstallFailed; the agent keeps its own."""
 
+    runtimes: AgentRuntimes
+    versions: VersionService
+    gateways: GatewayStarter
     name = "version"
 
-    def __init__(self, runtimes: AgentRuntimes, versions: VersionService, gateways: GatewayStarter) -> None:
-        self._runtimes = runtimes
-        self._versions = versions
-        self._gateways = gateways
-
     async def run(self, start: StartContext) -> None:
-        agent, version, agents = start.agent, start.version, self._runtimes.agents
+        agent, version, agents = start.agent, start.version, self.runtimes.agents
         if version in (None, agent.engine_version) or start.operation is None:
             return
         try:
-            await self._versions.install(self._runtimes.get_engine(agent.engine), version)
-        except Exception:
-            start.keeps_running = await self._gateways.is_up(agent)
+            await self.versions.install(self.runtimes.get_engine(agent.engine), version)
+        except Exception:  # nothing has changed yet, so a gateway that runs goes on
+            start.keeps_running = await self.gateways.is_up(agent)
             raise
 
         def change(connection: Connection) -> None:
@@ -78,59 +79,56 @@ class VersionStep(StartStep):
         start.agent = replace(agent, engine_version=version)
 
 
+@dataclass
 class NeedsStep(StartStep):
     """Ask whether the agent has what its template needs; one that does not waits for it."""
 
+    instances: TemplateInstanceService
     name = "needs"
 
-    def __init__(self, instances: TemplateInstanceService) -> None:
-        self._instances = instances
-
     async def run(self, start: StartContext) -> None:
-        start.waits_for = await self._instances.prepare(start.agent)
+        start.waits_for = await self.instances.prepare(start.agent)
 
 
+@dataclass
 class EngineStep(StartStep):
     """Find the engine's version, and stop a container that is replaced. Raises EngineNotInstalled."""
 
+    runtimes: AgentRuntimes
     name = "engine"
 
-    def __init__(self, runtimes: AgentRuntimes) -> None:
-        self._runtimes = runtimes
-
     async def run(self, start: StartContext) -> None:
-        start.engine = self._runtimes.get_engine(start.agent.engine).require(start.agent.engine_version)
+        start.engine = self.runtimes.get_engine(start.agent.engine).require(start.agent.engine_version)
         if start.new_container:
-            await self._runtimes.runtime.stop(start.agent.id)
+            await self.runtimes.runtime.stop(start.agent.id)
 
 
+@dataclass
 class DiskStep(StartStep):
     """Find out whether the disk guard stopped the agent, and why it may still not write."""
 
+    disk: DiskGuard
     name = "disk"
 
-    def __init__(self, disk: DiskGuard) -> None:
-        self._disk = disk
-
     async def run(self, start: StartContext) -> None:
-        start.excess = await self._disk.find_excess(start.agent.id)
+        start.excess = await self.disk.find_excess(start.agent.id)
 
 
+@dataclass
 class RelayStep(StartStep):
     """Open the sockets that lead out of the container."""
 
+    relays: AgentRelays
     name = "relays"
 
-    def __init__(self, relays: AgentRelays) -> None:
-        self._relays = relays
-
     async def run(self, start: StartContext) -> None:
-        await self._relays.open(start.agent.id)
+        await self.relays.open(start.agent.id)
 
     async def undo(self, start: StartContext) -> None:
-        await self._relays.close(start.agent.id)
+        await self.relays.close(start.agent.id)
 
 
+@dataclass
 class ContainerStep(StartStep):
     """Start the container unless it runs, before others if the machine is busy.
 
@@ -138,57 +136,52 @@ class ContainerStep(StartStep):
     read and deleted.
     """
 
+    runtime: Runtime
+    limits: ContainerLimits
+    trust: TrustedAuthorities
     name = "container"
-
-    def __init__(self, runtime: Runtime, limits: ContainerLimits, trust: TrustedAuthorities) -> None:
-        self._runtime = runtime
-        self._limits = limits
-        self._trust = trust
 
     async def run(self, start: StartContext) -> None:
         is_full = start.excess is not None
-        spec = container_spec(start.agent.id, start.engine, self._limits, self._trust, delete_only=is_full)
-        await self._runtime.start(spec)
+        spec = container_spec(start.agent.id, start.engine, self.limits, self.trust, delete_only=is_full)
+        await self.runtime.start(spec)
         if start.excess is not None:
             raise DiskLimitReached(start.excess)
-        self._runtime.prefer(start.agent.id)
+        self.runtime.prefer(start.agent.id)
 
     async def undo(self, start: StartContext) -> None:
-        await self._runtime.stop(start.agent.id)
+        await self.runtime.stop(start.agent.id)
 
 
+@dataclass
 class PushStep(StartStep):
     """Finish an interrupted push; a failure does not prevent the start."""
 
+    pushes: PushRecovery
     name = "push"
 
-    def __init__(self, pushes: PushRecovery) -> None:
-        self._pushes = pushes
-
     async def run(self, start: StartContext) -> None:
-        await self._pushes.try_finish(start.agent.id)
+        await self.pushes.try_finish(start.agent.id)
 
 
+@dataclass
 class SkillStep(StartStep):
     """Deliver the agent's skills; a failure does not prevent the start. Raises ContainerNotRunning."""
 
+    runtimes: AgentRuntimes
+    skills: SkillDelivery
     name = "skills"
 
-    def __init__(self, runtimes: AgentRuntimes, skills: SkillDelivery) -> None:
-        self._runtimes = runtimes
-        self._skills = skills
-
     async def run(self, start: StartContext) -> None:
-        await self._skills.try_deliver(start.agent, self._runtimes.get_warden(start.agent.id))
+        await self.skills.try_deliver(start.agent, self.runtimes.get_warden(start.agent.id))
 
 
+@dataclass
 class GatewayStep(StartStep):
     """Start the gateway, and wait until it answers. Raises GatewayFailed."""
 
+    gateways: GatewayStarter
     name = "gateway"
 
-    def __init__(self, gateways: GatewayStarter) -> None:
-        self._gateways = gateways
-
     async def run(self, start: StartContext) -> None:
-        await self._gateways.start(start.agent)
+        await self.gateways.start(start.agent)
