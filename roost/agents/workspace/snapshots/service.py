@@ -22,7 +22,7 @@ from roost.agents.workspace.snapshots import model, store
 from roost.agents.workspace.snapshots.comparison import SnapshotComparison, compare_trees
 from roost.agents.workspace.snapshots.errors import ResetFailed, SnapshotNotFound, StateNotFound, SyncFailed
 from roost.agents.workspace.snapshots.history import SnapshotHistory
-from roost.agents.workspace.snapshots.index import decode_index, encode_index, expect_entries, is_settled
+from roost.agents.workspace.snapshots.index import WorkspaceIndex, encode_index, expect_entries, is_settled
 from roost.agents.workspace.snapshots.model import Snapshot, SnapshotTrigger, SyncStatus
 from roost.agents.workspace.snapshots.restore import open_to_write, restore_tree
 from roost.agents.workspace.snapshots.state_tree import StateTree
@@ -30,16 +30,19 @@ from roost.agents.workspace.snapshots.taking import (
     SnapshotTaker,
     hold_needed,
     insert_snapshot,
+    load_index,
     read_status,
 )
 from roost.core import clock, ids, log
 from roost.core.db import Database, DataChange, record_change
 from roost.core.problem import Problem, ProblemKind, ServiceUnavailable
+from roost.storage.content.model import ContentScope
 from roost.storage.content.service import ContentService
 from roost.storage.content.unixfs.cid import Cid
 from roost.warden_client.changes import ExpectEntry
 from roost.warden_client.client import WardenClient
 from roost.warden_client.errors import PathRefused, WardenDiskFull, WardenFileTooLarge, WardenTooManyEntries
+from roost.warden_client.tree import WardenTree
 from roost.warden_client.tree_rules import TreeRefused
 from roost.work import ClaimedOperation, Operation, OperationState, OperationWorker
 from roost.work.faults import find_fault
@@ -292,21 +295,15 @@ class SnapshotService:
         Raises TreeRefused, and ServiceUnavailable, for another attempt, if a tree may be neither as it was nor as it is
         to be.
         """
-        index = decode_index(await self._db.read(lambda connection: store.get_index(connection, agent.id)))
-        scope, reader = model.content_scope(agent.tenant_id), self._content.reader
-        data, state_data = b"", None
+        index, state_data = await load_index(self._db, store.get_index, agent.id), None
         try:
-            kept = await restore_tree(warden.tree, reader, scope, Cid.parse(target.cid), index)
-            data = await asyncio.to_thread(encode_index, kept)
+            data = await self._write_tree(warden.tree, model.content_scope(agent.tenant_id), target.cid, index)
             if operation.payload.get("state") and target.state_cid is not None:
                 is_repeated = True
                 await self._gateways.stop_gateway(agent)
-                known = decode_index(
-                    await self._db.read(lambda connection: store.get_state_index(connection, agent.id))
-                )
-                tree = StateTree(warden, self._runtimes.get_engine(agent.engine), known)
-                scope, root = model.state_scope(agent.tenant_id), Cid.parse(target.state_cid)
-                state_data = await asyncio.to_thread(encode_index, await restore_tree(tree, reader, scope, root, known))
+                index = await load_index(self._db, store.get_state_index, agent.id)
+                tree = StateTree(warden, self._runtimes.get_engine(agent.engine), index)
+                state_data = await self._write_tree(tree, model.state_scope(agent.tenant_id), target.state_cid, index)
         except TreeRefused:
             raise
         except Problem as problem:
@@ -314,6 +311,13 @@ class SnapshotService:
                 raise
             raise ServiceUnavailable(problem.message) from problem
         return data, state_data
+
+    async def _write_tree(
+        self, tree: WardenTree | StateTree, scope: ContentScope, cid: str, index: WorkspaceIndex
+    ) -> bytes:
+        """Make a tree equal to a stored one, and return its encoded index."""
+        kept = await restore_tree(tree, self._content.reader, scope, Cid.parse(cid), index)
+        return await asyncio.to_thread(encode_index, kept)
 
 
 async def find_snapshot(db: Database, agent_id: str, cid: object, snapshot_id: str | None = None) -> Snapshot:
