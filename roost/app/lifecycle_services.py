@@ -177,7 +177,7 @@ def build_lifecycle_services(
         workspace=workspace,
         details=details,
         launch=LaunchWorkflow(
-            operations, tokens, runtimes, secrets, setup.channel_validator, channels, snapshots, skills, network.routes
+            operations, tokens, runtimes, secrets, setup.channel_validator, channels, skills, network.routes
         ),
         restart=RestartWorkflow(operations, runtimes, details, start.versions, snapshots),
         update=UpdateWorkflow(operations, runtimes, start.versions, start.start, snapshots),

@@ -20,7 +20,7 @@ from roost.app.drivers import Drivers, create_image_renderer
 from roost.app.free_space import check_free_space
 from roost.app.hub_services import HubServices, build_hub_services, start_hub_services
 from roost.app.storage_services import StorageServices, build_storage_services, start_storage_services
-from roost.app.template_services import TemplateServices, build_template_launch, build_template_services
+from roost.app.template_services import TemplateServices, build_launch_sources, build_template_services
 from roost.app.tls_services import build_certificate_names, build_tls_proxy, proxy_socket
 from roost.core.machine.daemon_thread import run_in_daemon_thread
 from roost.core.machine.disk_space import read_disk_space
@@ -149,7 +149,7 @@ def build_server(settings: Settings, drivers: Drivers, tls_listeners: TlsListene
     agents = build_agent_services(core, drivers, domains.domains, storage, templates.templates, asgi)
     archives = build_archive_services(core, storage, agents)
     hub = build_hub_services(core, storage, agents.library.skills)
-    registry.add(build_template_launch(storage, templates, agents, hub.hub))
+    registry.add(build_launch_sources(storage, templates, agents, hub.hub))
     agents.add_to(registry)
     for services in (core, storage, templates, archives, hub):
         registry.add_fields(services)

@@ -6,7 +6,7 @@ from pathlib import Path
 from roost.agents.library.hub.service import HubService
 from roost.agents.library.templates.package import PackagedTemplates
 from roost.agents.library.templates.service import TemplateService
-from roost.agents.lifecycle.workflows.template_launch import TemplateLaunch
+from roost.agents.lifecycle.workflows.launch_sources import LaunchSources, TemplateSources
 from roost.app.agent_services import AgentServices
 from roost.app.core_services import CoreServices
 from roost.app.drivers import Drivers, create_local_repository, create_remote_repositories
@@ -33,17 +33,17 @@ def build_template_services(core: CoreServices, storage: StorageServices, driver
     )
 
 
-def build_template_launch(
+def build_launch_sources(
     storage: StorageServices, templates: TemplateServices, agents: AgentServices, hub: HubService
-) -> TemplateLaunch:
-    lifecycle, quota = agents.lifecycle, storage.files.quota
-    return TemplateLaunch(
+) -> LaunchSources:
+    workspace = agents.lifecycle.workspace
+    sources = TemplateSources(
         templates.templates,
         storage.content,
-        quota,
+        storage.files.quota,
         agents.setup.secrets,
-        lifecycle.workspace.skills,
+        workspace.skills,
         hub,
         agents.network.routes,
-        lifecycle.launch,
     )
+    return LaunchSources(agents.registry.runtimes, workspace.snapshots, sources)

@@ -22,7 +22,6 @@ LONGER_SIGNATURES: Mapping[str, str] = {
     # class or function: why it may have more parameters
     "AgentDetails": "shows a part of nearly every slice of the agents API",
     "AgentExporter": "saves a part of nearly every slice of the agents API",
-    "LaunchWorkflow": "writes the rows of a new agent in all its slices in one transaction",
 }
 
 

@@ -20,7 +20,7 @@ from sqlalchemy import Connection
 
 from roost import __version__, app
 from roost.agents.lifecycle.workflows.errors import AgentStartFailed
-from roost.agents.lifecycle.workflows.model import CreateAgent
+from roost.agents.lifecycle.workflows.model import CreateAgent, LaunchSource
 from roost.agents.registry.model import Agent, AgentProfile
 from roost.app import Drivers
 from roost.cli.client.context_file import find_other_server
@@ -162,9 +162,8 @@ async def _create_first_agent(server: app.RoostServer, tenant: Tenant) -> None:
     began = clock.monotonic_seconds()
     with console.status("Starting the first agent ..."):
         try:
-            agent = await server.agents.lifecycle.launch.create(
-                caller, CreateAgent(AgentProfile(_FIRST_AGENT, emoji="🐣"))
-            )
+            request = CreateAgent(AgentProfile(_FIRST_AGENT, emoji="🐣"))
+            agent = await server.agents.lifecycle.launch.create(caller, LaunchSource(request))
         except AgentStartFailed as failure:
             print_line(
                 f"\nThe first agent did not start: {failure.agent.reason or 'the start timed out.'}", error_console

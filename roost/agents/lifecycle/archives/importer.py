@@ -16,7 +16,7 @@ from roost.agents.lifecycle.archives.model import MANIFEST, STATE, WORKSPACE, Im
 from roost.agents.lifecycle.archives.schemas import AgentManifest, parse_manifest
 from roost.agents.lifecycle.archives.task_import import TaskImport
 from roost.agents.lifecycle.workflows.launch import LaunchWorkflow
-from roost.agents.lifecycle.workflows.model import CreateAgent, ImportedSnapshot
+from roost.agents.lifecycle.workflows.model import CreateAgent, LaunchSource
 from roost.agents.registry.errors import AgentLimitReached
 from roost.agents.registry.model import Agent
 from roost.agents.registry.repository import AgentRepository, describe_limit
@@ -126,7 +126,7 @@ class AgentImporter:
         tasks_operation = ids.new_id()
         missing_skills: list[str] = []
 
-        def publish(connection: Connection, agent: Agent) -> None:
+        def fill(connection: Connection, agent: Agent) -> None:
             self._quota.check(connection, tenants.lock_tenant(connection, agent.tenant_id), car.size + state_car.size)
             car.publish_pack(connection, workspace)
             wanted = [skill.cid for skill in manifest.skills]
@@ -137,7 +137,7 @@ class AgentImporter:
                 state_car.publish_pack(connection)
 
         request = CreateAgent(profile, manifest.engine, engine_version=manifest.engine_version)
-        agent = await self._launch.create(caller, request, ImportedSnapshot(snapshot, publish))
+        agent = await self._launch.create(caller, LaunchSource(request, snapshot, fill=fill))
         return ImportedAgent(agent, manifest, missing_skills, await self._tasks.wait(tasks_operation))
 
 

@@ -15,7 +15,7 @@ from roost.agents.library.skills.delivery import SkillDelivery
 from roost.agents.library.skills.requirements import SkillRequirements
 from roost.agents.library.skills.service import SkillService
 from roost.agents.lifecycle.archives.task_import import TaskImport
-from roost.agents.lifecycle.workflows.model import CreateAgent, StartupInputs, TrustedAuthorities
+from roost.agents.lifecycle.workflows.model import CreateAgent, LaunchSource, StartupInputs, TrustedAuthorities
 from roost.agents.network.domains.service import AgentDomainService
 from roost.agents.network.routes.service import RouteService
 from roost.agents.registry.agent_runtimes import AgentRuntimes
@@ -165,7 +165,7 @@ class LifecycleEnv:
         return Caller(CallerKind.SERVICE, self.db.run(lambda c: tenants.ensure_tenant(c, tenant, plan)).id)
 
     async def create(self, name: str = "Ada", **fields: Any) -> Agent:
-        return await self.services.launch.create(self.caller(), CreateAgent(AgentProfile(name), **fields))
+        return await self.services.launch.create(self.caller(), LaunchSource(CreateAgent(AgentProfile(name), **fields)))
 
     async def create_row(self, name: str = "Ada") -> Agent:
         """Create only the row of an agent."""
