@@ -22,7 +22,7 @@ from roost.agents.lifecycle.workflows.launch import LaunchWorkflow
 from roost.agents.lifecycle.workflows.model import AgentRelays, TrustedAuthorities
 from roost.agents.lifecycle.workflows.reconcile import AgentReconciler
 from roost.agents.lifecycle.workflows.restart import RestartWorkflow
-from roost.agents.lifecycle.workflows.start import ContainerStarter, StartWorkflow
+from roost.agents.lifecycle.workflows.start import AgentContainerStarter, StartWorkflow
 from roost.agents.lifecycle.workflows.update import UpdateWorkflow
 from roost.agents.network.domains.service import AgentDomainService
 from roost.agents.network.routes.service import RouteService
@@ -202,7 +202,7 @@ def build_start_services(
     pushes = PushRecovery(db, runtimes, git)
     start = StartWorkflow(
         runtimes,
-        ContainerStarter(runtimes, registry.relays, disk, options.limits, options.trust),
+        AgentContainerStarter(runtimes, registry.relays, disk, options.limits, options.trust),
         starter,
         versions,
         scripts,
