@@ -91,10 +91,10 @@ async def _serve(settings: Settings, drivers: Drivers, *, first_agent: bool, ope
         ending = asyncio.create_task(_end_waits(server, stop))
         _print_summary(server)
         await _present_dashboard(server, caller, opens_browser=opens_browser)
-        if first_agent and not await server.agents.repository.list(tenant.id):
+        if first_agent and not await server.agents.registry.runtimes.agents.list(tenant.id):
             await _run_until_stopped(_create_first_agent(server, tenant), stop)
         else:
-            _print_agents(server, await server.agents.repository.list(tenant.id))
+            _print_agents(server, await server.agents.registry.runtimes.agents.list(tenant.id))
         _warn_of_other_server(server)
         if not stop.is_set():
             print_line("\nPress Ctrl-C to stop the server and its agents.\n")
@@ -111,7 +111,7 @@ async def _end_waits(server: app.RoostServer, stop: asyncio.Event) -> None:
     """Answer requests that wait for an agent before the server closes their connections."""
     await stop.wait()
     server.core.operations.limit_waits(_WAIT_SECONDS)
-    server.agents.channel_validator.stop()
+    server.agents.setup.stored.channel_validator.stop()
 
 
 async def _present_dashboard(server: app.RoostServer, caller: Caller, *, opens_browser: bool) -> None:
@@ -192,7 +192,7 @@ async def _run_until_stopped(work: Coroutine[None, None, None], stop: asyncio.Ev
 
 def _print_summary(server: app.RoostServer) -> None:
     settings = server.core.settings
-    engines = ", ".join(f"{engine.id} {engine.installed()[0]}" for engine in server.agents.runtimes.list_engines())
+    engines = ", ".join(f"{engine.id} {engine.installed()[0]}" for engine in server.agents.registry.runtimes.list_engines())
     database = "SQLite" if server.core.db.is_sqlite else "PostgreSQL"
     models = ", ".join(upstream.url for upstream in settings.upstreams) or "scripted stand-in (docs/guides/models.md)"
     print_field(f"\nRoost {__version__}", f"{server.core.addresses.agents_url}/v0")
