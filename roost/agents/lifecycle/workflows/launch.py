@@ -74,7 +74,8 @@ class LaunchWorkflow:
                 connection, agent.tenant_id, agent.id, request.skill_cids, acknowledged=acknowledged
             )
             self._channels.save_in_transaction(connection, agent.id, channels)
-            source.fill(connection, agent)
+            if source.fill is not None:
+                source.fill(connection, agent)
             if snapshot is not None:
                 return agent, SnapshotService.enqueue_restore(connection, agent, snapshot, then=model.START)
             return agent, work.add_operation(connection, model.START, agent.id, host=agent.host_id).id

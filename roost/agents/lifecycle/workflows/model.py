@@ -100,7 +100,7 @@ class LaunchSource:
     request: CreateAgent
     snapshot: Snapshot | None = None
     origin_id: str | None = None
-    fill: Callable[[Connection, Agent], None] = lambda *_: None
+    fill: Callable[[Connection, Agent], None] | None = None
 
 
 @dataclass(frozen=True)
