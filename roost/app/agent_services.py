@@ -21,7 +21,7 @@ from roost.agents.lifecycle.hosts.service import HostService
 from roost.agents.lifecycle.key_revocation.service import KeyRevocation
 from roost.agents.lifecycle.self_service.service import AgentSelfService
 from roost.agents.lifecycle.workflows import trusted_authorities
-from roost.agents.lifecycle.workflows.gateway import StartupInputCollector
+from roost.agents.lifecycle.workflows.startup_inputs import StartupInputCollector
 from roost.agents.models.gateway.service import ModelGateway
 from roost.agents.models.keys.service import ModelKeyService
 from roost.agents.models.servers.service import ModelServerService

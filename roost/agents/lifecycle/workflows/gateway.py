@@ -1,14 +1,10 @@
-"""The gateway of an agent inside its container: what it is started with, its start, and why it failed."""
+"""Starts the gateway of an agent inside its container, and reports why it did not start."""
 
 from collections.abc import Awaitable, Callable
 
-from roost.agents.library.instances.service import TemplateInstanceService
 from roost.agents.lifecycle.workflows.model import MODEL_URL, PROXY_URL, StartupInputs
-from roost.agents.models.gateway.service import ModelGateway
 from roost.agents.registry.agent_runtimes import GATEWAY_PROCESS, AgentRuntimes
 from roost.agents.registry.model import Agent
-from roost.agents.setup.channels.repository import ChannelRepository
-from roost.agents.setup.secrets.environment import SecretEnvironment
 from roost.agents.workspace.logs.service import sanitize_output
 from roost.core import clock
 from roost.core.periodic import Backoff
@@ -33,34 +29,6 @@ class GatewayFailed(Problem):
     """The gateway exited or did not answer in time; the message ends with its last log lines."""
 
     message = "The gateway did not start"
-
-
-class StartupInputCollector:
-    """Collects the models, secrets and channels that an agent's gateway is started with."""
-
-    def __init__(
-        self,
-        models: ModelGateway,
-        secrets: SecretEnvironment,
-        channels: ChannelRepository,
-        instances: TemplateInstanceService,
-    ) -> None:
-        self._models = models
-        self._secrets = secrets
-        self._channels = channels
-        self._instances = instances
-
-    async def __call__(self, agent: Agent) -> StartupInputs:
-        offer = await self._models.get_offer(agent.id)
-        environment = await self._secrets.get_environment(agent.id)
-        wanted = agent.profile.model or await self._instances.find_model(agent.id)
-        return StartupInputs(
-            models=sorted(offer.ids, key=lambda model: model != wanted),  # stable, so that the others stay in order
-            all_models=offer.complete,
-            environment=environment.values,
-            channels=await self._channels.get_setups(agent.id),
-            on_ready=lambda: self._secrets.mark_synced(agent.id, environment),
-        )
 
 
 class GatewayStarter:
