@@ -22,7 +22,7 @@ from roost.agents.lifecycle.workflows.launch import LaunchWorkflow
 from roost.agents.lifecycle.workflows.model import AgentRelays, TrustedAuthorities
 from roost.agents.lifecycle.workflows.reconcile import AgentReconciler
 from roost.agents.lifecycle.workflows.restart import RestartWorkflow
-from roost.agents.lifecycle.workflows.start import AgentContainerStarter, StartWorkflow
+from roost.agents.lifecycle.workflows.start import AgentContainers, StartWorkflow
 from roost.agents.lifecycle.workflows.update import UpdateWorkflow
 from roost.agents.network.domains.service import AgentDomainService
 from roost.agents.network.routes.service import RouteService
@@ -45,11 +45,12 @@ from roost.drivers.runtime.contract import ContainerLimits
 from roost.identity.gateway_tokens import GatewayTokens
 from roost.identity.token_reads import TokenReads
 from roost.storage.content.service import ContentService
+from roost.web.service_registry import ServiceGroup
 from roost.work import OperationWorker
 
 
 @dataclass(frozen=True)
-class RegistryServices:
+class RegistryServices(ServiceGroup):
     """The agents of this host, their containers and tokens."""
 
     operations: OperationWorker
@@ -63,7 +64,7 @@ class RegistryServices:
 
 
 @dataclass(frozen=True)
-class StoredSetup:
+class StoredSetup(ServiceGroup):
     """What is stored of the setup of agents, for the services that start them with it."""
 
     secrets: SecretService
@@ -73,7 +74,7 @@ class StoredSetup:
 
 
 @dataclass(frozen=True)
-class NetworkServices:
+class NetworkServices(ServiceGroup):
     """Services that lead requests to an agent's own programs."""
 
     routes: RouteService
@@ -81,7 +82,7 @@ class NetworkServices:
 
 
 @dataclass(frozen=True)
-class LibraryServices:
+class LibraryServices(ServiceGroup):
     skills: SkillService
     checks: SkillChecks
     delivery: SkillDelivery
@@ -104,7 +105,7 @@ class LifecycleOptions:
 
 
 @dataclass(frozen=True)
-class StartServices:
+class StartServices(ServiceGroup):
     versions: VersionService
     scripts: ScriptService
     disk_guard: DiskGuard
@@ -114,7 +115,7 @@ class StartServices:
 
 
 @dataclass(frozen=True)
-class SnapshotServices:
+class SnapshotServices(ServiceGroup):
     """Snapshots of workspaces, and the skills that are delivered into these."""
 
     history: SnapshotHistory
@@ -124,7 +125,7 @@ class SnapshotServices:
 
 
 @dataclass(frozen=True)
-class LifecycleServices:
+class LifecycleServices(ServiceGroup):
     start: StartServices
     workspace: SnapshotServices
     details: AgentDetails
@@ -202,7 +203,7 @@ def build_start_services(
     pushes = PushRecovery(db, runtimes, git)
     start = StartWorkflow(
         runtimes,
-        AgentContainerStarter(runtimes, registry.relays, disk, options.limits, options.trust),
+        AgentContainers(runtimes, registry.relays, disk, options.limits, options.trust),
         starter,
         versions,
         scripts,

@@ -39,7 +39,7 @@ from roost.work import ClaimedOperation, Operation
 _log = log.get_logger("lifecycle")
 
 
-class AgentContainerStarter:
+class AgentContainers:
     """Starts containers, without their gateways."""
 
     def __init__(
@@ -81,7 +81,7 @@ class StartWorkflow:
     def __init__(
         self,
         runtimes: AgentRuntimes,
-        containers: AgentContainerStarter,
+        containers: AgentContainers,
         starter: GatewayStarter,
         versions: VersionService,
         scripts: ScriptService,
@@ -146,7 +146,7 @@ class StartWorkflow:
     async def open_workspace(self, agent: Agent) -> AsyncGenerator[WardenClient]:
         """Yield the warden of the agent's container; one that is started for it has no gateway, and ends with it.
 
-        No push changes the workspace meanwhile. Raises as `AgentContainerStarter.start` and `PushRecovery.exclude_pushes`.
+        No push changes the workspace meanwhile. Raises as `AgentContainers.start` and `PushRecovery.exclude_pushes`.
         """
         warden = self._runtimes.get_warden(agent.id)
         try:
