@@ -1,7 +1,6 @@
 """Services of the agents API: what agents have, and the workflows of their lives."""
 
 import signal
-from collections.abc import Collection, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -10,26 +9,19 @@ from starlette.types import ASGIApp
 
 from roost.agents.chat.conversations import ConversationService
 from roost.agents.chat.service import ChatService
-from roost.agents.library.instances.service import TemplateInstanceService
-from roost.agents.library.skills.checks import SkillChecks
-from roost.agents.library.skills.delivery import SkillDelivery
-from roost.agents.library.skills.requirements import SkillRequirements
-from roost.agents.library.skills.service import SkillService
-from roost.agents.library.templates.service import TemplateService
-from roost.agents.lifecycle.archives.task_import import TaskImport
 from roost.agents.lifecycle.hosts.service import HostService
 from roost.agents.lifecycle.key_revocation.service import KeyRevocation
 from roost.agents.lifecycle.self_service.service import AgentSelfService
 from roost.agents.lifecycle.workflows import trusted_authorities
-from roost.agents.lifecycle.workflows.startup_inputs import StartupInputCollector
+from roost.agents.lifecycle.workflows.startup_inputs import PrivateValues, StartupInputCollector
+from roost.agents.models.gateway.model import ModelTimeouts
 from roost.agents.models.gateway.service import ModelGateway
-from roost.agents.models.keys.service import ModelKeyService
+from roost.agents.models.keys.service import ModelKeyService, ModelKeyTrial
 from roost.agents.models.servers.service import ModelServerService
 from roost.agents.network.domains.service import AgentDomainService
 from roost.agents.network.egress.agent_dialer import AgentDialer
 from roost.agents.network.routes.service import RouteService
 from roost.agents.network.sign_in.service import SignInService
-from roost.agents.registry.agent_ports import AgentPorts
 from roost.agents.registry.agent_profiles import AgentProfiles
 from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.agents.registry.host_agents import HostAgents
@@ -39,6 +31,7 @@ from roost.agents.setup.channels.service import ChannelService
 from roost.agents.setup.channels.validator import ChannelValidator
 from roost.agents.setup.devices.service import DeviceService
 from roost.agents.setup.runtime_config.service import RuntimeConfigService
+from roost.agents.setup.secrets.provider_keys import ProviderKeyService
 from roost.agents.setup.secrets.service import SecretService
 from roost.agents.setup.tasks.service import TaskService
 from roost.agents.workspace.commands.service import CommandService
@@ -51,8 +44,8 @@ from roost.agents.workspace.terminals.service import TerminalService
 from roost.app.agent_egress import ModelAccess, agent_dialer, agent_proxy, build_model_access
 from roost.app.core_services import CoreServices
 from roost.app.drivers import Drivers, create_upstream, prepare_engine
+from roost.app.library_services import SharedLibrary, build_hub, build_library, build_templates
 from roost.app.lifecycle_services import (
-    LibraryServices,
     LifecycleOptions,
     LifecycleServices,
     NetworkServices,
@@ -63,20 +56,17 @@ from roost.app.lifecycle_services import (
 )
 from roost.app.storage_services import StorageServices
 from roost.core.machine.disk_space import BALLAST_BYTES, DiskBallast
-from roost.core.sensitive import Sensitive
 from roost.domain_names.service import DomainService
 from roost.drivers.runtime.contract import ContainerLimits, RuntimeFailed
 from roost.http.server.relay import RelayServer
 from roost.identity.caller import Plan
 from roost.settings import Settings
-from roost.storage.files.service import find_file_cid
-from roost.web.service_registry import ServiceRegistry
+from roost.web.service_registry import ServiceGroup
 
 
 @dataclass(frozen=True)
-class SetupServices:
+class SetupServices(ServiceGroup):
     stored: StoredSetup
-    secrets: SecretService
     channels: ChannelService
     tasks: TaskService
     devices: DeviceService
@@ -84,7 +74,7 @@ class SetupServices:
 
 
 @dataclass(frozen=True)
-class WorkspaceServices:
+class WorkspaceServices(ServiceGroup):
     """What a running container offers, its gateway's chats included."""
 
     files: AgentFileService
@@ -98,14 +88,14 @@ class WorkspaceServices:
 
 
 @dataclass(frozen=True)
-class ModelServices:
+class ModelServices(ServiceGroup):
     gateway: ModelGateway
     keys: ModelKeyService
     servers: ModelServerService
 
 
 @dataclass(frozen=True)
-class AccessServices:
+class AccessServices(ServiceGroup):
     """Hosts of agents, and the credentials by which owners and agents themselves reach an agent."""
 
     hosts: HostService
@@ -115,41 +105,29 @@ class AccessServices:
 
 
 @dataclass(frozen=True)
-class AgentServices:
+class AgentServices(ServiceGroup):
     registry: RegistryServices
     setup: SetupServices
     network: NetworkServices
     workspace: WorkspaceServices
     models: ModelServices
-    library: LibraryServices
+    library: SharedLibrary
     lifecycle: LifecycleServices
     access: AccessServices
 
-    def add_to(self, registry: ServiceRegistry) -> None:
-        """Add the services of all groups."""
-        registry.add(self.registry.runtimes)
-        lifecycle = self.lifecycle
-        for group in (self.setup, self.network, self.workspace, self.models, self.library, self.access):
-            registry.add_fields(group)
-        for group in (lifecycle, lifecycle.start, lifecycle.workspace):
-            registry.add_fields(group)
-
 
 def build_agent_services(
-    core: CoreServices,
-    drivers: Drivers,
-    domains: DomainService,
-    storage: StorageServices,
-    templates: TemplateService,
-    app: ASGIApp,
+    core: CoreServices, drivers: Drivers, domains: DomainService, storage: StorageServices, app: ASGIApp
 ) -> AgentServices:
     """Build the services; requests of agents through their relays go to `app`."""
     registry, dialer = _build_registry(core, drivers, app), agent_dialer(core)
-    stored = _build_stored_setup(core, drivers, registry, dialer)
+    access = build_model_access(core, dialer)
+    stored = _build_stored_setup(core, drivers, registry, dialer, access.trial)
     network = _build_network(core, domains, registry, dialer)
-    access = build_model_access(core, drivers, registry.runtimes.agents, stored.secrets, dialer)
-    library = _build_library(core, storage, templates, registry, stored, access.gateway, dialer)
-    inputs = StartupInputCollector(access.gateway, stored.secrets.environment, stored.channels, library.instances)
+    gateway = _build_model_gateway(core, drivers, registry, stored, access)
+    templates = build_templates(core, storage, [engine.id for engine in drivers.engines])
+    library = build_library(registry, storage, stored, templates.templates, gateway, dialer.policy)
+    inputs = StartupInputCollector(gateway, stored.secrets.environment, stored.channels, library.instances)
     options = _lifecycle_options(core.settings)
     start = build_start_services(registry, library, inputs, drivers.git, options)
     lifecycle = build_lifecycle_services(registry, stored, network, library, start, storage.content, options)
@@ -159,97 +137,64 @@ def build_agent_services(
         setup=_build_setup(registry, stored, lifecycle),
         network=network,
         workspace=_build_workspace(core, drivers, stored, lifecycle, registry),
-        models=_build_models(access, stored.secrets, profiles),
-        library=library,
+        models=_build_models(registry, stored, access, gateway, profiles),
+        library=SharedLibrary(library, templates, build_hub(core, storage, library.skills)),
         lifecycle=lifecycle,
         access=_build_access(core, registry, lifecycle, profiles),
     )
 
 
 def _build_registry(core: CoreServices, drivers: Drivers, app: ASGIApp) -> RegistryServices:
-    """Build the registry, with ports as the addresses of agents if the settings have some."""
-    settings, ports = core.settings, None
-    if settings.agent_ports is not None:
-        ports = AgentPorts(core.db, core.host.id, settings.agent_ports)
-        core.addresses.use_ports(ports.find_port, ports.find_agent)
-    quotas = {Plan.FREE: settings.quota_free, Plan.PAID: settings.quota_paid}
-    repository = AgentRepository(core.db, core.sealer, quotas, core.host.id, ports)
+    quotas = {Plan.FREE: core.settings.quota_free, Plan.PAID: core.settings.quota_paid}
+    repository = AgentRepository(core.db, core.sealer, quotas, core.host.id, core.addresses.ports)
     return RegistryServices(
         operations=core.operations,
         runtimes=AgentRuntimes(repository, drivers.runtime, drivers.engines),
         host_agents=HostAgents(core.db, core.host.id),
         relays=RelayServer(drivers.runtime, app, agent_proxy(core)),
-        tokens=core.gateway_tokens,
-        token_reads=core.token_reads,
+        tokens=core.identity.gateway_tokens,
+        token_reads=core.identity.token_reads,
         sealer=core.sealer,
         origin=core.addresses.agent_origin,
     )
 
 
 def _build_stored_setup(
-    core: CoreServices, drivers: Drivers, registry: RegistryServices, dialer: AgentDialer
+    core: CoreServices, drivers: Drivers, registry: RegistryServices, dialer: AgentDialer, trial: ModelKeyTrial
 ) -> StoredSetup:
-    repository = registry.runtimes.agents
-    secrets = SecretService(core.db, core.sealer, repository)
+    repository, tokens, platform = registry.runtimes.agents, registry.tokens, core.identity.platform_tokens
+    secrets = SecretService(core.db, core.sealer, repository, trial)
     channels = ChannelRepository(core.db, core.sealer, repository)
-
-    async def load_private_values(agent_id: str) -> Mapping[str, Sensitive[str]]:
-        """Return the values by name that an agent's logs mask and its snapshots leave out."""
-        return {
-            "gateway token": await core.gateway_tokens.read(agent_id),
-            "internal token": await repository.get_internal_token(agent_id),
-            "platform token": await core.platform_tokens.get_prefix(),
-            **await channels.get_private_values(agent_id),
-            **await secrets.environment.get_private_values(agent_id),
-        }
-
-    validator = ChannelValidator(drivers.chat_platforms, dialer.admit)
-    return StoredSetup(secrets, channels, validator, load_private_values)
+    return StoredSetup(
+        secrets=secrets,
+        channels=channels,
+        channel_validator=ChannelValidator(drivers.chat_platforms, dialer.admit),
+        load_private_values=PrivateValues(repository, tokens, platform, channels, secrets.environment).load,
+    )
 
 
 def _build_network(
     core: CoreServices, domains: DomainService, registry: RegistryServices, dialer: AgentDialer
 ) -> NetworkServices:
-    repository, port = registry.runtimes.agents, registry.runtimes.get_gateway_port
     return NetworkServices(
-        RouteService(core.db, repository, port),
-        AgentDomainService(repository, domains, port, core.addresses.origin, dialer.admit),
+        routes=RouteService(core.db, registry.runtimes),
+        domains=AgentDomainService(registry.runtimes, domains, core.addresses.origin, dialer.admit),
     )
 
 
-def _build_library(
-    core: CoreServices,
-    storage: StorageServices,
-    templates: TemplateService,
-    registry: RegistryServices,
-    stored: StoredSetup,
-    models: ModelGateway,
-    dialer: AgentDialer,
-) -> LibraryServices:
-    db, runtimes = core.db, registry.runtimes
-    skills = SkillService(db, storage.content, storage.files.quota.check, find_file_cid)
-
-    async def list_models(agent_id: str) -> Collection[str] | None:
-        """Return the ids of the models that an agent is offered, None if a provider did not list its own."""
-        offer = await models.get_offer(agent_id)
-        return offer.ids if offer.complete else None
-
-    return LibraryServices(
-        skills=skills,
-        checks=SkillChecks(skills),
-        delivery=SkillDelivery(db, skills),
-        requirements=SkillRequirements(stored.secrets, runtimes, lambda host: not dialer.policy.admits_host(host)),
-        instances=TemplateInstanceService(
-            db,
-            runtimes,
-            stored.secrets,
-            stored.channels,
-            stored.channel_validator,
-            list_models,
-            TaskImport.enqueue,
-            templates.find_latest,
-        ),
+def _build_model_gateway(
+    core: CoreServices, drivers: Drivers, registry: RegistryServices, stored: StoredSetup, access: ModelAccess
+) -> ModelGateway:
+    """Build the gateway, which knows of each change of an agent's keys."""
+    gateway = ModelGateway(
+        core.db,
+        drivers.upstreams,
+        providers=access.providers,
+        timeouts=ModelTimeouts(core.settings.model_timeout, core.settings.model_idle_timeout),
+        record_use=registry.runtimes.agents.last_uses.record,
     )
+    stored.secrets.subscribe(gateway.refresh_agent)
+    return gateway
 
 
 def _build_setup(registry: RegistryServices, stored: StoredSetup, lifecycle: LifecycleServices) -> SetupServices:
@@ -257,7 +202,6 @@ def _build_setup(registry: RegistryServices, stored: StoredSetup, lifecycle: Lif
     db, runtimes, restart = registry.operations.db, registry.runtimes, lifecycle.restart
     return SetupServices(
         stored=stored,
-        secrets=stored.secrets,
         channels=ChannelService(db, stored.channels, stored.channel_validator, runtimes, restart),
         tasks=TaskService(db, runtimes),
         devices=DeviceService(db, runtimes),
@@ -297,22 +241,35 @@ def _build_workspace(
     )
 
 
-def _build_models(access: ModelAccess, secrets: SecretService, profiles: AgentProfiles) -> ModelServices:
-    keys = ModelKeyService(access.keys, access.providers, profiles)
-    secrets.try_keys_by(keys.check_replacement)
-    return ModelServices(access.gateway, keys, ModelServerService(access.servers, profiles, secrets, create_upstream))
+def _build_models(
+    registry: RegistryServices,
+    stored: StoredSetup,
+    access: ModelAccess,
+    gateway: ModelGateway,
+    profiles: AgentProfiles,
+) -> ModelServices:
+    secrets = stored.secrets
+    keys = ProviderKeyService(registry.operations.db, registry.sealer, registry.runtimes.agents, secrets)
+    return ModelServices(
+        gateway=gateway,
+        keys=ModelKeyService(keys, access.trial, profiles),
+        servers=ModelServerService(access.servers, profiles, secrets, create_upstream),
+    )
 
 
 def _build_access(
     core: CoreServices, registry: RegistryServices, lifecycle: LifecycleServices, profiles: AgentProfiles
 ) -> AccessServices:
-    repository, tokens, origin = registry.runtimes.agents, core.gateway_tokens, registry.origin
-    stop_server = partial(signal.raise_signal, signal.SIGINT)  # SIGTERM may keep the agents
+    repository, origin, identity = registry.runtimes.agents, registry.origin, core.identity
+    tokens, stop_server = (
+        identity.gateway_tokens,
+        partial(signal.raise_signal, signal.SIGINT),
+    )  # SIGTERM may keep agents
     return AccessServices(
         hosts=HostService(core.db, core.host, stop_server),
-        self_service=AgentSelfService(repository, lifecycle.details, core.platform_tokens, origin, profiles),
-        key_revocation=KeyRevocation(core.api_keys, tokens, core.token_reads, repository),
-        sign_in=SignInService(core.db, tokens, origin, core.failed_logins),
+        self_service=AgentSelfService(repository, lifecycle.details, identity.platform_tokens, origin, profiles),
+        key_revocation=KeyRevocation(identity.api_keys, tokens, identity.token_reads, repository),
+        sign_in=SignInService(core.db, tokens, origin, identity.sessions.failed_logins),
     )
 
 
@@ -361,13 +318,15 @@ async def start_agent_services(agents: AgentServices, stack: AsyncExitStack) -> 
     if (ports := repository.ports) is not None:  # after the adoption of agents, before operations start them
         stack.push_async_callback(ports.stop)
         await ports.start()
-    agents.setup.secrets.subscribe(lambda _: reconciler.wake())  # an agent may wait for that
+    agents.setup.stored.secrets.subscribe(lambda _: reconciler.wake())  # an agent may wait for that
     stack.push_async_callback(automatic.stop)
     automatic.start()
     stack.push_async_callback(disk_guard.stop)
     await disk_guard.start(reconciler.wake)
     stack.push_async_callback(workspace.git_maintenance.stop)
     workspace.git_maintenance.start()
-    stack.push_async_callback(agents.library.checks.stop)
-    agents.library.checks.start()
+    stack.push_async_callback(agents.library.agents.checks.stop)
+    agents.library.agents.checks.start()
     await workspace.git.enqueue_unfinished_pushes(agents.registry.host_agents)
+    stack.push_async_callback(agents.library.hub.maintenance.stop)
+    agents.library.hub.maintenance.start()

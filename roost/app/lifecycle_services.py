@@ -56,11 +56,12 @@ from roost.drivers.runtime.contract import ContainerLimits
 from roost.identity.gateway_tokens import GatewayTokens
 from roost.identity.token_reads import TokenReads
 from roost.storage.content.service import ContentService
+from roost.web.service_registry import ServiceGroup
 from roost.work import OperationWorker
 
 
 @dataclass(frozen=True)
-class RegistryServices:
+class RegistryServices(ServiceGroup):
     """The agents of this host, their containers and tokens."""
 
     operations: OperationWorker
@@ -74,7 +75,7 @@ class RegistryServices:
 
 
 @dataclass(frozen=True)
-class StoredSetup:
+class StoredSetup(ServiceGroup):
     """What is stored of the setup of agents, for the services that start them with it."""
 
     secrets: SecretService
@@ -84,7 +85,7 @@ class StoredSetup:
 
 
 @dataclass(frozen=True)
-class NetworkServices:
+class NetworkServices(ServiceGroup):
     """Services that lead requests to an agent's own programs."""
 
     routes: RouteService
@@ -92,7 +93,7 @@ class NetworkServices:
 
 
 @dataclass(frozen=True)
-class LibraryServices:
+class LibraryServices(ServiceGroup):
     skills: SkillService
     checks: SkillChecks
     delivery: SkillDelivery
@@ -115,7 +116,7 @@ class LifecycleOptions:
 
 
 @dataclass(frozen=True)
-class StartServices:
+class StartServices(ServiceGroup):
     versions: VersionService
     scripts: ScriptService
     disk_guard: DiskGuard
@@ -125,7 +126,7 @@ class StartServices:
 
 
 @dataclass(frozen=True)
-class SnapshotServices:
+class SnapshotServices(ServiceGroup):
     """Snapshots of workspaces, and the skills that are delivered into these."""
 
     history: SnapshotHistory
@@ -135,7 +136,7 @@ class SnapshotServices:
 
 
 @dataclass(frozen=True)
-class LifecycleServices:
+class LifecycleServices(ServiceGroup):
     start: StartServices
     workspace: SnapshotServices
     details: AgentDetails

@@ -50,18 +50,30 @@ class PlatformNames:
     reserved: Collection[str]
 
 
+class DomainMirror(TableMirror[Domain]):
+    """The verified domains by host name, in memory for the edge."""
+
+    def __init__(self, db: Database) -> None:
+        super().__init__(db, MIRROR, store.list_verified)
+
+
 class DomainService:
-    """Domains of agents and storage gateways; the verified ones are in memory for the edge."""
+    """Domains of agents and storage gateways."""
 
     def __init__(
-        self, db: Database, dns: DnsResolver, platform: PlatformNames, check_certificate: CheckCertificate | None = None
+        self,
+        db: Database,
+        mirror: DomainMirror,
+        dns: DnsResolver,
+        platform: PlatformNames,
+        check_certificate: CheckCertificate | None = None,
     ) -> None:
         """Without `check_certificate`, where no TLS is served, a domain needs no certificate."""
         self._db = db
         self._dns = dns
         self._platform = platform
         self._check_certificate = check_certificate
-        self.mirror = TableMirror(db, MIRROR, store.list_verified)
+        self.mirror = mirror
 
     def find(self, host: str) -> Domain | None:
         """Return the verified domain of a host name. No I/O."""

@@ -139,7 +139,7 @@ async def test_the_gateway_token_is_accepted(server: RunningServer, agent: dict[
 
 async def test_a_revoked_key_ends_its_command(server: RunningServer, agent: dict[str, Any]) -> None:
     key = server.key()
-    caller = await server.roost.core.api_keys.verify(key)
+    caller = await server.roost.core.identity.api_keys.verify(key)
     async with stream(server, agent, "echo started; sleep 60", token=key) as socket:
         await asyncio.wait_for(socket.recv(), DEADLINE)
         server.roost.core.db.run(lambda connection: ApiKeys.delete(connection, caller.key_id or ""))

@@ -304,7 +304,7 @@ async def test_at_the_address_of_the_agent(server: RunningServer, agent: Agent) 
 
 async def test_a_revoked_key_ends_the_terminal(server: RunningServer, agent: Agent) -> None:
     key = server.key()
-    caller = await server.roost.core.api_keys.verify(key)
+    caller = await server.roost.core.identity.api_keys.verify(key)
     async with open_terminal(server, agent, command="echo started; sleep 60", token=key) as terminal:
         await terminal.find(b"started")
         server.roost.core.db.run(lambda connection: ApiKeys.delete(connection, caller.key_id or ""))

@@ -38,7 +38,7 @@ class RunningServer:
 
         def issue(connection: Any) -> str:
             owner = tenants.ensure_tenant(connection, tenant, plan)
-            return self.roost.core.api_keys.issue(connection, owner, "test", scopes=scopes).reveal()
+            return self.roost.core.identity.api_keys.issue(connection, owner, "test", scopes=scopes).reveal()
 
         return self.roost.core.db.run(issue)
 

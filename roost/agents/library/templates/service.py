@@ -35,13 +35,10 @@ from roost.core.page_cursor import PageCursor, split_page
 from roost.core.problem import Problem
 from roost.drivers.git.remote_contract import RemoteRefs, RemoteRepositories
 from roost.identity import tenants
-from roost.identity.model import Tenant
 from roost.storage.content.model import ContentNetwork
 from roost.storage.content.service import ContentService, hold_packs, release_packs
 from roost.storage.content.unixfs.profile import UNIXFS_V1_2025
-
-CheckQuota = Callable[[Connection, Tenant, int], None]
-"""Raises StorageQuotaExceeded unless a locked tenant may store this many bytes more."""
+from roost.storage.files.quota import StorageQuota
 
 _log = log.get_logger("templates")
 
@@ -54,13 +51,13 @@ class TemplateService:
         db: Database,
         remotes: RemoteRepositories,
         content: ContentService,
-        check_quota: CheckQuota,
+        quota: StorageQuota,
         engines: Sequence[str],
     ) -> None:
         self._db = db
         self._remotes = remotes
         self._content = content
-        self._check_quota = check_quota
+        self._quota = quota
         self._engines = engines
 
     async def list_refs(self, tenant_id: str, git_url: str) -> RemoteRefs:
@@ -229,7 +226,7 @@ class TemplateService:
             version = _new_version(found, stored, receiver.pack_id)
 
             def publish(connection: Connection) -> None:
-                self._check_quota(connection, tenants.lock_tenant(connection, stored.tenant_id), receiver.size)
+                self._quota.check(connection, tenants.lock_tenant(connection, stored.tenant_id), receiver.size)
                 save(connection, stored)
                 store.insert_version(connection, version)
                 packs = store.list_packs(connection, stored.id)

@@ -60,8 +60,7 @@ class AgentReconciler:
         self._watch = PeriodicTask("reconcile", self._check_all, interval)
         self._slots = asyncio.Semaphore(_CONCURRENCY)
         self._unverified: set[str] = set()
-        self.keeps_containers = False
-        """Whether `stop` leaves the containers to the next server."""
+        self._keeps_containers = False
 
     async def start(self) -> None:
         """Adopt or start every agent of this host; then begin the periodic checks, the first one at once."""
@@ -86,10 +85,14 @@ class AgentReconciler:
         """Check soon, without the pause."""
         self._watch.wake()
 
+    def keep_containers(self) -> None:
+        """Let `stop` leave the containers to the next server."""
+        self._keeps_containers = True
+
     async def stop(self) -> None:
-        """Stop the checks, and unless `keeps_containers` all containers; the state of agents that run stays."""
+        """Stop the checks, and all containers unless they are kept; the state of agents that run stays."""
         await self._watch.stop()
-        if self.keeps_containers:
+        if self._keeps_containers:
             return
         running = [container.agent_id for container in await self._runtime.list()]
         ended = await asyncio.gather(*map(self._shut_down, running))

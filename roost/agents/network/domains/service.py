@@ -7,8 +7,8 @@ from sqlalchemy import Connection
 
 from roost.agents.network.routes.errors import InvalidRoutes
 from roost.agents.network.routes.model import GATEWAY_PORT, check_port
+from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.agents.registry.model import Agent
-from roost.agents.registry.repository import AgentRepository
 from roost.core import log
 from roost.domain_names.errors import InvalidDomain
 from roost.domain_names.model import Domain, DomainChallenge, DomainOwner, DomainOwnerKind
@@ -24,16 +24,15 @@ class AgentDomainService:
 
     def __init__(
         self,
-        agents: AgentRepository,
+        runtimes: AgentRuntimes,
         domains: DomainService,
-        get_gateway_port: Callable[[Agent], int],
         origin: Callable[[str], str],
         admit: Callable[[str, str], None],
     ) -> None:
         self._admit = admit
-        self._agents = agents
+        self._agents = runtimes.agents
+        self._runtimes = runtimes
         self._domains = domains
-        self._get_gateway_port = get_gateway_port
         self._origin = origin
 
     def origin(self, domain: Domain) -> str:
@@ -100,7 +99,7 @@ class AgentDomainService:
 
     def _parse_port(self, agent: Agent, port: int | None) -> int | None:
         """Return the port of a program, None for the gateway's. Raises InvalidDomain."""
-        gateway_port = self._get_gateway_port(agent)
+        gateway_port = self._runtimes.get_gateway_port(agent)
         if port in {None, GATEWAY_PORT, gateway_port}:
             return None
         try:

@@ -38,7 +38,7 @@ from roost.app.lifecycle_services import (
 from roost.core.db import Database
 from roost.core.seal import Sealer
 from roost.core.sensitive import Sensitive
-from roost.domain_names.service import DomainService, PlatformNames
+from roost.domain_names.service import DomainMirror, DomainService, PlatformNames
 from roost.drivers.blob.folder_store import FolderStore
 from roost.drivers.dns.fake import FakeDns
 from roost.drivers.engine.contract import Dial, GatewayPlan, GatewaySetup
@@ -51,8 +51,9 @@ from roost.identity import tenants
 from roost.identity.caller import Caller, CallerKind, Plan
 from roost.identity.gateway_tokens import GatewayTokens
 from roost.identity.token_reads import TokenReads
+from roost.net.policy import EgressPolicy
 from roost.storage.content.service import ContentService
-from roost.storage.files.service import FileService, find_file_cid
+from roost.storage.files.service import FileService
 from roost.warden_client.client import WardenClient
 from roost.work import OperationWorker
 
@@ -125,10 +126,9 @@ class LifecycleEnv:
         )
         self.git = SandboxedRepositories(folder / "git", BwrapSandbox(folder))
         content = ContentService(db, FolderStore(folder / "blobs"))
-        skills = SkillService(db, content, FileService(db).quota.check, find_file_cid)
-        port = self.runtimes.get_gateway_port
-        names = DomainService(db, FakeDns(), PlatformNames("localhost", "agents.localhost", ()))
-        domains = AgentDomainService(self.agents, names, port, _origin, lambda *_: None)
+        skills = SkillService(db, content, FileService(db).quota)
+        names = DomainService(db, DomainMirror(db), FakeDns(), PlatformNames("localhost", "agents.localhost", ()))
+        domains = AgentDomainService(self.runtimes, names, _origin, lambda *_: None)
         options = LifecycleOptions(
             ContainerLimits(), TrustedAuthorities(), _prepare, reconcile_seconds=every, build_seconds=build
         )
@@ -146,14 +146,14 @@ class LifecycleEnv:
             skills=skills,
             checks=SkillChecks(skills),
             delivery=SkillDelivery(db, skills),
-            requirements=SkillRequirements(self.secrets, self.runtimes, lambda _: False),
+            requirements=SkillRequirements(self.secrets, self.runtimes, EgressPolicy()),
             instances=self.instances,
         )
         self.start = build_start_services(registry, library, _equip, self.git, options)
         self.services = build_lifecycle_services(
             registry,
             StoredSetup(self.secrets, self.channels, ChannelValidator([], lambda *_: None), _no_secrets),
-            NetworkServices(RouteService(db, self.agents, port), domains),
+            NetworkServices(RouteService(db, self.runtimes), domains),
             library,
             self.start,
             content,

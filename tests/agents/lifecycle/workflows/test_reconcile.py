@@ -193,7 +193,7 @@ async def test_a_stop_that_keeps_containers_changes_no_agent(database: Database,
         containers, agents = await first.containers(), await first.host_agents.list()
         gateway = await first.gateway_pid(agent)
         await first.queue.stop()
-        first.services.reconciler.keeps_containers = True
+        first.services.reconciler.keep_containers()
         await first.services.reconciler.stop()
         assert await first.containers() == containers
         assert await first.host_agents.list() == agents
