@@ -1,4 +1,4 @@
-"""Services that make agents of archives, snapshots and templates, and archives of agents; they use most of the other services."""
+"""Services that make agents of archives and templates, and archives of agents; they use most of the other services."""
 
 from dataclasses import dataclass
 
