@@ -22,10 +22,10 @@ from roost.drivers.runtime.bwrap.sandbox import BwrapSandbox
 from roost.drivers.text_extractor.sandboxed import SandboxedExtractor
 from tests.drivers.text_extractor.documents import extract, make_pdf
 
-_WORDS = (
-    *("the", "river", "flows", "past", "old", "mills", "and", "farmers", "sell", "fresh", "bread", "at", "a", "market"),
-    *("while", "children", "learn", "about", "history", "science", "music", "travel", "because", "winter", "stays"),
-)
+_WORDS = """
+    the river flows past old mills and farmers sell fresh bread at a market while children learn about history science
+    music travel because winter stays
+""".split()
 _CHUNKS, _CHUNK_TOKENS, _PLAIN_BATCH, _BATCHES, _THREADS = 40, 200, 8, 3, 2
 _REFERENCE = "plain onnxruntime session"
 _QUERY, _QUERY_TOKENS = "what do people sell at the market in the morning", 12

@@ -44,10 +44,9 @@ from roost.setting_types import (
 )
 
 SECRET_SETTINGS = frozenset(
-    {
-        *("database_url", "embedding_key", "facilitator_key", "facilitator_token", "kek", "kek_old", "kubo_auth"),
-        *("metrics_token", "model_key"),
-    }
+    """
+    database_url embedding_key facilitator_key facilitator_token kek kek_old kubo_auth metrics_token model_key
+    """.split()
 )
 """Settings that a file can hold (`ROOST_<NAME>_FILE`), and whose values no message shows."""
 

@@ -1,4 +1,4 @@
-"""Build the site of the docs: `.venv/bin/python scripts/docs.py`.
+"""Build the site of the docs: `.venv/bin/python scripts/docs.py` (decision 0039).
 
 Copies `docs/`, adds the pages about the command line and the reference of the API, lets Zensical build it, and moves
 scripts out of the pages, so that the server's content security policy need not allow any inside them. The reader of the

@@ -1,4 +1,4 @@
-"""Who makes the changes of a task: authentication sets the actor of a request, the worker that of an operation."""
+"""Who makes the changes of a task: authentication sets the actor of a request, the worker its own (decision 0042)."""
 
 from collections.abc import Generator
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""Random identifiers and tokens. The only caller of `secrets`."""
+"""Random identifiers and tokens, from the only caller of `secrets` (decision 0006)."""
 
 import os
 import secrets

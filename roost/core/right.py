@@ -1,4 +1,4 @@
-"""The rights that operations need and callers have."""
+"""The rights that operations need and callers have (decision 0045)."""
 
 from enum import StrEnum, auto
 

@@ -17,20 +17,17 @@ from roost.domain_names.errors import InvalidDomain
 _NAME_LIMIT = 253
 _SUBDOMAIN = re.compile(r"[a-z0-9](?:[a-z0-9-]{1,61}[a-z0-9])", re.ASCII)
 _RESERVED = frozenset(
-    {
-        *("abuse", "admin", "administrator", "agents", "api", "app", "assets", "auth", "autoconfig"),
-        *("autodiscover", "billing", "blog", "cdn", "console", "dashboard", "dev", "docs", "example", "ftp"),
-        *("gateway", "gateways", "git", "help", "hostmaster", "imap", "internal", "ipfs", "ipns", "localhost"),
-        *("login", "mail", "metrics", "mx", "news", "ns", "ns1", "ns2", "pop", "postmaster", "private"),
-        *("proxy", "public", "root", "secure", "security", "signin", "smtp", "ssl", "staging", "static"),
-        *("status", "support", "system", "test", "tls", "uploads", "webmail", "webmaster", "wpad", "www"),
-    }
+    """
+    abuse admin administrator agents api app assets auth autoconfig autodiscover billing blog cdn console dashboard dev
+    docs example ftp gateway gateways git help hostmaster imap internal ipfs ipns localhost login mail metrics mx news
+    ns ns1 ns2 pop postmaster private proxy public root secure security signin smtp ssl staging static status support
+    system test tls uploads webmail webmaster wpad www
+    """.split()
 )
-BRANDS = (
-    *("amazon", "anthropic", "binance", "coinbase", "facebook", "github", "google", "hermes", "instagram", "ledger"),
-    *("metamask", "microsoft", "netflix", "openai", "openclaw", "opensea", "paypal", "pinata", "roost", "telegram"),
-    *("trezor", "trustwallet", "uniswap", "walletconnect", "whatsapp"),
-)
+BRANDS = """
+    amazon anthropic binance coinbase facebook github google hermes instagram ledger metamask microsoft netflix openai
+    openclaw opensea paypal pinata roost telegram trezor trustwallet uniswap walletconnect whatsapp
+""".split()
 """Names of services that phishing imitates; no subdomain contains one."""
 _SPECIAL_SUFFIXES = ("localhost", "local", "internal", "invalid", "onion", "arpa", "home", "lan", "corp")
 _LOOKALIKES = str.maketrans(

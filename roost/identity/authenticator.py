@@ -1,4 +1,4 @@
-"""Authentication of requests: turns a credential into a Caller.
+"""Authentication of requests: turns a credential into a Caller (decision 0008).
 
 A credential comes from `Authorization: Bearer`, otherwise `?token=`, otherwise the cookie `gw_token`; the first one
 counts. Only gateway tokens count outside the header (contract, Authentication 1 and 2). The accepted kinds depend on
@@ -330,7 +330,10 @@ STORAGE_CALLERS = {
     scope: _require_scope(scope)
     for scope in (
         *(f"org:{resource}:{action}" for resource in ("files", "groups", "gateways") for action in ("read", "write")),
-        *("org:analytics:read", "org:read", "org:write", ANY_SCOPE),
+        "org:analytics:read",
+        "org:read",
+        "org:write",
+        ANY_SCOPE,
     )
 }
 """Dependencies that require a scope, by scope."""

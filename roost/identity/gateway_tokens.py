@@ -1,4 +1,4 @@
-"""Gateway tokens: one per agent, 256 bits, stored sealed for reading and hashed for look-up.
+"""Gateway tokens: one per agent, 256 bits, stored sealed for reading and hashed for look-up (decision 0005).
 
 A rotation takes effect at once: holders of open connections subscribe to changes and close them.
 """

@@ -36,11 +36,25 @@ def _compile_filter(audit: int, setrlimit: int, prlimit: int) -> bytes:
     """Return the filter; it allows `prlimit` without a new limit, which `getrlimit` uses."""
     allow, deny = (RETURN, 0, 0, ALLOW), (RETURN, 0, 0, DENY)
     code = [
-        *((LOAD, 0, 0, ARCHITECTURE), (EQUAL, 1, 0, audit), allow),
-        *((LOAD, 0, 0, NUMBER), (EQUAL, 0, 4, setrlimit)),
-        *((LOAD, 0, 0, ARGUMENTS), (EQUAL, 0, 1, RLIMIT_RTTIME), deny, allow),
-        *((EQUAL, 1, 0, prlimit), allow),
-        *((LOAD, 0, 0, ARGUMENTS + 8), (EQUAL, 1, 0, RLIMIT_RTTIME), allow),
-        *((LOAD, 0, 0, ARGUMENTS + 16), (EQUAL, 0, 2, 0), (LOAD, 0, 0, ARGUMENTS + 20), (EQUAL, 1, 0, 0), deny, allow),
+        (LOAD, 0, 0, ARCHITECTURE),
+        (EQUAL, 1, 0, audit),
+        allow,
+        (LOAD, 0, 0, NUMBER),
+        (EQUAL, 0, 4, setrlimit),
+        (LOAD, 0, 0, ARGUMENTS),
+        (EQUAL, 0, 1, RLIMIT_RTTIME),
+        deny,
+        allow,
+        (EQUAL, 1, 0, prlimit),
+        allow,
+        (LOAD, 0, 0, ARGUMENTS + 8),
+        (EQUAL, 1, 0, RLIMIT_RTTIME),
+        allow,
+        (LOAD, 0, 0, ARGUMENTS + 16),
+        (EQUAL, 0, 2, 0),
+        (LOAD, 0, 0, ARGUMENTS + 20),
+        (EQUAL, 1, 0, 0),
+        deny,
+        allow,
     ]
     return b"".join(struct.pack("=HBBI", *instruction) for instruction in code)

@@ -1,7 +1,7 @@
 """Terminals: programs on a pseudo-terminal that outlive the connection of their client for a grace period.
 
 A terminal keeps its last output, so a client that connects again continues where its connection ended. Output is read
-only as fast as the client takes it; without a client it is read, and the oldest is dropped.
+only as fast as the client takes it; without a client it is read, and the oldest is dropped. Decision 0037 says why.
 """
 
 from __future__ import annotations

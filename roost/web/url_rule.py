@@ -92,7 +92,10 @@ class UrlRule:
     pattern: str = ".*"
     family: UrlFamily = UrlFamily.SYSTEM
     hosts: frozenset[HostKind] = frozenset(HostKind) - {
-        *(HostKind.AGENT, HostKind.RELAY, HostKind.STORAGE_GATEWAY, HostKind.DOMAIN)
+        HostKind.AGENT,
+        HostKind.RELAY,
+        HostKind.STORAGE_GATEWAY,
+        HostKind.DOMAIN,
     }
     errors: ErrorForm = ErrorForm.AGENTS
     body: BodyLimit = BodyLimit()

@@ -1,4 +1,4 @@
-"""The `operations` table and all SQL about it.
+"""The `operations` table and all SQL about it (decision 0003).
 
 Processes use their own clocks; if they share a database, the clocks must differ by much less than a lease.
 """

@@ -1,4 +1,4 @@
-"""The worker of operations: it claims them, runs their handlers, and records the outcomes.
+"""The worker of operations: it claims them, runs their handlers, and records the outcomes (decision 0015).
 
 If this process dies, another one (or its next start) resumes the operation when its lease expires.
 """

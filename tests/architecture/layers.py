@@ -1,4 +1,4 @@
-"""Order of the layers. A new edge or a higher rank is a line here, with its reason, for a reviewer to weigh."""
+"""Order of the layers (decisions 0001 and 0051). A new edge or a higher rank is a line, with its reason, to weigh."""
 
 from collections.abc import Mapping
 

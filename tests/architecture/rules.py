@@ -120,6 +120,12 @@ def _bare_exemptions(module: Module) -> Iterator[int]:
             yield number
 
 
+def _packed_literals(module: Module) -> Iterator[int]:
+    for node in module.nodes:
+        if isinstance(node, ast.Starred) and isinstance(node.value, ast.Tuple | ast.List):
+            yield node.lineno
+
+
 _HTTP = ("roost/web/*", "roost/http/*", "*/api.py")
 _CHILDREN = ("roost/drivers/*", "roost/warden/*", "roost/core/machine/subprocess_worker.py")
 _IN_CONTAINERS = (  # programs of their own
@@ -396,5 +402,12 @@ RULES: tuple[Rule, ...] = (
         (),
         "say after the exemption why it is right: `# noqa: X123 - the reason`",
         "x = 1  # noqa: E501",
+    ),
+    Rule(
+        "packed literals",
+        _packed_literals,
+        ("roost/app/hub_services.py", "roost/app/lifecycle_services.py"),
+        "write an item a line, or words as text with `.split()`: a star around a literal only pleases the formatter",
+        'NAMES = (*("a", "b"), "c")',
     ),
 )

@@ -108,6 +108,15 @@ def test_a_decision_without_a_status_is_found(line: str) -> None:
     assert _later_decision(f"# 1. Title\n\n{line}\n\n**Context.** Text") is None
 
 
+def test_the_code_names_the_decision_that_explains_it() -> None:
+    """A module says "decision 0013"; 0023 is about a page of the docs. No module names one that does not exist."""
+    decisions = {file.name[:4]: _later_decision(file.read_text()) for file in (DOCS / "decisions").glob("*.md")}
+    sources = [*(ROOT / "roost").rglob("*.py"), *(ROOT / "scripts").glob("*.py"), ROOT / "tests/architecture/layers.py"]
+    mentions = re.findall(r"[Dd]ecisions? (\d{4})(?: and (\d{4}))?", "\n".join(file.read_text() for file in sources))
+    named = {number for mention in mentions for number in mention if number}
+    assert named - {"0023"} == decisions.keys() - {"0023"}
+
+
 def _later_decision(text: str) -> str | None:
     """Return the file of the decision that reverses or replaces this one, "" if it stands, None without a status."""
     status = r"\A# .+\n\nStatus: (?:accepted|(?:reversed|replaced) by \[(\d{4})\]\((\1-[\w-]+\.md)\)( [^\n]+)?)\.\n\n"

@@ -1,7 +1,7 @@
 """Conversations with agents, which their engines store. The server keeps only the answers that are being written.
 
 An answer belongs to the server, not to a client: all who open the conversation follow it, and a lost connection does
-not end it. At most one answer of a conversation is written at a time.
+not end it. At most one answer of a conversation is written at a time. Decision 0041 says why.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""A port of this server for each of its agents, where addresses have no names (docs/guides/no-domain.md)."""
+"""A port of this server for each of its agents, where addresses have no names (decision 0032)."""
 
 from sqlalchemy import Connection
 

@@ -1,4 +1,4 @@
-"""Fields that all responses about an agent share."""
+"""Fields that all responses about an agent share (decision 0010)."""
 
 from typing import Any, Self
 

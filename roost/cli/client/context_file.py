@@ -1,7 +1,7 @@
 """The file of contexts: servers by name, each with the key that `roost login` got, and which one is current.
 
 The file has keys, so only its owner may read it (mode 0600). It is replaced as a whole: a reader sees the old one or
-the new one. Commands that change it take turns, so that none undoes what another did.
+the new one. Commands that change it take turns, so that none undoes what another did. Decision 0040 says why.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""The difference between what a file declares and what a server has, and the requests that remove it. Pure."""
+"""What a file declares beyond what a server has, and the requests that remove the difference (decision 0030). Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

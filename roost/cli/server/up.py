@@ -1,4 +1,4 @@
-"""`roost up`: runs the whole server in this terminal and creates a first agent.
+"""`roost up`: runs the whole server in this terminal and creates a first agent (decision 0019).
 
 Ctrl-C and a closed terminal stop the server and its agents; SIGTERM does, too, unless the setting `keep_agents_on_stop`
 leaves the agents to the next server.

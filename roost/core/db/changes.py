@@ -1,4 +1,4 @@
-"""Changes that a transaction makes, collected until it commits.
+"""Changes that a transaction makes, collected until it commits (decision 0036).
 
 Code that changes what clients follow records it here, in the same transaction. A commit hook of the database
 (`Database.add_commit_hook`) takes the changes and stores them; without one they are dropped.

@@ -3,7 +3,7 @@
 SQLite: reads run inline (WAL readers never wait for the writer), all writes run on one writer thread under
 `BEGIN IMMEDIATE`, so that a transaction never fails midway because of a lock. PostgreSQL: both run in a small thread
 pool. On both, a read sees one snapshot and cannot write. The functions must be short and do no other I/O; a read of
-many rows is a `read_long`.
+many rows is a `read_long`. Decision 0002 says why.
 """
 
 import asyncio

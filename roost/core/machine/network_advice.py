@@ -8,15 +8,22 @@ import ssl
 from collections.abc import Iterator
 
 _CERTIFICATE = (  # as OpenSSL, Python, Node and npm say it
-    *("certificate verify failed", "self-signed certificate", "self signed certificate", "unable to get issuer cert"),
-    *("unable to get local issuer certificate", "unable to verify the first certificate"),
-    *("SELF_SIGNED_CERT", "DEPTH_ZERO_SELF_SIGNED", "UNABLE_TO_GET_ISSUER_CERT", "UNABLE_TO_VERIFY_LEAF_SIGNATURE"),
+    "certificate verify failed",
+    "self-signed certificate",
+    "self signed certificate",
+    "unable to get issuer cert",
+    "unable to get local issuer certificate",
+    "unable to verify the first certificate",
+    "SELF_SIGNED_CERT",
+    "DEPTH_ZERO_SELF_SIGNED",
+    "UNABLE_TO_GET_ISSUER_CERT",
+    "UNABLE_TO_VERIFY_LEAF_SIGNATURE",
 )
-_UNREACHABLE = (  # as pip, urllib3, Node and npm say it
-    *("ProxyError", "Cannot connect to proxy", "Tunnel connection failed", "Proxy Authentication Required"),
-    *("NewConnectionError", "NameResolutionError", "ConnectTimeoutError", "ReadTimeoutError", "ConnectError"),
-    *("ECONNREFUSED", "ECONNRESET", "ENETUNREACH", "EHOSTUNREACH", "ETIMEDOUT", "ENOTFOUND", "EAI_AGAIN"),
-)
+_PROXY_FAILURES = ("ProxyError", "Cannot connect to proxy", "Tunnel connection failed", "Proxy Authentication Required")
+_UNREACHABLE = """
+    NewConnectionError NameResolutionError ConnectTimeoutError ReadTimeoutError ConnectError
+    ECONNREFUSED ECONNRESET ENETUNREACH EHOSTUNREACH ETIMEDOUT ENOTFOUND EAI_AGAIN
+""".split()  # as pip, urllib3, Node and npm say it
 _CERTIFICATE_ADVICE = (
     "A certificate is not accepted. If its authority is your own, name the authority's PEM file: PIP_CERT for pip, "
     "NODE_EXTRA_CA_CERTS for npm, SSL_CERT_FILE for the server and the command line, the setting ca_file for agents"
@@ -47,7 +54,7 @@ def advise_network(output: str) -> str:
     """Return what to configure if the output of a program shows such an error, an empty string otherwise."""
     if any(sign in output for sign in _CERTIFICATE):
         return _CERTIFICATE_ADVICE
-    return _UNREACHABLE_ADVICE if any(sign in output for sign in _UNREACHABLE) else ""
+    return _UNREACHABLE_ADVICE if any(sign in output for sign in (*_PROXY_FAILURES, *_UNREACHABLE)) else ""
 
 
 def describe_certificate_error(error: BaseException | None) -> str:

@@ -23,10 +23,10 @@ _TIMEOUT_SECONDS = 5.0
 _MAX_ANSWER_BYTES = 64 * 1024
 _MAX_REASON_LENGTH = 200
 _SLACK_SERVICE_ERRORS = frozenset(
-    {
-        *("accesslimited", "fatal_error", "internal_error", "ratelimited", "request_timeout"),
-        *("service_unavailable", "team_added_to_org", "team_access_not_granted"),
-    }
+    """
+    accesslimited fatal_error internal_error ratelimited request_timeout service_unavailable team_added_to_org
+    team_access_not_granted
+    """.split()
 )
 """Errors of Slack that do not concern the token."""
 

@@ -1,4 +1,4 @@
-"""Contract of the Git repositories of agents: one bare repository each, with the branch `main`.
+"""Contract of the Git repositories of agents: one bare repository each, with the branch `main` (decision 0024).
 
 Who pushes is hostile: commands run isolated, within limits, and no configuration, hook or attribute of a pushed tree
 takes effect. A commit or a head that a method has returned survives a crash and a loss of power.

@@ -1,4 +1,4 @@
-"""Contract of remote repositories, which tenants name by URL.
+"""Contract of remote repositories, which tenants name by URL (decision 0028).
 
 The URL, the server behind it and every object are hostile. Nothing is checked out or run, no credential is sent, and no
 host is reached that the operator's rules for outgoing connections refuse.

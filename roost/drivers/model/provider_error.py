@@ -18,8 +18,13 @@ _STATUS_OF = {
     "request_too_large": 413,
     **dict.fromkeys(
         (
-            *("rate_limit_error", "rate_limit_exceeded", "insufficient_quota", "resource_exhausted"),
-            *("tokens", "requests", "too_many_requests"),
+            "rate_limit_error",
+            "rate_limit_exceeded",
+            "insufficient_quota",
+            "resource_exhausted",
+            "tokens",
+            "requests",
+            "too_many_requests",
         ),
         429,
     ),

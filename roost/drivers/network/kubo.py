@@ -1,4 +1,4 @@
-"""The operator's kubo node, which fetches from and announces to the public network over its RPC.
+"""The operator's kubo node, which fetches from and announces to the public network over its RPC (decision 0014).
 
 Its content is verified like that of any other source. The node connects to a tenant's peer only by IP addresses that
 Roost has resolved and admitted; host nodes with HTTP are asked directly. Announced content is imported and pinned on

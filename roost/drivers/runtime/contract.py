@@ -1,4 +1,4 @@
-"""Contract of runtimes, which keep one container per agent with our warden as its pid 1.
+"""Contract of runtimes, which keep one container per agent with our warden as its pid 1 (decisions 0016 and 0046).
 
 A runtime does not know tenants or HTTP, and only the name and version of an engine. It gives an agent two persistent
 folders, the workspace and the home, starts a container with them, and opens byte streams to the warden and from the

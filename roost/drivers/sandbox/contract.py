@@ -3,7 +3,7 @@
 Guarantees of every sandbox: a user of its own where the server is root, no capability, no network but its own loopback,
 limited memory, processes and CPU time where the machine allows it, and no file but the interpreter, the system's
 libraries and the named packages, all read-only. It ends with the server. A command also has one folder, which belongs
-to a user that no other folder has.
+to a user that no other folder has. Decision 0022 says why.
 """
 
 import asyncio

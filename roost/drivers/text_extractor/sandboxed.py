@@ -30,10 +30,9 @@ from roost.drivers.text_extractor.refusal import RefusalReason
 
 _log = log.get_logger("text_extractor")
 _PROGRAM = Path(__file__).with_name("worker.py")
-_PACKAGES = (
-    *("roost", "pypdf", "Crypto", "docx", "pptx", "openpyxl", "et_xmlfile", "lxml", "charset_normalizer"),
-    *("xlsxwriter", "typing_extensions"),  # imported by python-docx and python-pptx, as Pillow is
-)
+_PACKAGES = """
+    roost pypdf Crypto docx pptx openpyxl et_xmlfile lxml charset_normalizer xlsxwriter typing_extensions
+""".split()  # python-docx and python-pptx import the last two, as they do Pillow
 _MEMORY_BYTES = 1024**3 + 256 * 1024**2
 """A document's own limit, and what the worker's process holds beside it: its libraries and a text."""
 _MAX_ANSWER_BYTES = 4 * TEXT_LIMIT + 1024

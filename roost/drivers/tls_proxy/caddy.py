@@ -1,7 +1,7 @@
 """Caddy as a child of the server: started, restarted when it ends, reconfigured without a break, stopped.
 
 Its sockets are bound by the server, so connections wait in them while Caddy restarts. Its admin API is a Unix socket in
-its folder, which only the server's own user can open.
+its folder, which only the server's own user can open. Decision 0031 says why.
 """
 
 import asyncio
@@ -158,7 +158,10 @@ class CaddyProxy(TlsProxy):
         launcher = [sys.executable, "-I", "-S", str(_LAUNCHER), str(os.getpid())]
         self._process = await asyncio.create_subprocess_exec(
             *launcher,
-            *(str(self._program), "run", "--config", CONFIGURATION),
+            str(self._program),
+            "run",
+            "--config",
+            CONFIGURATION,
             cwd=self._folder,
             env=self._environment(),
             pass_fds=self._listeners.descriptors(),

@@ -1,1 +1,1 @@
-"""The dashboard: its built files, served at the bare domain and the loopback names."""
+"""The dashboard: its built files, served at the bare domain and the loopback names (decision 0038)."""

@@ -2,6 +2,7 @@
 
 A head that two readers could understand differently ends the connection (RFC 9112, 11.2), and at most a few reads of
 input are kept. A subclass decides what answers a request. uvicorn's server accepts the connections.
+Decision 0017 says why.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Route each request by its Host header and path to a row of the URL map, before any other processing.
+"""Route each request by its Host header and path to a row of the URL map, before any other processing (decision 0050).
 
 `scope["state"]` gets `url_rule`, `host_kind`, `agent_host`, `gateway_host`, `cid_host`, `is_own_name` (below the
 server's domain), `origin`, `session_cookie`, `limited_client` and `right`; authentication, limits and handlers learn

@@ -1,4 +1,4 @@
-"""Open, verify and end browser sessions; create the one-time links that open them."""
+"""Open, verify and end browser sessions; create the one-time links that open them (decision 0035)."""
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager

@@ -3,7 +3,7 @@
 A payment is claimed in a row before it is settled, and the row is unique by network, asset, payer and nonce: the key by
 which the token itself takes a transfer once. Only the holder of the claim records what became of it. A claim that ended
 without a record, because the server died or the facilitator did not answer, leaves the payment open: presented again it
-is settled again, which moves no money twice, and serves the content if that succeeds.
+is settled again, which moves no money twice, and serves the content if that succeeds. Decision 0033 says why.
 """
 
 from collections.abc import Sequence

@@ -37,8 +37,11 @@ class PinState(StrEnum):
 ACTIVE = (PinState.PRECHECKING, PinState.SEARCHING, PinState.RETRIEVING)
 WAITING = (*ACTIVE, PinState.BACKFILLED)
 FAILED = (
-    *(PinState.EXPIRED, PinState.OVER_FREE_LIMIT, PinState.OVER_MAX_SIZE),
-    *(PinState.INVALID_OBJECT, PinState.BAD_HOST_NODE),
+    PinState.EXPIRED,
+    PinState.OVER_FREE_LIMIT,
+    PinState.OVER_MAX_SIZE,
+    PinState.INVALID_OBJECT,
+    PinState.BAD_HOST_NODE,
 )
 QUEUED = (*WAITING, *FAILED)
 """States that the queue shows."""

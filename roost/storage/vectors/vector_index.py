@@ -1,4 +1,4 @@
-"""The contract of an index, which stores vectors and finds the nearest ones: exactly, every vector is compared."""
+"""The contract of an index: it stores vectors, and compares every one to find the nearest (decision 0034)."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence

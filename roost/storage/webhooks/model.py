@@ -37,7 +37,9 @@ TEST_EVENT = "webhook.test"
 EVENT_TYPES: Sequence[str] = tuple(f"ipfs.{network}.{change}" for network in ContentNetwork for change in FileEvent)
 
 _RETRY_DELAYS: Sequence[timedelta] = (
-    *(timedelta(seconds=5), timedelta(minutes=5), timedelta(minutes=30)),
+    timedelta(seconds=5),
+    timedelta(minutes=5),
+    timedelta(minutes=30),
     *(timedelta(hours=hours) for hours in (2, 5, 10, 14)),
 )
 """Delays after the first failure, the second, and so on."""

@@ -1,4 +1,4 @@
-"""What keeps failing: since when, how often and why, until work of that kind and subject succeeds.
+"""What keeps failing: since when, how often and why, until work of that kind and subject succeeds (decision 0047).
 
 Operations are deleted some days after their end, and a periodic one is new each time; a fault is what its owner sees.
 """

@@ -1,4 +1,4 @@
-"""Verdicts about bundles on a server: none is made twice, and no tenant makes two at a time."""
+"""Verdicts about bundles on a server: none is made twice, and no tenant makes two at a time (decision 0049)."""
 
 import hashlib
 

@@ -1,4 +1,4 @@
-"""Export: a snapshot of an agent and its manifest as one CAR, whose root is a folder around both."""
+"""Export: a snapshot of an agent and its manifest as one CAR, whose root is a folder around both (decision 0026)."""
 
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import aclosing

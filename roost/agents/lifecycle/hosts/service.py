@@ -1,4 +1,4 @@
-"""Registration of this server, with a heartbeat, and removal of servers that are lost for good."""
+"""Registration of this server, with a heartbeat, and removal of servers that are lost for good (decision 0018)."""
 
 from collections.abc import Callable, Sequence
 

@@ -4,6 +4,7 @@ Few file systems have quotas, so the server watches instead. It reads the free s
 and counts the agents' files slowly: every ten minutes, or soon after the free space shrank. A container over the limit
 is stopped; the reconciler starts it again, and `find_excess` makes that a container in which files can only be deleted.
 A disk can be full before the writer is known: once it is stopped, the ballast gives the database space to record that.
+Decision 0021 says why.
 """
 
 from collections.abc import Callable, Mapping

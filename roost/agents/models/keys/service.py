@@ -54,7 +54,7 @@ class ModelKeyTrial:
         """List the models with a key, and let one answer, because some providers list them without a key."""
         settings = model_settings(key.provider, key.name, key.value, key.base_url)
         if settings is None:
-            raise ModelKeyRefused(f"key: {key.name} is no key: it has characters that no provider uses, or no address")
+            raise ModelKeyRefused(f"key: {key.name} is empty, no address, or has characters that no provider uses")
         upstream = self._providers.connect(agent_id, settings)
         try:
             async with asyncio.timeout(TRIAL_SECONDS):

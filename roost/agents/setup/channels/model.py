@@ -1,4 +1,4 @@
-"""Channels of an agent and their validation: pure rules, without platform and engine."""
+"""Channels of an agent and their validation: pure rules, without platform and engine (decision 0043)."""
 
 import hashlib
 import re

@@ -36,19 +36,16 @@ from roost.warden_client.errors import ContainerNotRunning
 
 _log = log.get_logger("runtime_config")
 _FAILURES = (
-    *(
-        EngineFailed,
-        ContainerNotRunning,
-        warden_errors.DialRefused,
-        warden_errors.WardenFailed,
-        warden_errors.ExecRefused,
-    ),
-    *(
-        warden_errors.WardenFileNotFound,
-        warden_errors.WardenFileTooLarge,
-        warden_errors.WardenNotAFile,
-        warden_errors.PathRefused,
-    ),  # the agent replaced the file
+    EngineFailed,
+    ContainerNotRunning,
+    warden_errors.DialRefused,
+    warden_errors.WardenFailed,
+    warden_errors.ExecRefused,
+    # the agent replaced the file
+    warden_errors.WardenFileNotFound,
+    warden_errors.WardenFileTooLarge,
+    warden_errors.WardenNotAFile,
+    warden_errors.PathRefused,
 )
 
 

@@ -24,8 +24,11 @@ _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct",
 _DAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
 _CRON_FIELDS = (
     # name, least and largest value, names of values
-    *(("minute", 0, 59, ()), ("hour", 0, 23, ()), ("day of month", 1, 31, ())),
-    *(("month", 1, 12, _MONTHS), ("day of week", 0, 7, _DAYS)),
+    ("minute", 0, 59, ()),
+    ("hour", 0, 23, ()),
+    ("day of month", 1, 31, ()),
+    ("month", 1, 12, _MONTHS),
+    ("day of week", 0, 7, _DAYS),
 )
 _ITEM = re.compile(r"(?:\*|([0-9]{1,2}|[a-z]{3})(?:-([0-9]{1,2}|[a-z]{3}))?)(?:/([1-9][0-9]?))?")
 _MAX_CRON_LENGTH = 500

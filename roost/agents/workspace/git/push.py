@@ -46,7 +46,12 @@ _CHANGED = (
     "Run `git pull --rebase` and push again."
 )
 _UNCHANGED: tuple[type[Problem], ...] = (
-    *(ContainerNotRunning, PathRefused, WardenBusy, WardenDiskFull, WardenFileTooLarge, WardenTooManyEntries),
+    ContainerNotRunning,
+    PathRefused,
+    WardenBusy,
+    WardenDiskFull,
+    WardenFileTooLarge,
+    WardenTooManyEntries,
 )  # errors after which the workspace is as it was
 
 _log = log.get_logger("git")

@@ -61,8 +61,15 @@ def encode_index(index: WorkspaceIndex) -> bytes:
     kinds, cids, sizes, tsizes, packs, modes, stamps, targets = rows
     numbers = {pack: number for number, pack in enumerate(dict.fromkeys(packs))}
     columns = [
-        *(list(index), [kind[:2] for kind in kinds], base64.b64encode(b"".join(cids)).decode()),
-        *(sizes, tsizes, [numbers[pack] for pack in packs], modes, stamps, targets),
+        list(index),
+        [kind[:2] for kind in kinds],
+        base64.b64encode(b"".join(cids)).decode(),
+        sizes,
+        tsizes,
+        [numbers[pack] for pack in packs],
+        modes,
+        stamps,
+        targets,
     ]
     return zlib.compress(json.dumps([_FORMAT, list(numbers), columns], separators=(",", ":")).encode(), 1)
 
@@ -75,7 +82,10 @@ def decode_index(data: bytes | None) -> WorkspaceIndex:
     rows = zip(
         [_KINDS[kind] for kind in kinds],
         [joined[at : at + _CID_BYTES] for at in range(0, len(joined), _CID_BYTES)],
-        *(sizes, tsizes, [packs[number] for number in numbers], modes),
+        sizes,
+        tsizes,
+        [packs[number] for number in numbers],
+        modes,
         [stamp and tuple(stamp) for stamp in stamps],
         targets,
         strict=True,

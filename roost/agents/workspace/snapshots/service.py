@@ -2,6 +2,7 @@
 
 A snapshot's pack is an object of the blob store before one transaction makes it content and the snapshot a row. A reset
 records that it has begun to write before it does, and is repeated until the workspace equals the snapshot.
+Decision 0025 says why.
 """
 
 import asyncio

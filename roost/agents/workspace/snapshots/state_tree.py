@@ -1,4 +1,4 @@
-"""The state of an agent as a tree of its home: what the engine's driver lists, without credentials.
+"""The state of an agent as a tree of its home: what the engine's driver lists, without credentials (decision 0027).
 
 Databases are copied in the container, each as it was at one moment, and the configuration is redacted here. A restore
 changes nothing that a snapshot leaves out, whatever the stored tree holds.

@@ -7,10 +7,9 @@ from fnmatch import fnmatchcase
 from typing import Any, cast
 
 _PLATFORM_FILES = ("*.rejected",)
-_CREDENTIALS = (
-    *(".env*", "*auth*.json*", "*oauth*", "*credential*", "*token*.json*", "*secret*.json*"),
-    *("*.key", "*.pem", "*.p12", "id_rsa*", "id_ed25519*"),
-)
+_CREDENTIALS = """
+    .env* *auth*.json* *oauth* *credential* *token*.json* *secret*.json* *.key *.pem *.p12 id_rsa* id_ed25519*
+""".split()
 _MACHINE_FILES = (
     "*.lock",
     "*.lock.*",

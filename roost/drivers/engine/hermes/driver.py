@@ -41,11 +41,16 @@ _MANAGED = ".roost/hermes"
 _USERS_ENV = ".hermes/.env"
 # Without a config.yaml of the user, even an empty one, the gateway ignores the managed one.
 _START = (
-    *("/bin/sh", "-c"),
+    "/bin/sh",
+    "-c",
     f'{skills.CREATE_FOLDER}; {skills.LINK_WORKSPACE}; [ -e "$1" ] || : >"$1"; shift; exec "$@"',
     "hermes",
 )
 _GATEWAY = ("-m", "hermes_cli.main", "gateway", "run", "-v")
+_EXCLUDED = """
+    gateway* state processes.json channel_* .update_* .managed .container-mode pairing platforms whatsapp slack_*
+    feishu_* honcho.json mem0.json mcp-* bin node sandboxes backups checkpoints chrome-debug ticker_*
+""".split()
 _FATAL_IN_ENV = (b"\0", b"HERMES_MANAGED_DIR", b"HERMES_HOME")  # these fail the start, or disable the managed scope
 _OLDEST = (0, 17)  # the first version with a managed scope
 _CONTEXT_LENGTH = 128_000  # without it each turn queries the model host, and a start queries the internet
@@ -63,12 +68,7 @@ class Hermes(Engine):
     state: ClassVar[Sequence[str]] = (".hermes",)
     saved_state: ClassVar[SavedState] = SavedState(
         folders=(".hermes",),
-        excluded=(
-            *("gateway*", "state", "processes.json", "channel_*", ".update_*", ".managed", ".container-mode"),
-            *("pairing", "platforms", "whatsapp", "slack_*", "feishu_*", "honcho.json", "mem0.json", "mcp-*"),
-            *("bin", "node", "sandboxes", "backups", "checkpoints", "chrome-debug", "ticker_*"),
-            _SCHEDULER_PATH.rpartition("/")[0],
-        ),
+        excluded=(*_EXCLUDED, _SCHEDULER_PATH.rpartition("/")[0]),
         databases=("*.db",),
         cleared_tables=("*token*", "*credential*", "*pairing*", "compression_locks", "gateway_routing", "delivery_*"),
         configuration=models.USERS_CONFIG,

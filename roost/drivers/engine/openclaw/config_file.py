@@ -1,6 +1,7 @@
 """The gateway's configuration file, merged from defaults, the user's file and the platform's keys; the later override.
 
 A user's file that is not a JSON5 object is ignored. Only the engine can validate the user's own keys: see `start.sh`.
+Decision 0012 says why.
 """
 
 import hashlib

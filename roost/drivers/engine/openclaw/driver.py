@@ -35,11 +35,12 @@ MODULE_HOOKS = Path(__file__).with_name("module_hooks.mjs").read_text()
 
 
 # Credentials and devices, what belongs to one running gateway, and copies of the configuration.
-_CLEARED_TABLES = (
-    *("*token*", "auth_*", "*credential*", "*oauth*", "secret_*", "*_keys", "*_approvals*", "native_*"),
-    *("device_*", "*pairing*", "apns_*", "web_push_*", "channel_*", "delivery_queue_*"),
-    *("*_leases", "gateway_*", "agent_databases", "diagnostic_*", "audit_*", "capture_*", "migration_*"),
-    *("config_*", "trajectory_*"),
+_CLEARED_TABLES = tuple(
+    """
+    *token* auth_* *credential* *oauth* secret_* *_keys *_approvals* native_* device_* *pairing* apns_* web_push_*
+    channel_* delivery_queue_* *_leases gateway_* agent_databases diagnostic_* audit_* capture_* migration_* config_*
+    trajectory_*
+    """.split()
 )
 
 
@@ -158,9 +159,6 @@ def _cache_name(version: str) -> str:
 
 def _argv() -> Sequence[str]:
     program, *arguments = _RUN
-    return [
-        *("/bin/sh", "-c", START, "openclaw", f"{HOME}/{_CONFIG}", f"{HOME}/{config_file.PLATFORM_CONFIG}"),
-        program,
-        *(f"--import=data:text/javascript,{quote(module)}" for module in (GRACEFUL_STOP, MODULE_HOOKS)),
-        *arguments,
-    ]
+    shell = ["/bin/sh", "-c", START, "openclaw", f"{HOME}/{_CONFIG}", f"{HOME}/{config_file.PLATFORM_CONFIG}"]
+    modules = [f"--import=data:text/javascript,{quote(module)}" for module in (GRACEFUL_STOP, MODULE_HOOKS)]
+    return [*shell, program, *modules, *arguments]

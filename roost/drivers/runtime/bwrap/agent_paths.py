@@ -1,4 +1,4 @@
-"""Paths of agents' files on the host, and their owners.
+"""Paths of agents' files on the host, and their owners (decision 0009).
 
     agents/<id>/{workspace,home}   persist
     run/<id>/                      w.sock, container.json, lock, and the relay sockets in out/

@@ -7,6 +7,7 @@ too. A controller is usable if creating a group with it succeeded.
     <the server's group>/roost-server                weight 20: the server and Caddy
     <the server's group>/roost-sandbox-...           weight 5: a program that a request waits for
     <the server's group>/roost-agents/roost-...      weight 1 for all agents and background work together
+Decision 0048 says why.
 """
 
 import asyncio

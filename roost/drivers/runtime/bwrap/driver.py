@@ -1,4 +1,4 @@
-"""The bwrap runtime: containers as plain processes of this machine, without a daemon.
+"""The bwrap runtime: containers as plain processes of this machine, without a daemon (decision 0004).
 
 A container is two processes, bwrap's monitor and the warden. They outlive the server, and `run/<id>/container.json`
 lets the next server find them. A record is valid only with the process's start time and boot id. A process with our

@@ -21,10 +21,9 @@ _MARKS = (
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
 _WIDE = ("utf-32-le", "utf-32-be", "utf-16-le", "utf-16-be")
-_STATISTICAL = (
-    *("cp1252", "cp1250", "iso8859_2", "cp1251", "koi8_r", "cp1253", "cp1255", "cp1256"),
-    *("cp932", "euc_jp", "cp949", "gb18030", "big5"),
-)
+_STATISTICAL = """
+    cp1252 cp1250 iso8859_2 cp1251 koi8_r cp1253 cp1255 cp1256 cp932 euc_jp cp949 gb18030 big5
+""".split()
 _FALLBACK = "cp1252"
 _SAMPLE_BYTES = 64 * 1024
 _MIN_EVIDENCE = 6

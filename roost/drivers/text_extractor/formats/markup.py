@@ -10,12 +10,11 @@ _CHARSET = re.compile(rb"<meta\b[^>]{0,500}?\bcharset\s*=\s*[\"']?\s*([\w.:-]{1,
 _HEAD_BYTES = 4096
 _HTML = TextVocabulary(
     blocks=frozenset(
-        (
-            *("address", "article", "aside", "blockquote", "body", "caption", "center", "dd", "details", "dialog"),
-            *("div", "dl", "dt", "fieldset", "figcaption", "figure", "footer", "form", "h1", "h2", "h3", "h4", "h5"),
-            *("h6", "head", "header", "hr", "legend", "li", "main", "menu", "nav", "ol", "option", "p", "pre"),
-            *("search", "section", "select", "summary", "table", "textarea", "title", "ul"),
-        )
+        """
+        address article aside blockquote body caption center dd details dialog div dl dt fieldset figcaption figure
+        footer form h1 h2 h3 h4 h5 h6 head header hr legend li main menu nav ol option p pre search section select
+        summary table textarea title ul
+        """.split()
     ),
     cells=frozenset(("td", "th")),
     rows=frozenset(("tr",)),

@@ -27,8 +27,19 @@ _ARCHIVES = {
     b"!<arch>\n": "ar archive",
 }
 _MEDIA = (
-    *(b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF87a", b"GIF89a", b"%PDF-", b"\0\0\x01\0", b"wOFF", b"wOF2"),
-    *(b"\0\x01\0\0", b"OTTO", b"OggS", b"ID3", b"fLaC"),
+    b"\x89PNG\r\n\x1a\n",
+    b"\xff\xd8\xff",
+    b"GIF87a",
+    b"GIF89a",
+    b"%PDF-",
+    b"\0\0\x01\0",
+    b"wOFF",
+    b"wOF2",
+    b"\0\x01\0\0",
+    b"OTTO",
+    b"OggS",
+    b"ID3",
+    b"fLaC",
 )
 _MEDIA_AT = {b"WEBP": 8, b"WAVE": 8, b"ftyp": 4}
 """Known formats that are not searched, because nothing runs them."""

@@ -25,11 +25,11 @@ _PRIVATE_FILES = (
 _ENGINE_FILES = (
     r"(?:\.openclaw/openclaw\.json|auth-profiles\.json|\.openclaw/credentials|\.hermes/(?:\.env|auth\.json))"
 )
-_CREDENTIAL_WORDS = (
-    *(".ssh/", ".aws/", ".netrc", ".gnupg", ".kube/", ".docker/", ".git-credentials", "gcloud", ".npmrc", ".pypirc"),
-    *("/etc/shadow", "keychain", "cookies.sqlite", "login data", "wallet.dat", ".electrum", "key4.db"),
-    *("openclaw", "auth-profiles", ".hermes"),
-)
+_CREDENTIAL_NAMES = """
+    .ssh/ .aws/ .netrc .gnupg .kube/ .docker/ .git-credentials gcloud .npmrc .pypirc /etc/shadow keychain cookies.sqlite
+    wallet.dat .electrum key4.db openclaw auth-profiles .hermes
+""".split()
+_CREDENTIAL_WORDS = ("login data", *_CREDENTIAL_NAMES)
 _READS = r"(?:\bcat\b|\bcp\b|\btar\b|\bzip\b|\bscp\b|\brsync\b|\bbase64\b|\bcurl\b|\bopen\(|\bread\w{0,12}\(|\bxxd\b)"
 _SENDS = r"(?:\bcurl\b|\bwget\b|\bnc\b|\bncat\b|requests\.post|urlopen\(|fetch\(|https?://|\bsendall\(|axios|\|\s{0,4}base64)"
 
