@@ -13,7 +13,7 @@ from roost.agents.library.skills.delivery import SkillDelivery
 from roost.agents.library.skills.requirements import SkillRequirements
 from roost.agents.library.skills.service import SkillService
 from roost.agents.lifecycle.versions.service import Prepare, VersionService
-from roost.agents.lifecycle.workflows import model
+from roost.agents.lifecycle.workflows import model, start_steps
 from roost.agents.lifecycle.workflows.delete import DeleteWorkflow
 from roost.agents.lifecycle.workflows.details import AgentDetails
 from roost.agents.lifecycle.workflows.disk_guard import DiskGuard
@@ -23,17 +23,6 @@ from roost.agents.lifecycle.workflows.model import AgentRelays, TrustedAuthoriti
 from roost.agents.lifecycle.workflows.reconcile import AgentReconciler
 from roost.agents.lifecycle.workflows.restart import RestartWorkflow
 from roost.agents.lifecycle.workflows.start import StartWorkflow
-from roost.agents.lifecycle.workflows.start_steps import (
-    ContainerStep,
-    DiskStep,
-    EngineStep,
-    GatewayStep,
-    NeedsStep,
-    PushStep,
-    RelayStep,
-    SkillStep,
-    VersionStep,
-)
 from roost.agents.lifecycle.workflows.update import UpdateWorkflow
 from roost.agents.network.domains.service import AgentDomainService
 from roost.agents.network.routes.service import RouteService
@@ -216,14 +205,18 @@ def build_start_services(
         runtimes,
         scripts,
         pushes,
-        first=(VersionStep(runtimes, versions, starter), NeedsStep(library.instances)),
+        first=(start_steps.VersionStep(runtimes, versions, starter), start_steps.NeedsStep(library.instances)),
         container=(
-            EngineStep(runtimes),
-            DiskStep(disk),
-            RelayStep(registry.relays),
-            ContainerStep(runtimes.runtime, options.limits, options.trust),
+            start_steps.EngineStep(runtimes),
+            start_steps.DiskStep(disk),
+            start_steps.RelayStep(registry.relays),
+            start_steps.ContainerStep(runtimes.runtime, options.limits, options.trust),
         ),
-        gateway=(PushStep(pushes), SkillStep(runtimes, library.delivery), GatewayStep(starter)),
+        gateway=(
+            start_steps.PushStep(pushes),
+            start_steps.SkillStep(runtimes, library.delivery),
+            start_steps.GatewayStep(starter),
+        ),
     )
     return StartServices(versions, scripts, disk, pushes, starter, start)
 

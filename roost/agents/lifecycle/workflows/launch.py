@@ -1,6 +1,7 @@
 """Launch: creates a new agent's row, tokens and start operation in one transaction, and waits for its gateway."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
@@ -23,28 +24,16 @@ from roost.identity.gateway_tokens import GatewayTokens
 from roost.work import OperationState, OperationWorker
 
 
+@dataclass(frozen=True)
 class LaunchWorkflow:
-    def __init__(
-        self,
-        queue: OperationWorker,
-        tokens: GatewayTokens,
-        runtimes: AgentRuntimes,
-        secrets: SecretService,
-        channel_validator: ChannelValidator,
-        channels: ChannelRepository,
-        skills: AgentSkillService,
-        routes: RouteService,
-    ) -> None:
-        self._db = queue.db
-        self._queue = queue
-        self._agents = runtimes.agents
-        self._tokens = tokens
-        self._runtimes = runtimes
-        self._secrets = secrets
-        self._channel_validator = channel_validator
-        self._channels = channels
-        self._skills = skills
-        self._routes = routes
+    _queue: OperationWorker
+    _tokens: GatewayTokens
+    _runtimes: AgentRuntimes
+    _secrets: SecretService
+    _channel_validator: ChannelValidator
+    _channels: ChannelRepository
+    _skills: AgentSkillService
+    _routes: RouteService
 
     async def create(self, caller: Caller, source: LaunchSource) -> Agent:
         """Create an agent and return it once it runs.
@@ -56,14 +45,14 @@ class LaunchWorkflow:
         """
         request, snapshot, origin_id = source.request, source.snapshot, source.origin_id
         engine = select_engine(self._runtimes, request.engine)
-        plan, _ = await self._agents.get_limit(caller.tenant_id)
+        plan, _ = await self._runtimes.agents.get_limit(caller.tenant_id)
         installed = engine.installed()
         preferred = (request.engine_version or engine.default_version, engine.default_version)
         version = next((one for one in preferred if one in installed), installed[0])
         channels = await self._channel_validator.validate_all(request.channels, plan, engine, version)
 
         def add(connection: Connection) -> tuple[Agent, str]:
-            agent = self._agents.create(connection, caller.tenant_id, request.profile, engine.id, version)
+            agent = self._runtimes.agents.create(connection, caller.tenant_id, request.profile, engine.id, version)
             self._tokens.mint(connection, agent.id, caller.tenant_id)
             self._secrets.attach_in_transaction(connection, caller.tenant_id, agent.id, request.secret_ids)
             if origin_id is not None:
@@ -80,25 +69,26 @@ class LaunchWorkflow:
                 return agent, SnapshotService.enqueue_restore(connection, agent, snapshot, then=model.START)
             return agent, work.add_operation(connection, model.START, agent.id, host=agent.host_id).id
 
-        agent, operation_id = await self._db.write(add)
+        agent, operation_id = await self._queue.db.write(add)
         if snapshot is not None:
             operation_id = await self._wait_until_restored(agent, operation_id)
         operation = await self._queue.wait(operation_id, timeout=engine.start_deadline + model.START_GRACE)
-        agent = await self._agents.get(agent.id)
+        agent = await self._runtimes.agents.get(agent.id)
         if operation.state is not OperationState.DONE:
             raise AgentStartFailed(agent)
         return agent
 
     async def _wait_until_restored(self, agent: Agent, operation_id: str) -> str:
         """Return the id of the start, which follows the restored workspace. Raises AgentNotFound, AgentStartFailed."""
+        agents = self._runtimes.agents
         operation = await self._queue.wait(operation_id, timeout=RESTORE_SECONDS)
-        await self._agents.get(agent.id)  # raises if it was deleted meanwhile
+        await agents.get(agent.id)  # raises if it was deleted meanwhile
         if operation.state is OperationState.DONE:
             return operation.result["then"]
         error: Mapping[str, str] = operation.error or {"message": "it takes too long"}
         reason = f"The workspace could not be restored: {error['message']}"
-        await self._db.write(lambda connection: self._agents.set_state(connection, agent.id, AgentState.FAILED, reason))
-        raise AgentStartFailed(await self._agents.get(agent.id))
+        await self._queue.db.write(lambda connection: agents.set_state(connection, agent.id, AgentState.FAILED, reason))
+        raise AgentStartFailed(await agents.get(agent.id))
 
 
 def select_engine(runtimes: AgentRuntimes, engine_id: str | None) -> Engine:

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing, asynccontextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from sqlalchemy import Connection
 
@@ -39,26 +39,17 @@ from roost.storage.files.quota import StorageQuota
 _log = log.get_logger("templates")
 
 
+@dataclass(frozen=True)
 class TemplateSources:
     """Templates as sources: the manifest gives defaults, the template's version gives the first workspace."""
 
-    def __init__(
-        self,
-        templates: TemplateService,
-        content: ContentService,
-        quota: StorageQuota,
-        secrets: SecretService,
-        skills: AgentSkillService,
-        hub: HubService,
-        routes: RouteService,
-    ) -> None:
-        self._templates = templates
-        self._content = content
-        self._quota = quota
-        self._secrets = secrets
-        self._skills = skills
-        self._hub = hub
-        self._routes = routes
+    _templates: TemplateService
+    _content: ContentService
+    _quota: StorageQuota
+    _secrets: SecretService
+    _skills: AgentSkillService
+    _hub: HubService
+    _routes: RouteService
 
     @asynccontextmanager
     async def open(self, caller: Caller, plan: Plan, request: CreateAgent, name: str) -> AsyncGenerator[LaunchSource]:
@@ -135,27 +126,22 @@ class TemplateSources:
             agent_id="",
             tenant_id=tenant_id,
             cid=str(root.cid.v1()),
-            commit_sha=None,
             trigger=SnapshotTrigger.TEMPLATE,
             change_summary=f"Template {template.slug}, version {version.version}",
             files=version.files + 1,
             size=version.size + len(manifest),
-            skipped=(),
-            skipped_count=0,
-            label=None,
             packs=(version.pack_id, receiver.pack_id),
             created_at=clock.utc_now(),
         )
 
 
+@dataclass(frozen=True)
 class LaunchSources:
     """Finds the source that a request names."""
 
-    def __init__(self, runtimes: AgentRuntimes, snapshots: SnapshotService, templates: TemplateSources) -> None:
-        self._runtimes = runtimes
-        self._agents = runtimes.agents
-        self._snapshots = snapshots
-        self._templates = templates
+    _runtimes: AgentRuntimes
+    _snapshots: SnapshotService
+    _templates: TemplateSources
 
     @asynccontextmanager
     async def open(self, caller: Caller, request: CreateAgent) -> AsyncGenerator[LaunchSource]:
@@ -164,7 +150,7 @@ class LaunchSources:
         Raises the errors of `TemplateSources.open`, `SnapshotService.find_for_tenant` and `select_engine`.
         """
         if request.template is not None:
-            plan, _ = await self._agents.get_limit(caller.tenant_id)
+            plan, _ = await self._runtimes.agents.get_limit(caller.tenant_id)
             async with self._templates.open(caller, plan, request, request.template) as source:
                 yield source
         elif request.snapshot_cid is not None:
@@ -176,7 +162,7 @@ class LaunchSources:
         """Find a snapshot: without its state for another engine, otherwise at the version that can read its state."""
         engine = select_engine(self._runtimes, request.engine)
         snapshot = await self._snapshots.find_for_tenant(caller.tenant_id, cid)
-        origin = await self._agents.get(snapshot.agent_id)
+        origin = await self._runtimes.agents.get(snapshot.agent_id)
         if origin.engine != engine.id:
             snapshot = replace(snapshot, state_cid=None, state_files=0, state_size=0, state_packs=())
         elif origin.engine_version in engine.installed():

@@ -122,10 +122,6 @@ class StartWorkflow:
         """Stop the gateway in the running container; it stays so until a start."""
         await self._runtimes.get_warden(agent.id).stop(GATEWAY_PROCESS, STOP_SECONDS)
 
-    def mark_starting(self, connection: Connection, agent_id: str) -> None:
-        """Set the state `starting`, so that nothing else starts the gateway."""
-        self._agents.set_state(connection, agent_id, AgentState.STARTING)
-
     def mark_failed(self, connection: Connection, operation: Operation, reason: str) -> None:
         """Set the state `failed` of an agent that still waits for an operation, which has failed."""
         agent = find_agent(connection, operation.subject)

@@ -18,7 +18,8 @@ from sqlalchemy import Connection
 from roost import work
 from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.agents.registry.errors import AgentNotFound
-from roost.agents.registry.model import Agent
+from roost.agents.registry.model import Agent, AgentState
+from roost.agents.registry.repository import enqueue_once
 from roost.agents.workspace.snapshots import model, store
 from roost.agents.workspace.snapshots.comparison import SnapshotComparison, compare_trees
 from roost.agents.workspace.snapshots.errors import ResetFailed, SnapshotNotFound, StateNotFound, SyncFailed
@@ -70,7 +71,6 @@ class GatewayControl(Protocol):
         ...
 
     async def stop_gateway(self, agent: Agent) -> None: ...
-    def mark_starting(self, connection: Connection, agent_id: str) -> None: ...
     def mark_failed(self, connection: Connection, operation: Operation, reason: str) -> None: ...
     def enqueue_start(self, connection: Connection, agent: Agent) -> str:
         """Return the id of the operation."""
@@ -132,7 +132,7 @@ class SnapshotService:
         Raises AgentNotFound, AgentOnOtherHost, ServiceUnavailable and SyncFailed.
         """
         agent = await self._agents.get_here(agent_id)
-        operation_id = await self._db.write(partial(_enqueue, kind=model.SYNC, agent=agent, payload=trigger.value))
+        operation_id = await self._db.write(partial(enqueue_once, kind=model.SYNC, agent=agent, payload=trigger.value))
         operation = await self._queue.wait(operation_id, model.RESTORE_SECONDS)
         await self._history.wait(agent_id, _COMMIT_SECONDS)
         status = await self.get_status(agent_id)
@@ -172,7 +172,7 @@ class SnapshotService:
         if with_state and snapshot.state_cid is None:
             raise StateNotFound
         payload = {"snapshot": snapshot.id, "is_writing": False, "state": with_state}
-        operation_id = await self._db.write(partial(_enqueue, kind=model.RESET, agent=agent, payload=payload))
+        operation_id = await self._db.write(partial(enqueue_once, kind=model.RESET, agent=agent, payload=payload))
         operation = await self._queue.wait(operation_id, model.RESTORE_SECONDS)
         await self._agents.get(agent_id)
         if operation.state is not OperationState.DONE:
@@ -210,7 +210,7 @@ class SnapshotService:
         insert_snapshot(connection, agent, own)
         hold_needed(connection, agent)
         payload = {"snapshot": own.id, "is_writing": True, "then": then, "state": own.state_cid is not None}
-        return _enqueue(connection, kind=model.RESTORE, agent=agent, payload=payload)
+        return enqueue_once(connection, model.RESTORE, agent, payload)
 
     async def set_label(self, agent_id: str, cid: object, label: str | None) -> Snapshot:
         """Label a snapshot, which is then kept. Raises InvalidSnapshotCid, SnapshotNotFound, AgentNotFound."""
@@ -280,7 +280,7 @@ class SnapshotService:
         """Record that writing begins."""
         work.update_payload(connection, operation, {**operation.payload, "is_writing": True}, "write")
         if operation.payload.get("state"):
-            self._gateways.mark_starting(connection, operation.subject)
+            self._agents.set_state(connection, operation.subject, AgentState.STARTING)
 
     async def _write_trees(
         self,
@@ -360,14 +360,6 @@ def _record_failure(connection: Connection, operation: Operation, reason: str) -
     if (fault := find_fault(connection, operation.subject, model.SYNC)) is not None:
         data = {"reason": reason, "failing_since": fault.failing_since.isoformat(), "failures": fault.failures}
         record_change(connection, DataChange("snapshot", "failed", operation.id, agent_id=operation.subject, data=data))
-
-
-def _enqueue(connection: Connection, *, kind: str, agent: Agent, payload: Any) -> str:
-    """Return the id of an equal operation that waits, or enqueue one."""
-    for waiting in work.list_waiting_operations(connection, kind, agent.id):
-        if waiting.payload == payload:
-            return waiting.id
-    return work.add_operation(connection, kind, agent.id, payload, host=agent.host_id).id
 
 
 def _failure(operation: Operation, failed: type[Problem]) -> Problem:

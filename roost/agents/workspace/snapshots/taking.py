@@ -7,6 +7,7 @@ no automatic ones.
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
+from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
@@ -40,22 +41,14 @@ _HOME = "~/"
 _log = log.get_logger("snapshots")
 
 
+@dataclass(frozen=True)
 class SnapshotTaker:
-    def __init__(
-        self,
-        db: Database,
-        content: ContentService,
-        runtimes: AgentRuntimes,
-        load_secrets: LoadSecrets,
-        digest_value: Callable[[Sensitive[str]], str],
-        history: SnapshotHistory,
-    ) -> None:
-        self._db = db
-        self._content = content
-        self._runtimes = runtimes
-        self._load_secrets = load_secrets
-        self._digest_value = digest_value
-        self._history = history
+    _db: Database
+    _content: ContentService
+    _runtimes: AgentRuntimes
+    _load_secrets: LoadSecrets
+    _digest_value: Callable[[Sensitive[str]], str]
+    _history: SnapshotHistory
 
     async def take(
         self,
@@ -201,7 +194,6 @@ def _next_snapshot(
         size=sum(entry.size for entry in files),
         skipped=skipped[: model.SKIPPED_LIMIT],
         skipped_count=len(skipped),
-        label=None,
         packs=workspace.packs,
         searched=searched,
         created_at=clock.utc_now(),
