@@ -57,23 +57,15 @@ class DomainMirror(TableMirror[Domain]):
         super().__init__(db, MIRROR, store.list_verified)
 
 
+@dataclass(frozen=True)
 class DomainService:
-    """Domains of agents and storage gateways."""
+    """Domains of agents and storage gateways; where no TLS is served, they need no certificate."""
 
-    def __init__(
-        self,
-        db: Database,
-        mirror: DomainMirror,
-        dns: DnsResolver,
-        platform: PlatformNames,
-        check_certificate: CheckCertificate | None = None,
-    ) -> None:
-        """Without `check_certificate`, where no TLS is served, a domain needs no certificate."""
-        self._db = db
-        self._dns = dns
-        self._platform = platform
-        self._check_certificate = check_certificate
-        self.mirror = mirror
+    _db: Database
+    mirror: DomainMirror
+    _dns: DnsResolver
+    _platform: PlatformNames
+    _check_certificate: CheckCertificate | None = None
 
     def find(self, host: str) -> Domain | None:
         """Return the verified domain of a host name. No I/O."""

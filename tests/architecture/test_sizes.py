@@ -111,9 +111,17 @@ def _lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     return 0 if not body else (body[-1].end_lineno or body[-1].lineno) - body[0].lineno + 1
 
 
+def test_private_fields_and_those_of_groups_are_parameters() -> None:
+    source = "@dataclass(frozen=True)\nclass Sums:\n    {0}a: int\n    {0}b: int = 1\n    c: int = field(init=False)\n"
+    for path, prefix, expected in (("roost/app/x.py", "", [2]), ("roost/x.py", "_", [2]), ("roost/x.py", "", [])):
+        module = parse(path, source.format(prefix))
+        assert [count for _, _, count in _field_counts(module)] == expected
+
+
 def _long_signatures() -> Iterator[tuple[str, str, int]]:
     """Yield place, name and count of long signatures; each parameter of a command in `cli/` is an option of it."""
     for module in modules():
+        yield from ((place, name, count) for place, name, count in _field_counts(module) if count > PARAMETERS)
         if module.within("roost/cli/*"):
             continue
         owners = {part: node.name for node in module.nodes if isinstance(node, ast.ClassDef) for part in node.body}
@@ -124,6 +132,16 @@ def _long_signatures() -> Iterator[tuple[str, str, int]]:
             if count > PARAMETERS:
                 name = owners.get(function, function.name) if function.name == "__init__" else function.name
                 yield f"{module.path}:{function.lineno}", name, count
+
+
+def _field_counts(module: Module) -> Iterator[tuple[str, str, int]]:
+    """Yield place, name and number of parameters of dataclasses that are services or groups of these, not records."""
+    for node in module.nodes:
+        if isinstance(node, ast.ClassDef) and any("dataclass" in ast.unparse(one) for one in node.decorator_list):
+            fields = [part for part in node.body if isinstance(part, ast.AnnAssign)]
+            given = [one for one in fields if one.value is None or "init=False" not in ast.unparse(one.value)]
+            if module.within("roost/app/*") or any(ast.unparse(one.target).startswith("_") for one in given):
+                yield f"{module.path}:{node.lineno}", node.name, len(given)
 
 
 def _handlers(module: Module) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from sqlalchemy import Connection
@@ -43,22 +43,15 @@ from roost.storage.files.quota import StorageQuota
 _log = log.get_logger("templates")
 
 
+@dataclass(frozen=True)
 class TemplateService:
     """Every method that names a repository raises the errors of `RemoteRepositories`."""
 
-    def __init__(
-        self,
-        db: Database,
-        remotes: RemoteRepositories,
-        content: ContentService,
-        quota: StorageQuota,
-        engines: Sequence[str],
-    ) -> None:
-        self._db = db
-        self._remotes = remotes
-        self._content = content
-        self._quota = quota
-        self._engines = engines
+    _db: Database
+    _remotes: RemoteRepositories
+    _content: ContentService
+    _quota: StorageQuota
+    _engines: Sequence[str]
 
     async def list_refs(self, tenant_id: str, git_url: str) -> RemoteRefs:
         return await self._remotes.list_refs(_subject(tenant_id), git_url)

@@ -6,7 +6,7 @@ sweep does.
 
 from collections.abc import AsyncIterable, Mapping
 from contextlib import aclosing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from sqlalchemy import Connection
 
@@ -44,28 +44,18 @@ from roost.warden_client.tree_rules import TreeRefused, TreeRules
 _MALFORMED = (MalformedContent, ContentNotAFile, ContentNotAFolder, TooDeep, TooManyEntries, TooManyShards)
 
 
+@dataclass(frozen=True)
 class AgentImporter:
     """Imports archives; `most_bytes` is the disk of an agent, None if it has no limit."""
 
-    def __init__(
-        self,
-        db: Database,
-        agents: AgentRepository,
-        content: ContentService,
-        quota: StorageQuota,
-        launch: LaunchWorkflow,
-        tasks: TaskImport,
-        skills: AgentSkillService,
-        most_bytes: int | None,
-    ) -> None:
-        self._db = db
-        self._agents = agents
-        self._content = content
-        self._quota = quota
-        self._launch = launch
-        self._tasks = tasks
-        self._skills = skills
-        self._most_bytes = most_bytes
+    _db: Database
+    _agents: AgentRepository
+    _content: ContentService
+    _quota: StorageQuota
+    _launch: LaunchWorkflow
+    _tasks: TaskImport
+    _skills: AgentSkillService
+    _most_bytes: int | None
 
     async def import_agent(
         self, caller: Caller, content: AsyncIterable[bytes], name: str | None = None

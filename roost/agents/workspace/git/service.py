@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, aclosing, suppress
+from dataclasses import dataclass, field
 from functools import partial
 from urllib.parse import urlsplit
 
@@ -38,69 +39,58 @@ _OUTDATED = "warning: the agent's latest changes may be missing here: {}"
 _log = log.get_logger("git")
 
 
+@dataclass(frozen=True)
 class AgentGitService:
     """Responses raise AgentNotFound, AgentOnOtherHost, GitUnavailable, TooManyGitRequests before their first byte.
 
     Changes are committed before references are listed and before a push is accepted.
     """
 
-    def __init__(
-        self,
-        queue: OperationWorker,
-        runtimes: AgentRuntimes,
-        recovery: PushRecovery,
-        build: PushBuild,
-        origin: Origin,
-        snapshots: AutomaticSnapshots,
-        open_workspace: OpenWorkspace,
-        restore_files: RestoreFiles,
-    ) -> None:
-        self._db = queue.db
-        self._queue = queue
-        self._agents = runtimes.agents
-        self._runtimes = runtimes
-        self._repositories = recovery.repositories
-        self._recovery = recovery
-        self._build = build
-        self._origin = origin
-        self._snapshots = snapshots
-        self._open_workspace = open_workspace
-        self._restore_files = restore_files
-        self._limiter = GitCommandLimiter()
-        self._outdated: dict[str, str] = {}
-        """Why repositories may lack their agents' latest changes, since they were last listed, by agent."""
-        queue.handle(FINISH_PUSH, self.handle_unfinished)
+    _queue: OperationWorker
+    _runtimes: AgentRuntimes
+    _recovery: PushRecovery
+    _build: PushBuild
+    _origin: Origin
+    _snapshots: AutomaticSnapshots
+    _open_workspace: OpenWorkspace
+    _restore_files: RestoreFiles
+    _limiter: GitCommandLimiter = field(default_factory=GitCommandLimiter, init=False)
+    _outdated: dict[str, str] = field(default_factory=dict[str, str], init=False)
+    """Why repositories may lack their agents' latest changes, since they were last listed, by agent."""
+
+    def __post_init__(self) -> None:
+        self._queue.handle(FINISH_PUSH, self.handle_unfinished)
 
     async def advertise(self, agent_id: str, service: GitService, protocol: str) -> AsyncGenerator[bytes]:
         """Yield the references that a client can fetch or update, after a commit of what has changed."""
-        agent = await self._agents.get_here(agent_id)
+        agent = await self._runtimes.agents.get_here(agent_id)
         async with self._limiter.acquire(agent.tenant_id):
             await self._show_current(agent_id)
             head = _announce_service(service)
-            async with aclosing(self._repositories.serve(agent_id, GitRequest(service, protocol))) as output:
+            async with aclosing(self._recovery.repositories.serve(agent_id, GitRequest(service, protocol))) as output:
                 async for chunk in output:
                     yield head + chunk
                     head = b""
 
     async def upload_pack(self, agent_id: str, protocol: str, body: AsyncIterable[bytes]) -> AsyncGenerator[bytes]:
         """Yield what a client asks for: references, or a pack. Raises BadGitRequest before the first byte."""
-        agent = await self._agents.get_here(agent_id)
+        agent = await self._runtimes.agents.get_here(agent_id)
         reason = self._outdated.get(agent_id)
         request = GitRequest(GitService.UPLOAD_PACK, protocol, body, _OUTDATED.format(reason) if reason else "")
         async with (
             self._limiter.acquire(agent.tenant_id),
-            aclosing(self._repositories.serve(agent_id, request)) as output,
+            aclosing(self._recovery.repositories.serve(agent_id, request)) as output,
         ):
             async for chunk in output:
                 yield chunk
 
     async def receive_pack(self, agent_id: str, protocol: str, body: AsyncIterable[bytes]) -> AsyncGenerator[bytes]:
         """Yield the report of a push, and apply it to the agent's files. Raises BadGitRequest before the first byte."""
-        agent = await self._agents.get_here(agent_id)
+        agent = await self._runtimes.agents.get_here(agent_id)
         request = GitRequest(GitService.RECEIVE_PACK, protocol, body)
         push = AgentPush(
             agent_id,
-            self._repositories,
+            self._recovery.repositories,
             self._runtimes.get_warden(agent_id).tree,
             urlsplit(self._origin(agent_id)).netloc,
             partial(self._prepare_push, agent_id),
@@ -111,7 +101,7 @@ class AgentGitService:
         try:
             async with (
                 self._limiter.acquire(agent.tenant_id),
-                aclosing(self._repositories.receive(agent_id, request, push)) as output,
+                aclosing(self._recovery.repositories.receive(agent_id, request, push)) as output,
             ):
                 async for chunk in output:
                     yield chunk
@@ -126,12 +116,12 @@ class AgentGitService:
         """Enqueue that the pushes to this host's agents that a crash interrupted are finished."""
         for agent in await host_agents.list():
             if await self._recovery.find_interrupted(agent.id):
-                await self._db.write(partial(_enqueue_finish, agent=agent))
+                await self._queue.db.write(partial(_enqueue_finish, agent=agent))
 
     async def handle_unfinished(self, operation: ClaimedOperation) -> None:
         """Handle `agent.push`, idempotently: opening a workspace finishes the push to it."""
         with suppress(AgentNotFound):  # deleted while the operation waited
-            agent = await self._agents.get_here(operation.subject)
+            agent = await self._runtimes.agents.get_here(operation.subject)
             async with self._open_workspace(agent):
                 pass
             await self._restore_files(agent)
@@ -150,8 +140,8 @@ class AgentGitService:
 
     async def _prepare(self, agent_id: str) -> None:
         if await self._recovery.find_interrupted(agent_id):
-            agent = await self._agents.get_here(agent_id)
-            operation_id = await self._db.write(partial(_enqueue_finish, agent=agent))
+            agent = await self._runtimes.agents.get_here(agent_id)
+            operation_id = await self._queue.db.write(partial(_enqueue_finish, agent=agent))
             await self._queue.wait(operation_id, _FINISH_SECONDS)
             if await self._recovery.find_interrupted(agent_id):
                 raise PushUnfinished
@@ -159,7 +149,7 @@ class AgentGitService:
 
     async def _prepare_push(self, agent_id: str) -> ExpectEntries:
         await self._prepare(agent_id)
-        return await expect_committed(self._db, self._snapshots.snapshots, agent_id)
+        return await expect_committed(self._queue.db, self._snapshots.snapshots, agent_id)
 
 
 def _enqueue_finish(connection: Connection, agent: Agent) -> str:
