@@ -12,7 +12,6 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from roost import work
 from roost.agents.library.skills import model, store
 from roost.agents.library.skills.delivery import SkillDelivery
 from roost.agents.library.skills.errors import ConflictingSkills, SkillNotFound, SkillVersionConflict, TooManySkills
@@ -22,6 +21,7 @@ from roost.agents.library.skills.service import find_skill, record_skill_change
 from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.agents.registry.errors import AgentNotFound
 from roost.agents.registry.model import Agent, AgentState
+from roost.agents.registry.repository import enqueue_once
 from roost.core import clock, log
 from roost.core.problem import Problem
 from roost.identity import tenants
@@ -194,9 +194,7 @@ class AgentSkillService:
 
     def enqueue_delivery(self, connection: Connection, agent: Agent) -> str:
         """Enqueue a delivery unless one waits; return the id of the operation."""
-        for waiting in work.list_waiting_operations(connection, model.DELIVER, agent.id):
-            return waiting.id
-        return work.add_operation(connection, model.DELIVER, agent.id, host=agent.host_id).id
+        return enqueue_once(connection, model.DELIVER, agent)
 
     async def restore_files(self, agent: Agent) -> None:
         """Enqueue a delivery to an agent that has skills, because something else changed its workspace."""

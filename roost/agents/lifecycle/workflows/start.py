@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Connection
@@ -26,33 +27,29 @@ from roost.work import ClaimedOperation, Operation
 _log = log.get_logger("lifecycle")
 
 
+@dataclass(frozen=True)
 class StartWorkflow:
     """Walks the ordered steps of a start; those of `container` alone open a workspace without a gateway."""
 
-    def __init__(
-        self,
-        runtimes: AgentRuntimes,
-        scripts: ScriptService,
-        pushes: PushRecovery,
-        first: Sequence[StartStep],
-        container: Sequence[StartStep],
-        gateway: Sequence[StartStep],
-    ) -> None:
-        self._agents = runtimes.agents
-        self._runtimes = runtimes
-        self._scripts = scripts
-        self._pushes = pushes
-        self._container = tuple(container)
-        self._agent = (*container, *gateway)
-        self.steps = (*first, *self._agent)
+    _runtimes: AgentRuntimes
+    _scripts: ScriptService
+    _pushes: PushRecovery
+    first: Sequence[StartStep]
+    container: Sequence[StartStep]
+    gateway: Sequence[StartStep]
+
+    @property
+    def steps(self) -> Sequence[StartStep]:
+        return (*self.first, *self.container, *self.gateway)
 
     async def handle(self, operation: ClaimedOperation) -> dict[str, Any]:
         """Handle `agent.start`, idempotently; a payload (see `model.at_version`) asks for a new container.
 
         The result says in `waits_for` why the agent may not start yet, if so.
         """
+        agents = self._runtimes.agents
         try:
-            agent = await self._agents.get_here(operation.subject)
+            agent = await agents.get_here(operation.subject)
         except AgentNotFound:  # deleted while the operation waited
             return {}
         payload: dict[str, Any] = operation.payload or {}
@@ -64,7 +61,7 @@ class StartWorkflow:
             raise
         if start.waits_for:
             await operation.guard(
-                lambda connection: self._agents.set_state(connection, agent.id, AgentState.NOT_RUNNING, start.waits_for)
+                lambda connection: agents.set_state(connection, agent.id, AgentState.NOT_RUNNING, start.waits_for)
             )
             return {"waits_for": start.waits_for}
         await operation.guard(lambda connection: self.mark_running(connection, agent.id))
@@ -76,22 +73,22 @@ class StartWorkflow:
         agent = start.agent
         is_temporary = isinstance(error, Problem) and error.kind is ProblemKind.UNAVAILABLE
         if is_temporary and operation.failures < START_RETRIES:
-            await self._agents.get(agent.id)  # a deletion, which kills the container too, ends the start
+            await self._runtimes.agents.get(agent.id)  # a deletion, which kills the container too, ends the start
             return
         state, reason = AgentState.RUNNING, None
         if not start.keeps_running:
             state, reason = AgentState.FAILED, public_reason(error)
             detail = error.message if isinstance(error, Problem) else "Internal error"
             _log.warning("agent.start_failed", agent=agent.id, engine=agent.engine, step=start.step, reason=detail)
-        await operation.guard(lambda connection: self._agents.set_state(connection, agent.id, state, reason))
+        await operation.guard(lambda connection: self._runtimes.agents.set_state(connection, agent.id, state, reason))
 
     async def start_agent(self, agent: Agent, *, new_container: bool) -> None:
         """Start the container and the gateway from any state; return when the gateway answers."""
-        await _walk(self._agent, StartContext(agent, new_container))
+        await _walk((*self.container, *self.gateway), StartContext(agent, new_container))
 
     async def start_container(self, agent: Agent, *, new_container: bool = False) -> None:
         """Start the container without a gateway; keep a running one unless `new_container`."""
-        await _walk(self._container, StartContext(agent, new_container))
+        await _walk(self.container, StartContext(agent, new_container))
 
     @asynccontextmanager
     async def open_workspace(self, agent: Agent) -> AsyncGenerator[WardenClient]:
@@ -115,7 +112,7 @@ class StartWorkflow:
             async with self._pushes.exclude_pushes(agent.id):
                 yield warden
         finally:
-            for step in reversed(self._container):
+            for step in reversed(self.container):
                 await step.undo(StartContext(agent))
 
     async def stop_gateway(self, agent: Agent) -> None:
@@ -126,7 +123,7 @@ class StartWorkflow:
         """Set the state `failed` of an agent that still waits for an operation, which has failed."""
         agent = find_agent(connection, operation.subject)
         if agent is not None and agent.state is AgentState.STARTING:
-            self._agents.set_state(connection, agent.id, AgentState.FAILED, reason)
+            self._runtimes.agents.set_state(connection, agent.id, AgentState.FAILED, reason)
 
     def enqueue_start(self, connection: Connection, agent: Agent) -> str:
         """Enqueue a start in the present container, and return the id of the operation."""
@@ -138,7 +135,7 @@ class StartWorkflow:
 
     def mark_running(self, connection: Connection, agent_id: str) -> None:
         """Set the state `running` once the gateway answers, and enqueue the agent's scripts."""
-        if self._agents.set_state(connection, agent_id, AgentState.RUNNING):
+        if self._runtimes.agents.set_state(connection, agent_id, AgentState.RUNNING):
             self._scripts.enqueue(connection, agent_id)
 
 

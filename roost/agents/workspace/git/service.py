@@ -6,13 +6,11 @@ from dataclasses import dataclass, field
 from functools import partial
 from urllib.parse import urlsplit
 
-from sqlalchemy import Connection
-
-from roost import work
 from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.agents.registry.errors import AgentNotFound
 from roost.agents.registry.host_agents import HostAgents
 from roost.agents.registry.model import Agent
+from roost.agents.registry.repository import enqueue_once
 from roost.agents.workspace.git.build import PushBuild
 from roost.agents.workspace.git.limiter import GitCommandLimiter
 from roost.agents.workspace.git.push import AgentPush
@@ -116,7 +114,7 @@ class AgentGitService:
         """Enqueue that the pushes to this host's agents that a crash interrupted are finished."""
         for agent in await host_agents.list():
             if await self._recovery.find_interrupted(agent.id):
-                await self._queue.db.write(partial(_enqueue_finish, agent=agent))
+                await self._queue.db.write(partial(enqueue_once, kind=FINISH_PUSH, agent=agent))
 
     async def handle_unfinished(self, operation: ClaimedOperation) -> None:
         """Handle `agent.push`, idempotently: opening a workspace finishes the push to it."""
@@ -141,7 +139,7 @@ class AgentGitService:
     async def _prepare(self, agent_id: str) -> None:
         if await self._recovery.find_interrupted(agent_id):
             agent = await self._runtimes.agents.get_here(agent_id)
-            operation_id = await self._queue.db.write(partial(_enqueue_finish, agent=agent))
+            operation_id = await self._queue.db.write(partial(enqueue_once, kind=FINISH_PUSH, agent=agent))
             await self._queue.wait(operation_id, _FINISH_SECONDS)
             if await self._recovery.find_interrupted(agent_id):
                 raise PushUnfinished
@@ -150,12 +148,6 @@ class AgentGitService:
     async def _prepare_push(self, agent_id: str) -> ExpectEntries:
         await self._prepare(agent_id)
         return await expect_committed(self._queue.db, self._snapshots.snapshots, agent_id)
-
-
-def _enqueue_finish(connection: Connection, agent: Agent) -> str:
-    """Return the id of an operation that waits already, or enqueue one."""
-    waiting = work.list_waiting_operations(connection, FINISH_PUSH, agent.id)
-    return (waiting[0] if waiting else work.add_operation(connection, FINISH_PUSH, agent.id, host=agent.host_id)).id
 
 
 def _announce_service(service: GitService) -> bytes:

@@ -38,6 +38,8 @@ GetIndex = Callable[[Connection, str], bytes | None]
 _WITHOUT_STATE_ALONE = (SnapshotTrigger.CHANGE, SnapshotTrigger.GIT)
 """Triggers for which a change of the state alone is no change."""
 _HOME = "~/"
+_HOLDER, _STATE_HOLDER = "agent/", "agent-state/"
+"""Prefixes of the holders of packs, before the id of an agent."""
 _log = log.get_logger("snapshots")
 
 
@@ -133,8 +135,8 @@ async def load_index(db: Database, get_index: GetIndex, agent_id: str) -> Worksp
 def remove_snapshots(connection: Connection, agent_id: str) -> None:
     """Remove the snapshots of an agent in the caller's transaction."""
     store.delete_all(connection, agent_id)
-    release_packs(connection, _holder(agent_id))
-    release_packs(connection, _state_holder(agent_id))
+    release_packs(connection, _HOLDER + agent_id)
+    release_packs(connection, _STATE_HOLDER + agent_id)
 
 
 def insert_snapshot(connection: Connection, agent: Agent, snapshot: Snapshot) -> None:
@@ -154,9 +156,9 @@ def hold_needed(connection: Connection, agent: Agent, kept: str | None = None) -
     store.delete_snapshots(connection, list(expired))
     remaining = [snapshot for snapshot in found if snapshot.id not in expired]
     packs = {pack for snapshot in remaining for pack in snapshot.packs}
-    hold_packs(connection, _holder(agent.id), agent.tenant_id, ContentNetwork.PRIVATE, packs)
+    hold_packs(connection, _HOLDER + agent.id, agent.tenant_id, ContentNetwork.PRIVATE, packs)
     state_packs = {pack for snapshot in remaining for pack in snapshot.state_packs}
-    hold_packs(connection, _state_holder(agent.id), agent.tenant_id, InternalNetwork.STATE, state_packs)
+    hold_packs(connection, _STATE_HOLDER + agent.id, agent.tenant_id, InternalNetwork.STATE, state_packs)
 
 
 def read_status(connection: Connection, agent_id: str) -> SyncStatus:
@@ -209,11 +211,3 @@ def _list_skipped_state(state: TreeCapture | None) -> list[SkippedFile]:
     if state is None:
         return [SkippedFile(_HOME, SkipReason.UNREADABLE)]
     return [SkippedFile(_HOME + file.path, file.reason, file.secret) for file in state.skipped]
-
-
-def _holder(agent_id: str) -> str:
-    return f"agent/{agent_id}"
-
-
-def _state_holder(agent_id: str) -> str:
-    return f"agent-state/{agent_id}"
