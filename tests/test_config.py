@@ -160,7 +160,7 @@ def test_a_list_of_hosts_limits_agents_and_not_the_server(tmp_path: Path) -> Non
     try:
         agents = agent_dialer(core).policy
         assert (agents.admits_host("files.good.example"), agents.admits_host("evil.example")) == (True, False)
-        assert core.dialer.policy.admits_host("webhook.example")
+        assert core.network.dialer.policy.admits_host("webhook.example")
         assert agents.deny_ports == {25, 80}
     finally:
         core.close()

@@ -5,18 +5,13 @@ from roost.app.drivers import (
     create_blob_store,
     create_drivers,
     create_engines,
-    create_git_repositories,
-    create_runtime,
-    create_upstream,
-    create_upstreams,
-    describe_network,
     ensure_data_folder,
     open_database,
     prepare_engine,
     settings_for_port,
 )
 from roost.app.server import RoostServer, build_server
-from roost.app.tls_services import describe_tls, open_tls_sockets
+from roost.app.tls_services import open_tls_sockets
 
 __all__ = [
     "Drivers",
@@ -25,12 +20,6 @@ __all__ = [
     "create_blob_store",
     "create_drivers",
     "create_engines",
-    "create_git_repositories",
-    "create_runtime",
-    "create_upstream",
-    "create_upstreams",
-    "describe_network",
-    "describe_tls",
     "ensure_data_folder",
     "open_database",
     "open_tls_sockets",

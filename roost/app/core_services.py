@@ -2,20 +2,17 @@
 
 from dataclasses import dataclass
 
-from prometheus_client import CollectorRegistry
-
 from roost.agents.lifecycle.hosts.model import HostIdentity
+from roost.agents.registry.agent_ports import AgentPorts
 from roost.agents.registry.repository import find_tenant_id
 from roost.agents.workspace.snapshots.model import COMMIT
 from roost.app.drivers import open_database
 from roost.app.host_identity import load_host_identity
 from roost.core.db import Database
 from roost.core.seal import Sealer
+from roost.domain_names.service import DomainMirror
 from roost.events.recorder import EventRecorder
-from roost.events.service import EventService
-from roost.http.dashboard.static_files import BUILT_FILES, StaticFiles
 from roost.http.stack.address import HostAddresses
-from roost.http.stack.rate_limits import RateLimits
 from roost.identity.api_keys import ApiKeys
 from roost.identity.authenticator import Authenticator
 from roost.identity.gateway_tokens import GatewayTokens
@@ -33,6 +30,7 @@ from roost.net.policy import EgressPolicy
 from roost.net.resolver import SystemResolver
 from roost.settings import Settings
 from roost.storage.webhooks.model import DELIVER
+from roost.web.service_registry import ServiceGroup
 from roost.work import OperationWorker
 
 UNREPORTED_OPERATIONS = frozenset({DELIVER, COMMIT})
@@ -40,33 +38,49 @@ UNREPORTED_OPERATIONS = frozenset({DELIVER, COMMIT})
 
 
 @dataclass(frozen=True)
-class CoreServices:
-    settings: Settings
-    host: HostIdentity
-    addresses: HostAddresses
-    dashboard_files: StaticFiles
-    metrics: CollectorRegistry
-    db: Database
-    sealer: Sealer
-    operations: OperationWorker
-    events: EventService
+class SessionServices(ServiceGroup):
+    """Sessions of browsers."""
+
+    sessions: BrowserSessions
+    authenticator: SessionAuthenticator
+    failed_logins: FailedLoginThrottle
+
+
+@dataclass(frozen=True)
+class IdentityServices(ServiceGroup):
     api_keys: ApiKeys
     gateway_tokens: GatewayTokens
-    rotation_watch: RotationWatch
-    token_reads: TokenReads
     platform_tokens: PlatformTokens
-    sessions: BrowserSessions
-    session_authenticator: SessionAuthenticator
-    failed_logins: FailedLoginThrottle
+    token_reads: TokenReads
+    rotation_watch: RotationWatch
+    sessions: SessionServices
     authenticator: Authenticator
     known_credentials: KnownCredentials
-    rate_limits: RateLimits
+
+
+@dataclass(frozen=True)
+class NetworkAccess(ServiceGroup):
+    """The registered names that lead to this server, and its way to others."""
+
+    domains: DomainMirror
     resolver: SystemResolver
     dialer: PublicDialer
     transports: TransportFactory
 
+
+@dataclass(frozen=True)
+class CoreServices(ServiceGroup):
+    settings: Settings
+    host: HostIdentity
+    addresses: HostAddresses
+    db: Database
+    sealer: Sealer
+    operations: OperationWorker
+    identity: IdentityServices
+    network: NetworkAccess
+
     def close(self) -> None:
-        self.resolver.close()
+        self.network.resolver.close()
         self.db.close()
 
 
@@ -74,54 +88,47 @@ def build_core_services(settings: Settings) -> CoreServices:
     """Open the database, migrated, and the deployment's keys. Raises BadSettings."""
     db = open_database(settings)
     EventRecorder(db, find_tenant_id, UNREPORTED_OPERATIONS)
-    host = load_host_identity(settings.data)
-    sealer = load_sealer(settings, db)
-    api_keys, gateway_tokens = ApiKeys(db, sealer), GatewayTokens(db, sealer)
-    platform_tokens = PlatformTokens(db, sealer, gateway_tokens)
-    failed_logins = FailedLoginThrottle(settings.failed_login_limit)
-    addresses = HostAddresses(settings.domain, settings.public_port, settings.public_scheme, settings.agent_ports)
-    sessions = BrowserSessions(db, api_keys, failed_logins, addresses.dashboard_url)
-    session_authenticator = SessionAuthenticator(sessions, failed_logins)
-    resolver = SystemResolver()
+    host, sealer, network = load_host_identity(settings.data), load_sealer(settings, db), _build_network(settings, db)
+    ports = None if settings.agent_ports is None else AgentPorts(db, host.id, settings.agent_ports)
+    addresses = HostAddresses(
+        settings.domain, settings.public_port, settings.public_scheme, ports, domains=network.domains
+    )
+    return CoreServices(
+        settings=settings,
+        host=host,
+        addresses=addresses,
+        db=db,
+        sealer=sealer,
+        operations=OperationWorker(db, owner=host.id),
+        identity=_build_identity(settings, db, sealer, addresses.dashboard_url),
+        network=network,
+    )
+
+
+def _build_network(settings: Settings, db: Database) -> NetworkAccess:
     policy = EgressPolicy(
         allow_private=settings.egress_allow,
         deny_hosts=settings.egress_deny_hosts,
         deny_ports=settings.egress_deny_ports,
         hosts=settings.egress_hosts,
     )
+    resolver = SystemResolver()
     dialer = PublicDialer(policy, resolver)
-    return CoreServices(
-        settings=settings,
-        host=host,
-        addresses=addresses,
-        dashboard_files=StaticFiles(BUILT_FILES),
-        metrics=CollectorRegistry(),
-        db=db,
-        sealer=sealer,
-        operations=OperationWorker(db, owner=host.id),
-        events=EventService(db),
-        api_keys=api_keys,
-        gateway_tokens=gateway_tokens,
-        rotation_watch=RotationWatch(db, gateway_tokens),
-        token_reads=TokenReads(db, gateway_tokens),
-        platform_tokens=platform_tokens,
-        sessions=sessions,
-        session_authenticator=session_authenticator,
-        failed_logins=failed_logins,
-        authenticator=Authenticator(api_keys, gateway_tokens, platform_tokens, session_authenticator, failed_logins),
-        known_credentials=KnownCredentials(api_keys, gateway_tokens, platform_tokens, sessions),
-        rate_limits=_create_rate_limits(settings),
-        resolver=resolver,
-        dialer=dialer,
-        transports=transport_factory(dialer, settings.ca_file),
-    )
+    return NetworkAccess(DomainMirror(db), resolver, dialer, transport_factory(dialer, settings.ca_file))
 
 
-def _create_rate_limits(settings: Settings) -> RateLimits:
-    return RateLimits(
-        caller_requests=settings.rate_limit,
-        caller_bytes=settings.rate_limit_bytes,
-        host_requests=settings.host_rate_limit,
-        host_bytes=settings.host_rate_limit_bytes,
-        limits_loopback=settings.rate_limit_loopback,
+def _build_identity(settings: Settings, db: Database, sealer: Sealer, dashboard_url: str) -> IdentityServices:
+    keys, tokens = ApiKeys(db, sealer), GatewayTokens(db, sealer)
+    platform, failed_logins = PlatformTokens(db, sealer, tokens), FailedLoginThrottle(settings.failed_login_limit)
+    sessions = BrowserSessions(db, keys, failed_logins, dashboard_url)
+    session_authenticator = SessionAuthenticator(sessions, failed_logins)
+    return IdentityServices(
+        api_keys=keys,
+        gateway_tokens=tokens,
+        platform_tokens=platform,
+        token_reads=TokenReads(db, tokens),
+        rotation_watch=RotationWatch(db, tokens),
+        sessions=SessionServices(sessions, session_authenticator, failed_logins),
+        authenticator=Authenticator(keys, tokens, platform, session_authenticator, failed_logins),
+        known_credentials=KnownCredentials(keys, tokens, platform, sessions),
     )

@@ -8,7 +8,7 @@ from functools import partial
 from roost.app.core_services import CoreServices
 from roost.app.tls_services import build_certificate_checker
 from roost.core.periodic import PeriodicTask
-from roost.domain_names.service import DomainService, PlatformNames
+from roost.domain_names.service import DomainMirror, DomainService, PlatformNames
 from roost.drivers.dns.contract import DnsResolver
 from roost.drivers.tls_proxy.contract import TlsProxy
 
@@ -20,25 +20,25 @@ _OWNERSHIP_SECONDS = 600.0
 class DomainServices:
     domains: DomainService
     ownership: PeriodicTask
+    tls_proxy: TlsProxy | None
 
 
 def build_domain_services(core: CoreServices, dns: DnsResolver, tls_proxy: TlsProxy | None) -> DomainServices:
-    """Build the services; the addresses of the server then include registered names, and `tls_proxy` serves them."""
+    """Build the services; `tls_proxy` serves the registered names."""
     checker = build_certificate_checker(core, tls_proxy)
-    addresses = core.addresses
-    parent = addresses.agents_host if addresses.agent_ports is None else None
+    addresses, mirror = core.addresses, core.network.domains
+    parent = addresses.agents_host if addresses.ports is None else None
     platform = PlatformNames(addresses.domain, parent, core.settings.reserved_words)
-    domains = DomainService(core.db, dns, platform, None if checker is None else checker.check)
+    domains = DomainService(core.db, mirror, dns, platform, None if checker is None else checker.check)
     if tls_proxy is not None:
-        domains.mirror.subscribe(partial(_follow_change, domains, tls_proxy))
-    addresses.use_domains(domains.find)
+        mirror.subscribe(partial(_follow_change, mirror, tls_proxy))
     check = partial(domains.check_ownership, _OWNERSHIP_INTERVAL)
-    return DomainServices(domains, PeriodicTask("domain ownership", check, _OWNERSHIP_SECONDS))
+    return DomainServices(domains, PeriodicTask("domain ownership", check, _OWNERSHIP_SECONDS), tls_proxy)
 
 
-def _follow_change(domains: DomainService, proxy: TlsProxy, name: str) -> None:
+def _follow_change(domains: DomainMirror, proxy: TlsProxy, name: str) -> None:
     """Refuse handshakes for a name that leads nowhere any more, because its certificate is still valid."""
-    if domains.find(name) is None:
+    if domains.get(name) is None:
         proxy.drop_name(name)
     else:
         proxy.restore_name(name)

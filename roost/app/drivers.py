@@ -29,8 +29,6 @@ from roost.drivers.git.local_folder import LocalRepository
 from roost.drivers.git.remote import SandboxedRemotes
 from roost.drivers.git.remote_contract import RemoteRepositories
 from roost.drivers.git.repositories import SandboxedRepositories
-from roost.drivers.http_sender.contract import HttpSender
-from roost.drivers.http_sender.guarded import GuardedHttpSender
 from roost.drivers.image.contract import ImageRenderer
 from roost.drivers.image.pillow import PillowRenderer
 from roost.drivers.model.anthropic.driver import AnthropicUpstream
@@ -87,23 +85,6 @@ def create_runtime(settings: Settings, engines: Sequence[Engine]) -> Runtime:
     return BwrapRuntime(settings.data, lambda engine: installed[engine.id].folders(engine.version))
 
 
-def create_image_renderer(settings: Settings) -> ImageRenderer:
-    """Return the renderer of images, which reads them in sandboxes of this machine."""
-    return PillowRenderer(BwrapSandbox(settings.data))
-
-
-def create_text_extractor(settings: Settings) -> TextExtractor:
-    """Return the extractor of documents' texts, which reads them in sandboxes of this machine."""
-    return SandboxedExtractor(BwrapSandbox(settings.data))
-
-
-def create_embedding_model(settings: Settings) -> EmbeddingModel:
-    """Return the embedding model that the settings name, or the one that comes with Roost."""
-    if settings.embedding is not None:
-        return OpenAIEmbeddingModel(settings.embedding)
-    return MiniLMModel(BwrapSandbox(settings.data))
-
-
 def create_git_repositories(settings: Settings) -> GitRepositories:
     """Return the Git repositories of agents, on which Git runs in sandboxes of this machine."""
     return SandboxedRepositories(settings.data / "git", BwrapSandbox(settings.data))
@@ -122,23 +103,9 @@ def create_local_repository(folder: Path) -> RemoteRepositories:
     return LocalRepository(folder)
 
 
-def create_upstreams(settings: Settings) -> Sequence[ModelUpstream]:
-    """Return the configured model upstreams, or the scripted stand-in if there are none."""
-    return [create_upstream(upstream) for upstream in settings.upstreams] or [ScriptedUpstream()]
-
-
 def create_upstream(settings: ModelSettings, transport: GuardedTransport | None = None) -> ModelUpstream:
     driver = OpenAIUpstream if settings.api == "openai" else AnthropicUpstream
     return driver(settings, transport=transport)
-
-
-def create_chat_platforms(settings: Settings) -> Sequence[ChatPlatform]:
-    """Return the chat platforms that verify bot tokens."""
-    return (
-        TelegramPlatform(settings.telegram_api),
-        SlackPlatform(settings.slack_api),
-        DiscordPlatform(settings.discord_api),
-    )
 
 
 def create_blob_store(settings: Settings) -> BlobStore:
@@ -160,20 +127,6 @@ async def describe_network(settings: Settings) -> str:
             return f"gateways: {', '.join(settings.network_urls)}"
         case "kubo":
             return f"kubo {await kubo_version(settings.kubo_api, settings.kubo_auth)} at {settings.kubo_api}"
-
-
-def create_http_sender(policy: EgressPolicy, transports: TransportFactory) -> HttpSender:
-    """Return the sender of webhook messages; name lookups are charged to the tenant of the webhook."""
-    return GuardedHttpSender(lambda tenant_id: transports(f"tenant/{tenant_id}"), partial(check_url, policy))
-
-
-def create_facilitator(settings: Settings) -> Facilitator | None:
-    """Return the facilitator that the settings name, or None without one."""
-    return (
-        None
-        if settings.facilitator_url is None
-        else X402Facilitator(settings.facilitator_url, settings.facilitator_token)
-    )
 
 
 def create_network(settings: Settings, dialer: PublicDialer, transports: TransportFactory) -> PublicNetwork:
@@ -207,6 +160,15 @@ def settings_for_port(settings: Settings, port: int, tls_port: int | None = None
 
 
 @dataclass(frozen=True)
+class StorageDrivers:
+    blobs: BlobStore
+    facilitator: Facilitator | None
+    images: ImageRenderer
+    text_extractor: TextExtractor
+    embedding_model: EmbeddingModel
+
+
+@dataclass(frozen=True)
 class Drivers:
     """The drivers of one server."""
 
@@ -214,12 +176,9 @@ class Drivers:
     engines: Sequence[Engine]
     upstreams: Sequence[ModelUpstream]
     chat_platforms: Sequence[ChatPlatform]
-    blobs: BlobStore
     git: GitRepositories
     dns: DnsResolver
-    facilitator: Facilitator | None
-    text_extractor: TextExtractor
-    embedding_model: EmbeddingModel
+    storage: StorageDrivers
 
 
 def create_drivers(
@@ -230,17 +189,29 @@ def create_drivers(
     text_extractor: TextExtractor | None = None,
     embedding_model: EmbeddingModel | None = None,
 ) -> Drivers:
-    """Return the drivers that the settings name, except for those given. Raises BadSettings."""
-    engines = engines or create_engines(settings)
+    """Return the drivers that the settings name, except for those given. Raises BadSettings.
+
+    Without settings for them, a scripted stand-in answers for models, and the embedding model is that of Roost.
+    """
+    engines, create_sandbox = engines or create_engines(settings), partial(BwrapSandbox, settings.data)
+    facilitator, embedding = settings.facilitator_url, settings.embedding
     return Drivers(
-        runtime or create_runtime(settings, engines),
-        engines,
-        create_upstreams(settings),
-        create_chat_platforms(settings),
-        create_blob_store(settings),
-        create_git_repositories(settings),
-        DnspythonResolver(settings.dns_servers),
-        create_facilitator(settings),
-        text_extractor or create_text_extractor(settings),
-        embedding_model or create_embedding_model(settings),
+        runtime=runtime or create_runtime(settings, engines),
+        engines=engines,
+        upstreams=[create_upstream(upstream) for upstream in settings.upstreams] or [ScriptedUpstream()],
+        chat_platforms=(
+            TelegramPlatform(settings.telegram_api),
+            SlackPlatform(settings.slack_api),
+            DiscordPlatform(settings.discord_api),
+        ),
+        git=create_git_repositories(settings),
+        dns=DnspythonResolver(settings.dns_servers),
+        storage=StorageDrivers(
+            blobs=create_blob_store(settings),
+            facilitator=None if facilitator is None else X402Facilitator(facilitator, settings.facilitator_token),
+            images=PillowRenderer(create_sandbox()),
+            text_extractor=text_extractor or SandboxedExtractor(create_sandbox()),
+            embedding_model=embedding_model
+            or (MiniLMModel(create_sandbox()) if embedding is None else OpenAIEmbeddingModel(embedding)),
+        ),
     )

@@ -1,18 +1,23 @@
-"""The workflows of an agent's life: create, start, restart, update, delete, and the reconciler."""
+"""The workflows of an agent's life: create, start, restart, update, delete, and the reconciler.
 
+A start is built first: snapshots open workspaces by it, and workflows take snapshots.
+"""
+
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from roost.agents.library.instances.service import TemplateInstanceService
 from roost.agents.library.skills.attachments import AgentSkillService
+from roost.agents.library.skills.checks import SkillChecks
 from roost.agents.library.skills.delivery import SkillDelivery
-from roost.agents.library.skills.requirements import RefusesHost, SkillRequirements
+from roost.agents.library.skills.requirements import SkillRequirements
 from roost.agents.library.skills.service import SkillService
 from roost.agents.lifecycle.versions.service import Prepare, VersionService
-from roost.agents.lifecycle.workflows import model
+from roost.agents.lifecycle.workflows import model, start_steps
 from roost.agents.lifecycle.workflows.delete import DeleteWorkflow
 from roost.agents.lifecycle.workflows.details import AgentDetails
 from roost.agents.lifecycle.workflows.disk_guard import DiskGuard
-from roost.agents.lifecycle.workflows.gateway import GatewayStarter, LoadStartupInputs, Origin
+from roost.agents.lifecycle.workflows.gateway import GatewayStarter, LoadStartupInputs
 from roost.agents.lifecycle.workflows.launch import LaunchWorkflow
 from roost.agents.lifecycle.workflows.model import AgentRelays, TrustedAuthorities
 from roost.agents.lifecycle.workflows.reconcile import AgentReconciler
@@ -23,7 +28,6 @@ from roost.agents.network.domains.service import AgentDomainService
 from roost.agents.network.routes.service import RouteService
 from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.agents.registry.host_agents import HostAgents
-from roost.agents.registry.repository import AgentRepository
 from roost.agents.setup.channels.repository import ChannelRepository
 from roost.agents.setup.channels.validator import ChannelValidator
 from roost.agents.setup.secrets.service import SecretService
@@ -33,147 +37,217 @@ from roost.agents.workspace.scripts.service import ScriptService
 from roost.agents.workspace.snapshots.automatic import AutomaticSnapshots
 from roost.agents.workspace.snapshots.history import SnapshotHistory
 from roost.agents.workspace.snapshots.service import SnapshotService
-from roost.agents.workspace.snapshots.taking import LoadSecrets
-from roost.core.db import Database
+from roost.agents.workspace.snapshots.taking import LoadSecrets, SnapshotTaker
 from roost.core.machine.disk_space import DiskBallast
 from roost.core.seal import Sealer
 from roost.drivers.git.contract import GitRepositories
-from roost.drivers.runtime.contract import ContainerLimits, Runtime
+from roost.drivers.runtime.contract import ContainerLimits
 from roost.identity.gateway_tokens import GatewayTokens
 from roost.identity.token_reads import TokenReads
 from roost.storage.content.service import ContentService
+from roost.web.service_registry import ServiceGroup
 from roost.work import OperationWorker
 
 
 @dataclass(frozen=True)
-class LifecycleServices:
+class RegistryServices(ServiceGroup):
+    """The agents of this host, their containers and tokens."""
+
+    operations: OperationWorker
+    runtimes: AgentRuntimes
     host_agents: HostAgents
-    starter: GatewayStarter
+    relays: AgentRelays
+    tokens: GatewayTokens
+    token_reads: TokenReads
+    sealer: Sealer
+    origin: Callable[[str], str]
+
+
+@dataclass(frozen=True)
+class StoredSetup(ServiceGroup):
+    """What is stored of the setup of agents, for the services that start them with it."""
+
+    secrets: SecretService
+    channels: ChannelRepository
+    channel_validator: ChannelValidator
+    load_private_values: LoadSecrets
+
+
+@dataclass(frozen=True)
+class NetworkServices(ServiceGroup):
+    """Services that lead requests to an agent's own programs."""
+
+    routes: RouteService
+    domains: AgentDomainService
+
+
+@dataclass(frozen=True)
+class LibraryServices(ServiceGroup):
+    skills: SkillService
+    checks: SkillChecks
+    delivery: SkillDelivery
+    requirements: SkillRequirements
+    instances: TemplateInstanceService
+
+
+@dataclass(frozen=True)
+class LifecycleOptions:
+    """`ballast` is freed when the disk is full; times are in seconds, `disk_reserve` in bytes."""
+
+    limits: ContainerLimits
+    trust: TrustedAuthorities
+    prepare_version: Prepare
+    disk_reserve: int = 0
+    ballast: DiskBallast | None = None
+    reconcile_seconds: float = 5.0
+    snapshot_delay: float = 60.0
+    build_seconds: float = BUILD_TIMEOUT_SECONDS
+
+
+@dataclass(frozen=True)
+class StartServices(ServiceGroup):
     versions: VersionService
     scripts: ScriptService
+    disk_guard: DiskGuard
+    pushes: PushRecovery
+    starter: GatewayStarter
+    start: StartWorkflow
+
+
+@dataclass(frozen=True)
+class SnapshotServices(ServiceGroup):
+    """Snapshots of workspaces, and the skills that are delivered into these."""
+
+    history: SnapshotHistory
+    snapshots: SnapshotService
+    automatic: AutomaticSnapshots
+    skills: AgentSkillService
+
+
+@dataclass(frozen=True)
+class LifecycleServices(ServiceGroup):
+    start: StartServices
+    workspace: SnapshotServices
     details: AgentDetails
     launch: LaunchWorkflow
     restart: RestartWorkflow
-    start: StartWorkflow
     update: UpdateWorkflow
     delete: DeleteWorkflow
-    snapshots: SnapshotService
-    history: SnapshotHistory
-    pushes: PushRecovery
-    automatic_snapshots: AutomaticSnapshots
     reconciler: AgentReconciler
-    disk_guard: DiskGuard
-    agent_skills: AgentSkillService
 
 
 def build_lifecycle_services(
-    *,
-    db: Database,
-    operations: OperationWorker,
-    repository: AgentRepository,
-    runtimes: AgentRuntimes,
-    runtime: Runtime,
-    relays: AgentRelays,
-    gateway_tokens: GatewayTokens,
-    token_reads: TokenReads,
-    git: GitRepositories,
+    registry: RegistryServices,
+    setup: StoredSetup,
+    network: NetworkServices,
+    library: LibraryServices,
+    start: StartServices,
     content: ContentService,
-    sealer: Sealer,
-    get_private_values: LoadSecrets,
-    secrets: SecretService,
-    channels: ChannelRepository,
-    channel_validator: ChannelValidator,
-    origin: Origin,
-    startup_inputs: LoadStartupInputs,
-    instances: TemplateInstanceService,
-    prepare_version: Prepare,
-    limits: ContainerLimits,
-    trust: TrustedAuthorities,
-    skill_library: SkillService,
-    routes: RouteService,
-    domains: AgentDomainService,
-    refuses_host: RefusesHost,
-    disk_reserve: int = 0,
-    ballast: DiskBallast | None = None,
-    reconcile_seconds: float = 5.0,
-    snapshot_delay: float = 60.0,
-    build_seconds: float = BUILD_TIMEOUT_SECONDS,
+    options: LifecycleOptions,
 ) -> LifecycleServices:
     """Build the workflows and register their operations."""
-    host_agents = HostAgents(db, repository.host_id)
-    starter = GatewayStarter(repository, runtimes, origin, startup_inputs)
-    versions = VersionService(repository, runtimes, prepare_version)
-    scripts = ScriptService(db, repository, runtimes, origin, startup_inputs, build_seconds)
-    disk = DiskGuard(runtime, limits.disk_bytes, disk_reserve, ballast)
-    pushes = PushRecovery(db, runtimes, git)
-    delivery, ready = SkillDelivery(db, skill_library), instances.prepare
-    start = StartWorkflow(
-        repository, runtimes, runtime, relays, starter, versions, scripts, limits, trust, disk, pushes, delivery, ready
-    )
-    requirements = SkillRequirements(secrets, runtimes, refuses_host)
-    skills = AgentSkillService(db, operations, repository, runtimes, delivery, requirements, start.open_workspace)
-    history = SnapshotHistory(db, operations, repository, content.reader, git)
-    snapshots = SnapshotService(
-        db,
-        operations,
-        repository,
-        content,
-        start.open_workspace,
-        get_private_values,
-        sealer.digest,
-        history,
-        runtimes,
-        start,
-        skills.enqueue_delivery,
-    )
+    operations, runtimes, tokens = registry.operations, registry.runtimes, registry.tokens
+    secrets, channels, instances = setup.secrets, setup.channels, library.instances
+    workspace = _build_snapshot_services(registry, setup, library, start, content, options)
+    snapshots, skills = workspace.snapshots, workspace.skills
     details = AgentDetails(
-        *(db, repository, runtimes, token_reads, secrets, origin, scripts, snapshots, skills, instances, routes)
+        operations.db,
+        runtimes,
+        registry.token_reads,
+        secrets,
+        registry.origin,
+        start.scripts,
+        snapshots,
+        skills,
+        instances,
+        network.routes,
     )
-    update = UpdateWorkflow(db, operations, repository, runtimes, versions, start, snapshots)
-    delete = DeleteWorkflow(db, operations, repository, gateway_tokens, runtime, relays, git, routes, domains)
-    launch = LaunchWorkflow(
-        *(db, operations, repository, gateway_tokens, runtimes, secrets, channel_validator, channels),
-        *(snapshots, skills, routes),
-    )
-    _handle_operations(operations, runtime, start, update, scripts, delete)
-    return LifecycleServices(
-        host_agents=host_agents,
-        starter=starter,
-        versions=versions,
-        scripts=scripts,
-        details=details,
-        launch=launch,
-        restart=RestartWorkflow(db, operations, repository, runtimes, details, versions, snapshots),
+    services = LifecycleServices(
         start=start,
-        update=update,
-        delete=delete,
-        snapshots=snapshots,
-        history=history,
-        pushes=pushes,
-        automatic_snapshots=AutomaticSnapshots(host_agents, runtimes, snapshots, snapshot_delay),
-        reconciler=AgentReconciler(
-            db, repository, host_agents, runtimes, runtime, relays, starter, instances.find_startable, reconcile_seconds
+        workspace=workspace,
+        details=details,
+        launch=LaunchWorkflow(
+            operations, tokens, runtimes, secrets, setup.channel_validator, channels, skills, network.routes
         ),
-        disk_guard=disk,
-        agent_skills=skills,
+        restart=RestartWorkflow(operations, runtimes, details, start.versions, snapshots),
+        update=UpdateWorkflow(operations, runtimes, start.versions, start.start, snapshots),
+        delete=DeleteWorkflow(
+            operations, runtimes, tokens, registry.relays, start.pushes.repositories, network.routes, network.domains
+        ),
+        reconciler=AgentReconciler(
+            operations.db,
+            registry.host_agents,
+            runtimes,
+            registry.relays,
+            start.starter,
+            instances.find_startable,
+            options.reconcile_seconds,
+        ),
     )
+    _handle_operations(registry, services)
+    return services
 
 
-def _handle_operations(
-    operations: OperationWorker,
-    runtime: Runtime,
-    start: StartWorkflow,
-    update: UpdateWorkflow,
-    scripts: ScriptService,
-    delete: DeleteWorkflow,
-) -> None:
+def build_start_services(
+    registry: RegistryServices,
+    library: LibraryServices,
+    load_inputs: LoadStartupInputs,
+    git: GitRepositories,
+    options: LifecycleOptions,
+) -> StartServices:
+    db, runtimes = registry.operations.db, registry.runtimes
+    starter = GatewayStarter(runtimes, registry.origin, load_inputs)
+    versions = VersionService(runtimes, options.prepare_version)
+    scripts = ScriptService(db, runtimes, registry.origin, load_inputs, options.build_seconds)
+    disk = DiskGuard(runtimes.runtime, options.limits.disk_bytes, options.disk_reserve, options.ballast)
+    pushes = PushRecovery(db, runtimes, git)
+    start = StartWorkflow(
+        runtimes,
+        scripts,
+        pushes,
+        first=(start_steps.VersionStep(runtimes, versions, starter), start_steps.NeedsStep(library.instances)),
+        container=(
+            start_steps.EngineStep(runtimes),
+            start_steps.DiskStep(disk),
+            start_steps.RelayStep(registry.relays),
+            start_steps.ContainerStep(runtimes.runtime, options.limits, options.trust),
+        ),
+        gateway=(
+            start_steps.PushStep(pushes),
+            start_steps.SkillStep(runtimes, library.delivery),
+            start_steps.GatewayStep(starter),
+        ),
+    )
+    return StartServices(versions, scripts, disk, pushes, starter, start)
+
+
+def _build_snapshot_services(
+    registry: RegistryServices,
+    setup: StoredSetup,
+    library: LibraryServices,
+    start: StartServices,
+    content: ContentService,
+    options: LifecycleOptions,
+) -> SnapshotServices:
+    operations, runtimes, workspaces = registry.operations, registry.runtimes, start.start
+    skills = AgentSkillService(operations, runtimes, library.delivery, library.requirements, workspaces.open_workspace)
+    history = SnapshotHistory(operations.db, operations, runtimes.agents, content.reader, start.pushes.repositories)
+    taker = SnapshotTaker(operations.db, content, runtimes, setup.load_private_values, registry.sealer.digest, history)
+    snapshots = SnapshotService(operations, content, history, taker, runtimes, workspaces, skills.enqueue_delivery)
+    automatic = AutomaticSnapshots(registry.host_agents, runtimes, snapshots, options.snapshot_delay)
+    return SnapshotServices(history, snapshots, automatic, skills)
+
+
+def _handle_operations(registry: RegistryServices, services: LifecycleServices) -> None:
+    operations, starts, delete = registry.operations, services.start, services.delete
+    start, scripts = starts.start, starts.scripts
     operations.handle(
         model.START,
         start.handle,
         retries=model.START_RETRIES,
-        slots=runtime.start_slots,
+        slots=registry.runtimes.runtime.start_slots,
         on_failure=start.mark_failed,
     )
-    operations.handle(model.UPDATE, update.handle, on_failure=start.mark_failed)
+    operations.handle(model.UPDATE, services.update.handle, on_failure=start.mark_failed)
     operations.handle(OPERATION_KIND, scripts.handle, on_failure=scripts.mark_failed)
     operations.handle(model.DELETE, delete.handle, retries=10, on_failure=delete.try_later)

@@ -1,55 +1,72 @@
 """A server: the services of both APIs, and the HTTP stack in front of them."""
 
 import platform
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from functools import cache
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
+from starlette.types import ASGIApp
 
 from roost import __version__
 from roost.agents.lifecycle.system.model import CheckResult, SoftwareVersions
 from roost.agents.lifecycle.system.service import SystemService
 from roost.app.agent_services import AgentServices, build_agent_services, start_agent_services
-from roost.app.archive_services import ArchiveServices, build_archive_services
+from roost.app.archive_services import build_archive_services
 from roost.app.core_services import CoreServices, build_core_services
 from roost.app.doctor import check_parts
 from roost.app.domain_services import DomainServices, build_domain_services, start_domain_services
-from roost.app.drivers import Drivers, create_image_renderer
-from roost.app.free_space import check_free_space
-from roost.app.hub_services import HubServices, build_hub_services, start_hub_services
-from roost.app.storage_services import StorageServices, build_storage_services, start_storage_services
-from roost.app.template_services import TemplateServices, build_template_launch, build_template_services
-from roost.app.tls_services import build_certificate_names, build_tls_proxy, proxy_socket
+from roost.app.drivers import Drivers
+from roost.app.storage_services import (
+    StorageServices,
+    build_storage_services,
+    measure_content,
+    start_storage_services,
+)
+from roost.app.tls_services import build_tls_proxy, proxy_socket
 from roost.core.machine.daemon_thread import run_in_daemon_thread
-from roost.core.machine.disk_space import read_disk_space
-from roost.drivers.image.contract import ImageRenderer
-from roost.drivers.tls_proxy.contract import TlsListeners, TlsProxy
+from roost.core.machine.disk_space import READY_RESERVE, read_disk_space
+from roost.core.problem import ServiceUnavailable
+from roost.drivers.tls_proxy.contract import TlsListeners
+from roost.events.service import EventService
 from roost.http.dashboard.application import DashboardApp
 from roost.http.dashboard.docs_application import BUILT_DOCS, DocsApp
-from roost.http.dashboard.static_files import StaticFiles
+from roost.http.dashboard.static_files import BUILT_FILES, StaticFiles
 from roost.http.edge.dependencies import ProxyDependencies
 from roost.http.edge.protocol import EdgeHttpProtocol, edge_protocol
 from roost.http.server.application import create_application
 from roost.http.server.health import Check, ServerHealth, pass_checks
 from roost.http.server.server import HttpServer
 from roost.http.stack.middleware import add_middleware
+from roost.http.stack.rate_limits import RateLimits
 from roost.http.storage_gateway.application import StorageGatewayApp
 from roost.http.storage_gateway.content_responses import ContentResponses
 from roost.http.storage_gateway.disk_cache import DiskCache
 from roost.http.storage_gateway.image_resizer import ImageResizer
 from roost.http.storage_gateway.paid_content import PaidContent
 from roost.http.storage_gateway.response_cache import ResponseCache
-from roost.http.tls.certificate_names import permission_router
+from roost.http.tls.certificate_names import CertificateNames, permission_router
 from roost.settings import Settings
 from roost.web import access_log
 from roost.web.access_log import AccessRecord, Observe
-from roost.web.service_registry import ServiceRegistry
+from roost.web.service_registry import ServiceGroup, ServiceRegistry
 
 _STOP_GRACE = 2.0
 _SAVE_SECONDS = 10.0
 _IMAGE_CACHE_BYTES = 1024**3
+
+
+class DiskFull(ServiceUnavailable):
+    message = "The disk is full"
+
+
+@dataclass(frozen=True)
+class MonitoringServices(ServiceGroup):
+    """What operators learn of requests, and clients of changes."""
+
+    metrics: CollectorRegistry
+    events: EventService
 
 
 @dataclass(frozen=True)
@@ -58,17 +75,13 @@ class RoostServer:
 
     core: CoreServices
     drivers: Drivers
+    monitoring: MonitoringServices
     domains: DomainServices
     storage: StorageServices
-    templates: TemplateServices
     agents: AgentServices
-    archives: ArchiveServices
-    hub: HubServices
-    images: ImageRenderer
     edge: type[EdgeHttpProtocol]
     http: HttpServer
-    tls_proxy: TlsProxy | None = None
-    exit_stack: AsyncExitStack = field(default_factory=AsyncExitStack)
+    exit_stack: AsyncExitStack = field(default_factory=AsyncExitStack, init=False)
 
     async def start(self) -> None:
         """Start the services in order; a failure stops the started ones.
@@ -77,33 +90,40 @@ class RoostServer:
         TlsProxyFailed when Caddy does not start.
         """
         self.drivers.runtime.take_priority()
+        storage, tls_proxy, operations = self.drivers.storage, self.domains.tls_proxy, self.core.operations
+        events, rotation_watch = self.monitoring.events, self.core.identity.rotation_watch
         async with AsyncExitStack() as stack:
             stack.callback(self.core.close)
-            for driver in (self.images, self.drivers.text_extractor, self.drivers.embedding_model):
+            for driver in (storage.images, storage.text_extractor, storage.embedding_model):
                 stack.push_async_callback(driver.close)
-            stack.push_async_callback(self.core.events.stop)
-            self.core.events.start()
-            stack.push_async_callback(self.core.rotation_watch.stop)
-            self.core.rotation_watch.start()
+            stack.push_async_callback(events.stop)
+            events.start()
+            stack.push_async_callback(rotation_watch.stop)
+            rotation_watch.start()
             await start_domain_services(self.domains, stack)
-            await start_storage_services(self.storage, stack)
+            await start_storage_services(self.storage, storage, stack)
             if self.core.settings.catalogue:
-                await self.templates.packaged.register()
-            await start_agent_services(self.agents, self.drivers.runtime, stack)
-            start_hub_services(self.hub, stack)
-            stack.push_async_callback(self.core.operations.stop, grace=_STOP_GRACE)  # the next start finishes the rest
-            await self.core.operations.start()
+                await self.agents.library.templates.packaged.register()
+            await start_agent_services(self.agents, stack)
+            stack.push_async_callback(operations.stop, grace=_STOP_GRACE)  # the next start finishes the rest
+            await operations.start()
             stack.callback(self.edge.pool.close)
-            if self.tls_proxy is not None:
-                stack.push_async_callback(self.tls_proxy.stop)
-                await self.tls_proxy.start()
+            if tls_proxy is not None:
+                stack.push_async_callback(tls_proxy.stop)
+                await tls_proxy.start()
             await self.exit_stack.enter_async_context(stack.pop_all())
+
+    def end_waits(self, grace: float) -> None:
+        """Answer requests that wait for an agent within `grace` seconds, before their connections are closed."""
+        self.core.operations.limit_waits(grace)
+        self.agents.setup.stored.channel_validator.stop()
 
     async def stop(self, *, keep_agents: bool = False) -> None:
         """Stop all services cleanly, and all agents unless `keep_agents`; the next start brings back or adopts them."""
-        self.agents.lifecycle.reconciler.keeps_containers = keep_agents
-        if not keep_agents:
-            await self.agents.lifecycle.automatic_snapshots.save_changes(_SAVE_SECONDS)
+        if keep_agents:
+            self.agents.lifecycle.reconciler.keep_containers()
+        else:
+            await self.agents.lifecycle.workspace.automatic.save_changes(_SAVE_SECONDS)
         await self.exit_stack.aclose()
 
 
@@ -114,64 +134,71 @@ def build_server(settings: Settings, drivers: Drivers, tls_listeners: TlsListene
     """
     tls_proxy = build_tls_proxy(settings, tls_listeners) if tls_listeners else None
     core, registry = build_core_services(settings), ServiceRegistry()
-    domains = build_domain_services(core, drivers.dns, tls_proxy)
-    storage = build_storage_services(core, drivers, domains.domains)
-    images = create_image_renderer(settings)
-    resizer = ImageResizer(
-        storage.content.reader, images, DiskCache(settings.data / "cache/images", _IMAGE_CACHE_BYTES)
-    )
-
-    async def check_database() -> None:
-        await agents.hosts.check_database()
-
-    checks = {"database": check_database, **_readiness_checks(settings, drivers, storage)}
-    registry.add(ServerHealth(checks, core.metrics, settings.metrics_token))
-    registry.add(build_certificate_names(core, storage, tls_proxy))
-    api = create_application(registry, core.addresses, permission_router)
     responses = ResponseCache(lambda: core.db.version)
-    content_responses = ContentResponses(storage.content.reader, resizer)
-    paid_content = PaidContent(storage.resolver, content_responses, storage.payments, core.addresses.gateway_origin)
-    dashboard = DashboardApp(DocsApp(api, StaticFiles(BUILT_DOCS)), core.dashboard_files)
-    gateway = StorageGatewayApp(
-        dashboard, storage.resolver, content_responses, storage.hit_counter, responses, paid_content
-    )
-    observe = _request_observer(core.metrics)
+    domains = build_domain_services(core, drivers.dns, tls_proxy)
+    storage = build_storage_services(core, drivers.storage, domains.domains)
+    monitoring = MonitoringServices(CollectorRegistry(), EventService(core.db))
+    observe, limits = _request_observer(monitoring.metrics), _create_rate_limits(settings)
+    api = create_application(registry, core.addresses, permission_router)
     asgi = add_middleware(
-        gateway,
+        _build_gateway(core, drivers, storage, responses, api),
         core.addresses,
-        core.authenticator.identify_caller,
-        find_known=core.known_credentials.find,
-        limits=core.rate_limits,
+        core.identity.authenticator.identify_caller,
+        find_known=core.identity.known_credentials.find,
+        limits=limits,
         trusted=settings.trusted_proxies,
         observe=observe,
     )
-    templates = build_template_services(core, storage, drivers)
-    agents = build_agent_services(core, drivers, domains.domains, storage, templates.templates, asgi)
-    archives = build_archive_services(core, storage, agents)
-    hub = build_hub_services(core, storage, agents.skill_library)
-    registry.add(build_template_launch(core, storage, templates, agents, hub.hub))
-    for services in (core, storage, templates, agents, agents.lifecycle, archives, hub):
-        registry.add_fields(services)
+    agents = build_agent_services(core, drivers, domains.domains, storage, asgi)
+    checks = _readiness_checks(settings, drivers, agents)
+    for services in (core, monitoring, storage, agents, build_archive_services(core, storage, agents)):
+        registry.add_group(services)
+    registry.add(ServerHealth(checks, monitoring.metrics, settings.metrics_token))
+    registry.add(CertificateNames(core.addresses, core.identity.gateway_tokens, storage.gateways.gateways, tls_proxy))
     registry.add(_build_system(core, drivers, agents, checks))
+    measure_content(storage.content, monitoring.metrics)
+    runtimes, tokens = agents.registry.runtimes, core.identity.gateway_tokens
     edge = edge_protocol(
         ProxyDependencies(
             addresses=core.addresses,
-            recall=core.authenticator.recall_gateway_token,
-            admit=core.authenticator.authenticate_gateway_token,
-            find_route=agents.routes.find,
-            dial=agents.runtimes.dial,
-            credential=agents.runtimes.get_credential,
-            record_use=agents.runtimes.record_use,
-            subscribe=core.gateway_tokens.subscribe,
+            recall=core.identity.authenticator.recall_gateway_token,
+            admit=core.identity.authenticator.authenticate_gateway_token,
+            find_route=agents.network.routes.find,
+            dial=runtimes.dial,
+            credential=runtimes.get_credential,
+            record_use=runtimes.record_use,
+            subscribe=tokens.subscribe,
             subscribe_routes=_route_subscription(agents, domains),
             observe=observe,
             cache=responses,
             trusted=settings.trusted_proxies,
-            rate_limits=core.rate_limits,
+            rate_limits=limits,
         )
     )
     http = HttpServer(asgi, edge, proxy_socket(settings) if tls_proxy else None)
-    return RoostServer(core, drivers, domains, storage, templates, agents, archives, hub, images, edge, http, tls_proxy)
+    return RoostServer(core, drivers, monitoring, domains, storage, agents, edge, http)
+
+
+def _build_gateway(
+    core: CoreServices, drivers: Drivers, storage: StorageServices, responses: ResponseCache, api: ASGIApp
+) -> StorageGatewayApp:
+    """Build the application of storage gateways, in front of the dashboard, its docs, and `api`."""
+    disk_cache = DiskCache(core.settings.data / "cache/images", _IMAGE_CACHE_BYTES)
+    resizer = ImageResizer(storage.content.reader, drivers.storage.images, disk_cache)
+    content, resolver = ContentResponses(storage.content.reader, resizer), storage.gateways.resolver
+    paid_content = PaidContent(resolver, content, storage.payments.payments, core.addresses.gateway_origin)
+    dashboard = DashboardApp(DocsApp(api, StaticFiles(BUILT_DOCS)), StaticFiles(BUILT_FILES))
+    return StorageGatewayApp(dashboard, resolver, content, storage.gateways.hit_counter, responses, paid_content)
+
+
+def _create_rate_limits(settings: Settings) -> RateLimits:
+    return RateLimits(
+        caller_requests=settings.rate_limit,
+        caller_bytes=settings.rate_limit_bytes,
+        host_requests=settings.host_rate_limit,
+        host_bytes=settings.host_rate_limit_bytes,
+        limits_loopback=settings.rate_limit_loopback,
+    )
 
 
 def _build_system(
@@ -190,8 +217,8 @@ def _build_system(
 
     return SystemService(
         core.db,
-        agents.repository,
-        agents.lifecycle.versions,
+        agents.registry.runtimes.agents,
+        agents.lifecycle.start.versions,
         software=SoftwareVersions(
             roost=__version__,
             python=platform.python_version(),
@@ -207,22 +234,27 @@ def _build_system(
 
 def _route_subscription(agents: AgentServices, domains: DomainServices) -> Callable[[Callable[[str], None]], None]:
     def subscribe(listener: Callable[[str], None]) -> None:
-        agents.routes.mirror.subscribe(listener)
+        agents.network.routes.mirror.subscribe(listener)
         domains.domains.mirror.subscribe(listener)
 
     return subscribe
 
 
-def _readiness_checks(
-    settings: Settings, drivers: Drivers, storage: StorageServices
-) -> Mapping[str, Callable[[], Awaitable[None]]]:
+def _readiness_checks(settings: Settings, drivers: Drivers, agents: AgentServices) -> Mapping[str, Check]:
     async def list_containers() -> None:
         await drivers.runtime.list()
 
     async def check_disk() -> None:
-        check_free_space(settings.data)
+        disk = read_disk_space(settings.data)
+        if disk.is_read_only or disk.free < READY_RESERVE:
+            raise DiskFull(f"{settings.data} is on a read-only disk, or has only {disk.free // 1024**2} MiB free")
 
-    return {"disk": check_disk, "containers": list_containers, "storage": storage.blobs.check}
+    return {
+        "database": agents.access.hosts.check_database,
+        "disk": check_disk,
+        "containers": list_containers,
+        "storage": drivers.storage.blobs.check,
+    }
 
 
 def _request_observer(metrics: CollectorRegistry) -> Observe:

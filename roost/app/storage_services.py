@@ -2,19 +2,20 @@
 
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from functools import partial
 
 from prometheus_client import CollectorRegistry, Gauge
 
 from roost.app.core_services import CoreServices
-from roost.app.drivers import Drivers, create_http_sender, create_network
+from roost.app.drivers import StorageDrivers, create_network
 from roost.core import log
 from roost.domain_names.service import DomainService
-from roost.drivers.blob.contract import BlobStore
 from roost.drivers.blob.drafts import DraftStore
-from roost.drivers.facilitator.contract import Facilitator
+from roost.drivers.http_sender.guarded import GuardedHttpSender
 from roost.drivers.network.contract import NetworkAnnouncer
 from roost.http.storage_gateway.resolver import GatewayResolver
 from roost.identity.caller import Plan
+from roost.net.guarded_transport import check_url
 from roost.storage.compat.service import LegacyPinService
 from roost.storage.content.maintenance import MaintenanceTasks
 from roost.storage.content.service import ContentService
@@ -42,118 +43,177 @@ from roost.storage.vectors.indexing import VectorIndexing
 from roost.storage.vectors.service import VectorService
 from roost.storage.webhooks.sender import WebhookSender
 from roost.storage.webhooks.service import WebhookService
+from roost.web.service_registry import ServiceGroup
 
 _log = log.get_logger("storage")
 
 
 @dataclass(frozen=True)
-class StorageServices:
-    blobs: BlobStore
-    content: ContentService
+class FileServices(ServiceGroup):
     files: FileService
     groups: GroupService
     uploads: UploadService
     tus_uploads: TusUploadService
+    signatures: SignatureService
+    signed_urls: SignedUrlService
+
+
+@dataclass(frozen=True)
+class GatewayServices(ServiceGroup):
+    gateways: StorageGatewayService
+    domains: GatewayDomainService
+    hit_counter: GatewayHitCounter
+    analytics: AnalyticsService
+    swaps: SwapService
+    resolver: GatewayResolver
+
+
+@dataclass(frozen=True)
+class PaymentServices(ServiceGroup):
+    instructions: PaymentInstructionService
+    payments: PaymentService
+
+
+@dataclass(frozen=True)
+class PinServices(ServiceGroup):
+    """Pins by CID; `announcements` only where the public network announces content."""
+
     pins: PinService
     legacy_pins: LegacyPinService
     announcements: Announcements | None
-    webhooks: WebhookService
-    webhook_sender: WebhookSender
-    gateways: StorageGatewayService
-    gateway_domains: GatewayDomainService
-    hit_counter: GatewayHitCounter
-    analytics: AnalyticsService
-    signatures: SignatureService
-    swaps: SwapService
-    signed_urls: SignedUrlService
-    payment_instructions: PaymentInstructionService
-    payments: PaymentService
-    facilitator: Facilitator | None
-    resolver: GatewayResolver
+
+
+@dataclass(frozen=True)
+class VectorServices(ServiceGroup):
     vectors: VectorService
-    vector_grants: VectorGrantService
+    grants: VectorGrantService
 
 
-def build_storage_services(core: CoreServices, drivers: Drivers, domains: DomainService) -> StorageServices:
-    settings, db, addresses, blobs = core.settings, core.db, core.addresses, drivers.blobs
-    content = ContentService(db, blobs)
-    content.scrubber.describe_holders = damage.describe_holders
-    _measure_content(content, core.metrics)
-    files = FileService(db, {Plan.FREE: settings.storage_free, Plan.PAID: settings.storage_paid})
-    uploads = UploadService(db, content, files, {Plan.FREE: settings.upload_free, Plan.PAID: settings.upload_paid})
-    sender = create_http_sender(core.dialer.policy, core.transports)
-    webhooks = WebhookService(db, core.sealer, sender)
-    files.add_listener(webhooks.add_file_event)
-    gateways = StorageGatewayService(db, addresses.gateway_origin)
-    hit_counter = GatewayHitCounter(db, settings.analytics_days)
-    public = create_network(settings, core.dialer, core.transports)
-    largest = max(settings.upload_free, settings.upload_paid)
-    PinRetrieval(db, core.operations, content, files, public, uploads.size_limit, largest)
-    signatures, swaps = SignatureService(db), SwapService(db, gateways)
-    assets = PaymentAssets(settings.payment_assets)
-    signed_urls = SignedUrlService(db, core.sealer, addresses.uploads_url)
+@dataclass(frozen=True)
+class WebhookServices(ServiceGroup):
+    webhooks: WebhookService
+    sender: WebhookSender
+
+
+@dataclass(frozen=True)
+class StorageServices(ServiceGroup):
+    content: ContentService
+    files: FileServices
+    gateways: GatewayServices
+    payments: PaymentServices
+    pins: PinServices
+    vectors: VectorServices
+    webhooks: WebhookServices
+
+
+def build_storage_services(core: CoreServices, drivers: StorageDrivers, domains: DomainService) -> StorageServices:
+    content = ContentService(core.db, drivers.blobs, damage.describe_holders)
+    files = FileService(core.db, {Plan.FREE: core.settings.storage_free, Plan.PAID: core.settings.storage_paid})
+    webhooks = _build_webhooks(core, files)  # first among the listeners to files
+    own = _build_files(core, drivers, content, files)
     return StorageServices(
-        blobs=blobs,
         content=content,
-        files=files,
-        groups=GroupService(db, files),
-        uploads=uploads,
-        tus_uploads=TusUploadService(
-            db, DraftStore(settings.data / "uploads", blobs), content, uploads, addresses.uploads_url
-        ),
-        pins=PinService(db, files, public),
-        legacy_pins=LegacyPinService(db, files, uploads),
-        announcements=(
-            Announcements(db, core.operations, files, content.reader, public)
-            if isinstance(public, NetworkAnnouncer)
-            else None
-        ),
-        webhooks=webhooks,
-        webhook_sender=WebhookSender(db, core.operations, core.sealer, sender),
-        gateways=gateways,
-        gateway_domains=GatewayDomainService(gateways, content.reader, domains, addresses.origin),
-        hit_counter=hit_counter,
-        analytics=AnalyticsService(db, gateways, hit_counter, settings.analytics_days),
-        signatures=signatures,
-        swaps=swaps,
-        signed_urls=signed_urls,
-        payment_instructions=PaymentInstructionService(db, files, assets),
-        payments=PaymentService(db, assets, drivers.facilitator),
-        facilitator=drivers.facilitator,
-        resolver=GatewayResolver(gateways, swaps, signatures, signed_urls, content.reader),
+        files=own,
+        gateways=_build_gateways(core, content, own, domains),
+        payments=_build_payments(core, drivers, files),
+        pins=_build_pins(core, content, own),
         vectors=_build_vectors(core, drivers, content, files),
-        vector_grants=VectorGrantService(db, core.gateway_tokens),
+        webhooks=webhooks,
     )
 
 
-def _build_vectors(core: CoreServices, drivers: Drivers, content: ContentService, files: FileService) -> VectorService:
+def _build_webhooks(core: CoreServices, files: FileService) -> WebhookServices:
+    dialer, transports = core.network.dialer, core.network.transports
+    # Name lookups are charged to the tenant of the webhook.
+    http = GuardedHttpSender(lambda tenant_id: transports(f"tenant/{tenant_id}"), partial(check_url, dialer.policy))
+    webhooks = WebhookService(core.db, core.sealer, http)
+    files.add_listener(webhooks.add_file_event)
+    return WebhookServices(webhooks, WebhookSender(core.db, core.operations, core.sealer, http))
+
+
+def _build_files(
+    core: CoreServices, drivers: StorageDrivers, content: ContentService, files: FileService
+) -> FileServices:
+    db, settings, uploads_url = core.db, core.settings, core.addresses.uploads_url
+    uploads = UploadService(db, content, files, {Plan.FREE: settings.upload_free, Plan.PAID: settings.upload_paid})
+    drafts = DraftStore(settings.data / "uploads", drivers.blobs)
+    return FileServices(
+        files=files,
+        groups=GroupService(db, files),
+        uploads=uploads,
+        tus_uploads=TusUploadService(db, drafts, content, uploads, uploads_url),
+        signatures=SignatureService(db),
+        signed_urls=SignedUrlService(db, core.sealer, uploads_url),
+    )
+
+
+def _build_gateways(
+    core: CoreServices, content: ContentService, files: FileServices, domains: DomainService
+) -> GatewayServices:
+    db, addresses, days = core.db, core.addresses, core.settings.analytics_days
+    gateways, hit_counter = StorageGatewayService(db, addresses.gateway_origin), GatewayHitCounter(db, days)
+    swaps = SwapService(db, gateways)
+    return GatewayServices(
+        gateways=gateways,
+        domains=GatewayDomainService(gateways, content.reader, domains, addresses.origin),
+        hit_counter=hit_counter,
+        analytics=AnalyticsService(db, gateways, hit_counter, days),
+        swaps=swaps,
+        resolver=GatewayResolver(gateways, swaps, files.signatures, files.signed_urls, content.reader),
+    )
+
+
+def _build_payments(core: CoreServices, drivers: StorageDrivers, files: FileService) -> PaymentServices:
+    assets = PaymentAssets(core.settings.payment_assets)
+    payments = PaymentService(core.db, assets, drivers.facilitator)
+    return PaymentServices(PaymentInstructionService(core.db, files, assets), payments)
+
+
+def _build_pins(core: CoreServices, content: ContentService, own: FileServices) -> PinServices:
+    db, settings, files, uploads = core.db, core.settings, own.files, own.uploads
+    public = create_network(settings, core.network.dialer, core.network.transports)
+    largest = max(settings.upload_free, settings.upload_paid)
+    PinRetrieval(db, core.operations, content, files, public, uploads.size_limit, largest)
+    announces = isinstance(public, NetworkAnnouncer)
+    return PinServices(
+        pins=PinService(db, files, public),
+        legacy_pins=LegacyPinService(db, files, uploads),
+        announcements=Announcements(db, core.operations, files, content.reader, public) if announces else None,
+    )
+
+
+def _build_vectors(
+    core: CoreServices, drivers: StorageDrivers, content: ContentService, files: FileService
+) -> VectorServices:
     index, model = open_vector_index(core.db), drivers.embedding_model
     VectorIndexing(core.db, core.operations, content.reader, drivers.text_extractor, model, index)
-    return VectorService(core.db, core.operations, files, model, index)
+    vectors = VectorService(core.db, core.operations, files, model, index)
+    return VectorServices(vectors, VectorGrantService(core.db, core.identity.gateway_tokens))
 
 
-async def start_storage_services(storage: StorageServices, stack: AsyncExitStack) -> None:
+async def start_storage_services(storage: StorageServices, drivers: StorageDrivers, stack: AsyncExitStack) -> None:
     """Check the blob store and start the background tasks; `stack` stops them. Raises BlobStoreFailed."""
 
     async def expire() -> int:
-        services = (storage.files, storage.tus_uploads, storage.analytics, storage.webhook_sender)
-        return sum([await service.expire() for service in services])
+        files, others = storage.files, (storage.gateways.analytics, storage.webhooks.sender)
+        return sum([await service.expire() for service in (files.files, files.tus_uploads, *others)])
 
-    stack.push_async_callback(storage.blobs.close)
-    if storage.facilitator is not None:
-        stack.push_async_callback(storage.facilitator.close)
-    if remark := await storage.blobs.probe():
+    stack.push_async_callback(drivers.blobs.close)
+    if drivers.facilitator is not None:
+        stack.push_async_callback(drivers.facilitator.close)
+    if remark := await drivers.blobs.probe():
         _log.warning("blob_store.probed", remark=remark)
     maintenance = MaintenanceTasks(storage.content, expire)
     stack.push_async_callback(maintenance.stop)
     maintenance.start()
-    stack.push_async_callback(storage.hit_counter.stop)
-    storage.hit_counter.start()
-    if storage.announcements is not None:
-        await storage.announcements.start()
+    stack.push_async_callback(storage.gateways.hit_counter.stop)
+    storage.gateways.hit_counter.start()
+    if storage.pins.announcements is not None:
+        await storage.pins.announcements.start()
 
 
-def _measure_content(content: ContentService, metrics: CollectorRegistry) -> None:
+def measure_content(content: ContentService, metrics: CollectorRegistry) -> None:
+    """Add gauges of the stored packs."""
     damaged = Gauge("roost_damaged_packs", "Stored packs that are known to be damaged", registry=metrics)
     damaged.set_function(lambda: content.scrubber.damaged_packs)
     due = Gauge("roost_due_packs", "Stored packs that the current scrub has yet to check", registry=metrics)

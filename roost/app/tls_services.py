@@ -4,15 +4,12 @@ import asyncio
 from pathlib import Path
 
 from roost.app.core_services import CoreServices
-from roost.app.storage_services import StorageServices
 from roost.core.machine.unix_socket import Stream
-from roost.core.problem import NotFound
 from roost.drivers.tls_proxy.caddy import CaddyProxy, find_caddy, read_caddy_version
 from roost.drivers.tls_proxy.contract import TlsListeners, TlsOptions, TlsProxy
 from roost.http.server.server import open_tls_listeners
 from roost.http.tls.certificate_check import CertificateChecker
-from roost.http.tls.certificate_names import PERMISSION_PATH, CertificateNames
-from roost.identity.errors import UnknownAgent
+from roost.http.tls.certificate_names import PERMISSION_PATH
 from roost.net.dialer import PublicDialer
 from roost.net.host_port import HostPort
 from roost.settings import Settings
@@ -63,28 +60,6 @@ def build_tls_proxy(settings: Settings, listeners: TlsListeners) -> TlsProxy:
     return CaddyProxy(find_caddy(settings.caddy), tls_folder(settings), options, listeners)
 
 
-def build_certificate_names(core: CoreServices, storage: StorageServices, proxy: TlsProxy | None) -> CertificateNames:
-    """Return what decides which names get a certificate, from our own Caddy or the operator's."""
-
-    async def find_agent(agent_id: str) -> bool:
-        try:
-            await core.gateway_tokens.get_tenant_id(agent_id)
-        except UnknownAgent:
-            return False
-        return True
-
-    async def find_gateway(name: str) -> bool:
-        try:
-            await storage.gateways.get_by_domain(name)
-        except NotFound:
-            return False
-        return True
-
-    if proxy is None:
-        return CertificateNames(core.addresses, find_agent, find_gateway)
-    return CertificateNames(core.addresses, find_agent, find_gateway, lambda name: proxy.paused_seconds(name) > 0)
-
-
 def build_certificate_checker(core: CoreServices, proxy: TlsProxy | None) -> CertificateChecker | None:
     """Return the check of certificates, of our own proxy or of the operator's; None without TLS."""
     settings = core.settings
@@ -93,7 +68,7 @@ def build_certificate_checker(core: CoreServices, proxy: TlsProxy | None) -> Cer
     authorities = [path for path in (settings.acme_ca, settings.ca_file) if path]
     if proxy is None:
         # The operator's proxy may be on this machine, so its own public addresses are admitted.
-        dialer = PublicDialer(core.dialer.policy, core.resolver, is_own=lambda _: False)
+        dialer = PublicDialer(core.network.dialer.policy, core.network.resolver, is_own=lambda _: False)
         return CertificateChecker(
             lambda name: dialer.dial("certificates", HostPort(name, settings.public_port)), authorities
         )

@@ -50,18 +50,22 @@ class PlatformNames:
     reserved: Collection[str]
 
 
-class DomainService:
-    """Domains of agents and storage gateways; the verified ones are in memory for the edge."""
+class DomainMirror(TableMirror[Domain]):
+    """The verified domains by host name, in memory for the edge."""
 
-    def __init__(
-        self, db: Database, dns: DnsResolver, platform: PlatformNames, check_certificate: CheckCertificate | None = None
-    ) -> None:
-        """Without `check_certificate`, where no TLS is served, a domain needs no certificate."""
-        self._db = db
-        self._dns = dns
-        self._platform = platform
-        self._check_certificate = check_certificate
-        self.mirror = TableMirror(db, MIRROR, store.list_verified)
+    def __init__(self, db: Database) -> None:
+        super().__init__(db, MIRROR, store.list_verified)
+
+
+@dataclass(frozen=True)
+class DomainService:
+    """Domains of agents and storage gateways; where no TLS is served, they need no certificate."""
+
+    _db: Database
+    mirror: DomainMirror
+    _dns: DnsResolver
+    _platform: PlatformNames
+    _check_certificate: CheckCertificate | None = None
 
     def find(self, host: str) -> Domain | None:
         """Return the verified domain of a host name. No I/O."""

@@ -1,15 +1,15 @@
 """Provide services to request handlers by their type."""
 
 from collections.abc import Callable, Coroutine
-from dataclasses import fields
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from starlette.requests import HTTPConnection
 
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
-
 T = TypeVar("T")
+
+
+class ServiceGroup:
+    """Base of frozen dataclasses whose fields are services, and smaller groups of them."""
 
 
 class ServiceRegistry:
@@ -21,10 +21,13 @@ class ServiceRegistry:
     def add(self, service: object) -> None:
         self._services[type(service)] = service
 
-    def add_fields(self, services: "DataclassInstance") -> None:
-        """Add the value of each field of a dataclass."""
-        for field in fields(services):
-            self.add(getattr(services, field.name))
+    def add_group(self, group: ServiceGroup) -> None:
+        """Add the services of a group, and those of the groups in it."""
+        for service in vars(group).values():
+            if isinstance(service, ServiceGroup):
+                self.add_group(service)
+            else:
+                self.add(service)
 
     def get(self, kind: type[T]) -> T:
         service = self._services[kind]

@@ -59,7 +59,7 @@ class OperationWorker:
     """
 
     def __init__(self, db: Database, *, owner: str, lease: float = LEASE_SECONDS, limit: int = 32) -> None:
-        self._db = db
+        self.db = db
         self._owner = owner
         self._lease = lease
         self._limit = limit
@@ -104,10 +104,10 @@ class OperationWorker:
     async def start(self) -> None:
         """Release the operations of an earlier process of the same name, and start to claim."""
         # A SQLite database has a single server, so all leases in it are those of dead processes.
-        owner = None if self._db.is_sqlite else self._owner
-        if count := await self._db.write(lambda connection: store.release_operations(connection, owner)):
+        owner = None if self.db.is_sqlite else self._owner
+        if count := await self.db.write(lambda connection: store.release_operations(connection, owner)):
             _log.info("operations.resumed", count=count)
-        self._unsubscribe = self._db.subscribe(self._wake_kinds)
+        self._unsubscribe = self.db.subscribe(self._wake_kinds)
         for task in (*self._claim_tasks.values(), self._extend_task, self._sweep_task):
             task.start()
 
@@ -125,7 +125,7 @@ class OperationWorker:
         await self._extend_task.stop()
         await self._sweep_task.stop()
         try:
-            await self._db.write(lambda connection: store.release_operations(connection, self._owner))
+            await self.db.write(lambda connection: store.release_operations(connection, self._owner))
         except Exception:  # noqa: BLE001 - without a database the leases expire by themselves
             _log.exception("operations.not_released")
 
@@ -147,7 +147,7 @@ class OperationWorker:
         deadline = clock.monotonic_seconds() + timeout
         while True:
             event.clear()
-            operation = await self._db.read(lambda connection: store.get_operation(connection, operation_id))
+            operation = await self.db.read(lambda connection: store.get_operation(connection, operation_id))
             remaining = min(deadline, self._waits_end) - clock.monotonic_seconds()
             if operation.is_finished or remaining <= 0:
                 return operation
@@ -181,8 +181,8 @@ class OperationWorker:
 
     async def _claim(self, claim: Callable[..., Sequence[Operation]]) -> None:
         safe_until, until = self._next_lease()
-        for operation in await self._db.write(lambda connection: claim(connection, owner=self._owner, until=until)):
-            self._begin(ClaimedOperation(**vars(operation), db=self._db), safe_until)
+        for operation in await self.db.write(lambda connection: claim(connection, owner=self._owner, until=until)):
+            self._begin(ClaimedOperation(**vars(operation), db=self.db), safe_until)
 
     def _begin(self, claim: ClaimedOperation, safe_until: float) -> None:
         spec = self._handlers[claim.kind]
@@ -211,7 +211,7 @@ class OperationWorker:
         If nothing can be written, the operation runs again after its lease.
         """
         try:
-            await self._db.write(outcome)
+            await self.db.write(outcome)
         except LeaseLost:
             _log.warning("operation.lease_lost")
         except ServiceUnavailable as problem:
@@ -241,7 +241,7 @@ class OperationWorker:
             return
         safe_until, until = self._next_lease()
         claims = [run.claim for run in runs]
-        extended_ids = await self._db.write(lambda connection: store.extend_leases(connection, claims, until))
+        extended_ids = await self.db.write(lambda connection: store.extend_leases(connection, claims, until))
         for run in runs:
             if run.claim.id in extended_ids:
                 run.safe_until = safe_until
@@ -250,9 +250,9 @@ class OperationWorker:
 
     async def _sweep(self) -> None:
         before = clock.utc_now() - RETENTION
-        while await self._db.write(lambda connection: store.sweep_operations(connection, before, _SWEEP_BATCH)):
+        while await self.db.write(lambda connection: store.sweep_operations(connection, before, _SWEEP_BATCH)):
             pass
-        await self._db.write(lambda connection: sweep_faults(connection, before))
+        await self.db.write(lambda connection: sweep_faults(connection, before))
 
     def _next_lease(self) -> tuple[float, datetime]:
         """Return the end of a lease that is written now, as monotonic time of this process and as UTC."""

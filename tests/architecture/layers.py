@@ -100,7 +100,7 @@ RANKS: Mapping[str, int] = {
     "agents.workspace.terminals": 2,  # a terminal runs a command, with its errors
     "agents.workspace.scripts": 1,
     "agents.workspace.snapshots": 2,
-    "agents.workspace.git": 2,
+    "agents.workspace.git": 3,  # serves what snapshots commit
     "agents.models.gateway": 1,
     "agents.models.usage": 2,  # reports what the model gateway counted
     "agents.models.keys": 2,  # stores a key that works among the secrets

@@ -266,7 +266,7 @@ async def _submit_template(server: RunningServer, tenant_id: str, skill_cid: str
             file.write_bytes(content)
         manifest = {**_MANIFEST, "skills": [{"cid": skill_cid, "name": "reading"}]}
         Path(folder, "manifest.json").write_text(json.dumps(manifest))
-        quota = roost.storage.files.quota.check
+        quota = roost.storage.files.files.quota
         service = TemplateService(roost.core.db, LocalRepository(Path(folder)), roost.storage.content, quota, ["fake"])
         template, _ = await service.submit(tenant_id, Submission(TemplateSource("")))
     return template.slug

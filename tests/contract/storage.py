@@ -18,4 +18,4 @@ async def keep(
         await pack.write(data)
         tree = await pack.end_file()
         arrival = NewFile(owner, network, str(tree.cid), tree.size, "text/plain", FileMetadata("n"))
-        return await pack.commit(lambda connection: roost.storage.files.add(connection, arrival, pack.pack_id))
+        return await pack.commit(lambda connection: roost.storage.files.files.add(connection, arrival, pack.pack_id))

@@ -284,7 +284,7 @@ server = socket.socket()
 server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
 while True:
     try:
-        server.bind(("127.0.0.1", {server.roost.agents.runtimes.get_engine("fake").port}))
+        server.bind(("127.0.0.1", {server.roost.agents.registry.runtimes.get_engine("fake").port}))
         break
     except OSError:
         time.sleep(0.001)

@@ -60,7 +60,7 @@ async def test_token_told_by_a_failing_gateway_stays_inside(tmp_path: Path, caps
         assert failed.status_code == 500
         agent = failed.json()["agent"]
         path = f"/v0/agents/{agent['agentId']}"
-        token = (await server.roost.agents.repository.get_internal_token(agent["agentId"])).reveal()
+        token = (await server.roost.agents.registry.runtimes.agents.get_internal_token(agent["agentId"])).reveal()
         restarted = await api.post(f"{path}/restart")
         assert (restarted.status_code, restarted.json()) == (500, {"error": "Restart failed"})
         told = [failed.text, restarted.text, (await api.get(path)).text, (await api.get(f"{path}/logs")).text]

@@ -214,7 +214,7 @@ async def test_the_address_of_an_unknown_agent(server: RunningServer, agent: dic
 
 async def test_a_key_of_a_tenant_that_does_not_exist(server: RunningServer) -> None:
     core = server.roost.core
-    token = await resign_token(core.db, core.api_keys, server.key(), sub=str(uuid4()))
+    token = await resign_token(core.db, core.identity.api_keys, server.key(), sub=str(uuid4()))
     answer = await server.client(token).get("/v0/agents")
     assert (answer.status_code, answer.json()) == (401, {"error": "Missing userId"})
 

@@ -369,4 +369,6 @@ async def has_tasks(client: httpx.AsyncClient, *names: str) -> bool:
 async def state(server: RunningServer) -> tuple[list[str], set[str]]:
     """Return the agents and all stored objects."""
     agents = (await server.client(server.key()).get("/v0/agents")).json()["agents"]
-    return [agent["agentId"] for agent in agents], {blob.key async for blob in server.roost.storage.blobs.list()}
+    return [agent["agentId"] for agent in agents], {
+        blob.key async for blob in server.roost.drivers.storage.blobs.list()
+    }

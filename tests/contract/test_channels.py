@@ -233,7 +233,7 @@ async def test_a_channel_that_the_gateway_keeps_is_not_removed(tmp_path: Path, f
         made = (await server.client(server.key()).post("/v0/agents", json={"name": "a"})).json()["agent"]
         agent = server.agent_client(made)
         assert (await agent.post("/v0/channels/telegram", json={"botToken": TELEGRAM_BOT})).status_code == 200
-        await server.roost.agents.runtimes.get_warden(made["agentId"]).stop("gateway")
+        await server.roost.agents.registry.runtimes.get_warden(made["agentId"]).stop("gateway")
         answer = await agent.delete("/v0/channels/telegram")
         assert (answer.status_code, answer.json()) == (500, {"error": "Removal failed"})
         assert (await channels(agent))["telegram"]["enabled"]

@@ -49,7 +49,7 @@ async def test_the_answer_comes_while_it_is_made(server: RunningServer, agent: d
 
 
 async def test_a_client_that_leaves_stops_the_answer(server: RunningServer, agent: dict[str, Any]) -> None:
-    chats = server.roost.agents.chats
+    chats = server.roost.agents.workspace.chats
     client = server.client(server.key())
     async with client.stream("POST", f"/v0/agents/{agent['agentId']}/chat", json=question("/slow 2000")) as said:
         parts = said.aiter_bytes()

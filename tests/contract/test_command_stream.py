@@ -109,7 +109,7 @@ async def test_timeout_ends_the_command(server: RunningServer, agent: dict[str, 
 async def test_a_disconnect_ends_the_command(server: RunningServer, agent: dict[str, Any]) -> None:
     async with stream(server, agent, "echo started; exec sleep 61.5") as socket:
         assert await asyncio.wait_for(socket.recv(), DEADLINE) == b"\1started\n"
-    warden = server.roost.agents.runtimes.get_warden(agent["agentId"])
+    warden = server.roost.agents.registry.runtimes.get_warden(agent["agentId"])
 
     async def is_gone() -> bool:
         return (await warden.exec(["pgrep", "-f", "sleep 61[.]5"])).exit_code == 1
@@ -139,7 +139,7 @@ async def test_the_gateway_token_is_accepted(server: RunningServer, agent: dict[
 
 async def test_a_revoked_key_ends_its_command(server: RunningServer, agent: dict[str, Any]) -> None:
     key = server.key()
-    caller = await server.roost.core.api_keys.verify(key)
+    caller = await server.roost.core.identity.api_keys.verify(key)
     async with stream(server, agent, "echo started; sleep 60", token=key) as socket:
         await asyncio.wait_for(socket.recv(), DEADLINE)
         server.roost.core.db.run(lambda connection: ApiKeys.delete(connection, caller.key_id or ""))

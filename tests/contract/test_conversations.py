@@ -138,7 +138,11 @@ async def test_an_answer_goes_on_after_a_restart_of_the_server(
 ) -> None:
     """Readers get it once the engine has stored it, and never an answer before it as this one."""
     conversation_id, _ = await chat.ask("/say before")
-    service, db, key = server.roost.agents.conversations, server.roost.core.db, (agent["agentId"], conversation_id)
+    service, db, key = (
+        server.roost.agents.workspace.conversations,
+        server.roost.core.db,
+        (agent["agentId"], conversation_id),
+    )
     await _forget(server, *key)
     assert [event async for event in chat.follow(conversation_id)] == [("end", {"state": "complete", "error": None})]
     await db.write(lambda connection: store.begin_answer(connection, *key, ""))
@@ -172,7 +176,7 @@ async def _forget(server: RunningServer, agent_id: str, conversation_id: str) ->
     key = agent_id, conversation_id
     while await server.roost.core.db.read(lambda connection: store.get_answering_since(connection, *key)):
         await asyncio.sleep(0.01)
-    del server.roost.agents.conversations._answers[key]
+    del server.roost.agents.workspace.conversations._answers[key]
 
 
 async def test_an_answer_outlives_its_reader_and_others_can_join(chat: ChatClient, server: RunningServer) -> None:
@@ -193,7 +197,7 @@ async def test_an_answer_that_ends_while_the_history_is_read_is_in_it(
     server: RunningServer, chat: ChatClient, agent: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     conversation_id = await chat.begin("/slow 40")
-    writing = server.roost.agents.conversations._tasks[agent["agentId"], conversation_id]
+    writing = server.roost.agents.workspace.conversations._tasks[agent["agentId"], conversation_id]
     read = FakeChat.history
 
     async def end_meanwhile(*arguments: Any) -> Sequence[StoredMessage]:
@@ -223,7 +227,7 @@ async def test_stop_ends_the_answer_in_the_engine(chat: ChatClient) -> None:
 async def test_an_answer_that_is_stopped_before_it_begins(
     server: RunningServer, chat: ChatClient, agent: dict[str, Any]
 ) -> None:
-    service, agent_id = server.roost.agents.conversations, agent["agentId"]
+    service, agent_id = server.roost.agents.workspace.conversations, agent["agentId"]
     conversation_id = await service.send(agent_id, None, "/say never")
     assert await service.stop(agent_id, conversation_id)  # nothing ran in between
     assert await service.stop(agent_id, conversation_id) is False
@@ -270,7 +274,7 @@ async def test_a_lost_agent_fails_the_answer(server: RunningServer, chat: ChatCl
     conversation_id = await chat.begin("/slow 2000")
     async with aclosing(chat.follow(conversation_id)) as events:
         await anext(events)
-        warden = server.roost.agents.runtimes.get_warden(agent["agentId"])
+        warden = server.roost.agents.registry.runtimes.get_warden(agent["agentId"])
         await warden.stop("gateway", grace=0)
         async with asyncio.timeout(10):
             rest = [event async for event in events]

@@ -143,7 +143,7 @@ async def test_the_management_address_and_the_tenants_key_do_as_well(server: Run
 async def test_a_gateway_that_is_gone_is_a_cli_error(server: RunningServer) -> None:
     made, agent = await new_agent(server)
     request_id = (await connect_device(agent, "phone")).json()["requestId"]
-    await server.roost.agents.runtimes.get_warden(made["agentId"]).stop("gateway")
+    await server.roost.agents.registry.runtimes.get_warden(made["agentId"]).stop("gateway")
     for answer in (
         await agent.get("/v0/devices"),
         await agent.post(f"/v0/devices/{request_id}/approve"),

@@ -57,12 +57,12 @@ class Owner:
 
     async def start_with(self, kind: str, payload: Any = None) -> None:
         """Enqueue what an agent in the state `starting` waits for."""
-        repository = self.server.roost.agents.repository
+        repository = self.server.roost.agents.registry.runtimes.agents
         await self.server.roost.core.db.write(lambda c: repository.set_state(c, self.id, AgentState.STARTING))
         await self.enqueue(kind, payload)
 
     async def find_agent(self) -> Agent:
-        return await self.server.roost.agents.repository.get(self.id)
+        return await self.server.roost.agents.registry.runtimes.agents.get(self.id)
 
 
 @dataclass(frozen=True)

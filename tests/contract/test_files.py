@@ -355,7 +355,7 @@ async def test_a_watch_is_refused_before_it_begins(server: RunningServer, agent:
 
 async def test_a_watch_ends_with_its_key(server: RunningServer, agent: dict[str, Any]) -> None:
     key = server.key()
-    caller = await server.roost.core.api_keys.verify(key)
+    caller = await server.roost.core.identity.api_keys.verify(key)
     path = f"/v0/agents/{agent['agentId']}/files/watch"
     async with asyncio.timeout(20), server.client(key).stream("GET", path) as answer:
         lines = answer.aiter_lines()

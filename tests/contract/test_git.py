@@ -100,13 +100,13 @@ async def test_a_pull_fetches_what_was_committed_since(client: GitClient) -> Non
 async def test_a_clone_that_may_lack_changes_says_so(client: GitClient, monkeypatch: pytest.MonkeyPatch) -> None:
     """While the bucket is away a clone gets what was committed before."""
     await client.commit(outdated_txt=b"1")
-    git = client.server.roost.agents.git
+    git = client.server.roost.agents.workspace.git
 
     async def make_current(agent_id: str) -> None:
         raise BucketUnavailable
 
     with monkeypatch.context() as patch:
-        patch.setattr(git, "_make_current", make_current)
+        patch.setattr(git._snapshots, "commit_changes", make_current)
         for version in (2, 1, 0):
             options = "-c", f"protocol.version={version}", "clone", client.url(), f"outdated{version}"
             said = await client.run(*options)

@@ -135,8 +135,8 @@ async def test_changes_of_the_agent_are_committed_before_a_push(
     """The agent changes a file between the client's look at `main` and its push."""
     await client.run("push", "-q", "origin", "main", cwd="work")
     await change(client, "work", ours="1")
-    git, calls = client.server.roost.agents.git, list[str]()
-    commit_changes = git._make_current
+    git, calls = client.server.roost.agents.workspace.git, list[str]()
+    commit_changes = git._snapshots.commit_changes
 
     async def make_current(agent_id: str) -> None:
         calls.append(agent_id)
@@ -144,7 +144,7 @@ async def test_changes_of_the_agent_are_committed_before_a_push(
             await shell(workspace, "echo 2 > theirs")
         await commit_changes(agent_id)
 
-    monkeypatch.setattr(git, "_make_current", make_current)
+    monkeypatch.setattr(git._snapshots, "commit_changes", make_current)
     assert f"remote: {BEHIND}" in await client.run("push", "origin", "main", cwd="work", ok=False)
     assert calls == [client.agent["agentId"]] * 2
     await client.run("pull", "-q", "--rebase", "origin", "main", cwd="work")

@@ -78,15 +78,15 @@ async def test_stored_rows_reach_nothing(server: RunningServer, tenant: str) -> 
     agent_id, db = agent["agentId"], server.roost.core.db
     rows = [PathRoute(f"/{port}", port, is_protected=False) for port in WARDEN_PORTS]
     db.run(lambda connection: routes.replace_routes(connection, agent_id, rows))
-    await server.roost.agents.routes.mirror.refresh(agent_id)
+    await server.roost.agents.network.routes.mirror.refresh(agent_id)
     visitor = server.client(host=f"{agent_id}.agents.localhost")
     for port in WARDEN_PORTS:
         answer = await visitor.get(f"/{port}{WHOAMI}")
         assert (answer.status_code, agent["name"] in answer.text) == (502, False)
         with pytest.raises(DialRefused):
-            await server.roost.agents.runtimes.dial(agent_id, port)
+            await server.roost.agents.registry.runtimes.dial(agent_id, port)
         with pytest.raises(DialRefused):  # the warden's own refusal
-            await server.roost.agents.runtimes.get_warden(agent_id).dial(port)
+            await server.roost.agents.registry.runtimes.get_warden(agent_id).dial(port)
 
 
 async def test_a_start_removes_stored_rows_and_tells_their_owner(tmp_path: Path) -> None:
@@ -157,7 +157,7 @@ async def test_program_that_hides_the_origin_opens_the_agents_own_powers(server:
     path = f"/v0/agents/{agent['agentId']}"
     assert (await server.client(host="agents.localhost").get(path, headers=token)).status_code == 401
     for method, closed in (("GET", f"{path}/gateway-token"), ("POST", f"{path}/console/exec"), ("DELETE", path)):
-        warden = server.roost.agents.runtimes.get_warden(agent["agentId"])
+        warden = server.roost.agents.registry.runtimes.get_warden(agent["agentId"])
         head = f"{method} {closed} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {issued['token']}\r\n\r\n"
         code = (
             "import socket, sys; s = socket.create_connection(('127.0.0.1', 8799)); "

@@ -43,7 +43,7 @@ async def write(server: RunningServer, agent: dict[str, Any], *lines: str) -> No
 
 
 async def program(server: RunningServer, agent: dict[str, Any], code: str) -> None:
-    warden = server.roost.agents.runtimes.get_warden(agent["agentId"])
+    warden = server.roost.agents.registry.runtimes.get_warden(agent["agentId"])
     await warden.stop("writer", grace=0)
     await warden.start("writer", ["python3", "-c", code], env={}, restart=False)
 
@@ -171,7 +171,7 @@ async def test_an_old_token_ends_its_streams_and_no_others(server: RunningServer
 async def test_a_revoked_key_ends_its_streams_and_no_others(server: RunningServer, agent: dict[str, Any]) -> None:
     await write(server, agent, "here")
     path, key = f"/v0/agents/{agent['agentId']}/logs", server.key()
-    caller = await server.roost.core.api_keys.verify(key)
+    caller = await server.roost.core.identity.api_keys.verify(key)
     async with (
         stream(server, agent, path, host="agents.localhost", **bearer(key)) as revoked,
         stream(server, agent, path, host="agents.localhost", **bearer(server.key())) as other,

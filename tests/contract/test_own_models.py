@@ -87,8 +87,8 @@ async def test_an_agent_gets_the_models_of_its_own_provider_first(server: Runnin
             body = {"model": f"anthropic/{MODEL}", "messages": [{"role": "user", "content": "x"}]}
             assert (await stranger.post("/v0/llm/v1/chat/completions", json=body)).status_code == 404
         assert len(provider.bodies) == 2
-    usage = await server.roost.agents.models.list_usage(
-        await server.roost.core.gateway_tokens.get_tenant_id(owner.record["agentId"])
+    usage = await server.roost.agents.models.gateway.list_usage(
+        await server.roost.core.identity.gateway_tokens.get_tenant_id(owner.record["agentId"])
     )
     assert [(row.model, row.requests) for row in usage] == [(f"anthropic/{MODEL}", 2)]
 

@@ -48,7 +48,7 @@ class AgentEnv:
             "except e.HTTPError as x: a=x\n"
             "print(json.dumps([a.status,a.read().decode()]))"
         )
-        warden = self.server.roost.agents.runtimes.get_warden(self.agent["agentId"])
+        warden = self.server.roost.agents.registry.runtimes.get_warden(self.agent["agentId"])
         ran = await warden.exec(["python3", "-c", code, json.dumps([method, path, token, body])])
         assert ran.exit_code == 0, ran.stderr
         status, text = json.loads(ran.stdout)

@@ -183,7 +183,7 @@ async def test_forks_have_the_routes_and_deleted_agents_none(server: RunningServ
     shown = (await client.get(f"/v0/agents/{fork['agentId']}/port-forwarding")).json()
     assert shown["mappings"] == [route("/app", protected=True)]
     await client.delete(path)
-    assert server.roost.agents.routes.mirror.get(agent["agentId"]) is None
+    assert server.roost.agents.network.routes.mirror.get(agent["agentId"]) is None
 
 
 async def test_errors_at_the_address_have_the_form_of_who_reads_them(server: RunningServer, tenant: str) -> None:

@@ -47,7 +47,9 @@ async def put(agent: httpx.AsyncClient, config: object) -> httpx.Response:
 
 async def kept(server: RunningServer, agent_id: str) -> dict[str, Any]:
     """Read the configuration file."""
-    return json.loads(await server.roost.agents.runtimes.get_warden(agent_id).read(FILE, root="home", limit=1 << 20))
+    return json.loads(
+        await server.roost.agents.registry.runtimes.get_warden(agent_id).read(FILE, root="home", limit=1 << 20)
+    )
 
 
 async def test_a_config_is_a_text_without_secrets(server: RunningServer, agent: httpx.AsyncClient) -> None:
@@ -92,9 +94,11 @@ async def test_the_platforms_keys_stay_whatever_is_written(server: RunningServer
 
 async def test_settings_that_need_a_restart_get_one(server: RunningServer) -> None:
     agent_id, agent = await new_agent(server)
-    process = (await server.roost.agents.runtimes.get_warden(agent_id).processes())["gateway"].started_at
+    process = (await server.roost.agents.registry.runtimes.get_warden(agent_id).processes())["gateway"].started_at
     assert (await put(agent, {"workers": 3})).json() == WRITTEN
-    assert (await server.roost.agents.runtimes.get_warden(agent_id).processes())["gateway"].started_at > process
+    assert (await server.roost.agents.registry.runtimes.get_warden(agent_id).processes())[
+        "gateway"
+    ].started_at > process
     assert (await get_config(agent))["workers"] == 3
     assert (await agent.get("/v1/models")).status_code == 200
 
@@ -195,7 +199,7 @@ async def test_a_config_is_replaced_only_as_it_was_read(server: RunningServer) -
 
 async def test_a_file_that_the_agent_spoilt_is_told_and_can_be_replaced(server: RunningServer) -> None:
     agent_id, agent = await new_agent(server)
-    await server.roost.agents.runtimes.get_warden(agent_id).write(FILE, b"{garbage", root="home")
+    await server.roost.agents.registry.runtimes.get_warden(agent_id).write(FILE, b"{garbage", root="home")
     told = await agent.post("/v0/config/validate")
     assert told.status_code == 200
     assert told.json()["valid"] is False
@@ -206,7 +210,7 @@ async def test_a_file_that_the_agent_spoilt_is_told_and_can_be_replaced(server: 
 
 async def test_an_engine_that_is_gone_fails_in_the_contracts_words(server: RunningServer) -> None:
     agent_id, agent = await new_agent(server)
-    await server.roost.agents.runtimes.get_warden(agent_id).stop("gateway")
+    await server.roost.agents.registry.runtimes.get_warden(agent_id).stop("gateway")
     read = await agent.get("/v0/config")
     assert (read.status_code, read.json()) == (500, {"error": "Failed to read config"})
     for answer in (await agent.post("/v0/config/validate"), await put(agent, {})):

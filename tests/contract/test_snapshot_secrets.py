@@ -54,7 +54,11 @@ async def test_files_from_before_a_secret_are_searched_for_it(client: httpx.Asyn
 
 
 async def test_the_platforms_own_credentials_are_left_out(client: httpx.AsyncClient, server: RunningServer) -> None:
-    agent_id, core, repository = client.headers["Host"].split(".")[0], server.roost.core, server.roost.agents.repository
+    agent_id, core, repository = (
+        client.headers["Host"].split(".")[0],
+        server.roost.core,
+        server.roost.agents.registry.runtimes.agents,
+    )
     channel = Channel("slack", Sensitive("xoxb-a-bot"), Sensitive("xapp-an-app"), "open", (), enabled=True)
     await ChannelRepository(core.db, core.sealer, repository).save(agent_id, channel)
     gateway = client.headers["Authorization"].removeprefix("Bearer ")

@@ -148,7 +148,7 @@ async def test_a_change_of_the_state_alone(server: RunningServer, agent: dict[st
     assert (await sync(client))["snapshotId"] == first["snapshotId"]
     await add_row(client, "one")
     for trigger in (SnapshotTrigger.CHANGE, SnapshotTrigger.GIT):
-        _, unchanged = await server.roost.agents.lifecycle.snapshots.sync(agent["agentId"], trigger)
+        _, unchanged = await server.roost.agents.lifecycle.workspace.snapshots.sync(agent["agentId"], trigger)
         assert unchanged.id == first["snapshotId"]
     second = await sync(client)
     assert (second["snapshotCid"], second["commitSha"]) == (first["snapshotCid"], first["commitSha"])

@@ -97,7 +97,9 @@ async def test_files_in_a_group(server: RunningServer, api: httpx.AsyncClient, r
     path = f"/v3/groups/private/{made['id']}/ids/{file.id}"
 
     async def group_of() -> str | None:
-        return (await server.roost.storage.files.get(file.tenant_id, ContentNetwork.PRIVATE, file.id)).metadata.group_id
+        return (
+            await server.roost.storage.files.files.get(file.tenant_id, ContentNetwork.PRIVATE, file.id)
+        ).metadata.group_id
 
     assert status_and_body(await api.put(path)) == (200, {"data": None})
     assert await group_of() == made["id"]

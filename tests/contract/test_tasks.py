@@ -248,7 +248,7 @@ async def test_a_gateway_that_is_not_there_fails_in_the_contracts_words(server: 
     record = await an_agent(server, "three")
     client = server.agent_client(record)
     task = await create(client)
-    warden = server.roost.agents.runtimes.get_warden(record["agentId"])
+    warden = server.roost.agents.registry.runtimes.get_warden(record["agentId"])
     pid = (await warden.processes())["gateway"].pid
     await warden.exec(["kill", "-STOP", str(pid)])
     listing, making = await asyncio.gather(client.get(TASKS), client.post(TASKS, json=GOOD))

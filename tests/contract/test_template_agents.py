@@ -58,7 +58,7 @@ async def submit(server: RunningServer, tenant: str, folder: Any, **changes: Any
     (folder / "workspace/notes/tool").chmod(0o755)
     roost = server.roost
     service = TemplateService(
-        roost.core.db, LocalRepository(folder), roost.storage.content, roost.storage.files.quota.check, ["fake"]
+        roost.core.db, LocalRepository(folder), roost.storage.content, roost.storage.files.files.quota, ["fake"]
     )
     template, _ = await service.submit(tenant_id(server, tenant), Submission(TemplateSource("")))
     return {"templateId": template.id, "slug": template.slug, "service": service}

@@ -277,7 +277,7 @@ async def test_a_rotated_token_ends_the_terminal_and_later_its_processes(
         assert (await terminal.close_code())[0] == 1008
         assert asyncio.get_running_loop().time() - rotated < 1
     assert (await status(server, agent, session=terminal.session, token=agent["gatewayToken"]))[0] == 401
-    warden = server.roost.agents.runtimes.get_warden(agent["agentId"])
+    warden = server.roost.agents.registry.runtimes.get_warden(agent["agentId"])
 
     async def is_gone() -> bool:
         return (await warden.exec(["pgrep", "-f", "sleep 71[.]5"])).exit_code == 1
@@ -304,7 +304,7 @@ async def test_at_the_address_of_the_agent(server: RunningServer, agent: Agent) 
 
 async def test_a_revoked_key_ends_the_terminal(server: RunningServer, agent: Agent) -> None:
     key = server.key()
-    caller = await server.roost.core.api_keys.verify(key)
+    caller = await server.roost.core.identity.api_keys.verify(key)
     async with open_terminal(server, agent, command="echo started; sleep 60", token=key) as terminal:
         await terminal.find(b"started")
         server.roost.core.db.run(lambda connection: ApiKeys.delete(connection, caller.key_id or ""))
@@ -331,6 +331,6 @@ async def test_a_container_from_before_the_update(
     path = tmp_path / "w.sock"
     async with await asyncio.start_unix_server(answer, path):
         warden = WardenClient(partial(asyncio.open_unix_connection, path))
-        monkeypatch.setattr(server.roost.agents.runtimes, "get_warden", lambda _agent_id: warden)
+        monkeypatch.setattr(server.roost.agents.registry.runtimes, "get_warden", lambda _agent_id: warden)
         code, message = await status(server, agent)
     assert (code, message.startswith("The agent's container is older than the server")) == (409, True)

@@ -192,7 +192,7 @@ class AgentsEnv:
             "except e.HTTPError as x: a=x\n"
             "print(json.dumps([a.status,a.read().decode()]))"
         )
-        warden = self.server.roost.agents.runtimes.get_warden(agent)
+        warden = self.server.roost.agents.registry.runtimes.get_warden(agent)
         ran = await warden.exec(["python3", "-c", code, json.dumps([method, path, token, body])])
         assert ran.exit_code == 0, ran.stderr
         status, text = json.loads(ran.stdout)
@@ -284,7 +284,7 @@ async def test_a_platform_token_searches_for_its_agent(env: AgentsEnv) -> None:
 
 async def test_the_skill_searches(env: AgentsEnv) -> None:
     """The skill of the catalogue, against the server."""
-    warden = env.server.roost.agents.runtimes.get_warden(env.ada)
+    warden = env.server.roost.agents.registry.runtimes.get_warden(env.ada)
     script = (CATALOGUE / "search-files/scripts/search_files.py").read_text()
 
     async def run(*arguments: str) -> str:

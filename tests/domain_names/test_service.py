@@ -17,7 +17,7 @@ from roost.domain_names.errors import (
     OwnershipNotProven,
 )
 from roost.domain_names.model import Domain, DomainOwner, DomainOwnerKind, DomainStatus
-from roost.domain_names.service import DomainService, PlatformNames
+from roost.domain_names.service import DomainMirror, DomainService, PlatformNames
 from roost.drivers.dns.contract import DnsUnavailable
 from roost.drivers.dns.fake import FakeDns
 from roost.identity import tenants
@@ -30,7 +30,7 @@ class DomainNamesEnv:
     def __init__(self, db: Database, check: Callable[[str], Awaitable[str | None]] | None = None) -> None:
         self.db, self.dns = db, FakeDns()
         platform = PlatformNames("cloud.example", "agents.cloud.example", ("roost",))
-        self.domains = DomainService(db, self.dns, platform, check)
+        self.domains = DomainService(db, DomainMirror(db), self.dns, platform, check)
 
     def owner(self, tenant: str = "acme", owner_id: str = "a1", plan: Plan = Plan.PAID) -> DomainOwner:
         tenant_id = self.db.run(lambda connection: tenants.ensure_tenant(connection, tenant, plan)).id

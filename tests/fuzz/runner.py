@@ -71,7 +71,7 @@ async def _prepare(server: RunningServer) -> dict[str, str]:
 
 
 def _count_requests(server: RunningServer) -> Counter[int]:
-    samples = [one for metric in server.roost.core.metrics.collect() for one in metric.samples]
+    samples = [one for metric in server.roost.monitoring.metrics.collect() for one in metric.samples]
     found = Counter[int]()
     for one in samples:
         if one.name == "roost_requests_total":

@@ -146,7 +146,7 @@ async def test_only_names_that_are_served_get_a_certificate(acme: AcmeServer, se
 
 async def test_a_failure_of_the_acme_server_is_explained(acme: AcmeServer, server: RunningServer) -> None:
     name = f"uploads.{DOMAIN}"
-    checker = build_certificate_checker(server.roost.core, server.roost.tls_proxy)
+    checker = build_certificate_checker(server.roost.core, server.roost.domains.tls_proxy)
     assert checker is not None
     assert await checker.check(f"agents.{DOMAIN}") is None
     acme.set_address(name, "127.0.0.9")
@@ -194,7 +194,7 @@ async def test_a_domain_of_a_tenant_from_its_registration_to_its_removal(acme: A
 
 async def test_caddy_is_started_again(acme: AcmeServer, server: RunningServer) -> None:
     assert (await get(acme, f"{MANAGEMENT}/healthz")).status == 200
-    orders, proxy = acme.count_orders(), server.roost.tls_proxy
+    orders, proxy = acme.count_orders(), server.roost.domains.tls_proxy
     assert isinstance(proxy, CaddyProxy)
     assert proxy.pid is not None
     os.kill(proxy.pid, signal.SIGKILL)

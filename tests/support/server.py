@@ -39,7 +39,7 @@ class RunningServer:
 
         def issue(connection: Any) -> str:
             owner = tenants.ensure_tenant(connection, tenant, plan)
-            return self.roost.core.api_keys.issue(connection, owner, "test", scopes=scopes).reveal()
+            return self.roost.core.identity.api_keys.issue(connection, owner, "test", scopes=scopes).reveal()
 
         return self.roost.core.db.run(issue)
 
@@ -116,5 +116,5 @@ async def _end_as_a_process(roost: app.RoostServer, started: set[asyncio.Task[An
     for task in own:
         task.cancel()
     await asyncio.gather(*own, return_exceptions=True)
-    await roost.agents.relays.close_all()
+    await roost.agents.registry.relays.close_all()
     roost.core.close()

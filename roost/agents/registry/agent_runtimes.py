@@ -18,17 +18,17 @@ GATEWAY_PROCESS = "gateway"
 
 class AgentRuntimes:
     def __init__(self, agents: AgentRepository, runtime: Runtime, engines: Sequence[Engine]) -> None:
-        self._agents = agents
-        self._runtime = runtime
+        self.agents = agents
+        self.runtime = runtime
         self._engines: Mapping[str, Engine] = {engine.id: engine for engine in engines}
 
     def record_use(self, agent_id: str) -> None:
         """Record that the agent is used now, and put it before others for some seconds. Fast, and never raises."""
-        self._agents.last_uses.record(agent_id)
-        self._runtime.prefer(agent_id)
+        self.agents.last_uses.record(agent_id)
+        self.runtime.prefer(agent_id)
 
     def get_warden(self, agent_id: str) -> WardenClient:
-        return WardenClient(partial(self._runtime.connect, agent_id))
+        return WardenClient(partial(self.runtime.connect, agent_id))
 
     def port_dialer(self, agent_id: str) -> Dial:
         """Return a function that opens streams to ports of the agent's container."""
@@ -36,7 +36,7 @@ class AgentRuntimes:
 
     async def read_memory(self, agent_ids: Collection[str]) -> Mapping[str, int]:
         """Return the bytes of memory that agents' containers on this host use, as far as it is known."""
-        return await self._runtime.read_memory(agent_ids)
+        return await self.runtime.read_memory(agent_ids)
 
     def list_engines(self) -> Sequence[Engine]:
         """List the installed engines in order of preference."""
@@ -54,8 +54,8 @@ class AgentRuntimes:
 
         Raises AgentNotFound, AgentOnOtherHost.
         """
-        agent = await self._agents.get_here(agent_id)
-        token = await self._agents.get_internal_token(agent_id)
+        agent = await self.agents.get_here(agent_id)
+        token = await self.agents.get_internal_token(agent_id)
         return self.get_engine(agent.engine), AgentContext(self.get_warden(agent_id), token, agent.engine_version)
 
     async def dial(self, agent_id: str, port: int | None = None) -> Stream:
@@ -65,7 +65,7 @@ class AgentRuntimes:
         """
         if port in WARDEN_PORTS:  # a container from before an update has a warden that would open it
             raise DialRefused
-        agent = await self._agents.get_here(agent_id)
+        agent = await self.agents.get_here(agent_id)
         return await self.get_warden(agent_id).dial(port or self.get_engine(agent.engine).port)
 
     def get_gateway_port(self, agent: Agent) -> int:
@@ -74,6 +74,6 @@ class AgentRuntimes:
 
     async def get_credential(self, agent_id: str) -> tuple[str, Sensitive[str]]:
         """Return the header that authenticates the edge to the agent's gateway. Raises AgentNotFound."""
-        agent = await self._agents.get(agent_id)
-        token = await self._agents.get_internal_token(agent_id)
+        agent = await self.agents.get(agent_id)
+        token = await self.agents.get_internal_token(agent_id)
         return self.get_engine(agent.engine).credential(token)

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from sqlalchemy import Connection
 
+from roost import work
 from roost.agents.registry import store
 from roost.agents.registry.agent_ports import AgentPorts
 from roost.agents.registry.errors import AgentLimitReached, AgentNotFound, AgentOnOtherHost
@@ -18,6 +19,7 @@ from roost.core.seal import Sealer, UnsealFailed
 from roost.core.sensitive import Sensitive
 from roost.identity import tenants
 from roost.identity.caller import Plan
+from roost.work import JSON
 
 
 class AgentRepository:
@@ -172,6 +174,14 @@ def find_tenant_id(connection: Connection, agent_id: str) -> str | None:
     """Return the tenant of an agent, even of one that is marked deleted; None if it does not exist."""
     agent = store.get_agent(connection, agent_id)
     return None if agent is None else agent.tenant_id
+
+
+def enqueue_once(connection: Connection, kind: str, agent: Agent, payload: JSON = None) -> str:
+    """Return the id of an equal operation of an agent that never began, or add one."""
+    for waiting in work.list_waiting_operations(connection, kind, agent.id):
+        if waiting.payload == payload:
+            return waiting.id
+    return work.add_operation(connection, kind, agent.id, payload, host=agent.host_id).id
 
 
 def find_agent(connection: Connection, agent_id: str) -> Agent | None:

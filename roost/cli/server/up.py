@@ -20,7 +20,7 @@ from sqlalchemy import Connection
 
 from roost import __version__, app
 from roost.agents.lifecycle.workflows.errors import AgentStartFailed
-from roost.agents.lifecycle.workflows.model import CreateAgent
+from roost.agents.lifecycle.workflows.model import CreateAgent, LaunchSource
 from roost.agents.registry.model import Agent, AgentProfile
 from roost.app import Drivers
 from roost.cli.client.context_file import find_other_server
@@ -31,6 +31,7 @@ from roost.core import clock, log
 from roost.core.machine import interpreter
 from roost.core.machine.private_file import write_private_file
 from roost.core.problem import Problem
+from roost.http.dashboard.static_files import BUILT_FILES, StaticFiles
 from roost.http.server.server import (
     StopRequest,
     clear_ambient_capabilities,
@@ -91,10 +92,10 @@ async def _serve(settings: Settings, drivers: Drivers, *, first_agent: bool, ope
         ending = asyncio.create_task(_end_waits(server, stop))
         _print_summary(server)
         await _present_dashboard(server, caller, opens_browser=opens_browser)
-        if first_agent and not await server.agents.repository.list(tenant.id):
+        if first_agent and not await server.agents.registry.runtimes.agents.list(tenant.id):
             await _run_until_stopped(_create_first_agent(server, tenant), stop)
         else:
-            _print_agents(server, await server.agents.repository.list(tenant.id))
+            _print_agents(server, await server.agents.registry.runtimes.agents.list(tenant.id))
         _warn_of_other_server(server)
         if not stop.is_set():
             print_line("\nPress Ctrl-C to stop the server and its agents.\n")
@@ -110,17 +111,16 @@ async def _serve(settings: Settings, drivers: Drivers, *, first_agent: bool, ope
 async def _end_waits(server: app.RoostServer, stop: asyncio.Event) -> None:
     """Answer requests that wait for an agent before the server closes their connections."""
     await stop.wait()
-    server.core.operations.limit_waits(_WAIT_SECONDS)
-    server.agents.channel_validator.stop()
+    server.end_waits(_WAIT_SECONDS)
 
 
 async def _present_dashboard(server: app.RoostServer, caller: Caller, *, opens_browser: bool) -> None:
     """Print a link that signs a browser in once, and open it in one of this desktop."""
-    if not server.core.dashboard_files.is_built:
+    if not StaticFiles(BUILT_FILES).is_built:
         print_field("  dashboard", "not built; `make dashboard` in the checkout builds it", 12, "dim")
         return
     try:
-        link = (await server.core.sessions.create_link(caller, Role.OWNER)).url.reveal()
+        link = (await server.core.identity.sessions.sessions.create_link(caller, Role.OWNER)).url.reveal()
     except KeyOpensNoSession:  # `cli.json` has a key with a limited number of uses
         link = server.core.addresses.dashboard_url
     print_field("  dashboard", f"{link} (works once, for 10 minutes; `roost dashboard` makes another)", 12, "dim")
@@ -133,13 +133,13 @@ async def _ensure_key(server: app.RoostServer) -> tuple[Tenant, Caller]:
 
     def issue(connection: Connection) -> tuple[Tenant, str]:
         tenant = tenants.ensure_tenant(connection, DEFAULT_TENANT)
-        return tenant, server.core.api_keys.issue(connection, tenant, "command line").reveal()
+        return tenant, server.core.identity.api_keys.issue(connection, tenant, "command line").reveal()
 
     path = server.core.settings.data / "cli.json"
     known = await _load_key(server, path)
     tenant, token = known or await server.core.db.write(issue)
     _write_session(path, server.core.settings, server.core.addresses.domain, token)
-    return tenant, await server.core.api_keys.verify(token, counts_use=False)
+    return tenant, await server.core.identity.api_keys.verify(token, counts_use=False)
 
 
 def _write_session(path: Path, settings: Settings, domain: str, token: str) -> None:
@@ -151,7 +151,7 @@ async def _load_key(server: app.RoostServer, path: Path) -> tuple[Tenant, str] |
     """Return the tenant and key of an earlier run, if the key is still valid."""
     try:
         token = json.loads(path.read_text())["token"]  # noqa: ASYNC240 - a few bytes, before the server accepts requests
-        caller = await server.core.api_keys.verify(token)
+        caller = await server.core.identity.api_keys.verify(token)
     except (OSError, ValueError, KeyError, TypeError, Problem):
         return None
     return await server.core.db.read(lambda connection: tenants.get_tenant(connection, caller.tenant_id)), token
@@ -162,9 +162,8 @@ async def _create_first_agent(server: app.RoostServer, tenant: Tenant) -> None:
     began = clock.monotonic_seconds()
     with console.status("Starting the first agent ..."):
         try:
-            agent = await server.agents.lifecycle.launch.create(
-                caller, CreateAgent(AgentProfile(_FIRST_AGENT, emoji="🐣"))
-            )
+            request = CreateAgent(AgentProfile(_FIRST_AGENT, emoji="🐣"))
+            agent = await server.agents.lifecycle.launch.create(caller, LaunchSource(request))
         except AgentStartFailed as failure:
             print_line(
                 f"\nThe first agent did not start: {failure.agent.reason or 'the start timed out.'}", error_console
@@ -193,7 +192,8 @@ async def _run_until_stopped(work: Coroutine[None, None, None], stop: asyncio.Ev
 
 def _print_summary(server: app.RoostServer) -> None:
     settings = server.core.settings
-    engines = ", ".join(f"{engine.id} {engine.installed()[0]}" for engine in server.agents.runtimes.list_engines())
+    installed = server.agents.registry.runtimes.list_engines()
+    engines = ", ".join(f"{engine.id} {engine.installed()[0]}" for engine in installed)
     database = "SQLite" if server.core.db.is_sqlite else "PostgreSQL"
     models = ", ".join(upstream.url for upstream in settings.upstreams) or "scripted stand-in (docs/guides/models.md)"
     print_field(f"\nRoost {__version__}", f"{server.core.addresses.agents_url}/v0")

@@ -5,9 +5,12 @@ names below the domain, each agent has a port, and the port at which a request a
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache, partial
+from types import MappingProxyType
+from typing import Protocol
 
+from roost.agents.registry.agent_ports import AgentPorts
 from roost.core import ids
 from roost.domain_names.model import Domain, DomainOwnerKind
 from roost.identity.credentials import session_cookie
@@ -25,9 +28,11 @@ _DEFAULT_PORTS = {"http": 80, "https": 443}
 GATEWAY_PATH = "/gateways/"
 """Begins the paths of storage gateways that have no origin of their own; their names follow."""
 
-FindDomain = Callable[[str], Domain | None]
-FindPort = Callable[[str], int | None]
-FindAgent = Callable[[int], str | None]
+
+class RegisteredDomains(Protocol):
+    def get(self, key: str, /) -> Domain | None:
+        """Return the verified domain of a host name. No I/O."""
+        ...
 
 
 class _HostName:
@@ -44,20 +49,16 @@ class _HostName:
         self.address: HostAddress | None = None
 
 
-def _find_none(_key: object) -> None:
-    return None
-
-
 def cookie_prefix(port: int) -> str:
     """Return what the names of the cookies of a port begin with: browsers send them to all ports of the host."""
     return f"p{port}_"
 
 
 class HostAddresses:
-    """The addresses under one domain.
+    """The addresses under one domain, and the registered names of `domains`.
 
     The loopback names are always the local address; a bare domain other than `localhost` is a management address. With
-    `agent_ports` the domain alone is the address of both APIs, and each agent has a port.
+    `ports` the domain alone is the address of both APIs, and each agent has a port.
     """
 
     def __init__(
@@ -65,19 +66,22 @@ class HostAddresses:
         domain: str = "localhost",
         public_port: int | None = None,
         scheme: str = "http",
-        agent_ports: range | None = None,
+        ports: AgentPorts | None = None,
+        domains: RegisteredDomains = MappingProxyType({}),
     ) -> None:
         own_domain = domain.lower().rstrip(".")
         self.domain = "localhost" if parse_address(own_domain.strip("[]")) else own_domain
         """The domain of the names that programs can send as `Host`; there are none below an IP address."""
         self.scheme = scheme
-        self.agent_ports = agent_ports
+        self.ports = ports
+        self.domains = domains
+        self.agent_ports = None if ports is None else ports.ports
         self._own_domain = own_domain
         self._port = "" if public_port in (None, _DEFAULT_PORTS.get(scheme)) else f":{public_port}"
         self.agents_host = f"agents.{self.domain}"
         self._gateways = f"gateways.{self.domain}"
         self._api, self._uploads = f"api.{self.domain}", f"uploads.{self.domain}"
-        is_shared = agent_ports is not None
+        is_shared = ports is not None
         prefix = cookie_prefix(public_port or _DEFAULT_PORTS[scheme]) if is_shared else ""
         dashboard = partial(HostAddress, is_shared=is_shared, session_cookie=session_cookie(scheme, prefix))
         self._fixed = {
@@ -88,17 +92,6 @@ class HostAddresses:
             **{name: dashboard(HostKind.LOCAL, self.origin(name)) for name in _LOOPBACK},
         }
         self._parse_name = lru_cache(maxsize=_CACHE_SIZE)(self._parse)
-        self._find_domain: FindDomain = _find_none
-        self._find_port: FindPort = _find_none
-        self._find_agent: FindAgent = _find_none
-
-    def use_domains(self, find: FindDomain) -> None:
-        """Serve registered names, too: `find` returns the domain of a host name without I/O."""
-        self._find_domain = find
-
-    def use_ports(self, find_port: FindPort, find_agent: FindAgent) -> None:
-        """Look up ports and agents without I/O: the port of an agent, and the agent of a port of this server."""
-        self._find_port, self._find_agent = find_port, find_agent
 
     def parse(self, host: str, local_port: int | None = None) -> HostAddress | None:
         """Return the address that a Host header names; None for an unknown one (answer 404).
@@ -108,17 +101,17 @@ class HostAddresses:
         if len(host) > _LENGTH_LIMIT:  # the cache would keep it
             return None
         found = self._parse_name(host)
-        if self.agent_ports is not None and local_port is not None and local_port in self.agent_ports:
-            return None if found.own is None else self._parse_port(found.own, local_port)
-        if found.name is None or (domain := self._find_domain(found.name)) is None:
+        if self.ports is not None and local_port is not None and local_port in self.ports.ports:
+            return None if found.own is None else self._parse_port(self.ports, found.own, local_port)
+        if found.name is None or (domain := self.domains.get(found.name)) is None:
             return found.own
         if domain is not found.domain:
             found.domain, found.address = domain, self._domain_address(found.name, domain)
         return found.address
 
-    def _parse_port(self, own: HostAddress, port: int) -> HostAddress | None:
+    def _parse_port(self, ports: AgentPorts, own: HostAddress, port: int) -> HostAddress | None:
         """Return the address of the agent at a port, whose Host must be the domain or a loopback name."""
-        agent_id = self._find_agent(port)
+        agent_id = ports.find_agent(port)
         if agent_id is None or not own.is_shared:
             return None
         return HostAddress(HostKind.AGENT, self.port_origin(port), agent_id, cookie_prefix=cookie_prefix(port))
@@ -145,13 +138,13 @@ class HostAddresses:
 
     def gateway_origin(self, name: str) -> str:
         """Return the public origin of a storage gateway, or where it has none its path at the origin of the server."""
-        if self.agent_ports is not None:
+        if self.ports is not None:
             return f"{self.origin(self._own_domain)}{GATEWAY_PATH}{name}"
         return self.origin(f"{name}.{self._gateways}")
 
     def agent_origin(self, agent_id: str) -> str:
         """Return the public origin of an agent's own address."""
-        if (port := self._find_port(agent_id)) is not None:
+        if self.ports is not None and (port := self.ports.find_port(agent_id)) is not None:
             return self.port_origin(port)
         return self.origin(f"{agent_id}.{self.agents_host}")
 

@@ -4,14 +4,17 @@ Asked at each handshake for a name without a certificate, so anyone can ask for 
 costs no I/O, and others one look-up in ten seconds.
 """
 
-from collections.abc import Awaitable, Callable
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Response
 
 from roost.core import ids
+from roost.core.problem import NotFound
 from roost.core.ttl_cache import TTLCache
+from roost.drivers.tls_proxy.contract import TlsProxy
 from roost.http.stack.address import HostAddress, HostAddresses
+from roost.identity.gateway_tokens import GatewayTokens
+from roost.storage.gateways.service import StorageGatewayService
 from roost.web.service_registry import provide_service
 from roost.web.url_rule import HostKind
 
@@ -20,21 +23,19 @@ _SECONDS, _NAMES = 10.0, 10_000
 
 
 class CertificateNames:
-    """find_agent, find_gateway: return whether an agent with this id, or a storage gateway with this name, exists.
-
-    is_paused: whether a name has to wait, because the ACME server refused it.
-    """
+    """Names that our own Caddy or the operator's asks for; ours pauses a name that the ACME server refused."""
 
     def __init__(
         self,
         addresses: HostAddresses,
-        find_agent: Callable[[str], Awaitable[bool]],
-        find_gateway: Callable[[str], Awaitable[bool]],
-        is_paused: Callable[[str], bool] = lambda _: False,
+        tokens: GatewayTokens,
+        gateways: StorageGatewayService,
+        proxy: TlsProxy | None = None,
     ) -> None:
         self._addresses = addresses
-        self._find_agent, self._find_gateway = find_agent, find_gateway
-        self._is_paused = is_paused
+        self._tokens = tokens
+        self._gateways = gateways
+        self._proxy = proxy
         self._known = TTLCache[str, bool](_SECONDS, _NAMES)
 
     async def admits(self, name: str) -> bool:
@@ -43,7 +44,9 @@ class CertificateNames:
         Origins of single CIDs get none: their number has no bound, so they need a wildcard certificate in a file.
         """
         address = None if ":" in name or name.endswith(".") else self._addresses.parse(name)
-        if address is None or address.kind is HostKind.LOCAL or self._is_paused(name):
+        if address is None or address.kind is HostKind.LOCAL:
+            return False
+        if self._proxy is not None and self._proxy.paused_seconds(name) > 0:
             return False
         if address.domain is not None:
             return True
@@ -56,10 +59,15 @@ class CertificateNames:
         return known
 
     async def _is_served(self, address: HostAddress) -> bool:
-        if address.agent_id is not None:
-            return ids.is_host_label(address.agent_id) and await self._find_agent(address.agent_id)
-        if address.gateway is not None:
-            return await self._find_gateway(address.gateway)
+        if address.agent_id is not None and not ids.is_host_label(address.agent_id):
+            return False
+        try:
+            if address.agent_id is not None:
+                await self._tokens.get_tenant_id(address.agent_id)
+            elif address.gateway is not None:
+                await self._gateways.get_by_domain(address.gateway)
+        except NotFound:
+            return False
         return True
 
 

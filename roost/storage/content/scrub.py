@@ -34,14 +34,19 @@ DescribeHolders = Callable[[Connection, Sequence[str]], Sequence[str]]
 
 class ContentScrubber:
     def __init__(
-        self, db: Database, reader: ContentReader, rate: float = BYTES_PER_SECOND, busy_share: float = BUSY_SHARE
+        self,
+        db: Database,
+        reader: ContentReader,
+        rate: float = BYTES_PER_SECOND,
+        busy_share: float = BUSY_SHARE,
+        describe_holders: DescribeHolders = lambda _, holders: holders,
     ) -> None:
         """`rate` is in bytes per second; `busy_share` is above 0 and at most 1, which never rests."""
         self._db = db
         self._reader = reader
         self._rate = rate
         self._rest = 1 / busy_share - 1
-        self.describe_holders: DescribeHolders = lambda _, holders: holders
+        self._describe_holders = describe_holders
         self.damaged_packs = 0
         """Number of damaged packs at the last count."""
         self.due_packs = 0
@@ -108,7 +113,7 @@ class ContentScrubber:
             await self._db.write(lambda connection: store.mark_checked(connection, pack_ids, at, damaged=damaged))
 
     def _describe(self, connection: Connection, pack: Pack) -> Sequence[str]:
-        return self.describe_holders(connection, store.list_holders(connection, pack.id, _MAX_HOLDERS))
+        return self._describe_holders(connection, store.list_holders(connection, pack.id, _MAX_HOLDERS))
 
     async def _is_whole(self, pack: Pack) -> bool:
         """Read and hash all blocks of a pack, with rests."""

@@ -17,7 +17,7 @@ from roost.storage.content.reader import ContentReader
 from roost.storage.content.received_car import ReceivedCarReader
 from roost.storage.content.receiver import ContentReceiver
 from roost.storage.content.reimport import Reimporter
-from roost.storage.content.scrub import ContentScrubber
+from roost.storage.content.scrub import ContentScrubber, DescribeHolders
 from roost.storage.content.unixfs.importer import DagTree
 from roost.storage.content.unixfs.profile import ImportProfile
 
@@ -25,11 +25,13 @@ _BATCH_SIZE = 100
 
 
 class ContentService:
-    def __init__(self, db: Database, blobs: BlobStore) -> None:
+    def __init__(
+        self, db: Database, blobs: BlobStore, describe_holders: DescribeHolders = lambda _, holders: holders
+    ) -> None:
         self._db = db
         self._blobs = blobs
         self.reader = ContentReader(db, blobs)
-        self.scrubber = ContentScrubber(db, self.reader)
+        self.scrubber = ContentScrubber(db, self.reader, describe_holders=describe_holders)
         self.reimporter = Reimporter(db, blobs)
         self.totals = StorageTotals(0, 0)
         """As of the last `refresh_totals`."""

@@ -103,7 +103,7 @@ async def test_a_reader_that_leaves_ends_the_command_quietly(server: RunningServ
 
 async def _has_ended(server: RunningServer, pattern: str) -> bool:
     (agent,) = (await server.client(server.key()).get("/v0/agents")).json()["agents"]
-    warden = server.roost.agents.runtimes.get_warden(agent["agentId"])
+    warden = server.roost.agents.registry.runtimes.get_warden(agent["agentId"])
     return (await warden.exec(["pgrep", "-f", pattern])).exit_code == 1
 
 

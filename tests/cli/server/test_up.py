@@ -274,7 +274,7 @@ def test_the_first_agents_of_many_are_shown(tmp_path: Path, capsys: pytest.Captu
     drivers = app.create_drivers(settings, runtime=FakeRuntime(tmp_path), engines=[FakeEngine()])
     server = app.build_server(settings, drivers)
     try:
-        core, agents = server.core, server.agents.repository
+        core, agents = server.core, server.agents.registry.runtimes.agents
         tenant = core.db.run(lambda c: tenants.ensure_tenant(c, "acme", Plan.PAID))
         made = [
             core.db.run(lambda c, name=f"n{number:02}": agents.create(c, tenant.id, AgentProfile(name), "fake", "1"))

@@ -12,6 +12,7 @@ from roost.http.dashboard.static_files import StaticFiles
 from roost.http.stack.address import HostAddresses
 from roost.http.stack.host_router import HostRouter
 from tests.http.asgi import Sent, call
+from tests.http.fixed_ports import FixedPorts
 
 INDEX = '<meta property="csp-nonce" nonce="__NONCE__" content="__NONCE__"><script src="/assets/main-0a1b2c3d.js">'
 SCRIPT = "export const words = 'many words';" * 100
@@ -141,7 +142,7 @@ async def test_paths_of_the_apis_and_of_nothing(app: HostRouter) -> None:
 
 
 async def test_ports_instead_of_names(folder: Path) -> None:
-    app = serving(folder, domain="203.0.113.7", agent_ports=range(9000, 9002))
+    app = serving(folder, domain="203.0.113.7", ports=FixedPorts(range(9000, 9002)))
     assert b"csp-nonce" in (await call(app, "/login", host="203.0.113.7", headers=BROWSER, client=REMOTE)).body
     assert b"csp-nonce" not in (await call(app, "/gateways/shop/ipfs/cid", host="203.0.113.7", client=REMOTE)).body
 

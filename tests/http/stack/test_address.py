@@ -9,6 +9,7 @@ from roost.http.stack.address import HostAddresses
 from roost.web.request_address import HostAddress
 from roost.web.url_rule import HostKind
 from tests.domain_names.samples import make_domain
+from tests.http.fixed_ports import FixedPorts
 
 LAPTOP = HostAddresses("localhost", 8642)
 PUBLIC = HostAddresses("Roost.Example.COM.", 443, "https")
@@ -131,8 +132,8 @@ def test_origins_come_from_configuration_only() -> None:
 
 
 def test_a_registered_name_leads_where_its_domain_leads_now() -> None:
-    addresses, domains = HostAddresses("localhost", 8642), dict[str, Domain]()
-    addresses.use_domains(domains.get)
+    domains = dict[str, Domain]()
+    addresses = HostAddresses("localhost", 8642, domains=domains)
 
     def find(host: str) -> tuple[str | None, int | None] | None:
         address = addresses.parse(host)
@@ -185,9 +186,7 @@ PORTS = {9000: "agent-1", 9001: "agent-2"}
 
 
 def at_ports(domain: str, scheme: str = "http", ports: range = range(9000, 9010)) -> HostAddresses:
-    addresses = HostAddresses(domain, 8642, scheme, ports)
-    addresses.use_ports({agent: port for port, agent in PORTS.items()}.get, PORTS.get)
-    return addresses
+    return HostAddresses(domain, 8642, scheme, FixedPorts(ports, PORTS))
 
 
 @pytest.mark.parametrize("domain", ["203.0.113.7", "[2001:db8::7]", "server.example", "localhost"])

@@ -125,7 +125,7 @@ async def test_cached_responses_are_counted(server: RunningServer) -> None:
     _, file, _, visitor = await publish(server, "counted", b"12345")
     for _ in range(3):
         assert (await visitor.get(f"/ipfs/{file.cid}")).status_code == 200
-    counts = [count for hit, count in server.roost.storage.hit_counter._pending.items() if hit.cid == file.cid]
+    counts = [count for hit, count in server.roost.storage.gateways.hit_counter._pending.items() if hit.cid == file.cid]
     assert [(count.requests, count.bandwidth) for count in counts] == [(3, 15)]
 
 

@@ -1,5 +1,7 @@
 """Which names get a certificate, and what the question costs."""
 
+from typing import Any
+
 import pytest
 from fastapi import FastAPI
 
@@ -7,6 +9,8 @@ from roost.core import ids
 from roost.domain_names.model import DomainOwnerKind
 from roost.http.stack.address import HostAddresses
 from roost.http.tls.certificate_names import PERMISSION_PATH, CertificateNames, permission_router
+from roost.identity.errors import UnknownAgent
+from roost.storage.gateways.errors import GatewayNotFound
 from roost.web.service_registry import ServiceRegistry
 from tests.domain_names.samples import make_domain
 from tests.http.asgi import call
@@ -16,18 +20,29 @@ AGENT = "abcdefghjkmnpqrs"
 
 
 class Directory:
-    """The agents and gateways that exist; counts the questions."""
+    """The agents and gateways that exist; counts the questions. One name has to wait for its certificate."""
 
     def __init__(self) -> None:
         self.asked = 0
 
-    async def find_agent(self, agent_id: str) -> bool:
+    async def get_tenant_id(self, agent_id: str) -> str:
         self.asked += 1
-        return agent_id == AGENT
+        if agent_id != AGENT:
+            raise UnknownAgent
+        return "acme"
 
-    async def find_gateway(self, name: str) -> bool:
+    async def get_by_domain(self, name: str) -> str:
         self.asked += 1
-        return name == "pictures"
+        if name != "pictures":
+            raise GatewayNotFound
+        return name
+
+    def paused_seconds(self, name: str) -> float:
+        return 60.0 if name == "api.example.com" else 0.0
+
+    def certificate_names(self, addresses: HostAddresses) -> CertificateNames:
+        fake: Any = self
+        return CertificateNames(addresses, fake, fake, fake)
 
 
 @pytest.fixture
@@ -37,9 +52,7 @@ def directory() -> Directory:
 
 @pytest.fixture
 def names(directory: Directory) -> CertificateNames:
-    return CertificateNames(
-        ADDRESSES, directory.find_agent, directory.find_gateway, lambda name: name == "api.example.com"
-    )
+    return directory.certificate_names(ADDRESSES)
 
 
 @pytest.mark.parametrize(
@@ -78,10 +91,9 @@ async def test_other_names_cost_no_look_up(names: CertificateNames, directory: D
 
 @pytest.mark.parametrize("cid", [None, "bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi"])
 async def test_domains_of_tenants_get_one(directory: Directory, cid: str | None) -> None:
-    addresses = HostAddresses("example.com", 443, "https")
     domain = make_domain("site.test", "pictures", DomainOwnerKind.STORAGE_GATEWAY, cid=cid)
-    addresses.use_domains({"site.test": domain}.get)
-    names = CertificateNames(addresses, directory.find_agent, directory.find_gateway)
+    addresses = HostAddresses("example.com", 443, "https", domains={"site.test": domain})
+    names = directory.certificate_names(addresses)
     assert await names.admits("site.test")
     assert not await names.admits("x.site.test")
     assert directory.asked == 0

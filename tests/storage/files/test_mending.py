@@ -7,6 +7,7 @@ import pytest
 from roost.core.db import Database
 from roost.storage.content.errors import ContentDamaged
 from roost.storage.content.model import ContentNetwork, ContentScope
+from roost.storage.content.scrub import ContentScrubber
 from roost.storage.content.unixfs.cid import Cid
 from roost.storage.content.unixfs.profile import V1
 from roost.storage.files.damage import damaged_content, describe_holders
@@ -108,8 +109,7 @@ async def test_whose_it_is_is_told_in_words(
 ) -> None:
     file, path = await add(env, files)
     flip(path)
-    env.content.scrubber.describe_holders = describe_holders
-    await env.content.scrubber.scrub_due()
+    await ContentScrubber(env.db, env.content.reader, describe_holders=describe_holders).scrub_due()
     said = "".join(capsys.readouterr())
     for word in (file.id, file.cid, file.tenant_id, "'n'"):
         assert word in said

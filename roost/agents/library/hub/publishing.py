@@ -3,7 +3,7 @@
 The hub holds a copy of each published version for its publisher, so that it outlives the version of the library.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from sqlalchemy import Connection
@@ -36,8 +36,8 @@ from roost.identity.model import DEFAULT_TENANT, Tenant
 from roost.storage.content.model import PackReference
 from roost.storage.content.service import ContentService, hold_pack, release_packs
 from roost.storage.content.unixfs.profile import UNIXFS_V1_2025
+from roost.storage.files.quota import StorageQuota
 
-CheckQuota = Callable[[Connection, Tenant], None]
 _REMEDY = "Publish it with a reason, which installers see: roost skills publish --acknowledge REASON"
 _log = log.get_logger("hub")
 
@@ -62,11 +62,11 @@ class _Submission:
 
 
 class HubPublisher:
-    def __init__(self, db: Database, content: ContentService, skills: SkillService, check_quota: CheckQuota) -> None:
+    def __init__(self, db: Database, content: ContentService, skills: SkillService, quota: StorageQuota) -> None:
         self._db = db
         self._content = content
         self._skills = skills
-        self._check_quota = check_quota
+        self._quota = quota
 
     async def get_owner(self, tenant_id: str) -> HubOwner:
         """Return the name under which a tenant publishes, claimed at the first call."""
@@ -167,7 +167,7 @@ class HubPublisher:
         store.insert_version(connection, version)
         scope = content_scope(tenant_id)
         hold_pack(connection, PackReference(submission.pack_id, model.holder_of(version.id), tenant_id, scope.network))
-        self._check_quota(connection, tenant)
+        self._quota.check(connection, tenant)
         return PublishedVersion(HubListing(skill, version), is_new=True)
 
 

@@ -5,7 +5,7 @@ A waiting agent is started when it has what its template requires. `prepare` dec
 """
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from sqlalchemy import Connection
 
@@ -17,7 +17,6 @@ from roost.agents.registry.model import Agent
 from roost.agents.setup.channels.model import Channel
 from roost.agents.setup.channels.repository import ChannelRepository
 from roost.agents.setup.channels.validator import ChannelValidator, supported_channels
-from roost.agents.setup.secrets.environment import SecretEnvironment
 from roost.agents.setup.secrets.model import Secret
 from roost.agents.setup.secrets.service import SecretService
 from roost.core import log
@@ -35,28 +34,16 @@ FindLatest = Callable[[str, str], Awaitable[int | None]]
 _log = log.get_logger("template_instances")
 
 
+@dataclass(frozen=True)
 class TemplateInstanceService:
-    def __init__(
-        self,
-        db: Database,
-        runtimes: AgentRuntimes,
-        secrets: SecretService,
-        environment: SecretEnvironment,
-        channels: ChannelRepository,
-        validator: ChannelValidator,
-        list_models: ListNames,
-        enqueue_tasks: EnqueueTasks,
-        find_latest: FindLatest,
-    ) -> None:
-        self._db = db
-        self._runtimes = runtimes
-        self._secrets = secrets
-        self._environment = environment
-        self._channels = channels
-        self._validator = validator
-        self._list_models = list_models
-        self._enqueue_tasks = enqueue_tasks
-        self._find_latest = find_latest
+    _db: Database
+    _runtimes: AgentRuntimes
+    _secrets: SecretService
+    _channels: ChannelRepository
+    _validator: ChannelValidator
+    _list_models: ListNames
+    _enqueue_tasks: EnqueueTasks
+    _find_latest: FindLatest
 
     @staticmethod
     def add(connection: Connection, instance: TemplateInstance) -> None:
@@ -144,7 +131,7 @@ class TemplateInstanceService:
         if not ready:
             return refusals
         try:
-            values = await self._environment.get_values(agent.id)
+            values = await self._secrets.environment.get_values(agent.id)
         except Problem as problem:
             return dict.fromkeys(ready, problem.message)
         for name, channel in ready.items():

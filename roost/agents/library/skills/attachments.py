@@ -7,12 +7,11 @@ its next start does otherwise, so that a crash leaves nothing half done.
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sqlalchemy import Connection
 
-from roost import work
 from roost.agents.library.skills import model, store
 from roost.agents.library.skills.delivery import SkillDelivery
 from roost.agents.library.skills.errors import ConflictingSkills, SkillNotFound, SkillVersionConflict, TooManySkills
@@ -22,9 +21,8 @@ from roost.agents.library.skills.service import find_skill, record_skill_change
 from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.agents.registry.errors import AgentNotFound
 from roost.agents.registry.model import Agent, AgentState
-from roost.agents.registry.repository import AgentRepository
+from roost.agents.registry.repository import enqueue_once
 from roost.core import clock, log
-from roost.core.db import Database
 from roost.core.problem import Problem
 from roost.identity import tenants
 from roost.warden_client.client import WardenClient
@@ -40,30 +38,21 @@ _UP = frozenset({AgentState.RUNNING, AgentState.STARTING})
 _log = log.get_logger("skills")
 
 
+@dataclass(frozen=True)
 class AgentSkillService:
-    def __init__(
-        self,
-        db: Database,
-        queue: OperationWorker,
-        agents: AgentRepository,
-        runtimes: AgentRuntimes,
-        delivery: SkillDelivery,
-        requirements: SkillRequirements,
-        open_workspace: OpenWorkspace,
-    ) -> None:
-        self._db = db
-        self._queue = queue
-        self._agents = agents
-        self._runtimes = runtimes
-        self._delivery = delivery
-        self._requirements = requirements
-        self._open_workspace = open_workspace
-        queue.handle(model.DELIVER, self._handle_delivery, retries=_RETRIES)
+    _queue: OperationWorker
+    _runtimes: AgentRuntimes
+    _delivery: SkillDelivery
+    _requirements: SkillRequirements
+    _open_workspace: OpenWorkspace
+
+    def __post_init__(self) -> None:
+        self._queue.handle(model.DELIVER, self._handle_delivery, retries=_RETRIES)
 
     async def list(self, agent_id: str) -> Sequence[AttachedSkill]:
         """List an agent's skills in the order of their attachment. Raises AgentNotFound."""
-        await self._agents.get(agent_id)
-        return await self._db.read(lambda connection: store.list_attached(connection, agent_id))
+        await self._runtimes.agents.get(agent_id)
+        return await self._queue.db.read(lambda connection: store.list_attached(connection, agent_id))
 
     async def describe(self, agent_id: str) -> Sequence[AttachedSkillDetail]:
         """List an agent's skills with what each lacks, and whether the engine lists it. Raises AgentNotFound."""
@@ -90,7 +79,7 @@ class AgentSkillService:
             return named, self._enqueue(connection, agent_id)
 
         before = {one.skill.id for one in await self.list(agent_id)}
-        named, operation_id = await self._db.write(add)
+        named, operation_id = await self._queue.db.write(add)
         await self._wait(operation_id)
         details = [one for one in await self.describe(agent_id) if one.attached.skill.id in named]
         return len(set(named) - before), details
@@ -106,7 +95,7 @@ class AgentSkillService:
     ) -> Sequence[str]:
         """Attach skills in the caller's transaction, which enqueues a start or a delivery; return their ids."""
         tenants.lock_tenant(connection, tenant_id)
-        self._agents.lock(connection, agent_id)
+        self._runtimes.agents.lock(connection, agent_id)
         attached = {one.skill.id: one for one in store.list_attached(connection, agent_id)}
         new: dict[str, LibrarySkill] = {}
         named: list[str] = []
@@ -148,13 +137,13 @@ class AgentSkillService:
         """Detach a skill by its id or CID. Raises SkillNotFound, AgentNotFound."""
 
         def remove(connection: Connection) -> str | None:
-            self._agents.lock(connection, agent_id)
+            self._runtimes.agents.lock(connection, agent_id)
             skill = _find_attached(connection, agent_id, reference).skill
             store.delete_attachment(connection, agent_id, skill.id)
             record_skill_change(connection, skill, "detached", agent_id)
             return self._enqueue(connection, agent_id)
 
-        await self._wait(await self._db.write(remove))
+        await self._wait(await self._queue.db.write(remove))
 
     @staticmethod
     def detach_all(connection: Connection, agent_id: str) -> None:
@@ -164,7 +153,7 @@ class AgentSkillService:
     async def list_updates(self, agent_id: str) -> Sequence[SkillUpdate]:
         """List the agent's skills that have a newer version. Raises AgentNotFound."""
         attached = await self.list(agent_id)
-        versions = await self._db.read(
+        versions = await self._queue.db.read(
             lambda connection: store.list_versions(connection, [one.skill.id for one in attached])
         )
         newer = [
@@ -183,7 +172,7 @@ class AgentSkillService:
         """
 
         def change(connection: Connection) -> tuple[AttachedSkill, AttachedSkill, str | None]:
-            self._agents.lock(connection, agent_id)
+            self._runtimes.agents.lock(connection, agent_id)
             before = _find_attached(connection, agent_id, reference)
             versions = store.list_versions(connection, [before.skill.id])
             newer = model.find_newer(before.version, versions)
@@ -199,15 +188,13 @@ class AgentSkillService:
             after = replace(before, version=to, is_delivered=False)
             return before, after, self._enqueue(connection, agent_id)
 
-        before, after, operation_id = await self._db.write(change)
+        before, after, operation_id = await self._queue.db.write(change)
         await self._wait(operation_id)
         return before, after
 
     def enqueue_delivery(self, connection: Connection, agent: Agent) -> str:
         """Enqueue a delivery unless one waits; return the id of the operation."""
-        for waiting in work.list_waiting_operations(connection, model.DELIVER, agent.id):
-            return waiting.id
-        return work.add_operation(connection, model.DELIVER, agent.id, host=agent.host_id).id
+        return enqueue_once(connection, model.DELIVER, agent)
 
     async def restore_files(self, agent: Agent) -> None:
         """Enqueue a delivery to an agent that has skills, because something else changed its workspace."""
@@ -216,18 +203,18 @@ class AgentSkillService:
             if store.list_attached(connection, agent.id):
                 self.enqueue_delivery(connection, agent)
 
-        await self._db.write(enqueue)
+        await self._queue.db.write(enqueue)
 
     def _enqueue(self, connection: Connection, agent_id: str) -> str | None:
         """Enqueue a delivery; return the id of the operation if the agent runs, so that it is worth to wait for it."""
-        agent = self._agents.lock(connection, agent_id)
+        agent = self._runtimes.agents.lock(connection, agent_id)
         operation_id = self.enqueue_delivery(connection, agent)
         return operation_id if agent.state in _UP else None
 
     async def _handle_delivery(self, operation: ClaimedOperation) -> Mapping[str, Any]:
         """Handle `agent.skills`, idempotently; an agent without a container gets its skills at its next start."""
         try:
-            agent = await self._agents.get_here(operation.subject)
+            agent = await self._runtimes.agents.get_here(operation.subject)
         except AgentNotFound:  # deleted while the operation waited
             return {}
         try:

@@ -1,24 +1,23 @@
 """Find what skills want and their agent lacks: secrets, programs of its container, hosts that it may connect to."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 
 from roost.agents.library.skills.model import AttachedSkill, MissingRequirements
 from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.agents.setup.secrets.service import SecretService
 from roost.core.problem import Problem
+from roost.net.policy import EgressPolicy
 
-RefusesHost = Callable[[str], bool]
-"""Returns whether agents may not connect to a host."""
 _FIND_MISSING = 'for one; do command -v -- "$one" >/dev/null || printf "%s\\n" "$one"; done'
 _SECONDS = 5.0
 
 
 class SkillRequirements:
-    def __init__(self, secrets: SecretService, runtimes: AgentRuntimes, refuses_host: RefusesHost) -> None:
+    def __init__(self, secrets: SecretService, runtimes: AgentRuntimes, egress: EgressPolicy) -> None:
         self._secrets = secrets
         self._runtimes = runtimes
-        self._refuses_host = refuses_host
+        self._egress = egress
 
     async def find_missing(self, agent_id: str, skills: Sequence[AttachedSkill]) -> Sequence[MissingRequirements]:
         """Return what each skill lacks, in their order. Raises AgentNotFound."""
@@ -32,7 +31,7 @@ class SkillRequirements:
         return MissingRequirements(
             secrets=[secret.name for secret in wants.secrets if secret.required and secret.name not in present],
             programs=None if absent is None else [program for program in wants.programs if program in absent],
-            hosts=[host for host in wants.hosts if self._refuses_host(host.removeprefix("*."))],
+            hosts=[host for host in wants.hosts if not self._egress.admits_host(host.removeprefix("*."))],
         )
 
     async def _find_absent_programs(self, agent_id: str, programs: Sequence[str]) -> set[str] | None:

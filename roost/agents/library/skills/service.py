@@ -4,7 +4,7 @@ A version holds a pack of the content store with its folder. The tenant's row is
 that names, numbers and limits are exact under parallel calls.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -29,7 +29,6 @@ from roost.core import clock, ids, log
 from roost.core.db import Database, DataChange, record_change
 from roost.core.problem import Problem
 from roost.identity import tenants
-from roost.identity.model import Tenant
 from roost.storage.content.car_receiver import CarReceiver
 from roost.storage.content.errors import ContentNotFound
 from roost.storage.content.model import ContentNetwork, ContentScope, PackReference
@@ -39,11 +38,9 @@ from roost.storage.content.tree_copy import copy_tree
 from roost.storage.content.unixfs.cid import Cid
 from roost.storage.content.unixfs.errors import InvalidCid
 from roost.storage.content.unixfs.profile import UNIXFS_V1_2025
+from roost.storage.files.quota import StorageQuota
+from roost.storage.files.service import find_file_cid
 
-CheckQuota = Callable[[Connection, Tenant], None]
-"""Raises StorageQuotaExceeded if the tenant holds more than its plan allows."""
-FindFileCid = Callable[[Connection, str, str], str | None]
-"""Returns the CID of a tenant's stored file of that id."""
 _log = log.get_logger("skills")
 
 
@@ -61,13 +58,10 @@ class _CheckedBundle:
 
 
 class SkillService:
-    def __init__(
-        self, db: Database, content: ContentService, check_quota: CheckQuota, find_file_cid: FindFileCid
-    ) -> None:
+    def __init__(self, db: Database, content: ContentService, quota: StorageQuota) -> None:
         self._db = db
         self._content = content
-        self._check_quota = check_quota
-        self._find_file_cid = find_file_cid
+        self._quota = quota
         self._checker = SkillChecker()
 
     async def check(self, tenant_id: str, bundle: Bundle, stored: Verdict | None = None) -> Verdict:
@@ -239,14 +233,14 @@ class SkillService:
             reference = PackReference(pack_id, model.holder_of(present.version.id), tenant_id, ContentNetwork.PRIVATE)
             replace_damaged(connection, reference)
             return RegisteredSkill(present.skill, present.version, is_new=False)
-        if new.file_id is not None and self._find_file_cid(connection, tenant_id, new.file_id) not in spellings:
+        if new.file_id is not None and find_file_cid(connection, tenant_id, new.file_id) not in spellings:
             raise InvalidSkillRequest(f"fileId must be the id of a stored file with this content, got {new.file_id!r}")
         skill = _find_or_create(connection, tenant_id, checked.file.name, new, skill_id)
         version = _new_version(connection, skill, root, checked, new)
         store.insert_version(connection, version)
         reference = PackReference(pack_id, model.holder_of(version.id), tenant_id, ContentNetwork.PRIVATE)
         hold_pack(connection, reference)
-        self._check_quota(connection, tenant)
+        self._quota.check(connection, tenant)
         record_skill_change(connection, skill, "registered", version=version.version)
         return RegisteredSkill(skill, version, is_new=True)
 

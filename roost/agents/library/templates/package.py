@@ -1,6 +1,7 @@
 """The templates of the package, which are published for everyone under the operator's own tenant."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from roost.agents.library.templates import store
 from roost.agents.library.templates.errors import TemplateChanged, TemplateNotFound, TemplateSlugTaken
@@ -21,22 +22,15 @@ _GIT_URL = ""
 _log = log.get_logger("templates")
 
 
+@dataclass(frozen=True)
 class PackagedTemplates:
     """Templates in the folders `slugs` of `package`, which `templates` fetches from."""
 
-    def __init__(
-        self,
-        db: Database,
-        content: ContentService,
-        templates: TemplateService,
-        package: RemoteRepositories,
-        slugs: Sequence[str],
-    ) -> None:
-        self._db = db
-        self._content = content
-        self._templates = templates
-        self._package = package
-        self._slugs = slugs
+    _db: Database
+    _content: ContentService
+    _templates: TemplateService
+    _package: RemoteRepositories
+    _slugs: Sequence[str]
 
     async def register(self) -> None:
         """Publish the templates that are missing or have changed. Other servers may do the same at once."""

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from sqlalchemy import Connection
@@ -35,33 +35,23 @@ from roost.core.page_cursor import PageCursor, split_page
 from roost.core.problem import Problem
 from roost.drivers.git.remote_contract import RemoteRefs, RemoteRepositories
 from roost.identity import tenants
-from roost.identity.model import Tenant
 from roost.storage.content.model import ContentNetwork
 from roost.storage.content.service import ContentService, hold_packs, release_packs
 from roost.storage.content.unixfs.profile import UNIXFS_V1_2025
-
-CheckQuota = Callable[[Connection, Tenant, int], None]
-"""Raises StorageQuotaExceeded unless a locked tenant may store this many bytes more."""
+from roost.storage.files.quota import StorageQuota
 
 _log = log.get_logger("templates")
 
 
+@dataclass(frozen=True)
 class TemplateService:
     """Every method that names a repository raises the errors of `RemoteRepositories`."""
 
-    def __init__(
-        self,
-        db: Database,
-        remotes: RemoteRepositories,
-        content: ContentService,
-        check_quota: CheckQuota,
-        engines: Sequence[str],
-    ) -> None:
-        self._db = db
-        self._remotes = remotes
-        self._content = content
-        self._check_quota = check_quota
-        self._engines = engines
+    _db: Database
+    _remotes: RemoteRepositories
+    _content: ContentService
+    _quota: StorageQuota
+    _engines: Sequence[str]
 
     async def list_refs(self, tenant_id: str, git_url: str) -> RemoteRefs:
         return await self._remotes.list_refs(_subject(tenant_id), git_url)
@@ -229,7 +219,7 @@ class TemplateService:
             version = _new_version(found, stored, receiver.pack_id)
 
             def publish(connection: Connection) -> None:
-                self._check_quota(connection, tenants.lock_tenant(connection, stored.tenant_id), receiver.size)
+                self._quota.check(connection, tenants.lock_tenant(connection, stored.tenant_id), receiver.size)
                 save(connection, stored)
                 store.insert_version(connection, version)
                 packs = store.list_packs(connection, stored.id)

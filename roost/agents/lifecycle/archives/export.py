@@ -12,7 +12,6 @@ from roost.agents.lifecycle.archives.schemas import AgentManifest, ManifestChann
 from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.agents.registry.errors import AgentNotRunning
 from roost.agents.registry.model import Agent, AgentState
-from roost.agents.registry.repository import AgentRepository
 from roost.agents.setup.channels.repository import ChannelRepository
 from roost.agents.setup.secrets.service import SecretService
 from roost.agents.setup.tasks.service import TaskService
@@ -51,30 +50,17 @@ class AgentArchive:
                     yield frame
 
 
+@dataclass(frozen=True)
 class AgentExporter:
-    def __init__(
-        self,
-        db: Database,
-        agents: AgentRepository,
-        runtimes: AgentRuntimes,
-        reader: ContentReader,
-        snapshots: SnapshotService,
-        secrets: SecretService,
-        load_secrets: LoadSecrets,
-        channels: ChannelRepository,
-        tasks: TaskService,
-        skills: AgentSkillService,
-    ) -> None:
-        self._db = db
-        self._agents = agents
-        self._runtimes = runtimes
-        self._reader = reader
-        self._snapshots = snapshots
-        self._secrets = secrets
-        self._load_secrets = load_secrets
-        self._channels = channels
-        self._tasks = tasks
-        self._skills = skills
+    _db: Database
+    _runtimes: AgentRuntimes
+    _reader: ContentReader
+    _snapshots: SnapshotService
+    _secrets: SecretService
+    _load_secrets: LoadSecrets
+    _channels: ChannelRepository
+    _tasks: TaskService
+    _skills: AgentSkillService
 
     async def open_archive(self, agent_id: str, cid: str | None = None) -> AgentArchive:
         """Take a snapshot, or find an older one, and return its archive.
@@ -82,7 +68,7 @@ class AgentExporter:
         Raises ArchiveHoldsSecret, AgentNotRunning, TaskListFailed, InvalidSnapshotCid, SnapshotNotFound, and the errors
         of `SnapshotService.sync`.
         """
-        agent = await self._agents.get(agent_id)
+        agent = await self._runtimes.agents.get(agent_id)
         if cid is None:
             _, snapshot = await self._snapshots.sync(agent_id)
         else:

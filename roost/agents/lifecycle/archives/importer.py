@@ -6,7 +6,7 @@ sweep does.
 
 from collections.abc import AsyncIterable, Mapping
 from contextlib import aclosing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from sqlalchemy import Connection
 
@@ -16,7 +16,7 @@ from roost.agents.lifecycle.archives.model import MANIFEST, STATE, WORKSPACE, Im
 from roost.agents.lifecycle.archives.schemas import AgentManifest, parse_manifest
 from roost.agents.lifecycle.archives.task_import import TaskImport
 from roost.agents.lifecycle.workflows.launch import LaunchWorkflow
-from roost.agents.lifecycle.workflows.model import CreateAgent, ImportedSnapshot
+from roost.agents.lifecycle.workflows.model import CreateAgent, LaunchSource
 from roost.agents.registry.errors import AgentLimitReached
 from roost.agents.registry.model import Agent
 from roost.agents.registry.repository import AgentRepository, describe_limit
@@ -44,28 +44,18 @@ from roost.warden_client.tree_rules import TreeRefused, TreeRules
 _MALFORMED = (MalformedContent, ContentNotAFile, ContentNotAFolder, TooDeep, TooManyEntries, TooManyShards)
 
 
+@dataclass(frozen=True)
 class AgentImporter:
     """Imports archives; `most_bytes` is the disk of an agent, None if it has no limit."""
 
-    def __init__(
-        self,
-        db: Database,
-        agents: AgentRepository,
-        content: ContentService,
-        quota: StorageQuota,
-        launch: LaunchWorkflow,
-        tasks: TaskImport,
-        skills: AgentSkillService,
-        most_bytes: int | None,
-    ) -> None:
-        self._db = db
-        self._agents = agents
-        self._content = content
-        self._quota = quota
-        self._launch = launch
-        self._tasks = tasks
-        self._skills = skills
-        self._most_bytes = most_bytes
+    _db: Database
+    _agents: AgentRepository
+    _content: ContentService
+    _quota: StorageQuota
+    _launch: LaunchWorkflow
+    _tasks: TaskImport
+    _skills: AgentSkillService
+    _most_bytes: int | None
 
     async def import_agent(
         self, caller: Caller, content: AsyncIterable[bytes], name: str | None = None
@@ -126,7 +116,7 @@ class AgentImporter:
         tasks_operation = ids.new_id()
         missing_skills: list[str] = []
 
-        def publish(connection: Connection, agent: Agent) -> None:
+        def fill(connection: Connection, agent: Agent) -> None:
             self._quota.check(connection, tenants.lock_tenant(connection, agent.tenant_id), car.size + state_car.size)
             car.publish_pack(connection, workspace)
             wanted = [skill.cid for skill in manifest.skills]
@@ -137,7 +127,7 @@ class AgentImporter:
                 state_car.publish_pack(connection)
 
         request = CreateAgent(profile, manifest.engine, engine_version=manifest.engine_version)
-        agent = await self._launch.create(caller, request, ImportedSnapshot(snapshot, publish))
+        agent = await self._launch.create(caller, LaunchSource(request, snapshot, fill=fill))
         return ImportedAgent(agent, manifest, missing_skills, await self._tasks.wait(tasks_operation))
 
 
@@ -192,14 +182,10 @@ def _first_snapshot(tenant_id: str, root: Cid, pack_id: str, files: int, size: i
         agent_id="",
         tenant_id=tenant_id,
         cid=str(root.v1()),
-        commit_sha=None,
         trigger=SnapshotTrigger.IMPORT,
         change_summary=f"{files} file{'' if files == 1 else 's'} added",
         files=files,
         size=size,
-        skipped=(),
-        skipped_count=0,
-        label=None,
         packs=(pack_id,),
         created_at=clock.utc_now(),
     )

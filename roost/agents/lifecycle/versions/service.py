@@ -11,7 +11,6 @@ from roost.agents.lifecycle.versions.errors import InvalidEngineVersion, TooMany
 from roost.agents.lifecycle.versions.model import EngineReleases, VersionCheck, VersionChoices
 from roost.agents.lifecycle.versions.registry import EngineVersionRegistry
 from roost.agents.registry.agent_runtimes import AgentRuntimes
-from roost.agents.registry.repository import AgentRepository
 from roost.core import clock, log
 from roost.core.machine.daemon_thread import run_in_daemon_thread
 from roost.core.problem import Problem
@@ -25,8 +24,8 @@ _LOG_INTERVAL_SECONDS = 5.0
 
 
 class VersionService:
-    def __init__(self, agents: AgentRepository, runtimes: AgentRuntimes, prepare: Prepare) -> None:
-        self._agents = agents
+    def __init__(self, runtimes: AgentRuntimes, prepare: Prepare) -> None:
+        self._agents = runtimes.agents
         self._runtimes = runtimes
         self._prepare = prepare
         self._registry = EngineVersionRegistry()

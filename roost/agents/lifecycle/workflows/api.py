@@ -8,8 +8,9 @@ from roost.agents.lifecycle.versions.errors import InvalidEngineVersion
 from roost.agents.lifecycle.workflows import schemas
 from roost.agents.lifecycle.workflows.delete import DeleteWorkflow
 from roost.agents.lifecycle.workflows.details import AgentDetails
+from roost.agents.lifecycle.workflows.launch import LaunchWorkflow
+from roost.agents.lifecycle.workflows.launch_sources import LaunchSources
 from roost.agents.lifecycle.workflows.restart import RestartWorkflow
-from roost.agents.lifecycle.workflows.template_launch import TemplateLaunch
 from roost.agents.lifecycle.workflows.update import UpdateWorkflow
 from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.identity.authenticator import AgentCaller, AgentId, OwnerCaller, ReaderCaller, ServiceCaller
@@ -18,7 +19,8 @@ from roost.web.errors import refuse_body_with
 from roost.web.service_registry import provide_service
 
 Details = Annotated[AgentDetails, Depends(provide_service(AgentDetails))]
-Launch = Annotated[TemplateLaunch, Depends(provide_service(TemplateLaunch))]
+Launch = Annotated[LaunchWorkflow, Depends(provide_service(LaunchWorkflow))]
+Sources = Annotated[LaunchSources, Depends(provide_service(LaunchSources))]
 Restart = Annotated[RestartWorkflow, Depends(provide_service(RestartWorkflow))]
 Update = Annotated[UpdateWorkflow, Depends(provide_service(UpdateWorkflow))]
 Delete = Annotated[DeleteWorkflow, Depends(provide_service(DeleteWorkflow))]
@@ -39,14 +41,14 @@ async def list_agents(caller: ServiceCaller, details: Details) -> Response:
     responses={500: {"model": schemas.StartFailureResponse}},
 )
 async def create_agent(
-    caller: ServiceCaller, body: schemas.CreateAgentRequest, launch: Launch, details: Details
+    caller: ServiceCaller, body: schemas.CreateAgentRequest, sources: Sources, launch: Launch, details: Details
 ) -> schemas.CreateAgentResponse:
     """Create an agent, of a template if one is named, and wait until its gateway answers.
 
     A failed agent is listed and can be restarted. One that lacks a required item of `missing` starts once it has it.
     """
-    async with details.describe_failure(caller):
-        agent = await launch.create(caller, body.to_create_agent())
+    async with details.describe_failure(caller), sources.open(caller, body.to_create_agent()) as source:
+        agent = await launch.create(caller, source)
     return await details.get_created(caller, agent)
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 
 from roost.agents.library.instances.schemas import AgentTemplateRecord, MissingItemRecord
 from roost.agents.library.instances.service import TemplateInstanceService
@@ -14,7 +15,6 @@ from roost.agents.network.routes.schemas import RouteRecord
 from roost.agents.network.routes.service import RouteService
 from roost.agents.registry.agent_runtimes import GATEWAY_PROCESS, AgentRuntimes
 from roost.agents.registry.model import Agent, AgentState
-from roost.agents.registry.repository import AgentRepository
 from roost.agents.registry.schemas import FaultRecord
 from roost.agents.setup.secrets.schemas import AgentSecretRecord
 from roost.agents.setup.secrets.service import SecretService
@@ -30,43 +30,29 @@ from roost.identity.token_reads import TokenReads
 from roost.work.faults import list_faults
 
 
+@dataclass(frozen=True)
 class AgentDetails:
-    def __init__(
-        self,
-        db: Database,
-        agents: AgentRepository,
-        runtimes: AgentRuntimes,
-        tokens: TokenReads,
-        secrets: SecretService,
-        origin: Origin,
-        scripts: ScriptService,
-        snapshots: SnapshotService,
-        skills: AgentSkillService,
-        instances: TemplateInstanceService,
-        routes: RouteService,
-    ) -> None:
-        self._db = db
-        self._agents = agents
-        self._runtimes = runtimes
-        self._tokens = tokens
-        self._secrets = secrets
-        self._origin = origin
-        self._scripts = scripts
-        self._snapshots = snapshots
-        self._skills = skills
-        self._instances = instances
-        self._routes = routes
+    _db: Database
+    _runtimes: AgentRuntimes
+    _tokens: TokenReads
+    _secrets: SecretService
+    _origin: Origin
+    _scripts: ScriptService
+    _snapshots: SnapshotService
+    _skills: AgentSkillService
+    _instances: TemplateInstanceService
+    _routes: RouteService
 
     async def encode_list(self, caller: Caller) -> str:
         """Return the JSON of an AgentList of the caller's tenant."""
-        agents = await self._agents.list(caller.tenant_id)
-        last_uses = await self._agents.last_uses.list(caller.tenant_id)
-        _, limit = await self._agents.get_limit(caller.tenant_id)
+        agents = await self._runtimes.agents.list(caller.tenant_id)
+        last_uses = await self._runtimes.agents.last_uses.list(caller.tenant_id)
+        _, limit = await self._runtimes.agents.get_limit(caller.tenant_id)
         return schemas.encode_agent_list(((agent, self._origin(agent.id)) for agent in agents), last_uses, limit)
 
     async def list_memory(self, caller: Caller) -> schemas.AgentMemoryList:
         """Return the memory of the caller's agents that run on this host."""
-        agents = await self._agents.list(caller.tenant_id)
+        agents = await self._runtimes.agents.list(caller.tenant_id)
         used = await self._runtimes.read_memory([agent.id for agent in agents])
         return schemas.AgentMemoryList(
             agents=[schemas.AgentMemoryRecord(agent_id=agent_id, memory_bytes=size) for agent_id, size in used.items()]
@@ -74,7 +60,7 @@ class AgentDetails:
 
     async def get_detail(self, caller: Caller, agent_id: str) -> schemas.AgentDetail:
         """Return all about an agent. Raises AgentNotFound."""
-        agent = await self._agents.get(agent_id)
+        agent = await self._runtimes.agents.get(agent_id)
         status, pid = await self.get_process(agent)
         lifecycle = ScriptListRecord.from_scripts(await self._scripts.list(agent_id))
         record = await self._record(caller, agent, lifecycle)
@@ -100,7 +86,7 @@ class AgentDetails:
         return await self._record(caller, agent, ScriptListRecord.from_scripts(await self._scripts.list(agent.id)))
 
     async def _record(self, caller: Caller, agent: Agent, lifecycle: ScriptListRecord) -> schemas.AgentRecord:
-        token, last_used_at = await self._token(caller, agent.id), await self._agents.last_uses.get(agent.id)
+        token, last_used_at = await self._token(caller, agent.id), await self._runtimes.agents.last_uses.get(agent.id)
         return schemas.agent_record(agent, self._origin(agent.id), token, lifecycle, last_used_at)
 
     async def get_created(self, caller: Caller, agent: Agent) -> schemas.CreateAgentResponse:
@@ -134,7 +120,7 @@ class AgentDetails:
 
         For an agent on another server it is the stored state, without a pid.
         """
-        if agent.host_id != self._agents.host_id:
+        if agent.host_id != self._runtimes.agents.host_id:
             is_up = agent.state in (AgentState.RUNNING, AgentState.STARTING)
             return (agent.state.value if is_up else "not_running"), None
         try:

@@ -1,11 +1,11 @@
 """Starts the gateway of an agent inside its container, and reports why it did not start."""
 
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 
 from roost.agents.lifecycle.workflows.model import MODEL_URL, PROXY_URL, StartupInputs
 from roost.agents.registry.agent_runtimes import GATEWAY_PROCESS, AgentRuntimes
 from roost.agents.registry.model import Agent
-from roost.agents.registry.repository import AgentRepository
 from roost.agents.workspace.logs.service import sanitize_output
 from roost.core import clock
 from roost.core.periodic import Backoff
@@ -32,14 +32,11 @@ class GatewayFailed(Problem):
     message = "The gateway did not start"
 
 
+@dataclass
 class GatewayStarter:
-    def __init__(
-        self, agents: AgentRepository, runtimes: AgentRuntimes, origin: Origin, load_inputs: LoadStartupInputs
-    ) -> None:
-        self._agents = agents
-        self._runtimes = runtimes
-        self._origin = origin
-        self._load_inputs = load_inputs
+    _runtimes: AgentRuntimes
+    _origin: Origin
+    _load_inputs: LoadStartupInputs
 
     async def start(self, agent: Agent) -> None:
         """(Re)start the gateway in the running container and return once it answers. Raises GatewayFailed."""
@@ -74,7 +71,7 @@ class GatewayStarter:
             agent_id=agent.id,
             name=agent.profile.name,
             origin=self._origin(agent.id),
-            token=await self._agents.get_internal_token(agent.id),
+            token=await self._runtimes.agents.get_internal_token(agent.id),
             model_url=MODEL_URL,
             models=inputs.models,
             all_models=inputs.all_models,

@@ -34,6 +34,7 @@ class AgentRelays(Protocol):
 
     async def open(self, agent_id: str) -> None: ...
     async def close(self, agent_id: str) -> None: ...
+    async def close_all(self) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -42,10 +43,6 @@ class TrustedAuthorities:
 
     files: Mapping[str, bytes] = field(default_factory=dict[str, bytes])
     env: Mapping[str, str] = field(default_factory=dict[str, str])
-
-
-PrepareStart = Callable[[Agent], Awaitable[str | None]]
-"""Prepares an agent that starts, and returns why it may not start yet."""
 
 
 async def _do_nothing() -> None:
@@ -92,11 +89,18 @@ class CreateAgent:
 
 
 @dataclass(frozen=True)
-class ImportedSnapshot:
-    """First snapshot of a new agent; `publish` adds its content in the transaction that creates the agent."""
+class LaunchSource:
+    """What a new agent is made of: by the request alone, or by a snapshot, a template or an archive, too.
 
-    snapshot: Snapshot
-    publish: Callable[[Connection, Agent], None]
+    request: with what it leaves to the source. snapshot: the agent's first one; without it the workspace is empty.
+    origin_id: agent whose skills and routes the new one gets. fill: writes what else the source has, in the transaction
+    that creates the agent.
+    """
+
+    request: CreateAgent
+    snapshot: Snapshot | None = None
+    origin_id: str | None = None
+    fill: Callable[[Connection, Agent], None] | None = None
 
 
 @dataclass(frozen=True)

@@ -20,13 +20,11 @@ from roost.agents.lifecycle.workflows.model import AgentRelays
 from roost.agents.registry.agent_runtimes import GATEWAY_PROCESS, AgentRuntimes
 from roost.agents.registry.host_agents import HostAgents
 from roost.agents.registry.model import Agent, AgentState
-from roost.agents.registry.repository import AgentRepository
 from roost.agents.workspace.snapshots.model import RESTORE
 from roost.core import log
 from roost.core.db import Database
 from roost.core.periodic import PeriodicTask
 from roost.core.problem import Problem
-from roost.drivers.runtime.contract import Runtime
 from roost.warden_client.client import ProcessStatus
 
 _log = log.get_logger("reconcile")
@@ -42,10 +40,8 @@ class AgentReconciler:
     def __init__(
         self,
         db: Database,
-        agents: AgentRepository,
         host_agents: HostAgents,
         runtimes: AgentRuntimes,
-        runtime: Runtime,
         relays: AgentRelays,
         starter: GatewayStarter,
         find_startable: FindStartable,
@@ -53,10 +49,10 @@ class AgentReconciler:
     ) -> None:
         """`interval` is in seconds."""
         self._db = db
-        self._agents = agents
+        self._agents = runtimes.agents
         self._host_agents = host_agents
         self._runtimes = runtimes
-        self._runtime = runtime
+        self._runtime = runtimes.runtime
         self._relays = relays
         self._starter = starter
         self._find_startable = find_startable
@@ -64,8 +60,7 @@ class AgentReconciler:
         self._watch = PeriodicTask("reconcile", self._check_all, interval)
         self._slots = asyncio.Semaphore(_CONCURRENCY)
         self._unverified: set[str] = set()
-        self.keeps_containers = False
-        """Whether `stop` leaves the containers to the next server."""
+        self._keeps_containers = False
 
     async def start(self) -> None:
         """Adopt or start every agent of this host; then begin the periodic checks, the first one at once."""
@@ -90,10 +85,14 @@ class AgentReconciler:
         """Check soon, without the pause."""
         self._watch.wake()
 
+    def keep_containers(self) -> None:
+        """Let `stop` leave the containers to the next server."""
+        self._keeps_containers = True
+
     async def stop(self) -> None:
-        """Stop the checks, and unless `keeps_containers` all containers; the state of agents that run stays."""
+        """Stop the checks, and all containers unless they are kept; the state of agents that run stays."""
         await self._watch.stop()
-        if self.keeps_containers:
+        if self._keeps_containers:
             return
         running = [container.agent_id for container in await self._runtime.list()]
         ended = await asyncio.gather(*map(self._shut_down, running))

@@ -1,5 +1,7 @@
 """Restart: a new gateway, and for another engine version a new container."""
 
+from dataclasses import dataclass
+
 from sqlalchemy import Connection
 
 from roost import work
@@ -10,31 +12,18 @@ from roost.agents.lifecycle.workflows.details import AgentDetails
 from roost.agents.lifecycle.workflows.errors import AgentRestartFailed
 from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.agents.registry.model import Agent, AgentState
-from roost.agents.registry.repository import AgentRepository
 from roost.agents.workspace.snapshots.model import SnapshotTrigger
 from roost.agents.workspace.snapshots.service import SnapshotService
-from roost.core.db import Database
 from roost.work import OperationState, OperationWorker
 
 
+@dataclass(frozen=True)
 class RestartWorkflow:
-    def __init__(
-        self,
-        db: Database,
-        queue: OperationWorker,
-        agents: AgentRepository,
-        runtimes: AgentRuntimes,
-        details: AgentDetails,
-        versions: VersionService,
-        snapshots: SnapshotService,
-    ) -> None:
-        self._db = db
-        self._details = details
-        self._queue = queue
-        self._agents = agents
-        self._runtimes = runtimes
-        self._versions = versions
-        self._snapshots = snapshots
+    _queue: OperationWorker
+    _runtimes: AgentRuntimes
+    _details: AgentDetails
+    _versions: VersionService
+    _snapshots: SnapshotService
 
     async def __call__(self, agent_id: str, version: str | None = None) -> int | None:
         """Restart the agent; return the previous gateway's pid in the container when the new one answers.
@@ -44,7 +33,7 @@ class RestartWorkflow:
 
         Raises AgentNotFound, AgentOnOtherHost, AgentRestartFailed, and the errors of `VersionService.require`.
         """
-        agent = await self._agents.get_here(agent_id)
+        agent = await self._runtimes.agents.get_here(agent_id)
         _, previous = await self._details.get_process(agent)
         engine = self._runtimes.get_engine(agent.engine)
         timeout = engine.start_deadline + model.START_GRACE
@@ -56,12 +45,12 @@ class RestartWorkflow:
 
         def enqueue(connection: Connection) -> str:
             if not missing:  # otherwise the gateway keeps running during the install
-                self._agents.set_state(connection, agent_id, AgentState.STARTING)
+                self._runtimes.agents.set_state(connection, agent_id, AgentState.STARTING)
             return _enqueue(connection, agent, version)
 
-        operation_id = await self._db.write(enqueue)
+        operation_id = await self._queue.db.write(enqueue)
         operation = await self._queue.wait(operation_id, timeout)
-        await self._agents.get(agent_id)  # raises if it was deleted meanwhile
+        await self._runtimes.agents.get(agent_id)  # raises if it was deleted meanwhile
         if operation.state is not OperationState.DONE:
             raise AgentRestartFailed
         if reason := operation.result.get("waits_for"):

@@ -2,6 +2,9 @@
 
 The payload of the operation records its phase, so that another attempt resumes there: `save` (nothing has changed yet),
 `try` (start the new version), `return` (roll back). Its result is the result of the request.
+
+The state is copied in the container, so links and names that an agent left there lead nowhere else. The agent can
+damage the copy, as it can the state itself. Only the copy of the last update is kept, in `.roost/saved` of the home.
 """
 
 from collections.abc import Sequence
@@ -13,27 +16,76 @@ from roost import work
 from roost.agents.lifecycle.versions.errors import VersionInstallFailed
 from roost.agents.lifecycle.versions.model import INSTALL_SECONDS
 from roost.agents.lifecycle.versions.service import VersionService
-from roost.agents.lifecycle.workflows import model, state_backup
+from roost.agents.lifecycle.workflows import model
 from roost.agents.lifecycle.workflows.errors import AgentRestartFailed, public_reason
-from roost.agents.lifecycle.workflows.health_check import wait_until_healthy
 from roost.agents.lifecycle.workflows.model import UPDATE, UpdateResult
 from roost.agents.lifecycle.workflows.start import StartWorkflow
 from roost.agents.registry.agent_runtimes import GATEWAY_PROCESS, AgentRuntimes
 from roost.agents.registry.errors import AgentNotFound
 from roost.agents.registry.model import REASON_LIMIT, Agent, AgentState
-from roost.agents.registry.repository import AgentRepository
+from roost.agents.registry.repository import enqueue_once
 from roost.agents.workspace.snapshots.model import SnapshotTrigger
 from roost.agents.workspace.snapshots.service import SnapshotService
-from roost.core import log
-from roost.core.db import Database
+from roost.core import clock, log
 from roost.core.log import redact_credentials
+from roost.core.periodic import Backoff
 from roost.core.problem import Problem
 from roost.core.sanitize import sanitize_lines
+from roost.core.sensitive import Sensitive
+from roost.drivers.engine.contract import Dial, Engine
+from roost.warden_client.client import WardenClient
 from roost.work import JSON, ClaimedOperation, OperationState, OperationWorker
 
 _SAVE, _TRY, _RETURN = "save", "try", "return"
 _LATEST = "latest"
+_HEALTH_SECONDS, _HEALTH_PAUSE = 20.0, 0.5
+_BACKUP_SECONDS = 600.0
+_NO_SPACE, _GONE = 3, 4
+
+_SAVE_SCRIPT = f"""set -eu
+cd "$HOME"
+name=$1; shift
+rm -rf .roost/saved
+mkdir -p .roost/saved/.new
+need=65536
+for folder; do
+  if [ -e "$folder" ]; then need=$((need + $(du -sk -- "$folder" | cut -f1))); fi
+done
+free=$(df -Pk . | tail -n 1 | tr -s ' ' | cut -d' ' -f4)
+[ "$free" -gt "$need" ] || exit {_NO_SPACE}
+for folder; do
+  if [ -e "$folder" ]; then
+    mkdir -p ".roost/saved/.new/$(dirname -- "$folder")"
+    cp -a -- "$folder" ".roost/saved/.new/$folder"
+  fi
+done
+sync -f .roost/saved
+mv .roost/saved/.new ".roost/saved/$name"
+sync -f .roost/saved
+"""
+_RESTORE_SCRIPT = f"""set -eu
+cd "$HOME"
+saved=.roost/saved/$1; shift
+[ -d "$saved" ] || exit {_GONE}
+for folder; do
+  rm -rf -- "$folder"
+  if [ -e "$saved/$folder" ]; then
+    mkdir -p "$(dirname -- "$folder")"
+    cp -a -- "$saved/$folder" "$folder"
+  fi
+done
+"""
 _log = log.get_logger("update")
+
+
+class StateBackupFailed(Problem):
+    """The state could not be saved or restored."""
+
+    message = "The gateway's state could not be copied"
+
+
+class GatewayUnhealthy(Problem):
+    message = "The gateway did not report that it is healthy"
 
 
 @dataclass(frozen=True)
@@ -47,24 +99,13 @@ class _UpdateStep:
     reason: str = ""
 
 
+@dataclass(frozen=True)
 class UpdateWorkflow:
-    def __init__(
-        self,
-        db: Database,
-        queue: OperationWorker,
-        agents: AgentRepository,
-        runtimes: AgentRuntimes,
-        versions: VersionService,
-        start: StartWorkflow,
-        snapshots: SnapshotService,
-    ) -> None:
-        self._db = db
-        self._queue = queue
-        self._agents = agents
-        self._runtimes = runtimes
-        self._versions = versions
-        self._start = start
-        self._snapshots = snapshots
+    _queue: OperationWorker
+    _runtimes: AgentRuntimes
+    _versions: VersionService
+    _start: StartWorkflow
+    _snapshots: SnapshotService
 
     async def __call__(self, agent_id: str, tag: str | None = None) -> UpdateResult:
         """Update to the version `tag`, or to the newest; return when the agent runs at the new or the old version.
@@ -72,16 +113,17 @@ class UpdateWorkflow:
         Raises AgentNotFound, AgentOnOtherHost, the errors of `VersionService.require`, and AgentRestartFailed if the
         agent does not run.
         """
-        agent = await self._agents.get_here(agent_id)
+        agent = await self._runtimes.agents.get_here(agent_id)
         engine = self._runtimes.get_engine(agent.engine)
         named = None if tag == _LATEST else tag
         version = await self._versions.find_latest(engine, agent.engine_version) if named is None else named
         await self._versions.require(engine, version)
         await self._snapshots.try_sync(agent_id, SnapshotTrigger.UPDATE)
-        operation_id = await self._db.write(lambda connection: _enqueue(connection, agent, version))
+        first = asdict(_UpdateStep(version))
+        operation_id = await self._queue.db.write(lambda connection: enqueue_once(connection, UPDATE, agent, first))
         starts = 2 * (engine.start_deadline + model.START_GRACE)
-        operation = await self._queue.wait(operation_id, INSTALL_SECONDS + state_backup.TIMEOUT_SECONDS + starts)
-        await self._agents.get(agent_id)  # raises if it was deleted meanwhile
+        operation = await self._queue.wait(operation_id, INSTALL_SECONDS + _BACKUP_SECONDS + starts)
+        await self._runtimes.agents.get(agent_id)  # raises if it was deleted meanwhile
         if operation.state is not OperationState.DONE:
             raise AgentRestartFailed
         return UpdateResult(**operation.result)
@@ -91,7 +133,7 @@ class UpdateWorkflow:
         step = _UpdateStep(**operation.payload)
         try:
             if step.phase == _SAVE:
-                agent = await self._agents.get_here(operation.subject)
+                agent = await self._runtimes.agents.get_here(operation.subject)
                 if (result := await self._install(agent, step.to)) is not None:
                     return asdict(result)
                 step = await self._save(operation, replace(step, previous=agent.engine_version))
@@ -116,25 +158,25 @@ class UpdateWorkflow:
 
     async def _save(self, operation: ClaimedOperation, step: _UpdateStep) -> _UpdateStep:
         """Stop the gateway and back up its state; then record the new version."""
-        await operation.guard(lambda c: self._agents.set_state(c, operation.subject, AgentState.STARTING))
-        agent = await self._agents.get(operation.subject)
+        await operation.guard(lambda c: self._runtimes.agents.set_state(c, operation.subject, AgentState.STARTING))
+        agent = await self._runtimes.agents.get(operation.subject)
         warden = self._runtimes.get_warden(agent.id)
         try:
-            await self._start.start_container(replace(agent, engine_version=step.to), new_container=False)
+            await self._start.start_container(replace(agent, engine_version=step.to))
             await warden.stop(GATEWAY_PROCESS)
-            await state_backup.save_state(warden, operation.id, self._runtimes.get_engine(agent.engine).state)
+            await _save_state(warden, operation.id, self._runtimes.get_engine(agent.engine).state)
         except Exception as error:  # noqa: BLE001 - the gateway must run again after any error
             reason = f"{step.to} was not tried: {_public_reason(error)}"
             return await self._record(operation, replace(step, phase=_RETURN, reason=reason), step.previous)
         return await self._record(operation, replace(step, phase=_TRY, tried=True), step.to)
 
     async def _try_version(self, operation: ClaimedOperation, step: _UpdateStep) -> _UpdateStep:
-        agent = await self._agents.get(operation.subject)
+        agent = await self._runtimes.agents.get(operation.subject)
         engine = self._runtimes.get_engine(agent.engine)
         try:
             await self._start.start_agent(agent, new_container=True)
-            token = await self._agents.get_internal_token(agent.id)
-            await wait_until_healthy(engine, self._runtimes.port_dialer(agent.id), token, step.to)
+            token = await self._runtimes.agents.get_internal_token(agent.id)
+            await _wait_until_healthy(engine, self._runtimes.port_dialer(agent.id), token, step.to)
         except Exception as error:  # noqa: BLE001 - the old version must run again after any error
             reason = f"{step.to} did not work: {_public_reason(error)}"
             _log.warning("agent.update_reverted", agent=agent.id, version=step.to, reason=reason)
@@ -145,7 +187,7 @@ class UpdateWorkflow:
 
     async def _roll_back(self, operation: ClaimedOperation, step: _UpdateStep) -> UpdateResult:
         """Start the old version with its saved state, or with the present state if that cannot be restored."""
-        agent = await self._agents.get(operation.subject)
+        agent = await self._runtimes.agents.get(operation.subject)
         output = [step.reason, f"The agent runs at {step.previous} again"]
         try:
             await self._start.start_container(agent, new_container=True)
@@ -154,7 +196,7 @@ class UpdateWorkflow:
             await self._start.start_agent(agent, new_container=False)
         except Exception as error:
             reason = f"{step.reason}\nThe rollback to {step.previous} failed too: {_public_reason(error)}"
-            await operation.guard(lambda c: self._agents.set_state(c, agent.id, AgentState.FAILED, reason))
+            await operation.guard(lambda c: self._runtimes.agents.set_state(c, agent.id, AgentState.FAILED, reason))
             raise
         await operation.guard(lambda connection: self._start.mark_running(connection, agent.id))
         return UpdateResult(False, step.previous, step.previous, "\n".join(output))
@@ -162,7 +204,7 @@ class UpdateWorkflow:
     async def _restore(self, operation: ClaimedOperation, agent: Agent) -> Sequence[str]:
         """Restore the saved state; return the reason if that fails."""
         try:
-            await state_backup.restore_state(
+            await _restore_state(
                 self._runtimes.get_warden(agent.id), operation.id, self._runtimes.get_engine(agent.engine).state
             )
         except Problem as problem:
@@ -174,19 +216,54 @@ class UpdateWorkflow:
 
         def write(connection: Connection) -> None:
             work.update_payload(connection, operation, asdict(step), step.phase)
-            self._agents.set_version(connection, operation.subject, version)
+            self._runtimes.agents.set_version(connection, operation.subject, version)
 
         await operation.guard(write)
         return step
 
 
-def _enqueue(connection: Connection, agent: Agent, version: str) -> str:
-    """Return the id of a waiting update to the same version, or enqueue one."""
-    payload = asdict(_UpdateStep(version))
-    for waiting in work.list_waiting_operations(connection, UPDATE, agent.id):
-        if waiting.payload == payload:
-            return waiting.id
-    return work.add_operation(connection, UPDATE, agent.id, payload, host=agent.host_id).id
+async def _save_state(warden: WardenClient, name: str, folders: Sequence[str]) -> None:
+    """Copy `folders` of the home under a name, and delete earlier copies. Raises StateBackupFailed.
+
+    Can be repeated after an interruption, as long as the folders have not changed.
+    """
+    code = await _run_script(warden, _SAVE_SCRIPT, name, folders)
+    if code == _NO_SPACE:
+        raise StateBackupFailed("There is not enough space to copy the gateway's state")
+    if code:
+        raise StateBackupFailed
+
+
+async def _restore_state(warden: WardenClient, name: str, folders: Sequence[str]) -> None:
+    """Restore the folders and keep the copy, so that this can be repeated. Raises StateBackupFailed."""
+    code = await _run_script(warden, _RESTORE_SCRIPT, name, folders)
+    if code == _GONE:
+        raise StateBackupFailed("The copy of the gateway's state is gone")
+    if code:
+        raise StateBackupFailed
+
+
+async def _run_script(warden: WardenClient, script: str, name: str, folders: Sequence[str]) -> int:
+    result = await warden.exec(
+        ["/bin/sh", "-c", script, "saved", name, *folders], timeout=_BACKUP_SECONDS, output_limit=4096
+    )
+    return result.exit_code
+
+
+async def _wait_until_healthy(engine: Engine, dial: Dial, token: Sensitive[str], version: str) -> None:
+    """Return once the gateway reports to be healthy at that version. Raises GatewayUnhealthy."""
+    deadline, backoff = clock.monotonic_seconds() + _HEALTH_SECONDS, Backoff(_HEALTH_PAUSE)
+    while True:
+        try:
+            reported = await engine.health(dial, token)
+        except Problem as problem:
+            if clock.monotonic_seconds() > deadline:
+                raise GatewayUnhealthy(f"{GatewayUnhealthy.message}: {problem.message}") from problem
+            await backoff.pause()
+            continue
+        if reported != version:
+            raise GatewayUnhealthy(f"The gateway reports version {reported[:64]!a}")
+        return
 
 
 def _public_reason(error: Exception) -> str:

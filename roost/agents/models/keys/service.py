@@ -11,7 +11,7 @@ from roost.agents.models.keys.errors import ModelKeyRefused, ModelKeyUntried
 from roost.agents.registry.agent_profiles import AgentProfiles
 from roost.agents.setup.secrets.errors import UnreadableSecret
 from roost.agents.setup.secrets.model import ProviderKey
-from roost.agents.setup.secrets.provider_keys import ProviderKeys
+from roost.agents.setup.secrets.provider_keys import ProviderKeys, ProviderKeyService
 from roost.core.sensitive import Sensitive
 from roost.drivers.model.chat import ChatMessage, ChatRequest
 from roost.drivers.model.contract import (
@@ -35,26 +35,10 @@ class UsedModelKey:
     models: Sequence[str]
 
 
-class ModelKeyService:
-    def __init__(self, keys: ProviderKeys, providers: AgentProviders, profiles: AgentProfiles) -> None:
+class ModelKeyTrial:
+    def __init__(self, keys: ProviderKeys, providers: AgentProviders) -> None:
         self._keys = keys
         self._providers = providers
-        self._profiles = profiles
-
-    async def use(
-        self, tenant_id: str, agent_id: str, provider: str, key: Sensitive[str], replace_for: frozenset[str]
-    ) -> UsedModelKey:
-        """Try the key, store it, attach it to the agent, and restart a gateway that runs.
-
-        `replace_for` has the ids of other agents that use the present key and get the new one. Raises SecretShared,
-        ModelKeyRefused, ModelKeyUntried, AgentNotFound, the errors of secrets, and those of a restart.
-        """
-        present = await self._keys.find(tenant_id, agent_id, provider, replace_for)
-        tried = ProviderKey(provider, present.name, Sensitive(key.reveal().strip()), present.base_url)
-        models = await self._try(agent_id, tried)
-        await self._keys.put(tenant_id, agent_id, tried, replace_for)
-        await self._profiles.update(agent_id, lambda profile: profile, restart=True)
-        return UsedModelKey(present.name, models[:MODELS_LIMIT])
 
     async def check_replacement(self, agent_id: str, name: str, key: Sensitive[str]) -> None:
         """Raise ModelKeyRefused if the provider refuses a new key, for the secret `name` that an agent uses.
@@ -64,9 +48,9 @@ class ModelKeyService:
         with suppress(ModelKeyUntried, UnreadableSecret):
             for present in await self._keys.list(agent_id):
                 if present.name == name:
-                    await self._try(agent_id, replace(present, value=key))
+                    await self.try_key(agent_id, replace(present, value=key))
 
-    async def _try(self, agent_id: str, key: ProviderKey) -> Sequence[str]:
+    async def try_key(self, agent_id: str, key: ProviderKey) -> Sequence[str]:
         """List the models with a key, and let one answer, because some providers list them without a key."""
         settings = model_settings(key.provider, key.name, key.value, key.base_url)
         if settings is None:
@@ -86,6 +70,28 @@ class ModelKeyService:
         finally:
             await upstream.close()
         return models
+
+
+class ModelKeyService:
+    def __init__(self, keys: ProviderKeyService, trial: ModelKeyTrial, profiles: AgentProfiles) -> None:
+        self._keys = keys
+        self._trial = trial
+        self._profiles = profiles
+
+    async def use(
+        self, tenant_id: str, agent_id: str, provider: str, key: Sensitive[str], replace_for: frozenset[str]
+    ) -> UsedModelKey:
+        """Try the key, store it, attach it to the agent, and restart a gateway that runs.
+
+        `replace_for` has the ids of other agents that use the present key and get the new one. Raises SecretShared,
+        ModelKeyRefused, ModelKeyUntried, AgentNotFound, the errors of secrets, and those of a restart.
+        """
+        present = await self._keys.find(tenant_id, agent_id, provider, replace_for)
+        tried = ProviderKey(provider, present.name, Sensitive(key.reveal().strip()), present.base_url)
+        models = await self._trial.try_key(agent_id, tried)
+        await self._keys.put(tenant_id, agent_id, tried, replace_for)
+        await self._profiles.update(agent_id, lambda profile: profile, restart=True)
+        return UsedModelKey(present.name, models[:MODELS_LIMIT])
 
 
 async def _answer_briefly(upstream: ModelUpstream, models: Sequence[str]) -> None:

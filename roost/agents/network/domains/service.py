@@ -1,14 +1,14 @@
 """Domains that lead to an agent: its gateway, or a port of its own programs."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from sqlalchemy import Connection
 
 from roost.agents.network.routes.errors import InvalidRoutes
 from roost.agents.network.routes.model import GATEWAY_PORT, check_port
+from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.agents.registry.model import Agent
-from roost.agents.registry.repository import AgentRepository
 from roost.core import log
 from roost.domain_names.errors import InvalidDomain
 from roost.domain_names.model import Domain, DomainChallenge, DomainOwner, DomainOwnerKind
@@ -19,35 +19,27 @@ from roost.identity.caller import Caller, CallerKind
 _log = log.get_logger("domains")
 
 
+@dataclass(frozen=True)
 class AgentDomainService:
     """`origin` returns the public origin of a host name; `admit` checks and logs that an agent may reach a URL."""
 
-    def __init__(
-        self,
-        agents: AgentRepository,
-        domains: DomainService,
-        get_gateway_port: Callable[[Agent], int],
-        origin: Callable[[str], str],
-        admit: Callable[[str, str], None],
-    ) -> None:
-        self._admit = admit
-        self._agents = agents
-        self._domains = domains
-        self._get_gateway_port = get_gateway_port
-        self._origin = origin
+    _runtimes: AgentRuntimes
+    _domains: DomainService
+    _origin: Callable[[str], str]
+    _admit: Callable[[str, str], None]
 
     def origin(self, domain: Domain) -> str:
         return self._origin(domain.name)
 
     async def list(self, agent_id: str) -> Sequence[Domain]:
         """List the agent's domains, first registered first. Raises AgentNotFound."""
-        return await self._domains.list(_owner(await self._agents.get(agent_id)))
+        return await self._domains.list(_owner(await self._runtimes.agents.get(agent_id)))
 
     async def register(
         self, agent_id: str, subdomain: str | None, custom_domain: str | None, port: int | None, *, is_protected: bool
     ) -> Domain:
         """Register one of the two names. Raises the errors of `DomainService`, and AgentNotFound."""
-        agent = await self._agents.get(agent_id)
+        agent = await self._runtimes.agents.get(agent_id)
         target = self._parse_port(agent, port)
         if subdomain is not None:
             return await self._domains.register_subdomain(_owner(agent), subdomain, target, is_protected=is_protected)
@@ -57,12 +49,12 @@ class AgentDomainService:
 
     async def get_challenge(self, agent_id: str, custom_domain: str) -> DomainChallenge:
         """Return the TXT record that proves a domain. Raises InvalidDomain, AgentNotFound."""
-        agent = await self._agents.get(agent_id)
+        agent = await self._runtimes.agents.get(agent_id)
         return await self._domains.get_challenge(agent.tenant_id, custom_domain)
 
     async def update(self, agent_id: str, domain_id: str, port: int | None, *, is_protected: bool | None) -> Domain:
         """Change what is given. Raises InvalidDomain, DomainNotFound, AgentNotFound."""
-        agent = await self._agents.get(agent_id)
+        agent = await self._runtimes.agents.get(agent_id)
 
         def change(domain: Domain) -> Domain:
             target = domain.port if port is None else self._parse_port(agent, port)
@@ -77,7 +69,7 @@ class AgentDomainService:
 
     async def remove(self, agent_id: str, domain_id: str) -> Domain:
         """Remove a domain; connections through it end. Raises DomainNotFound, AgentNotFound."""
-        return await self._domains.remove(_owner(await self._agents.get(agent_id)), domain_id)
+        return await self._domains.remove(_owner(await self._runtimes.agents.get(agent_id)), domain_id)
 
     def remove_all(self, connection: Connection, agent: Agent) -> None:
         """Remove the domains of an agent in the caller's transaction."""
@@ -93,14 +85,14 @@ class AgentDomainService:
 
         Raises the errors of `DomainService.verify`, EgressRefused, AgentNotFound.
         """
-        owner = _owner(await self._agents.get(agent_id))
+        owner = _owner(await self._runtimes.agents.get(agent_id))
         if caller.kind is CallerKind.SERVICE:
             return await self._domains.verify(owner, domain_id)
         return await self._domains.verify(owner, domain_id, lambda name: self._admit(agent_id, f"https://{name}"))
 
     def _parse_port(self, agent: Agent, port: int | None) -> int | None:
         """Return the port of a program, None for the gateway's. Raises InvalidDomain."""
-        gateway_port = self._get_gateway_port(agent)
+        gateway_port = self._runtimes.get_gateway_port(agent)
         if port in {None, GATEWAY_PORT, gateway_port}:
             return None
         try:

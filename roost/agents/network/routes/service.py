@@ -1,6 +1,6 @@
 """List and replace the path routes of an agent."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 
@@ -8,27 +8,25 @@ from sqlalchemy import Connection
 
 from roost.agents.network.routes import store
 from roost.agents.network.routes.model import PathRoute, check_port, check_routes, find_route
+from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.agents.registry.errors import AgentNotFound
 from roost.agents.registry.model import Agent
-from roost.agents.registry.repository import AgentRepository
 from roost.core import log
 from roost.core.db import Database, DataChange, record_change
 from roost.core.db.table_mirror import TableMirror
 from roost.drivers.runtime.contract import WARDEN_PORTS
 
 MIRROR = "routes"
-GetGatewayPort = Callable[[Agent], int]
-"""Returns the port of an agent's gateway, to which no route may lead."""
 _log = log.get_logger("routes")
 
 
 class RouteService:
     """Path routes of agents, all of them in memory for the edge."""
 
-    def __init__(self, db: Database, agents: AgentRepository, get_gateway_port: GetGatewayPort) -> None:
+    def __init__(self, db: Database, runtimes: AgentRuntimes) -> None:
         self._db = db
-        self._agents = agents
-        self._get_gateway_port = get_gateway_port
+        self._agents = runtimes.agents
+        self._runtimes = runtimes
         self.mirror = TableMirror(db, MIRROR, store.list_routes)
 
     def find(self, agent_id: str, path: bytes) -> PathRoute | None:
@@ -57,14 +55,14 @@ class RouteService:
         """Replace the routes in the caller's transaction. Raises InvalidRoutes."""
         checked = check_routes(routes)
         for route in checked:
-            check_port(route.port, self._get_gateway_port(agent), f"mappings.{routes.index(route)}.port")
+            check_port(route.port, self._runtimes.get_gateway_port(agent), f"mappings.{routes.index(route)}.port")
         self._store(connection, agent.id, checked)
         return checked
 
     def copy(self, connection: Connection, origin_id: str, agent: Agent) -> None:
         """Give a new agent the routes of another one, in the caller's transaction."""
         routes = store.list_routes(connection, origin_id).get(origin_id, ())
-        closed = {self._get_gateway_port(agent), *WARDEN_PORTS}
+        closed = {self._runtimes.get_gateway_port(agent), *WARDEN_PORTS}
         self._store(connection, agent.id, [route for route in routes if route.port not in closed])
 
     async def remove_closed(self) -> None:

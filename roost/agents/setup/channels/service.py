@@ -13,7 +13,6 @@ from weakref import WeakValueDictionary
 
 from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.agents.registry.model import Agent, AgentState
-from roost.agents.registry.repository import AgentRepository
 from roost.agents.setup.channels.errors import (
     ChannelApprovalFailed,
     ChannelConfigurationFailed,
@@ -69,14 +68,13 @@ class ChannelService:
         db: Database,
         channels: ChannelRepository,
         validator: ChannelValidator,
-        agents: AgentRepository,
         runtimes: AgentRuntimes,
         restarts: ChannelRestarts,
     ) -> None:
         self._db = db
         self._channels = channels
         self._validator = validator
-        self._agents = agents
+        self._agents = runtimes.agents
         self._runtimes = runtimes
         self._restarts = restarts
         self._watches = Counter[str]()

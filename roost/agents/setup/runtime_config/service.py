@@ -11,7 +11,6 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from roost.agents.registry.agent_runtimes import AgentRuntimes
-from roost.agents.registry.repository import AgentRepository
 from roost.agents.setup.runtime_config import model
 from roost.agents.setup.runtime_config.errors import (
     ConfigReadFailed,
@@ -51,10 +50,8 @@ _FAILURES = (
 
 
 class RuntimeConfigService:
-    def __init__(
-        self, agents: AgentRepository, runtimes: AgentRuntimes, setups: GatewaySetups, restarts: ConfigRestarts
-    ) -> None:
-        self._agents = agents
+    def __init__(self, runtimes: AgentRuntimes, setups: GatewaySetups, restarts: ConfigRestarts) -> None:
+        self._agents = runtimes.agents
         self._runtimes = runtimes
         self._setups = setups
         self._restarts = restarts

@@ -19,18 +19,26 @@ from roost.identity import tenants
 
 
 class ProviderKeys:
-    def __init__(self, db: Database, sealer: Sealer, agents: AgentRepository, secrets: SecretService) -> None:
+    def __init__(self, db: Database, sealer: Sealer) -> None:
         self._db = db
         self._sealer = SecretSealer(sealer)
-        self._writer = SecretWriter(self._sealer)
-        self._agents = agents
-        self._secrets = secrets
 
     async def list(self, agent_id: str) -> Sequence[ProviderKey]:
         """List the agent's credentials of model providers. Raises UnreadableSecret."""
         rows = await self._db.read(lambda connection: store.list_agent_secrets(connection, agent_id))
         host_only = [row for row in rows if not model.reaches_agent(row.secret.name)]
         return model.provider_keys({row.secret.name: self._sealer.open(row) for row in host_only})
+
+
+class ProviderKeyService:
+    """Creates and replaces keys among the secrets."""
+
+    def __init__(self, db: Database, sealer: Sealer, agents: AgentRepository, secrets: SecretService) -> None:
+        self._db = db
+        self._sealer = SecretSealer(sealer)
+        self._writer = SecretWriter(self._sealer)
+        self._agents = agents
+        self._secrets = secrets
 
     async def find(self, tenant_id: str, agent_id: str, provider: str, replace_for: frozenset[str]) -> ProviderKey:
         """Return where the agent's key of a model provider belongs: the name of the secret, and its base URL.

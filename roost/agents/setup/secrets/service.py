@@ -5,13 +5,15 @@ under any number of parallel calls. Owners can read the values of variables only
 the model gateway. `environment.py` delivers values to the agent itself.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
+from typing import Protocol
 
 from sqlalchemy import Connection
 
 from roost.agents.registry.model import AgentState
 from roost.agents.registry.repository import AgentRepository
 from roost.agents.setup.secrets import model, store
+from roost.agents.setup.secrets.environment import SecretEnvironment
 from roost.agents.setup.secrets.errors import SecretAttached, SecretNotFound, UnreadableSecret
 from roost.agents.setup.secrets.model import AttachedSecret, Secret, SecretKind, SecretWithAgents
 from roost.agents.setup.secrets.providers import PROVIDER_OF
@@ -24,22 +26,23 @@ from roost.core.sensitive import Sensitive
 from roost.identity import tenants
 
 Listener = Callable[[str], None]
-KeyTrial = Callable[[str, str, Sensitive[str]], Awaitable[None]]
-"""Raises a Problem if an agent could not use a key of a model provider: its id, the secret's name, the key."""
+
+
+class KeyTrial(Protocol):
+    async def check_replacement(self, agent_id: str, name: str, key: Sensitive[str]) -> None:
+        """Raise a Problem if the provider refuses a new key, for the secret `name` that an agent uses."""
 
 
 class SecretService:
-    def __init__(self, db: Database, sealer: Sealer, agents: AgentRepository) -> None:
+    def __init__(self, db: Database, sealer: Sealer, agents: AgentRepository, trial: KeyTrial | None = None) -> None:
+        """`trial` tries a key of a model provider before `update` replaces one that an agent uses."""
         self._db = db
         self._sealer = SecretSealer(sealer)
         self._writer = SecretWriter(self._sealer)
+        self.environment = SecretEnvironment(db, sealer)
         self._agents = agents
         self._listeners: list[Listener] = []
-        self._try_key: KeyTrial | None = None
-
-    def try_keys_by(self, trial: KeyTrial) -> None:
-        """Let `trial` try a key of a model provider before `update` replaces one that an agent uses."""
-        self._try_key = trial
+        self._trial = trial
 
     def subscribe(self, listener: Listener) -> None:
         """Call `listener(agent_id)` after each change of the agent's secrets."""
@@ -163,8 +166,8 @@ class SecretService:
             return self._get(connection, tenant_id, secret_id).name, store.list_agents(connection, secret_id)
 
         name, agents = await self._db.read(find_use)
-        if self._try_key is not None and agents and (provider := PROVIDER_OF.get(name)) and provider.models:
-            await self._try_key(agents[0], name, value)
+        if self._trial is not None and agents and (provider := PROVIDER_OF.get(name)) and provider.models:
+            await self._trial.check_replacement(agents[0], name, value)
 
     def _get(self, connection: Connection, tenant_id: str, secret_id: str) -> Secret:
         if (secret := store.get_secret(connection, tenant_id, secret_id)) is None:

@@ -16,7 +16,6 @@ from typing import TypedDict
 
 from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.agents.registry.errors import AgentNotRunning
-from roost.agents.registry.repository import AgentRepository
 from roost.agents.workspace.commands import model
 from roost.agents.workspace.commands.errors import CommandExecutionFailed, InvalidCommand
 from roost.agents.workspace.commands.model import CommandResult
@@ -38,8 +37,8 @@ class _ExecArguments(TypedDict):
 
 
 class CommandService:
-    def __init__(self, agents: AgentRepository, runtimes: AgentRuntimes, load_environment: LoadEnvironment) -> None:
-        self._agents = agents
+    def __init__(self, runtimes: AgentRuntimes, load_environment: LoadEnvironment) -> None:
+        self._agents = runtimes.agents
         self._runtimes = runtimes
         self._load_environment = load_environment
 

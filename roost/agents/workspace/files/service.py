@@ -5,7 +5,6 @@ from contextlib import aclosing, asynccontextmanager
 
 from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.agents.registry.errors import AgentNotRunning
-from roost.agents.registry.repository import AgentRepository
 from roost.agents.workspace.files import errors, model
 from roost.agents.workspace.files.model import FilePage, FileRange, UploadedFile, validate_new_path, validate_path
 from roost.core.problem import Problem
@@ -24,8 +23,8 @@ class AgentFileService:
     A path that leads out of the workspace by a link is a missing file for those that read, and invalid for others.
     """
 
-    def __init__(self, agents: AgentRepository, runtimes: AgentRuntimes) -> None:
-        self._agents = agents
+    def __init__(self, runtimes: AgentRuntimes) -> None:
+        self._agents = runtimes.agents
         self._runtimes = runtimes
 
     async def read_file(self, agent_id: str, path: str) -> tuple[FileStat, bytes]:

@@ -36,7 +36,7 @@ class PushRecovery:
         self.live_pushes = set[AgentPush]()
         self._db = db
         self._runtimes = runtimes
-        self._repositories = repositories
+        self.repositories = repositories
         self._failing_since: dict[str, float] = {}
         self.locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
@@ -65,7 +65,7 @@ class PushRecovery:
         """Return the commits of an unfinished push that is not under way."""
         if any(push.agent_id == agent_id and push.is_accepted for push in self.live_pushes):
             return None
-        return await self._repositories.find_unfinished_push(agent_id)
+        return await self.repositories.find_unfinished_push(agent_id)
 
     async def clear_failure(self, agent_id: str) -> None:
         """Forget that a push was undone, because another one has succeeded."""
@@ -79,8 +79,8 @@ class PushRecovery:
         problem = Problem()
         for _ in range(_ATTEMPTS):  # the agent may change the same paths at the same time
             try:
-                await apply_commit(self._repositories, self._runtimes.get_warden(agent_id).tree, agent_id, *push)
-                await self._repositories.finish_push(agent_id)
+                await apply_commit(self.repositories, self._runtimes.get_warden(agent_id).tree, agent_id, *push)
+                await self.repositories.finish_push(agent_id)
             except Problem as error:
                 if error.kind in _TEMPORARY and not self._is_overdue(agent_id):
                     raise
@@ -97,7 +97,7 @@ class PushRecovery:
 
     async def _undo(self, agent_id: str, commit: str, problem: Problem) -> None:
         """Forget a push, so that the agent can be used again, and record why. Its files may be there in part."""
-        await self._repositories.finish_push(agent_id, undo=True)
+        await self.repositories.finish_push(agent_id, undo=True)
         reason = f"The push of {commit[:12]} could not be applied and was undone: {problem.message}"
         _log.error("push.undone", agent=agent_id, commit=commit, reason=problem.message)
 

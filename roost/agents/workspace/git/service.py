@@ -2,26 +2,25 @@
 
 from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, aclosing, suppress
+from dataclasses import dataclass, field
 from functools import partial
 from urllib.parse import urlsplit
 
-from sqlalchemy import Connection
-
-from roost import work
 from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.agents.registry.errors import AgentNotFound
 from roost.agents.registry.host_agents import HostAgents
 from roost.agents.registry.model import Agent
-from roost.agents.registry.repository import AgentRepository
+from roost.agents.registry.repository import enqueue_once
 from roost.agents.workspace.git.build import PushBuild
 from roost.agents.workspace.git.limiter import GitCommandLimiter
 from roost.agents.workspace.git.push import AgentPush
 from roost.agents.workspace.git.recovery import PushRecovery
 from roost.agents.workspace.git.workspace import ExpectEntries
+from roost.agents.workspace.snapshots.automatic import AutomaticSnapshots
+from roost.agents.workspace.snapshots.service import expect_committed
 from roost.core import log
-from roost.core.db import Database
 from roost.core.problem import Problem
-from roost.drivers.git.contract import GitRepositories, GitRequest, GitService, PushUnfinished
+from roost.drivers.git.contract import GitRequest, GitService, PushUnfinished
 from roost.warden_client.client import WardenClient
 from roost.work import ClaimedOperation, OperationWorker
 
@@ -30,10 +29,6 @@ FINISH_PUSH = "agent.push"
 OpenWorkspace = Callable[[Agent], AbstractAsyncContextManager[WardenClient]]
 """Opens the container of an agent, without its gateway if the agent does not run."""
 Origin = Callable[[str], str]
-ExpectCommitted = Callable[[str], Awaitable[ExpectEntries]]
-"""Returns what describes an agent's workspace as the last commit has it."""
-MakeCurrent = Callable[[str], Awaitable[None]]
-"""Commits what has changed in an agent's workspace, so that its repository shows the agent's files as they are."""
 RestoreFiles = Callable[[Agent], Awaitable[None]]
 """Restores files of the platform that a push to an agent may have changed."""
 
@@ -42,74 +37,58 @@ _OUTDATED = "warning: the agent's latest changes may be missing here: {}"
 _log = log.get_logger("git")
 
 
+@dataclass(frozen=True)
 class AgentGitService:
     """Responses raise AgentNotFound, AgentOnOtherHost, GitUnavailable, TooManyGitRequests before their first byte.
 
-    make_current: called before references are listed and before a push is accepted.
+    Changes are committed before references are listed and before a push is accepted.
     """
 
-    def __init__(
-        self,
-        db: Database,
-        queue: OperationWorker,
-        agents: AgentRepository,
-        runtimes: AgentRuntimes,
-        repositories: GitRepositories,
-        recovery: PushRecovery,
-        build: PushBuild,
-        origin: Origin,
-        make_current: MakeCurrent,
-        expect_committed: ExpectCommitted,
-        open_workspace: OpenWorkspace,
-        restore_files: RestoreFiles,
-    ) -> None:
-        self._db = db
-        self._queue = queue
-        self._agents = agents
-        self._runtimes = runtimes
-        self._repositories = repositories
-        self._recovery = recovery
-        self._build = build
-        self._origin = origin
-        self._make_current = make_current
-        self._expect_committed = expect_committed
-        self._open_workspace = open_workspace
-        self._restore_files = restore_files
-        self._limiter = GitCommandLimiter()
-        self._outdated: dict[str, str] = {}
-        """Why repositories may lack their agents' latest changes, since they were last listed, by agent."""
-        queue.handle(FINISH_PUSH, self.handle_unfinished)
+    _queue: OperationWorker
+    _runtimes: AgentRuntimes
+    _recovery: PushRecovery
+    _build: PushBuild
+    _origin: Origin
+    _snapshots: AutomaticSnapshots
+    _open_workspace: OpenWorkspace
+    _restore_files: RestoreFiles
+    _limiter: GitCommandLimiter = field(default_factory=GitCommandLimiter, init=False)
+    _outdated: dict[str, str] = field(default_factory=dict[str, str], init=False)
+    """Why repositories may lack their agents' latest changes, since they were last listed, by agent."""
+
+    def __post_init__(self) -> None:
+        self._queue.handle(FINISH_PUSH, self.handle_unfinished)
 
     async def advertise(self, agent_id: str, service: GitService, protocol: str) -> AsyncGenerator[bytes]:
         """Yield the references that a client can fetch or update, after a commit of what has changed."""
-        agent = await self._agents.get_here(agent_id)
+        agent = await self._runtimes.agents.get_here(agent_id)
         async with self._limiter.acquire(agent.tenant_id):
             await self._show_current(agent_id)
             head = _announce_service(service)
-            async with aclosing(self._repositories.serve(agent_id, GitRequest(service, protocol))) as output:
+            async with aclosing(self._recovery.repositories.serve(agent_id, GitRequest(service, protocol))) as output:
                 async for chunk in output:
                     yield head + chunk
                     head = b""
 
     async def upload_pack(self, agent_id: str, protocol: str, body: AsyncIterable[bytes]) -> AsyncGenerator[bytes]:
         """Yield what a client asks for: references, or a pack. Raises BadGitRequest before the first byte."""
-        agent = await self._agents.get_here(agent_id)
+        agent = await self._runtimes.agents.get_here(agent_id)
         reason = self._outdated.get(agent_id)
         request = GitRequest(GitService.UPLOAD_PACK, protocol, body, _OUTDATED.format(reason) if reason else "")
         async with (
             self._limiter.acquire(agent.tenant_id),
-            aclosing(self._repositories.serve(agent_id, request)) as output,
+            aclosing(self._recovery.repositories.serve(agent_id, request)) as output,
         ):
             async for chunk in output:
                 yield chunk
 
     async def receive_pack(self, agent_id: str, protocol: str, body: AsyncIterable[bytes]) -> AsyncGenerator[bytes]:
         """Yield the report of a push, and apply it to the agent's files. Raises BadGitRequest before the first byte."""
-        agent = await self._agents.get_here(agent_id)
+        agent = await self._runtimes.agents.get_here(agent_id)
         request = GitRequest(GitService.RECEIVE_PACK, protocol, body)
         push = AgentPush(
             agent_id,
-            self._repositories,
+            self._recovery.repositories,
             self._runtimes.get_warden(agent_id).tree,
             urlsplit(self._origin(agent_id)).netloc,
             partial(self._prepare_push, agent_id),
@@ -120,7 +99,7 @@ class AgentGitService:
         try:
             async with (
                 self._limiter.acquire(agent.tenant_id),
-                aclosing(self._repositories.receive(agent_id, request, push)) as output,
+                aclosing(self._recovery.repositories.receive(agent_id, request, push)) as output,
             ):
                 async for chunk in output:
                     yield chunk
@@ -135,12 +114,12 @@ class AgentGitService:
         """Enqueue that the pushes to this host's agents that a crash interrupted are finished."""
         for agent in await host_agents.list():
             if await self._recovery.find_interrupted(agent.id):
-                await self._db.write(partial(_enqueue_finish, agent=agent))
+                await self._queue.db.write(partial(enqueue_once, kind=FINISH_PUSH, agent=agent))
 
     async def handle_unfinished(self, operation: ClaimedOperation) -> None:
         """Handle `agent.push`, idempotently: opening a workspace finishes the push to it."""
         with suppress(AgentNotFound):  # deleted while the operation waited
-            agent = await self._agents.get_here(operation.subject)
+            agent = await self._runtimes.agents.get_here(operation.subject)
             async with self._open_workspace(agent):
                 pass
             await self._restore_files(agent)
@@ -159,22 +138,16 @@ class AgentGitService:
 
     async def _prepare(self, agent_id: str) -> None:
         if await self._recovery.find_interrupted(agent_id):
-            agent = await self._agents.get_here(agent_id)
-            operation_id = await self._db.write(partial(_enqueue_finish, agent=agent))
+            agent = await self._runtimes.agents.get_here(agent_id)
+            operation_id = await self._queue.db.write(partial(enqueue_once, kind=FINISH_PUSH, agent=agent))
             await self._queue.wait(operation_id, _FINISH_SECONDS)
             if await self._recovery.find_interrupted(agent_id):
                 raise PushUnfinished
-        await self._make_current(agent_id)
+        await self._snapshots.commit_changes(agent_id)
 
     async def _prepare_push(self, agent_id: str) -> ExpectEntries:
         await self._prepare(agent_id)
-        return await self._expect_committed(agent_id)
-
-
-def _enqueue_finish(connection: Connection, agent: Agent) -> str:
-    """Return the id of an operation that waits already, or enqueue one."""
-    waiting = work.list_waiting_operations(connection, FINISH_PUSH, agent.id)
-    return (waiting[0] if waiting else work.add_operation(connection, FINISH_PUSH, agent.id, host=agent.host_id)).id
+        return await expect_committed(self._queue.db, self._snapshots.snapshots, agent_id)
 
 
 def _announce_service(service: GitService) -> bytes:

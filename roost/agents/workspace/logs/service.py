@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from roost.agents.registry.agent_runtimes import AgentRuntimes
-from roost.agents.registry.repository import AgentRepository
 from roost.agents.workspace.logs.errors import TooManyLogReaders
 from roost.agents.workspace.logs.feed import LogFeed
 from roost.agents.workspace.logs.model import LINE_LIMIT, LogFilter, LogLevel, LogMessage, parse_line, truncate_line
@@ -33,8 +32,8 @@ PrivateValues = Callable[[str], Awaitable[Mapping[str, Sensitive[str]]]]
 
 
 class LogService:
-    def __init__(self, agents: AgentRepository, runtimes: AgentRuntimes, private_values: PrivateValues) -> None:
-        self._agents = agents
+    def __init__(self, runtimes: AgentRuntimes, private_values: PrivateValues) -> None:
+        self._agents = runtimes.agents
         self._runtimes = runtimes
         self._private_values = private_values
         self._shared: dict[str, _SharedFeed] = {}

@@ -4,7 +4,7 @@ The operation can be interrupted anywhere: the next attempt finds the build by n
 """
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Protocol
 from urllib.parse import urlsplit
 
@@ -14,7 +14,6 @@ from roost import work
 from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.agents.registry.errors import AgentNotFound
 from roost.agents.registry.model import Agent
-from roost.agents.registry.repository import AgentRepository
 from roost.agents.workspace.scripts import manifest, model, store
 from roost.agents.workspace.scripts.errors import InvalidManifest, ScriptLaunchFailed
 from roost.agents.workspace.scripts.model import BUILD, PROCESSES, ScriptState, ScriptStatus
@@ -41,24 +40,15 @@ LoadInputs = Callable[[Agent], Awaitable[EnvironmentInputs]]
 _log = log.get_logger("scripts")
 
 
+@dataclass(frozen=True)
 class ScriptService:
     """Scripts of agents; `origin` returns an agent's public origin, `build_seconds` is the time limit of a build."""
 
-    def __init__(
-        self,
-        db: Database,
-        agents: AgentRepository,
-        runtimes: AgentRuntimes,
-        origin: Origin,
-        load_inputs: LoadInputs,
-        build_seconds: float = model.BUILD_TIMEOUT_SECONDS,
-    ) -> None:
-        self._db = db
-        self._agents = agents
-        self._runtimes = runtimes
-        self._origin = origin
-        self._load_inputs = load_inputs
-        self._build_seconds = build_seconds
+    _db: Database
+    _runtimes: AgentRuntimes
+    _origin: Origin
+    _load_inputs: LoadInputs
+    _build_seconds: float = model.BUILD_TIMEOUT_SECONDS
 
     async def list(self, agent_id: str) -> Mapping[str, ScriptStatus]:
         """Return the current status of both scripts by name."""
@@ -73,7 +63,7 @@ class ScriptService:
 
         Raises AgentNotFound, AgentOnOtherHost, ScriptLaunchFailed.
         """
-        await self._agents.get_here(agent_id)
+        await self._runtimes.agents.get_here(agent_id)
         try:
             await self._runtimes.get_warden(agent_id).stop(PROCESSES[BUILD], grace=0)
         except Problem:
@@ -87,13 +77,14 @@ class ScriptService:
         for other in work.list_waiting_operations(connection, model.OPERATION_KIND, subject):
             if other.payload in (payload, model.REBUILD):
                 return other.id
-        return work.add_operation(connection, model.OPERATION_KIND, subject, payload, host=self._agents.host_id).id
+        host_id = self._runtimes.agents.host_id
+        return work.add_operation(connection, model.OPERATION_KIND, subject, payload, host=host_id).id
 
     async def handle(self, operation: ClaimedOperation) -> None:
         """Handle `agent.scripts`, idempotently; do nothing without an agent or container."""
         agent_id = model.subject_agent_id(operation.subject)
         try:
-            agent = await self._agents.get_here(agent_id)
+            agent = await self._runtimes.agents.get_here(agent_id)
             run = ScriptRun(operation, agent_id, self._runtimes.get_warden(agent_id), self._build_seconds)
             await self._run(run, agent, rebuild=operation.payload == model.REBUILD)
         except (AgentNotFound, ContainerNotRunning):

@@ -32,7 +32,7 @@ class AutomaticSnapshots:
         """`delay` is in seconds, from the last change to the snapshot."""
         self._host_agents = host_agents
         self._runtimes = runtimes
-        self._snapshots = snapshots
+        self.snapshots = snapshots
         self._delay = delay
         self._watchers: dict[str, asyncio.Task[None]] = {}
         self._watches: dict[str, WorkspaceWatch] = {}
@@ -67,7 +67,7 @@ class AutomaticSnapshots:
         watch = self._watches.get(agent_id)
         changes = None if watch is None else await watch.count_changes()
         is_unchanged = watch is not None and changes is not None and changes == watch.committed
-        await self._snapshots.commit_changes(agent_id, is_unchanged=is_unchanged)
+        await self.snapshots.commit_changes(agent_id, is_unchanged=is_unchanged)
         if watch is not None:
             watch.committed = changes
 
@@ -120,7 +120,7 @@ class AutomaticSnapshots:
         async with self._slots:
             self._forget_change(agent_id)  # before: what changes during the snapshot is in the next one
             try:
-                await self._snapshots.sync(agent_id, trigger)
+                await self.snapshots.sync(agent_id, trigger)
             except Problem as problem:
                 _log.warning("snapshots.sync_failed", agent=agent_id, reason=problem.detail or problem.message)
                 self._note_change(agent_id)

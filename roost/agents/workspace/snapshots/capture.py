@@ -1,4 +1,4 @@
-"""Read a workspace into a new pack: a UnixFS directory over what changed since the last time, and over older packs.
+"""Read a tree of an agent into a new pack: a UnixFS directory over what changed since the last time and older packs.
 
 The container lists its files; only those whose times, inode or size changed are read, and every byte is hashed here.
 The others are read if secrets are known that they were not searched for, and only searched.
@@ -8,7 +8,8 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+
+from sqlalchemy import Connection
 
 from roost.agents.workspace.snapshots.diff import TreeDiff
 from roost.agents.workspace.snapshots.index import (
@@ -17,6 +18,7 @@ from roost.agents.workspace.snapshots.index import (
     Stamp,
     WorkspaceIndex,
     compare_indexes,
+    encode_index,
     settled_stamp,
 )
 from roost.agents.workspace.snapshots.model import FILE_MODE, FOLDER_MODE, SkippedFile, SkipReason
@@ -37,44 +39,40 @@ MAX_PACKS, _PACKS_AFTER_MERGE = 64, 16
 _PERMISSIONS = 0o777
 
 
-@dataclass(frozen=True)
-class CapturedWorkspace:
-    """A workspace as it was read; `difference` is that of its files and links from the reading before."""
+class TreeCapture:
+    """One reading of a tree, the workspace or the state of an agent, into a pack: `run` it once, then `commit`.
 
-    index: WorkspaceIndex
-    skipped: Sequence[SkippedFile]
-    difference: TreeDiff
-
-    @property
-    def cid(self) -> str:
-        return str(self.index[""].parse_cid())
-
-    @property
-    def packs(self) -> Sequence[str]:
-        return sorted({entry.pack for entry in self.index.values()})
-
-
-class WorkspaceCapture:
-    """One reading of a workspace: `run` once.
-
-    base: the index of the reading before. is_base_searched: whether its files hold none of the secrets.
+    base: the index of the reading before. is_base_searched: whether its files hold none of the secrets. index, skipped,
+    packs: what the tree has and leaves out, and the packs with its blocks. difference: that of its files and links from
+    the reading before. changed_index: the encoded index, None if it is as before.
     """
 
     def __init__(
         self, receiver: ContentReceiver, base: WorkspaceIndex, search: SecretSearch, *, is_base_searched: bool
     ) -> None:
+        self.base = base
+        self.index: dict[str, IndexedEntry] = {}
+        self.skipped: list[SkippedFile] = []
+        self.packs: Sequence[str] = ()
+        self.difference = TreeDiff((), (), ())
+        self.changed_index: bytes | None = None
         self._receiver = receiver
-        self._base = base
         self._search = search
         self._is_base_searched = is_base_searched
-        self._index: dict[str, IndexedEntry] = {}
         self._folders: dict[str, list[str]] = {"": []}
         self._folder_modes: dict[str, int] = {"": FOLDER_MODE}
         self._changed: list[str] = []
         self._unsearched: list[str] = []
-        self._skipped: list[SkippedFile] = []
 
-    async def run(self, tree: WardenTree | StateTree, reader: ContentReader, scope: ContentScope) -> CapturedWorkspace:
+    @property
+    def cid(self) -> str:
+        return str(self.index[""].parse_cid())
+
+    def list_files(self) -> Sequence[IndexedEntry]:
+        """Return the files and links."""
+        return [entry for entry in self.index.values() if entry.kind != "folder"]
+
+    async def run(self, tree: WardenTree | StateTree, reader: ContentReader, scope: ContentScope) -> None:
         """Read what changed. Raises the errors of the warden, BlobStoreFailed and ContentDamaged."""
         async with aclosing(tree.scan()) as batches:
             async for batch in batches:
@@ -85,9 +83,21 @@ class WorkspaceCapture:
         async with aclosing(tree.read_files(self._changed)) as batches:
             await self._read_files(batches)
         await self._merge_packs(reader, scope)
-        difference = compare_indexes(self._base, self._index)
-        await asyncio.to_thread(self._build_folders, difference)
-        return CapturedWorkspace(self._index, self._skipped, difference)
+        self.difference = compare_indexes(self.base, self.index)
+        await asyncio.to_thread(self._build_folders, self.difference)
+        self.packs = sorted({entry.pack for entry in self.index.values()})
+
+    async def commit(self) -> None:
+        """Make the new pack an object of the blob store if the tree uses it. Raises BlobStoreFailed."""
+        if self.index != self.base:
+            self.changed_index = await asyncio.to_thread(encode_index, self.index)
+        if self._receiver.pack_id in self.packs:
+            await self._receiver.commit_blob()
+
+    def publish_pack(self, connection: Connection) -> None:
+        """Make the committed pack content, in the transaction that adds a holder."""
+        if self._receiver.pack_id in self.packs:
+            self._receiver.publish_pack(connection)
 
     def _add_entry(self, entry: ScanEntry) -> None:
         """Keep an entry that is as it was, and remember a file to read."""
@@ -95,20 +105,20 @@ class WorkspaceCapture:
         if parent not in self._folders:  # a folder that is left out
             return
         if reason := _skip_reason(entry, name):
-            self._skipped.append(SkippedFile(entry.path, reason))
+            self.skipped.append(SkippedFile(entry.path, reason))
             return
         self._folders[parent].append(entry.path)
-        before = self._base.get(entry.path)
+        before = self.base.get(entry.path)
         if entry.kind == "folder":
             self._folders[entry.path] = []
             self._folder_modes[entry.path] = entry.mode & _PERMISSIONS
         elif entry.kind == "link":
             if before is None or before.kind != "link" or before.target != entry.target:
                 before = self._new_entry("link", self._receiver.add_link(entry.target), target=entry.target)
-            self._index[entry.path] = before
+            self.index[entry.path] = before
         elif before and before.is_current(entry.stamp, entry.size, entry.mode & _PERMISSIONS):
             if self._is_base_searched:
-                self._index[entry.path] = before
+                self.index[entry.path] = before
             else:
                 self._unsearched.append(entry.path)
         else:
@@ -121,13 +131,13 @@ class WorkspaceCapture:
             if isinstance(batch[-1].content, AsyncIterator):
                 found[batch[-1].path] = await self._search_large_file(batch[-1].content)
             for file in batch:
-                before, mode = self._base[file.path], file.mode & _PERMISSIONS
+                before, mode = self.base[file.path], file.mode & _PERMISSIONS
                 if file.error or file.is_changed or not before.is_current(file.stamp, file.size, mode):
                     self._changed.append(file.path)
                 elif secret := found[file.path]:
-                    self._skipped.append(SkippedFile(file.path, SkipReason.HOLDS_SECRET, secret))
+                    self.skipped.append(SkippedFile(file.path, SkipReason.HOLDS_SECRET, secret))
                 else:
-                    self._index[file.path] = before
+                    self.index[file.path] = before
 
     def _search_small_files(self, batch: Sequence[FileReading]) -> dict[str, str | None]:
         """Return the secret of each file that has one, None for the others."""
@@ -173,10 +183,10 @@ class WorkspaceCapture:
             if isinstance(file.error, WardenFileNotFound | WardenNotAFile):  # those changed since the scan
                 continue
             if file.error is not None:
-                self._skipped.append(SkippedFile(file.path, SkipReason.UNREADABLE))
+                self.skipped.append(SkippedFile(file.path, SkipReason.UNREADABLE))
             elif isinstance(file.content, memoryview):
                 if has_secret and (secret := self._find_secret(file.content)):
-                    self._skipped.append(SkippedFile(file.path, SkipReason.HOLDS_SECRET, secret))
+                    self.skipped.append(SkippedFile(file.path, SkipReason.HOLDS_SECRET, secret))
                 else:
                     mode = file.mode & _PERMISSIONS
                     self._index_file(file, self._receiver.add_small_file(file.content, _stored_mode(mode)))
@@ -194,7 +204,7 @@ class WorkspaceCapture:
         async for chunk in content:
             if secret := self._search.feed(chunk):
                 await self._receiver.discard_file()
-                self._skipped.append(SkippedFile(file.path, SkipReason.HOLDS_SECRET, secret))
+                self.skipped.append(SkippedFile(file.path, SkipReason.HOLDS_SECRET, secret))
                 return
             await self._receiver.write(chunk)
         self._index_file(file, await self._receiver.end_file(_stored_mode(file.mode & _PERMISSIONS)))
@@ -202,21 +212,21 @@ class WorkspaceCapture:
     def _index_file(self, file: FileReading, tree: DagTree) -> None:
         mode = file.mode & _PERMISSIONS
         stamp = None if file.is_changed else settled_stamp(file.stamp)
-        before = self._base.get(file.path)
+        before = self.base.get(file.path)
         if before and before.kind == "file" and (before.cid, before.mode) == (bytes(tree.cid), mode):
-            self._index[file.path] = before._replace(stamp=stamp)
+            self.index[file.path] = before._replace(stamp=stamp)
         else:
-            self._index[file.path] = self._new_entry("file", tree, mode=mode, stamp=stamp)
+            self.index[file.path] = self._new_entry("file", tree, mode=mode, stamp=stamp)
 
     async def _merge_packs(self, reader: ContentReader, scope: ContentScope) -> None:
         """Copy the files of the smallest packs into the new one if there are too many packs."""
         sizes = Counter[str]()
-        for entry in self._index.values():
+        for entry in self.index.values():
             sizes[entry.pack] += entry.size
         if len(sizes) < MAX_PACKS:
             return
         small = {pack for pack, _ in sizes.most_common()[_PACKS_AFTER_MERGE:]} - {self._receiver.pack_id}
-        for path, entry in self._index.items():
+        for path, entry in self.index.items():
             if entry.pack not in small:
                 continue
             if entry.kind == "link":
@@ -225,25 +235,25 @@ class WorkspaceCapture:
                 async for piece in reader.stream_file(scope, await reader.stat(scope, entry.parse_cid())):
                     await self._receiver.write(piece)
                 tree = await self._receiver.end_file(_stored_mode(entry.mode))
-            self._index[path] = entry._replace(pack=self._receiver.pack_id, cid=bytes(tree.cid))
-        self._base = {path: entry for path, entry in self._base.items() if entry.kind != "folder"}
+            self.index[path] = entry._replace(pack=self._receiver.pack_id, cid=bytes(tree.cid))
+        self.base = {path: entry for path, entry in self.base.items() if entry.kind != "folder"}
 
     def _build_folders(self, difference: TreeDiff) -> None:
         """Add the folders whose entries changed, each after those inside."""
         changed = {_parent(path) for path in (*difference.added, *difference.removed, *difference.changed)}
-        changed.update(map(_parent, self._base.keys() - self._index.keys() - self._folders.keys()))
+        changed.update(map(_parent, self.base.keys() - self.index.keys() - self._folders.keys()))
         for folder, paths in reversed(self._folders.items()):
-            known, mode = self._base.get(folder), self._folder_modes[folder]
+            known, mode = self.base.get(folder), self._folder_modes[folder]
             if known and known.kind == "folder" and known.mode == mode and folder not in changed:
-                self._index[folder] = known
+                self.index[folder] = known
                 continue
             entries = (
                 DirectoryEntry(encode_entry_name(path.rpartition("/")[2]), entry.parse_cid(), entry.size, entry.tsize)
                 for path in paths
-                if (entry := self._index.get(path))
+                if (entry := self.index.get(path))
             )
             tree = self._receiver.add_folder(entries, None if mode == FOLDER_MODE else mode)
-            self._index[folder] = self._new_entry("folder", tree, mode=mode)
+            self.index[folder] = self._new_entry("folder", tree, mode=mode)
             changed.add(_parent(folder))
 
     def _new_entry(

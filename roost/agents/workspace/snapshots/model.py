@@ -73,16 +73,16 @@ class Snapshot:
     agent_id: str
     tenant_id: str
     cid: str
-    commit_sha: str | None
     trigger: SnapshotTrigger
     change_summary: str
     files: int
     size: int
-    skipped: Sequence[SkippedFile]
-    skipped_count: int
-    label: str | None
     packs: Sequence[str]
     created_at: datetime
+    commit_sha: str | None = None
+    skipped: Sequence[SkippedFile] = ()
+    skipped_count: int = 0
+    label: str | None = None
     state_cid: str | None = None
     state_files: int = 0
     state_size: int = 0

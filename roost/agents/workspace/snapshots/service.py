@@ -18,38 +18,37 @@ from sqlalchemy import Connection
 from roost import work
 from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.agents.registry.errors import AgentNotFound
-from roost.agents.registry.model import Agent
-from roost.agents.registry.repository import AgentRepository
+from roost.agents.registry.model import Agent, AgentState
+from roost.agents.registry.repository import enqueue_once
 from roost.agents.workspace.snapshots import model, store
 from roost.agents.workspace.snapshots.comparison import SnapshotComparison, compare_trees
 from roost.agents.workspace.snapshots.errors import ResetFailed, SnapshotNotFound, StateNotFound, SyncFailed
 from roost.agents.workspace.snapshots.history import SnapshotHistory
-from roost.agents.workspace.snapshots.index import decode_index, encode_index, expect_entries, is_settled
+from roost.agents.workspace.snapshots.index import WorkspaceIndex, encode_index, expect_entries, is_settled
 from roost.agents.workspace.snapshots.model import Snapshot, SnapshotTrigger, SyncStatus
 from roost.agents.workspace.snapshots.restore import open_to_write, restore_tree
 from roost.agents.workspace.snapshots.state_tree import StateTree
 from roost.agents.workspace.snapshots.taking import (
-    LoadSecrets,
     SnapshotTaker,
     hold_needed,
     insert_snapshot,
+    load_index,
     read_status,
 )
 from roost.core import clock, ids, log
 from roost.core.db import Database, DataChange, record_change
 from roost.core.problem import Problem, ProblemKind, ServiceUnavailable
-from roost.core.sensitive import Sensitive
+from roost.storage.content.model import ContentScope
 from roost.storage.content.service import ContentService
 from roost.storage.content.unixfs.cid import Cid
 from roost.warden_client.changes import ExpectEntry
 from roost.warden_client.client import WardenClient
 from roost.warden_client.errors import PathRefused, WardenDiskFull, WardenFileTooLarge, WardenTooManyEntries
+from roost.warden_client.tree import WardenTree
 from roost.warden_client.tree_rules import TreeRefused
 from roost.work import ClaimedOperation, Operation, OperationState, OperationWorker
 from roost.work.faults import find_fault
 
-OpenWorkspace = Callable[[Agent], AbstractAsyncContextManager[WardenClient]]
-"""Opens the container of an agent, without its gateway if the agent does not run."""
 AfterReset = Callable[[Connection, Agent], object]
 """Called in the transaction that ends the reset of a workspace, to enqueue further changes of it."""
 _RESET_RETRIES = 8
@@ -65,10 +64,13 @@ _log = log.get_logger("snapshots")
 
 
 class GatewayControl(Protocol):
-    """Stops and starts gateways, for a state that is replaced."""
+    """Opens workspaces, and stops and starts gateways, for a state that is replaced."""
+
+    def open_workspace(self, agent: Agent) -> AbstractAsyncContextManager[WardenClient]:
+        """Open the container of an agent, without its gateway if the agent does not run."""
+        ...
 
     async def stop_gateway(self, agent: Agent) -> None: ...
-    def mark_starting(self, connection: Connection, agent_id: str) -> None: ...
     def mark_failed(self, connection: Connection, operation: Operation, reason: str) -> None: ...
     def enqueue_start(self, connection: Connection, agent: Agent) -> str:
         """Return the id of the operation."""
@@ -82,28 +84,23 @@ class GatewayControl(Protocol):
 class SnapshotService:
     def __init__(
         self,
-        db: Database,
         queue: OperationWorker,
-        agents: AgentRepository,
         content: ContentService,
-        open_workspace: OpenWorkspace,
-        load_secrets: LoadSecrets,
-        digest_value: Callable[[Sensitive[str]], str],
         history: SnapshotHistory,
+        taker: SnapshotTaker,
         runtimes: AgentRuntimes,
         gateways: GatewayControl,
         after_reset: AfterReset,
     ) -> None:
-        self._db = db
+        self._db = queue.db
         self._queue = queue
-        self._agents = agents
+        self._agents = runtimes.agents
         self._content = content
-        self._open_workspace = open_workspace
         self._history = history
         self._runtimes = runtimes
         self._gateways = gateways
         self._after_reset = after_reset
-        self._taker = SnapshotTaker(db, content, runtimes, load_secrets, digest_value, history)
+        self._taker = taker
         queue.handle(model.SYNC, self.handle_sync, on_failure=_record_failure)
         for kind in (model.RESET, model.RESTORE):
             queue.handle(kind, self.handle_reset, retries=_RESET_RETRIES, on_failure=self._mark_failed)
@@ -135,7 +132,7 @@ class SnapshotService:
         Raises AgentNotFound, AgentOnOtherHost, ServiceUnavailable and SyncFailed.
         """
         agent = await self._agents.get_here(agent_id)
-        operation_id = await self._db.write(partial(_enqueue, kind=model.SYNC, agent=agent, payload=trigger.value))
+        operation_id = await self._db.write(partial(enqueue_once, kind=model.SYNC, agent=agent, payload=trigger.value))
         operation = await self._queue.wait(operation_id, model.RESTORE_SECONDS)
         await self._history.wait(agent_id, _COMMIT_SECONDS)
         status = await self.get_status(agent_id)
@@ -175,7 +172,7 @@ class SnapshotService:
         if with_state and snapshot.state_cid is None:
             raise StateNotFound
         payload = {"snapshot": snapshot.id, "is_writing": False, "state": with_state}
-        operation_id = await self._db.write(partial(_enqueue, kind=model.RESET, agent=agent, payload=payload))
+        operation_id = await self._db.write(partial(enqueue_once, kind=model.RESET, agent=agent, payload=payload))
         operation = await self._queue.wait(operation_id, model.RESTORE_SECONDS)
         await self._agents.get(agent_id)
         if operation.state is not OperationState.DONE:
@@ -213,7 +210,7 @@ class SnapshotService:
         insert_snapshot(connection, agent, own)
         hold_needed(connection, agent)
         payload = {"snapshot": own.id, "is_writing": True, "then": then, "state": own.state_cid is not None}
-        return _enqueue(connection, kind=model.RESTORE, agent=agent, payload=payload)
+        return enqueue_once(connection, model.RESTORE, agent, payload)
 
     async def set_label(self, agent_id: str, cid: object, label: str | None) -> Snapshot:
         """Label a snapshot, which is then kept. Raises InvalidSnapshotCid, SnapshotNotFound, AgentNotFound."""
@@ -238,7 +235,7 @@ class SnapshotService:
             agent = await self._agents.get_here(operation.subject)
         except AgentNotFound:  # deleted while the operation waited
             return
-        async with self._open_workspace(agent) as warden:
+        async with self._gateways.open_workspace(agent) as warden:
             await self._taker.take(operation, agent, warden, SnapshotTrigger(operation.payload))
 
     async def handle_reset(self, operation: ClaimedOperation) -> Mapping[str, str]:
@@ -255,7 +252,7 @@ class SnapshotService:
         target = await self._db.read(lambda connection: store.get_snapshot(connection, payload["snapshot"]))
         if target is None:
             raise SnapshotNotFound
-        async with open_to_write(self._open_workspace(agent), has_begun=payload["is_writing"]) as warden:
+        async with open_to_write(self._gateways.open_workspace(agent), has_begun=payload["is_writing"]) as warden:
             if not payload["is_writing"]:
                 try:
                     await self._taker.take(operation, agent, warden, SnapshotTrigger.RESET, kept=target.id)
@@ -283,7 +280,7 @@ class SnapshotService:
         """Record that writing begins."""
         work.update_payload(connection, operation, {**operation.payload, "is_writing": True}, "write")
         if operation.payload.get("state"):
-            self._gateways.mark_starting(connection, operation.subject)
+            self._agents.set_state(connection, operation.subject, AgentState.STARTING)
 
     async def _write_trees(
         self,
@@ -299,21 +296,15 @@ class SnapshotService:
         Raises TreeRefused, and ServiceUnavailable, for another attempt, if a tree may be neither as it was nor as it is
         to be.
         """
-        index = decode_index(await self._db.read(lambda connection: store.get_index(connection, agent.id)))
-        scope, reader = model.content_scope(agent.tenant_id), self._content.reader
-        data, state_data = b"", None
+        index, state_data = await load_index(self._db, store.get_index, agent.id), None
         try:
-            kept = await restore_tree(warden.tree, reader, scope, Cid.parse(target.cid), index)
-            data = await asyncio.to_thread(encode_index, kept)
+            data = await self._write_tree(warden.tree, model.content_scope(agent.tenant_id), target.cid, index)
             if operation.payload.get("state") and target.state_cid is not None:
                 is_repeated = True
                 await self._gateways.stop_gateway(agent)
-                known = decode_index(
-                    await self._db.read(lambda connection: store.get_state_index(connection, agent.id))
-                )
-                tree = StateTree(warden, self._runtimes.get_engine(agent.engine), known)
-                scope, root = model.state_scope(agent.tenant_id), Cid.parse(target.state_cid)
-                state_data = await asyncio.to_thread(encode_index, await restore_tree(tree, reader, scope, root, known))
+                index = await load_index(self._db, store.get_state_index, agent.id)
+                tree = StateTree(warden, self._runtimes.get_engine(agent.engine), index)
+                state_data = await self._write_tree(tree, model.state_scope(agent.tenant_id), target.state_cid, index)
         except TreeRefused:
             raise
         except Problem as problem:
@@ -321,6 +312,13 @@ class SnapshotService:
                 raise
             raise ServiceUnavailable(problem.message) from problem
         return data, state_data
+
+    async def _write_tree(
+        self, tree: WardenTree | StateTree, scope: ContentScope, cid: str, index: WorkspaceIndex
+    ) -> bytes:
+        """Make a tree equal to a stored one, and return its encoded index."""
+        kept = await restore_tree(tree, self._content.reader, scope, Cid.parse(cid), index)
+        return await asyncio.to_thread(encode_index, kept)
 
 
 async def find_snapshot(db: Database, agent_id: str, cid: object, snapshot_id: str | None = None) -> Snapshot:
@@ -362,14 +360,6 @@ def _record_failure(connection: Connection, operation: Operation, reason: str) -
     if (fault := find_fault(connection, operation.subject, model.SYNC)) is not None:
         data = {"reason": reason, "failing_since": fault.failing_since.isoformat(), "failures": fault.failures}
         record_change(connection, DataChange("snapshot", "failed", operation.id, agent_id=operation.subject, data=data))
-
-
-def _enqueue(connection: Connection, *, kind: str, agent: Agent, payload: Any) -> str:
-    """Return the id of an equal operation that waits, or enqueue one."""
-    for waiting in work.list_waiting_operations(connection, kind, agent.id):
-        if waiting.payload == payload:
-            return waiting.id
-    return work.add_operation(connection, kind, agent.id, payload, host=agent.host_id).id
 
 
 def _failure(operation: Operation, failed: type[Problem]) -> Problem:

@@ -5,7 +5,6 @@ from contextlib import asynccontextmanager, contextmanager
 
 from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.agents.registry.errors import AgentNotRunning
-from roost.agents.registry.repository import AgentRepository
 from roost.agents.workspace.commands.errors import InvalidCommand
 from roost.agents.workspace.terminals import model
 from roost.agents.workspace.terminals.errors import (
@@ -26,8 +25,8 @@ LoadVariables = Callable[[str], Awaitable[Mapping[str, Sensitive[str]]]]
 
 
 class TerminalService:
-    def __init__(self, agents: AgentRepository, runtimes: AgentRuntimes, load_variables: LoadVariables) -> None:
-        self._agents = agents
+    def __init__(self, runtimes: AgentRuntimes, load_variables: LoadVariables) -> None:
+        self._agents = runtimes.agents
         self._runtimes = runtimes
         self._load_variables = load_variables
         self.record_use = runtimes.record_use

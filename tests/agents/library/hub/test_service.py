@@ -64,7 +64,7 @@ async def test_one_number_for_two_contents_is_a_conflict(env: SkillsEnv, other: 
 
 
 async def test_a_refused_publication_leaves_nothing(env: SkillsEnv) -> None:
-    env.is_full = True
+    env.quota.is_full = True
     assert await outcomes(publish(env)) == [QuotaExceeded]
     assert await env.list_objects() == set()
     assert await outcomes(env.hub.get(HubReference("notes"))) == [HubSkillNotFound]
@@ -165,10 +165,10 @@ async def test_skills_of_the_package_that_could_not_be_published_are_tried_again
 ) -> None:
     catalogue = [make_bundle("notes"), make_bundle("tables")]
     maintenance = HubMaintenance(database, env.hub, env.publisher, HubUploads(database), env.skills, catalogue)
-    env.is_full = True
+    env.quota.is_full = True
     await maintenance.run()
     assert await outcomes(env.hub.get(HubReference("notes"))) == [HubSkillNotFound]
-    env.is_full = False
+    env.quota.is_full = False
     for _ in range(2):
         await maintenance.run()
         found = [await env.hub.get_detail(HubReference(name)) for name in ("notes", "tables")]

@@ -20,6 +20,7 @@ from roost.core.db import Database
 from roost.drivers.blob.folder_store import FolderStore
 from roost.drivers.git.local_folder import LocalRepository
 from roost.storage.content.service import ContentService
+from roost.storage.files.service import FileService
 from tests.agents.lifecycle.workflows.lifecycle_env import LifecycleEnv, open_lifecycle_env
 
 MANIFEST = {
@@ -41,7 +42,7 @@ async def make_agent(env: LifecycleEnv, folder: Path, **manifest: Any) -> Agent:
     folder.mkdir()
     (folder / "manifest.json").write_text(json.dumps(MANIFEST | manifest))
     content = ContentService(env.db, FolderStore(folder / "blobs"))
-    templates = TemplateService(env.db, LocalRepository(folder), content, lambda *_: None, ["fake"])
+    templates = TemplateService(env.db, LocalRepository(folder), content, FileService(env.db).quota, ["fake"])
     template, version = await templates.submit(env.caller().tenant_id, Submission(TemplateSource("")))
     agent = await env.create_row()
     fields = {"template_id": template.id, "slug": template.slug, "name": template.name, "commit_sha": "0" * 40}

@@ -1,7 +1,8 @@
 """The library of skills on a database and a folder, as one of several servers has it."""
 
 from pathlib import Path
-from typing import Any
+
+from sqlalchemy import Connection
 
 from roost.agents.library.hub.publishing import HubPublisher
 from roost.agents.library.hub.service import HubService
@@ -12,25 +13,39 @@ from roost.core.problem import Problem
 from roost.drivers.blob.folder_store import FolderStore
 from roost.identity import tenants
 from roost.identity.caller import Plan
+from roost.identity.model import Tenant
 from roost.storage.content.service import ContentService
-from roost.storage.files.service import find_file_cid
+from roost.storage.files.quota import UNLIMITED, StorageQuota
 
 
 class QuotaExceeded(Problem):
     message = "Quota exceeded"
 
 
+class SwitchedQuota(StorageQuota):
+    """`is_full`: no tenant has any space left."""
+
+    is_full = False
+
+    def __init__(self, db: Database) -> None:
+        super().__init__(db, UNLIMITED)
+
+    def check(self, connection: Connection, tenant: Tenant, more: int = 0) -> None:
+        if self.is_full:
+            raise QuotaExceeded
+
+
 class SkillsEnv:
-    """A tenant with a library. `is_full`: the tenant has no space left."""
+    """A tenant with a library."""
 
     def __init__(self, db: Database, folder: Path) -> None:
         self.db = db
-        self.is_full = False
+        self.quota = SwitchedQuota(db)
         self.blobs = FolderStore(folder / "blobs")
         self.content = ContentService(db, self.blobs)
-        self.skills = SkillService(db, self.content, self._check_quota, find_file_cid)
+        self.skills = SkillService(db, self.content, self.quota)
         self.hub = HubService(db, self.content, self.skills)
-        self.publisher = HubPublisher(db, self.content, self.skills, self._check_quota)
+        self.publisher = HubPublisher(db, self.content, self.skills, self.quota)
         self.tenant = self.find_tenant("acme")
 
     def find_tenant(self, name: str) -> str:
@@ -38,10 +53,6 @@ class SkillsEnv:
 
     async def list_objects(self) -> set[str]:
         return {blob.key async for blob in self.blobs.list()}
-
-    def _check_quota(self, *_: Any) -> None:
-        if self.is_full:
-            raise QuotaExceeded
 
 
 def make_bundle(name: str = "notes", text: str = "Take notes.", **files: bytes) -> Bundle:

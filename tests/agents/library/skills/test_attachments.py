@@ -48,7 +48,7 @@ async def env(database: Database, database_url: str, tmp_path: Path) -> AsyncIte
     second = Database(database_url)
     async with open_lifecycle_env(database, tmp_path) as one, open_lifecycle_env(second, tmp_path, host="two") as two:
         agent = await one.create_row()
-        yield AttachEnv(library, agent.id, (one.services.agent_skills, two.services.agent_skills))
+        yield AttachEnv(library, agent.id, (one.services.workspace.skills, two.services.workspace.skills))
     second.close()
 
 

@@ -89,9 +89,9 @@ async def test_failed_registrations_leave_nothing(env: SkillsEnv, monkeypatch: p
         env.skills.register(env.tenant, large, NewSkill(), "unknown"),
         env.skills.register(env.tenant, make_bundle("No Name", file=bytes(300_000)), NewSkill()),
     ) == [SkillVersionConflict, SkillNotFound, InvalidSkill]
-    env.is_full = True
+    env.quota.is_full = True
     assert await outcomes(env.skills.register(env.tenant, large, NewSkill())) == [QuotaExceeded]
-    env.is_full = False
+    env.quota.is_full = False
     assert await env.list_objects() == objects
     assert [one.version.id for one in await env.skills.list(env.tenant)] == [kept.version.id]
 

@@ -47,7 +47,7 @@ def engine() -> CountingEngine:
 
 @pytest.fixture
 def versions(env: LifecycleEnv) -> VersionService:
-    return env.services.versions
+    return env.start.versions
 
 
 async def test_versions_for_a_restart_are_listed(env: LifecycleEnv, versions: VersionService) -> None:

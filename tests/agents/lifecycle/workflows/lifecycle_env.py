@@ -10,9 +10,12 @@ from typing import Any
 
 from roost import work
 from roost.agents.library.instances.service import TemplateInstanceService
+from roost.agents.library.skills.checks import SkillChecks
+from roost.agents.library.skills.delivery import SkillDelivery
+from roost.agents.library.skills.requirements import SkillRequirements
 from roost.agents.library.skills.service import SkillService
 from roost.agents.lifecycle.archives.task_import import TaskImport
-from roost.agents.lifecycle.workflows.model import CreateAgent, StartupInputs, TrustedAuthorities
+from roost.agents.lifecycle.workflows.model import CreateAgent, LaunchSource, StartupInputs, TrustedAuthorities
 from roost.agents.network.domains.service import AgentDomainService
 from roost.agents.network.routes.service import RouteService
 from roost.agents.registry.agent_runtimes import AgentRuntimes
@@ -21,14 +24,21 @@ from roost.agents.registry.model import Agent, AgentProfile
 from roost.agents.registry.repository import AgentRepository
 from roost.agents.setup.channels.repository import ChannelRepository
 from roost.agents.setup.channels.validator import ChannelValidator
-from roost.agents.setup.secrets.environment import SecretEnvironment
 from roost.agents.setup.secrets.service import SecretService
 from roost.agents.workspace.scripts.model import operation_subject
-from roost.app.lifecycle_services import build_lifecycle_services
+from roost.app.lifecycle_services import (
+    LibraryServices,
+    LifecycleOptions,
+    NetworkServices,
+    RegistryServices,
+    StoredSetup,
+    build_lifecycle_services,
+    build_start_services,
+)
 from roost.core.db import Database
 from roost.core.seal import Sealer
 from roost.core.sensitive import Sensitive
-from roost.domain_names.service import DomainService, PlatformNames
+from roost.domain_names.service import DomainMirror, DomainService, PlatformNames
 from roost.drivers.blob.folder_store import FolderStore
 from roost.drivers.dns.fake import FakeDns
 from roost.drivers.engine.contract import Dial, GatewayPlan, GatewaySetup
@@ -41,8 +51,9 @@ from roost.identity import tenants
 from roost.identity.caller import Caller, CallerKind, Plan
 from roost.identity.gateway_tokens import GatewayTokens
 from roost.identity.token_reads import TokenReads
+from roost.net.policy import EgressPolicy
 from roost.storage.content.service import ContentService
-from roost.storage.files.service import FileService, find_file_cid
+from roost.storage.files.service import FileService
 from roost.warden_client.client import WardenClient
 from roost.work import OperationWorker
 
@@ -64,6 +75,9 @@ class OpenRelays:
 
     async def close(self, agent_id: str) -> None:
         self.open_now.discard(agent_id)
+
+    async def close_all(self) -> None:
+        self.open_now.clear()
 
 
 class UnreadyEngine(FakeEngine):
@@ -104,7 +118,6 @@ class LifecycleEnv:
             db,
             self.runtimes,
             self.secrets,
-            SecretEnvironment(db, SEALER),
             self.channels,
             ChannelValidator([], lambda *_: None),
             _no_names,
@@ -113,47 +126,46 @@ class LifecycleEnv:
         )
         self.git = SandboxedRepositories(folder / "git", BwrapSandbox(folder))
         content = ContentService(db, FolderStore(folder / "blobs"))
-        self.services = build_lifecycle_services(
-            db=db,
-            operations=self.queue,
-            repository=self.agents,
-            runtimes=self.runtimes,
-            runtime=runtime,
-            relays=self.relays,
-            gateway_tokens=self.gateways,
-            token_reads=TokenReads(db, self.gateways),
-            git=self.git,
-            content=content,
-            sealer=SEALER,
-            get_private_values=_no_secrets,
-            secrets=self.secrets,
-            channels=self.channels,
-            channel_validator=ChannelValidator([], lambda *_: None),
-            origin=_origin,
-            startup_inputs=_equip,
-            instances=self.instances,
-            prepare_version=_prepare,
-            limits=ContainerLimits(),
-            trust=TrustedAuthorities(),
-            skill_library=SkillService(db, content, FileService(db).quota.check, find_file_cid),
-            refuses_host=lambda _: False,
-            routes=RouteService(db, self.agents, self.runtimes.get_gateway_port),
-            domains=AgentDomainService(
-                self.agents,
-                DomainService(db, FakeDns(), PlatformNames("localhost", "agents.localhost", ())),
-                self.runtimes.get_gateway_port,
-                _origin,
-                lambda *_: None,
-            ),
-            reconcile_seconds=every,
-            build_seconds=build,
+        skills = SkillService(db, content, FileService(db).quota)
+        names = DomainService(db, DomainMirror(db), FakeDns(), PlatformNames("localhost", "agents.localhost", ()))
+        domains = AgentDomainService(self.runtimes, names, _origin, lambda *_: None)
+        options = LifecycleOptions(
+            ContainerLimits(), TrustedAuthorities(), _prepare, reconcile_seconds=every, build_seconds=build
         )
+        registry = RegistryServices(
+            operations=self.queue,
+            runtimes=self.runtimes,
+            host_agents=self.host_agents,
+            relays=self.relays,
+            tokens=self.gateways,
+            token_reads=TokenReads(db, self.gateways),
+            sealer=SEALER,
+            origin=_origin,
+        )
+        library = LibraryServices(
+            skills=skills,
+            checks=SkillChecks(skills),
+            delivery=SkillDelivery(db, skills),
+            requirements=SkillRequirements(self.secrets, self.runtimes, EgressPolicy()),
+            instances=self.instances,
+        )
+        self.start = build_start_services(registry, library, _equip, self.git, options)
+        self.services = build_lifecycle_services(
+            registry,
+            StoredSetup(self.secrets, self.channels, ChannelValidator([], lambda *_: None), _no_secrets),
+            NetworkServices(RouteService(db, self.runtimes), domains),
+            library,
+            self.start,
+            content,
+            options,
+        )
+        self.snapshots = self.services.workspace.snapshots
 
     def caller(self, tenant: str = "acme", plan: Plan = Plan.PAID) -> Caller:
         return Caller(CallerKind.SERVICE, self.db.run(lambda c: tenants.ensure_tenant(c, tenant, plan)).id)
 
     async def create(self, name: str = "Ada", **fields: Any) -> Agent:
-        return await self.services.launch.create(self.caller(), CreateAgent(AgentProfile(name), **fields))
+        return await self.services.launch.create(self.caller(), LaunchSource(CreateAgent(AgentProfile(name), **fields)))
 
     async def create_row(self, name: str = "Ada") -> Agent:
         """Create only the row of an agent."""

@@ -65,7 +65,7 @@ def creator(server: RunningServer) -> Create:
 
 async def stop_counts(server: RunningServer) -> DiskGuard:
     """Let only the test count, because a count stops an agent in the middle of the command that fills its disk."""
-    guard = server.roost.agents.lifecycle.disk_guard
+    guard = server.roost.agents.lifecycle.start.disk_guard
     await guard.stop()
     return guard
 

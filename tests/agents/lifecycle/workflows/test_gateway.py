@@ -27,8 +27,8 @@ async def settings(env: LifecycleEnv, agent: Agent) -> dict:
 
 async def test_the_gateway_accepts_the_internal_token(env: LifecycleEnv) -> None:
     agent = await with_container(env)
-    await env.services.starter.start(agent)
-    assert await env.services.starter.is_up(agent)
+    await env.start.starter.start(agent)
+    assert await env.start.starter.is_up(agent)
     assert await env.engine.health(env.runtimes.port_dialer(agent.id), await env.agents.get_internal_token(agent.id))
     (entry,) = [e for e in await env.warden(agent.id).list(".roost/fake", root="home") if e.name == "settings.json"]
     assert entry.mode & 0o777 == 0o600
@@ -37,7 +37,7 @@ async def test_the_gateway_accepts_the_internal_token(env: LifecycleEnv) -> None
 async def test_settings_of_users_are_kept_and_ours_are_restored(env: LifecycleEnv) -> None:
     agent = await with_container(env)
     await env.warden(agent.id).write(SETTINGS, b'{"mine": 1, "token": "stolen"}', root="home")
-    await env.services.starter.start(agent)
+    await env.start.starter.start(agent)
     found = await settings(env, agent)
     assert found["mine"] == 1
     assert found["token"] == (await env.agents.get_internal_token(agent.id)).reveal()
@@ -57,20 +57,20 @@ async def test_unreadable_settings_are_replaced(env: LifecycleEnv, trick: str) -
     agent = await with_container(env)
     command = f'mkdir -p "$HOME/.roost/fake" && cd "$HOME/.roost/fake" && {trick}'
     assert (await env.warden(agent.id).exec(["sh", "-c", command])).exit_code == 0
-    await env.services.starter.start(agent)
+    await env.start.starter.start(agent)
     assert (await settings(env, agent))["version"] == "1.0.0"
 
 
 async def test_a_gateway_that_exits_reports_its_last_log_lines(env: LifecycleEnv) -> None:
     agent = await with_container(env, "fail-start")
     with pytest.raises(GatewayFailed) as failure:
-        await env.services.starter.start(agent)
+        await env.start.starter.start(agent)
     first, *lines = failure.value.message.splitlines()
     assert first == "The gateway exited with code 3. Its last lines:"
     assert lines[:2] == ["fake gateway 1.0.0 starts", "fake gateway was told to fail"]
     assert len(lines) <= 12
     assert (await env.warden(agent.id).processes())["gateway"].state == "exited"
-    assert not await env.services.starter.is_up(agent)
+    assert not await env.start.starter.is_up(agent)
 
 
 async def test_a_gateway_that_does_not_answer_is_stopped_at_the_deadline(
@@ -79,7 +79,7 @@ async def test_a_gateway_that_does_not_answer_is_stopped_at_the_deadline(
     monkeypatch.setattr(env.engine, "start_deadline", 0.3)
     agent = await with_container(env, "never-ready")
     with pytest.raises(GatewayFailed, match="did not answer within 0 s"):
-        await env.services.starter.start(agent)
+        await env.start.starter.start(agent)
     assert (await env.warden(agent.id).processes())["gateway"].state == "exited"
 
 
@@ -89,13 +89,13 @@ async def test_a_restart_does_not_wait_long_for_a_gateway_that_does_not_end(env:
     await warden.start("gateway", ["sh", "-c", "trap '' TERM; echo deaf; while :; do sleep 0.05; done"], env={})
     await until(lambda: warden.logs(source="gateway"))
     began = time.monotonic()
-    await env.services.starter.start(agent)
+    await env.start.starter.start(agent)
     assert STOP_SECONDS < time.monotonic() - began < STOP_SECONDS + 5
-    assert await env.services.starter.is_up(agent)
+    assert await env.start.starter.is_up(agent)
 
 
 async def test_a_gateway_needs_a_container(env: LifecycleEnv) -> None:
     agent = await env.create_row()
-    assert not await env.services.starter.is_up(agent)
+    assert not await env.start.starter.is_up(agent)
     with pytest.raises(ContainerNotRunning):
-        await env.services.starter.start(agent)
+        await env.start.starter.start(agent)

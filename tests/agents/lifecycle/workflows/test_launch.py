@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from roost.agents.lifecycle.workflows.errors import AgentStartFailed, UnknownEngine
-from roost.agents.lifecycle.workflows.model import CreateAgent
+from roost.agents.lifecycle.workflows.model import CreateAgent, LaunchSource
 from roost.agents.registry.errors import AgentLimitReached
 from roost.agents.registry.model import AgentProfile, AgentState
 from roost.agents.setup.channels.errors import (
@@ -28,7 +28,7 @@ BOT = ChannelRequest(Sensitive("123456:" + "x" * 35))
 async def test_a_created_agent_answers_and_has_its_container_relays_and_tokens(env: LifecycleEnv) -> None:
     agent = await env.create("Ada", engine="fake")
     assert (agent.state, agent.engine, agent.engine_version) == (AgentState.RUNNING, "fake", "1.0.0")
-    assert await env.services.starter.is_up(agent)
+    assert await env.start.starter.is_up(agent)
     assert set(await env.containers()) == {agent.id} == env.relays.open_now
     token = await env.gateways.read(agent.id)
     assert token.reveal().startswith("rst_")
@@ -71,9 +71,9 @@ async def test_an_engine_has_to_be_installed(env: LifecycleEnv) -> None:
 
 async def test_the_quota_is_checked_before_anything_starts(env: LifecycleEnv) -> None:
     caller = env.caller("small", Plan.FREE)
-    await env.services.launch.create(caller, CreateAgent(AgentProfile("one")))
+    await env.services.launch.create(caller, LaunchSource(CreateAgent(AgentProfile("one"))))
     with pytest.raises(AgentLimitReached):
-        await env.services.launch.create(caller, CreateAgent(AgentProfile("two")))
+        await env.services.launch.create(caller, LaunchSource(CreateAgent(AgentProfile("two"))))
     assert len(await env.containers()) == 1
 
 
@@ -95,6 +95,6 @@ async def test_invalid_requests_are_rejected(env: LifecycleEnv, fields: dict, pr
 
 
 async def test_channels_are_for_paid_plans(env: LifecycleEnv) -> None:
-    request = CreateAgent(AgentProfile("a"), channels={"telegram": BOT})
+    source = LaunchSource(CreateAgent(AgentProfile("a"), channels={"telegram": BOT}))
     with pytest.raises(ChannelPlanTooSmall):
-        await env.services.launch.create(env.caller("small", Plan.FREE), request)
+        await env.services.launch.create(env.caller("small", Plan.FREE), source)

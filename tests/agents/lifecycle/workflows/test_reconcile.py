@@ -90,7 +90,7 @@ async def test_an_agent_that_lost_its_container_is_started(database: Database, f
     await FakeRuntime(folder).stop(agent.id, grace=0)
     async with open_lifecycle_env(database, folder, reconcile=True) as second:
         await reaches(second, agent, AgentState.RUNNING)
-        assert await second.services.starter.is_up(agent)
+        assert await second.start.starter.is_up(agent)
         assert await second.warden(agent.id).read("kept.txt", limit=100) == b"kept"
 
 
@@ -103,7 +103,7 @@ async def test_an_agent_that_lost_its_container_with_a_snapshot_waiting_is_start
     await database.write(lambda c: work.add_operation(c, snapshots.SYNC, agent.id, "request", host=agent.host_id))
     async with open_lifecycle_env(database, folder, reconcile=True) as second:
         await reaches(second, agent, AgentState.RUNNING)
-        assert await second.services.starter.is_up(agent)
+        assert await second.start.starter.is_up(agent)
 
 
 async def test_an_agent_whose_gateway_died_keeps_its_container(database: Database, folder: Path) -> None:
@@ -112,7 +112,7 @@ async def test_an_agent_whose_gateway_died_keeps_its_container(database: Databas
         containers = await first.containers()
         await first.warden(agent.id).stop("gateway")
     async with open_lifecycle_env(database, folder, reconcile=True) as second:
-        await until(lambda: second.services.starter.is_up(agent))
+        await until(lambda: second.start.starter.is_up(agent))
         await reaches(second, agent, AgentState.RUNNING)
         assert await second.containers() == containers
 
@@ -138,7 +138,7 @@ async def test_a_lost_container_is_noticed(database: Database, folder: Path) -> 
         os.killpg(gateway, signal.SIGKILL)  # a real container ends with all its processes
 
         async def back() -> bool:
-            return (await env.containers()).get(agent.id) not in {None, pid} and await env.services.starter.is_up(agent)
+            return (await env.containers()).get(agent.id) not in {None, pid} and await env.start.starter.is_up(agent)
 
         await until(back)
         await reaches(env, agent, AgentState.RUNNING)
@@ -153,7 +153,7 @@ async def test_a_crashing_gateway_is_failed_until_it_recovers(database: Database
         await reaches(env, agent, AgentState.FAILED)
         assert "keeps crashing" in str((await env.agents.get(agent.id)).reason)
         assert (await warden.processes())["gateway"].restarts >= 3
-        await env.services.starter.start(agent)
+        await env.start.starter.start(agent)
         await reaches(env, agent, AgentState.RUNNING)
         assert (await env.agents.get(agent.id)).reason is None
 
@@ -193,7 +193,7 @@ async def test_a_stop_that_keeps_containers_changes_no_agent(database: Database,
         containers, agents = await first.containers(), await first.host_agents.list()
         gateway = await first.gateway_pid(agent)
         await first.queue.stop()
-        first.services.reconciler.keeps_containers = True
+        first.services.reconciler.keep_containers()
         await first.services.reconciler.stop()
         assert await first.containers() == containers
         assert await first.host_agents.list() == agents
@@ -284,7 +284,7 @@ async def test_two_servers_of_one_database_leave_each_others_agents_alone(databa
                 second.services.restart(agent.id),
                 second.services.update(agent.id, "2.0.0"),
                 second.services.delete.delete(agent.id),
-                second.services.scripts.retry(agent.id),
+                second.start.scripts.retry(agent.id),
                 second.runtimes.dial(agent.id),
             ):
                 with pytest.raises(AgentOnOtherHost):

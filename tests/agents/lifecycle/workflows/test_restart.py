@@ -101,14 +101,14 @@ async def test_a_lost_container_is_created_again(env: LifecycleEnv) -> None:
     agent = await env.create()
     await env.runtime.stop(agent.id, grace=0)
     assert await env.services.restart(agent.id) is None
-    assert await env.services.starter.is_up(agent)
+    assert await env.start.starter.is_up(agent)
 
 
 async def test_concurrent_restarts_end_with_one_gateway(env: LifecycleEnv) -> None:
     agent = await env.create()
     await asyncio.gather(*(env.services.restart(agent.id) for _ in range(3)))
     assert (await env.agents.get(agent.id)).state is AgentState.RUNNING
-    assert await env.services.starter.is_up(agent)
+    assert await env.start.starter.is_up(agent)
 
 
 async def test_a_missing_agent_cannot_be_restarted(env: LifecycleEnv) -> None:

@@ -42,7 +42,7 @@ async def fill(env: LifecycleEnv, agent_id: str, name: str) -> str:
     ln -s {name}0/3 link; [ {name} = a ] && mkdir swap || echo file > swap
     """
     await shell(env, agent_id, script)
-    return (await env.services.snapshots.sync(agent_id))[1].cid
+    return (await env.snapshots.sync(agent_id))[1].cid
 
 
 async def describe(env: LifecycleEnv, agent_id: str) -> str:
@@ -60,7 +60,7 @@ async def test_an_interrupted_reset_is_finished(database: Database, folder: Path
             states[cid] = await describe(env, agent_id)
     for point, cid in zip(range(POINTS), itertools.cycle(states), strict=False):
         async with open_lifecycle_env(database, folder) as env:
-            reset = asyncio.create_task(env.services.snapshots.reset(agent_id, cid))
+            reset = asyncio.create_task(env.snapshots.reset(agent_id, cid))
             await asyncio.wait({reset}, timeout=point * STEP_SECONDS)
         reset.cancel()
         with suppress(asyncio.CancelledError, Problem):
@@ -68,7 +68,7 @@ async def test_an_interrupted_reset_is_finished(database: Database, folder: Path
         async with open_lifecycle_env(database, folder) as env:
             await until(lambda env=env: is_idle(env, agent_id))
             assert await describe(env, agent_id) in states.values(), f"a mixture, interrupted after {point} steps"
-            _, present = await env.services.snapshots.sync(agent_id)
+            _, present = await env.snapshots.sync(agent_id)
             assert states[present.cid] == await describe(env, agent_id)
 
 
@@ -78,7 +78,7 @@ async def test_a_reset_that_has_begun_outlives_a_container_that_does_not_start(
     agent_id, start, failures = (await env.create()).id, env.runtime.start, [1]
     cid, before = await fill(env, agent_id, "a"), await describe(env, agent_id)
     await fill(env, agent_id, "b")
-    snapshot = await env.services.snapshots.find_for_tenant(env.caller().tenant_id, cid)
+    snapshot = await env.snapshots.find_for_tenant(env.caller().tenant_id, cid)
     await env.runtime.stop(agent_id, grace=0)
 
     async def fail_once(spec: ContainerSpec) -> Container:
@@ -119,9 +119,9 @@ async def test_a_reset_waits_for_another_change_of_the_workspace(
     await begun.wait()
     monkeypatch.setattr("roost.agents.workspace.snapshots.service.restore_tree", restore)
     monkeypatch.setattr("roost.work.model._FIRST_RETRY", timedelta(0))
-    await env.services.snapshots.reset(agent_id, cid)
+    await env.snapshots.reset(agent_id, cid)
     assert len(attempts) == 2
-    assert (await env.services.snapshots.sync(agent_id))[1].cid == cid
+    assert (await env.snapshots.sync(agent_id))[1].cid == cid
 
 
 async def is_idle(env: LifecycleEnv, agent_id: str) -> bool:

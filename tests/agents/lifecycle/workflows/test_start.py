@@ -20,7 +20,7 @@ async def test_from_a_row_to_a_running_agent(env: LifecycleEnv) -> None:
     agent = await env.create_row()
     assert (await env.run(START, agent.id)).state is OperationState.DONE
     assert (await env.agents.get(agent.id)).state is AgentState.RUNNING
-    assert await env.services.starter.is_up(agent)
+    assert await env.start.starter.is_up(agent)
 
 
 async def test_a_second_start_replaces_the_gateway_in_the_same_container(env: LifecycleEnv) -> None:
@@ -90,7 +90,7 @@ async def test_a_start_that_is_cut_off_is_finished_by_the_next_process(
             done = await cut_off
             assert (done.state, done.attempts) == (OperationState.DONE, 2)
             assert (await second.agents.get(agent.id)).state is AgentState.RUNNING
-            assert await second.services.starter.is_up(agent)
+            assert await second.start.starter.is_up(agent)
             assert len(await second.containers()) == 1
 
 
@@ -103,7 +103,7 @@ async def _has_gateway(env: LifecycleEnv, agent_id: str) -> bool:
 async def test_an_agent_whose_container_is_killed_twice_during_a_start_comes_back(
     env: LifecycleEnv, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    agent, start, kills = await env.create_row(), env.services.starter.start, [1, 2]
+    agent, start, kills = await env.create_row(), env.start.starter.start, [1, 2]
 
     async def start_in_a_killed_container(started: Agent) -> None:
         if kills:
@@ -111,11 +111,11 @@ async def test_an_agent_whose_container_is_killed_twice_during_a_start_comes_bac
             await env.runtime.stop(started.id, grace=0)
         await start(started)
 
-    monkeypatch.setattr(env.services.starter, "start", start_in_a_killed_container)
+    monkeypatch.setattr(env.start.starter, "start", start_in_a_killed_container)
     monkeypatch.setattr("roost.work.model._FIRST_RETRY", timedelta(0))
     assert (await env.run(START, agent.id)).state is OperationState.DONE
     assert (await env.agents.get(agent.id)).state is AgentState.RUNNING
-    assert await env.services.starter.is_up(agent)
+    assert await env.start.starter.is_up(agent)
 
 
 async def test_a_reason_has_no_path_of_the_host(database: Database, folder: Path) -> None:

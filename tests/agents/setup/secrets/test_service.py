@@ -40,7 +40,7 @@ class SecretsEnv:
         self.db, sealer = db, sealer or Sealer(KEY)
         self.agents = AgentRepository(db, sealer, dict.fromkeys(Plan, 20), "host")
         self.secrets, self.delivery = SecretService(db, sealer, self.agents), SecretEnvironment(db, sealer)
-        self.keys = ProviderKeys(db, sealer, self.agents, self.secrets)
+        self.keys = ProviderKeys(db, sealer)
         self.tenant = self.of("acme")
 
     def of(self, tenant: str) -> str:

@@ -36,7 +36,7 @@ class LogEnv:
         self.db, self.runtime = db, FakeRuntime(folder)
         self.agents = AgentRepository(db, Sealer(Sensitive(bytes(32))), dict.fromkeys(Plan, 5), "host")
         self.runtimes = AgentRuntimes(self.agents, self.runtime, [])
-        self.logs = LogService(self.agents, self.runtimes, self.get_private_values)
+        self.logs = LogService(self.runtimes, self.get_private_values)
         owner = db.run(lambda c: tenants.ensure_tenant(c, "acme").id)
         self.values: list[Sensitive[str]] = []
         self.agent: Agent = db.run(lambda c: self.agents.create(c, owner, AgentProfile("Ada"), "fake", "1"))

@@ -28,9 +28,9 @@ async def run(env: LifecycleEnv, agent: Agent, manifest: object, *, rebuild: boo
 
 
 async def retry(env: LifecycleEnv, agent: Agent, *, rebuild: bool) -> Mapping[str, ScriptStatus]:
-    await env.db.write(lambda connection: env.services.scripts.enqueue(connection, agent.id, rebuild=rebuild))
+    await env.db.write(lambda connection: env.start.scripts.enqueue(connection, agent.id, rebuild=rebuild))
     await env.quiet(agent)
-    return await env.services.scripts.list(agent.id)
+    return await env.start.scripts.list(agent.id)
 
 
 async def log_lines(env: LifecycleEnv, agent: Agent, source: str) -> list[str]:
@@ -92,7 +92,7 @@ async def test_a_start_script_that_ends_is_told_and_started_again(env: Lifecycle
     agent = await env.settled()
     await run(env, agent, scripts(start="exit 5"))
     await until(lambda: _failed(env, agent))
-    seen = await env.services.scripts.list(agent.id)
+    seen = await env.start.scripts.list(agent.id)
     assert seen["start"].exit_code == 5
     assert seen["build"].state is ScriptState.NOT_CONFIGURED
 
@@ -132,7 +132,7 @@ async def test_a_build_goes_on_while_the_server_is_away(database: Database, fold
         agent = await first.settled()
         build = "echo began >> builds; until [ -e go ]; do sleep 0.05; done"
         await first.warden(agent.id).write("manifest.json", json.dumps(scripts(build, "exec sleep 1000")).encode())
-        await first.services.scripts.retry(agent.id)
+        await first.start.scripts.retry(agent.id)
         await until(lambda: _is(first, agent, "build", RUNNING))
         pid = (await first.warden(agent.id).processes())["build"].pid
         await first.queue.stop(grace=0)
@@ -140,7 +140,7 @@ async def test_a_build_goes_on_while_the_server_is_away(database: Database, fold
             assert (await second.warden(agent.id).processes())["build"].pid == pid
             await second.warden(agent.id).write("go", b"")
             await second.quiet(agent)
-            seen = await second.services.scripts.list(agent.id)
+            seen = await second.start.scripts.list(agent.id)
             assert (seen["build"].state, seen["start"].state) == (SUCCESS, RUNNING)
             assert await second.warden(agent.id).read("builds", limit=100) == b"began\n"
 
@@ -150,20 +150,20 @@ async def test_a_build_that_ended_while_the_server_was_away(database: Database, 
         agent = await first.settled()
         build = "echo began >> builds; until [ -e go ]; do sleep 0.05; done; exit 9"
         await first.warden(agent.id).write("manifest.json", json.dumps(scripts(build)).encode())
-        await first.services.scripts.retry(agent.id)
+        await first.start.scripts.retry(agent.id)
         await until(lambda: _is(first, agent, "build", RUNNING))
         await first.queue.stop(grace=0)
         await first.warden(agent.id).write("go", b"")
         await until(lambda: _is_finished(first, agent))
         async with open_lifecycle_env(database, folder) as second:
             await second.quiet(agent)
-            seen = await second.services.scripts.list(agent.id)
+            seen = await second.start.scripts.list(agent.id)
             assert (seen["build"].state, seen["build"].exit_code) == (FAILED, 9)
             assert await second.warden(agent.id).read("builds", limit=100) == b"began\n"
 
 
 async def _is(env: LifecycleEnv, agent: Agent, name: str, state: ScriptState) -> bool:
-    return (await env.services.scripts.list(agent.id))[name].state is state
+    return (await env.start.scripts.list(agent.id))[name].state is state
 
 
 async def _failed(env: LifecycleEnv, agent: Agent) -> bool:

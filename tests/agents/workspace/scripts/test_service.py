@@ -19,39 +19,39 @@ def manifest(build: str, start: str) -> bytes:
 async def test_nothing_is_configured_at_first(env: LifecycleEnv) -> None:
     agent = await env.settled()
     await env.quiet(agent)
-    assert {one.state for one in (await env.services.scripts.list(agent.id)).values()} == {ScriptState.NOT_CONFIGURED}
+    assert {one.state for one in (await env.start.scripts.list(agent.id)).values()} == {ScriptState.NOT_CONFIGURED}
 
 
 async def test_a_start_of_the_agent_runs_them(env: LifecycleEnv) -> None:
     agent = await env.settled()
     await env.warden(agent.id).write("manifest.json", manifest("echo x > built", "exec sleep 1000"))
     await env.runtime.stop(agent.id, grace=0)
-    assert (await env.services.scripts.list(agent.id))["build"].state is ScriptState.NOT_CONFIGURED
+    assert (await env.start.scripts.list(agent.id))["build"].state is ScriptState.NOT_CONFIGURED
     await env.services.restart(agent.id)
     await env.quiet(agent)
-    seen = await env.services.scripts.list(agent.id)
+    seen = await env.start.scripts.list(agent.id)
     assert (seen["build"].state, seen["start"].state) == (ScriptState.SUCCESS, ScriptState.RUNNING)
     await env.runtime.stop(agent.id, grace=0)
-    seen = await env.services.scripts.list(agent.id)
+    seen = await env.start.scripts.list(agent.id)
     assert (seen["build"].state, seen["start"].state) == (ScriptState.SUCCESS, ScriptState.PENDING)
 
 
 async def test_a_retry_ends_the_build_that_runs(env: LifecycleEnv) -> None:
     agent = await env.settled()
     await env.warden(agent.id).write("manifest.json", manifest("echo $$; exec sleep 1000", "true"))
-    await env.services.scripts.retry(agent.id)
+    await env.start.scripts.retry(agent.id)
     await until(lambda: _builds(env, agent.id))
     await env.warden(agent.id).write("manifest.json", manifest("true", "exec sleep 1000"))
-    await env.services.scripts.retry(agent.id)
+    await env.start.scripts.retry(agent.id)
     await env.quiet(agent)
-    seen = await env.services.scripts.list(agent.id)
+    seen = await env.start.scripts.list(agent.id)
     assert (seen["build"].state, seen["start"].state) == (ScriptState.SUCCESS, ScriptState.RUNNING)
 
 
 async def test_retries_do_not_queue_up(env: LifecycleEnv) -> None:
     agent = await env.settled()
     await env.warden(agent.id).write("manifest.json", manifest("echo x >> builds", ""))
-    await asyncio.gather(*(env.services.scripts.retry(agent.id) for _ in range(20)))
+    await asyncio.gather(*(env.start.scripts.retry(agent.id) for _ in range(20)))
     await env.quiet(agent)
     assert len(await env.warden(agent.id).read("builds", limit=100)) < 2 * 20
 
@@ -60,15 +60,15 @@ async def test_without_a_container_there_is_no_retry(env: LifecycleEnv) -> None:
     agent = await env.settled()
     await env.runtime.stop(agent.id, grace=0)
     with pytest.raises(ScriptLaunchFailed):
-        await env.services.scripts.retry(agent.id)
+        await env.start.scripts.retry(agent.id)
     with pytest.raises(AgentNotFound):
-        await env.services.scripts.retry("nobody")
+        await env.start.scripts.retry("nobody")
 
 
 async def test_an_agent_that_goes_meanwhile_is_nothing_to_do(env: LifecycleEnv) -> None:
     agent = await env.settled()
     await env.warden(agent.id).write("manifest.json", manifest("exec sleep 1000", ""))
-    await env.services.scripts.retry(agent.id)
+    await env.start.scripts.retry(agent.id)
     await until(lambda: _builds(env, agent.id))
     await env.services.delete.delete(agent.id)
     await env.quiet(agent)
@@ -79,4 +79,4 @@ async def test_an_agent_that_goes_meanwhile_is_nothing_to_do(env: LifecycleEnv) 
 
 
 async def _builds(env: LifecycleEnv, agent_id: str) -> bool:
-    return (await env.services.scripts.list(agent_id))["build"].state is ScriptState.RUNNING
+    return (await env.start.scripts.list(agent_id))["build"].state is ScriptState.RUNNING

@@ -46,7 +46,7 @@ async def test_a_stop_saves_changes_first(tmp_path: Path) -> None:
     async with running(tmp_path) as server:
         agent = await create(server)
         client = server.agent_client(agent)
-        automatic = server.roost.agents.lifecycle.automatic_snapshots
+        automatic = server.roost.agents.lifecycle.workspace.automatic
         await automatic._check()
         async with asyncio.timeout(30):
             while agent["agentId"] not in automatic._last_changes:

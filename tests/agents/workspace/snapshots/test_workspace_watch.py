@@ -1,5 +1,6 @@
 """What a watch proves, on a whole server: a workspace is read before Git shows it, unless nothing has changed."""
 
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
@@ -17,8 +18,8 @@ async def test_a_workspace_is_read_again_only_after_a_change(tmp_path: Path, mon
     async with running(tmp_path) as server:
         created = await server.client(server.key()).post("/v0/agents", json={"name": "a"})
         client = GitClient(server, created.json()["agent"], tmp_path)
-        automatic, agent_id = server.roost.agents.lifecycle.automatic_snapshots, client.agent["agentId"]
-        snapshots = server.roost.agents.lifecycle.snapshots
+        automatic, agent_id = server.roost.agents.lifecycle.workspace.automatic, client.agent["agentId"]
+        snapshots = server.roost.agents.lifecycle.workspace.snapshots
         readings: list[str] = []
         sync = snapshots.sync
 
@@ -39,7 +40,7 @@ async def test_a_workspace_is_read_again_only_after_a_change(tmp_path: Path, mon
             clone = await client.clone(f"clone{number}")
             assert (clone / "again").read_text() == f"{number}\n"
         assert len(readings) == 5
-        monkeypatch.setattr(snapshots._taker, "_digest_value", lambda _: "of a new secret")
+        monkeypatch.setattr(snapshots, "_taker", replace(snapshots._taker, _digest_value=lambda _: "of a new secret"))
         await client.run("ls-remote", client.url())
         await client.run("ls-remote", client.url())
         assert len(readings) == 6, "files are searched for secrets that are new"

@@ -1,8 +1,8 @@
-"""Creation of agents from templates: the manifest gives defaults, the template's version gives the first workspace."""
+"""Sources of a launch: snapshots of other agents, and templates, whose manifests complete the request."""
 
-from collections.abc import Sequence
-from contextlib import aclosing
-from dataclasses import replace
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass, replace
 
 from sqlalchemy import Connection
 
@@ -14,17 +14,18 @@ from roost.agents.library.templates.errors import TemplateNotFound
 from roost.agents.library.templates.manifest import TemplateManifest
 from roost.agents.library.templates.model import Template, TemplateVersion, template_scope
 from roost.agents.library.templates.service import TemplateService
-from roost.agents.lifecycle.workflows.launch import LaunchWorkflow
-from roost.agents.lifecycle.workflows.model import CreateAgent, ImportedSnapshot
+from roost.agents.lifecycle.workflows.launch import select_engine
+from roost.agents.lifecycle.workflows.model import CreateAgent, LaunchSource
 from roost.agents.network.routes.model import PathRoute, parse_prefix
 from roost.agents.network.routes.service import RouteService
+from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.agents.registry.model import Agent, AgentProfile
 from roost.agents.setup.channels.errors import ChannelPlanTooSmall
 from roost.agents.setup.secrets.service import SecretService
 from roost.agents.workspace.scripts.manifest import MANIFEST_PATH, encode_manifest
 from roost.agents.workspace.snapshots.model import Snapshot, SnapshotTrigger
+from roost.agents.workspace.snapshots.service import SnapshotService
 from roost.core import clock, ids, log
-from roost.core.db import Database
 from roost.core.problem import Problem
 from roost.identity import tenants
 from roost.identity.caller import Caller, Plan
@@ -38,42 +39,28 @@ from roost.storage.files.quota import StorageQuota
 _log = log.get_logger("templates")
 
 
-class TemplateLaunch:
-    """Creates agents, from templates if the request names one."""
+@dataclass(frozen=True)
+class TemplateSources:
+    """Templates as sources: the manifest gives defaults, the template's version gives the first workspace."""
 
-    def __init__(
-        self,
-        db: Database,
-        templates: TemplateService,
-        content: ContentService,
-        quota: StorageQuota,
-        secrets: SecretService,
-        skills: AgentSkillService,
-        hub: HubService,
-        routes: RouteService,
-        launch: LaunchWorkflow,
-    ) -> None:
-        self._db = db
-        self._templates = templates
-        self._content = content
-        self._quota = quota
-        self._secrets = secrets
-        self._skills = skills
-        self._hub = hub
-        self._routes = routes
-        self._launch = launch
+    _templates: TemplateService
+    _content: ContentService
+    _quota: StorageQuota
+    _secrets: SecretService
+    _skills: AgentSkillService
+    _hub: HubService
+    _routes: RouteService
 
-    async def create(self, caller: Caller, request: CreateAgent) -> Agent:
-        """Create an agent and return it once it runs, or once its files are there if it waits for something.
+    @asynccontextmanager
+    async def open(self, caller: Caller, plan: Plan, request: CreateAgent, name: str) -> AsyncGenerator[LaunchSource]:
+        """Yield the source of a template's id or slug.
 
-        Raises TemplateNotFound, InvalidRoutes, ChannelPlanTooSmall, StorageQuotaExceeded, BlobStoreFailed, and
-        the errors of `LaunchWorkflow.create`.
+        Raises TemplateNotFound, ChannelPlanTooSmall and BlobStoreFailed; `fill` raises InvalidRoutes and
+        StorageQuotaExceeded.
         """
-        if request.template is None:
-            return await self._launch.create(caller, request)
-        template, version = await self._find_template(caller.tenant_id, request.template)
+        template, version = await self._find_template(caller.tenant_id, name)
         manifest = version.parse_manifest()
-        await self._check_plan(caller, manifest)
+        _check_plan(plan, manifest)
         request = apply_manifest(request, template, manifest)
         if request.attach_secrets:
             request = replace(request, secret_ids=[*request.secret_ids, *await self._find_secrets(caller, manifest)])
@@ -82,7 +69,7 @@ class TemplateLaunch:
             try:
                 snapshot = await self._store_workspace(caller.tenant_id, template, version, receiver)
 
-                def publish(connection: Connection, agent: Agent) -> None:
+                def fill(connection: Connection, agent: Agent) -> None:
                     tenant = tenants.lock_tenant(connection, agent.tenant_id)
                     self._quota.check(connection, tenant, version.size + receiver.size)
                     receiver.publish_pack(connection)
@@ -91,7 +78,7 @@ class TemplateLaunch:
                     routes = [PathRoute(parse_prefix(one.path), one.port, one.protected) for one in manifest.routes]
                     self._routes.replace_in_transaction(connection, agent, routes)
 
-                return await self._launch.create(caller, request, ImportedSnapshot(snapshot, publish))
+                yield LaunchSource(request, snapshot, fill=fill)
             finally:
                 await self._content.discard(receiver.pack_id)  # unless the agent holds it
 
@@ -118,13 +105,6 @@ class TemplateLaunch:
                 _log.info("template_skill.missing", skill=reference, reason=problem.message)
         return found
 
-    async def _check_plan(self, caller: Caller, manifest: TemplateManifest) -> None:
-        """Raise ChannelPlanTooSmall for a channel that the agent would wait for in vain."""
-        plan = (await self._db.read(lambda connection: tenants.get_tenant(connection, caller.tenant_id))).plan
-        channels = manifest.channels.values()
-        if plan is Plan.FREE and any(is_required_channel(channel, manifest.secrets) for channel in channels):
-            raise ChannelPlanTooSmall
-
     async def _store_workspace(
         self, tenant_id: str, template: Template, version: TemplateVersion, receiver: ContentReceiver
     ) -> Snapshot:
@@ -146,17 +126,55 @@ class TemplateLaunch:
             agent_id="",
             tenant_id=tenant_id,
             cid=str(root.cid.v1()),
-            commit_sha=None,
             trigger=SnapshotTrigger.TEMPLATE,
             change_summary=f"Template {template.slug}, version {version.version}",
             files=version.files + 1,
             size=version.size + len(manifest),
-            skipped=(),
-            skipped_count=0,
-            label=None,
             packs=(version.pack_id, receiver.pack_id),
             created_at=clock.utc_now(),
         )
+
+
+@dataclass(frozen=True)
+class LaunchSources:
+    """Finds the source that a request names."""
+
+    _runtimes: AgentRuntimes
+    _snapshots: SnapshotService
+    _templates: TemplateSources
+
+    @asynccontextmanager
+    async def open(self, caller: Caller, request: CreateAgent) -> AsyncGenerator[LaunchSource]:
+        """Yield the source of a new agent; it can be launched within the block.
+
+        Raises the errors of `TemplateSources.open`, `SnapshotService.find_for_tenant` and `select_engine`.
+        """
+        if request.template is not None:
+            plan, _ = await self._runtimes.agents.get_limit(caller.tenant_id)
+            async with self._templates.open(caller, plan, request, request.template) as source:
+                yield source
+        elif request.snapshot_cid is not None:
+            yield await self._find_fork(caller, request, request.snapshot_cid)
+        else:
+            yield LaunchSource(request)
+
+    async def _find_fork(self, caller: Caller, request: CreateAgent, cid: str) -> LaunchSource:
+        """Find a snapshot: without its state for another engine, otherwise at the version that can read its state."""
+        engine = select_engine(self._runtimes, request.engine)
+        snapshot = await self._snapshots.find_for_tenant(caller.tenant_id, cid)
+        origin = await self._runtimes.agents.get(snapshot.agent_id)
+        if origin.engine != engine.id:
+            snapshot = replace(snapshot, state_cid=None, state_files=0, state_size=0, state_packs=())
+        elif origin.engine_version in engine.installed():
+            request = replace(request, engine_version=origin.engine_version)
+        return LaunchSource(request, snapshot, origin.id)
+
+
+def _check_plan(plan: Plan, manifest: TemplateManifest) -> None:
+    """Raise ChannelPlanTooSmall for a channel that the agent would wait for in vain."""
+    channels = manifest.channels.values()
+    if plan is Plan.FREE and any(is_required_channel(channel, manifest.secrets) for channel in channels):
+        raise ChannelPlanTooSmall
 
 
 def apply_manifest(request: CreateAgent, template: Template, manifest: TemplateManifest) -> CreateAgent:
