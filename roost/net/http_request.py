@@ -11,6 +11,11 @@ from contextlib import asynccontextmanager
 
 import httptools
 
+HOP_BY_HOP = frozenset(
+    b"connection http2-settings keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer "
+    b"transfer-encoding upgrade".split()
+)
+"""Headers that belong to one connection and are never forwarded (RFC 9110, 7.6.1), besides those that it names."""
 _BLOCK = 65536
 _MAX_HEAD = 65536
 

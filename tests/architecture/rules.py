@@ -365,7 +365,6 @@ RULES: tuple[Rule, ...] = (
             *(
                 "*/schemas.py",
                 "*/api.py",
-                "roost/storage/compat/paths.py",
                 "roost/web/*",
                 "roost/http/*",
                 "roost/identity/authenticator.py",

@@ -245,8 +245,7 @@ REASONS: Mapping[str, str] = {
     "storage.files.tus": "TUS, a protocol of upload clients; `roost files upload` streams files of any size",
     "storage.compat": "old paths of other clients; the commands use the new ones",
     "storage.compat.psa": "the IPFS Pinning Service API, for its clients; `roost pins` has the same",
-    "http.server.health": "for monitoring",
-    "http.server.discovery": "every command asks for the domain itself",
+    "http.server.health": "for monitoring; every command asks for the domain itself",
 }
 
 

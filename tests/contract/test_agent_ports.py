@@ -14,8 +14,8 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
 from roost.drivers.runtime.fake import FakeRuntime
-from roost.http.edge.connection_counter import ConnectionCounter
 from roost.http.edge.dependencies import ProxyLimits
+from roost.http.edge.protocol import ConnectionCounter
 from tests.contract.test_template_agents import until
 from tests.support.server import RunningServer, running
 

@@ -2,13 +2,14 @@
 
 import asyncio
 import socket
+from collections import Counter
+from collections.abc import Sequence
 from http import HTTPStatus
 from typing import ClassVar
 
 from roost.core import ids
-from roost.core.problem import Problem, error_code
+from roost.core.problem import Problem, ServiceUnavailable, TooManyRequests, error_code
 from roost.core.rate_limit import RateLimitExceeded
-from roost.http.edge.connection_counter import ConnectionCounter
 from roost.http.edge.dependencies import ProxyDependencies, ProxyLimits
 from roost.http.edge.forwarded_head import select_cookies
 from roost.http.edge.gateway_pool import GatewayPool
@@ -19,15 +20,54 @@ from roost.http.server.http_connection import Exchange, HttpConnection
 from roost.http.server.own_response import response_bytes
 from roost.http.server.request_head import InvalidRequestHead, RequestHead
 from roost.http.stack.address import cookie_prefix
-from roost.http.stack.client_address import OWN_PROXY, client_address, limited_client
+from roost.http.stack.client_address import OWN_PROXY, client_address, is_trusted, limited_client
 from roost.http.stack.url_map import is_platform_target
-from roost.http.storage_gateway.cached_exchange import CachedExchange
-from roost.http.storage_gateway.response_cache import ResponseCache, cache_key
+from roost.http.storage_gateway.response_cache import CachedExchange, ResponseCache, cache_key
 from roost.identity.auth_request import AuthRequest
+from roost.net.addresses import Network, is_loopback, peer_network
 from roost.web import errors
 from roost.web.request_address import HostAddress
 from roost.web.request_id import request_id
 from roost.web.url_rule import ErrorForm
+
+
+class ConnectionLimitReached(ServiceUnavailable):
+    message = "Too many open connections"
+
+
+class PeerConnectionLimitReached(TooManyRequests):
+    message = "Too many open connections from your address"
+
+
+class ConnectionCounter:
+    """Open connections by peer.
+
+    Peers in `trusted` are proxies, which carry the connections of many clients, and any program on loopback may be one:
+    only the limit of all connections applies to them.
+    """
+
+    def __init__(self, limits: ProxyLimits, trusted: Sequence[Network]) -> None:
+        self._limits, self._trusted = limits, trusted
+        self._by_peer = Counter[str]()
+        self.rejected = set[object]()
+        """Connections that get a rejection and are then closed."""
+
+    def add(self, peer: str, total: int) -> Problem | None:
+        """Count a connection, one of `total`; return the reason for its rejection, if any."""
+        key = peer_network(peer)
+        self._by_peer[key] += 1
+        if total > self._limits.connections:
+            return ConnectionLimitReached(retry_after=1)
+        if self._by_peer[key] <= self._limits.peer_connections or is_loopback(peer) or is_trusted(peer, self._trusted):
+            return None
+        return PeerConnectionLimitReached(retry_after=1)
+
+    def remove(self, peer: str) -> None:
+        """Forget a connection that `add` counted."""
+        key = peer_network(peer)
+        self._by_peer[key] -= 1
+        if not self._by_peer[key]:
+            del self._by_peer[key]
 
 
 class EdgeHttpProtocol(HttpConnection):

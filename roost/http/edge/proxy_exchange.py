@@ -14,12 +14,11 @@ from roost.core import log
 from roost.core.problem import Problem
 from roost.core.rate_limit import RateLimitExceeded
 from roost.http.edge.dependencies import GatewayUnreachable
-from roost.http.edge.forwarded_head import forward_request
+from roost.http.edge.forwarded_head import error_page, forward_request
 from roost.http.edge.gateway_connection import GatewayConnection
 from roost.http.edge.gateway_pool import GatewayPool
 from roost.http.edge.proxy_request import ProxyRequest
 from roost.http.edge.proxy_response import ProxyResponse
-from roost.http.edge.response_head import error_page
 from roost.http.server.http_connection import HttpConnection
 from roost.http.server.own_response import CONTINUE, response_bytes
 from roost.http.stack.rate_limits import UNCOUNTED
@@ -73,7 +72,7 @@ class ProxyExchange:
         self._received += len(data)
         self.usage.count_bytes(len(data))
         if self.is_tunnel and not data[0] & _CONTROL_FRAME:  # pongs of an idle page do not count
-            self._pool.dependencies.record_use(self.request.agent_id)
+            self._pool.dependencies.record_use(self.request.upstream.agent_id)
         self._write_request(b"%x\r\n%b\r\n" % (len(data), data) if self.request.head.headers.chunked else data)
 
     def end_body(self) -> None:
@@ -186,7 +185,7 @@ class ProxyExchange:
     def _send(self, gateway: GatewayConnection) -> None:
         request, client = self.request, self.client
         self.gateway = gateway
-        self._pool.dependencies.record_use(request.agent_id)
+        self._pool.dependencies.record_use(request.upstream.agent_id)
         parts = [
             forward_request(
                 request.head,
@@ -279,7 +278,7 @@ class ProxyExchange:
             self._pool.remove_routed(request.upstream.source, self)
         self._pool.dependencies.observe(
             AccessRecord(
-                agent_id=request.agent_id,
+                agent_id=request.upstream.agent_id,
                 method=request.auth.method,
                 path=request.path,
                 status=self.status,

@@ -57,17 +57,8 @@ class ProxyRequest:
     local_port: int | None
 
     @property
-    def agent_id(self) -> str:
-        return self.upstream.agent_id
-
-    @property
     def path(self) -> str:
         return self.head.target.partition(b"?")[0].decode()
-
-    @property
-    def host(self) -> str:
-        """The agent's own host name, without a port."""
-        return self.head.headers.host_name
 
     @property
     def is_head(self) -> bool:

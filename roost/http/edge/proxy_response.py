@@ -3,8 +3,8 @@
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
+from roost.http.edge.forwarded_head import NO_REFERRER, forward_response
 from roost.http.edge.gateway_connection import InvalidResponse
-from roost.http.edge.response_head import NO_REFERRER, forward_response
 from roost.http.server.own_response import CLOSE
 from roost.http.server.request_head import Headers
 from roost.web.rate_limit_fields import FIELD_NAMES
@@ -105,4 +105,5 @@ class ProxyResponse:
 
     def _forward_head(self, status: int, headers: Headers, own_lines: bytes) -> bytes:
         request = self._exchange.request
-        return forward_response(status, headers, request.host, own_lines, request.auth.host.cookie_prefix.encode())
+        host, cookie_prefix = request.head.headers.host_name, request.auth.host.cookie_prefix.encode()
+        return forward_response(status, headers, host, own_lines, cookie_prefix)

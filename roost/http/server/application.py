@@ -35,7 +35,7 @@ from roost.agents.workspace.snapshots import api as snapshots
 from roost.agents.workspace.terminals import api as terminals
 from roost.events import api as events
 from roost.http.openapi import description as openapi
-from roost.http.server import discovery, health
+from roost.http.server import health
 from roost.http.stack import routes
 from roost.http.stack.address import HostAddresses
 from roost.http.stack.head_requests import HeadMiddleware
@@ -113,7 +113,6 @@ _ROUTERS = (
     events.router,
     files.router,  # after the others, because its ids also match their words
     health.router,
-    discovery.router,
 )
 
 

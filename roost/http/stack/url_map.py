@@ -37,7 +37,6 @@ _ON_AGENT = (_own_agent(hosts=frozenset({HostKind.AGENT})),)
 _ON_AGENT_AND_RELAY = (_own_agent(hosts=frozenset({HostKind.AGENT, HostKind.RELAY})),)
 _OLD_HUB = (PathRewrite("/v0/clawhub{rest:path}", "/v0/hub{rest}"),)
 """The name that the reference service gives the hub."""
-_MODELS_OF_ENGINES = (PathRewrite("/v1{rest:path}", "/v0/llm/v1{rest}"),)
 
 _Rights = Mapping[str, Right]
 _READS: _Rights = {"GET": Right.READ, WEBSOCKET: Right.READ}
@@ -77,7 +76,7 @@ URL_MAP = (
     _models(
         "/v1(/.*)?",
         hosts=frozenset({HostKind.RELAY}),
-        rewrites=_MODELS_OF_ENGINES,
+        rewrites=(PathRewrite("/v1{rest:path}", "/v0/llm/v1{rest}"),),
         slash_segment=3,
     ),
     _models("/v0/llm/v1/models(/.*)?", rights=_READS, slash_segment=5),

@@ -10,8 +10,7 @@ from roost.http.server.http_connection import HttpConnection
 from roost.http.server.request_head import RequestHead, RequestHeaders
 from roost.http.server.write_coalescer import DirectWriter
 from roost.http.stack.rate_limits import UNCOUNTED
-from roost.http.storage_gateway.cached_exchange import CachedExchange
-from roost.http.storage_gateway.response_cache import MAX_BODY, CachedResponse
+from roost.http.storage_gateway.response_cache import MAX_BODY, CachedExchange, CachedResponse
 from roost.web.access_log import AccessRecord
 from tests.http.edge.support import EdgeServer, Wire
 

@@ -1,7 +1,7 @@
 import pytest
 
 from roost.core.problem import TooManyRequests
-from roost.http.edge import response_head
+from roost.http.edge.forwarded_head import forward_response
 from roost.http.server.own_response import rejection_bytes, response_bytes
 from roost.web import errors
 from roost.web.url_rule import ErrorForm
@@ -10,7 +10,7 @@ HOST = "a1.agents.localhost"
 
 
 def carried(*headers: tuple[bytes, bytes], status: int = 200, framing: bytes = b"content-length: 0\r\n") -> list[str]:
-    lines = response_head.forward_response(status, headers, HOST, framing).decode("latin-1").split("\r\n")
+    lines = forward_response(status, headers, HOST, framing).decode("latin-1").split("\r\n")
     assert lines[-2:] == ["", ""]
     return lines[:-2]
 
@@ -72,7 +72,7 @@ def test_an_agents_own_cookies_are_carried(cookie: bytes) -> None:
 
 
 def test_a_hint_has_no_framing() -> None:
-    assert response_head.forward_response(103, [(b"link", b"</a>"), (b"connection", b"x")], HOST, b"") == (
+    assert forward_response(103, [(b"link", b"</a>"), (b"connection", b"x")], HOST, b"") == (
         b"HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n"
     )
 
