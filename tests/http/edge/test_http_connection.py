@@ -52,7 +52,7 @@ def test_ambiguous_requests_are_refused_and_end_the_connection(
     async def gateway(reader: object, writer: object) -> None:
         asked.append("reached")
 
-    edge.serve(gateway)  # pyright: ignore[reportArgumentType]
+    edge.serve(gateway)
     smuggled = request("/v0/smuggled", host="localhost")
     wire.send(post(host, *headers) + b"0\r\n\r\n" + smuggled)
     assert wire.error(400)
