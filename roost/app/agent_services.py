@@ -41,7 +41,7 @@ from roost.agents.workspace.git.maintenance import RepositoryMaintenance
 from roost.agents.workspace.git.service import AgentGitService
 from roost.agents.workspace.logs.service import LogService
 from roost.agents.workspace.terminals.service import TerminalService
-from roost.app.agent_egress import ModelAccess, agent_dialer, agent_proxy, build_model_access
+from roost.app.agent_egress import agent_dialer, agent_proxy, build_model_access
 from roost.app.core_services import CoreServices
 from roost.app.drivers import Drivers, create_upstream, prepare_engine
 from roost.app.library_services import SharedLibrary, build_hub, build_library, build_templates
@@ -121,24 +121,39 @@ def build_agent_services(
 ) -> AgentServices:
     """Build the services; requests of agents through their relays go to `app`."""
     registry, dialer = _build_registry(core, drivers, app), agent_dialer(core)
-    access = build_model_access(core, dialer)
+    repository, access = registry.runtimes.agents, build_model_access(core, dialer)
     stored = _build_stored_setup(core, drivers, registry, dialer, access.trial)
-    network = _build_network(core, domains, registry, dialer)
-    gateway = _build_model_gateway(core, drivers, registry, stored, access)
-    templates = build_templates(core, storage, [engine.id for engine in drivers.engines])
-    library = build_library(registry, storage, stored, templates.templates, gateway, dialer.policy)
+    network = NetworkServices(
+        routes=RouteService(core.db, registry.runtimes),
+        domains=AgentDomainService(registry.runtimes, domains, core.addresses.origin, dialer.admit),
+    )
+    gateway = ModelGateway(
+        core.db,
+        drivers.upstreams,
+        providers=access.providers,
+        timeouts=ModelTimeouts(core.settings.model_timeout, core.settings.model_idle_timeout),
+        record_use=repository.last_uses.record,
+    )
+    stored.secrets.subscribe(gateway.refresh_agent)
+    templates, packaged = build_templates(core, storage, [engine.id for engine in drivers.engines])
+    library = build_library(registry, storage, stored, templates, gateway, dialer.policy)
     inputs = StartupInputCollector(gateway, stored.secrets.environment, stored.channels, library.instances)
     options = _lifecycle_options(core.settings)
     start = build_start_services(registry, library, inputs, drivers.git, options)
     lifecycle = build_lifecycle_services(registry, stored, network, library, start, storage.content, options)
-    profiles = AgentProfiles(registry.runtimes.agents, lifecycle.restart)
+    profiles = AgentProfiles(repository, lifecycle.restart)
+    keys = ProviderKeyService(core.db, core.sealer, repository, stored.secrets)
     return AgentServices(
         registry=registry,
         setup=_build_setup(registry, stored, lifecycle),
         network=network,
         workspace=_build_workspace(core, drivers, stored, lifecycle, registry),
-        models=_build_models(registry, stored, access, gateway, profiles),
-        library=SharedLibrary(library, templates, build_hub(core, storage, library.skills)),
+        models=ModelServices(
+            gateway=gateway,
+            keys=ModelKeyService(keys, access.trial, profiles),
+            servers=ModelServerService(access.servers, profiles, stored.secrets, create_upstream),
+        ),
+        library=SharedLibrary(library, templates, packaged, build_hub(core, storage, library.skills)),
         lifecycle=lifecycle,
         access=_build_access(core, registry, lifecycle, profiles),
     )
@@ -171,30 +186,6 @@ def _build_stored_setup(
         channel_validator=ChannelValidator(drivers.chat_platforms, dialer.admit),
         load_private_values=PrivateValues(repository, tokens, platform, channels, secrets.environment).load,
     )
-
-
-def _build_network(
-    core: CoreServices, domains: DomainService, registry: RegistryServices, dialer: AgentDialer
-) -> NetworkServices:
-    return NetworkServices(
-        routes=RouteService(core.db, registry.runtimes),
-        domains=AgentDomainService(registry.runtimes, domains, core.addresses.origin, dialer.admit),
-    )
-
-
-def _build_model_gateway(
-    core: CoreServices, drivers: Drivers, registry: RegistryServices, stored: StoredSetup, access: ModelAccess
-) -> ModelGateway:
-    """Build the gateway, which knows of each change of an agent's keys."""
-    gateway = ModelGateway(
-        core.db,
-        drivers.upstreams,
-        providers=access.providers,
-        timeouts=ModelTimeouts(core.settings.model_timeout, core.settings.model_idle_timeout),
-        record_use=registry.runtimes.agents.last_uses.record,
-    )
-    stored.secrets.subscribe(gateway.refresh_agent)
-    return gateway
 
 
 def _build_setup(registry: RegistryServices, stored: StoredSetup, lifecycle: LifecycleServices) -> SetupServices:
@@ -238,22 +229,6 @@ def _build_workspace(
         git_maintenance=RepositoryMaintenance(
             registry.host_agents, drivers.git.collector, snapshots.history.list_commits
         ),
-    )
-
-
-def _build_models(
-    registry: RegistryServices,
-    stored: StoredSetup,
-    access: ModelAccess,
-    gateway: ModelGateway,
-    profiles: AgentProfiles,
-) -> ModelServices:
-    secrets = stored.secrets
-    keys = ProviderKeyService(registry.operations.db, registry.sealer, registry.runtimes.agents, secrets)
-    return ModelServices(
-        gateway=gateway,
-        keys=ModelKeyService(keys, access.trial, profiles),
-        servers=ModelServerService(access.servers, profiles, secrets, create_upstream),
     )
 
 

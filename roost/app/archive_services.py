@@ -23,7 +23,7 @@ def build_archive_services(core: CoreServices, storage: StorageServices, agents:
     """Build the services, and register their operation."""
     db, content, runtimes, launch = core.db, storage.content, agents.registry.runtimes, agents.lifecycle.launch
     setup, tasks, skills = agents.setup.stored, agents.setup.tasks, agents.lifecycle.workspace.skills
-    templates, hub, quota = agents.library.templates.templates, agents.library.hub.hub, storage.files.files.quota
+    templates, hub, quota = agents.library.templates, agents.library.hub.hub, storage.files.files.quota
     task_import = TaskImport(core.operations, runtimes.agents, tasks)
     return ArchiveServices(
         exporter=AgentExporter(

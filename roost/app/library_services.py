@@ -33,12 +33,6 @@ _TEMPLATES = Path(__file__).parents[1] / "agents/library/templates/catalogue"
 
 
 @dataclass(frozen=True)
-class TemplateServices(ServiceGroup):
-    templates: TemplateService
-    packaged: PackagedTemplates
-
-
-@dataclass(frozen=True)
 class HubServices(ServiceGroup):
     hub: HubService
     publisher: HubPublisher
@@ -53,19 +47,22 @@ class SharedLibrary(ServiceGroup):
     """What agents share: `agents` has the services that start agents with it."""
 
     agents: LibraryServices
-    templates: TemplateServices
+    templates: TemplateService
+    packaged_templates: PackagedTemplates
     hub: HubServices
 
 
-def build_templates(core: CoreServices, storage: StorageServices, engines: Sequence[str]) -> TemplateServices:
+def build_templates(
+    core: CoreServices, storage: StorageServices, engines: Sequence[str]
+) -> tuple[TemplateService, PackagedTemplates]:
+    """Build the service of repositories' templates, and the templates that come with Roost."""
     db, content, quota = core.db, storage.content, storage.files.files.quota
     remotes = create_remote_repositories(core.settings, core.network.dialer.policy, core.network.transports)
     package = create_local_repository(_TEMPLATES)
     packaged = TemplateService(db, package, content, quota, engines)
     slugs = sorted(folder.name for folder in _TEMPLATES.iterdir())
-    return TemplateServices(
-        TemplateService(db, remotes, content, quota, engines), PackagedTemplates(db, content, packaged, package, slugs)
-    )
+    templates = TemplateService(db, remotes, content, quota, engines)
+    return templates, PackagedTemplates(db, content, packaged, package, slugs)
 
 
 def build_library(

@@ -103,7 +103,7 @@ class RoostServer:
             await start_domain_services(self.domains, stack)
             await start_storage_services(self.storage, storage, stack)
             if self.core.settings.catalogue:
-                await self.agents.library.templates.packaged.register()
+                await self.agents.library.packaged_templates.register()
             await start_agent_services(self.agents, stack)
             stack.push_async_callback(operations.stop, grace=_STOP_GRACE)  # the next start finishes the rest
             await operations.start()
@@ -186,7 +186,7 @@ def _build_gateway(
     disk_cache = DiskCache(core.settings.data / "cache/images", _IMAGE_CACHE_BYTES)
     resizer = ImageResizer(storage.content.reader, drivers.storage.images, disk_cache)
     content, resolver = ContentResponses(storage.content.reader, resizer), storage.gateways.resolver
-    paid_content = PaidContent(resolver, content, storage.payments.payments, core.addresses.gateway_origin)
+    paid_content = PaidContent(resolver, content, storage.gateways.payments, core.addresses.gateway_origin)
     dashboard = DashboardApp(DocsApp(api, StaticFiles(BUILT_DOCS)), StaticFiles(BUILT_FILES))
     return StorageGatewayApp(dashboard, resolver, content, storage.gateways.hit_counter, responses, paid_content)
 

@@ -60,17 +60,15 @@ class FileServices(ServiceGroup):
 
 @dataclass(frozen=True)
 class GatewayServices(ServiceGroup):
+    """Gateways, what they serve, and who pays for it."""
+
     gateways: StorageGatewayService
     domains: GatewayDomainService
     hit_counter: GatewayHitCounter
     analytics: AnalyticsService
     swaps: SwapService
     resolver: GatewayResolver
-
-
-@dataclass(frozen=True)
-class PaymentServices(ServiceGroup):
-    instructions: PaymentInstructionService
+    payment_instructions: PaymentInstructionService
     payments: PaymentService
 
 
@@ -84,51 +82,38 @@ class PinServices(ServiceGroup):
 
 
 @dataclass(frozen=True)
-class VectorServices(ServiceGroup):
-    vectors: VectorService
-    grants: VectorGrantService
-
-
-@dataclass(frozen=True)
-class WebhookServices(ServiceGroup):
-    webhooks: WebhookService
-    sender: WebhookSender
-
-
-@dataclass(frozen=True)
 class StorageServices(ServiceGroup):
     content: ContentService
     files: FileServices
     gateways: GatewayServices
-    payments: PaymentServices
     pins: PinServices
-    vectors: VectorServices
-    webhooks: WebhookServices
+    webhooks: WebhookService
+    webhook_sender: WebhookSender
+    vectors: VectorService
+    vector_grants: VectorGrantService
 
 
 def build_storage_services(core: CoreServices, drivers: StorageDrivers, domains: DomainService) -> StorageServices:
-    content = ContentService(core.db, drivers.blobs, damage.describe_holders)
-    files = FileService(core.db, {Plan.FREE: core.settings.storage_free, Plan.PAID: core.settings.storage_paid})
-    webhooks = _build_webhooks(core, files)  # first among the listeners to files
+    db, operations, settings, transports = core.db, core.operations, core.settings, core.network.transports
+    content = ContentService(db, drivers.blobs, damage.describe_holders)
+    files = FileService(db, {Plan.FREE: settings.storage_free, Plan.PAID: settings.storage_paid})
     own = _build_files(core, drivers, content, files)
+    check = partial(check_url, core.network.dialer.policy)
+    http_sender = GuardedHttpSender(lambda tenant_id: transports(f"tenant/{tenant_id}"), check)  # it pays for look-ups
+    webhooks = WebhookService(db, core.sealer, http_sender)
+    files.add_listener(webhooks.add_file_event)
+    index, model = open_vector_index(db), drivers.embedding_model
+    VectorIndexing(db, operations, content.reader, drivers.text_extractor, model, index)
     return StorageServices(
         content=content,
         files=own,
-        gateways=_build_gateways(core, content, own, domains),
-        payments=_build_payments(core, drivers, files),
+        gateways=_build_gateways(core, drivers, content, own, domains),
         pins=_build_pins(core, content, own),
-        vectors=_build_vectors(core, drivers, content, files),
         webhooks=webhooks,
+        webhook_sender=WebhookSender(db, operations, core.sealer, http_sender),
+        vectors=VectorService(db, operations, files, model, index),
+        vector_grants=VectorGrantService(db, core.identity.gateway_tokens),
     )
-
-
-def _build_webhooks(core: CoreServices, files: FileService) -> WebhookServices:
-    dialer, transports = core.network.dialer, core.network.transports
-    # Name lookups are charged to the tenant of the webhook.
-    http = GuardedHttpSender(lambda tenant_id: transports(f"tenant/{tenant_id}"), partial(check_url, dialer.policy))
-    webhooks = WebhookService(core.db, core.sealer, http)
-    files.add_listener(webhooks.add_file_event)
-    return WebhookServices(webhooks, WebhookSender(core.db, core.operations, core.sealer, http))
 
 
 def _build_files(
@@ -148,25 +133,21 @@ def _build_files(
 
 
 def _build_gateways(
-    core: CoreServices, content: ContentService, files: FileServices, domains: DomainService
+    core: CoreServices, drivers: StorageDrivers, content: ContentService, own: FileServices, domains: DomainService
 ) -> GatewayServices:
     db, addresses, days = core.db, core.addresses, core.settings.analytics_days
     gateways, hit_counter = StorageGatewayService(db, addresses.gateway_origin), GatewayHitCounter(db, days)
-    swaps = SwapService(db, gateways)
+    swaps, assets = SwapService(db, gateways), PaymentAssets(core.settings.payment_assets)
     return GatewayServices(
         gateways=gateways,
         domains=GatewayDomainService(gateways, content.reader, domains, addresses.origin),
         hit_counter=hit_counter,
         analytics=AnalyticsService(db, gateways, hit_counter, days),
         swaps=swaps,
-        resolver=GatewayResolver(gateways, swaps, files.signatures, files.signed_urls, content.reader),
+        resolver=GatewayResolver(gateways, swaps, own.signatures, own.signed_urls, content.reader),
+        payment_instructions=PaymentInstructionService(db, own.files, assets),
+        payments=PaymentService(db, assets, drivers.facilitator),
     )
-
-
-def _build_payments(core: CoreServices, drivers: StorageDrivers, files: FileService) -> PaymentServices:
-    assets = PaymentAssets(core.settings.payment_assets)
-    payments = PaymentService(core.db, assets, drivers.facilitator)
-    return PaymentServices(PaymentInstructionService(core.db, files, assets), payments)
 
 
 def _build_pins(core: CoreServices, content: ContentService, own: FileServices) -> PinServices:
@@ -182,21 +163,13 @@ def _build_pins(core: CoreServices, content: ContentService, own: FileServices) 
     )
 
 
-def _build_vectors(
-    core: CoreServices, drivers: StorageDrivers, content: ContentService, files: FileService
-) -> VectorServices:
-    index, model = open_vector_index(core.db), drivers.embedding_model
-    VectorIndexing(core.db, core.operations, content.reader, drivers.text_extractor, model, index)
-    vectors = VectorService(core.db, core.operations, files, model, index)
-    return VectorServices(vectors, VectorGrantService(core.db, core.identity.gateway_tokens))
-
-
 async def start_storage_services(storage: StorageServices, drivers: StorageDrivers, stack: AsyncExitStack) -> None:
     """Check the blob store and start the background tasks; `stack` stops them. Raises BlobStoreFailed."""
 
     async def expire() -> int:
-        files, others = storage.files, (storage.gateways.analytics, storage.webhooks.sender)
-        return sum([await service.expire() for service in (files.files, files.tus_uploads, *others)])
+        files, gateways = storage.files, storage.gateways
+        services = (files.files, files.tus_uploads, gateways.analytics, storage.webhook_sender)
+        return sum([await service.expire() for service in services])
 
     stack.push_async_callback(drivers.blobs.close)
     if drivers.facilitator is not None:

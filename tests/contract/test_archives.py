@@ -290,13 +290,13 @@ async def test_limits_of_an_import_leave_no_trace(target: RunningServer, monkeyp
     assert error(await send(target, archive({"engine": "other"}))) == (400, "Unknown engine")
     assert error(await send(target, archive(), name="<b>")) == (400, "Agent name contains invalid characters")
     with monkeypatch.context() as patch:
-        patch.setattr(target.roost.archives.importer, "_most_bytes", 100)
+        patch.setattr(importer.AgentImporter, "_most_bytes", property(lambda _: 100), raising=False)
         assert error(await send(target, archive())) == (413, "The archive is larger than an agent's disk")
     with monkeypatch.context() as patch:
-        patch.setattr(target.roost.archives.importer._quota, "_capacities", dict.fromkeys(Plan, 0))
+        patch.setattr(target.roost.storage.files.files.quota, "_capacities", dict.fromkeys(Plan, 0))
         assert error(await send(target, archive())) == (413, "The storage of your plan is full")
     with monkeypatch.context() as patch:
-        patch.setattr(target.roost.archives.importer._agents, "_quotas", dict.fromkeys(Plan, 0))
+        patch.setattr(target.roost.agents.registry.runtimes.agents, "_quotas", dict.fromkeys(Plan, 0))
         assert error(await send(target, b"not even read")) == (403, "Agent limit reached")
     assert await state(target) == before
 
@@ -315,7 +315,7 @@ async def test_an_import_that_is_cut_off(target: RunningServer) -> None:
 
 async def test_a_crash_before_the_agent_exists(target: RunningServer, monkeypatch: pytest.MonkeyPatch) -> None:
     before = await state(target)
-    agents, importer = target.roost.agents, target.roost.archives.importer
+    repository, content = target.roost.agents.registry.runtimes.agents, target.roost.storage.content
 
     def crash(*_: object) -> None:
         raise RuntimeError("crash")
@@ -323,8 +323,8 @@ async def test_a_crash_before_the_agent_exists(target: RunningServer, monkeypatc
     async def discard_nothing(_: str) -> None: ...
 
     with monkeypatch.context() as patch:
-        patch.setattr(agents.repository, "create", crash)
-        patch.setattr(importer._content, "discard", discard_nothing)
+        patch.setattr(repository, "create", crash)
+        patch.setattr(content, "discard", discard_nothing)
         assert (await send(target, archive())).status_code == 500
     assert len((await state(target))[1]) == len(before[1]) + 1
     await target.roost.storage.content.sweep(timedelta(0))

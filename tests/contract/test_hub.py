@@ -293,7 +293,7 @@ async def test_the_skills_that_come_with_roost_are_there_and_clean(server: Runni
     assert {(one["verdict"]["level"], one["slug"], one["bundled"]) for one in found} == {
         ("clean", f"@roost/{name}", True) for name in expected
     }
-    await server.roost.hub.maintenance.publish_catalogue(read_catalogue())  # as the next start does
+    await server.roost.agents.library.hub.maintenance.publish_catalogue(read_catalogue())  # as the next start does
     detail = (await client.get(f"/v0/hub/{found[0]['slug']}")).json()["skill"]
     assert len(detail["versions"]) == 1
     assert (await client.post(f"/v0/hub/{detail['hubSkillId']}/install")).status_code == 200

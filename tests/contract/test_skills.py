@@ -131,13 +131,13 @@ async def test_a_stored_folder_keeps_its_cid(
     assert found == (cid, "notes", "Mine", file["id"])
     assert "My notes" in skill["warnings"][-1]
     assert (await storage.delete(f"/v3/files/{network}/{file['id']}")).status_code == 200
-    assert (await server.roost.agents.library.skills.read_version(await version_of(server, skill))).files.keys() == {
-        *folder()
-    }
+    assert (
+        await server.roost.agents.library.agents.skills.read_version(await version_of(server, skill))
+    ).files.keys() == {*folder()}
 
 
 async def version_of(server: RunningServer, skill: dict[str, Any]) -> Any:
-    _, versions = await server.roost.agents.library.skills.list_versions(skill["userId"], skill["skillId"])
+    _, versions = await server.roost.agents.library.agents.skills.list_versions(skill["userId"], skill["skillId"])
     return next(one for one in versions if one.cid == skill["skillCid"])
 
 
@@ -264,7 +264,7 @@ async def test_verdicts_are_stored_and_follow_the_rules(api: httpx.AsyncClient, 
     assert skill["verdict"]["level"] == "dangerous"
     finding = skill["verdict"]["findings"][0]
     assert (finding["path"], finding["level"]) == ("SKILL.md", "dangerous")
-    library = server.roost.agents.library.skills
+    library = server.roost.agents.library.agents.skills
     version = await version_of(server, skill)
     old = Verdict(VerdictLevel.CLEAN, (), "other rules")
     await server.roost.core.db.write(lambda connection: skill_store.set_verdict(connection, version.id, old))

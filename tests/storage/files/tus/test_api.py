@@ -239,7 +239,7 @@ async def test_one_whose_time_is_over_is_gone(
     now = clock.utc_now()
     monkeypatch.setattr(clock, "utc_now", lambda: now + timedelta(hours=24, seconds=5))
     assert (await uploads.head(path)).status_code == 404
-    while await server.roost.storage.tus_uploads.expire():
+    while await server.roost.storage.files.tus_uploads.expire():
         pass
     assert list((server.roost.core.settings.data / "uploads").iterdir()) == []
 
