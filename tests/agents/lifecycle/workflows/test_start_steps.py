@@ -2,6 +2,7 @@
 
 import asyncio
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -58,7 +59,8 @@ async def test_a_step_that_finds_needs_ends_the_start(env: LifecycleEnv, monkeyp
         return "The agent waits for X"
 
     agent = await env.create_row()
-    monkeypatch.setattr(env.instances, "prepare", prepare)
+    step = next(step for step in env.start.start.steps if step.name == "needs")
+    monkeypatch.setattr(step, "instances", SimpleNamespace(prepare=prepare))
     operation = await env.run(START, agent.id)
     assert (operation.state, operation.result) == (OperationState.DONE, {"waits_for": "The agent waits for X"})
     assert (await env.agents.get(agent.id)).state is AgentState.NOT_RUNNING
